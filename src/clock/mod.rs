@@ -52,7 +52,7 @@ impl Stopwatch {
         Self(std::time::Instant::now())
     }
 
-    /// Returns the time from this start to that of a later measurement.
+    /// Returns the time between the starts of this measurement and a later one.
     pub fn until(&self, later: &Self) -> std::time::Duration {
         later.0.saturating_duration_since(self.0)
     }

@@ -1,6 +1,6 @@
-//! The machine's clock with the trust in it; the roles of the daemon take the time from here.
+//! The machine's clock, and whether it is trusted; the roles of the daemon read the time here.
 //!
-//! `policy/trust.rs` decides. Must never know: what the time is used for.
+//! `policy/trust.rs` decides about the trust. Must never know: what the time is used for.
 
 use std::sync::{
     Arc,
@@ -16,14 +16,15 @@ use crate::{
     policy::{Change, Doubt, Trust, TrustRules},
 };
 
-/// The machine's clock and the trust in it. Cheap to clone.
+/// The machine's clock, and whether it is trusted. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct TrustedClock(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     trust: Mutex<Trust>,
-    /// A copy of the doubt, so that senders' clocks are only collected while it matters.
+    /// True while the clock is doubted; callers read this copy without the lock, and collect
+    /// senders' clocks only then.
     is_doubted: AtomicBool,
 }
 
@@ -62,7 +63,7 @@ impl ClockReport {
 }
 
 impl TrustedClock {
-    /// Creates the clock. `last_run` is the latest time that the last run knew.
+    /// Creates the clock. `last_run` is the latest known time of the last run.
     pub fn new(rules: TrustRules, last_run: Option<UnixMillis>) -> Self {
         let trust = Mutex::new(Trust::new(rules, last_run, uptime_ms()));
         Self(Arc::new(Inner { trust, is_doubted: AtomicBool::new(false) }))

@@ -1,7 +1,7 @@
 //! An accepted batch: the samples of one sender that are counted, or recognized as duplicates, as a
 //! unit.
 //!
-//! Must never know: the protocol that it came by, its storage.
+//! Must never know: the protocol and the storage of batches.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct BatchNumber {
 }
 
 impl BatchNumber {
-    /// Returns the number that makes the store forget a sender; no batch has it.
+    /// Returns the number that makes the store forget a sender; no sender uses this number.
     pub fn forget(sender: Arc<str>) -> Self {
         Self { sender, epoch: 0, seq: 0 }
     }
@@ -30,18 +30,18 @@ impl BatchNumber {
     }
 }
 
-/// The way in which samples that are sent again are recognized.
+/// The way in which the store recognizes samples that are sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum CountsOnce {
-    /// The number of the batch.
+    /// The number of the batch identifies its samples.
     ByNumber(BatchNumber),
-    /// The time of each sample: a series has one sample at a time. Samples further behind the
-    /// latest than the window are refused.
+    /// The time of a sample identifies it: a series has one sample at a time. Samples that are
+    /// further behind the latest sample than the window are refused.
     ByTime {
         /// The length of the window, more than 0.
         window_ms: i64,
     },
-    /// None: each copy counts.
+    /// The store does not recognize repeated samples: each copy counts.
     #[default]
     Never,
 }
@@ -92,7 +92,7 @@ impl AcceptedBatch {
         UnixMillis(if self.times.len() == 1 { self.times[0] } else { self.times[index] })
     }
 
-    /// Returns the counter's start of a sample, 0 if unknown.
+    /// Returns the start of a sample's counter, 0 if unknown.
     pub fn start(&self, index: usize) -> i64 {
         match self.starts.len() {
             0 => 0,

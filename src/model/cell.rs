@@ -86,8 +86,9 @@ impl Cell {
         }
     }
 
-    /// Returns a change of a slot's total increase without a sample: the part that a late reading
-    /// takes from the reading after it, and the new rate of that reading.
+    /// Returns a cell without samples that corrects a slot after a late reading: it changes the
+    /// total increase by the part that the late reading takes from the reading after it, and adds
+    /// the new rate of that later reading.
     pub fn correction(increase: f64, rate: Option<f64>) -> Self {
         Self {
             sum: increase,
@@ -136,7 +137,7 @@ impl Cell {
     /// Merges a cell without samples.
     fn correct(&mut self, correction: &Self) {
         self.sum += correction.sum;
-        // Without a rate, min is above max; a cell of NaN stays NaN.
+        // In a correction without a rate, min is above max; these infinities must not replace NaN.
         if correction.min <= correction.max {
             self.min = self.min.min(correction.min);
             self.max = self.max.max(correction.max);

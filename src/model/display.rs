@@ -72,8 +72,8 @@ impl Display {
         Self::ALL.into_iter().find(|(display, _)| *display == self).map_or("", |(_, name)| name)
     }
 
-    /// Returns the number; `None` when the slot is empty or, for a counter's rates, has no
-    /// neighbour.
+    /// Returns the number; `None` when the slot is empty, and for the rate of a counter's reading
+    /// without a neighbour.
     pub fn of_cell(self, cell: &Cell, width_ms: i64) -> Option<f64> {
         if cell.is_empty() {
             return None;

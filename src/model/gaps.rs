@@ -9,7 +9,7 @@ use super::UnixMillis;
 /// The times of a granularity that lack samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gaps {
-    /// The time before which slots may contain less than those of other granularities.
+    /// The time before which slots may contain fewer samples than the slots of other granularities.
     pub complete_since: UnixMillis,
     /// The time after which slots lack samples because the granularity stopped accepting them;
     /// `UnixMillis::MAX` while it accepts them.

@@ -6,7 +6,7 @@ use super::{Span, UnixMillis};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// The width of slots with their spans and retention.
+/// A slot width with the spans of its documents and partitions, and its retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granularity {
     /// The name, such as `1m`: the slot width.
@@ -192,7 +192,7 @@ impl GranularitySet {
         all.sort_by_key(|granularity| granularity.width_ms);
         let mut faults = Vec::new();
         if all.is_empty() || all.len() > GRANULARITIES_MAX {
-            faults.push(format!("give 1 to {GRANULARITIES_MAX} granularities"));
+            faults.push(format!("configure 1 to {GRANULARITIES_MAX} granularities"));
         }
         for granularity in &all {
             granularity.faults(&mut faults);
@@ -200,7 +200,7 @@ impl GranularitySet {
         for pair in all.windows(2) {
             let (fine, coarse) = (&pair[0], &pair[1]);
             if fine.width_ms == coarse.width_ms {
-                faults.push(format!("granularity {}: given twice", fine.name));
+                faults.push(format!("granularity {}: configured twice", fine.name));
             } else if fine.width_ms > 0 && coarse.width_ms % fine.width_ms != 0 {
                 faults.push(format!(
                     "granularity {}: its width is not a multiple of {}, the next finer one",
@@ -328,7 +328,7 @@ mod tests {
             let message = GranularitySet::new(all.to_vec()).unwrap_err().to_string();
             assert!(message.contains(fault), "{message}");
         };
-        check(&[], "give 1 to 8");
+        check(&[], "configure 1 to 8");
         check(&[granularity("7s", "7m", "7h", "7d")], "divide a day");
         check(&[granularity("1m", "90s", "1h", "1d")], "not a whole number of 1m slots");
         check(&[granularity("1s", "1h", "1h", "1d")], "would not fit one 4096 byte page");
@@ -345,13 +345,13 @@ mod tests {
         );
         check(
             &[granularity("1m", "1h", "1h", "1d"), granularity("1m", "1h", "1h", "1d")],
-            "given twice",
+            "configured twice",
         );
         check(&[granularity("1d", "1mo", "4w", "1y")], "partition = 28d is not a whole number");
     }
 
     #[test]
-    fn retention_of_the_calendar_goes_with_partitions_of_a_fixed_length() {
+    fn retention_in_calendar_months_is_valid_with_partitions_of_a_fixed_length() {
         let check = |all: &[Granularity]| {
             assert!(GranularitySet::new(all.to_vec()).is_ok(), "{all:?}");
         };

@@ -65,7 +65,8 @@ pub struct AgentRecord {
     pub sent: i64,
     /// The time at which its last ping arrived.
     pub pinged: i64,
-    /// The silence up to the time of the record, without the time in which the daemon was down.
+    /// The time from the last ping to the storing of the record, without the time in which the
+    /// daemon was down.
     pub silent_ms: i64,
     /// The tags of its host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -150,7 +151,7 @@ pub struct KeptHosts {
     pub listening: Listening,
 }
 
-/// The changes to store.
+/// The changes of hosts to store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostChanges {
     /// The hosts that are new or changed.

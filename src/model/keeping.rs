@@ -1,4 +1,4 @@
-//! The finest granularity that keeps a time, as of one moment.
+//! The finest granularity that keeps samples of a time, as of one moment.
 //!
 //! Must never know: the stored data.
 
@@ -40,7 +40,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_answer_is_that_of_the_granularities_and_stays_the_same_until_it_changes(
+        fn the_finest_granularity_is_that_of_the_set_and_does_not_change_before_same_until(
             age in 0..200_000_000_000_i64, later in 0..400_000_000_i64
         ) {
             let (set, now) = (GranularitySet::default(), NOW);

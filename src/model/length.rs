@@ -1,6 +1,6 @@
 //! Durations in the notation of Prometheus: `1h30m`.
 //!
-//! Must never know: their use.
+//! Must never know: the use of durations.
 
 /// The longest duration of Go: nanoseconds in 63 bits.
 pub const LENGTH_MS_MAX: i64 = 9_223_372_036_854;

@@ -1,5 +1,6 @@
 //! Names under which the daemon itself sends samples. Requests cannot use this name space, so that
-//! no client makes the daemon's batches stale or uses up their place.
+//! no client makes the daemon's batches stale or passes the limit of senders, from which these
+//! names are exempt.
 
 use std::sync::Arc;
 

@@ -10,9 +10,9 @@ use super::UnixMillis;
 /// A sender that is one of several that send the same samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replica {
-    /// The number of the configured prefix that its name has.
+    /// The index of the configured prefix with which the sender's name begins.
     pub group: u16,
-    /// The hash of its name.
+    /// The hash of the sender's name.
     pub sender: u64,
 }
 
@@ -22,9 +22,10 @@ pub struct Pick {
     /// The sender that counts now.
     sender: u64,
     since: i64,
-    /// The time of its latest sample.
+    /// The time of the latest sample that counted.
     last: i64,
-    /// The sender that counted before; the first sender to send an older sample.
+    /// The sender that counts before `since`: the previous sender, or the first sender that sent an
+    /// older sample.
     before: Option<u64>,
     /// The time up to which it is unknown which sender counted.
     floor: i64,
@@ -64,8 +65,8 @@ impl Pick {
         if at <= self.last.saturating_add(failover_ms) {
             return PickVerdict::OfAnother;
         }
-        // Two stretches are remembered; the one before them belonged to another sender, unless it
-        // was this sender's.
+        // A pick remembers two stretches. The stretch before `since` is therefore forgotten, unless
+        // it belongs to the sender whose stretch ends now.
         if self.before.is_some_and(|before| before != self.sender) {
             self.floor = self.since - 1;
         }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_sender_counts_after_the_first_is_silent_and_continues_to() {
+    fn the_second_sender_counts_once_the_first_is_silent_and_continues_to_count() {
         let mut pick = None;
         for second in [0, 10, 20] {
             assert!(take(&mut pick, 1, second * 1000));

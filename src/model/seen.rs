@@ -2,12 +2,12 @@
 //!
 //! Senders without numbers repeat a sample when a response is lost, and send out of order when they
 //! use several queues. The recently accepted times are stored as runs of equal steps: a series that
-//! is scraped regularly takes one run of any length.
+//! is scraped regularly needs one run, however long.
 
 use super::UnixMillis;
 
-/// The maximum number of runs; beyond it, the oldest is forgotten, and times before its end are
-/// refused.
+/// The maximum number of runs; when there are more, the oldest is forgotten, and times before its
+/// end are refused.
 const RUNS_MAX: usize = 48;
 const RUN_BYTES: usize = 16;
 /// The largest time that a sample may have.
@@ -192,7 +192,7 @@ mod tests {
     const WINDOW: i64 = 600_000;
 
     #[test]
-    fn a_regular_series_takes_one_run_and_knows_every_retry() {
+    fn a_regular_series_needs_one_run_and_recognizes_every_retry() {
         let mut seen = SeenTimes::default();
         for at in (0..10_000).map(|i| i * 15_000) {
             assert_eq!(seen.note(UnixMillis(at), WINDOW), TimeVerdict::New);

@@ -9,8 +9,8 @@ use super::UnixMillis;
 /// The count of numbers below the highest that are remembered one by one.
 pub const WINDOW_BATCHES: u64 = 1024;
 
-/// The count of numbers that a sender may skip at once. At one a second, it is 136 years of
-/// batches, so it refuses only values that are not counts, such as a time in nanoseconds.
+/// The count of numbers that a sender may skip at once: 136 years of batches at one batch a second.
+/// The limit therefore refuses only values that are not counts, such as a time in nanoseconds.
 pub const SEQ_JUMP_MAX: u64 = 1 << 32;
 
 const WORDS: usize = (WINDOW_BATCHES / 64) as usize;
@@ -31,8 +31,8 @@ pub enum SequenceVerdict {
     /// The number is too far behind the sender's highest, or of a forgotten epoch: refuse the
     /// batch.
     TooOld,
-    /// The number is further ahead than any sender counts: refuse the batch, or the numbers before
-    /// it are lost.
+    /// The number is further ahead than any sender counts: refuse the batch, because it would make
+    /// all lower numbers too old.
     TooFar,
 }
 
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_below_the_window_is_not_taken_for_one_in_it() {
+    fn a_number_below_the_window_does_not_mark_a_number_in_the_window() {
         // Regression: 50 after 2000 set the bit of 1074, which was then answered "duplicate".
         let mut window = SenderWindow::default();
         window.mark(1, 2000);
@@ -302,7 +302,7 @@ mod tests {
         for epoch in [2, 3, 4, 5, 1] {
             window.mark(epoch, 1);
         }
-        // Epoch 1 was forgotten by then, and its number counts for no other.
+        // Epoch 1 was forgotten by then, and its number counts for no other epoch.
         window.mark(1, 2);
         let second: Vec<_> = (2..6).map(|epoch| window.check(epoch, 2)).collect();
         assert_eq!(second, [SequenceVerdict::New; 4]);

@@ -82,7 +82,7 @@ pub enum SeriesKeyError {
     DuplicateTag(String),
     /// A text has a control character: keys use NUL as a separator, and terminals and line formats
     /// interpret others.
-    #[error("{what} {text:?} holds a control character; send it without")]
+    #[error("{what} {text:?} contains a control character; remove it")]
     Control {
         /// The part of the key.
         what: &'static str,
@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_survive_the_disk(
+        fn a_key_equals_the_key_of_its_stored_bytes(
             metric in "[a-z/.]{1,9}",
             tags in prop::collection::btree_map("[a-z]{1,4}", "\\PC{1,4}", 0..4),
         ) {
@@ -293,7 +293,9 @@ mod tests {
         }
 
         #[test]
-        fn damaged_bytes_are_refused_as_a_key(bytes in prop::collection::vec(any::<u8>(), 0..9)) {
+        fn a_key_of_random_bytes_has_these_bytes_or_is_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..9),
+        ) {
             if let Some(key) = SeriesKey::from_bytes(&bytes) {
                 prop_assert_eq!(key.as_bytes(), &bytes[..]);
             }

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_length_is_one_that_the_calendar_has() {
+    fn the_longest_length_occurs_in_the_calendar() {
         let check = |text: &str, days: i64| {
             let span: Span = text.parse().unwrap();
             assert_eq!(span.exact_longest_ms(), days * DAY_MS, "{text}");

@@ -1,6 +1,6 @@
 //! Points in time, always UTC.
 //!
-//! Must never know: the present time. `clock.rs` reads the clock, at the edge.
+//! Must never know: the present time. Only `src/clock` reads the clock.
 
 use std::fmt;
 

@@ -20,9 +20,9 @@ pub enum DefinitionVerdict {
 /// The result of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchVerdict {
-    /// Durable and counted, except for the samples in the tally.
+    /// The batch is durable, and all samples count except those in the tally.
     Accepted(TimesTally),
-    /// Accepted before; nothing was changed.
+    /// The batch was accepted before; nothing was changed.
     Duplicate,
     /// The number is too far behind the sender's latest; nothing was changed.
     StaleNumber,
@@ -52,7 +52,7 @@ pub struct TimesTally {
     pub duplicates: u64,
     /// Samples too far behind the latest of their series.
     pub out_of_order: u64,
-    /// Samples left out because another sender's count, see [`super::replica`].
+    /// Samples that do not count because another sender's samples do, see [`super::replica`].
     pub of_replica: u64,
 }
 

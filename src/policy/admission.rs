@@ -81,20 +81,22 @@ impl RefusalReason {
             Self::UnitConflict => {
                 "the series exists with another unit: use that unit or another name"
             }
-            Self::SeriesLimit => "the store has as many series as it may: raise limits.series_max",
+            Self::SeriesLimit => {
+                "the store has its maximum number of series: raise limits.series_max"
+            }
             Self::SenderSeriesLimit => {
-                "the sender has as many series as it may: raise limits.sender_series_max"
+                "the sender has its maximum number of series: raise limits.sender_series_max"
             }
             Self::SenderLimit => {
-                "the store has as many senders as it may: raise limits.senders_max"
+                "the store has its maximum number of senders: raise limits.senders_max"
             }
             Self::StaleNumber => {
-                "the batch's seq is too far behind the sender's latest, or its epoch before four \
-                 later ones: begin a new epoch, with the time in Unix milliseconds"
+                "the batch's seq is too far behind the sender's latest, or its epoch is older than \
+                 the latest four: begin a new epoch, with the time in Unix milliseconds"
             }
             Self::FarNumber => {
-                "the batch's epoch is a time in the future, or its seq no count: take the time in \
-                 Unix milliseconds as the epoch, and count batches from 1"
+                "the batch's epoch is a time in the future, or its seq is not a count: use the \
+                 time in Unix milliseconds as the epoch, and count batches from 1"
             }
             Self::OutOfOrder => {
                 "the sample is further behind its series' latest than ingest.out_of_order_window"
@@ -139,7 +141,7 @@ impl Admission {
         }
     }
 
-    /// Checks one sample. Its kind is only looked up where it matters.
+    /// Checks one sample. The kind of its series is only looked up when the value is not finite.
     ///
     /// # Errors
     /// The reason why the sample is refused.
@@ -160,8 +162,8 @@ impl Admission {
         }
     }
 
-    /// Checks a sample that may be a stale marker, and returns the value to store: every other NaN
-    /// is stored as the same NaN.
+    /// Checks a sample that may be a stale marker, and returns the value to store: stale markers
+    /// keep their bits, and all other NaNs become one NaN.
     ///
     /// # Errors
     /// The reason why the sample is refused.
@@ -208,9 +210,11 @@ impl Admission {
 /// The time after which rejected kinds are checked again.
 const KIND_CONFLICT_MS: i64 = 300_000;
 
-/// The rejected definitions of known series with other kinds. Later, their kinds are checked again.
+/// A note that definitions of known series were rejected because of another kind; their kinds are
+/// checked again later.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct KindConflicts {
+    /// The time of the first rejected definition.
     first: Option<UnixMillis>,
 }
 
@@ -220,8 +224,8 @@ impl KindConflicts {
         self.first.get_or_insert(now);
     }
 
-    /// Returns true when the kinds are to be checked again, and forgets the definitions. After a
-    /// step back of the clock, that is at once.
+    /// Returns true when the kinds must be checked again, and forgets the definitions. When the
+    /// clock was set back, the kinds are checked at once.
     pub fn expire(&mut self, now: UnixMillis) -> bool {
         let is_over =
             |first: UnixMillis| !(0..KIND_CONFLICT_MS).contains(&now.0.saturating_sub(first.0));
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_samples_get_their_reason() {
+    fn a_bad_sample_is_refused_with_the_reason() {
         let now = UnixMillis(1_763_712_000_000);
         let admission = Admission::new(&GranularitySet::default(), 60_000, now);
         let check = |at: UnixMillis, value: f64| admission.check(at, value, || Some(Kind::Counter));

@@ -1,8 +1,9 @@
 //! Coverage: the times for which each granularity has all samples, and the granularities that
 //! answer the parts of a range.
 //!
-//! The requested granularity answers where it is kept and complete. Elsewhere finer granularities
-//! fill its slots, and where those are gone too, the next coarser granularity continues.
+//! The requested granularity answers where it is kept and complete. Elsewhere, finer granularities
+//! fill its slots. Where the finer granularities are incomplete too, the next coarser granularity
+//! continues.
 
 use std::{borrow::Cow, iter, ops::Range};
 
@@ -64,8 +65,8 @@ impl<'a> Coverage<'a> {
     ) -> Self {
         let holding = Holding::new(stored, granularity, gaps, now);
         let asked = Times::one(range.clone());
-        let holds = !holding.whole.within(&asked).ranges().is_empty();
-        if holds && let Some((index, granularities)) = self.granularities.with(granularity) {
+        let has_samples = !holding.whole.within(&asked).ranges().is_empty();
+        if has_samples && let Some((index, granularities)) = self.granularities.with(granularity) {
             self.granularities = Cow::Owned(granularities);
             self.holdings.insert(index.0, holding);
             if index <= self.coarsest {
@@ -93,7 +94,7 @@ impl<'a> Coverage<'a> {
         Segment { granularity, stored: self.stored(granularity), range }
     }
 
-    /// Returns true when a granularity still keeps a time.
+    /// Returns true when a granularity still keeps samples of a time.
     pub fn keeps(&self, granularity: GranularityIndex, at: UnixMillis) -> bool {
         at >= self.holding(granularity).kept_from
     }
@@ -105,8 +106,8 @@ impl<'a> Coverage<'a> {
         range.is_empty() || self.holding(granularity).whole.covers(&slots)
     }
 
-    /// Returns true when all slots of a granularity's width exist, from the granularity itself or
-    /// from finer ones.
+    /// Returns true when all samples of a range exist in slots of a granularity, or in slots of
+    /// finer granularities that fill them.
     pub fn makes_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
         let segments = self.segments(granularity, range.clone());
         let answered: i64 =
@@ -128,9 +129,9 @@ impl<'a> Coverage<'a> {
         self.granularities[granularity].width_ms
     }
 
-    /// Divides a range into segments, oldest first: `asked` answers where it is complete, finer
-    /// granularities where only they are complete, and coarser ones the rest, the next coarser one
-    /// first.
+    /// Divides a range into segments, oldest first. The granularity `asked` answers where it is
+    /// complete. Finer granularities answer where only they are complete. Coarser granularities
+    /// answer the rest, the next coarser one first.
     pub fn segments(&self, asked: GranularityIndex, range: Range<UnixMillis>) -> Vec<Segment> {
         let all = Times::one(range);
         let mut rest = all.clone();
@@ -169,8 +170,8 @@ impl<'a> Coverage<'a> {
         segments
     }
 
-    /// Returns the times that no granularity has completely, as far as the coarsest one is kept: it
-    /// has late samples there.
+    /// Returns the coarsest granularity, and the times for which it answers although no granularity
+    /// has all samples: it keeps these times, and has late samples there.
     fn incomplete(&self, asked: &Times, rest: &Times) -> (GranularityIndex, Times) {
         let coarsest = self.coarsest;
         let width = self.width(coarsest);
@@ -184,8 +185,8 @@ impl<'a> Coverage<'a> {
         (coarsest, slots.within(&kept).within(asked))
     }
 
-    /// Replaces the end of the last segment by finer granularities, as far as they are complete:
-    /// samples in the last slot after the end must not count.
+    /// Replaces the end of the last segment by segments of finer granularities, as far as these are
+    /// complete: samples in the last slot after the end of the range must not count.
     pub fn with_fine_end(&self, mut segments: Vec<Segment>) -> Vec<Segment> {
         let Some(Segment { granularity: coarsest, range, .. }) = segments.pop() else {
             return segments;

@@ -1,6 +1,6 @@
 //! The choice of the granularity that answers a query.
 //!
-//! Other granularities fill in where that granularity is incomplete; see `coverage.rs`.
+//! Other granularities answer where the chosen granularity is incomplete; see `coverage.rs`.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Retention: the partitions that have expired. None expires while the clock is doubted.
+//! Retention: the partitions that have expired. No partition expires while the clock is doubted.
 
 use crate::model::{Granularity, Moment, UnixMillis};
 

@@ -46,8 +46,8 @@ pub enum SnapshotRefusal {
     },
     /// The snapshots would be larger than their limit.
     #[error(
-        "with a new one the snapshots would take {bytes} bytes, more than {max}: remove one from \
-         storage.snapshot_dir, or raise snapshots.bytes_max"
+        "with a new snapshot, all snapshots would take {bytes} bytes, more than {max}: remove one \
+         from storage.snapshot_dir, or raise snapshots.bytes_max"
     )]
     TooLarge {
         /// The size of all snapshots with the new one, in bytes.

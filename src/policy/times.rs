@@ -130,11 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn a_range_without_an_end_keeps_none() {
+    fn a_range_without_an_end_stays_without_an_end() {
         let times = |from, to| Times::one(range(from, to));
-        let ever = times(7, i64::MAX);
-        assert_eq!(ever.shrunk(5), times(10, i64::MAX));
-        assert_eq!(ever.widened(5), times(5, i64::MAX));
-        assert_eq!(times(i64::MIN, i64::MAX).without(&ever), times(i64::MIN, 7));
+        let endless = times(7, i64::MAX);
+        assert_eq!(endless.shrunk(5), times(10, i64::MAX));
+        assert_eq!(endless.widened(5), times(5, i64::MAX));
+        assert_eq!(times(i64::MIN, i64::MAX).without(&endless), times(i64::MIN, 7));
     }
 }

@@ -1,6 +1,6 @@
 //! Values and documents of the shell, and their JSON form.
 //!
-//! Must never know: what they mean.
+//! Must never know: the meaning of values.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ impl Value {
         }
     }
 
-    /// Returns the value as a number, also when it is the text of one.
+    /// Returns the value as a number; parses the number in a text.
     pub(crate) fn to_number(&self) -> Option<Self> {
         match self {
             Self::Int(_) | Self::Float(_) => Some(self.clone()),
@@ -180,7 +180,7 @@ impl Value {
     pub(crate) fn is_truthy(&self) -> bool {
         match self {
             Self::Null => false,
-            Self::Bool(held) => *held,
+            Self::Bool(flag) => *flag,
             Self::Int(number) => *number != 0,
             Self::Float(number) => *number != 0.0,
             Self::Text(_) | Self::Date(_) | Self::List(_) | Self::Fields(_) => true,
@@ -206,7 +206,7 @@ impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),
-            Self::Bool(held) => serializer.serialize_bool(*held),
+            Self::Bool(flag) => serializer.serialize_bool(*flag),
             Self::Int(number) => serializer.serialize_i64(*number),
             Self::Float(number) => serializer.serialize_f64(*number),
             Self::Text(text) => serializer.serialize_str(text),

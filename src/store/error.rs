@@ -1,12 +1,12 @@
 //! Errors of the store, by file and operation.
 //!
-//! Must never know: what is done about it.
+//! Must never know: the reaction to an error.
 
 use std::io;
 
 use crate::model::chain;
 
-/// A failed operation on the store, with the file it concerns.
+/// A failed operation on the store, with its file.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file could not be opened.
@@ -40,7 +40,7 @@ pub enum StoreError {
         #[source]
         cause: io::Error,
     },
-    /// The bytes are not what FORMAT.md says.
+    /// The bytes violate FORMAT.md.
     #[error("{file} is damaged: {problem}")]
     Corrupt {
         /// Path below the data directory.
@@ -48,25 +48,23 @@ pub enum StoreError {
         /// The fault.
         problem: String,
     },
-    /// A damaged part of a file was met for the first time: from now on queries go round it.
-    #[error(
-        "{file}: {part} is damaged: ask again, and a coarser granularity answers where there is one"
-    )]
+    /// An operation found a damaged part of a file for the first time; later queries avoid it.
+    #[error("{file}: {part} is damaged: run the query again to read it from a coarser granularity")]
     DamagedPart {
         /// Path below the data directory.
         file: String,
         /// The damaged part.
         part: String,
     },
-    /// An object is not as it was written.
-    #[error("{file}: {object} is damaged: make it again, or restore it from a snapshot")]
+    /// The bytes of an object do not match their checksum.
+    #[error("{file}: {object} is damaged: create it again, or restore it from a snapshot")]
     DamagedObject {
         /// Path below the data directory.
         file: String,
-        /// Kind and name.
+        /// The kind and name of the object.
         object: String,
     },
-    /// A file of another format, or written with other settings.
+    /// The file has another format, or was written with other settings.
     #[error("{file}: {problem}")]
     Mismatch {
         /// Path below the data directory.
@@ -77,7 +75,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Turns a redb error into one that names the operation and the file.
+    /// Converts an error of redb to a store error with the operation and the file.
     pub(crate) fn redb<E: Into<redb::Error>>(
         operation: &'static str,
         file: &str,
@@ -85,7 +83,7 @@ impl StoreError {
         move |cause| Self::Redb { operation, file: file.to_owned(), cause: Box::new(cause.into()) }
     }
 
-    /// The file that it concerns, below the data directory.
+    /// Returns the path of the file below the data directory.
     pub fn file(&self) -> &str {
         match self {
             Self::Open { file, .. }
@@ -98,17 +96,17 @@ impl StoreError {
         }
     }
 
-    /// Returns whether the bytes of this very file are to blame, see [`Self::is_damage`].
+    /// Returns true when the error is damage, see [`Self::is_damage`], of this file.
     pub(crate) fn is_damage_of(&self, file: &str) -> bool {
         self.file() == file && self.is_damage()
     }
 
-    /// The error with its chain of causes.
+    /// Returns the error with its chain of causes.
     pub fn chain(&self) -> String {
         chain(self)
     }
 
-    /// The error in words for an operator: a full disk is named first, with what to do.
+    /// Returns the error for an operator; when the disk is full, the remedy precedes it.
     pub fn reason(&self) -> String {
         let chain = self.chain();
         if self.is_disk_full() {
@@ -118,8 +116,8 @@ impl StoreError {
         }
     }
 
-    /// Returns whether the bytes of the file are to blame, not the disk, the settings or another
-    /// process.
+    /// Returns true when damaged bytes of the file are the cause, not the disk, the settings or
+    /// another process.
     #[expect(clippy::wildcard_enum_match_arm, reason = "redb may add more errors")]
     pub fn is_damage(&self) -> bool {
         use redb::{DatabaseError, Error, StorageError};
@@ -127,7 +125,7 @@ impl StoreError {
             Self::Open { cause, .. } => match cause {
                 DatabaseError::RepairAborted
                 | DatabaseError::Storage(StorageError::Corrupted(_)) => true,
-                // A file that is too short, or does not begin as redb files do.
+                // The file is too short, or does not begin like a file of redb.
                 DatabaseError::Storage(StorageError::Io(io)) => {
                     matches!(io.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
                 }
@@ -151,9 +149,8 @@ impl StoreError {
         }
     }
 
-    /// Returns true when running the query again may succeed: another operation failed on a file,
-    /// which is open again by then, or the query found damage, which is recorded or set aside by
-    /// then.
+    /// Returns true when running the query again may succeed: another operation failed on the file,
+    /// and the next use reopens it, or the query found damage, which the next query avoids.
     pub fn is_transient(&self) -> bool {
         let is_closed = || match self {
             Self::Redb { cause, .. } => {

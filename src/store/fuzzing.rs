@@ -1,7 +1,7 @@
 //! The fuzz targets of the store: bytes as rows of the journal's tables and of the head, and as
 //! parts of segments.
 //!
-//! Must never know: what a fuzz target does with bytes besides.
+//! Must never know: the other fuzz targets.
 
 use super::{
     catalog::series_states,

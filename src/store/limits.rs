@@ -1,20 +1,21 @@
-//! Limits of what the store takes in.
+//! Limits of the store's content.
 //!
-//! Must never know: who asks for more, and what is said then.
+//! Must never know: the senders that exceed a limit, the responses to them.
 
-/// Limits of what the store takes in.
+/// Limits of the store's content, and times after which senders count as idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Series of the whole store.
+    /// The maximum number of series.
     pub series_max: usize,
-    /// Series that one sender may make known.
+    /// The maximum number of series that one sender may register.
     pub sender_series_max: usize,
-    /// Senders that number their batches.
+    /// The maximum number of senders that number their batches.
     pub senders_max: usize,
-    /// A full store forgets senders without an accepted batch for this many milliseconds.
+    /// The milliseconds without an accepted batch after which a store with the maximum number of
+    /// senders forgets a sender.
     pub sender_idle_ms: i64,
-    /// A sender among several of the same samples counts as silent after this many milliseconds
-    /// without one, and another sender counts.
+    /// The milliseconds without a sample after which a sender, one of several that send the same
+    /// samples, is replaced by another.
     pub ha_failover_ms: i64,
 }
 

@@ -79,11 +79,11 @@ fn a_lost_journal_is_not_replaced_by_an_empty_one() {
         fs::write(&journal, &kept).unwrap();
         refused
     };
-    let said = refused();
-    assert!(said.contains("it is missing, but head.redb is there"), "{said}");
+    let message = refused();
+    assert!(message.contains("it is missing, but head.redb exists"), "{message}");
     fs::remove_file(dir.path().join("head.redb")).unwrap();
-    let said = refused();
-    assert!(said.contains("it is missing, but partitions/1"), "{said}");
+    let message = refused();
+    assert!(message.contains("it is missing, but partitions/1"), "{message}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn missing_files_are_reported_until_their_mark_is_removed() {
         assert_eq!(open(dir.path()).0.damaged_partitions(), [""; 0]);
         fs::remove_file(dir.path().join(file)).unwrap();
         let named = faults(dir.path());
-        let expected = format!("{file}: it is missing: the journal knows it");
+        let expected = format!("{file}: it is missing, although the journal lists it");
         assert!(named.contains(&expected), "{named:?}");
         let mark = format!("{}.missing", file.trim_start_matches("partitions/").replace('/', "-"));
         for _ in 0..2 {
@@ -124,8 +124,8 @@ fn unregister(dir: &Path, file: &str) {
     txn.commit().unwrap();
 }
 
-/// The files are those after a kill between removing a partition's file and its segments, and after
-/// a loss.
+/// The folder is as after a kill between removing partitions' files and their segments, and one
+/// file is lost.
 #[test]
 fn remains_of_an_unconfigured_granularity_are_removed_at_a_start() {
     let dir = tempfile::tempdir().unwrap();
@@ -154,18 +154,18 @@ fn remains_of_an_unconfigured_granularity_are_removed_at_a_start() {
     let coarser = GranularitySet::default().iter().skip(1).cloned().collect();
     let coarser = GranularitySet::new(coarser).unwrap();
     let reopen = || setup::open_with(dir.path(), &coarser, NOW).0.damaged_partitions();
-    // Files that may still help an operator stay as long as their mark.
+    // Files that may still help an operator remain until the mark is removed.
     assert_eq!(reopen(), [format!("1m-{lost}.missing")]);
     assert!(names("").iter().all(|name| name.starts_with("2026-11-20T1200.")), "{:?}", names(""));
     assert!(!names("").is_empty());
-    assert!(!faults(dir.path()).iter().any(|fault| fault.contains("the journal knows it")));
+    assert!(!faults(dir.path()).iter().any(|fault| fault.contains("the journal lists it")));
     fs::remove_file(dir.path().join(format!("damaged/1m-{lost}.missing"))).unwrap();
     assert_eq!(reopen(), [""; 0]);
     assert_eq!(names(""), [""; 0]);
 }
 
-/// The files are those after a kill between creating a file and registering it, or between removing
-/// it from the register and deleting it.
+/// The folder is as after a kill between creating a file and registering it, or between
+/// unregistering and deleting it.
 #[test]
 fn an_unregistered_file_is_accepted_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -205,14 +205,14 @@ fn a_failed_removal_is_repeated() {
         granularity: GranularityIndex(0),
         start: UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR),
     };
-    let is_there = || store.partitions().iter().any(|partition| partition.id == id);
-    assert!(is_there());
+    let exists = || store.partitions().iter().any(|partition| partition.id == id);
+    assert!(exists());
     faults.removals.store(true, Ordering::Relaxed);
     store.drop_partition(id).unwrap_err();
-    assert!(is_there());
+    assert!(exists());
     faults.removals.store(false, Ordering::Relaxed);
     assert!(store.drop_partition(id).unwrap());
-    assert!(!is_there() && !store.drop_partition(id).unwrap());
+    assert!(!exists() && !store.drop_partition(id).unwrap());
     drop((store, appender));
     assert_eq!(open(dir.path()).0.damaged_partitions(), [""; 0]);
 }
@@ -269,19 +269,19 @@ fn a_failed_write_breaks_no_running_query() {
     let (store, mut appender, faults) = open_failing(dir.path());
     commit(&mut appender, NOW.0 - 20 * HOUR);
     let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
-    let mut met = Vec::new();
+    let mut failures = Vec::new();
     let sum = || {
         let view = store.view(GranularityIndex(0), range.clone(), &[other])?;
-        if met.is_empty() {
+        if failures.is_empty() {
             faults.syncs.store(true, Ordering::Relaxed);
             store.checkpoint(NOW).unwrap_err();
             faults.syncs.store(false, Ordering::Relaxed);
         }
-        let slots = view.slots(other).inspect_err(|fault| met.push(fault.chain()))?;
+        let slots = view.slots(other).inspect_err(|fault| failures.push(fault.chain()))?;
         Ok(slots.iter().map(|slot| u64::from(slot.cell.n)).sum::<u64>())
     };
     assert_eq!(run_with_retries(&Budget::UNLIMITED, sum, StoreError::is_transient).unwrap(), 1800);
-    assert_eq!(met.len(), 1, "the query met the failure: {met:?}");
+    assert_eq!(failures.len(), 1, "the query failures the failure: {failures:?}");
     store.checkpoint(NOW).unwrap();
     assert_eq!(count(&store, 0), 1801);
     assert_eq!(store.damaged_partitions(), [""; 0]);
@@ -319,8 +319,11 @@ fn a_document_with_a_flipped_bit_is_never_served() {
     let (store, mut appender) = open(dir.path());
     let range = UnixMillis(at - at % HOUR)..UnixMillis(at - at % HOUR + HOUR);
     let view = store.view(GranularityIndex(0), range.clone(), &[SeriesId(0)]).unwrap();
-    let said = view.slots(SeriesId(0)).unwrap_err().to_string();
-    assert!(said.contains("series 0 at 2026-11-20T16:00:00Z is damaged: ask again"), "{said}");
+    let message = view.slots(SeriesId(0)).unwrap_err().to_string();
+    assert!(
+        message.contains("series 0 at 2026-11-20T16:00:00Z is damaged: run the query again"),
+        "{message}"
+    );
     // Queries avoid the document from now on.
     assert_eq!(store.gaps()[0].holes, [range]);
     assert!(store.gaps()[1..].iter().all(|gaps| gaps.holes.is_empty()));
@@ -341,16 +344,16 @@ fn a_head_row_with_a_flipped_bit_is_never_served() {
     fill(dir.path());
     let counts = [0, 1, 2, 3].map(|level| count(&open(dir.path()).0, level));
     let head = dir.path().join("head.redb");
-    let hour_under_way = {
+    let row_of_the_current_hour = {
         let rows: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows/1h");
         let db = Database::open(&head).unwrap();
         let table = db.begin_read().unwrap().open_table(rows).unwrap();
         table.last().unwrap().unwrap().1.value().to_vec()
     };
-    flip(&head, &hour_under_way);
+    flip(&head, &row_of_the_current_hour);
     let found = faults(dir.path());
     assert!(
-        found.iter().any(|fault| fault.starts_with("head.redb: row of series 0 and on, slot at")),
+        found.iter().any(|fault| fault.starts_with("head.redb: the row that begins with series 0")),
         "{found:?}"
     );
     let (store, mut appender) = open(dir.path());
@@ -381,10 +384,10 @@ fn a_partially_applied_record_is_in_no_checkpoint() {
         values: vec![1.0; 2],
         ..AcceptedBatch::default()
     };
-    let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         appender.commit(&[], &[broken], NOW)
     }));
-    assert!(died.is_err());
+    assert!(panicked.is_err());
     let refused = store.checkpoint(NOW).unwrap_err().to_string();
     assert!(refused.contains("restart the daemon; no batch is lost"), "{refused}");
     store.snapshot(&dir.path().join("copy"), NOW, &mut |_| {}).unwrap_err();
@@ -397,12 +400,12 @@ fn a_snapshot_during_changes_of_partitions_has_every_registered_file() {
     fill(&path("data"));
     let (store, _appender) = open(&path("data"));
     let mut begun = false;
-    let made_meanwhile = store.clone();
+    let other_store = store.clone();
     store
         .snapshot(&path("copy"), NOW, &mut |_| {
             if !std::mem::replace(&mut begun, true) {
                 let start = UnixMillis(NOW.0 - NOW.0 % HOUR + 24 * HOUR);
-                made_meanwhile.preallocate(GranularityIndex(0), start, &[SeriesId(0)]).unwrap();
+                other_store.preallocate(GranularityIndex(0), start, &[SeriesId(0)]).unwrap();
             }
         })
         .unwrap();
@@ -464,12 +467,12 @@ fn a_number_with_a_flipped_bit_is_not_trusted() {
         meta.insert("applied_through", through ^ 16).unwrap();
     }
     txn.commit().unwrap();
-    // Earlier, the start was refused as if the journal had lost records; now each number is set
-    // aside alone.
+    // Regression: the start was refused, as if the journal had lost records. Only the damaged
+    // numbers are set aside.
     let (store, _appender) = open(dir.path());
-    let said = store.damaged_partitions();
+    let message = store.damaged_partitions();
     for file in ["head", "2026-11-21T0600"] {
-        assert!(said.iter().any(|name| name.contains(file)), "{file}: {said:?}");
+        assert!(message.iter().any(|name| name.contains(file)), "{file}: {message:?}");
     }
     assert!(count(&store, 0) < whole);
 }

@@ -109,9 +109,9 @@ fn damaged_cells_and_files_and_missing_partitions_are_named() {
         };
         assert!(report.faults.iter().any(|fault| fits(&fault)), "{file} {problem}: {report:?}");
     };
-    has("1m/2026-11-21T0600", "its times do not lie in the slot in order");
+    has("1m/2026-11-21T0600", "its times are not in order, or not in the slot");
     has("1h/2026-11-16", "");
-    has("5m/2026-11-20", "it is missing: the journal knows it");
+    has("5m/2026-11-20", "it is missing, although the journal lists it");
     assert!(report.notes.iter().any(|note| note.contains("1h-2026-11-16")), "{report:?}");
 }
 

@@ -198,7 +198,7 @@ impl History {
         let report = verify(target, now, &mut |_| {}).unwrap();
         // Damaged files are reported, and only these.
         let is_about_others = |fault: &&granary::store::Fault| {
-            fault.problem.contains("recomputed from") || fault.problem.ends_with("holds samples")
+            fault.problem.contains("recomputed from") || fault.problem.ends_with("contains samples")
         };
         let is_of_number = |fault: &granary::store::Fault| fault.problem.contains("the number ");
         let mut others = report.faults.iter().filter(|fault| !is_of_number(fault));

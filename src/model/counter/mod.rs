@@ -1,28 +1,30 @@
 //! Cells of samples: the contribution of each kind, and the state that counters need.
 //!
 //! Granary turns a counter into increases at ingest: each reading adds the growth since the
-//! previous reading in time to the slot of its own time. The first reading adds nothing. It adds
-//! its whole value if the counter began at most [`START_COUNTS_MS`] before it and not before the
-//! time that the caller allows: the sender would have read an older counter earlier. When a reading
-//! arrives late, the growth over its gap has already been credited to the next reading, and the
-//! late reading takes its part from there. Of several readings at one time, the largest counts.
+//! previous reading in time to the slot of its own time. The first reading adds nothing, with one
+//! exception: it adds its whole value if the counter began at most [`START_COUNTS_MS`] before the
+//! reading and not before the time that the caller allows, because the sender would have read an
+//! older counter earlier. When a reading arrives late, the growth over its gap has already been
+//! credited to the next reading, and the late reading takes its part from there. Of several
+//! readings at one time, the largest counts.
 //!
-//! Guarantees, including resets and starts, for every order of arrival:
-//! - Up to [`READINGS_MAX`] readings produce the same increases as in order.
-//! - So does a reading with fewer than [`LATEST_KEPT`] newer ones, after any number of readings.
-//! - So does a reading inside a remembered gap (longer than one and a half intervals), and readings
-//!   that fill such a gap in order. The two gaps that are widest in proportion to the time since
-//!   they began are remembered. Blocks that overtake each other are therefore corrected, and so is
+//! Guarantee: in every order of arrival, also with resets and starts, these readings produce the
+//! increases that they would produce in order of time:
+//! - Up to [`READINGS_MAX`] readings.
+//! - A reading with fewer than [`LATEST_KEPT`] newer readings, after any number of readings.
+//! - A reading inside a remembered gap (longer than one and a half intervals), and readings that
+//!   fill such a gap in order. The two gaps that are widest in proportion to the time since they
+//!   began are remembered. Blocks that overtake each other are therefore corrected, and so is
 //!   history that arrives after live readings, because the first reading is always remembered.
 //!
 //! Every other late reading adds nothing, because the readings around it already include its part:
 //! without resets the total is exact in every order; only the split between two slots keeps its
 //! earlier value. A reset that only such a reading shows is missed.
 //!
-//! A late reading above the latest one, of a counter that began before both, means that the
-//! sender's clock was set back: the counter continues from the latest reading, and earlier readings
-//! are final. A late reading above the next one, of a counter that began before both, adds nothing,
-//! because it is not a reset.
+//! A late reading with a larger value than the latest one, of a counter that began before both,
+//! means that the sender's clock was set back: the counter continues from the latest reading, and
+//! earlier readings are final. A late reading with a larger value than the next one, of a counter
+//! that began before both, adds nothing, because the decrease after it is not a reset.
 //!
 //! The smallest and largest rates are those between readings that were neighbours when one of them
 //! arrived. They cover all rates between final neighbours, and rates over gaps that were filled
@@ -48,10 +50,10 @@ use super::{Cell, Kind, UnixMillis};
 pub struct SeriesState {
     /// The kind of the values.
     pub kind: Kind,
-    /// The time of the latest sample; the earliest time of all before the first.
+    /// The time of the latest sample; [`UnixMillis::EARLIEST`] before the first sample.
     pub last_at: UnixMillis,
-    /// The time at which the sender ended the series for now; the earliest time of all if it did
-    /// not.
+    /// The time at which the sender ended the series for now; [`UnixMillis::EARLIEST`] if the
+    /// sender did not end it.
     ended_at: UnixMillis,
     /// The readings of a counter, if it has any.
     counter: Option<Box<Remembered>>,
@@ -69,11 +71,11 @@ pub struct Observed {
 /// The change that a late reading makes to the reading after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correction {
-    /// The time of the reading after it.
+    /// The time of the corrected reading.
     pub at: UnixMillis,
-    /// The change of its increase.
+    /// The change of the corrected reading's increase.
     pub increase: f64,
-    /// The rate per second of the reading, measured from the new neighbour.
+    /// The rate per second from the late reading to the corrected reading.
     pub rate: Option<f64>,
 }
 

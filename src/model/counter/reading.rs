@@ -1,8 +1,8 @@
 //! Readings of counters, and the increase between two of them.
 
-/// The oldest start whose zero counts as the reading before a counter's first one; the caller of
-/// `observe` may allow less. Prometheus, too, inserts a zero at a start only where its head still
-/// accepts samples, about an hour back.
+/// The maximum age of a counter at its first reading for which its start counts as a reading of
+/// zero; the caller of `observe` may allow less. Prometheus, too, inserts a zero at a start only
+/// where its head still accepts samples, about an hour back.
 pub const START_COUNTS_MS: i64 = 3_600_000;
 
 /// A reading of a counter.
@@ -25,7 +25,7 @@ impl Reading {
         Self { at, value, age }
     }
 
-    /// Returns the reading without its start.
+    /// Returns the reading with a start so old that the reading does not count whole.
     pub(super) fn without_count(self) -> Self {
         let age = if self.age == 0 { 0 } else { self.age.max(START_COUNTS_MS + 1) };
         Self { age, ..self }
@@ -56,9 +56,10 @@ impl Reading {
     }
 
     /// Returns the growth since a previous reading. A counter that began after or at the previous
-    /// reading was reset; consecutive points without a gap begin at it. If the previous reading has
-    /// no start itself, it may be the unknown start's baseline, which is no reset. Without starts,
-    /// a decrease is a reset; a wrap is never assumed.
+    /// reading was reset: some senders begin at the end of the previous period. A start at a
+    /// previous reading without a start is no reset, because senders that do not know the start use
+    /// the time of their first reading. Without starts, a decrease is a reset; a wrap is never
+    /// assumed.
     #[inline]
     pub(super) fn increase_from(&self, before: &Self) -> f64 {
         let passed = self.at.saturating_sub(before.at);
@@ -66,14 +67,15 @@ impl Reading {
         if began || self.value < before.value { self.value } else { self.value - before.value }
     }
 
-    /// Returns true when this reading counts of two at the same time: the larger value, then the
-    /// later start, so that the order of arrival does not matter.
+    /// Returns true when this reading counts instead of another one at the same time: the larger
+    /// value wins, then the later start, so that the order of arrival does not matter.
     pub(super) fn outranks(&self, other: &Self) -> bool {
         let start = |reading: &Self| if reading.age == 0 { i64::MIN } else { -reading.age };
         let by_value = self.value.total_cmp(&other.value);
         by_value.then_with(|| start(self).cmp(&start(other))).is_gt()
     }
 
+    /// Returns true when the whole value counts if this is the counter's first reading.
     pub(super) fn counts_whole(&self) -> bool {
         (1..=START_COUNTS_MS).contains(&self.age)
     }

@@ -34,19 +34,19 @@ pub(super) struct Taken {
     pub(super) correction: Option<Correction>,
 }
 
-/// The remembered readings of one counter. Places from `base` on are a ring, so that the common
-/// case, the next reading at the regular interval, is one write over the oldest of the ring.
+/// The remembered readings of one counter. Places from `base` on are a ring: in the common case,
+/// the next reading at the regular interval overwrites the oldest reading of the ring.
 #[derive(Debug, Clone)]
 pub struct Remembered {
     at: Times,
     value: [f64; READINGS_MAX],
     /// The ages as in [`Reading`]; `u32::MAX` for longer ones.
     age: [u32; READINGS_MAX],
-    /// The estimated interval between readings; it falls at once and rises slowly, so that a gap
-    /// does not change it. `u32::MAX` if unknown.
+    /// The estimated interval between readings, `u32::MAX` if unknown. It falls at once and rises
+    /// slowly, so that a gap hardly changes it.
     step_ms: u32,
     count: u8,
-    /// 0 until a reading is forgotten.
+    /// The first place of the ring; 0 while all places are free to be filled in order.
     base: u8,
     /// The place of the latest reading.
     head: u8,
@@ -75,11 +75,11 @@ impl Remembered {
 
     /// Restores stored readings; `None` if they are inconsistent.
     pub fn restore(readings: &[Kept], step_ms: u32, base: u8) -> Option<Self> {
-        let in_order = readings.is_sorted_by(|one, next| one.reading.at < next.reading.at);
+        let in_order = readings.is_sorted_by(|kept, next| kept.reading.at < next.reading.at);
         let is_storable = |reading: &Reading| reading.age >= 0 && Times::can_store(reading.at);
         let are_storable = readings.iter().all(|kept| is_storable(&kept.reading));
         let first = readings.first()?;
-        // The next place is chosen when the first reading is forgotten.
+        // While there is space for more readings, no reading is chosen to be forgotten.
         let base_max = if readings.len() == READINGS_MAX { FORGOTTEN_LAST } else { 0 };
         let base_fits = usize::from(base) <= base_max;
         if !(in_order && are_storable && base_fits && readings.len() <= READINGS_MAX) {
@@ -107,12 +107,14 @@ impl Remembered {
         self.step_ms
     }
 
-    /// Returns the place, in order of time, of the reading that is forgotten next; 0 until one is.
+    /// Returns the place, in order of time, of the reading that is forgotten next; 0 while none is
+    /// chosen.
     pub fn base(&self) -> u8 {
         self.base
     }
 
-    /// Adds a reading after all others in the simple case; returns its increase and rate.
+    /// Adds a reading after all others and returns its increase and rate; `None` when the reading
+    /// is not the latest or a gap must be forgotten for it.
     #[inline]
     pub(super) fn take_behind(&mut self, new: &Reading) -> Option<(f64, f64)> {
         let head = usize::from(self.head) % READINGS_MAX;
@@ -120,13 +122,13 @@ impl Remembered {
         let before = self.reading(head);
         let increase = new.increase_from(&before);
         let passed = new.at.saturating_sub(before.at);
-        self.learn(passed);
+        self.update_step(passed);
         self.set(place, *new);
         self.head = place as u8;
         Some((increase, per_second(increase, passed)))
     }
 
-    /// Returns the place for a reading after all others, if no gap is forgotten for it.
+    /// Returns the place for a reading after all others, if no gap must be forgotten for it.
     #[inline]
     fn place_behind(&mut self, head: usize, at: i64) -> Option<usize> {
         let count = usize::from(self.count);
@@ -158,7 +160,7 @@ impl Remembered {
         next % READINGS_MAX
     }
 
-    /// Adds a reading between others, or one for which a gap is forgotten.
+    /// Adds a reading between others, or a reading for which a gap must be forgotten.
     #[cold]
     pub(super) fn take_between(&mut self, mut new: Reading) -> Taken {
         let mut readings = Vec::with_capacity(READINGS_MAX + 1);
@@ -168,7 +170,7 @@ impl Remembered {
             && new.at < latest.at
             && new.value > latest.value
         {
-            return self.go_on_from(&latest, new);
+            return self.continue_from(&latest, new);
         }
         let place = readings.partition_point(|kept| kept.reading.at < new.at);
         if place == 0
@@ -181,8 +183,12 @@ impl Remembered {
         let replaced = at_place.filter(|old| old.at == new.at);
         let behind = place + usize::from(replaced.is_some());
         // Next to forgotten readings, the growth is already counted.
-        let unknown = |place: usize| readings.get(place).is_some_and(|kept| kept.after_forgotten);
-        if unknown(place) || unknown(behind) || replaced.is_some_and(|old| !new.outranks(&old)) {
+        let follows_forgotten =
+            |place: usize| readings.get(place).is_some_and(|kept| kept.after_forgotten);
+        if follows_forgotten(place)
+            || follows_forgotten(behind)
+            || replaced.is_some_and(|old| !new.outranks(&old))
+        {
             return Taken::default();
         }
         let is_contradicted =
@@ -192,19 +198,19 @@ impl Remembered {
         }
         let before = place.checked_sub(1).map(|before| readings[before].reading);
         let (before, replaced) = (before.as_ref(), replaced.as_ref());
-        let had = replaced.map_or(0.0, |old| old.increase_since(before));
+        let replaced_increase = replaced.map_or(0.0, |old| old.increase_since(before));
         let correction = readings.get(behind).map(|Kept { reading: after, .. }| Correction {
             at: UnixMillis(after.at),
             increase: after.increase_from(&new) - after.increase_since(replaced.or(before)),
             rate: after.rate_since(Some(&new)),
         });
         let taken = Taken {
-            increase: new.increase_since(before) - had,
+            increase: new.increase_since(before) - replaced_increase,
             rate: new.rate_since(before),
             correction,
         };
         if let (Some(before), None) = (before, correction) {
-            self.learn(new.at.saturating_sub(before.at));
+            self.update_step(new.at.saturating_sub(before.at));
         }
         let kept = Kept { reading: new, after_forgotten: false };
         if replaced.is_some() {
@@ -222,15 +228,16 @@ impl Remembered {
     }
 
     /// Continues from the latest reading although the new one has an earlier time, because the
-    /// sender's clock was set back. Even earlier readings cannot be told apart afterwards.
-    fn go_on_from(&mut self, latest: &Reading, new: Reading) -> Taken {
+    /// sender's clock was set back. From now on, readings before the new one add nothing: it is
+    /// unknown whether the clock was set back before or after them.
+    fn continue_from(&mut self, latest: &Reading, new: Reading) -> Taken {
         let kept = Kept { reading: new.without_count(), after_forgotten: true };
         self.put(&[kept]);
         Taken { increase: new.value - latest.value, ..Taken::default() }
     }
 
     #[inline]
-    fn learn(&mut self, passed_ms: i64) {
+    fn update_step(&mut self, passed_ms: i64) {
         let passed = u32::try_from(passed_ms).unwrap_or(u32::MAX);
         self.step_ms = passed.min(self.step_ms.saturating_add(self.step_ms / 4 + 1));
     }

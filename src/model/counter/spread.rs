@@ -68,9 +68,9 @@ impl Gap {
         Some(Self { from: before.at, to: after.at, increase, parts: parts.max(1), slots_ms })
     }
 
-    /// Returns the growth before an edge between slots that is stored in a slot after it. It is
-    /// zero unless the gap crosses the edge, never falls from one edge of a gap to the next, and is
-    /// a whole number if the growth is.
+    /// Returns the growth before an edge between slots that is stored in a slot after the edge. The
+    /// result is zero unless the gap crosses the edge, never falls from one edge of a gap to the
+    /// next, and is a whole number if the growth of the gap is.
     pub fn carried(&self, edge: i64) -> f64 {
         if edge <= self.from || edge > self.to {
             return 0.0;
@@ -80,13 +80,13 @@ impl Gap {
         } else {
             // Virtual readings strictly before the edge; a reading at an edge belongs to the next
             // slot.
-            let [passed, parts, all] =
+            let [passed, parts, length] =
                 [edge - self.from, self.parts, self.to - self.from].map(i128::from);
-            ((passed * parts + all - 1) / all - 1) as i64
+            ((passed * parts + length - 1) / length - 1) as i64
         };
         let (part, parts) = (virtual_readings.clamp(0, self.parts) as f64, self.parts as f64);
-        let all = self.increase * parts;
-        let carried = if all.is_finite() {
+        let scaled = self.increase * parts;
+        let carried = if scaled.is_finite() {
             self.increase * part / parts
         } else {
             self.increase / parts * part
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_stays_where_it_is_over_short_gaps_long_ones_and_resets() {
+    fn growth_is_not_moved_over_short_gaps_very_long_gaps_and_resets() {
         assert_eq!(gap(0, SLOT, 60.0, 5e3), None, "a gap of one slot");
         assert_eq!(gap(0, 90 * SECOND, 60.0, 6e4), None, "one and a half spacings");
         assert_eq!(gap(0, GAP_MAX_MS + 1, 60.0, 5e3), None);
@@ -191,7 +191,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn the_shares_of_all_slots_are_the_growth_at_every_width(
+        fn the_shares_of_all_slots_add_up_to_the_growth_at_every_width(
             from in -400_000..400_000_i64,
             passed in 60_001..4_000_000_i64,
             increase in prop_oneof![(0..5000_u32).prop_map(f64::from), 0.0..1e6],
@@ -222,7 +222,7 @@ mod tests {
         }
 
         #[test]
-        fn virtual_readings_are_those_of_the_naive_model(
+        fn virtual_readings_match_the_naive_model(
             from in -400_000..400_000_i64,
             passed in 60_001..900_000_i64,
             increase in 0..5000_u32,

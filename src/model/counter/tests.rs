@@ -20,9 +20,9 @@ fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
     let mut state = SeriesState::new(Kind::Counter);
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
     for (at, value, start) in readings {
-        let seen = state.observe(UnixMillis(*at), *value, *start, UnixMillis(*at));
-        cells.entry(*at).or_default().merge(&seen.cell);
-        if let Some(Correction { at, increase, rate }) = seen.correction {
+        let observed = state.observe(UnixMillis(*at), *value, *start, UnixMillis(*at));
+        cells.entry(*at).or_default().merge(&observed.cell);
+        if let Some(Correction { at, increase, rate }) = observed.correction {
             cells.entry(at.0).or_default().merge(&Cell::correction(increase, rate));
         }
     }
@@ -84,7 +84,7 @@ fn a_later_start_is_a_reset_even_when_the_value_grew() {
 }
 
 #[test]
-fn a_start_at_the_reading_before_is_a_reset_unless_that_one_had_none() {
+fn a_start_at_the_previous_reading_is_a_reset_unless_that_reading_had_no_start() {
     // Upstream's start_timestamps.test: cumulative{type="st_resets"}, a reading a minute.
     let minute = 60 * SECOND;
     let start = [90, 90, 90, 240, 240, 240].map(|seconds| seconds * SECOND);
@@ -136,7 +136,7 @@ fn a_reading_before_the_first_one_counts_like_a_first_one() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_counts_what_was_counted() {
+fn a_counter_continues_when_the_clock_of_its_sender_is_set_back() {
     let boot = SECOND;
     // A reading every 10 s that grows by 20; then the clock, and with it the boot time, is set back
     // by 300 s.
@@ -190,7 +190,7 @@ fn one_long_gap_does_not_hide_the_backlog_behind_it() {
 }
 
 #[test]
-fn history_comes_behind_live_readings() {
+fn history_may_arrive_after_live_readings() {
     let reading = |at: i64| (at * 15 * SECOND, at as f64, 0);
     let live = (500..600).map(reading);
     let history = (0..500).map(reading);
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn long_gaps_and_jitter_do_no_harm_to_what_is_promised(
+    fn the_guarantees_hold_across_long_gaps_and_jitter(
         steps in prop::collection::vec(
             (prop_oneof![8 => 13..17_i64, 2 => -40..0_i64, 1 => 20..90_000_i64], 0..20_u32, -2..60_i64),
             1..80,

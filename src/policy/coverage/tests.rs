@@ -73,10 +73,10 @@ fn a_granularity_that_no_longer_accepts_samples_answers_for_earlier_times() {
         "5m has accepted no samples since {stopped}: later samples are missing in its part"
     );
     assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [note]);
-    // The retired granularity is finer than the next coarser one.
+    // The retired granularity continues where the finer one is no longer kept.
     assert_eq!(shown(&coverage, 0, 100), [named("5m", 100, 49), named("1m", 49, 0)]);
-    // Samples after it, which the finer granularity no longer keeps, are answered by the next
-    // coarser one.
+    // Where the finer granularity no longer keeps the samples after the stop, the next coarser one
+    // answers.
     let later = NOW.plus(100 * HOUR);
     let (coverage, range) = within(later, 200);
     let names: Vec<_> = coverage
@@ -247,14 +247,14 @@ proptest! {
 
     #[test]
     fn every_time_is_answered_once_by_a_granularity_that_has_it(
-        own_gaps in prop::collection::vec(gaps(), 4),
+        all_gaps in prop::collection::vec(gaps(), 4),
         from in 0..80 * 24 * 60_i64,
         length in 1..40 * 24 * 60_i64,
         level in 0..4_usize,
         probe in 0.0..1.0_f64,
     ) {
         let set = GranularitySet::default();
-        let coverage = Coverage::new(&set, own_gaps.clone(), NOW);
+        let coverage = Coverage::new(&set, all_gaps.clone(), NOW);
         let start = NOW.minus(from * 60_000);
         let range = start..start.plus(length * 60_000);
         let cut = coverage.segments(GranularityIndex(level), range.clone());
@@ -267,7 +267,7 @@ proptest! {
             }
         }
         let holds = |index: usize, at: UnixMillis| {
-            let (granularity, gaps) = (&set.as_slice()[index], &own_gaps[index]);
+            let (granularity, gaps) = (&set.as_slice()[index], &all_gaps[index]);
             let slot = granularity.slot_start(at);
             let end = slot.plus(granularity.width_ms);
             granularity.keeps(slot, NOW)
@@ -277,14 +277,16 @@ proptest! {
         let at = range.start.plus((probe * (length * 60_000 - 1) as f64) as i64);
         let answers: Vec<_> = cut.iter().filter(|segment| segment.range.contains(&at)).collect();
         prop_assert!(answers.len() <= 1);
-        let somebody = (0..4).any(|level| holds(level, at));
+        let any_holds = (0..4).any(|level| holds(level, at));
         match answers.first() {
             Some(segment) => {
-                prop_assert!(holds(segment.granularity.0, at) || (!somebody && segment.granularity.0 == 3), "{segment:?}");
+                let is_coarsest = segment.granularity.0 == 3;
+                let is_answer = holds(segment.granularity.0, at) || (!any_holds && is_coarsest);
+                prop_assert!(is_answer, "{segment:?}");
                 // A level is skipped only next to samples that a coarser slot shows.
                 prop_assert!(!holds(level, at) || segment.granularity.0 >= level, "{segment:?}");
             }
-            None => prop_assert!(!somebody),
+            None => prop_assert!(!any_holds),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Admission of pings: the sizes of all parts and the times are checked.
+//! Admission of pings: checks of the times, and of the sizes of all parts.
 
 use granary_protocol::{AGENT_BYTES_MAX, Ping};
 

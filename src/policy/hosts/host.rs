@@ -90,8 +90,8 @@ impl Host {
         host
     }
 
-    /// Records a ping of a daemon that listens since a time. Returns true when the ping reports
-    /// more than presence.
+    /// Records a ping; `since` is the time since which the daemon listens. Returns true when the
+    /// ping reports more than presence.
     ///
     /// # Errors
     /// When two agents of the same name ping in turns. The host still counts as present.
@@ -242,14 +242,14 @@ impl Host {
         last.map_or(since, |last| last.record.pinged)
     }
 
-    /// Returns the state by the agents that did not stop in order. An agent that was already down
-    /// when another one stopped is no longer expected.
+    /// Returns the state, which the agents decide that did not stop in order. An agent that was
+    /// already down when another agent stopped is no longer expected.
     pub(super) fn state(&self, now: Hearing) -> HostState {
-        let least = |stopped: bool| {
+        let shortest_silence = |stopped: bool| {
             let agents = self.agents.iter().filter(|agent| agent.record.stopped == stopped);
             agents.map(|agent| agent.silent_ms(now)).min()
         };
-        match (least(true), least(false)) {
+        match (shortest_silence(true), shortest_silence(false)) {
             (Some(_), None) => HostState::Stopped,
             (Some(ended), Some(silent)) if silent >= ended.saturating_add(DOWN_AFTER_MS) => {
                 HostState::Stopped

@@ -129,7 +129,7 @@ impl Hosts {
         })
     }
 
-    /// Returns the hosts by name, all or one.
+    /// Returns all hosts in order of their names, or only the host with a name.
     pub fn list(&self, name: Option<&str>, now: Hearing) -> Vec<HostStatus> {
         let status = |(name, host): (&Arc<str>, &Host)| host.status(name, now);
         match name {
@@ -220,7 +220,7 @@ impl Hosts {
         changes
     }
 
-    /// Takes changes back that could not be stored, so that they are stored later.
+    /// Restores changes that could not be stored, so that they are stored later.
     pub fn take_back(&mut self, changes: HostChanges) {
         self.has_news = true;
         for (name, _) in changes.changed {

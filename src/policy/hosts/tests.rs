@@ -104,16 +104,18 @@ impl Model {
             host.expected.remove(&ping.agent);
             host.expected.retain(|_, silent| *silent < DOWN_AFTER_MS);
         }
-        let told = (ping.started, ping.booted.unwrap(), ping.sent);
-        if let Some((started, booted, sent)) = host.agents.insert(ping.agent.clone(), told) {
-            if told.1 != booted && told.1 > sent {
-                let reboot = event(HostEventKind::HostReboot, told.1.min(now), None);
-                let mut known = host.events.iter();
-                if !known.any(|e| e.kind == reboot.kind && (e.at - reboot.at).abs() < 60_000) {
+        let times = (ping.started, ping.booted.unwrap(), ping.sent);
+        if let Some((started, booted, sent)) = host.agents.insert(ping.agent.clone(), times) {
+            if times.1 != booted && times.1 > sent {
+                let reboot = event(HostEventKind::HostReboot, times.1.min(now), None);
+                let is_same = |known: &HostEvent| {
+                    known.kind == reboot.kind && (known.at - reboot.at).abs() < 60_000
+                };
+                if !host.events.iter().any(is_same) {
                     host.events.push(reboot);
                 }
-            } else if told.0 != started {
-                host.events.push(event(HostEventKind::AgentRestart, told.0.min(now), None));
+            } else if times.0 != started {
+                host.events.push(event(HostEventKind::AgentRestart, times.0.min(now), None));
             }
         }
         (host.pinged, host.silent_in_run, host.silent, host.is_heard) = (now, 0, 0, true);
@@ -171,11 +173,11 @@ impl World {
         self.model_kept = (self.model.clone(), self.since, self.wall);
     }
 
-    fn go(&mut self, step: &Step) {
+    fn run(&mut self, step: &Step) {
         match *step {
             Step::Ping { host, agent, restart, reboot, ending } => {
                 // No two pings arrive at the same time.
-                self.go(&Step::Wait(1));
+                self.run(&Step::Wait(1));
                 let (name, agent) = (format!("h{host}"), format!("a{agent}"));
                 let next_ping = ping(&name, &agent, UnixMillis(self.wall));
                 let mut next_ping = Ping { ending, ..next_ping };
@@ -250,12 +252,12 @@ impl World {
 
 proptest! {
     #[test]
-    fn states_and_events_are_those_of_a_naive_model(
+    fn states_and_events_match_a_naive_model(
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut world = World::new();
         for step in &steps {
-            world.go(step);
+            world.run(step);
             world.check();
         }
     }
@@ -462,7 +464,7 @@ fn two_agents_of_the_same_name_are_reported() {
     hosts.ping(agent_ping(2_000, at(40)), at(40)).unwrap();
     let listed = hosts.list(Some("web"), at(40)).remove(0);
     assert_eq!((listed.state, listed.agents.len()), (HostState::Up, 1));
-    // An agent that is restarted several times, also by a clock that was set back, counts as one.
+    // An agent that restarts several times counts as one, also when its clock was set back.
     for (number, started) in [3_000, 500, 4_000].into_iter().enumerate() {
         let now = at(50 + number as i64);
         hosts.ping(agent_ping(started, now), now).unwrap();

@@ -15,19 +15,21 @@ pub(super) const SEALED: [(f64, SealedBytes); 4] = [
 /// with one sample, and for slots with more.
 pub(super) const HEAD_SLOT_BYTES: [f64; 2] = [6.5, 16.0];
 /// The size of the head's file relative to its rows: a change leaves free pages behind, because
-/// redb is copy-on-write. This constant and the one above are measured by `tests/it/plan.rs`.
+/// redb is copy-on-write. `tests/it/plan.rs` measures this constant and [`HEAD_SLOT_BYTES`].
 pub(super) const HEAD_FREE: f64 = 1.1;
 /// Bytes that a checkpoint writes relative to the rows that it changes: 90 bytes per series were
 /// measured with 2,500,000 series and three slots per checkpoint, in all four granularities.
 pub(super) const HEAD_WRITTEN: f64 = 1.3;
 /// The time that documents wait for late samples before they are written.
 pub(super) const LATENESS_MS: f64 = 120_000.0;
-/// Bytes of the journal's tables without series, and per series: its name and its counter state,
-/// which are written to new pages before the old ones are free. Measured by `tests/it/plan.rs`, and
-/// with 2,600,000 series. `STATE_BYTES` is the state that each checkpoint writes, measured with 12
-/// rounds of `granary-bench --like host` in one checkpoint.
+/// Bytes of the journal's tables without series. Measured by `tests/it/plan.rs`, and with 2,600,000
+/// series.
 pub(super) const JOURNAL_BASE: f64 = 130e3;
+/// Bytes of the journal's tables per series: its name and its counter state, which are written to
+/// new pages before the old pages are free. Measured like [`JOURNAL_BASE`].
 pub(super) const JOURNAL_SERIES_BYTES: f64 = 160.0;
+/// Bytes of the state that each checkpoint writes per series. Measured with 12 rounds of
+/// `granary-bench --like host` in one checkpoint.
 pub(super) const STATE_BYTES: f64 = 25.0;
 /// The maximum size of a log file before the next one begins.
 pub(super) const LOG_BYTES: f64 = 4e6;
@@ -38,20 +40,23 @@ pub(super) const RECORD_SAMPLE_BYTES: f64 = 6.5;
 /// Bytes of a commit to the log in addition to its record: the rest of its pages. Measured with
 /// 2,600,000 series, each host sending one request a minute at a different moment.
 pub(super) const COMMIT_BYTES: f64 = 5e3;
-/// The duration of a commit in seconds, including its wait: normally, and when two or more requests
-/// arrive during the linger time. Groups of `GROUP_SAMPLES` samples do not wait.
+/// The duration of a commit in seconds, including its linger time.
 pub(super) const COMMIT_SECONDS: f64 = 0.003;
+/// The duration of a commit in seconds when two or more requests arrive during its linger time.
 pub(super) const LONG_COMMIT_SECONDS: f64 = 0.0105;
+/// The requests per second from which on commits take [`LONG_COMMIT_SECONDS`].
 pub(super) const LONG_REQUESTS: f64 = 250.0;
+/// The samples of a group whose commit does not wait for more requests.
 pub(super) const GROUP_SAMPLES: f64 = 2048.0;
-/// Memory of a daemon without series, and per series: its name, the index of its tags and its
-/// counter state. Measured with 2,500,000 series (1.39 GB, with two slots of cells), and with
-/// 100,000 by `granary-bench --protocol remote-write` (195 MB).
+/// Bytes of memory of a daemon without series. Measured with 2,500,000 series (1.39 GB, with two
+/// slots of cells), and with 100,000 by `granary-bench --protocol remote-write` (195 MB).
 pub(super) const MEMORY_BASE: f64 = 60e6;
+/// Bytes of memory per series: its name, the index of its tags and its counter state. Measured like
+/// [`MEMORY_BASE`].
 pub(super) const MEMORY_SERIES_BYTES: f64 = 400.0;
-/// Bytes of a cell in memory, with one sample and with more; and per series that waits for a
-/// checkpoint.
+/// Bytes of a cell in memory: with one sample, and with more samples.
 pub(super) const CELL_BYTES: [f64; 2] = [32.0, 64.0];
+/// Bytes of memory per series whose cells wait for a checkpoint.
 pub(super) const SERIES_CELL_BYTES: f64 = 96.0;
 /// Core seconds per sample, from the request to the sealed document. Measured with 2,500,000 series
 /// at a sample a minute for 49 minutes.
@@ -70,10 +75,10 @@ pub(super) struct SealedBytes {
 /// Returns the cost of a series for a number of samples per slot, interpolated between the measured
 /// points on a logarithmic scale.
 pub(super) fn sealed(samples: f64) -> SealedBytes {
-    let behind = SEALED.iter().position(|(measured, _)| *measured >= samples);
-    let behind = behind.unwrap_or(SEALED.len() - 1);
-    let (to, high) = SEALED[behind];
-    let (from, low) = SEALED[behind.saturating_sub(1)];
+    let upper = SEALED.iter().position(|(measured, _)| *measured >= samples);
+    let upper = upper.unwrap_or(SEALED.len() - 1);
+    let (to, high) = SEALED[upper];
+    let (from, low) = SEALED[upper.saturating_sub(1)];
     if samples >= to || samples <= from {
         return if samples >= to { high } else { low };
     }

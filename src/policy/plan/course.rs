@@ -23,12 +23,13 @@ pub(super) fn checkpoint_ms(
 ) -> f64 {
     let finest = set.as_slice().first().map_or(1, |granularity| granularity.width_ms) as f64;
     let slot_ms = finest.max(fleet.interval_ms as f64);
-    let [of_one, of_more] = CELL_BYTES;
-    let cell_bytes = if finest <= fleet.interval_ms as f64 { of_one } else { of_more };
+    let [one_sample, more_samples] = CELL_BYTES;
+    let cell_bytes = if finest <= fleet.interval_ms as f64 { one_sample } else { more_samples };
     let slots = cell_bytes_due(series, bounds) / (cell_bytes * series.max(1.0));
     (bounds.checkpoint_interval_ms as f64).min(slots * slot_ms)
 }
 
+/// Returns the bytes of cells in memory at which a checkpoint is due.
 pub(super) fn cell_bytes_due(series: f64, bounds: &PlanBounds) -> f64 {
     (bounds.cell_bytes_max as f64).max(SERIES_CELL_BYTES * series)
 }
@@ -38,7 +39,8 @@ pub(super) fn wait_ms(checkpoint_ms: f64) -> f64 {
     LATENESS_MS + checkpoint_ms
 }
 
-/// Returns the part of a run of this age whose document periods are over and written.
+/// Returns the milliseconds of a run of this age whose documents are written, because their periods
+/// are over.
 pub(super) fn written_ms(granularity: &Granularity, checkpoint_ms: f64, age_ms: f64) -> f64 {
     let document = granularity.document.longest_ms() as f64;
     ((age_ms - wait_ms(checkpoint_ms)) / document).floor().max(0.0) * document
@@ -62,13 +64,13 @@ pub(super) fn head_bytes(
         let over = (written_ms(granularity, checkpoint_ms, age_ms) / document) as u32;
         (1..=over).map(move |n| f64::from(n) * document + wait_ms(checkpoint_ms))
     });
-    let at = |time: f64| -> f64 {
+    let bytes_at = |time: f64| -> f64 {
         let rows = |granularity| {
             head_slots(fleet, granularity, checkpoint_ms, time) * row_bytes(fleet, granularity)
         };
         set.iter().map(rows).sum()
     };
-    ends.chain([age_ms]).map(at).fold(0.0, f64::max)
+    ends.chain([age_ms]).map(bytes_at).fold(0.0, f64::max)
 }
 
 /// Returns the slots of a granularity that are in the head at a time, just before a document is
@@ -87,8 +89,8 @@ pub(super) fn head_slots(
 
 /// Returns the bytes of a series in a row of the head.
 fn row_bytes(fleet: &Fleet, granularity: &Granularity) -> f64 {
-    let [of_one, of_more] = HEAD_SLOT_BYTES;
-    if granularity.width_ms <= fleet.interval_ms { of_one } else { of_more }
+    let [one_sample, more_samples] = HEAD_SLOT_BYTES;
+    if granularity.width_ms <= fleet.interval_ms { one_sample } else { more_samples }
 }
 
 /// Returns the journal's commits per second: requests share commits.
@@ -108,11 +110,11 @@ pub(super) fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoi
     let commits = commits_per_second(fleet) / 1000.0;
     let records = commits * COMMIT_BYTES + series / interval * RECORD_SAMPLE_BYTES;
     let journal = records + series / checkpoint_ms * STATE_BYTES;
-    let of_granularity = |granularity: &Granularity| {
+    let written_by = |granularity: &Granularity| {
         let width = (granularity.width_ms as f64).max(interval);
         let rows = (checkpoint_ms / width + 1.0) * row_bytes(fleet, granularity);
-        let form = sealed((width / interval).max(1.0));
-        series * (rows * HEAD_WRITTEN / checkpoint_ms + 2.0 * form.slot / width)
+        let cost = sealed((width / interval).max(1.0));
+        series * (rows * HEAD_WRITTEN / checkpoint_ms + 2.0 * cost.slot / width)
     };
-    (journal + set.iter().map(of_granularity).sum::<f64>()) * 1000.0
+    (journal + set.iter().map(written_by).sum::<f64>()) * 1000.0
 }

@@ -105,8 +105,8 @@ impl Plan {
             .map(|granularity| planned(fleet, granularity, count, checkpoint_ms, age_ms))
             .collect();
         let head = head_bytes(fleet, set, checkpoint_ms, age_ms) * count * HEAD_FREE;
-        let between = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
-        let log = (between * RECORD_SAMPLE_BYTES + LOG_BYTES)
+        let samples_in_log = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
+        let log = (samples_in_log * RECORD_SAMPLE_BYTES + LOG_BYTES)
             .min(samples_per_second * age_ms / 1000.0 * RECORD_SAMPLE_BYTES + LOG_ROOM_BYTES);
         let cells = cell_bytes_due(count, bounds);
         let memory =
@@ -174,14 +174,14 @@ fn planned(
     // Slots without a sample need almost no space.
     let filled = kept / width.max(interval);
     let blocks = (kept / partition).ceil();
-    let form = sealed((width / interval).max(1.0));
-    let of_series = filled * form.slot + blocks * form.block;
+    let cost = sealed((width / interval).max(1.0));
+    let series_bytes = filled * cost.slot + blocks * cost.block;
     PlannedGranularity {
         name: granularity.name.clone(),
         slots: (kept / width) as u64,
-        bytes_per_slot: of_series / filled.max(1.0),
-        bytes: (series * of_series) as u64,
-        bytes_at_most: (series * (filled * form.random_slot + blocks * form.block)) as u64,
+        bytes_per_slot: series_bytes / filled.max(1.0),
+        bytes: (series * series_bytes) as u64,
+        bytes_at_most: (series * (filled * cost.random_slot + blocks * cost.block)) as u64,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parsing of marks, names, numbers and quoted texts, which have no parts.
+//! Parsing of single tokens: marks, names, numbers and quoted texts.
 //!
 //! Must never know: documents, calls.
 
@@ -84,7 +84,7 @@ impl<'t> Reader<'t> {
         if !inner.contains('\\') {
             return Ok(inner.into());
         }
-        // Only the quotes differ from JSON.
+        // The escapes are those of JSON; only the quotes may differ.
         let json = if quote == '"' { format!("\"{inner}\"") } else { escape_double_quotes(inner) };
         let text: Result<String, _> = serde_json::from_str(&json);
         text.map(Into::into).map_err(|cause| format!("invalid string: {cause}"))

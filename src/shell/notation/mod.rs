@@ -1,7 +1,7 @@
 //! Parsing of statements: values, and calls such as `db.views.find({...})`.
 //!
-//! `values` parses values and documents, `lexical` the texts that have no parts. Must never know:
-//! what the values mean.
+//! `values` parses values and documents, `lexical` parses single tokens. Must never know: what the
+//! values mean.
 
 mod lexical;
 mod values;

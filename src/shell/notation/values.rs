@@ -12,7 +12,7 @@ use crate::{
     shell::value::{DEPTH_MAX, Fields, Value},
 };
 
-/// The maximum number of fields in a document, because each name is compared with those before it.
+/// The maximum number of fields in a document, because each name is compared with all names before.
 const FIELDS_MAX: usize = 4096;
 
 impl Reader<'_> {

@@ -1,26 +1,27 @@
-//! Rows of neighbouring series: 64 of them share a row of the head, of states, and of the catalog.
+//! Rows of neighbouring series: 64 series share a row of the head, of the states and of the
+//! catalog.
 //!
-//! Must never know: what rows hold, and where they are kept.
+//! Must never know: the content of rows, the place where they are stored.
 
 use crate::model::{Cell, SeriesId};
 
-/// Neighbouring series that share a row.
+/// The number of neighbouring series that share a row.
 pub(crate) const SERIES_PER_ROW: usize = 64;
 
-/// The cells of a row, those without samples empty.
+/// The cells of a row; [`Cell::EMPTY`] for series without a cell.
 pub(crate) type RowCells = [Cell; SERIES_PER_ROW];
 
-/// The row that holds a series.
+/// Returns the row of a series.
 pub(crate) fn row_of(series: SeriesId) -> u32 {
     series.0 / SERIES_PER_ROW as u32
 }
 
-/// The row that holds a series, and its place there.
+/// Returns the row of a series, and its place in the row.
 pub(crate) fn row_and_lane(series: SeriesId) -> (u32, usize) {
     (row_of(series), series.0 as usize % SERIES_PER_ROW)
 }
 
-/// The series at a place of a row.
+/// Returns the series at a place in a row.
 pub(crate) fn series_at(row: u32, lane: usize) -> SeriesId {
     SeriesId(row * SERIES_PER_ROW as u32 + lane as u32)
 }

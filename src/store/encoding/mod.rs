@@ -1,6 +1,6 @@
-//! Numbers as bytes, and how series share a row, as journal, head, catalog and segments have them.
+//! Encodings that journal, head, catalog and segments share: numbers as bytes, series in rows.
 //!
-//! Must never know: what the numbers mean, and where they lie.
+//! Must never know: the meaning of numbers, the place where they are stored.
 
 pub(crate) mod lanes;
 pub(crate) mod number;

@@ -1,7 +1,7 @@
-//! Whole numbers in as few bytes as they need: seven bits a byte, the lowest first; all but the
-//! last byte have the highest bit set.
+//! Varints: whole numbers in seven bits a byte, the lowest first; all but the last byte have the
+//! highest bit set.
 //!
-//! Must never know: what they count.
+//! Must never know: the meaning of numbers.
 
 /// Appends a number.
 pub(crate) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
@@ -12,7 +12,7 @@ pub(crate) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Takes a number off the front; `None` when there is none.
+/// Removes a number from the front of the bytes; `None` when it is incomplete.
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..u64::BITS).step_by(7) {
@@ -26,7 +26,7 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// 0, -1, 1, -2 .. as 0, 1, 2, 3 ..
+/// Maps 0, -1, 1, -2 ... to 0, 1, 2, 3 ...
 pub(crate) fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }

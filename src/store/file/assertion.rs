@@ -33,8 +33,8 @@ pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     }
 }
 
-/// The compiler names the files of other packages by their paths: in a folder with the name of the
-/// package, and with its version unless it is vendored.
+/// Returns true for a place in redb's code. The compiler names the files of other packages by their
+/// paths: the folder has the name of the package, and its version unless the package is vendored.
 fn is_of_redb(place: &str) -> bool {
     let Some((package, _)) = place.rsplit_once("/src/") else { return false };
     let name = package.rsplit('/').next().unwrap_or_default();

@@ -59,17 +59,18 @@ impl Damage {
         Ok(Self { places: Mutex::default(), holes: Mutex::new(holes), from_before })
     }
 
-    /// Notes a place by its key, and names it by `say` when it is new. Returns true then.
-    pub(crate) fn note(&self, key: u64, say: impl FnOnce()) -> bool {
+    /// Notes a place by its key; returns true when it is new. `log` names a new place in the log,
+    /// unless too many are named already.
+    pub(crate) fn note(&self, key: u64, log: impl FnOnce()) -> bool {
         let mut places = self.places.lock();
         let is_new = places.insert(key);
         if is_new && places.len() <= NAMED_MAX {
-            say();
+            log();
         }
         is_new
     }
 
-    /// The keys, ascending.
+    /// Returns the keys of the noted places, ascending.
     pub(crate) fn keys(&self) -> Vec<u64> {
         self.places.lock().iter().copied().collect()
     }
@@ -84,23 +85,23 @@ impl Damage {
         self.places.lock().range(keys).next().is_some()
     }
 
-    /// The number of places that were noted.
+    /// Returns the number of noted places.
     pub(crate) fn count(&self) -> u64 {
         self.places.lock().len() as u64
     }
 
-    /// The number of holes that earlier runs left.
+    /// Returns the number of holes from earlier runs.
     pub(crate) fn holes_from_before(&self) -> u64 {
         self.from_before
     }
 
-    /// The holes of the file.
+    /// Returns the holes of the file.
     pub(crate) fn holes(&self) -> Holes {
         self.holes.lock().clone()
     }
 
-    /// Changes the stored holes within a transaction of the file; returns them for [`Damage`] once
-    /// they are durable.
+    /// Changes the stored holes within a transaction of the file, and returns them. The caller
+    /// passes them to [`Self::put_holes`] when the transaction is durable.
     pub(crate) fn change_holes(
         &self,
         file: &DatabaseFile,
@@ -111,7 +112,7 @@ impl Damage {
         StoredHoles::change(txn, width_ms, self.holes(), change).map_err(file.fail("write"))
     }
 
-    /// Replaces the holes by the stored ones.
+    /// Replaces the holes in memory with the stored holes.
     pub(crate) fn put_holes(&self, holes: Holes) {
         *self.holes.lock() = holes;
     }

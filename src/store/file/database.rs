@@ -1,9 +1,9 @@
 //! One redb file, which is reopened after a failed read or write.
 //!
 //! redb refuses every use of a database after an I/O error. The next use closes and reopens the
-//! file: earlier commits are there, the failed one is not, or may be when only its sync failed. A
-//! new file is filled under a temporary name and then renamed, so that an existing file is
-//! complete; a missing file is never created by a read.
+//! file, which then contains all earlier commits; it contains the failed commit only if nothing but
+//! the sync failed. A new file is filled under a temporary name and then renamed, so that an
+//! existing file is complete; a read never creates a missing file.
 //!
 //! Must never know: tables and their content.
 
@@ -27,13 +27,13 @@ use crate::store::error::StoreError;
 /// The end of the names of unfinished files.
 pub(crate) const UNFINISHED: &str = ".new";
 
-/// The use of a file.
+/// The options of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileOptions {
     /// The size of the page cache in bytes.
     pub(crate) cache_bytes: usize,
     /// True when each commit stores the data that a start after a crash needs. Otherwise, a commit
-    /// takes one sync instead of two, and such a start reads the whole file.
+    /// takes one sync instead of two, and a start after a crash reads the whole file.
     pub(crate) quick_repair: bool,
 }
 
@@ -45,17 +45,18 @@ pub(crate) struct DatabaseFile {
     options: FileOptions,
     /// `None` until the next use.
     open: RwLock<Option<Open>>,
-    /// True for a damaged file, which is not written any more.
-    doomed: AtomicBool,
-    /// The numbers of writing operations that began and that ended.
+    /// True for a damaged file, which is no longer written.
+    damaged: AtomicBool,
+    /// The number of writing operations that began.
     begun: AtomicU64,
+    /// The number of writing operations that ended.
     ended: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Open {
     db: Database,
-    /// True after a failed operation: redb refuses all others.
+    /// True after a failed operation: redb refuses all further operations.
     failed: Arc<AtomicBool>,
 }
 
@@ -101,21 +102,21 @@ impl DatabaseFile {
     }
 
     fn unopened(medium: &Arc<dyn Medium>, name: String, options: FileOptions) -> Self {
-        let (open, doomed) = (RwLock::new(None), AtomicBool::new(false));
+        let (open, damaged) = (RwLock::new(None), AtomicBool::new(false));
         let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { medium: medium.clone(), name, options, open, doomed, begun, ended }
+        Self { medium: medium.clone(), name, options, open, damaged, begun, ended }
     }
 
     fn fault(&self, operation: &'static str) -> impl FnOnce(io::Error) -> StoreError + use<'_> {
         move |cause| StoreError::Io { operation, file: self.name.clone(), cause }
     }
 
-    /// The path below the data directory.
+    /// Returns the path below the data directory.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns an error with the operation and this file from one of redb.
+    /// Converts an error of redb to a store error with the operation and this file.
     pub(crate) fn fail<E: Into<redb::Error>>(
         &self,
         operation: &'static str,
@@ -175,15 +176,15 @@ impl DatabaseFile {
     fn shut(&self, open: &mut Option<Open>) {
         let Some(Open { db, .. }) = open.take() else { return };
         if self.is_damaged() {
-            // A close writes to the file, and redb may end the process when that fails, too.
+            // Closing writes to the file; when this write fails too, redb may end the process.
             Box::leak(Box::new(db));
         } else if let Err(place) = assertion::catch(|| drop(db)) {
-            tracing::warn!(file = self.name, place, "closed a file in disorder");
+            tracing::warn!(file = self.name, place, "a file was not closed cleanly");
         }
     }
 
-    /// Runs a function, and returns an assertion of redb that failed as an error; notes damage of
-    /// the file.
+    /// Runs a function. Returns a failed assertion of redb as an error, and notes damage of the
+    /// file.
     pub(crate) fn guard<T>(
         &self,
         operation: &'static str,
@@ -195,14 +196,14 @@ impl DatabaseFile {
         });
         // The function may read other files, too.
         if outcome.as_ref().is_err_and(|fault| fault.is_damage_of(&self.name)) {
-            self.doomed.store(true, Ordering::Relaxed);
+            self.damaged.store(true, Ordering::Relaxed);
         }
         outcome
     }
 
-    /// Returns whether an operation found the file to be damaged.
+    /// Returns true when an operation found the file damaged.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.doomed.load(Ordering::Relaxed)
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// Runs a function while no transaction changes the file.
@@ -216,9 +217,9 @@ impl DatabaseFile {
         })
     }
 
-    /// The size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub(crate) fn bytes(&self) -> Result<u64, StoreError> {
-        self.medium.allocated_bytes(&self.name).map_err(self.fault("look at"))
+        self.medium.allocated_bytes(&self.name).map_err(self.fault("read the size of"))
     }
 
     /// Releases free space; returns false when readers prevented it.
@@ -241,6 +242,7 @@ impl DatabaseFile {
         outcome
     }
 
+    /// Runs a function with the database, which is reopened if it is closed or has failed.
     fn with<T>(
         &self,
         run: impl FnOnce(&Database) -> Result<T, StoreError>,
@@ -265,7 +267,7 @@ impl DatabaseFile {
     fn open_anew(&self) -> Result<(), StoreError> {
         let mut open = self.open.write();
         if open.as_ref().is_some_and(Open::has_failed) {
-            tracing::info!(file = self.name, "opening a file again, after an operation failed");
+            tracing::info!(file = self.name, "reopening a file after a failed operation");
             self.shut(&mut open);
         }
         if open.is_none() {
@@ -279,7 +281,7 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// Opens a file.
+    /// Opens the database in a file, or creates it in an empty file.
     fn begin(&self, file: Box<dyn StorageBackend>) -> Result<Open, StoreError> {
         let (file, failed) = Watched::new(file);
         let mut builder = Builder::new();

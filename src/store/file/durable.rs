@@ -77,7 +77,7 @@ pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
     if copied.is_err()
         && let Err(cause) = fs::remove_file(to)
     {
-        tracing::warn!(file = %to.display(), %cause, "cannot remove a copy that is not whole");
+        tracing::warn!(file = %to.display(), %cause, "cannot remove an incomplete copy");
     }
     copied
 }

@@ -20,7 +20,7 @@ use super::{
     medium::Medium,
 };
 
-/// A folder of the file system. It may be reached through symbolic links; below it there are none.
+/// A folder of the file system. Its path may contain symbolic links; the folder must not.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
@@ -32,7 +32,7 @@ impl Folder {
     /// Opens the folder, and creates it when it is missing.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// When the folder cannot be created.
     pub fn new(root: &Path) -> io::Result<Self> {
         create_folders(root)?;
         settle_above(root)?;
@@ -44,7 +44,7 @@ impl Folder {
         Self { root: root.to_owned(), settled: Mutex::default() }
     }
 
-    /// The path of a file or folder. Links are refused, because they could lead anywhere.
+    /// Returns the path of a file or folder. Links are refused, because they could point anywhere.
     pub(super) fn path(&self, name: &str) -> io::Result<PathBuf> {
         let mut path = self.root.clone();
         for part in name.split('/') {
@@ -52,8 +52,8 @@ impl Folder {
             match fs::symlink_metadata(&path) {
                 Ok(found) if found.is_symlink() => {
                     let problem = format!(
-                        "{} is a symbolic link, and none is followed in a data directory: put \
-                         what it names in its place, or mount it there",
+                        "{} is a symbolic link, which must not be in a data directory: replace the \
+                         link with its target, or mount the target there",
                         path.display()
                     );
                     return Err(io::Error::other(problem));
@@ -66,7 +66,7 @@ impl Folder {
         Ok(path)
     }
 
-    /// The path of a new file, with its parents created.
+    /// Returns the path of a new file, and creates its parents.
     fn new_path(&self, name: &str, settled: &mut BTreeSet<PathBuf>) -> io::Result<PathBuf> {
         let path = self.path(name)?;
         if let Some(parent) = path.parent() {
@@ -90,7 +90,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The names in a folder, sorted, of the entries whose type `fits` accepts.
+    /// Returns the names in a folder, sorted, of the entries whose type `fits` accepts.
     fn names(&self, folder: &str, fits: fn(&fs::FileType) -> bool) -> io::Result<Vec<String>> {
         let path = self.path(folder)?;
         let entries = match fs::read_dir(path) {
@@ -108,7 +108,7 @@ impl Folder {
                 Ok(_) if kind.is_file() || kind.is_dir() => {}
                 Ok(_) | Err(_) => {
                     let name = entry.file_name();
-                    tracing::warn!(folder, ?name, "passed over what is no file of a store");
+                    tracing::warn!(folder, ?name, "skipped an entry that is no file of a store");
                 }
             }
         }
@@ -121,7 +121,7 @@ impl Medium for Folder {
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
         let path = self.path(name)?;
         if !fs::symlink_metadata(&path)?.is_file() {
-            return Err(io::Error::other("it is no file"));
+            return Err(io::Error::other("not a regular file"));
         }
         let flags = OFlags::NOFOLLOW.bits() as i32;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path)?;
@@ -130,7 +130,7 @@ impl Medium for Folder {
         }
         // After a failed sync, the kernel keeps pages as if they had been written.
         if let Err(cause) = fadvise(&file, 0, None, Advice::DontNeed) {
-            tracing::warn!(name, %cause, "cannot drop what the system has cached of a file");
+            tracing::warn!(name, %cause, "cannot drop the cached pages of a file");
         }
         backend(file)
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_for_its_user_alone() {
+    fn only_the_user_has_access_to_created_files_and_folders() {
         let (_dir, folder) = folder();
         put(&folder, "one/two/file", b"x");
         folder.copy("one/two/file", &folder.root.join("copy")).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_only_where_it_is_and_created_only_where_it_is_not() {
+    fn only_an_existing_file_can_be_opened_and_only_a_missing_one_created() {
         let (_dir, folder) = folder();
         assert_eq!(folder.open("file").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(!folder.exists("file").unwrap());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed_and_what_is_no_file_is_passed_over() {
+    fn links_are_refused_and_entries_that_are_no_files_are_skipped() {
         let (dir, folder) = folder();
         put(&folder, "real/file", b"x");
         symlink(folder.root.join("real"), folder.root.join("link")).unwrap();
@@ -303,7 +303,7 @@ mod tests {
 
     /// Regression: after a failed sync, the kernel has pages in memory that are on no disk.
     #[test]
-    fn opening_a_file_drops_what_the_system_has_cached_of_it() {
+    fn opening_a_file_drops_its_cached_pages() {
         let (_dir, folder) = folder();
         put(&folder, "file", &vec![7; 1 << 20]);
         let file = File::open(folder.root.join("file")).unwrap();
@@ -314,7 +314,7 @@ mod tests {
             rustix::io::preadv2(&file, &mut parts, 900_000, flags)
         };
         if is_cached() != Ok(1) {
-            eprintln!("skipped: this file system does not say what is cached");
+            eprintln!("skipped: this file system does not report cached pages");
             return;
         }
         if is_in_memory(&file) {

@@ -1,10 +1,10 @@
 //! Holes: times whose samples were lost, stored in the file that replaces the lost data. FORMAT.md
 //! describes the bytes.
 //!
-//! A reader that meets damage remembers it until the process ends. The writer that replaces the
+//! A reader that finds damage remembers it until the process ends. The writer that replaces the
 //! damaged data stores the hole in the same transaction, so that it survives restarts and is part
-//! of snapshots. The journal has the holes of samples that no file contains. Must never know: the
-//! lost data.
+//! of snapshots. The journal stores the holes of samples that were lost with a whole head. Must
+//! never know: the lost data.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -18,14 +18,14 @@ pub(crate) type StretchTable = TableDefinition<'static, u64, &'static [u8]>;
 
 /// The table of holes.
 pub(crate) const HOLES: StretchTable = TableDefinition::new("holes");
-/// The maximum number of holes; more are joined to wider ones.
+/// The maximum number of holes; beyond it, the nearest holes are joined.
 const HOLES_MAX: usize = 128;
-/// The size of a hole, and of the checksum, in bytes.
+/// The size of a stored hole in bytes.
 const HOLE_BYTES: usize = 16;
 const CHECK_BYTES: usize = 8;
 
-/// A bounded set of disjoint ranges of time, ascending. Beyond the limit, ranges are widened, never
-/// dropped.
+/// A bounded set of disjoint ranges of time, ascending. Beyond the limit, neighbouring ranges are
+/// joined; no range is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Holes(Vec<Range<UnixMillis>>);
 
@@ -37,7 +37,7 @@ impl Holes {
         holes
     }
 
-    /// The ranges.
+    /// Returns the ranges.
     pub(crate) fn stretches(&self) -> &[Range<UnixMillis>] {
         &self.0
     }
@@ -52,11 +52,11 @@ impl Holes {
             return;
         }
         let first = self.0.partition_point(|known| known.end < hole.start);
-        let behind = self.0.partition_point(|known| known.start <= hole.end);
-        let met = &self.0[first..behind];
-        let start = met.first().map_or(hole.start, |known| known.start.min(hole.start));
-        let end = met.last().map_or(hole.end, |known| known.end.max(hole.end));
-        self.0.splice(first..behind, [start..end]);
+        let after = self.0.partition_point(|known| known.start <= hole.end);
+        let touched = &self.0[first..after];
+        let start = touched.first().map_or(hole.start, |known| known.start.min(hole.start));
+        let end = touched.last().map_or(hole.end, |known| known.end.max(hole.end));
+        self.0.splice(first..after, [start..end]);
         if self.0.len() > HOLES_MAX {
             self.join_nearest();
         }
@@ -76,11 +76,11 @@ impl Holes {
 
     /// Returns whether a time is in a hole.
     pub(crate) fn has(&self, at: UnixMillis) -> bool {
-        let behind = self.0.partition_point(|known| known.start <= at);
-        behind > 0 && at < self.0[behind - 1].end
+        let after = self.0.partition_point(|known| known.start <= at);
+        after > 0 && at < self.0[after - 1].end
     }
 
-    /// The bytes under a key.
+    /// Returns the bytes to store under a key.
     fn to_bytes(&self, key: u64) -> Vec<u8> {
         let times = self.0.iter().flat_map(|hole| [hole.start, hole.end]);
         let mut bytes: Vec<u8> = times.flat_map(|at| at.0.to_le_bytes()).collect();
@@ -150,8 +150,8 @@ impl StoredHoles {
         Ok(Self::of(bytes.as_ref().map(redb::AccessGuard::value), width_ms))
     }
 
-    /// Changes the holes of a slot width within a transaction, and returns them; `otherwise`
-    /// replaces damaged ones.
+    /// Changes the holes of a slot width within a transaction, and returns them. When the stored
+    /// holes are damaged, `otherwise` replaces them.
     pub(crate) fn change(
         txn: &WriteTransaction,
         width_ms: i64,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_join() {
+    fn ranges_that_touch_are_joined() {
         let mut holes = Holes::default();
         for hole in [50..60, 10..20, 30..40, 20..30, 5..5] {
             holes.add(times(hole));
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_added_is_in_a_bounded_set_and_survives_the_disk(
+        fn a_bounded_set_contains_all_added_ranges_also_when_it_is_read_from_bytes(
             added in prop::collection::vec((0_i64..100_000, 1_i64..30), 0..600),
             flipped in any::<prop::sample::Index>(),
         ) {
@@ -208,7 +208,7 @@ mod tests {
                 holes.add(times(*start..start + length));
             }
             prop_assert!(holes.stretches().len() <= HOLES_MAX);
-            prop_assert!(holes.stretches().windows(2).all(|two| two[0].end < two[1].start));
+            prop_assert!(holes.stretches().windows(2).all(|pair| pair[0].end < pair[1].start));
             for (start, length) in added {
                 prop_assert!((start..start + length).all(|at| holes.has(UnixMillis(at))));
             }

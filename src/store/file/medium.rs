@@ -1,4 +1,4 @@
-//! The medium of the files: a folder, or in tests one that fails on purpose.
+//! The medium of the files: a folder, or in tests a medium that fails on purpose.
 //!
 //! Must never know: the content of the files.
 
@@ -10,7 +10,8 @@ use super::version::FORMAT_VERSION;
 
 /// A store of files. Names are paths below the data directory, with `/`.
 pub trait Medium: Send + Sync + Debug {
-    /// The version of the format to write. Tests stand in for a later release with another one.
+    /// Returns the version of the format to write. Tests return a later version, to act as a later
+    /// release.
     fn format(&self) -> u64 {
         FORMAT_VERSION
     }
@@ -22,7 +23,7 @@ pub trait Medium: Send + Sync + Debug {
     /// Lists the files of a folder, sorted; empty when the folder is missing. Other entries, and
     /// names that the store does not use, are skipped.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
-    /// Lists the folders of a folder, likewise.
+    /// Lists the folders of a folder, by the rules of `list`.
     fn folders(&self, folder: &str) -> io::Result<Vec<String>>;
     /// Removes a file, if it exists, durably.
     fn remove(&self, name: &str) -> io::Result<()>;
@@ -30,12 +31,12 @@ pub trait Medium: Send + Sync + Debug {
     fn exists(&self, name: &str) -> io::Result<bool>;
     /// Renames a file durably, and replaces a file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Makes the name of an existing file durable, which it may not be after a rename that failed
-    /// late.
+    /// Makes the name of an existing file durable; a rename that failed may have changed the name
+    /// without its sync.
     fn settle(&self, name: &str) -> io::Result<()>;
-    /// The size of a file on the medium in bytes.
+    /// Returns the size of a file on the medium in bytes.
     fn allocated_bytes(&self, name: &str) -> io::Result<u64>;
-    /// Copies a file, which nobody writes meanwhile, out of the medium durably; returns its size in
-    /// bytes.
+    /// Copies a file out of the medium durably, and returns its size in bytes. Nobody may write the
+    /// file meanwhile.
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64>;
 }

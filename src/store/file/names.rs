@@ -21,19 +21,19 @@ pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 const FOLDER: &str = "partitions";
 /// The end of the names of files with tables.
 pub(crate) const FILE_END: &str = ".redb";
-/// The end of a segment's name, behind the name of its partition and a number.
+/// The end of a segment's name, after the name of its partition and a number.
 const SEGMENT_END: &str = ".sealed";
 
 /// A unit in milliseconds that divides a partition's span, and the format of the start in the name.
 const FILE_NAMES: [(i64, &str); 3] =
     [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
 
-/// The folder of a granularity's files below the data directory.
+/// Returns the folder of a granularity's files below the data directory.
 pub(crate) fn partition_folder(granularity: &Granularity) -> String {
     format!("{FOLDER}/{}", granularity.name)
 }
 
-/// The name of a partition's file below the data directory.
+/// Returns the name of a partition's file below the data directory.
 pub(crate) fn partition_file(granularity: &Granularity, range: Range<i64>) -> String {
     let Range { start, end } = range;
     // The name has as many digits as partitions need to differ.
@@ -46,26 +46,26 @@ pub(crate) fn partition_file(granularity: &Granularity, range: Range<i64>) -> St
     format!("{}/{name}{FILE_END}", partition_folder(granularity))
 }
 
-/// The name of a segment of a partition.
+/// Returns the name of a segment of a partition.
 pub(crate) fn segment_file(partition: &str, number: u32) -> String {
     let stem = partition.strip_suffix(FILE_END).unwrap_or(partition);
     format!("{stem}.{number}{SEGMENT_END}")
 }
 
-/// The number of a segment of a partition; `None` when it is another file.
+/// Returns the number of a segment of a partition; `None` for other files.
 pub(crate) fn segment_number(partition: &str, name: &str) -> Option<u32> {
     let stem = partition.strip_suffix(FILE_END)?;
     let rest = name.strip_prefix(stem)?.strip_prefix('.')?;
     rest.strip_suffix(SEGMENT_END)?.parse().ok()
 }
 
-/// The file of the partition to which a segment belongs; `None` when the file is no segment.
+/// Returns the file of a segment's partition; `None` when the file is no segment.
 pub(crate) fn partition_of_segment(name: &str) -> Option<String> {
     let (stem, number) = name.strip_suffix(SEGMENT_END)?.rsplit_once('.')?;
     number.parse::<u32>().is_ok().then(|| format!("{stem}{FILE_END}"))
 }
 
-/// The start in a file's name; `None` for other files.
+/// Returns the start of a partition from the name of its file; `None` for other files.
 pub(crate) fn partition_start(name: &str) -> Option<UnixMillis> {
     let stem = name.strip_suffix(FILE_END)?;
     let read = |(_, format): &(i64, &str)| {
@@ -78,7 +78,7 @@ pub(crate) fn partition_start(name: &str) -> Option<UnixMillis> {
     Some(UnixMillis(zoned.timestamp().as_millisecond()))
 }
 
-/// The names of the granularities that have files.
+/// Returns the names of the granularities that have files.
 pub(crate) fn granularities_with_files(
     medium: &Arc<dyn Medium>,
 ) -> Result<Vec<String>, StoreError> {
@@ -95,18 +95,18 @@ pub(crate) fn granularities_with_files(
     failed.map_or(Ok(names), |cause| Err(fault(cause)))
 }
 
-/// Former folders of a granularity that contain no partition.
+/// Returns the folders of granularities that contain no partition.
 pub(crate) fn folders_without_partitions(
     medium: &Arc<dyn Medium>,
 ) -> Result<Vec<String>, StoreError> {
     let with_files = granularities_with_files(medium)?;
     let fault = |cause| StoreError::Io { operation: "list", file: FOLDER.to_owned(), cause };
     let names = medium.folders(FOLDER).map_err(fault)?.into_iter();
-    let was_one = |name: &String| name.parse::<Span>().is_ok() && !with_files.contains(name);
-    Ok(names.filter(was_one).map(|name| format!("{FOLDER}/{name}")).collect())
+    let is_unused = |name: &String| name.parse::<Span>().is_ok() && !with_files.contains(name);
+    Ok(names.filter(is_unused).map(|name| format!("{FOLDER}/{name}")).collect())
 }
 
-/// The names of the files besides the journal, the head first.
+/// Returns the names of all files except the journal's, the head first.
 pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let fault = |operation: &'static str, file: &str| {
         let file = file.to_owned();
@@ -114,7 +114,7 @@ pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreE
     };
     let mut names = Vec::new();
     for file in [HEAD_FILE, OBJECTS_FILE] {
-        if medium.exists(file).map_err(fault("look for", file))? {
+        if medium.exists(file).map_err(fault("find", file))? {
             names.push(file.to_owned());
         }
     }
@@ -134,7 +134,7 @@ mod tests {
     use crate::{model::GranularityIndex, setup::NOW, store::documents::place::Place};
 
     #[test]
-    fn every_partition_has_a_name_of_its_own_that_says_its_start() {
+    fn every_partition_has_a_unique_name_with_its_start() {
         for (span, name) in [
             ("5s", "2026-11-21T123455"),
             ("1m", "2026-11-21T1234"),

@@ -18,7 +18,7 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct ReadOnlyFolder {
     folder: Folder,
-    /// Files that were opened, created, renamed or removed; `None` for removed ones.
+    /// The files that were opened, created, renamed or removed; `None` for removed files.
     files: Mutex<BTreeMap<String, Option<Arc<Mutex<Image>>>>>,
 }
 
@@ -36,7 +36,7 @@ impl ReadOnlyFolder {
         Self { folder: Folder::at(root), files: Mutex::default() }
     }
 
-    /// The image of an existing file, which is the same each time it is opened.
+    /// Returns the image of an existing file; all users of a file share one image.
     fn image(&self, name: &str) -> io::Result<Arc<Mutex<Image>>> {
         let mut files = self.files.lock();
         match files.get(name) {
@@ -92,9 +92,9 @@ impl Medium for ReadOnlyFolder {
         let path = |name: &str| format!("{folder}/{name}");
         let mut names = self.folder.list(folder)?;
         names.retain(|name| !matches!(files.get(&path(name)), Some(None)));
-        let made = files.iter().filter(|(_, image)| image.is_some());
+        let present = files.iter().filter(|(_, image)| image.is_some());
         let prefix = path("");
-        names.extend(made.filter_map(|(name, _)| Some(name.strip_prefix(&prefix)?.to_owned())));
+        names.extend(present.filter_map(|(name, _)| Some(name.strip_prefix(&prefix)?.to_owned())));
         names.sort();
         names.dedup();
         Ok(names)
@@ -106,8 +106,8 @@ impl Medium for ReadOnlyFolder {
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
-        let made = self.files.lock().get(name).map(Option::is_some);
-        made.map_or_else(|| self.folder.exists(name), Ok)
+        let is_present = self.files.lock().get(name).map(Option::is_some);
+        is_present.map_or_else(|| self.folder.exists(name), Ok)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -131,7 +131,7 @@ impl Medium for ReadOnlyFolder {
 struct OverlayFile(Arc<Mutex<Image>>);
 
 impl Image {
-    /// The current content of a page.
+    /// Returns the current content of a page.
     fn page(&self, number: u64) -> io::Result<Box<[u8]>> {
         if let Some(page) = self.pages.get(&number) {
             return Ok(page.clone());

@@ -19,8 +19,8 @@ impl DiskSpace {
     /// # Errors
     /// When the system does not report it.
     pub fn of(folder: &Path) -> io::Result<Self> {
-        let there = folder.ancestors().find(|folder| folder.exists());
-        let volume = rustix::fs::statvfs(there.unwrap_or_else(|| Path::new(".")))?;
+        let existing = folder.ancestors().find(|folder| folder.exists());
+        let volume = rustix::fs::statvfs(existing.unwrap_or_else(|| Path::new(".")))?;
         let bytes = |blocks: u64| blocks.saturating_mul(volume.f_frsize);
         Ok(Self { free: bytes(volume.f_bavail), total: bytes(volume.f_blocks) })
     }

@@ -35,9 +35,9 @@ pub(crate) fn check(file: &str, version: u64, present: u64) -> Result<(), StoreE
 /// The error for a file of a build before the first release.
 pub(crate) fn prerelease(file: &str, version: u64) -> StoreError {
     let problem = format!(
-        "format {version} of a build before the first release, which no release reads: name an \
-         empty data directory; to keep the numbers, run that build on the old one, `granary export` \
-         them and `granary import` the files"
+        "format {version} of a build before the first release, which no release reads: use an \
+         empty data directory; to keep the data, run that build on the old directory, export the \
+         data with `granary export` and import the files with `granary import`"
     );
     StoreError::Mismatch { file: file.to_owned(), problem }
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_of_no_release_is_damage_and_a_newer_one_is_not() {
+    fn an_impossible_version_is_damage_and_a_newer_version_is_not() {
         for present in [FORMAT_VERSION, FORMAT_VERSION + 1] {
             assert!((OLDEST_VERSION..=present).all(|version| check("a", version, present).is_ok()));
             assert!(!check("a", present + 1, present).unwrap_err().is_damage());

@@ -1,9 +1,9 @@
 //! A file that remembers whether an operation on it failed.
 //!
-//! redb refuses every use of a database after its first I/O error, also of a read, but reports only
-//! that to later callers. By this file, the store recognizes the failure and reopens the database.
+//! After the first failed read or write, redb refuses every use of a database, and later callers do
+//! not see the cause. With this file, the store recognizes the failure and reopens the database.
 //!
-//! The file also counts the bytes that a thread has written: the thread that commits.
+//! The file also counts the bytes that each thread writes, so that a commit knows its own bytes.
 //!
 //! Must never know: the reaction to a failure.
 
@@ -23,12 +23,12 @@ thread_local! {
     static WRITTEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The bytes that this thread has written to files.
+/// Returns the number of bytes that this thread has written to files.
 pub(crate) fn written_by_this_thread() -> u64 {
     WRITTEN.get()
 }
 
-/// Adds written bytes, also those of files that are not watched.
+/// Adds written bytes to the count of this thread; writers of files that are not watched call it.
 pub(crate) fn note_written(bytes: usize) {
     WRITTEN.set(WRITTEN.get().wrapping_add(bytes as u64));
 }

@@ -1,4 +1,6 @@
-//! Counters of the store's work. Telemetry reads them; the store knows nothing of that.
+//! Counters of the store's work, for telemetry.
+//!
+//! Must never know: the names of metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +14,7 @@ impl Count {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// The number now.
+    /// Returns the number.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -27,9 +29,9 @@ pub struct Counters {
     pub journal_bytes: Count,
     /// Samples made durable.
     pub samples: Count,
-    /// Samples left out because another sender of the same samples counts.
+    /// Samples that do not count because another sender of the same samples counts.
     pub samples_of_replicas: Count,
-    /// Times that such a sender followed one that was silent, counted for each series.
+    /// Failovers between senders of the same samples, counted for each series.
     pub failovers: Count,
     /// Cells merged into documents by checkpoints.
     pub cells_written: Count,
@@ -37,9 +39,9 @@ pub struct Counters {
     pub cells_to_head: Count,
     /// Documents that a checkpoint found and patched in place.
     pub documents_patched: Count,
-    /// Documents that a checkpoint had to create, because no shell was there.
+    /// Documents that a checkpoint had to create, because they had no shell.
     pub shells_missed: Count,
-    /// Documents inserted ahead of their time.
+    /// Shells inserted ahead of their time.
     pub shells_preallocated: Count,
     /// Documents whose length changed; must stay 0.
     pub documents_grown: Count,
@@ -47,19 +49,19 @@ pub struct Counters {
     pub checkpoints: Count,
     /// Senders forgotten to make room for new ones, or on request.
     pub senders_forgotten: Count,
-    /// Series forgotten because no sample of theirs was left.
+    /// Series forgotten because they had no samples left.
     pub series_forgotten: Count,
     /// Changes of the kind of a series.
     pub kinds_changed: Count,
     /// Rejected definitions of series with another kind.
     pub kinds_refused: Count,
-    /// Partitions of which one segment was made.
+    /// Partitions of which all or some segments were folded into one.
     pub partitions_sealed: Count,
-    /// Open documents sealed with them.
+    /// Open documents sealed while partitions were folded.
     pub documents_sealed: Count,
     /// Bytes of segments written by sealing, not by checkpoints.
     pub sealed_bytes: Count,
-    /// Documents that stayed open because they would not have come back as they are; must stay 0.
+    /// Seals that were given up because some cells would not decode to the same bytes; must stay 0.
     pub sealing_refused: Count,
     /// Partitions dropped by retention.
     pub partitions_dropped: Count,

@@ -1,7 +1,6 @@
-//! The store as all roles hold it: its parts, and those of its operations that have no room of
-//! their own.
+//! The store as all roles use it: its parts, and the operations that have no folder of their own.
 //!
-//! Must never know: when anything is due; its callers decide that.
+//! Must never know: when an operation is due; the callers decide.
 
 mod counters;
 mod sealing;
@@ -37,10 +36,10 @@ pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
 use unused::KnownLong;
 
-/// Series that are looked at under the catalog's lock: batches wait meanwhile.
+/// The number of series that are read under one lock of the catalog, because batches wait for it.
 const SERIES_AT_ONCE: usize = 4096;
 
-/// The store, shared by all roles. Cheap to clone.
+/// The store, shared by all roles. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
@@ -62,15 +61,15 @@ pub(crate) struct Inner {
     pub(crate) catalog: RwLock<Catalog>,
     /// Bytes of cells in memory, readable without waiting for the writer.
     pub(crate) catalog_bytes: AtomicUsize,
-    /// Bytes of journal records, before they were packed, that no checkpoint has taken up yet.
+    /// Bytes of the journal records, before compression, that no checkpoint covers yet.
     pub(crate) journal_pending: AtomicUsize,
-    /// Series that are not deleted.
+    /// The number of series that are not deleted.
     pub(crate) living_series: AtomicUsize,
     /// The series that have been known for long.
     pub(super) known_long: Mutex<KnownLong>,
-    /// Batches were refused for want of room: a checkpoint is due.
+    /// True when batches were refused because of lacking room: a checkpoint is due.
     pub(crate) room_wanted: AtomicBool,
-    /// Held through a checkpoint: there is one at a time.
+    /// Held during a checkpoint: one runs at a time.
     pub(crate) checkpointing: Mutex<()>,
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
@@ -82,27 +81,27 @@ pub(crate) struct Inner {
 pub struct LastSample {
     /// The time of the sample.
     pub at: UnixMillis,
-    /// The time since which its sender has no more for now.
+    /// The time at which the sender ended the series for now, if it did.
     pub ended_at: Option<UnixMillis>,
 }
 
 impl Store {
-    /// The granularities of the settings, finest first.
+    /// Returns the granularities of the settings, finest first.
     pub fn granularities(&self) -> &GranularitySet {
         &self.inner.granularities
     }
 
-    /// The granularities of the settings, then the retired ones, which take no samples.
+    /// Returns the granularities of the settings, then the retired ones, which accept no samples.
     pub fn all_granularities(&self) -> &[Granularity] {
         self.inner.documents.granularities()
     }
 
-    /// A granularity by its index.
+    /// Returns a granularity by its index.
     pub fn granularity(&self, index: GranularityIndex) -> &Granularity {
         &self.all_granularities()[index.0]
     }
 
-    /// The times that each granularity lacks of those that it keeps.
+    /// Returns the gaps of each granularity.
     pub fn gaps(&self) -> Vec<Gaps> {
         let mut gaps = self.inner.gaps.read().clone();
         let lacks_before = self.inner.catalog.read().lacks_before().to_vec();
@@ -117,12 +116,13 @@ impl Store {
         gaps
     }
 
-    /// The dictionary of all series. Hold it only briefly: new series wait meanwhile.
+    /// Returns the locked dictionary of all series. Hold it only briefly: new series wait
+    /// meanwhile.
     pub fn dictionary(&self) -> RwLockReadGuard<'_, Dictionary> {
         self.inner.dictionary.read()
     }
 
-    /// Remembers what the time is; each checkpoint does.
+    /// Stores the time as that of the last run; each checkpoint does this, too.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -130,7 +130,8 @@ impl Store {
         self.inner.journal.set_last_run(now)
     }
 
-    /// A damaged head is replaced, so that the next attempt finds a new one.
+    /// Passes on an outcome. When a damaged head caused an error, the head is replaced, so that the
+    /// next attempt uses a new one.
     pub(crate) fn or_replace_head<T>(
         &self,
         outcome: Result<T, StoreError>,
@@ -141,7 +142,7 @@ impl Store {
         outcome
     }
 
-    /// Makes empty documents ahead of their time; returns how many were not there yet.
+    /// Creates shells ahead of their time; returns the number of new ones.
     ///
     /// # Errors
     /// When the partition cannot be written.
@@ -160,7 +161,8 @@ impl Store {
         Ok(added)
     }
 
-    /// Series that are not deleted and whose latest sample is not older than `since`, ascending.
+    /// Returns the series that are not deleted and whose latest sample is not older than `since`,
+    /// ascending.
     pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
         let ids = self.dictionary().select(&[]);
         let mut live = Vec::new();
@@ -178,45 +180,45 @@ impl Store {
         let catalog = self.inner.catalog.read();
         let is_live =
             |id: &SeriesId| catalog.state(*id).is_some_and(|state| state.last_at >= since);
-        // The newest are the likeliest.
+        // The newest series are most likely to have such samples.
         series.iter().rev().any(is_live)
     }
 
-    /// The number of times that the series are named which never had a sample, or none since they
-    /// were made anew.
+    /// Returns the number of entries whose series never had a sample, or none since it was created
+    /// again.
     pub fn count_of_empty_series(&self, series: &[SeriesId]) -> u64 {
         let catalog = self.inner.catalog.read();
         let is_empty = |id: &&SeriesId| catalog.state(**id).is_some_and(SeriesState::is_fresh);
         series.iter().filter(is_empty).count() as u64
     }
 
-    /// Returns the last sample of each series; `None` without any. After a change of kind, the last
-    /// sample of the parts counts until the next sample.
+    /// Returns the last sample of each series; `None` for a series without samples. After a change
+    /// of kind, the last sample of its parts counts until the next sample.
     pub fn last_samples(&self, series: &[SeriesId]) -> Vec<Option<LastSample>> {
-        let last_of = |catalog: &Catalog, id: &SeriesId| {
+        let last_in = |catalog: &Catalog, id: &SeriesId| {
             let state = catalog.state(*id).filter(|state| !state.is_fresh())?;
             Some(LastSample { at: state.last_at, ended_at: state.ended_at() })
         };
         let catalog = self.inner.catalog.read();
-        let mut last: Vec<_> = series.iter().map(|id| last_of(&catalog, id)).collect();
+        let mut last: Vec<_> = series.iter().map(|id| last_in(&catalog, id)).collect();
         drop(catalog);
         if last.contains(&None) {
             // The caller may hold the dictionary.
             let dictionary = self.inner.dictionary.read_recursive();
-            let none = series.iter().zip(&last).filter(|(_, last)| last.is_none());
-            let parts: Vec<_> = none.map(|(id, _)| dictionary.parts(*id).to_vec()).collect();
+            let without = series.iter().zip(&last).filter(|(_, last)| last.is_none());
+            let parts: Vec<_> = without.map(|(id, _)| dictionary.parts(*id).to_vec()).collect();
             drop(dictionary);
             let catalog = self.inner.catalog.read();
             for (last, parts) in last.iter_mut().filter(|last| last.is_none()).zip(&parts) {
-                let of_parts = parts.iter().filter_map(|id| last_of(&catalog, id));
-                *last = of_parts.max_by_key(|last| last.at);
+                let last_of_parts = parts.iter().filter_map(|id| last_in(&catalog, id));
+                *last = last_of_parts.max_by_key(|last| last.at);
             }
         }
         last
     }
 
-    /// Remembers, durably, that slots of a granularity that begin before a time lack samples,
-    /// because it did not keep them: the clock may be set back.
+    /// Stores durably that slots of a granularity that begin before a time lack samples that the
+    /// granularity did not keep: the slots may be kept again when the clock is set back.
     pub(crate) fn note_lacking(
         &self,
         index: GranularityIndex,
@@ -247,27 +249,27 @@ impl Store {
         Ok(dropped)
     }
 
-    /// An object; `None` when there is none.
+    /// Returns an object; `None` when there is no object with this kind and name.
     ///
     /// # Errors
-    /// When it cannot be read, or is damaged.
+    /// When the object cannot be read, or is damaged.
     pub fn object(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
         self.inner.objects.get(kind, name)
     }
 
-    /// The objects of a kind, by name.
+    /// Returns the objects of a kind, by name.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the objects cannot be read.
     pub fn objects(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
         self.inner.objects.list(kind)
     }
 
     /// Visits the objects of a kind whose names are in a range, by name from the last to the first,
-    /// until `visit` has enough; `None` stands for a damaged one.
+    /// until `visit` breaks; `None` stands for a damaged object.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the objects cannot be read.
     pub fn visit_objects_backwards(
         &self,
         kind: ObjectKind,
@@ -277,11 +279,11 @@ impl Store {
         self.inner.objects.visit_backwards(kind, names, visit)
     }
 
-    /// Makes an object (`expected` is `None`), or changes the one that has the version `expected`;
-    /// returns its new version, durable.
+    /// Creates an object (`expected` is `None`), or changes the object that has the version
+    /// `expected`, durably; returns its new version.
     ///
     /// # Errors
-    /// When the file cannot be written: the change may be there or not.
+    /// When the file cannot be written: the change may be stored or not.
     pub fn put_object(
         &self,
         kind: ObjectKind,
@@ -293,10 +295,10 @@ impl Store {
         self.inner.objects.put(kind, name, expected, bytes, now)
     }
 
-    /// Deletes an object that has the version `expected`, durably; a damaged one has none.
+    /// Deletes an object that has the version `expected`, durably; a damaged object has no version.
     ///
     /// # Errors
-    /// When the file cannot be written: the object may be there or not.
+    /// When the file cannot be written: the object may be deleted or not.
     pub fn delete_object(
         &self,
         kind: ObjectKind,
@@ -306,18 +308,18 @@ impl Store {
         self.inner.objects.delete(kind, name, expected)
     }
 
-    /// The hosts as they were kept last; damaged ones are left out.
+    /// Returns the stored hosts, without damaged ones.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the hosts cannot be read.
     pub fn hosts(&self) -> Result<KeptHosts, StoreError> {
         self.inner.objects.hosts()
     }
 
-    /// Keeps what changed of hosts, durably.
+    /// Stores changes of hosts durably.
     ///
     /// # Errors
-    /// When the file cannot be written: the changes may be there or not.
+    /// When the file cannot be written: the changes may be stored or not.
     pub fn keep_hosts(&self, changes: &HostChanges) -> Result<(), StoreError> {
         self.inner.objects.keep_hosts(changes)
     }

@@ -1,7 +1,7 @@
-//! Sealing: documents of partitions whose time is over are brought into the form in which they take
-//! least.
+//! Sealing: the documents of finished partitions are compressed in segments, and segments are
+//! folded.
 //!
-//! Must never know: who asks for it, and how often.
+//! Must never know: who seals, and how often.
 
 use super::Store;
 use crate::{
@@ -12,26 +12,27 @@ use crate::{
 /// The outcome of sealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SealReport {
-    /// Partitions that are one segment now, or of which some segments are.
+    /// Partitions of which all or some segments were folded into one.
     pub partitions: u64,
     /// Open documents that were sealed.
     pub documents: u64,
     /// Bytes of the new segments.
     pub bytes: u64,
-    /// Partitions that were given up: some cells would not have come back as they are.
+    /// Partitions that were given up, because some cells would not decode to the same bytes.
     pub refused: u64,
 }
 
 impl Store {
-    /// Makes one segment of each partition that ended longer ago than `after_ms`, or of which much
-    /// is open, if it did not change for that time, as far as earlier calls have seen; and one of
-    /// segments that overlap, when they are many, or much is late there.
+    /// Folds each partition that did not change for `after_ms`, as far as earlier calls have
+    /// observed: into one segment when it ended longer ago than `after_ms`, or when its open
+    /// documents take much space. Segments that overlap are folded into one when they are many, or
+    /// contain many late samples.
     ///
-    /// `go_on` is called again and again with the bytes that were written, may take its time, and
-    /// returns whether to go on.
+    /// `go_on` is called repeatedly with the bytes written since its last call; it may block, and
+    /// returns false to stop.
     ///
     /// # Errors
-    /// When a file cannot be read or written; every cell is where it was, or where it is to be.
+    /// When a file cannot be read or written; every cell is still in its old or in its new place.
     pub fn seal(
         &self,
         now: impl Into<Moment>,
@@ -46,7 +47,7 @@ impl Store {
         let mut report = SealReport::default();
         let before = now.minus(after_ms);
         for (place, stage) in inner.documents.stages(now, before) {
-            // A snapshot has the files stand still for a moment.
+            // A snapshot holds this lock while the files must not change.
             let _one_at_a_time = inner.sealing.lock();
             if !go_on(0) {
                 break;
@@ -64,20 +65,19 @@ impl Store {
         Ok(report)
     }
 
-    /// Sets the number of new documents from which the checkpoint that writes them seals them;
-    /// fewer stay open until the partition is over.
+    /// Sets the minimum number of new documents that a checkpoint seals at once; fewer documents
+    /// stay open until the partition is over.
     pub fn set_segment_documents_min(&self, count: usize) {
         self.inner.documents.set_sealed_min(count);
     }
 
-    /// Sets the free bytes from which the journal gives back space after a checkpoint, when as many
-    /// are free as are not.
+    /// Sets the free bytes, in addition to twice the bytes in use, from which the journal releases
+    /// space after a checkpoint.
     pub fn set_journal_free_bytes_max(&self, bytes: u64) {
         self.inner.journal.set_free_bytes_max(bytes);
     }
 
-    /// Sets the bytes of a file of the journal's log from which another one follows it, at most 4
-    /// MiB.
+    /// Sets the size in bytes, at most 4 MiB, from which the journal's log continues in a new file.
     pub fn set_log_file_bytes(&self, bytes: u64) {
         self.inner.journal.set_log_file_bytes(bytes);
     }

@@ -1,9 +1,10 @@
-//! Rows of the head that were read lately, checked and ready.
+//! A cache of verified rows of the head.
 //!
-//! A query of one metric over many hosts takes one cell out of each of many rows: to find, copy and
-//! check the page of each was most of its work. A row is kept under the slot's version, the last
-//! journal record with which its slot was changed. So nothing is ever taken out when a row changes:
-//! what was of the version before is asked for no more. Must never know what rows hold.
+//! A query of one metric over many hosts reads one cell of each of many rows. Without the cache, it
+//! spends most of its time on finding, copying and verifying the page of each row. The key of a row
+//! contains the slot's version: the last journal record with which the slot was changed. A change
+//! therefore invalidates no entry: nobody reads the rows of an earlier version. Must never know:
+//! the content of rows.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,13 +12,13 @@ use foldhash::fast::FixedState;
 use parking_lot::RwLock;
 use quick_cache::{Weighter, sync::Cache};
 
-/// Bytes of rows that there is room for, unless told otherwise.
+/// The default size of the cache in bytes.
 const BYTES_MAX: usize = 64 << 20;
-/// Bytes of a full row, about, for the number of rows that there is room for.
+/// The approximate size of a full row in bytes, to estimate the number of rows.
 const ROW_BYTES: usize = 600;
-/// Bytes that a row takes in the cache besides its own.
+/// The size of a cache entry in bytes, without its row.
 const ENTRY_BYTES: usize = 96;
-/// Slots whose versions are remembered, at most.
+/// The maximum number of slots whose versions are remembered.
 const SLOTS_MAX: usize = 10_000;
 
 /// The cache of rows.
@@ -28,7 +29,7 @@ pub(crate) struct RowCache {
     versions: Vec<RwLock<Versions>>,
 }
 
-/// A row as it was from one change of its slot to the next.
+/// The key of a row between two changes of its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct RowName {
     granularity: usize,
@@ -40,7 +41,7 @@ struct RowName {
 #[derive(Debug, Default)]
 struct Versions {
     by_slot: HashMap<i64, u64, FixedState>,
-    /// The highest version of the other slots.
+    /// The highest version of the slots that are not in `by_slot`.
     others: u64,
 }
 
@@ -54,24 +55,24 @@ impl Weighter<RowName, Arc<[u8]>> for Bytes {
 }
 
 impl RowCache {
-    /// A cache of a number of granularities.
+    /// Creates a cache for a number of granularities.
     pub(crate) fn new(granularities: usize) -> Self {
         let rows = Cache::with_weighter(BYTES_MAX / ROW_BYTES, BYTES_MAX as u64, Bytes);
         Self { rows, versions: (0..granularities).map(|_| RwLock::default()).collect() }
     }
 
-    /// Sets the bytes that the cache may take.
+    /// Sets the maximum size in bytes.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         self.rows.set_capacity(bytes_max as u64);
     }
 
-    /// Bytes that are taken.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.rows.weight() as usize
     }
 
-    /// Notes that a transaction which takes the head up to a record changes a slot: before it is
-    /// committed, so that nobody takes the row that was for the one that is.
+    /// Notes that a transaction changes a slot and raises the head's record to `through`. Call it
+    /// before the commit, so that no reader after the commit gets an old row.
     pub(super) fn note_change(&self, granularity: usize, slot: i64, through: u64) {
         let mut versions = self.versions[granularity].write();
         if versions.by_slot.len() >= SLOTS_MAX {
@@ -81,7 +82,8 @@ impl RowCache {
         versions.by_slot.insert(slot, through);
     }
 
-    /// The rows of a slot for who sees the head as of a record; `None` when it was changed since.
+    /// Returns the rows of a slot for a reader of the head as of the record `through`; `None` when
+    /// the slot was changed since.
     pub(super) fn slot(&self, granularity: usize, slot: i64, through: u64) -> Option<SlotRows<'_>> {
         let versions = self.versions[granularity].read();
         let version = versions.by_slot.get(&slot).copied().unwrap_or(versions.others);
@@ -97,12 +99,12 @@ pub(super) struct SlotRows<'a> {
 }
 
 impl SlotRows<'_> {
-    /// The row under a key, when it was read before.
+    /// Returns the row under a key, if it is in the cache.
     pub(super) fn get(&self, key: u64) -> Option<Arc<[u8]>> {
         self.cache.rows.get(&self.name(key))
     }
 
-    /// Keeps a row that is sound.
+    /// Caches a verified row.
     pub(super) fn keep(&self, key: u64, row: &[u8]) {
         self.cache.rows.insert(self.name(key), row.into());
     }
@@ -119,15 +121,15 @@ mod tests {
     const SLOT: i64 = 3_600_000;
 
     #[test]
-    fn a_row_is_found_by_those_who_see_its_slot_as_it_was_read() {
+    fn a_row_is_found_only_by_readers_of_the_same_version() {
         let cache = RowCache::new(1);
         let keep = |through, row: &[u8]| cache.slot(0, SLOT, through).unwrap().keep(7, row);
         let found = |through| cache.slot(0, SLOT, through)?.get(7).map(|row| row.to_vec());
         keep(3, b"three");
         assert_eq!(found(4), Some(b"three".to_vec()));
         cache.note_change(0, SLOT, 5);
-        // A reader of the head's state before the change gets no row, before the commit or after
-        // it.
+        // A reader of the head as of before the change gets no row, neither before nor after the
+        // commit.
         assert!(cache.slot(0, SLOT, 4).is_none());
         assert_eq!(found(5), None);
         keep(5, b"five");
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_make_room_for_others() {
+    fn the_cache_stays_within_its_size() {
         let cache = RowCache::new(1);
         cache.set_bytes_max(100_000);
         let rows = cache.slot(0, SLOT, 1).unwrap();

@@ -1,16 +1,16 @@
-//! The milliseconds between readings that the counters of a row share: a rate is an increase in one
-//! of them.
+//! Intervals between readings, in milliseconds, that the counters of a row share. A rate is an
+//! increase divided by one of these intervals.
 //!
-//! Must never know: how cells are written.
+//! Must never know: the encoding of cells.
 
-/// Bits of a place among them.
+/// The maximum number of intervals, because a position among them has four bits.
 const COUNT_MAX: usize = 15;
-/// Milliseconds of jitter each way that are tried.
+/// The maximum deviation from the mean interval that the search for a rate's interval tries.
 const JITTER_MS: u64 = 8;
-/// Milliseconds that are tried in a row before it is given up to find those of rates.
+/// The number of intervals that the search tries per row before it gives up.
 const TRIES_MAX: u32 = 2048;
 
-/// The milliseconds that the writer of a row found so far.
+/// The intervals that the writer of a row has found.
 #[derive(Debug)]
 pub(super) struct Elapsed {
     millis: Vec<u32>,
@@ -24,9 +24,9 @@ impl Default for Elapsed {
 }
 
 impl Elapsed {
-    /// The most milliseconds of a row.
+    /// The maximum number of intervals of a row.
     pub(super) const COUNT_MAX: usize = COUNT_MAX;
-    /// The milliseconds where there are none: only for counters that did not count.
+    /// The interval at an unused position; only rates of counters without growth refer to it.
     pub(super) const NONE: u32 = 1000;
 
     pub(super) fn clear(&mut self) {
@@ -38,34 +38,35 @@ impl Elapsed {
         &self.millis
     }
 
-    /// The rate of an increase in the milliseconds at a place.
+    /// Returns the rate of an increase over the interval at a position.
     pub(super) fn rate(increase: f64, millis: &[u32], index: usize) -> f64 {
         per_second(increase, millis.get(index).copied().unwrap_or(Self::NONE))
     }
 
-    /// The place of the milliseconds in which a rate is a known increase. They are computed from it
-    /// when `is_one`: when the increase is one from a single reading to the next.
-    pub(super) fn of_increase(&mut self, increase: f64, rate: f64, is_one: bool) -> Option<u8> {
+    /// Returns the position of the interval over which an increase has a rate. The increase spans
+    /// one interval when `is_single`; otherwise, only a rate of zero without an increase is found.
+    pub(super) fn of_increase(&mut self, increase: f64, rate: f64, is_single: bool) -> Option<u8> {
         if increase.to_bits() == 0 && rate.to_bits() == 0 {
             return Some(0);
         }
-        if !is_one {
+        if !is_single {
             return None;
         }
-        // Which NaN a division gives is not the same everywhere.
+        // The bits of a computed NaN differ between machines.
         if rate.is_nan() {
             return None;
         }
-        let is_it = |millis: &u32| per_second(increase, *millis).to_bits() == rate.to_bits();
-        if let Some(index) = self.millis.iter().position(is_it) {
+        let is_exact = |millis: &u32| per_second(increase, *millis).to_bits() == rate.to_bits();
+        if let Some(index) = self.millis.iter().position(is_exact) {
             return Some(index as u8);
         }
         let millis = (increase * 1000.0 / rate).round() as u32;
-        if millis == 0 || !is_it(&millis) { None } else { self.add(millis) }
+        if millis == 0 || !is_exact(&millis) { None } else { self.add(millis) }
     }
 
-    /// The milliseconds, and with them the increase, of a rate. `step` ms lie between readings in
-    /// the mean. `find` is asked for an increase that is near one and passes a test.
+    /// Returns the position of a rate's interval, and the result of `find` for its increase. `step`
+    /// is the mean interval. `find` gets an approximate increase and a test that an exact increase
+    /// passes.
     pub(super) fn of_rate<T>(
         &mut self,
         rate: f64,
@@ -75,21 +76,21 @@ impl Elapsed {
         if !rate.is_finite() {
             return None;
         }
-        let look = |millis: u32| {
-            let is_it = |increase| per_second(increase, millis).to_bits() == rate.to_bits();
-            find(rate * (f64::from(millis) / 1000.0), &is_it)
+        let find_over = |millis: u32| {
+            let is_exact = |increase| per_second(increase, millis).to_bits() == rate.to_bits();
+            find(rate * (f64::from(millis) / 1000.0), &is_exact)
         };
         let mut known = self.millis.iter().enumerate();
-        let found = known.find_map(|(index, value)| Some((index as u8, look(*value)?)));
+        let found = known.find_map(|(index, millis)| Some((index as u8, find_over(*millis)?)));
         if found.is_some() || self.millis.len() == COUNT_MAX {
             return found;
         }
         let (from, to) = (step.saturating_sub(JITTER_MS).max(1), step + JITTER_MS);
-        // The likeliest first.
+        // The mean interval is the likeliest.
         for millis in std::iter::once(step.max(1)).chain(from..=to) {
             self.tries = self.tries.checked_sub(1)?;
             let millis = u32::try_from(millis).ok()?;
-            if let Some(found) = look(millis) {
+            if let Some(found) = find_over(millis) {
                 return Some((self.add(millis)?, found));
             }
         }
@@ -105,7 +106,7 @@ impl Elapsed {
     }
 }
 
-/// Rate as the model computes it.
+/// Returns the rate, computed exactly as in the model.
 fn per_second(increase: f64, millis: u32) -> f64 {
     increase / (f64::from(millis) / 1000.0)
 }

@@ -10,7 +10,8 @@ use crate::{
 
 const KEY: u64 = 7;
 
-/// Checks that a readable row is the same lane by lane and at once, and after it was written again.
+/// Checks that the cells of a readable row are equal when they are read one by one, all at once,
+/// and after the row was written again.
 pub(crate) fn read(bytes: &[u8]) {
     let padded = [bytes, &[0; 8]].concat();
     let Some(row) = Row::checked(&padded) else { return };
@@ -24,16 +25,16 @@ pub(crate) fn read(bytes: &[u8]) {
     }
     let mut writer = RowWriter::default();
     let Some(written) = writer.write(&cells, KEY) else { return };
-    let again = Row::parse(written, KEY).expect("what was written can be read");
+    let again = Row::parse(written, KEY).expect("a written row can be read");
     let mut count = cells.iter().filter(|cell| !cell.is_empty()).count();
     let all = again.cells(u64::MAX, |lane, cell| {
         assert_eq!(bits(&cell), bits(&cells[lane]), "lane {lane}");
         count -= 1;
     });
-    assert_eq!((all, count), (Some(()), 0), "what was written is there");
+    assert_eq!((all, count), (Some(()), 0), "all written cells are read");
 }
 
-/// All of a cell, to be compared to the last bit.
+/// Returns the bits of all fields of a cell, for exact comparisons.
 pub(super) fn bits(cell: &Cell) -> [u64; 8] {
     let Cell { n, first_at, last_at, sum, min, max, first, last } = *cell;
     let [sum, min, max, first, last] = [sum, min, max, first, last].map(f64::to_bits);

@@ -1,9 +1,10 @@
-//! The head: `head.redb`, the cells that checkpoints took up and documents do not have yet.
+//! The head, `head.redb`: cells that checkpoints have moved out of memory and that are not in
+//! documents yet.
 //!
-//! A document is written when its period is over. Until then a checkpoint merges its cells here,
-//! where neighbouring series share a row, so that it costs a fraction of patching each document.
-//! For each granularity the head says which journal record it holds everything up to. Must never
-//! know which cells belong into documents: the checkpoint says that.
+//! A document is written when its period is over. Until then, checkpoints merge its cells into the
+//! head, where neighbouring series share a row; this costs a fraction of patching each document.
+//! For each granularity, the head stores the last journal record whose cells it contains. Must
+//! never know: which cells belong in documents; the checkpoint decides.
 
 pub(crate) mod cache;
 mod cell;
@@ -50,7 +51,7 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
 /// Prefix of tables with rows; a granularity's name follows.
 const ROWS_PREFIX: &str = "rows/";
-/// Low bits of a key: the number of the row, 64 series each, in its slot.
+/// The number of low bits of a key that contain the number of the row.
 const ROW_BITS: u32 = 26;
 
 /// The open head.
@@ -59,16 +60,16 @@ pub(crate) struct Head {
     medium: Arc<dyn Medium>,
     /// Names of the granularities, finest first.
     names: Vec<String>,
-    /// Widths of their slots.
+    /// Slot widths of the granularities.
     widths_ms: Vec<i64>,
-    /// The number of granularities that take samples, the first ones.
+    /// The number of granularities that accept samples; they precede the others.
     living: usize,
     register: Arc<Register>,
     file: RwLock<Arc<DatabaseFile>>,
-    /// Keys of rows that were found damaged, and the holes of those that were written anew, by
-    /// granularity.
+    /// Keys of damaged rows, and the holes of damaged rows that were replaced, by granularity.
     damage: Vec<Arc<Damage>>,
-    /// The slots that are presumed lost with a head where the journal has no note, by granularity.
+    /// The slots that count as lost with a head when the journal's row about them is damaged, by
+    /// granularity.
     presumed: Vec<Presumed>,
     /// The slots that were lost with heads, by granularity.
     lost: RwLock<Vec<Holes>>,
@@ -76,8 +77,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Opens the head, creating it when there is none. A damaged one is set aside. The first
-    /// `living` granularities take samples; the store was last run at `ran_until`.
+    /// Opens the head, or creates it when it is missing or damaged; a damaged head is set aside.
+    /// The first `living` granularities accept samples; `ran_until` is the end of the last run.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         granularities: &[Granularity],
@@ -118,30 +119,30 @@ impl Head {
         Ok(this)
     }
 
-    /// Bytes that the head takes on the medium.
+    /// Returns the bytes of the head on the medium.
     pub(crate) fn bytes(&self) -> u64 {
         self.medium.allocated_bytes(HEAD_FILE).unwrap_or(0)
     }
 
-    /// Rows that were read lately.
+    /// Returns the cache of rows.
     pub(crate) fn cache(&self) -> &RowCache {
         &self.cache
     }
 
-    /// Rows that were found damaged.
+    /// Returns the number of rows that were found damaged.
     pub(crate) fn damaged_rows(&self) -> u64 {
         self.damage.iter().map(|damage| damage.count()).sum()
     }
 
-    /// Stretches in which earlier runs wrote rows in place of damaged ones, and those that were
-    /// lost with a whole head.
+    /// Returns the number of holes that earlier runs stored, and of holes that were lost with a
+    /// whole head.
     pub(crate) fn holes_from_before(&self) -> u64 {
         let lost: usize = self.lost.read().iter().map(|lost| lost.stretches().len()).sum();
         self.damage.iter().map(|damage| damage.holes_from_before()).sum::<u64>() + lost as u64
     }
 
-    /// The slots of a granularity whose rows were damaged or lost with a head, also in earlier
-    /// runs.
+    /// Returns the slots of a granularity whose rows were damaged or lost with a head, also in
+    /// earlier runs.
     pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
         let mut slots: Vec<_> = damage.keys().into_iter().map(slot_of_key).collect();
@@ -151,15 +152,15 @@ impl Head {
         holes
     }
 
-    /// The slots of a granularity whose damaged rows were replaced, or that were lost with a head.
+    /// Returns the slots of a granularity whose damaged rows were replaced, or that were lost with
+    /// a head.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut holes = self.damage[index.0].holes();
         holes.add_all(&self.lost.read()[index.0]);
         holes
     }
 
-    /// Makes holes of slots whose cells would be here, had the head not been lost; durably, with
-    /// the next cut.
+    /// Adds slots whose cells were lost with a head to the holes; the next cut makes them durable.
     pub(crate) fn add_lost(&self, slots: &[InHead]) {
         let mut lost = self.lost.write();
         for (lost_slots, width_ms) in lost.iter_mut().zip(&self.widths_ms) {
@@ -168,33 +169,34 @@ impl Head {
         }
     }
 
-    /// Makes durable what was lost, before the head is written: then it is as new as the last cut.
+    /// Stores durably which slots were lost with heads. Call it before the head is written: after
+    /// that, the head no longer looks older than the last cut.
     pub(crate) fn keep_lost(&self) -> Result<(), StoreError> {
         self.register.journal().keep_lost(&self.lost(), &self.presumed)
     }
 
-    /// Forgets what was lost of a granularity before a time since which alone it is complete;
-    /// durably, with the next cut.
+    /// Forgets the slots of a granularity that were lost with heads before the time since which the
+    /// granularity is complete; the next cut makes this durable.
     pub(crate) fn forget_lost(&self, index: GranularityIndex, before: UnixMillis) {
         self.lost.write()[index.0].forget_before(before);
     }
 
-    /// The slots of which cells were lost with heads.
+    /// Returns the slots whose cells were lost with heads.
     pub(crate) fn lost(&self) -> Vec<InHead> {
         let lost = self.lost.read();
-        let of_each = self.widths_ms.iter().zip(&*lost);
-        of_each
+        let by_width = self.widths_ms.iter().zip(&*lost);
+        by_width
             .map(|(width_ms, slots)| InHead { width_ms: *width_ms, slots: slots.clone() })
             .collect()
     }
 
-    /// The slots that the head has cells of.
+    /// Returns the slots whose cells are in the head.
     pub(crate) fn in_head(&self) -> Result<Vec<InHead>, StoreError> {
         let file = self.file.read().clone();
         file.guard("read", || read_slots(&file, &self.names, &self.widths_ms))
     }
 
-    /// A consistent view of one granularity.
+    /// Returns a consistent view of one granularity.
     pub(crate) fn read(&self, index: GranularityIndex) -> Result<HeadReader, StoreError> {
         let file = self.file.read().clone();
         let txn = file.read()?;
@@ -209,8 +211,8 @@ impl Head {
         Ok(HeadReader { file, damage, through, rows, cache, granularity: index.0 })
     }
 
-    /// Changes one granularity in one transaction, which also notes that everything up to the
-    /// journal record `through` is here or in documents.
+    /// Changes one granularity in one transaction, which also stores that all cells up to the
+    /// journal record `through` are in the head or in documents.
     pub(crate) fn write(
         &self,
         index: GranularityIndex,
@@ -239,22 +241,23 @@ impl Head {
         Ok(())
     }
 
-    /// Sets the head aside when an operation on it failed because it is damaged, and begins a new
-    /// one; returns whether that was done.
+    /// Sets the head aside and creates a new one when an error was caused by its damage; returns
+    /// true in this case.
     pub(crate) fn replace_if_damaged(&self, fault: &StoreError) -> Result<bool, StoreError> {
         if !fault.is_damage_of(HEAD_FILE) {
             return Ok(false);
         }
         let mut file = self.file.write();
         if !file.is_damaged() {
-            // Another thread met the damage first.
+            // Another thread found the damage first, and has replaced the head.
             return Ok(true);
         }
         self.register.set_aside(HEAD_FILE, fault)?;
-        // Who writes the new one makes it as new as the last cut.
-        let noted = self.register.journal().in_head(&self.presumed)?;
-        let noted = self.widths_ms.iter().zip(noted);
-        let slots = noted
+        // The first write to the new head makes it as new as the last cut, so the lost slots must
+        // be stored before.
+        let in_head = self.register.journal().in_head(&self.presumed)?;
+        let in_head = self.widths_ms.iter().zip(in_head);
+        let slots = in_head
             .filter_map(|(width_ms, slots)| Some(InHead { width_ms: *width_ms, slots: slots? }));
         self.add_lost(&slots.collect::<Vec<_>>());
         self.keep_lost()?;
@@ -263,7 +266,7 @@ impl Head {
         Ok(true)
     }
 
-    /// Runs something while no transaction changes the file.
+    /// Runs a function while no transaction changes the file.
     pub(crate) fn while_unwritten<T>(&self, run: impl FnOnce() -> T) -> Result<T, StoreError> {
         let file = self.file.read().clone();
         file.while_unwritten(run)
@@ -287,7 +290,7 @@ fn through(txn: &ReadTransaction, granularity: &str) -> Result<Option<u64>, Stor
     if value(check_key(granularity))? == through.map(|through| checksum(&[through])) {
         return Ok(through);
     }
-    let problem = format!("{} is not as it was written", through_key(granularity));
+    let problem = format!("the checksum of {} does not match", through_key(granularity));
     Err(StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem })
 }
 
@@ -303,7 +306,8 @@ fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> Stor
     StoreError::redb(operation, HEAD_FILE)
 }
 
-/// Key of a row: the slot's start in seconds, then the row's number. Slots are whole seconds.
+/// Returns the key of a row: the slot's start in seconds, then the row's number. Slots begin at
+/// whole seconds.
 fn key(slot_start: i64, row: u32) -> u64 {
     ((slot_start / 1000) as u64) << ROW_BITS | u64::from(row)
 }
@@ -312,8 +316,10 @@ fn row_of_key(key: u64) -> u32 {
     (key & ((1 << ROW_BITS) - 1)) as u32
 }
 
-/// Reads a row. A damaged one is as good as none, but for the first time, when it is an error,
-/// named in the log, and counted.
+/// Reads a row; `None` when it is damaged.
+///
+/// # Errors
+/// When the damage is found for the first time: it is then logged and counted.
 fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row<'a>>, StoreError> {
     let row = Row::parse(bytes, key);
     if row.is_some() {
@@ -331,7 +337,7 @@ fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row
     if !is_new {
         return Ok(None);
     }
-    let part = format!("the row of series {first_series} and on, slot at {slot},");
+    let part = format!("the row that begins with series {first_series}, in the slot at {slot},");
     Err(StoreError::DamagedPart { file: HEAD_FILE.to_owned(), part })
 }
 
@@ -339,7 +345,7 @@ fn slot_of_key(key: u64) -> UnixMillis {
     UnixMillis((key >> ROW_BITS) as i64 * 1000)
 }
 
-/// Starts of the slots within a range that have rows, ascending.
+/// Returns the starts of the slots within a range that have rows, ascending.
 fn slots(
     rows: &impl ReadableTable<u64, &'static [u8]>,
     range: Range<i64>,

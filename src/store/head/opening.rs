@@ -1,7 +1,7 @@
-//! Opening the head: its file, what it says of damage, and what it lacks.
+//! Opening of the head: its file, its known damage, and the slots that were lost with heads.
 //!
-//! A head that is older than the journal's last cut is another one than was there, or none: what
-//! the journal says that the head had is lost. Must never know: what becomes of rows.
+//! A head that is older than the journal's last cut is a replacement of that cut's head: the slots
+//! whose cells were in the head at the cut are lost. Must never know: the use of rows.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Samples are hardly ever later than the time by which they came plus this.
+/// The time after the end of the last run in which samples may lie, because of senders' clocks.
 const PRESUMED_AHEAD_MS: i64 = 86_400_000;
 
 /// A head's file, and its damage by granularity.
@@ -33,23 +33,24 @@ pub(super) struct Opened {
     pub(super) damage: Vec<Arc<Damage>>,
 }
 
-/// The slots presumed of a lost head whose notes are damaged, by granularity: the documents that
-/// were under way when the store was last run.
+/// Returns the slots that count as lost with a head when the journal's row about them is damaged:
+/// the documents that were current at the end of the last run, and the documents before them.
 pub(super) fn presumed(granularity: &Granularity, ran_until: UnixMillis) -> Presumed {
     let before = granularity.document_start(granularity.document_start(ran_until).minus(1));
     (granularity.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))
 }
 
 impl Head {
-    /// The slots of each granularity of which cells were lost with heads.
+    /// Returns the slots of each granularity whose cells were lost with heads.
     pub(super) fn find_lost(&self) -> Result<Vec<Holes>, StoreError> {
         let journal = self.register.journal();
         let mut lost = journal.lost_with_heads(&self.presumed)?;
-        let noted = journal.in_head(&self.presumed)?.into_iter().zip(self.is_older()?);
-        for ((place, lost), (noted, is_older)) in lost.iter_mut().enumerate().zip(noted) {
-            // Before the first cut, and of a granularity that was added since, there is none.
-            let Some(slots) = noted.filter(|slots| is_older && !slots.is_empty()) else { continue };
-            let granularity = &*self.names[place];
+        let in_head = journal.in_head(&self.presumed)?.into_iter().zip(self.is_older()?);
+        for ((index, lost), (in_head, is_older)) in lost.iter_mut().enumerate().zip(in_head) {
+            // Before the first cut, and for a granularity that was added since, nothing is stored.
+            let slots = in_head.filter(|slots| is_older && !slots.is_empty());
+            let Some(slots) = slots else { continue };
+            let granularity = &*self.names[index];
             let (from, to) = (slots.stretches().first(), slots.stretches().last());
             let (from, to) = (from.map(|slots| slots.start.0), to.map(|slots| slots.end.0));
             tracing::error!(
@@ -57,23 +58,23 @@ impl Head {
                 granularity,
                 from,
                 to,
-                "the head is not the one that was there: what it had is missing"
+                "the head of the last checkpoint is lost: samples of this time are missing"
             );
             lost.add_all(&slots);
         }
         Ok(lost)
     }
 
-    /// Returns for each granularity whether the head is older than that of the last cut.
+    /// Returns for each granularity whether the head is older than the last cut.
     fn is_older(&self) -> Result<Vec<bool>, StoreError> {
         let file = self.file.read().clone();
         let cut = self.register.journal().checkpointed_through()?;
         let txn = file.read()?;
-        let read = |(place, name): (usize, &String)| {
-            // One that takes no samples any more is written when there is something to move.
-            let is_older = |through: u64| place < self.living && through < cut;
+        let read = |(index, name): (usize, &String)| {
+            // A granularity that no longer accepts samples is not written at every checkpoint.
+            let is_older = |through: u64| index < self.living && through < cut;
             match through(&txn, name) {
-                // The damage is found again at the next read, and the head is then set aside.
+                // The next read finds the damage again and sets the head aside.
                 Err(fault) if fault.is_damage_of(HEAD_FILE) => Ok(false),
                 through => Ok(through?.is_none_or(is_older)),
             }
@@ -94,7 +95,7 @@ pub(super) fn open_whole(
     Ok(Opened { file, damage })
 }
 
-/// The slots of each granularity that have rows.
+/// Returns the slots of each granularity that have rows.
 pub(super) fn read_slots(
     file: &DatabaseFile,
     names: &[String],
@@ -112,7 +113,7 @@ pub(super) fn read_slots(
     names.iter().zip(widths_ms).map(read).collect()
 }
 
-/// Opens the head's file, or makes one.
+/// Opens the head's file, or creates it.
 pub(super) fn open_file(
     medium: &Arc<dyn Medium>,
     names: &[String],
@@ -129,7 +130,7 @@ pub(super) fn open_file(
         Ok(())
     };
     let name = HEAD_FILE.to_owned();
-    let fault = |cause| StoreError::Io { operation: "look for", file: name.clone(), cause };
+    let fault = |cause| StoreError::Io { operation: "find", file: name.clone(), cause };
     let file = if medium.exists(HEAD_FILE).map_err(fault)? {
         DatabaseFile::open(medium, name, OPTIONS)?
     } else {
@@ -144,14 +145,14 @@ pub(super) fn open_file(
     })?;
     let (version, is_complete) = found;
     version::check(HEAD_FILE, version, format)?;
-    // An older release wrote it, or a granularity was added to the settings.
+    // An older release wrote the file, or a granularity was added to the settings.
     if version != format || !is_complete {
         file.transact(OPERATION, create)?;
     }
     Ok(file)
 }
 
-/// The known damage of a granularity. If its record is damaged itself, all rows may be.
+/// Reads the holes of a granularity. When the row of holes is damaged, all slots count as holes.
 fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Damage>, StoreError> {
     let slots = file.guard("read", || {
         let name = rows_name(name);
@@ -167,14 +168,14 @@ fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Dam
     Damage::read(file, width_ms, all).map(Arc::new)
 }
 
-/// The last records of which the head of a medium has cells, for each of some granularities; `None`
-/// when there is no head, it is damaged, or was not in a checkpoint with all of them. Damage has no
-/// consequence here.
+/// Returns the last record whose cells are in the head of a medium, for each granularity; `None`
+/// when the head is missing, is damaged, or lacks one of the granularities. A damaged head is not
+/// set aside.
 pub(crate) fn records_of(
     medium: &Arc<dyn Medium>,
     granularities: impl Iterator<Item = Granularity>,
 ) -> Result<Option<Vec<u64>>, StoreError> {
-    let fault = |cause| StoreError::Io { operation: "look for", file: HEAD_FILE.to_owned(), cause };
+    let fault = |cause| StoreError::Io { operation: "find", file: HEAD_FILE.to_owned(), cause };
     if !medium.exists(HEAD_FILE).map_err(fault)? {
         return Ok(None);
     }

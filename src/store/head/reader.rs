@@ -1,7 +1,7 @@
-//! A consistent view of one granularity of the head: single rows, and those of several slots side
-//! by side.
+//! A consistent view of one granularity of the head: single rows, and the rows of several slots
+//! side by side.
 //!
-//! Must never know: how rows come there and go.
+//! Must never know: when rows are written and removed.
 
 use std::{ops::Range, sync::Arc};
 
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct HeadReader {
     pub(super) file: Arc<DatabaseFile>,
     pub(super) damage: Arc<Damage>,
-    /// Everything up to this journal record is here or in documents.
+    /// All cells up to this journal record are in the head or in documents.
     pub(crate) through: u64,
     pub(super) rows: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) cache: Arc<RowCache>,
@@ -34,24 +34,24 @@ pub(crate) struct HeadReader {
 }
 
 impl HeadReader {
-    /// Starts of the slots within a range that have rows, ascending.
+    /// Returns the starts of the slots within a range that have rows, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> Result<Vec<i64>, StoreError> {
         self.file.guard("read", || slots(&self.rows, range))
     }
 
-    /// Returns whether a row of a slot was found damaged, also by earlier runs.
+    /// Returns true when a row of a slot was found damaged, also by earlier runs.
     pub(crate) fn is_lost(&self, slot_start: i64) -> bool {
         self.damage.has_within(key(slot_start, 0)..key(slot_start + 1000, 0))
             || self.damage.holes().has(UnixMillis(slot_start))
     }
 
-    /// The rows of a slot, one by one.
+    /// Returns a reader of single rows of a slot.
     pub(crate) fn slot(&self, slot_start: i64) -> SlotReader<'_> {
         let cached = self.cache.slot(self.granularity, slot_start, self.through);
         SlotReader { head: self, slot_start, cached }
     }
 
-    /// The rows of several slots, to be taken side by side.
+    /// Returns a cursor over the rows of several slots, side by side.
     pub(crate) fn cursor(&self, slot_starts: &[i64]) -> Result<RowCursor<'_>, StoreError> {
         self.file.guard("read", || {
             let open = |start: &i64| {
@@ -64,16 +64,16 @@ impl HeadReader {
     }
 }
 
-/// See [`HeadReader::slot`].
+/// A reader of single rows of a slot.
 pub(crate) struct SlotReader<'a> {
     head: &'a HeadReader,
     slot_start: i64,
-    /// `None` when the slot was changed since.
+    /// The cached rows; `None` when the slot was changed since this view began.
     cached: Option<SlotRows<'a>>,
 }
 
 impl SlotReader<'_> {
-    /// Hands a row to `read`, if it exists.
+    /// Passes a row to `read`, if the row exists.
     pub(crate) fn row(&self, row: u32, read: impl FnOnce(Row<'_>)) -> Result<(), StoreError> {
         let key = key(self.slot_start, row);
         if let Some(bytes) = self.cached.as_ref().and_then(|rows| rows.get(key)) {
@@ -98,7 +98,7 @@ impl SlotReader<'_> {
 
 type Rows = std::iter::Peekable<redb::Range<'static, u64, &'static [u8]>>;
 
-/// See [`HeadReader::cursor`].
+/// A cursor over the rows of several slots.
 pub(crate) struct RowCursor<'a> {
     file: &'a DatabaseFile,
     damage: &'a Damage,
@@ -106,18 +106,18 @@ pub(crate) struct RowCursor<'a> {
 }
 
 impl RowCursor<'_> {
-    /// The lowest row that is left in any slot.
+    /// Returns the lowest row that was not taken yet from any slot.
     pub(crate) fn next_row(&mut self) -> Result<Option<u32>, StoreError> {
         let rows = self.slots.iter_mut();
-        // An error is met when the row is taken.
+        // `take` reports an error.
         let number = |entry: &Result<(redb::AccessGuard<'_, u64>, _), _>| {
             entry.as_ref().map_or(0, |(key, _)| row_of_key(key.value()))
         };
         self.file.guard("read", || Ok(rows.filter_map(|(_, rows)| rows.peek().map(number)).min()))
     }
 
-    /// Takes a row out of every slot that has it: the slot's start and the cells. Rows are taken in
-    /// ascending order, without gaps.
+    /// Takes a row from every slot that has it, and passes the slot's start and the cells to `out`.
+    /// The caller takes every row that `next_row` returns, in ascending order.
     pub(crate) fn take(
         &mut self,
         row: u32,
@@ -132,7 +132,7 @@ impl RowCursor<'_> {
                 let Some(entry) = rows.next_if(is_next) else { continue };
                 let (key, bytes) = entry.map_err(fail("read"))?;
                 let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-                // A checkpoint moves the intact rows, so the error needs no second attempt.
+                // A checkpoint moves the intact rows only, so the error is ignored.
                 if let Ok(Some(row)) = read_row(self.damage, key.value(), bytes.value()) {
                     row.merge_into(&mut cells);
                     out(*slot, cells);

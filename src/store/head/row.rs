@@ -1,8 +1,9 @@
 //! A row of the head: the cells of one slot of neighbouring series, as bytes.
 //!
 //! Properties that neighbours share are stored once: the times of their samples, the shapes of
-//! their values, and the milliseconds between readings. A lane is read without decoding those
-//! before it. FORMAT.md describes the bytes. Must never know where rows are kept.
+//! their values, and the milliseconds between readings. A cell is read without decoding the values
+//! of the cells before it. FORMAT.md describes the bytes. Must never know: the place where rows are
+//! stored.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -20,7 +21,7 @@ use crate::{
 
 const WORD_BYTES: usize = 8;
 
-/// The times of the samples of a cell, and their number.
+/// The number of a cell's samples, and the times of the first and the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Times {
     n: u32,
@@ -50,23 +51,25 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     u32::try_from(take_varint(bytes)?).ok()
 }
 
-/// A row as it lies on disk.
+/// A stored row.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
+    /// The bit i is set when series i of the row has a cell.
     present: u64,
-    /// Series whose samples came at other times than those before them.
+    /// The bit i is set when the times of the cell of series i differ from those of the cell
+    /// before.
     turns: u64,
-    /// The times of the first series, then of each turn.
+    /// The times of the first cell, then of each cell with a bit in `turns`.
     times: &'a [u8],
     elapsed: [u32; Elapsed::COUNT_MAX],
     shapes: &'a [[u8; Shape::BYTES]],
-    /// The place of each cell's shape; empty when there is one shape.
+    /// The position of each cell's shape; empty when there is one shape.
     places: &'a [u8],
     values: &'a [u8],
 }
 
 impl<'a> Row<'a> {
-    /// Reads the row that lies under a key; `None` when it is not as it was written there.
+    /// Reads the row under a key; `None` when its checksum does not match.
     pub fn parse(bytes: &'a [u8], key: u64) -> Option<Self> {
         let (row, checksum) = bytes.split_last_chunk::<WORD_BYTES>()?;
         if *checksum != checksum_of(row, key) {
@@ -75,7 +78,7 @@ impl<'a> Row<'a> {
         Self::checked(bytes)
     }
 
-    /// Reads a row whose checksum was found right before.
+    /// Reads a row whose checksum is already verified.
     pub fn checked(bytes: &'a [u8]) -> Option<Self> {
         let (mut rest, _) = bytes.split_last_chunk::<WORD_BYTES>()?;
         let rest = &mut rest;
@@ -94,16 +97,15 @@ impl<'a> Row<'a> {
         for millis in elapsed.get_mut(..known)? {
             *millis = take_u32(rest)?;
         }
-        // As where there are none at all.
         elapsed[known..].fill(Elapsed::NONE);
         let shapes = usize::from(take_byte(rest)?);
-        let (shapes, behind) = rest.split_at_checked(shapes * Shape::BYTES)?;
+        let (shapes, tail) = rest.split_at_checked(shapes * Shape::BYTES)?;
         let shapes = shapes.as_chunks().0;
-        let (places, values) = behind.split_at_checked(if shapes.len() > 1 { count } else { 0 })?;
+        let (places, values) = tail.split_at_checked(if shapes.len() > 1 { count } else { 0 })?;
         Some(Self { present, turns, times, elapsed, shapes, places, values })
     }
 
-    /// Hands out the cells of wanted lanes, ascending; `None` when not all could be read.
+    /// Passes the cells of the wanted lanes to `out`, ascending; `None` when a cell is unreadable.
     pub fn cells(&self, wanted: u64, mut out: impl FnMut(usize, Cell)) -> Option<()> {
         let mut lengths = [0; SERIES_PER_ROW];
         for (length, shape) in lengths.iter_mut().zip(self.shapes) {
@@ -121,7 +123,7 @@ impl<'a> Row<'a> {
             let next = (self.present & before).count_ones() as usize;
             from += match self.places.get(place..next) {
                 Some(between) => between.iter().map(length).sum(),
-                // One shape is that of all.
+                // All cells have the only shape.
                 None => (next - place) * length(&0),
             };
             place = next;
@@ -135,7 +137,7 @@ impl<'a> Row<'a> {
         Some(())
     }
 
-    /// Merges the cells of the row into others; `None` when not all could be read.
+    /// Merges the cells of the row into other cells; `None` when a cell is unreadable.
     pub fn merge_into(&self, out: &mut RowCells) -> Option<()> {
         self.cells(u64::MAX, |lane, cell| out[lane].merge(&cell))
     }
@@ -165,7 +167,7 @@ fn take_word(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-/// The checksum that ends a row under a key.
+/// Returns the checksum at the end of a row under a key.
 fn checksum_of(row: &[u8], key: u64) -> [u8; WORD_BYTES] {
     xxh3_64_with_seed(row, key).to_le_bytes()
 }
@@ -182,17 +184,17 @@ pub struct RowWriter {
 }
 
 impl RowWriter {
-    /// Writes cells as the row of a key; `None` when all are empty.
+    /// Writes cells as the row under a key; `None` when all cells are empty.
     pub fn write(&mut self, cells: &RowCells, key: u64) -> Option<&[u8]> {
         self.clear();
         let (mut present, mut turns) = (0_u64, 0_u64);
         let mut times = Times::default();
         for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
-            let of_cell = Times::of(cell);
-            if of_cell != times || present == 0 {
-                of_cell.put(&mut self.times);
+            let cell_times = Times::of(cell);
+            if cell_times != times || present == 0 {
+                cell_times.put(&mut self.times);
                 turns |= u64::from(present != 0) << lane;
-                times = of_cell;
+                times = cell_times;
             }
             present |= 1 << lane;
             let shape = cell::encode(cell, &mut self.elapsed, &mut self.values);

@@ -1,4 +1,5 @@
-//! Rows as bytes: what is written comes back to the last bit, and nothing else is taken for a row.
+//! Rows as bytes: cells are read as they were written, to the last bit, and damaged bytes are
+//! refused.
 
 use proptest::prelude::*;
 
@@ -30,7 +31,7 @@ fn value() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// A cell of some samples of a kind.
+/// Generates the cell of some samples of a random kind.
 fn sampled() -> impl Strategy<Value = Cell> {
     let steps = prop::collection::vec((value(), 900..1100_i64), 1..6);
     (prop::sample::select(Kind::ALL.to_vec()), value(), steps, any::<bool>()).prop_map(
@@ -52,7 +53,7 @@ fn sampled() -> impl Strategy<Value = Cell> {
     )
 }
 
-/// Cells of samples, corrections, and what never was.
+/// Generates cells of samples, corrections, and cells that no samples produce.
 fn cell() -> impl Strategy<Value = Cell> {
     let parts = (any::<[u32; 3]>(), [value(), value(), value(), value(), value()]);
     let any = parts.prop_map(|([n, first_at, last_at], [sum, min, max, first, last])| Cell {
@@ -137,13 +138,13 @@ fn a_flipped_bit_is_found() {
 }
 
 #[test]
-fn a_row_of_empty_cells_is_none() {
+fn empty_cells_produce_no_row() {
     assert_eq!(RowWriter::default().write(&[Cell::EMPTY; SERIES_PER_ROW], KEY), None);
 }
 
-/// A host's metrics: three of five are counters, read at a jittered pace; the others have a
-/// decimal.
-fn of_a_host(samples: i64, jitter_ms: i64) -> RowCells {
+/// Returns the cells of a host's metrics: three of five are counters, read at intervals with
+/// jitter; the others are gauges with one decimal.
+fn host_cells(samples: i64, jitter_ms: i64) -> RowCells {
     let mut random = fastrand::Rng::with_seed(5);
     let mut states: Vec<_> = (0..SERIES_PER_ROW)
         .map(|lane| SeriesState::new(if lane % 5 < 3 { Kind::Counter } else { Kind::Gauge }))
@@ -170,8 +171,8 @@ fn of_a_host(samples: i64, jitter_ms: i64) -> RowCells {
 }
 
 #[test]
-fn a_row_of_a_host_is_a_fraction_of_its_cells() {
-    let bytes = |samples, jitter| write(&of_a_host(samples, jitter)).len() / SERIES_PER_ROW;
+fn a_row_of_a_host_takes_few_bytes_per_cell() {
+    let bytes = |samples, jitter| write(&host_cells(samples, jitter)).len() / SERIES_PER_ROW;
     let sizes = [(1, 0), (1, 3), (2, 3), (5, 0), (5, 3), (60, 3)];
     let found = sizes.map(|(samples, jitter)| bytes(samples, jitter));
     assert_eq!(found, [5, 5, 13, 15, 15, 17]);

@@ -1,6 +1,6 @@
 //! Changes of one granularity of the head, within one transaction.
 //!
-//! Must never know: what is to be changed, and when.
+//! Must never know: which cells are written, and when.
 
 use redb::{ReadableTable, Table, WriteTransaction};
 
@@ -20,7 +20,7 @@ pub(crate) struct HeadWriter<'t> {
     damage: &'t Damage,
     width_ms: i64,
     rows: Table<'t, u64, &'static [u8]>,
-    /// Told of each slot that is changed.
+    /// A function that is called before each change with the start of its slot.
     note_change: &'t dyn Fn(i64),
     encoder: RowWriter,
     /// The slots of damaged rows that were replaced.
@@ -38,8 +38,8 @@ impl<'t> HeadWriter<'t> {
         Self { damage, width_ms, rows, note_change, encoder, lost }
     }
 
-    /// Stores the holes of damaged rows that were replaced, for slots that still have rows in the
-    /// head. Returns the changes.
+    /// Stores the holes of damaged rows that were replaced, and removes holes whose slots have no
+    /// rows in the head. Returns the holes if they changed.
     pub(super) fn finish(
         self,
         file: &DatabaseFile,
@@ -50,12 +50,13 @@ impl<'t> HeadWriter<'t> {
             return Ok(None);
         }
         let slots = self.slots()?;
-        let here = slots.iter().map(|slot| UnixMillis(*slot)).map(|at| at..at.plus(self.width_ms));
+        let in_head =
+            slots.iter().map(|slot| UnixMillis(*slot)).map(|at| at..at.plus(self.width_ms));
         let (damage, lost) = (self.damage, &self.lost);
         let holes = damage.change_holes(file, txn, self.width_ms, |holes| {
             holes.add_all(lost);
             let mut kept = Holes::default();
-            here.filter(|slot| holes.has(slot.start)).for_each(|slot| kept.add(slot));
+            in_head.filter(|slot| holes.has(slot.start)).for_each(|slot| kept.add(slot));
             *holes = kept;
         })?;
         Ok((holes != before).then_some(holes))
@@ -63,7 +64,7 @@ impl<'t> HeadWriter<'t> {
 }
 
 impl HeadWriter<'_> {
-    /// Starts of all slots that have rows, ascending.
+    /// Returns the starts of all slots that have rows, ascending.
     pub(crate) fn slots(&self) -> Result<Vec<i64>, StoreError> {
         slots(&self.rows, 0..i64::MAX)
     }
@@ -75,7 +76,7 @@ impl HeadWriter<'_> {
         self.rows.retain_in(rows, |_, _| false).map_err(fail("write"))
     }
 
-    /// Merges cells into the rows of a slot; returns how many.
+    /// Merges cells into the rows of a slot; returns the number of cells.
     pub(crate) fn merge_slot(
         &mut self,
         slot_start: i64,
@@ -91,7 +92,7 @@ impl HeadWriter<'_> {
             let key = key(slot_start, row);
             let mut is_lost = false;
             if let Some(guard) = self.rows.get(key).map_err(fail("write"))? {
-                // A writer replaces the damaged row, so the error needs no second attempt.
+                // This transaction replaces the damaged row, so the error is ignored.
                 let row = read_row(self.damage, key, guard.value()).ok().flatten();
                 is_lost = row.and_then(|before| before.merge_into(&mut merged)).is_none();
             }

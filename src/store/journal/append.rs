@@ -1,7 +1,7 @@
 //! Appends to the journal: a record, after its new series, or changes of known series.
 //!
-//! An append is durable whole or, once the next one is durable, absent. Must never know: the bytes
-//! of a record.
+//! A successful append is durable as a whole. The next append removes the remains of a failed one.
+//! Must never know: the bytes of a record.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct Unsure {
     /// True when series may be stored whose registration was never confirmed.
     has_series: bool,
-    /// The rows of the table of changes before it.
+    /// The rows in the table of changes before the failed append.
     changes: BTreeMap<u32, Option<Vec<u8>>>,
 }
 
@@ -31,7 +31,7 @@ impl Unsure {
     }
 
     fn remove(&self, txn: &WriteTransaction, series_count: u32) -> Result<(), StoreError> {
-        const OPERATION: &str = "remove what failed";
+        const OPERATION: &str = "remove a failed append";
         if self.has_series {
             let mut series = txn.open_table(SERIES).map_err(fail(OPERATION))?;
             series.retain_in(series_count.., |_, _| false).map_err(fail(OPERATION))?;
@@ -50,8 +50,8 @@ impl Unsure {
 }
 
 impl Journal {
-    /// Makes one record and new series durable. There were `series_count` series before, so this
-    /// is the id of the first new one.
+    /// Makes one record and new series durable. `series_count` is the number of series before, and
+    /// the id of the first new series.
     pub(crate) fn append(
         &self,
         number: u64,
@@ -62,7 +62,7 @@ impl Journal {
         let mut log = self.log.lock();
         let mut unsure = self.unsure.lock();
         if !new_series.is_empty() || !unsure.is_empty() {
-            // First a record that failed, which may name series that did, too.
+            // A failed record is removed first, because it may contain ids of failed series.
             log.settle()?;
             unsure.has_series |= !new_series.is_empty();
             self.file.transact("append", |txn| {
@@ -76,7 +76,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Remembers which file of the log is the last one.
+    /// Stores the number of the log's last file.
     fn note_log(&self, first: u64) -> Result<(), StoreError> {
         const OPERATION: &str = "begin a file of the log";
         self.file.transact(OPERATION, |txn| {
@@ -85,8 +85,8 @@ impl Journal {
         })
     }
 
-    /// Makes changes of known series durable, with the new series that follow some of them, all or
-    /// none. `series_count` is the id of the first new one.
+    /// Makes changes of known series durable in one transaction, with new series that replace some
+    /// of them. `series_count` is the id of the first new series.
     pub(crate) fn change_series(
         &self,
         series_count: u32,

@@ -40,7 +40,7 @@ pub(super) fn push_check(row: &mut Vec<u8>, key: &impl RowKey) {
     row.extend_from_slice(&check.to_le_bytes());
 }
 
-/// A row with its checksum.
+/// Returns a row with its checksum.
 pub(super) fn with_check(row: &[u8], key: &impl RowKey) -> Vec<u8> {
     let mut checked = Vec::with_capacity(row.len() + CHECK_BYTES);
     checked.extend_from_slice(row);
@@ -54,7 +54,7 @@ pub(super) fn without_check<'a>(bytes: &'a [u8], key: &impl RowKey) -> Option<&'
     (xxh3_64_with_seed(row, key.seed()) == u64::from_le_bytes(*check)).then_some(row)
 }
 
-/// The key of a number's checksum.
+/// Returns the key of a number's checksum.
 pub(super) fn check_key(key: &str) -> String {
     format!("{key}{CHECK_END}")
 }
@@ -82,18 +82,19 @@ pub(super) struct StoredNumber {
 }
 
 impl StoredNumber {
-    /// Returns whether the number and its checksum agree.
+    /// Returns true when the number matches its checksum.
     pub(super) fn is_sound(self, key: &str) -> bool {
         self.check == self.number.map(|number| check_of(key, number))
     }
 
-    /// Returns whether the intact one of number and checksum proves that the number was this one.
+    /// Returns true when the stored number, or the stored checksum, is that of `number`: at least
+    /// one of both is intact.
     pub(super) fn proves(self, key: &str, number: u64) -> bool {
         self.number == Some(number) || self.check == Some(check_of(key, number))
     }
 }
 
-/// A number of the table of numbers.
+/// Reads a number and its checksum from the table of numbers.
 pub(super) fn stored(
     meta: &impl ReadableTable<&'static str, u64>,
     key: &str,
@@ -104,23 +105,24 @@ pub(super) fn stored(
     Ok(StoredNumber { number: value(key)?, check: value(&check_key(key))? })
 }
 
-/// The rows that were found damaged since the start: some by name, and their number.
+/// The rows that were found damaged since the start: descriptions of the first, and the number of
+/// all.
 #[derive(Debug, Default)]
 pub(super) struct DamagedRows(Mutex<(Vec<String>, u64)>);
 
 impl DamagedRows {
-    /// Notes a damaged row, and logs the consequence.
-    pub(super) fn note(&self, table: &str, what: &str) {
+    /// Notes a damaged row, and logs it with the consequence.
+    pub(super) fn note(&self, table: &str, consequence: &str) {
         let mut rows = self.0.lock();
         rows.1 += 1;
         if rows.0.len() < NAMED_MAX {
-            let (file, row) = (JOURNAL_FILE, what);
+            let (file, row) = (JOURNAL_FILE, consequence);
             tracing::error!(file, table, row, "a row of the journal is damaged");
-            rows.0.push(format!("a row of table {table} is damaged: {what}"));
+            rows.0.push(format!("a row of table {table} is damaged: {consequence}"));
         }
     }
 
-    /// The noted rows, the first of them by name.
+    /// Returns the descriptions of the first damaged rows, and the number of all.
     pub(super) fn get(&self) -> (Vec<String>, u64) {
         self.0.lock().clone()
     }
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_with_any_flipped_bit_or_under_another_key_is_not_taken() {
+    fn a_row_with_a_flipped_bit_or_under_another_key_is_refused() {
         let mut row = with_check(b"some bytes", &7);
         assert_eq!(without_check(&row, &7), Some(&b"some bytes"[..]));
         assert_eq!(without_check(&row, &8), None);

@@ -1,5 +1,5 @@
-//! Compact columns of a record: whole numbers as changes of their steps, which are mostly zero, and
-//! doubles without the zero bytes at their ends. FORMAT.md describes the bytes.
+//! Compact columns of a record: whole numbers as differences of their differences, which are mostly
+//! zero, and doubles without the zero bytes at their ends. FORMAT.md describes the bytes.
 //!
 //! Every sample is encoded before it is durable, so the encoding is fast rather than small. Must
 //! never know: the meaning of columns.
@@ -9,8 +9,9 @@ use crate::store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag};
 /// The maximum size of a pair of doubles in bytes: their lengths, then their bytes.
 const PAIR_BYTES: usize = 1 + 2 * size_of::<f64>();
 
-/// Appends whole numbers. Each is stored as the difference between its step and the step before; a
-/// run of equal steps is a zero and its length.
+/// Appends whole numbers. The step of a number is its difference from the previous number. Each
+/// number is stored as the difference between its step and the previous step; a run of equal steps
+/// is stored as a zero and its length.
 pub(super) fn put_numbers(numbers: impl Iterator<Item = i64>, out: &mut Vec<u8>) {
     let (mut last, mut step, mut steady) = (0_i64, 0_i64, 0_u64);
     for number in numbers {
@@ -33,8 +34,8 @@ fn put_steady(count: &mut u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes `count` whole numbers from the front; `None` when there are fewer, or `convert` refuses
-/// one.
+/// Removes `count` whole numbers from the front; `None` when there are fewer, or `convert` refuses
+/// a number.
 pub(super) fn take_numbers<T>(
     bytes: &mut &[u8],
     count: usize,
@@ -61,7 +62,7 @@ pub(super) fn take_numbers<T>(
     Some(numbers)
 }
 
-/// The number of bytes of a double without the zeros at its end.
+/// Returns the number of bytes of a double without the zero bytes at its end.
 fn length_of(value: f64) -> usize {
     size_of::<f64>() - (value.to_bits().trailing_zeros() / u8::BITS) as usize
 }
@@ -70,14 +71,14 @@ fn length_of(value: f64) -> usize {
 pub(super) fn put_doubles(values: &[f64], out: &mut Vec<u8>) {
     for pair in values.chunks(2) {
         let (first, second) = (pair[0], pair.get(1).copied().unwrap_or(0.0));
-        let (length, other) = (length_of(first), length_of(second));
+        let (length, second_length) = (length_of(first), length_of(second));
         let mut bytes = [0; PAIR_BYTES];
-        bytes[0] = (length | other << 4) as u8;
+        bytes[0] = (length | second_length << 4) as u8;
         bytes[1..9].copy_from_slice(&first.to_bits().to_be_bytes());
         bytes[1 + length..9 + length].copy_from_slice(&second.to_bits().to_be_bytes());
-        // A copy of constant length, which is cut afterwards, needs no call.
+        // Appending a constant length and truncating is faster than a copy of variable length.
         out.extend_from_slice(&bytes);
-        out.truncate(out.len() - (PAIR_BYTES - 1 - length - other));
+        out.truncate(out.len() - (PAIR_BYTES - 1 - length - second_length));
     }
 }
 
@@ -89,7 +90,7 @@ fn take_double(length: u8, bytes: &mut &[u8]) -> Option<f64> {
     Some(f64::from_bits(u64::from_be_bytes(bits)))
 }
 
-/// Takes `count` doubles from the front; `None` when there are fewer.
+/// Removes `count` doubles from the front; `None` when there are fewer.
 pub(super) fn take_doubles(bytes: &mut &[u8], count: usize) -> Option<Vec<f64>> {
     // A pair takes at least one byte.
     if count.div_ceil(2) > bytes.len() {
@@ -129,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn columns_come_back_and_nothing_else_is_one(
+        fn columns_are_read_as_they_were_written_and_shortened_ones_are_refused(
             all in prop::collection::vec(prop_oneof![Just(7), 0..3_i64, any::<i64>()], 0..50),
             values in prop::collection::vec(prop_oneof![Just(0.0), Just(3.0), any::<u64>().prop_map(f64::from_bits)], 0..50),
         ) {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_as_it_did_takes_next_to_nothing() {
+    fn equal_steps_and_zero_bytes_take_little_space() {
         assert_eq!(numbers(&(5..1005).collect::<Vec<_>>()), [10, 7, 0, 0xe6, 0x07]);
         assert_eq!(doubles(&[0.0, 0.0]), [0]);
         assert_eq!(doubles(&[1.0, 0.0, 250.0]), [2, 0x3f, 0xf0, 3, 0x40, 0x6f, 0x40]);

@@ -16,8 +16,8 @@ use crate::store::{
 };
 
 impl Journal {
-    /// Writes a journal with the current content into a folder, which has no other files; returns
-    /// the number of the log's files, and their size in bytes. No checkpoint may run meanwhile.
+    /// Writes a journal with the current content into an empty folder; returns the number and the
+    /// size in bytes of the log's files. No checkpoint may run meanwhile.
     pub(crate) fn copy_to(
         &self,
         target: &Arc<dyn Medium>,

@@ -1,10 +1,10 @@
-//! The end of a checkpoint in the journal: states and senders as of its last record, in parts, then
-//! the number of that record.
+//! The cut: the end of a checkpoint in the journal. It stores states and senders as of the
+//! checkpoint's last record, in parts, then the number of that record.
 //!
-//! Rows of states are stored in order, and the journal notes up to which row they are as of which
-//! record. After a crash in between, a replay skips those rows up to that record, because its cells
-//! are in the head and in documents by then. A sender's number may be marked twice. Must never
-//! know: the earlier steps of a checkpoint.
+//! Rows of states are stored in order, and the journal notes the row up to which they are stored,
+//! and the record. After a crash between two parts, a replay skips the series of these rows up to
+//! that record, because their cells are in the head and in documents by then. A replay may mark a
+//! sender's number twice, which is harmless. Must never know: the earlier steps of a checkpoint.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
 /// A part of the states at the end of a checkpoint.
 #[derive(Debug)]
 pub(crate) enum CutPart {
-    /// Rows of states, and the row up to which, exclusive, all are as of the record `through`.
+    /// Rows of states; all rows below `end` are then as of the record `through`.
     States { through: u64, rows: Vec<EncodedRow>, end: u32 },
     /// Windows of senders; `None` for forgotten senders.
     Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
@@ -79,7 +79,7 @@ impl CutPart {
             Self::End { through, now, in_head, lost } => {
                 in_head::store(txn, in_head, OPERATION)?;
                 in_head::store_lost(txn, lost, OPERATION)?;
-                // Damage of the former number is known by now.
+                // The start has already reported damage of the former number.
                 set(VERSION_KEY, format)?;
                 set(THROUGH_KEY, *through)?;
                 set(LAST_RUN_KEY, now.0.max(0) as u64)

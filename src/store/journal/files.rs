@@ -1,6 +1,6 @@
 //! The registered files as the journal stores them, and the ends of partitions.
 //!
-//! Partitions may be longer or shorter than the settings say, and a lost file cannot report its
+//! Partitions may be longer or shorter than in the settings, and a lost file cannot report its
 //! range. Must never know: the content of the files, and which of them exist.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub(super) const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("fi
 pub(super) const ENDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ends");
 
 impl Journal {
-    /// The files that were registered.
+    /// Returns the registered files.
     pub(crate) fn files(&self) -> Result<BTreeSet<String>, StoreError> {
         let txn = self.file.read()?;
         self.file.guard("read", || {
@@ -29,11 +29,10 @@ impl Journal {
         })
     }
 
-    /// The ends of partitions whose files are registered or were lost, in Unix milliseconds, by
-    /// file.
+    /// Returns the ends of partitions whose files are registered or were lost, by file.
     pub(crate) fn ends(&self) -> Result<BTreeMap<String, UnixMillis>, StoreError> {
-        let unknown = "when this partition ends is not known: it is taken to be as long as the \
-                       settings say";
+        let unknown = "the end of this partition is unknown: it is assumed to be as long as in the \
+                       settings";
         let all = self.rows(ENDS, |file, end| {
             let Some(end) = end else {
                 self.damaged.note("ends", &format!("{file}: {unknown}"));
@@ -63,9 +62,9 @@ impl Journal {
         })
     }
 
-    /// Removes files from the register, and the ends in `ends`.
+    /// Removes `files` from the register, and the ends of the partitions `ends`.
     pub(crate) fn forget_files(&self, files: &[&str], ends: &[&str]) -> Result<(), StoreError> {
-        const OPERATION: &str = "strike out a file";
+        const OPERATION: &str = "unregister files";
         self.file.transact(OPERATION, |txn| {
             let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;
             for file in files {

@@ -1,6 +1,6 @@
-//! Release of space: files of the log without needed records are removed, and free space of the
-//! tables is released when there is much of it. Changes of tables wait meanwhile, so it must be
-//! worth it.
+//! Release of space: files of the log without needed records are removed, and free space in the
+//! file of the tables is released when there is much of it, because changes of the tables wait
+//! meanwhile.
 //!
 //! Must never know: which records are needed.
 
@@ -11,7 +11,7 @@ use redb::ReadableTable;
 use super::{Journal, SERIES, fail, log};
 use crate::store::error::StoreError;
 
-/// The free bytes that are kept besides twice the bytes in use.
+/// The free bytes that are kept in addition to twice the bytes in use.
 const FREE_BYTES_MAX: u64 = 4 << 20;
 /// The approximate size of a series in the journal, in bytes.
 const SERIES_BYTES: u64 = 256;
@@ -20,7 +20,7 @@ const SERIES_BYTES: u64 = 256;
 #[derive(Debug)]
 pub(super) struct FreeSpace {
     bytes_max: AtomicU64,
-    /// The size of the file when it had little free space; 0 when it had much since.
+    /// The size of the file after the last release, if the file was compact; otherwise 0.
     compact_bytes: AtomicU64,
 }
 
@@ -36,7 +36,7 @@ impl Journal {
         self.free.bytes_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Sets the size from which a file of the log is followed by another one.
+    /// Sets the size from which the log continues in a new file.
     pub(crate) fn set_log_file_bytes(&self, bytes: u64) {
         self.log.lock().set_file_bytes(bytes);
     }
@@ -62,14 +62,14 @@ impl Journal {
         Ok(())
     }
 
-    /// The maximum size of the file of the tables in bytes.
+    /// Returns the size in bytes from which the file of the tables releases space.
     fn kept_max(&self) -> Result<u64, StoreError> {
         let kept = self.free.compact_bytes.load(Ordering::Relaxed);
         let kept = kept.max(self.known_series()? * SERIES_BYTES);
         Ok(self.free.bytes_max.load(Ordering::Relaxed).saturating_add(kept * 2))
     }
 
-    /// The number of series, without those of the last commit that defined some.
+    /// Returns the number of series, without those that the last commit of series defined.
     fn known_series(&self) -> Result<u64, StoreError> {
         let txn = self.file.read()?;
         self.file.guard("read", || {

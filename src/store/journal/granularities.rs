@@ -1,4 +1,4 @@
-//! The granularities in the journal: their spans, and since when each is complete.
+//! The granularities in the journal: their spans, and the time since which each is complete.
 //!
 //! The data directory thus describes itself: a granularity that was added to an old store is not
 //! expected to contain earlier samples, and a granularity that was removed from the settings keeps
@@ -16,26 +16,27 @@ use crate::{
 /// The word before the time since which a granularity is no longer in the settings.
 const RETIRED: &str = " retired ";
 
-/// The word before the times in which a granularity was not in the settings, or which lack late
-/// samples.
+/// The word before the ranges of time that lack samples, because the granularity was not in the
+/// settings.
 const AWAY: &str = " away ";
-/// Between the start and the end of such a time.
+/// The separator between the start and the end of a range.
 const TO: &str = "..";
 
 /// A granularity in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredGranularity {
     pub(crate) granularity: Granularity,
-    /// Slots that begin before this may hold less than the other granularities do.
+    /// The time before which slots may contain fewer samples than those of other granularities.
     pub(crate) complete_since: UnixMillis,
-    /// The time since which it is not in the settings and takes no samples.
+    /// The time since which the granularity is not in the settings and accepts no samples.
     pub(crate) retired: Option<UnixMillis>,
-    /// The times whose samples it lacks because it was not in the settings when they came.
+    /// The times whose samples the granularity lacks, because it was not in the settings when they
+    /// arrived.
     pub(crate) away: Holes,
 }
 
 impl StoredGranularity {
-    /// The row's value; its key is the granularity's name.
+    /// Returns the value of the row, whose key is the granularity's name.
     pub(crate) fn to_text(&self) -> String {
         let Granularity { document, partition, retention, .. } = &self.granularity;
         let retired = self.retired.map_or(String::new(), |at| format!("{RETIRED}{}", at.0));
@@ -46,7 +47,7 @@ impl StoredGranularity {
         format!("{document} {partition} {retention} {}{away}{retired}", self.complete_since.0)
     }
 
-    /// The times that the granularity lacks, without holes.
+    /// Returns the gaps of the granularity, without damaged documents.
     pub(crate) fn gaps(&self) -> Gaps {
         let complete_until = self.retired.unwrap_or(UnixMillis::MAX);
         let holes = self.away.stretches().to_vec();
@@ -80,7 +81,7 @@ impl StoredGranularity {
     }
 }
 
-/// Returns the granularities to be stored once the store runs with these settings. `latest` is the
+/// Returns the granularities to store when the store starts with these settings. `latest` is the
 /// time of the latest sample that was ever accepted; `None` for a new store. `with_files` are the
 /// names of granularities that have files.
 pub(crate) fn reconcile(
@@ -94,7 +95,7 @@ pub(crate) fn reconcile(
     let remember = |granularity: &Granularity| {
         let before = stored.iter().find(|known| known.granularity.name == granularity.name);
         let mut away = before.map_or_else(Holes::default, |known| known.away.clone());
-        // Samples that arrived after its removal are missing.
+        // Samples that arrived while it was not in the settings are missing.
         if let Some(since) = before.and_then(|known| known.retired) {
             away.add(since..after_all);
         }
@@ -106,7 +107,8 @@ pub(crate) fn reconcile(
             {
                 (*complete_since).min(after_all)
             }
-            // Dropped slots may be kept again, with late samples only.
+            // The new settings may keep slots again that were dropped; these have late samples
+            // only.
             Some(known) => {
                 let kept_since = known.granularity.retention.before(now).plus(1);
                 known.complete_since.min(after_all).max(kept_since)
@@ -114,29 +116,30 @@ pub(crate) fn reconcile(
         };
         StoredGranularity { granularity: granularity.clone(), complete_since, retired: None, away }
     };
-    // A removed granularity has all samples up to here.
+    // A granularity that is removed now has all samples up to this time.
     let stopped = latest.map_or(now, |latest| latest.min(now));
-    let is_gone = |name: &String| settings.named(name).is_none();
-    let gone = stored.iter().filter(|known| is_gone(&known.granularity.name)).filter_map(|known| {
+    let is_removed = |name: &String| settings.named(name).is_none();
+    let removed = stored.iter().filter(|known| is_removed(&known.granularity.name));
+    let removed = removed.filter_map(|known| {
         let retired = known.retired.unwrap_or(stopped);
-        // The head may have its last samples while there is no file.
+        // The head may contain its last samples before it has a file.
         let is_kept = known.granularity.keeps(retired, now);
-        let is_there = is_kept || with_files.contains(&known.granularity.name);
-        is_there.then(|| StoredGranularity { retired: Some(retired), ..known.clone() })
+        let has_data = is_kept || with_files.contains(&known.granularity.name);
+        has_data.then(|| StoredGranularity { retired: Some(retired), ..known.clone() })
     });
     let is_forgotten = |name: &&String| {
-        is_gone(name) && !stored.iter().any(|known| known.granularity.name == **name)
+        is_removed(name) && !stored.iter().any(|known| known.granularity.name == **name)
     };
     let guessed = with_files.iter().filter(is_forgotten).filter_map(|name| {
         Some(StoredGranularity { retired: Some(stopped), ..guess(name, settings)? })
     });
-    let mut all: Vec<_> = settings.iter().map(remember).chain(gone).chain(guessed).collect();
+    let mut all: Vec<_> = settings.iter().map(remember).chain(removed).chain(guessed).collect();
     all.sort_by_key(|known| known.granularity.width_ms);
     all
 }
 
-/// Presumes the spans of a granularity that has files and whose row is damaged: it has the
-/// retention of the next coarser one.
+/// Guesses the spans of a granularity that has files and whose row is damaged: its retention is
+/// that of the next coarser granularity.
 fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
     let coarser = settings.iter().find(|granularity| granularity.width_ms > width_ms);
@@ -152,7 +155,8 @@ fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     })
 }
 
-/// The granularities that are removed now; cells of the journal must go into their files before.
+/// Returns the granularities that these settings remove; their cells in the journal must be written
+/// to their files before.
 pub(crate) fn taken_away<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,
@@ -162,13 +166,13 @@ pub(crate) fn taken_away<'a>(
     living.filter(|known| settings.named(&known.name).is_none()).collect()
 }
 
-/// The granularities that accept no samples any more.
+/// Returns the granularities that no longer accept samples.
 pub(crate) fn retired(all: &[StoredGranularity]) -> Vec<Granularity> {
     let retired = all.iter().filter(|known| known.retired.is_some());
     retired.map(|known| known.granularity.clone()).collect()
 }
 
-/// The set of the stored granularities.
+/// Returns the set of the stored granularities that accept samples.
 pub(crate) fn as_set(
     stored: &[StoredGranularity],
     file: &str,
@@ -187,7 +191,7 @@ mod tests {
     use crate::setup::NOW;
 
     #[test]
-    fn rows_survive_the_disk() {
+    fn a_row_is_read_as_it_was_written_and_a_malformed_one_is_refused() {
         for granularity in &GranularitySet::default() {
             let stored = StoredGranularity {
                 granularity: granularity.clone(),
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_added_granularity_and_a_longer_retention_are_incomplete_before() {
+    fn earlier_slots_are_incomplete_after_a_granularity_is_added_or_its_retention_grows() {
         let set = GranularitySet::default();
         let new = reconcile(&[], &set, &[], None, NOW);
         assert!(new.iter().all(|granularity| granularity.complete_since.0 == i64::MIN));
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granularity_that_is_not_configured_any_more_stays_while_it_has_files() {
+    fn a_granularity_that_is_no_longer_configured_stays_while_it_has_files() {
         let all = GranularitySet::default();
         let some =
             GranularitySet::new([0, 2, 3].map(|i: usize| all.as_slice()[i].clone()).to_vec());
@@ -243,9 +247,9 @@ mod tests {
         assert_eq!(StoredGranularity::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
         // The granularity stays without files, too, during its retention: the head may have its
         // last samples.
-        let nowhere = |now| retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), now));
-        assert_eq!(nowhere(NOW.plus(86_400_000)), [all.as_slice()[1].clone()]);
-        assert_eq!(nowhere(NOW.plus(400 * 86_400_000)), []);
+        let fileless = |now| retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), now));
+        assert_eq!(fileless(NOW.plus(86_400_000)), [all.as_slice()[1].clone()]);
+        assert_eq!(fileless(NOW.plus(400 * 86_400_000)), []);
         assert_eq!(kept[1].gaps().complete_until, NOW);
         let later = reconcile(&kept, &some, &names(&["5m"]), Some(NOW.plus(7)), NOW.plus(7));
         assert_eq!(later[1], kept[1]);
@@ -262,7 +266,7 @@ mod tests {
         assert_eq!(StoredGranularity::from_text("5m", &text), Some(twice[1].clone()));
         let twice = reconcile(&twice, &all, &[], Some(back.plus(200)), back.plus(200));
         assert_eq!(twice[1].gaps().holes, [NOW..back.plus(1), back.plus(99)..back.plus(201)]);
-        // Its row is damaged.
+        // The row of 5m is damaged.
         let guessed = reconcile(&[], &some, &names(&["5m", "lost+found", "7ms"]), Some(NOW), NOW);
         let guessed = retired(&guessed);
         assert_eq!(guessed.len(), 1);

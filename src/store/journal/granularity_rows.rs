@@ -1,6 +1,6 @@
 //! The rows of granularities in the journal: reading and writing.
 //!
-//! Must never know: their use.
+//! Must never know: the use of the rows.
 
 use redb::ReadableTable;
 
@@ -15,9 +15,10 @@ use crate::{
 const OPERATION: &str = "store the granularities";
 
 impl Journal {
-    /// The granularities of the last run, finest first.
+    /// Returns the granularities of the last run, finest first.
     pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
-        let unknown = "since when this granularity is whole is not known: it begins anew";
+        let unknown =
+            "the time since which this granularity is complete is unknown: it begins again now";
         let mut all = self.rows(GRANULARITIES, |name, text| {
             let Some(text) = text else {
                 self.damaged.note("granularities", &format!("{name}: {unknown}"));
@@ -43,7 +44,8 @@ impl Journal {
         })
     }
 
-    /// Stores the late samples that a removed granularity lacks; returns all times that it lacks.
+    /// Stores the times of late samples that a removed granularity lacks; returns all times whose
+    /// samples it lacks.
     pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
         let away = self.change_granularity(name, |stored| {
             stored.away.add_all(late);
@@ -60,7 +62,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Changes the row of a granularity; `None` when it has none.
+    /// Changes the row of a granularity; `None` when the row is missing or damaged.
     fn change_granularity<T>(
         &self,
         name: &str,

@@ -32,7 +32,8 @@ pub(crate) struct InHead {
 pub(crate) type Presumed = (i64, Range<UnixMillis>);
 
 impl Journal {
-    /// The slots whose cells are in the head, by slot width; `None` when none were ever stored.
+    /// Returns the slots whose cells are in the head, by slot width; `None` for a width without a
+    /// row.
     pub(crate) fn in_head(&self, all: &[Presumed]) -> Result<Vec<Option<Holes>>, StoreError> {
         let txn = self.file.read()?;
         let read = |(width_ms, presumed): &Presumed| {
@@ -40,7 +41,9 @@ impl Journal {
                 StoredHoles::Absent => None,
                 StoredHoles::Sound(slots) => Some(slots),
                 StoredHoles::Damaged => {
-                    self.note_damaged(&IN_HEAD, *width_ms, "should the head be lost, more is");
+                    let consequence =
+                        "if the head is lost, more time than necessary counts as lost";
+                    self.note_damaged(&IN_HEAD, *width_ms, consequence);
                     Some(Holes::of(presumed.clone()))
                 }
             })
@@ -48,7 +51,7 @@ impl Journal {
         all.iter().map(read).collect()
     }
 
-    /// The slots whose cells were lost with heads.
+    /// Returns the slots whose cells were lost with heads.
     pub(crate) fn lost_with_heads(&self, all: &[Presumed]) -> Result<Vec<Holes>, StoreError> {
         let txn = self.file.read()?;
         let read = |(width_ms, presumed): &Presumed| {
@@ -66,7 +69,7 @@ impl Journal {
 
     /// Stores the slots whose cells were lost with heads, if they changed.
     pub(crate) fn keep_lost(&self, lost: &[InHead], all: &[Presumed]) -> Result<(), StoreError> {
-        const OPERATION: &str = "note what was lost";
+        const OPERATION: &str = "store lost slots";
         let known = self.lost_with_heads(all)?;
         if known.iter().eq(lost.iter().map(|found| &found.slots)) {
             return Ok(());
@@ -74,8 +77,8 @@ impl Journal {
         self.file.transact(OPERATION, |txn| store_lost(txn, lost, OPERATION))
     }
 
-    fn note_damaged(&self, table: &StretchTable, width_ms: i64, what: &str) {
-        self.damaged.note(table.name(), &format!("slots of {width_ms} ms: {what}"));
+    fn note_damaged(&self, table: &StretchTable, width_ms: i64, consequence: &str) {
+        self.damaged.note(table.name(), &format!("slots of {width_ms} ms: {consequence}"));
     }
 
     fn stretches(

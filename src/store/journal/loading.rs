@@ -24,7 +24,8 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 const SERIES_BYTES_MIN: u64 = 64;
 
 impl Journal {
-    /// The approximate number of series, by the last id; a damaged id cannot make it large.
+    /// Returns the approximate number of series, from the last id; the size of the file limits the
+    /// effect of a damaged id.
     pub(crate) fn series_count(&self) -> Result<usize, StoreError> {
         let most = self.file.bytes()? / SERIES_BYTES_MIN;
         let txn = self.file.read()?;
@@ -35,9 +36,9 @@ impl Journal {
         })
     }
 
-    /// Reads all series in the order of their ids, passes on their bytes in whole series for
-    /// [`series_row::take`], and restores their states. Both tables are read by turns, so that the
-    /// receiver works meanwhile. Ends early when the receiver stops.
+    /// Reads all series in the order of their ids, passes their bytes, in whole series for
+    /// [`series_row::take`], to `out`, and restores their states. Both tables are read in turns, so
+    /// that the receiver works meanwhile. Ends early when `out` breaks.
     pub(crate) fn load(
         &self,
         states: &mut SeriesStates,
@@ -50,7 +51,7 @@ impl Journal {
             let remembered = txn.open_table(STATES).map_err(fail("read"))?;
             let mut remembered = remembered.iter().map_err(fail("read"))?.peekable();
             let mut restore = |states: &mut SeriesStates, rows_known: usize| {
-                // An unreadable row is taken, too, and reported.
+                // An unreadable row is read now, too, and reported.
                 let is_known = |entry: &Result<(redb::AccessGuard<'_, u32>, _), _>| {
                     entry.as_ref().map_or(true, |(row, _)| (row.value() as usize) < rows_known)
                 };
@@ -107,16 +108,16 @@ impl Journal {
     /// Reports lost series.
     fn note_lost(&self, series: &[u32]) {
         for id in series {
-            let what = format!(
-                "series {id}: its name is not known: its samples are hidden, and its sender's next \
-                 ones begin a new series; restore a snapshot if they matter"
+            let consequence = format!(
+                "series {id}: its name is unknown: its samples are hidden, and its sender's next \
+                 samples begin a new series; restore a snapshot if you need the hidden samples"
             );
-            self.damaged.note("series", &what);
+            self.damaged.note("series", &consequence);
         }
     }
 
-    /// Continues without some rows of states, and of seen times, so that nothing of them counts
-    /// twice.
+    /// Continues without some rows of states and of seen times, so that none of their samples
+    /// counts twice.
     fn lose(
         &self,
         states: &mut SeriesStates,
@@ -127,37 +128,38 @@ impl Journal {
             let first = u64::from(row) * SERIES_PER_ROW as u64;
             format!("series {first} to {}", first + SERIES_PER_ROW as u64 - 1)
         };
-        // No sample of the last checkpoint is later.
+        // No sample up to the last checkpoint is later than this time.
         let latest = match states.latest() {
             None if lost.is_empty() => UnixMillis(0),
             None => self.last_run()?.unwrap_or(UnixMillis(0)),
             Some(latest) => latest,
         };
         for row in lost {
-            let what = format!("{}: their counters go on from their next readings", series(*row));
-            self.damaged.note("states", &what);
+            let consequence =
+                format!("{}: their counters continue from their next readings", series(*row));
+            self.damaged.note("states", &consequence);
             states.lose_states(*row, latest);
         }
         for row in lost_times {
-            let what = format!(
-                "{}: samples without batch numbers that are not newer than the latest ones are \
-                 refused",
+            let consequence = format!(
+                "{}: samples without batch numbers are refused unless they are newer than the \
+                 latest sample of their series",
                 series(*row)
             );
-            self.damaged.note("seen", &what);
+            self.damaged.note("seen", &consequence);
             states.lose_seen(*row);
         }
         Ok(())
     }
 }
 
-/// Makes room for the states of a row's series; `None` when the row is damaged.
+/// Adds empty states for the series of a row; `None` when the row is damaged.
 fn add(states: &mut SeriesStates, first: u32, mut row: &[u8]) -> Option<()> {
     if first as usize != states.count() {
         return None;
     }
     while !row.is_empty() {
-        // No further samples of a lost series arrive.
+        // A lost series gets no further samples, so its kind does not matter.
         states.add(series_row::take(&mut row)?.map_or(Kind::Gauge, |series| series.kind));
     }
     Some(())

@@ -1,7 +1,7 @@
-//! The journal's table of series that were merged into others. In the table of changes, they are
-//! deleted.
+//! The journal's table of series that were merged into others. The table of changes has these
+//! series as deleted.
 //!
-//! FORMAT.md describes the bytes. Must never know: their samples.
+//! FORMAT.md describes the bytes. Must never know: the samples of series.
 
 use redb::{TableDefinition, WriteTransaction};
 
@@ -11,13 +11,13 @@ use crate::{
     store::{dictionary::changes::SeriesUpdate, error::StoreError},
 };
 
-/// The table of parts: the series that each is a part of.
+/// The table of parts, with the series to which each part belongs.
 pub(super) const MERGED: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_merged");
 
 impl Journal {
-    /// The pairs of a series and the series that it is a part of.
+    /// Returns pairs of a part and the series to which it belongs.
     pub(crate) fn merged(&self) -> Result<Vec<(SeriesId, SeriesId)>, StoreError> {
-        let unknown = "which series it was merged into is not known: its samples are hidden";
+        let unknown = "the series into which it was merged is unknown: its samples are hidden";
         self.rows(MERGED, |id, row| {
             let Some(row) = row else {
                 self.damaged.note("series_merged", &format!("series {id}: {unknown}"));

@@ -1,10 +1,10 @@
 //! The journal: the durable log of accepted batches in flat files, and `journal.redb` with the
 //! series and the states as of the last checkpoint.
 //!
-//! One group commit is one append to the log. New series are stored before the record that names
-//! them.
+//! One group commit is one append to the log. New series are stored before the record that contains
+//! their ids.
 //!
-//! Must never know: the meaning of batches, which the catalog knows.
+//! Must never know: the meaning of batches; the catalog applies them.
 
 mod append;
 mod checked;
@@ -64,14 +64,15 @@ const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const THROUGH_KEY: &str = "checkpointed_through";
 const LAST_RUN_KEY: &str = "last_run";
-/// The first record of the log's last file.
+/// The key of the number of the log's last file.
 const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
-/// The options of a file of bounded size, which a start may read completely.
+/// The options of the tables' file; its size is bounded, so a start after a crash may read all of
+/// it.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
-/// A sender with its window; `None` when the accepted numbers are not known.
+/// A sender with its window; `None` when its accepted numbers are unknown.
 pub(crate) type StoredSender = (Arc<str>, Option<SenderWindow>);
 
 /// The open journal.
@@ -81,7 +82,7 @@ pub(crate) struct Journal {
     file: DatabaseFile,
     /// The log; locked before `unsure`.
     log: Mutex<Log>,
-    /// The size at the last query, in bytes.
+    /// The size of the log when it was last determined, in bytes.
     log_bytes: AtomicU64,
     unsure: Mutex<Unsure>,
     free: FreeSpace,
@@ -94,7 +95,7 @@ impl Journal {
     /// the journal was lost, and a new one would make every batch count again.
     pub(crate) fn open(medium: &Arc<dyn Medium>) -> Result<Self, StoreError> {
         let fault =
-            |cause| StoreError::Io { operation: "look for", file: JOURNAL_FILE.to_owned(), cause };
+            |cause| StoreError::Io { operation: "find", file: JOURNAL_FILE.to_owned(), cause };
         let file = if medium.exists(JOURNAL_FILE).map_err(fault)? {
             DatabaseFile::open(medium, JOURNAL_FILE.to_owned(), OPTIONS)?
         } else {
@@ -113,7 +114,7 @@ impl Journal {
         Ok(Self { medium, file, log, log_bytes, unsure, free, damaged, settled })
     }
 
-    /// Stores the current time.
+    /// Stores the current time as that of the last run.
     pub(crate) fn set_last_run(&self, now: UnixMillis) -> Result<(), StoreError> {
         const OPERATION: &str = "store the time";
         self.file.transact(OPERATION, |txn| {
@@ -122,25 +123,25 @@ impl Journal {
         })
     }
 
-    /// The rows that were found damaged since the start: the first of them by name, and their
-    /// number.
+    /// Returns descriptions of the first rows that were found damaged since the start, and the
+    /// number of all.
     pub(crate) fn damaged_rows(&self) -> (Vec<String>, u64) {
         self.damaged.get()
     }
 
-    /// The size on the medium in bytes.
+    /// Returns the size on the medium in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        // The lock may be held during an append to the disk: the former size is the answer then.
+        // While an append holds the lock, the previous size is returned.
         if let Some(log) = self.log.try_lock() {
             self.log_bytes.store(log.bytes(), Ordering::Relaxed);
         }
         self.file.bytes().unwrap_or(0) + self.log_bytes.load(Ordering::Relaxed)
     }
 
-    /// The changes of series since their definitions, by id.
+    /// Returns the changes of series since their definitions, by id.
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
-        let unknown = "its name is not known: its samples are hidden, and its sender's next ones begin \
-                       a new series";
+        let unknown = "its name is unknown: its samples are hidden, and its sender's next samples \
+                       begin a new series";
         self.rows(CHANGES, |id, row| {
             let Some(row) = row else {
                 self.damaged.note("series_changes", &format!("series {id}: {unknown}"));
@@ -150,10 +151,10 @@ impl Journal {
         })
     }
 
-    /// The windows of all senders; `None` when the accepted numbers are not known.
+    /// Returns the windows of all senders; `None` for a sender whose accepted numbers are unknown.
     pub(crate) fn senders(&self) -> Result<Vec<StoredSender>, StoreError> {
-        let unknown = "which of its batches were accepted is not known: they are refused, and it goes \
-                       on in a new epoch";
+        let unknown = "the numbers of its accepted batches are unknown: batches of its earlier \
+                       epochs are refused, and it continues in a new epoch";
         self.rows(SENDERS, |sender, bytes| {
             let Some(bytes) = bytes else {
                 self.damaged.note("senders", &format!("sender {sender}: {unknown}"));
@@ -163,8 +164,11 @@ impl Journal {
         })
     }
 
-    /// Visits the intact rows of a table, and returns what `read` makes of them; a row for which it
-    /// returns `None` is an error.
+    /// Passes the rows of a table to `read`, damaged rows as `None`, and returns its results.
+    /// `read` returns an inner `None` to skip a row, and an outer `None` for an unreadable row.
+    ///
+    /// # Errors
+    /// When a row is unreadable.
     fn rows<K: redb::Key + 'static, T>(
         &self,
         table: TableDefinition<'_, K, &'static [u8]>,
@@ -178,12 +182,12 @@ impl Journal {
         self.file.guard("read", || {
             let table = txn.open_table(table).map_err(fail("read"))?;
             let mut out = Vec::new();
-            for (place, entry) in table.iter().map_err(fail("read"))?.enumerate() {
+            for (index, entry) in table.iter().map_err(fail("read"))?.enumerate() {
                 let (key, value) = entry.map_err(fail("read"))?;
                 let key = key.value();
                 let row = without_check(value.value(), &key);
                 let row = read(key, row).ok_or_else(|| {
-                    corrupt(format!("row {place} of table {name} cannot be read"))
+                    corrupt(format!("row {index} of table {name} cannot be read"))
                 })?;
                 out.extend(row);
             }
@@ -224,14 +228,14 @@ fn create(txn: &WriteTransaction, format: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a store whose journal is missing.
+/// Refuses to create a journal when other files of a store exist.
 fn refuse_orphans(medium: &Arc<dyn Medium>) -> Result<(), StoreError> {
     let others = [names::data_files(medium)?, log::names(medium)?].concat();
     let Some(other) = others.into_iter().next() else { return Ok(()) };
     let problem = format!(
-        "it is missing, but {other} is there: see that the whole disk is mounted, put the journal \
-         back, or make a new data directory of a snapshot with `granary restore`; to begin anew, \
-         name an empty data directory"
+        "it is missing, but {other} exists: check that all disks are mounted, restore the journal, \
+         or create a new data directory from a snapshot with `granary restore`; for a new store, \
+         use an empty data directory"
     );
     Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem })
 }

@@ -1,8 +1,9 @@
 //! The journal's numbers, and the substitutes for damaged ones.
 //!
-//! A substitute never makes a sample count twice: other files define up to which record they have
-//! cells, and records that are read again do not count there. The next checkpoint, or file of the
-//! log, writes a sound number. Must never know: other files.
+//! A substitute never makes a sample count twice: the head and the partitions store the last record
+//! whose cells they contain, and a replay of such a record does not change them. The next
+//! checkpoint replaces a damaged number, and the next file of the log replaces `log`. Must never
+//! know: the content of other files.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -33,37 +34,38 @@ pub(super) type Settled = Mutex<BTreeMap<&'static str, Option<u64>>>;
 /// The extent of other files, in records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordsInFiles {
-    /// The last record whose cells are in the head, by active granularity.
+    /// The last record whose cells are in the head, for each granularity that accepts samples.
     pub(crate) heads: Vec<u64>,
-    /// The latest record of which any file has cells.
+    /// The last record whose cells are in any file.
     pub(crate) last: u64,
 }
 
 impl RecordsInFiles {
-    /// Returns the last record of a finished checkpoint, and whether that is certain. `first` is
-    /// the first existing record, if there is one.
+    /// Returns the last record of the last finished checkpoint, and true when it is certain.
+    /// `first` is the first existing record, if there is one.
     ///
-    /// A checkpoint moves the heads of all granularities from the last one's record to its own. If
-    /// some file is ahead of a head, a checkpoint was interrupted there, and the last one is the
-    /// head's. Otherwise the files contain everything of any checkpoint, and it does not matter to
-    /// them which records are read again. A third number is that of a granularity that was removed
-    /// for a while.
+    /// A checkpoint raises the number of each granularity of the head from the record of the
+    /// previous checkpoint to its own. If some file is ahead of a granularity of the head, a
+    /// checkpoint was interrupted, and the previous checkpoint's record is the lowest number.
+    /// Otherwise, the files contain the cells of all checkpoints, and they ignore records that are
+    /// read again. With a third number, a granularity was removed from the settings for a while,
+    /// and the result is `None`.
     fn through(&self, first: Option<u64>) -> Option<(u64, bool)> {
         let lowest = self.heads.iter().copied().min()?;
-        let is_of_two = |number: &u64| [lowest, self.last].contains(number);
-        if !self.heads.iter().all(is_of_two) {
+        let is_expected = |number: &u64| [lowest, self.last].contains(number);
+        if !self.heads.iter().all(is_expected) {
             return None;
         }
         let before_first = first.map_or(lowest, |first| first.saturating_sub(1));
-        let is_cut_short = lowest < self.last;
+        let is_interrupted = lowest < self.last;
         // The records after the last checkpoint exist.
         let through =
-            if is_cut_short { lowest.max(before_first) } else { lowest.min(before_first) };
-        Some((through, is_cut_short))
+            if is_interrupted { lowest.max(before_first) } else { lowest.min(before_first) };
+        Some((through, is_interrupted))
     }
 }
 
-/// Checks the version, and raises the file to the present one.
+/// Checks the version of the format, and upgrades an older file.
 pub(super) fn check_version(
     file: &DatabaseFile,
     format: u64,
@@ -74,7 +76,7 @@ pub(super) fn check_version(
     if stored.number.is_none() && stored.check.is_none() {
         let before = read(file, PRERELEASE_KEY)?.number;
         return Err(before.map_or_else(
-            || corrupt("it does not say its format".to_owned()),
+            || corrupt("the number of its format is missing".to_owned()),
             |version| version::prerelease(JOURNAL_FILE, version),
         ));
     }
@@ -82,22 +84,22 @@ pub(super) fn check_version(
         if !stored.proves(VERSION_KEY, format) {
             return Err(refused(VERSION_KEY));
         }
-        note(damaged, VERSION_KEY, "it is this release's by its checksum, or but for that");
+        note(damaged, VERSION_KEY, "the number or its checksum is that of this release's format");
         version = format;
     }
     version::check(JOURNAL_FILE, version, format)?;
     if version < format {
-        const OPERATION: &str = "raise the format";
+        const OPERATION: &str = "upgrade the format";
         file.transact(OPERATION, |txn| {
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
             set_number(&mut meta, VERSION_KEY, format).map_err(fail(OPERATION))
         })?;
-        tracing::info!(file = file.name(), version, format, "raised to this format");
+        tracing::info!(file = file.name(), version, format, "upgraded a file to this format");
     }
     Ok(())
 }
 
-/// Finds the last file of the log, and the damaged numbers.
+/// Finds the number of the log's last file, and substitutes for damaged numbers.
 pub(super) fn settle(
     file: &DatabaseFile,
     medium: &Arc<dyn Medium>,
@@ -105,13 +107,13 @@ pub(super) fn settle(
 ) -> Result<(Settled, Option<u64>), StoreError> {
     let mut settled = BTreeMap::new();
     let unknown = [
-        (LAST_RUN_KEY, "the latest sample tells when the store was last run"),
+        (LAST_RUN_KEY, "the time of the latest sample counts as the end of the last run"),
         (STATES_THROUGH_KEY, "states are read again from the log"),
         (STATES_ROWS_KEY, "states are read again from the log"),
     ];
-    for (key, what) in unknown {
+    for (key, consequence) in unknown {
         if !read(file, key)?.is_sound(key) {
-            note(damaged, key, what);
+            note(damaged, key, consequence);
             settled.insert(key, None);
         }
     }
@@ -119,24 +121,24 @@ pub(super) fn settle(
     let mut last = stored.number;
     if !stored.is_sound(LOG_KEY) {
         last = Log::last_of(medium)?;
-        note(damaged, LOG_KEY, "the log ends with its last file that has a record");
+        note(damaged, LOG_KEY, "the last file with a record is the last file of the log");
         settled.insert(LOG_KEY, last);
     }
     Ok((Mutex::new(settled), last))
 }
 
 impl Journal {
-    /// The time of the last run; `None` for a new store.
+    /// Returns the time of the last run; `None` when it is unknown, as in a new store.
     pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
         Ok(self.number(LAST_RUN_KEY)?.map(|time| UnixMillis(time as i64)))
     }
 
-    /// The last record that a finished checkpoint covers.
+    /// Returns the last record that a finished checkpoint covers.
     pub(crate) fn checkpointed_through(&self) -> Result<u64, StoreError> {
         Ok(self.number(THROUGH_KEY)?.unwrap_or(0))
     }
 
-    /// The record and the row up to which states are ahead of the last cut.
+    /// Returns the record up to which, and the row below which, states are ahead of the last cut.
     pub(crate) fn states_ahead(&self) -> Result<(u64, u32), StoreError> {
         let number = |key| Ok::<_, StoreError>(self.number(key)?.unwrap_or(0));
         Ok((number(STATES_THROUGH_KEY)?, number(STATES_ROWS_KEY)? as u32))
@@ -159,23 +161,23 @@ impl Journal {
         if !is_certain && stored.proves(THROUGH_KEY, in_files.last) {
             through = in_files.last;
         }
-        let what = format!(
-            "the head tells which records are in files, and nothing of them counts twice: the log is \
-             read from record {} on",
+        let consequence = format!(
+            "the head replaces the number: the log is read from record {} on, and no sample counts \
+             twice",
             through + 1
         );
-        note(&self.damaged, THROUGH_KEY, &what);
+        note(&self.damaged, THROUGH_KEY, &consequence);
         self.settled.lock().insert(THROUGH_KEY, Some(through));
         Ok(())
     }
 
-    /// Returns whether a damaged number of the last finished checkpoint still has to be replaced.
+    /// Returns true while the number of the last finished checkpoint is damaged.
     pub(crate) fn is_through_damaged(&self) -> Result<bool, StoreError> {
         let stored = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
         Ok(!stored.is_sound(THROUGH_KEY))
     }
 
-    /// The first record in the log.
+    /// Returns the number of the first record in the log.
     fn first_record(&self) -> Result<Option<u64>, StoreError> {
         self.log.lock().first_record()
     }
@@ -195,15 +197,15 @@ fn read(file: &DatabaseFile, key: &str) -> Result<StoredNumber, StoreError> {
     stored(&meta, key)
 }
 
-fn note(damaged: &DamagedRows, key: &str, what: &str) {
-    damaged.note("meta", &format!("the number {key}: {what}"));
+fn note(damaged: &DamagedRows, key: &str, consequence: &str) {
+    damaged.note("meta", &format!("the number {key}: {consequence}"));
 }
 
-/// The error of a start without a number that decides which batches count.
+/// Returns the error of a start without a number that decides which batches count.
 fn refused(key: &str) -> StoreError {
     corrupt(format!(
-        "the number {key} is not as it was written, no other file tells it, and batches might count \
-         twice or never: make a new data directory of a snapshot with `granary restore`"
+        "the number {key} is damaged, no other file replaces it, and batches might count twice or \
+         never: create a new data directory from a snapshot with `granary restore`"
     ))
 }
 
@@ -212,12 +214,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_files_have_tells_the_last_checkpoint_or_that_it_does_not_matter() {
+    fn the_last_checkpoint_follows_from_the_records_in_files() {
         let check = |heads: &[u64], last, first, expected| {
             let in_files = RecordsInFiles { heads: heads.to_vec(), last };
             assert_eq!(in_files.through(first), expected, "{heads:?} {last} {first:?}");
         };
-        // A checkpoint was interrupted among the heads, and another among the partitions.
+        // One checkpoint was interrupted while it wrote the head, another while it wrote
+        // partitions.
         check(&[9, 7, 7], 9, Some(2), Some((7, true)));
         check(&[7, 7, 7], 9, Some(2), Some((7, true)));
         check(&[9, 7], 9, Some(10), Some((9, true)));

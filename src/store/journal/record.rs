@@ -14,8 +14,7 @@ const RECORD_VERSION: u8 = 1;
 /// The batches of one group commit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
-    /// The clock at the commit. It decides which granularities keep a sample, so that every replay
-    /// decides the same.
+    /// The time of the commit. It decides which granularities keep a sample, also in a replay.
     pub(crate) now: UnixMillis,
     pub(crate) batches: Vec<AcceptedBatch>,
 }
@@ -32,7 +31,7 @@ pub(crate) fn encode<'a>(
     for batch in batches {
         let (sender, epoch, seq) = match &batch.counts_once {
             CountsOnce::ByNumber(number) => (&*number.sender, number.epoch, number.seq),
-            // Without a sender, the place of the epoch contains the window.
+            // Without a sender, the field of the epoch contains the length of the window.
             CountsOnce::ByTime { window_ms } => ("", *window_ms, 0),
             CountsOnce::Never => ("", 0, 0),
         };
@@ -52,8 +51,8 @@ pub(crate) fn encode<'a>(
     out.extend_from_slice(&check.to_le_bytes());
 }
 
-/// A record without its checksum, if the checksum is right. Numbers are stored as differences, so
-/// one flipped bit would change all later numbers.
+/// Returns a record without its checksum; `None` when the checksum does not match. Numbers are
+/// stored as differences, so one flipped bit would change all later numbers.
 fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (record, check) = bytes.split_last_chunk()?;
     (xxh3_64(record) == u64::from_le_bytes(*check)).then_some(record)
@@ -92,7 +91,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     Some(Record { now, batches })
 }
 
-/// Takes the columns of a batch, of these lengths.
+/// Reads the columns of a batch, which have these lengths.
 fn take_columns(
     rest: &mut &[u8],
     samples: usize,
@@ -160,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_survive_the_disk_and_damage_is_seen(
+        fn a_record_is_read_as_it_was_written_and_a_damaged_one_is_refused(
             batches in prop::collection::vec(batch(), 0..4), at: usize, flip: u8
         ) {
             let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The register: the files that hold data, as the journal knows them, and the lost ones.
+//! The register: the files with data that the journal lists, and the files that were lost.
 //!
 //! A file is created, then registered, then filled; it is removed from the register before it is
 //! deleted. A registered file that is missing was therefore lost, whenever the process ended, and
@@ -20,24 +20,24 @@ use crate::{
     store::{error::StoreError, file::medium::Medium},
 };
 
-/// The folder of damaged files, and of marks of missing ones.
+/// The folder of damaged files, and of markers of missing files.
 const DAMAGED_FOLDER: &str = "damaged";
-/// The end of the name of a file; a number behind it distinguishes several.
+/// The end of the name of a file; a number after it distinguishes several files.
 const END: &str = ".redb";
-/// The end of the name of a mark: the file itself is missing.
+/// The end of the name of a marker, which records that a file is missing.
 const MISSING: &str = ".missing";
 
-/// The registered files, and those that were lost.
+/// The registered files, and the files that were lost.
 #[derive(Debug)]
 pub(crate) struct Register {
     medium: Arc<dyn Medium>,
     journal: Arc<Journal>,
     known: Mutex<Known>,
-    /// The files in the folder of damaged files, until an operator removes them.
+    /// The names in the folder of damaged files, until an operator removes the files.
     damaged: RwLock<Vec<String>>,
 }
 
-/// The journal's tables of the register.
+/// The register's tables in the journal.
 #[derive(Debug)]
 struct Known {
     files: BTreeSet<String>,
@@ -63,9 +63,9 @@ impl Register {
         let mut known = self.known.lock();
         let mut gone = Vec::new();
         for file in known.ends.keys().filter(|file| !self.is_lost(file)) {
-            // A file that is not registered may exist, to be set aside.
+            // A file that is not registered may exist, and be set aside later.
             if !known.files.contains(file)
-                && !self.medium.exists(file).map_err(fault("look for", file))?
+                && !self.medium.exists(file).map_err(fault("find", file))?
             {
                 gone.push(file.clone());
             }
@@ -78,7 +78,7 @@ impl Register {
         Ok(())
     }
 
-    /// The journal, which has the ends of lost files, too.
+    /// Returns the journal, which also stores the ends of lost partitions.
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -103,7 +103,7 @@ impl Register {
         let new: Vec<_> = files.iter().map(|(file, _)| file).filter(is_new).cloned().collect();
         let end = |(file, end): &(String, Option<UnixMillis>)| {
             let before = known.ends.get(file).copied();
-            // The lost partition may have been longer.
+            // A lost partition in this place may have been longer.
             let end = if self.is_lost(file) { (*end)?.max(before?) } else { (*end)? };
             (Some(end) != before).then(|| (file.clone(), end))
         };
@@ -120,7 +120,7 @@ impl Register {
     pub(crate) fn forget(&self, file: &str) -> Result<(), StoreError> {
         let mut known = self.known.lock();
         if known.files.contains(file) {
-            // A former loss in this place remains a hole.
+            // A partition that was lost in this place before remains a hole.
             let ends: &[_] = if self.is_lost(file) { &[] } else { &[file] };
             self.journal.forget_files(&[file], ends)?;
             known.files.remove(file);
@@ -131,7 +131,7 @@ impl Register {
         Ok(())
     }
 
-    /// Removes a lost file from the register.
+    /// Removes a lost file from the register; the end of its partition stays.
     fn forget_lost(&self, file: &str) -> Result<(), StoreError> {
         let mut known = self.known.lock();
         if known.files.contains(file) {
@@ -141,12 +141,12 @@ impl Register {
         Ok(())
     }
 
-    /// The damaged files that were set aside, and the marks of missing ones.
+    /// Returns the damaged files that were set aside, and the markers of missing files.
     pub(crate) fn damaged(&self) -> Vec<String> {
         self.damaged.read().clone()
     }
 
-    /// Returns whether a file was set aside or missing once, so that cells may be missing in its
+    /// Returns true when a file was set aside or missing once, so that cells may be missing in its
     /// range.
     pub(crate) fn is_lost(&self, file: &str) -> bool {
         let name = aside_name(file);
@@ -154,7 +154,7 @@ impl Register {
         self.damaged.read().iter().any(|lost| lost.strip_prefix(&name).is_some_and(is_of))
     }
 
-    /// The names of lost partitions of a folder, each with its end, if that is known.
+    /// Returns the names of lost partitions of a folder, each with its end, if the end is known.
     pub(crate) fn lost(&self, folder: &str) -> Vec<(String, Option<UnixMillis>)> {
         let prefix = aside_name(&format!("{folder}/"));
         let known = self.known.lock();
@@ -168,7 +168,7 @@ impl Register {
         files.map(with_end).collect()
     }
 
-    /// Writes marks of lost files into a copy of the store; returns their number.
+    /// Writes markers of lost files into a copy of the store; returns their number.
     pub(crate) fn mark_lost_in(&self, copy: &Arc<dyn Medium>) -> Result<u64, StoreError> {
         let damaged = self.damaged();
         let stems = damaged.iter().filter_map(|name| Some(name.split_once(END)?.0));
@@ -182,8 +182,8 @@ impl Register {
 
     /// Sets a damaged file aside, and logs it.
     pub(crate) fn set_aside(&self, file: &str, fault_found: &StoreError) -> Result<(), StoreError> {
-        if !self.medium.exists(file).map_err(fault("look for", file))? {
-            // The file was set aside before, and the creation of a new one failed.
+        if !self.medium.exists(file).map_err(fault("find", file))? {
+            // The file was set aside before, and the creation of a new file failed.
             return Ok(());
         }
         let name = self.free_name(&aside_name(file))?;
@@ -192,7 +192,7 @@ impl Register {
             file,
             set_aside = format!("{DAMAGED_FOLDER}/{name}"),
             cause,
-            "a file is damaged: what it holds is missing, samples of a partition only at their \
+            "a file is damaged: its content is missing, samples of a partition only at their \
              granularity; restore it from a snapshot or remove it"
         );
         self.forget_lost(file)?;
@@ -202,16 +202,15 @@ impl Register {
         Ok(())
     }
 
-    /// Writes a mark of a missing file, and logs it.
+    /// Writes a marker of a missing file, and logs it.
     fn mark_missing(&self, file: &str) -> Result<(), StoreError> {
         let name = format!("{}{MISSING}", aside_name(file));
         let mark = format!("{DAMAGED_FOLDER}/{name}");
         tracing::error!(
             file,
             mark,
-            "a file is missing: what it holds is, too, samples of a partition only at their \
-             granularity; stop the daemon and put it back, from a snapshot if need be, or remove \
-             the mark"
+            "a file is missing, and with it its content, samples of a partition only at their \
+             granularity; stop the daemon and restore the file, or remove the marker"
         );
         if !self.damaged.read().contains(&name) {
             drop(self.medium.create(&mark).map_err(fault("create", &mark))?);
@@ -221,12 +220,12 @@ impl Register {
         self.forget_lost(file)
     }
 
-    /// Returns the name, with a number behind it when another file has the name.
+    /// Returns the name, followed by a number when another file has the name.
     fn free_name(&self, name: &str) -> Result<String, StoreError> {
         let mut free = name.to_owned();
         for number in 2_u32.. {
             let path = format!("{DAMAGED_FOLDER}/{free}");
-            if !self.medium.exists(&path).map_err(fault("look for", &path))? {
+            if !self.medium.exists(&path).map_err(fault("find", &path))? {
                 break;
             }
             free = format!("{name}.{number}");
@@ -235,21 +234,21 @@ impl Register {
     }
 }
 
-/// The registered files that are missing.
+/// Returns the registered files that are missing.
 pub(crate) fn missing(
     medium: &Arc<dyn Medium>,
     journal: &Journal,
 ) -> Result<Vec<String>, StoreError> {
     let mut missing = Vec::new();
     for file in journal.files()? {
-        if !medium.exists(&file).map_err(fault("look for", &file))? {
+        if !medium.exists(&file).map_err(fault("find", &file))? {
             missing.push(file);
         }
     }
     Ok(missing)
 }
 
-/// The name that a partition's file, or the head, gets when it is set aside.
+/// Returns the name of a file after it is set aside.
 fn aside_name(file: &str) -> String {
     file.trim_start_matches("partitions/").replace('/', "-")
 }

@@ -33,7 +33,7 @@ fn check(id: u32, bytes: &[u8]) -> u64 {
 /// A parsed row: a list of series, of which some may be lost.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadRow {
-    /// The series in the format of [`take`], with an empty entry for a lost one.
+    /// The series in the format of [`take`], with an empty entry for a lost series.
     pub(super) series: Vec<u8>,
     /// The ids of the lost series.
     pub(super) lost: Vec<u32>,
@@ -42,34 +42,35 @@ pub(super) struct ReadRow {
 }
 
 impl ReadRow {
-    /// Parses a row; `None` when the number of its series is unknown, so that ids could be assigned
-    /// again. `next` is the key of the next row, if there is one: ids have no gaps.
+    /// Parses a row; `None` when damage hides the number of its series, because their ids would be
+    /// assigned again. `next` is the key of the next row, if there is one: ids have no gaps.
     pub(super) fn new(first: u32, mut row: &[u8], next: Option<u32>) -> Option<Self> {
         let mut read = Self { next: first, ..Self::default() };
         while !row.is_empty() {
             let id = read.next;
             let lengths = length(row).into_iter().flat_map(|length| {
-                // A flipped bit of the length itself would damage all series behind it.
+                // All lengths with one flipped bit are tried, because a wrong length would damage
+                // all series after it.
                 let flipped = (0..u32::BITS).map(move |bit| length ^ 1 << bit);
                 std::iter::once(length).chain(flipped)
             });
             let found =
                 lengths.filter_map(|length| split(row, length)).find(|found| found.is_of(id));
-            if let Some(Entry { bytes, behind, .. }) = found {
+            if let Some(Entry { bytes, rest, .. }) = found {
                 read.push(bytes);
-                row = behind;
+                row = rest;
                 continue;
             }
-            // Only this series is damaged when the next one follows intact.
+            // When an intact series follows, only this series is damaged.
             let Some(stated) = length(row).and_then(|length| split(row, length)) else { break };
-            let next_length = length(stated.behind);
-            let follows = next_length.and_then(|length| split(stated.behind, length));
+            let next_length = length(stated.rest);
+            let follows = next_length.and_then(|length| split(stated.rest, length));
             let is_next = follows.is_some_and(|follows| follows.is_of(id + 1));
-            if !is_next && !stated.behind.is_empty() {
+            if !is_next && !stated.rest.is_empty() {
                 break;
             }
             read.lose();
-            row = stated.behind;
+            row = stated.rest;
         }
         match next {
             Some(next) if next < read.next => return None,
@@ -92,15 +93,15 @@ impl ReadRow {
     }
 }
 
-/// A series in a row, and the bytes behind it.
+/// A series in a row, and the rest of the row.
 struct Entry<'a> {
     bytes: &'a [u8],
     check: u64,
-    behind: &'a [u8],
+    rest: &'a [u8],
 }
 
 impl Entry<'_> {
-    /// Returns whether the series is intact and has the id.
+    /// Returns true when the series is intact and has the id.
     fn is_of(&self, id: u32) -> bool {
         check(id, self.bytes) == self.check
     }
@@ -112,8 +113,8 @@ fn length(row: &[u8]) -> Option<u32> {
 
 fn split(row: &[u8], length: u32) -> Option<Entry<'_>> {
     let (bytes, rest) = row.get(LENGTH_BYTES..)?.split_at_checked(length as usize)?;
-    let (check, behind) = rest.split_first_chunk::<CHECK_BYTES>()?;
-    Some(Entry { bytes, check: u64::from_le_bytes(*check), behind })
+    let (check, rest) = rest.split_first_chunk::<CHECK_BYTES>()?;
+    Some(Entry { bytes, check: u64::from_le_bytes(*check), rest })
 }
 
 /// A parsed series.
@@ -122,12 +123,12 @@ pub(crate) struct SeriesBytes<'a> {
     pub(crate) kind: Kind,
     pub(crate) unit: &'a str,
     pub(crate) sender: &'a str,
-    /// The bytes of its key, which may be damaged.
+    /// The bytes of the series' key, which may not be a valid key.
     pub(crate) key: &'a [u8],
 }
 
-/// Takes a series from the front of a list; the inner `None` is a lost one, the outer one a damaged
-/// list.
+/// Removes a series from the front of a list. The inner `None` is a lost series, the outer `None` a
+/// damaged list.
 #[expect(clippy::option_option, reason = "a lost series is not a damaged list")]
 pub(crate) fn take<'a>(list: &mut &'a [u8]) -> Option<Option<SeriesBytes<'a>>> {
     let (length, rest) = list.split_first_chunk::<LENGTH_BYTES>()?;
@@ -139,7 +140,7 @@ pub(crate) fn take<'a>(list: &mut &'a [u8]) -> Option<Option<SeriesBytes<'a>>> {
     Some(Some(SeriesBytes { kind: Kind::from_code(*kind)?, unit, sender, key }))
 }
 
-/// The bytes of one series.
+/// Returns the bytes of one series.
 fn encode_series(info: &SeriesInfo) -> Vec<u8> {
     let mut row = vec![info.kind.code()];
     for text in [&*info.unit, &*info.sender] {
@@ -156,7 +157,7 @@ fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// All series of the row of the first ids; `None` when it is damaged.
+/// Returns all series of a row that begins with id 0; `None` when the row is damaged.
 fn decode(row: &[u8]) -> Option<Vec<SeriesInfo>> {
     let read = ReadRow::new(0, row, None)?;
     let mut list = &*read.series;
@@ -194,18 +195,18 @@ mod tests {
     }
 
     #[test]
-    fn series_survive_the_disk_and_a_cut_row_is_damage() {
+    fn series_are_read_as_they_were_written_and_a_shortened_row_is_refused() {
         let row = encode(0, &three());
         assert_eq!(decode(&row), Some(three()));
         assert_eq!(decode(&row[..row.len() - 1]), None);
     }
 
     #[test]
-    fn a_flipped_bit_costs_one_series_at_most_and_no_id() {
+    fn a_flipped_bit_loses_at_most_one_series_and_no_id() {
         let (row, sound) = (encode(7, &three()), ReadRow::new(7, &encode(7, &three()), None));
         let sound = sound.unwrap();
         assert_eq!((sound.lost.len(), sound.next), (0, 10));
-        let mut costs = [0, 0];
+        let mut reads_by_loss = [0, 0];
         for bit in 0..row.len() * 8 {
             let mut damaged = row.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -213,11 +214,11 @@ mod tests {
                 let read = ReadRow::new(7, &damaged, next).unwrap();
                 assert!(read.lost.len() <= 1 && read.next == 10, "bit {bit}: {read:?}");
                 assert!(read.lost.len() == 1 || read == sound, "bit {bit}");
-                costs[read.lost.len()] += 1;
+                reads_by_loss[read.lost.len()] += 1;
             }
         }
-        assert_eq!(costs[0], 3 * 32 * 2, "the lengths");
-        // The next row shows how many series the missing rows had.
+        assert_eq!(reads_by_loss[0], 3 * 32 * 2, "flipped bits of lengths lose nothing");
+        // The key of the next row shows how many series the shortened row had.
         assert_eq!(ReadRow::new(7, &row[..50], Some(10)).unwrap().next, 10);
         assert_eq!(ReadRow::new(7, &row[..50], None), None);
     }

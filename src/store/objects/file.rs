@@ -1,6 +1,6 @@
-//! The file of objects: `objects.redb`, each change one durable transaction.
+//! The file of objects, `objects.redb`: each change is one durable transaction.
 //!
-//! Must never know: who changes what, and what is in an object.
+//! Must never know: who changes an object, the content of objects.
 
 use std::{
     ops::{ControlFlow, Range},
@@ -27,11 +27,11 @@ const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects"
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The hosts that ping, by name.
 pub(super) const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
-/// The last version that was given to an object.
+/// The key of the last version that was assigned to an object.
 const LAST_KEY: &str = "last_version";
-/// Number of objects.
+/// The key of the number of objects.
 const COUNT_KEY: &str = "count";
-/// Bytes of all objects, without names.
+/// The key of the bytes of all rows, without names.
 const BYTES_KEY: &str = "bytes";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 1 << 20, quick_repair: true };
 
@@ -83,7 +83,7 @@ pub(super) fn read<T>(
     file.guard("read", || read(&txn))
 }
 
-/// An object; `None` when there is none.
+/// Returns an object; `None` when it does not exist.
 pub(super) fn get(
     file: &DatabaseFile,
     kind: ObjectKind,
@@ -101,7 +101,7 @@ pub(super) fn get(
     })
 }
 
-/// The objects of a kind, by name.
+/// Returns the objects of a kind, by name.
 pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
@@ -119,7 +119,7 @@ pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedOb
 }
 
 /// Visits the objects of a kind whose names are in a range, by name from the last to the first;
-/// `None` stands for a damaged one.
+/// `None` stands for a damaged object.
 pub(super) fn visit_backwards(
     file: &DatabaseFile,
     kind: ObjectKind,
@@ -165,17 +165,17 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
                  {count} with {bytes}"
             ));
         }
-        let given = value(LAST_KEY)?;
-        if last > given {
+        let assigned = value(LAST_KEY)?;
+        if last > assigned {
             fault(format!(
-                "an object has version {last}, but the last assigned version is {given}"
+                "an object has version {last}, but the last assigned version is {assigned}"
             ));
         }
         Ok(())
     })
 }
 
-/// The number and bytes of the objects of each kind.
+/// Returns the number and bytes of the objects of each kind.
 pub(super) fn quota_use(file: &DatabaseFile) -> Result<QuotaUse, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
@@ -249,8 +249,8 @@ impl Change<'_> {
         let before = before.map(|row| (row.value().len(), row::decode(row.value(), &key)));
         let found = before.as_ref().and_then(|(_, object)| object.as_ref());
         let found = found.map(|object| object.version);
-        let is_nothing = before.is_none() && self.new.is_none();
-        if found != self.expected || is_nothing {
+        let deletes_nothing = before.is_none() && self.new.is_none();
+        if found != self.expected || deletes_nothing {
             return Ok(Err(self.conflict(found)));
         }
         if let Some((length, _)) = &before {

@@ -1,6 +1,6 @@
 //! The hosts that ping, in the file of objects: a row each, as JSON with a checksum.
 //!
-//! Must never know: when hosts are kept, what their records say.
+//! Must never know: when hosts are stored, the content of their records.
 
 use redb::ReadableTable;
 
@@ -13,15 +13,16 @@ use crate::{
     store::{error::StoreError, file::database::DatabaseFile},
 };
 
-/// The times between which the daemon that wrote last listened, at least.
+/// The key of the time at which the last daemon began to listen.
 const SINCE_KEY: &str = "hosts_since";
+/// The key of the time until which the last daemon listened at least.
 const UNTIL_KEY: &str = "hosts_until";
-/// The time that it listened, in milliseconds.
+/// The key of the last daemon's listening time in milliseconds.
 const LISTENED_KEY: &str = "hosts_listened";
 
-const OPERATION: &str = "keep hosts";
+const OPERATION: &str = "store hosts";
 
-/// All hosts; `fault` gets the faults of damaged ones.
+/// Reads all hosts; `fault` gets a description of each damaged one.
 pub(super) fn read(
     file: &DatabaseFile,
     fault: &mut dyn FnMut(String),
@@ -52,7 +53,7 @@ pub(super) fn read(
     })
 }
 
-/// Writes what changed in one transaction.
+/// Writes changes in one transaction.
 pub(super) fn write(file: &DatabaseFile, changes: &HostChanges) -> Result<(), StoreError> {
     file.transact(OPERATION, |txn| {
         let mut hosts = txn.open_table(HOSTS).map_err(fail(OPERATION))?;
@@ -72,13 +73,13 @@ pub(super) fn write(file: &DatabaseFile, changes: &HostChanges) -> Result<(), St
 }
 
 fn encode(record: &HostRecord, name: &str) -> Vec<u8> {
-    // Records have no maps with keys that are no text, which alone cannot be written.
+    // Serialization fails only for maps whose keys are no strings, and records have none.
     let mut row = serde_json::to_vec(record).unwrap_or_default();
     row.extend_from_slice(&checksum(&row, name));
     row
 }
 
-/// `None` when the row is not as it was written for this host.
+/// Reads the row of a host; `None` when it is damaged or belongs to another host.
 fn decode(row: &[u8], name: &str) -> Option<HostRecord> {
     let (json, sum) = row.split_last_chunk::<8>()?;
     if *sum != checksum(json, name) {
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_as_the_format_says() {
+    fn a_row_follows_the_format() {
         let text = r#"{"first_seen":1,"kept_ms":9,"agents":[{"agent":"web1","program":"host","#
             .to_owned()
             + r#""version":"0.1.0","started":2,"booted":3,"interval_ms":10000,"sent":4,"pinged":5,"#
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_not_as_it_was_written_is_none() {
+    fn a_damaged_row_or_a_row_of_another_host_is_refused() {
         let row = encode(&record(), "web1");
         assert_eq!(decode(&row, "web2"), None);
         assert_eq!(decode(&row[1..], "web1"), None);

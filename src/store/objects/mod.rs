@@ -1,16 +1,16 @@
-//! Objects that people make: dashboards, rules, silences, users, annotations. Versioned records
-//! with compare-and-set, in a file of their own, durable when a change is answered. In the same
-//! file are the hosts that ping, which have no versions.
+//! Objects: versioned records of people, such as dashboards and silences, and of alerts. They are
+//! stored in a separate file and changed by compare-and-set; a change is durable when its response
+//! is sent. The file also contains the hosts that ping, which have no versions.
 //!
-//! Each change gives its object the next version of the whole store, so no version comes twice,
-//! even when an object is deleted and created again. A change names the version that was read, and
-//! is refused when that is not the present one. After an error, the change may or may not have
-//! happened; a read of the object shows it. The next reader sees each change.
+//! Each change assigns the next version of the whole file to its object, so no version is used
+//! twice, even when an object is deleted and created again. A change contains the version that its
+//! author read, and is refused when this is not the current version. After an error, the change may
+//! or may not be stored; reading the object shows it. Every reader sees all earlier changes.
 //!
 //! A damaged object is an error to its reader, has no version, and can be created again. When the
 //! whole file is damaged or lost, it is set aside or marked ([`super::Store::damaged_partitions`]),
-//! and there are no objects until a snapshot is restored: code that grants rights by objects must
-//! check this first. Must never know: what is in an object.
+//! and no objects exist until a snapshot is restored: code that grants rights by objects must check
+//! this first. Must never know: the content of objects.
 
 mod file;
 mod hosts;
@@ -37,16 +37,16 @@ use crate::model::{HostChanges, KeptHosts, UnixMillis};
 use file::Change;
 use quotas::QuotaUse;
 
-/// Bytes of a name.
+/// The maximum size of a name in bytes.
 pub const OBJECT_NAME_BYTES_MAX: usize = 256;
-/// Bytes of one object.
+/// The maximum size of an object in bytes.
 pub const OBJECT_BYTES_MAX: usize = 1 << 20;
-/// Objects of one kind; beyond, none is created.
+/// The maximum number of objects of one kind.
 pub const OBJECTS_MAX: u64 = 10_000;
-/// Bytes of all objects of one kind; beyond, none grows.
+/// The maximum size of all objects of one kind in bytes.
 pub const OBJECTS_BYTES_MAX: u64 = 64 << 20;
 
-/// The kind of an object, by what it holds. Each kind has its own limits.
+/// The kind of an object. Each kind has its own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ObjectKind {
@@ -60,7 +60,8 @@ pub enum ObjectKind {
     AlertState,
     /// Past alerts of a group of rules.
     AlertHistory,
-    /// A group of alerts, with the messages that its receiver got and is owed.
+    /// A group of alerts, with the messages that were delivered to its receiver or wait for
+    /// delivery.
     Notification,
 }
 
@@ -68,7 +69,7 @@ impl ObjectKind {
     /// All kinds.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// The name in keys and in messages.
+    /// Returns the name in keys and in messages.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -80,10 +81,10 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// An object as it is.
+/// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// The version, which the next change must name.
+    /// The version, which the next change must contain.
     pub version: u64,
     /// The time of the last change.
     pub changed_at: UnixMillis,
@@ -100,20 +101,20 @@ pub struct ListedObject {
     pub version: Option<u64>,
 }
 
-/// Why an object was not changed.
+/// The reason why an object was not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectRefusal {
-    /// The version that was named is not the present one.
-    #[error("{kind} {name:?} was changed meanwhile: read it again, and change that")]
+    /// The version in the change is not the current version.
+    #[error("{kind} {name:?} was changed meanwhile: read it again, and repeat the change")]
     Conflict {
         /// The object's kind.
         kind: ObjectKind,
         /// The name of the object.
         name: String,
-        /// The present version; `None`: there is no such object, or it is damaged.
+        /// The current version; `None`: the object does not exist, or is damaged.
         found: Option<u64>,
     },
-    /// The name is none.
+    /// The name is not valid.
     #[error(
         "the name of a {0} is empty, has control characters, or more than {OBJECT_NAME_BYTES_MAX} bytes"
     )]
@@ -139,9 +140,9 @@ pub enum ObjectRefusal {
 pub(crate) struct Objects {
     medium: Arc<dyn Medium>,
     register: Arc<Register>,
-    /// `None` until the first object is made.
+    /// The file; `None` until the first object is created.
     file: RwLock<Option<Arc<DatabaseFile>>>,
-    /// Held through each change; `None` when the file is to be counted.
+    /// The use of quotas, locked during each change; `None` when it must be counted in the file.
     used: Mutex<Option<QuotaUse>>,
 }
 
@@ -152,7 +153,7 @@ impl Objects {
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
         let fault =
-            |cause| StoreError::Io { operation: "look for", file: OBJECTS_FILE.to_owned(), cause };
+            |cause| StoreError::Io { operation: "find", file: OBJECTS_FILE.to_owned(), cause };
         let found = if medium.exists(OBJECTS_FILE).map_err(fault)? {
             match file::open(&medium) {
                 Err(fault) if fault.is_damage() => {
@@ -171,17 +172,17 @@ impl Objects {
         Ok(Self { medium, register, file: RwLock::new(found), used: Mutex::default() })
     }
 
-    /// An object; `None` when there is none.
+    /// Returns an object; `None` when it does not exist.
     pub(crate) fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
         self.read(None, |file| file::get(file, kind, name))
     }
 
-    /// The objects of a kind, by name.
+    /// Returns the objects of a kind, by name.
     pub(crate) fn list(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
         self.read(Vec::new(), |file| file::list(file, kind))
     }
 
-    /// Shows the objects of a kind whose names are in a range, by name from the last to the first.
+    /// Visits the objects of a kind whose names are in a range, by name from the last to the first.
     pub(crate) fn visit_backwards(
         &self,
         kind: ObjectKind,
@@ -194,7 +195,7 @@ impl Objects {
         self.read((), |file| file::visit_backwards(file, kind, names, visit))
     }
 
-    /// Makes or changes an object; returns its new version.
+    /// Creates or changes an object; returns its new version.
     pub(crate) fn put(
         &self,
         kind: ObjectKind,
@@ -213,7 +214,7 @@ impl Objects {
         self.change(&Change { kind, name, expected, new: Some((bytes, now)) })
     }
 
-    /// Deletes an object of a version; a damaged one has none.
+    /// Deletes an object that has the version `expected`; a damaged object has no version.
     pub(crate) fn delete(
         &self,
         kind: ObjectKind,
@@ -223,19 +224,19 @@ impl Objects {
         Ok(self.change(&Change { kind, name, expected, new: None })?.map(drop))
     }
 
-    /// The hosts as they were kept last; damaged ones are left out.
+    /// Returns the stored hosts, without damaged ones.
     pub(crate) fn hosts(&self) -> Result<KeptHosts, StoreError> {
         self.read(KeptHosts::default(), |file| hosts::read(file, &mut |_| {}))
     }
 
-    /// Keeps what changed of hosts.
+    /// Stores changes of hosts.
     pub(crate) fn keep_hosts(&self, changes: &HostChanges) -> Result<(), StoreError> {
         let file = self.file.read().clone();
         let file = file.map_or_else(|| self.create(), Ok)?;
         self.or_set_aside(&file, hosts::write(&file, changes))
     }
 
-    /// Checks every object, the counts, and every host; hands out the faults.
+    /// Checks every object, the counts, and every host; `fault` gets each fault.
     pub(crate) fn check(&self, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
         self.read((), |file| {
             file::check(file, fault)?;
@@ -243,7 +244,8 @@ impl Objects {
         })
     }
 
-    /// The largest number of objects of a kind, and the largest bytes of a kind.
+    /// Returns the largest number of objects of any kind, and the largest size of any kind in
+    /// bytes.
     pub(crate) fn size(&self) -> Result<(u64, u64), StoreError> {
         if let Some(used) = &*self.used.lock() {
             return Ok(used.largest());
@@ -251,16 +253,16 @@ impl Objects {
         self.read((0, 0), |file| Ok(file::quota_use(file)?.largest()))
     }
 
-    /// Copies the file, if there is one; returns its bytes.
+    /// Runs a function that copies the file, while nobody writes it; `None` when there is no file.
     pub(crate) fn copy<T>(&self, copy: impl FnOnce() -> T) -> Result<Option<T>, StoreError> {
         let file = self.file.read().clone();
         file.map(|file| file.while_unwritten(copy)).transpose()
     }
 
-    /// Bytes that they take on the medium.
+    /// Returns the bytes of the file on the medium.
     pub(crate) fn allocated_bytes(&self) -> u64 {
-        let is_there = self.file.read().is_some();
-        if is_there { self.medium.allocated_bytes(OBJECTS_FILE).unwrap_or(0) } else { 0 }
+        let exists = self.file.read().is_some();
+        if exists { self.medium.allocated_bytes(OBJECTS_FILE).unwrap_or(0) } else { 0 }
     }
 
     fn read<T>(
@@ -276,7 +278,7 @@ impl Objects {
         let file = self.file.read().clone();
         let file = match file {
             Some(file) => file,
-            // Nothing is there to be changed.
+            // Without a file, there is no object to change.
             None if change.new.is_none() || change.expected.is_some() => {
                 return Ok(Err(change.conflict(None)));
             }
@@ -294,24 +296,25 @@ impl Objects {
         Ok(outcome)
     }
 
-    /// Makes the file, or opens one whose making went wrong, and registers it before anything is in
-    /// it.
+    /// Creates the file, or opens the file of an earlier attempt, and registers it while it is
+    /// empty.
     fn create(&self) -> Result<Arc<DatabaseFile>, StoreError> {
         let mut current = self.file.write();
         if let Some(file) = &*current {
             return Ok(file.clone());
         }
         let fault =
-            |cause| StoreError::Io { operation: "look for", file: OBJECTS_FILE.to_owned(), cause };
-        let is_there = self.medium.exists(OBJECTS_FILE).map_err(fault)?;
-        let file = if is_there { file::open(&self.medium) } else { file::create(&self.medium) };
+            |cause| StoreError::Io { operation: "find", file: OBJECTS_FILE.to_owned(), cause };
+        let exists = self.medium.exists(OBJECTS_FILE).map_err(fault)?;
+        let file = if exists { file::open(&self.medium) } else { file::create(&self.medium) };
         let file = Arc::new(file?);
         self.register.note(OBJECTS_FILE)?;
         *current = Some(file.clone());
         Ok(file)
     }
 
-    /// A damaged file is set aside, so that the next attempt finds none.
+    /// Passes on an outcome. When damage of the file caused an error, the file is set aside, so
+    /// that the next attempt finds no file.
     fn or_set_aside<T>(
         &self,
         file: &Arc<DatabaseFile>,

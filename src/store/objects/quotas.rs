@@ -1,7 +1,7 @@
-//! Quotas of objects: each kind has its own, so that no kind takes space from another. The use is
-//! counted in memory; after a failed change it is read from the file again.
+//! Quotas of objects: each kind has its own quota, so that no kind takes space from another. The
+//! use is counted in memory; after a failed change, it is counted in the file again.
 //!
-//! Must never know: what is in an object.
+//! Must never know: the content of objects.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,8 @@ impl QuotaUse {
         used.bytes = used.bytes.saturating_sub(bytes as u64);
     }
 
-    /// Replaces a row of `before` bytes by one of `bytes`; one that is not larger always fits.
+    /// Replaces a row of `before` bytes with a row of `bytes`; a row that does not grow always
+    /// fits.
     pub(super) fn put(
         &mut self,
         kind: ObjectKind,
@@ -49,7 +50,8 @@ impl QuotaUse {
         if is_beyond && grows { Err(ObjectRefusal::QuotaReached) } else { Ok(()) }
     }
 
-    /// The largest number of objects of a kind, and the largest bytes of a kind.
+    /// Returns the largest number of objects of any kind, and the largest size of any kind in
+    /// bytes.
     pub(super) fn largest(&self) -> (u64, u64) {
         let count = self.0.values().map(|used| used.count).max();
         let bytes = self.0.values().map(|used| used.bytes).max();

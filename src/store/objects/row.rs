@@ -1,22 +1,24 @@
-//! An object as bytes; FORMAT.md describes them. Must never know where rows are kept.
+//! Rows of objects; FORMAT.md describes the bytes.
+//!
+//! Must never know: the place where rows are stored.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{Object, ObjectKind};
 use crate::model::UnixMillis;
 
-/// Key of an object: its kind, a slash, its name.
+/// Returns the key of an object: its kind, a slash, its name.
 pub(super) fn key(kind: ObjectKind, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
-/// The kind and name in a key; `None` when no object has it.
+/// Returns the kind and name in a key; `None` when the key is not that of an object.
 pub(super) fn place(key: &str) -> Option<(ObjectKind, &str)> {
     let (kind, name) = key.split_once('/')?;
     Some((*ObjectKind::ALL.iter().find(|known| known.as_str() == kind)?, name))
 }
 
-/// The row of an object under a key.
+/// Returns the row of an object under a key.
 pub(super) fn encode(object: &Object, key: &str) -> Vec<u8> {
     let mut row = Vec::with_capacity(object.bytes.len() + 24);
     row.extend_from_slice(&object.version.to_le_bytes());
@@ -26,7 +28,7 @@ pub(super) fn encode(object: &Object, key: &str) -> Vec<u8> {
     row
 }
 
-/// Reads the row that lies under a key; `None` when it is not as it was written there.
+/// Reads the row under a key; `None` when its checksum does not match.
 pub(super) fn decode(row: &[u8], key: &str) -> Option<Object> {
     let (content, sum) = row.split_last_chunk::<8>()?;
     let (version, rest) = content.split_first_chunk::<8>()?;

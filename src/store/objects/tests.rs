@@ -1,5 +1,5 @@
-//! Objects against a naive map of them, on a medium that fails.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+//! Objects, compared with a map in memory, on a medium that fails.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -42,7 +42,7 @@ fn conflict(name: &str, found: Option<u64>) -> ObjectRefusal {
 }
 
 #[test]
-fn who_names_an_old_version_changes_nothing() {
+fn a_change_of_an_old_version_is_refused() {
     let objects = open(&FaultyMedium::new(1)).unwrap();
     assert_eq!(objects.delete(KIND, "a", Some(1)).unwrap(), Err(conflict("a", None)));
     assert_eq!(put(&objects, "a", Some(1), "x"), Err(conflict("a", None)));
@@ -53,11 +53,11 @@ fn who_names_an_old_version_changes_nothing() {
     assert_eq!(objects.delete(KIND, "a", Some(1)).unwrap(), Err(conflict("a", Some(2))));
     assert_eq!(objects.delete(KIND, "a", Some(2)).unwrap(), Ok(()));
     assert_eq!(objects.delete(KIND, "a", None).unwrap(), Err(conflict("a", None)));
-    // A version does not come again.
+    // A version is never used again.
     assert_eq!(put(&objects, "a", None, "w"), Ok(3));
     let found = objects.get(KIND, "a").unwrap().unwrap();
     assert_eq!(found, Object { version: 3, changed_at: NOW, bytes: b"w".to_vec() });
-    // Kinds have names of their own.
+    // Objects of different kinds may have equal names.
     assert_eq!(objects.get(ObjectKind::AlertState, "a").unwrap(), None);
     assert_eq!(objects.put(ObjectKind::AlertState, "a", None, b"", NOW).unwrap(), Ok(4));
     let listed = [ListedObject { name: "a".to_owned(), version: Some(3) }];
@@ -66,7 +66,7 @@ fn who_names_an_old_version_changes_nothing() {
 }
 
 #[test]
-fn a_range_of_names_is_read_from_its_end_until_it_is_enough() {
+fn a_range_of_names_is_visited_from_its_end_until_the_visitor_breaks() {
     let objects = open(&FaultyMedium::new(1)).unwrap();
     for name in ["a", "b", "c", "d"] {
         put(&objects, name, None, name).unwrap();
@@ -106,13 +106,13 @@ fn names_sizes_and_numbers_are_bounded() {
         objects.put(KIND, "more", None, &most, NOW).unwrap(),
         Err(ObjectRefusal::QuotaReached)
     );
-    // What becomes smaller always fits.
+    // An object that shrinks always fits.
     assert_eq!(put(&objects, "0/x", Some(1), "x"), Ok(fits + 1));
     assert_eq!(objects.put(KIND, "more", None, &most, NOW).unwrap(), Ok(fits + 2));
     assert_eq!(objects.list(KIND).unwrap().len() as u64, fits + 1);
 }
 
-/// Once, 516 large silences took the space of alerts and notifications.
+/// Regression: 516 large silences took the space of alerts and notifications.
 #[test]
 fn a_kind_at_its_quota_takes_no_space_from_another_kind() {
     let medium = FaultyMedium::new(1);
@@ -144,7 +144,7 @@ fn a_kind_at_its_quota_takes_no_space_from_another_kind() {
 }
 
 #[test]
-fn a_damaged_object_costs_no_other_and_can_be_made_again() {
+fn a_damaged_object_affects_no_other_and_can_be_created_again() {
     let medium = FaultyMedium::new(1);
     let objects = open(&medium).unwrap();
     put(&objects, "a", None, "the first of them").unwrap();
@@ -154,10 +154,10 @@ fn a_damaged_object_costs_no_other_and_can_be_made_again() {
         let places = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(text));
         places.collect::<Vec<_>>().into_iter().for_each(|at| bytes[at] ^= 1);
     });
-    let met = objects.get(KIND, "a").unwrap_err();
+    let fault = objects.get(KIND, "a").unwrap_err();
     assert_eq!(
-        met.to_string(),
-        "objects.redb: dashboard \"a\" is damaged: make it again, or restore it from a snapshot"
+        fault.to_string(),
+        "objects.redb: dashboard \"a\" is damaged: create it again, or restore it from a snapshot"
     );
     let versions = objects.list(KIND).unwrap().into_iter().map(|listed| listed.version);
     assert_eq!(versions.collect::<Vec<_>>(), [None, Some(2)]);
@@ -197,7 +197,7 @@ fn damaged(medium: &FaultyMedium, objects: Objects, change: impl FnOnce(&mut Vec
     open(medium).unwrap()
 }
 
-/// Names, and what became of them so far.
+/// The expected objects by the number in their names.
 type Map = BTreeMap<usize, Object>;
 
 #[derive(Debug, Clone)]
@@ -225,16 +225,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Makes a change; returns the map as it is then when it succeeded or was refused.
+/// Makes a change; returns the map after a change that succeeded or was refused, `None` after an
+/// error.
 fn run(objects: &Objects, map: &Map, step: &Step) -> Option<Map> {
     let mut after = map.clone();
-    let of = |name: usize, is_current: bool| {
+    let versions = |name: usize, is_current: bool| {
         let found = map.get(&name).map(|object| object.version);
         (format!("n{name}"), found, if is_current { found } else { Some(1_000_000) })
     };
     match step {
         Step::Put { name, length, is_current } => {
-            let (text, found, expected) = of(*name, *is_current);
+            let (text, found, expected) = versions(*name, *is_current);
             let bytes = vec![*length as u8; *length];
             let outcome = objects.put(KIND, &text, expected, &bytes, NOW).ok()?;
             assert_eq!(outcome.is_ok(), *is_current, "{outcome:?} {found:?}");
@@ -244,7 +245,7 @@ fn run(objects: &Objects, map: &Map, step: &Step) -> Option<Map> {
             }
         }
         Step::Delete { name, is_current } => {
-            let (text, found, expected) = of(*name, *is_current);
+            let (text, found, expected) = versions(*name, *is_current);
             let outcome = objects.delete(KIND, &text, expected).ok()?;
             assert_eq!(outcome.is_ok(), *is_current && found.is_some(), "{outcome:?}");
             if outcome.is_ok() {
@@ -256,7 +257,7 @@ fn run(objects: &Objects, map: &Map, step: &Step) -> Option<Map> {
     Some(after)
 }
 
-/// The objects that are there.
+/// Returns the existing objects.
 fn found(objects: &Objects) -> Map {
     let name = |listed: &ListedObject| {
         listed.name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
@@ -272,7 +273,7 @@ fn found(objects: &Objects) -> Map {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_fails_each_change_is_there_whole_or_not_at_all(
+    fn whatever_fails_each_change_is_stored_completely_or_not_at_all(
         seed: u64, steps in prop::collection::vec(step(), 1..30)
     ) {
         let medium = FaultyMedium::new(seed);
@@ -293,11 +294,11 @@ proptest! {
                 medium.kill();
                 objects = open(&medium).unwrap();
             }
-            let there = found(&objects);
+            let existing = found(&objects);
             if let Some(after) = after {
-                prop_assert_eq!(&there, &after);
+                prop_assert_eq!(&existing, &after);
             } else {
-                // It failed: only the object of the step may have changed.
+                // After an error, only the object of the step may have changed.
                 let (Step::Put { name, .. } | Step::Delete { name, .. }) = step else {
                     unreachable!()
                 };
@@ -306,14 +307,14 @@ proptest! {
                     map.remove(name);
                     map
                 };
-                prop_assert_eq!(others(&there), others(&map));
-                let is_new = match (step, there.get(name)) {
+                prop_assert_eq!(others(&existing), others(&map));
+                let is_new = match (step, existing.get(name)) {
                     (Step::Put { length, .. }, Some(found)) => found.bytes.len() == *length,
                     (_, found) => found.is_none(),
                 };
-                prop_assert!(is_new || there.get(name) == map.get(name));
+                prop_assert!(is_new || existing.get(name) == map.get(name));
             }
-            map = there;
+            map = existing;
             prop_assert_eq!(faults(&objects), [""; 0]);
             prop_assert_eq!(objects.register.damaged(), [""; 0]);
         }

@@ -1,6 +1,6 @@
 //! The dictionary and the states of series, read from the journal by two threads.
 //!
-//! Must never know: the journal's records, and files of documents.
+//! Must never know: the journal's records, the files of documents.
 
 use std::{ops::ControlFlow, panic::resume_unwind, thread};
 
@@ -42,15 +42,15 @@ pub(super) fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dicti
     })
 }
 
-/// Fills a dictionary with series as they were defined, and with their changes since.
+/// Fills a dictionary with the definitions of series, and with their changes since.
 fn fill(
     series: Receiver<Vec<u8>>,
     changes: Vec<SeriesUpdate>,
     count: usize,
 ) -> Result<Dictionary, StoreError> {
     let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
-    let gone = changes.iter().filter(|change| change.key.is_none()).count();
-    let mut filling = Filling::with_room(count, count.saturating_sub(gone));
+    let deleted = changes.iter().filter(|change| change.key.is_none()).count();
+    let mut filling = Filling::with_room(count, count.saturating_sub(deleted));
     let mut changes = changes.into_iter().peekable();
     for chunk in series {
         let mut rest = &*chunk;

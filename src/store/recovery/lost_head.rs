@@ -1,7 +1,7 @@
-//! A start whose head, or whose journal's number of the last checkpoint, was lost: the records that
-//! other files hold, and the slots that are holes from now on.
+//! A start after the loss of the head, or of the journal's number of the last checkpoint: the
+//! records whose cells are in other files, and the slots that are holes from now on.
 //!
-//! Must never know: what is read from the journal, and what becomes of the holes.
+//! Must never know: the replay of the journal, the use of the holes.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-/// The records that the head and the partitions hold; `None` when the head does not say.
+/// Returns the records whose cells are in the head and the partitions; `None` when the head cannot
+/// tell.
 pub(super) fn records_in_files(
     medium: &Arc<dyn Medium>,
     journal: &Arc<Journal>,
@@ -37,17 +38,19 @@ pub(super) fn records_in_files(
     Ok(Some(RecordsInFiles { heads, last }))
 }
 
-/// The slots of which a lost head had cells of records that states have, by slot width.
+/// The slots, by slot width, whose cells were in a lost head and are skipped in a replay, because
+/// the states already include their records.
 pub(super) struct LostCells {
     pub(super) slots: Vec<InHead>,
 }
 
 impl LostCells {
-    /// Notes the samples of some series.
-    pub(super) fn note(&mut self, batch: &AcceptedBatch, is_known: impl Fn(SeriesId) -> bool) {
+    /// Notes the slots of a batch's samples of the series whose states include them.
+    pub(super) fn note(&mut self, batch: &AcceptedBatch, is_included: impl Fn(SeriesId) -> bool) {
         for InHead { width_ms, slots } in &mut self.slots {
-            let known = batch.series.iter().enumerate().filter(|(_, series)| is_known(**series));
-            for (index, _) in known {
+            let included =
+                batch.series.iter().enumerate().filter(|(_, series)| is_included(**series));
+            for (index, _) in included {
                 let start = UnixMillis(batch.time(index).0.div_euclid(*width_ms) * *width_ms);
                 slots.add(start..start.plus(*width_ms));
             }
@@ -56,7 +59,8 @@ impl LostCells {
 }
 
 impl Store {
-    /// Granularities of which the head lacks what states have by the record `through`: it was lost.
+    /// Returns an empty entry for each granularity of the head that is older than the states of the
+    /// record `through`: such a head replaces a lost one.
     pub(super) fn cells_of_lost_head(&self, through: u64) -> Result<LostCells, StoreError> {
         let mut slots = Vec::new();
         for (index, granularity) in self.inner.granularities.indexed() {

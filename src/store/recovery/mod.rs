@@ -1,6 +1,7 @@
-//! Opening the store: files, and the journal's records after them, become the state in memory.
+//! Opening of the store: the state in memory is restored from the files and from the journal's
+//! records after them.
 //!
-//! Must never know: who opens it, and how batches come in.
+//! Must never know: who opens the store, how batches are received.
 
 mod dictionary;
 mod lost_head;
@@ -37,18 +38,18 @@ const LAST_RUN_LATE_MS: i64 = 86_400_000;
 /// The findings of opening a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecoveryReport {
-    /// Journal records applied to the catalog.
+    /// Journal records that were applied to the catalog.
     pub records: u64,
-    /// Samples in them.
+    /// Samples in these records.
     pub samples: u64,
-    /// A checkpoint was interrupted when the store was closed. The next one finishes it.
+    /// True when a checkpoint was interrupted; the next checkpoint finishes it.
     pub resumes_checkpoint: bool,
     /// The earliest time at which the last run can have ended; `None` for a new store.
     pub last_run: Option<UnixMillis>,
 }
 
 impl Store {
-    /// Opens the store and recovers what was accepted but not yet in documents.
+    /// Opens the store and recovers the samples that were accepted and are not in files yet.
     ///
     /// # Errors
     /// When a file cannot be read or is of another format.
@@ -66,7 +67,7 @@ impl Store {
         let senders_idle_since = last_run.or(catalog.latest()).unwrap_or(now);
         catalog.senders_mut().restore(journal.senders()?, senders_idle_since, now);
         let run_end = last_run.or(catalog.latest());
-        // All partitions that are missing were dropped before this time.
+        // Partitions that retention dropped were dropped before this time.
         let dropped_by = run_end.map_or(now, |end| now.min(end.plus(LAST_RUN_LATE_MS)));
         let with_files = granularities_with_files(&medium)?;
         let latest = catalog.latest();
@@ -150,7 +151,8 @@ impl Store {
         Ok((journal, known))
     }
 
-    /// Writes the accepted samples of granularities that are removed next to their files.
+    /// Writes the accepted samples of granularities that are removed next to their files: opens the
+    /// store with the granularities of the last run, and runs a checkpoint.
     fn write_removed(
         medium: &Arc<dyn Medium>,
         before: GranularitySet,
@@ -161,8 +163,8 @@ impl Store {
         Ok(())
     }
 
-    /// Replays the journal. If a checkpoint was interrupted, the same cells are frozen again: marks
-    /// and the head show which files already have them.
+    /// Replays the journal. If a checkpoint was interrupted, the catalog is frozen at its record
+    /// again: marks and the head show which files already have the frozen cells.
     fn recover(&self) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
         let inner = &*self.inner;
@@ -184,11 +186,12 @@ impl Store {
             inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
             if sequence <= states_through {
-                // These states include the record, and its cells are in files already.
-                let is_behind = |id: SeriesId| row_of(id) >= states_rows;
+                // The states of series in earlier rows include the record, and its cells are in
+                // files already.
+                let is_missing = |id: SeriesId| row_of(id) >= states_rows;
                 for batch in &mut batches {
-                    lost.note(batch, |id| !is_behind(id));
-                    batch.retain(is_behind);
+                    lost.note(batch, |id| !is_missing(id));
+                    batch.retain(is_missing);
                 }
             }
             catalog.apply(sequence, batches.iter(), record.now);
@@ -243,12 +246,12 @@ impl Store {
         Ok(last)
     }
 
-    /// Checks that a record names only existing series: a damaged record, or a record of another
-    /// store, may name others.
+    /// Checks that all series of a record exist, which they may not in a damaged record or a record
+    /// of another store.
     fn check_record(&self, sequence: u64, batches: &[AcceptedBatch]) -> Result<(), StoreError> {
         let count = self.inner.dictionary.read().id_count();
-        let unknown = batches.iter().flat_map(|batch| &batch.series);
-        match unknown.copied().find(|series| series.0 as usize >= count) {
+        let mut series = batches.iter().flat_map(|batch| &batch.series).copied();
+        match series.find(|series| series.0 as usize >= count) {
             None => Ok(()),
             Some(series) => Err(StoreError::Corrupt {
                 file: JOURNAL_FILE.to_owned(),

@@ -1,6 +1,6 @@
-//! The folder in which snapshots lie, one below the other, each named after its time.
+//! The folder of snapshots, each in a folder named after its time.
 //!
-//! Must never know: which ones are to go. What has another name is not touched.
+//! Entries with other names are not touched. Must never know: which snapshots expire.
 
 use std::{
     fs, io,
@@ -18,17 +18,17 @@ pub struct SnapshotFolder {
 }
 
 impl SnapshotFolder {
-    /// The folder need not be there yet.
+    /// Creates the handle of a folder, which need not exist yet.
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// The path of the snapshot of a time.
+    /// Returns the path of the snapshot of a time.
     pub fn path(&self, at: UnixMillis) -> PathBuf {
         self.root.join(name(at))
     }
 
-    /// The snapshots that are there, each with the bytes that it takes.
+    /// Returns the existing snapshots, each with its size in bytes.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -43,15 +43,16 @@ impl SnapshotFolder {
         Ok(found)
     }
 
-    /// Removes a snapshot. One whose removal is cut short is in no list any more.
+    /// Removes a snapshot. A snapshot whose removal was interrupted is no longer listed.
     ///
     /// # Errors
-    /// When it cannot be removed whole.
+    /// When a file of the snapshot cannot be removed.
     pub fn remove(&self, at: UnixMillis) -> io::Result<()> {
         fs::remove_dir_all(self.retire(at)?)
     }
 
-    /// Gives a snapshot the name of an unfinished one, durably, before the first file is removed.
+    /// Renames a snapshot to the name of an unfinished one, durably, before the first file is
+    /// removed.
     fn retire(&self, at: UnixMillis) -> io::Result<PathBuf> {
         let mut retired = self.path(at).into_os_string();
         retired.push(UNFINISHED);
@@ -64,11 +65,11 @@ impl SnapshotFolder {
         Ok(retired)
     }
 
-    /// Removes the rest of snapshots whose making or removal was cut short; none may be under way.
-    /// Returns their number.
+    /// Removes the remains of snapshots whose creation or removal was interrupted; returns their
+    /// number. No snapshot may be created meanwhile.
     ///
     /// # Errors
-    /// When one cannot be removed.
+    /// When the remains of a snapshot cannot be removed.
     pub fn remove_unfinished(&self) -> io::Result<usize> {
         let mut removed = 0;
         for (file_name, path) in entries(&self.root)? {
@@ -80,16 +81,17 @@ impl SnapshotFolder {
         Ok(removed)
     }
 
-    /// Bytes that are free where the snapshots lie, or will lie.
+    /// Returns the free bytes of the folder's file system.
     ///
     /// # Errors
-    /// When the file system does not say.
+    /// When the file system does not report its free bytes.
     pub fn free_bytes(&self) -> io::Result<u64> {
         Ok(DiskSpace::of(&self.root)?.free)
     }
 }
 
-/// Names and paths of the folders in a folder; none when it is not there. Links are not followed.
+/// Returns the names and paths of the folders in a folder; none when it does not exist. Links are
+/// not followed.
 fn entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let listed = match fs::read_dir(folder) {
         Ok(listed) => listed,
@@ -119,7 +121,7 @@ fn allocated_bytes(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// `2026-11-21T123456.789Z`
+/// Returns the name of the snapshot of a time, such as `2026-11-21T123456.789Z`.
 fn name(at: UnixMillis) -> String {
     at.timestamp().strftime("%Y-%m-%dT%H%M%S%.3fZ").to_string()
 }
@@ -136,7 +138,7 @@ mod tests {
     use crate::setup::WITHIN;
 
     #[test]
-    fn names_are_times_and_what_has_another_name_stays() {
+    fn snapshots_are_named_after_times_and_entries_with_other_names_stay() {
         let dir = tempfile::tempdir().unwrap();
         let folder = SnapshotFolder::new(dir.path().join("snapshots"));
         assert_eq!(folder.list().unwrap(), []);
@@ -144,10 +146,10 @@ mod tests {
         assert!(folder.free_bytes().unwrap() > 0);
         let at = WITHIN;
         assert!(folder.path(at).ends_with("2026-11-21T123456.789Z"));
-        let cut_short =
+        let interrupted =
             folder.path(at.plus(1)).into_os_string().into_string().unwrap() + UNFINISHED;
         let other = dir.path().join("snapshots/monthly");
-        for path in [folder.path(at), cut_short.into(), other.clone()] {
+        for path in [folder.path(at), interrupted.into(), other.clone()] {
             fs::create_dir_all(path.join("partitions")).unwrap();
             fs::write(path.join("partitions/file"), [1; 9000]).unwrap();
         }
@@ -160,16 +162,17 @@ mod tests {
         assert!(other.exists());
     }
 
-    /// Half a snapshot was listed as a whole one when the daemon was killed while it removed it.
+    /// Regression: a snapshot was still listed when the daemon was killed during its removal.
     #[test]
-    fn a_snapshot_is_in_no_list_before_the_first_of_its_files_goes() {
+    fn a_snapshot_is_no_longer_listed_when_its_first_file_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let folder = SnapshotFolder::new(dir.path().to_owned());
         let make = |at| {
             fs::create_dir(folder.path(at)).unwrap();
             fs::write(folder.path(at).join("journal.redb"), "x").unwrap();
         };
-        // The process dies right after this, and the next one has a snapshot of the same name.
+        // The process dies right after the renaming, and the next one creates a snapshot of the
+        // same name.
         for _ in 0..2 {
             make(WITHIN);
             let retired = folder.retire(WITHIN).unwrap();

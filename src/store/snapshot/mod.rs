@@ -1,12 +1,12 @@
-//! Snapshots of a running store, and their way back.
+//! Snapshots of a running store, and their restoration.
 //!
-//! A snapshot is a data directory of its own. The head and partitions change only in checkpoints
-//! and when shells are added. First the partitions are copied without a pause; then checkpoints
-//! pause, and partitions that changed meanwhile, the head and the objects are copied, while batches
-//! are accepted as always. The journal is copied last, with the files of its log and a view of its
-//! tables, so it has every record and series that the partitions may refer to.
+//! A snapshot is a complete data directory. The head and partitions change only in checkpoints, by
+//! sealing, and when shells are added. First, the partitions are copied without a pause. Then
+//! checkpoints pause, and the partitions that changed meanwhile, the head and the objects are
+//! copied, while batches are accepted as always. The journal is copied last, with the files of its
+//! log and a view of its tables, so it has every record and series to which the partitions refer.
 //!
-//! Must never know: when one is due, and which ones are to go.
+//! Must never know: when a snapshot is due, and which snapshots expire.
 
 pub(crate) mod folder;
 
@@ -33,9 +33,9 @@ use super::{
 };
 use crate::model::{Moment, PartitionId};
 
-/// The number of passes over changed partitions before checkpoints are held back.
+/// The number of passes over changed partitions before checkpoints pause.
 const PASSES: usize = 2;
-/// End of the name of a folder that is being made.
+/// The end of the name of an unfinished folder.
 pub(super) const UNFINISHED: &str = ".partial";
 
 /// The files of a snapshot or a restored directory.
@@ -43,17 +43,17 @@ pub(super) const UNFINISHED: &str = ".partial";
 pub struct SnapshotReport {
     /// The folder.
     pub path: PathBuf,
-    /// Files in it.
+    /// The number of files in the folder.
     pub files: u64,
     /// Bytes of all files.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Copies the store, as it is at one moment, into a folder that must not exist yet.
+    /// Copies the store, as of one moment, into a folder that must be empty or not exist yet.
     ///
     /// # Errors
-    /// When the folder exists or cannot be written; what was copied is removed again then.
+    /// When the folder is not empty or cannot be written; the copied files are then removed.
     pub fn snapshot(
         &self,
         target: &Path,
@@ -69,12 +69,14 @@ impl Store {
             }
             // The journal's records up to this checkpoint need not be copied.
             self.checkpoint(now)?;
-            // Sealing first: it may take its time, and checkpoints go on meanwhile.
+            // The lock of sealing is taken first: it may take long, and checkpoints continue
+            // meanwhile.
             let _no_sealing = self.inner.sealing.lock();
             let _no_checkpoint = self.inner.checkpointing.lock();
             let (mut files, segments, mut bytes) = {
-                // Retention and shells wait, too: each copy has the segments that it names.
-                let _no_coming_and_going = self.inner.documents.hold();
+                // Retention and the creation of partitions wait, too, so that every copied
+                // partition has its segments.
+                let _no_created_or_removed = self.inner.documents.hold();
                 copies.copy_changed(true, progress)?;
                 copies.finish()?
             };
@@ -102,26 +104,28 @@ impl Store {
     }
 }
 
-/// The copies of partitions.
+/// The copies of partitions and their segments.
 struct Copies<'a> {
     store: &'a Store,
     folder: &'a Path,
     made: BTreeMap<PartitionId, Copied>,
-    /// Segments, which never change, by their names, with their bytes. Where a partition takes
-    /// another one's place, so do its segments.
+    /// The copied segments by name, with their sizes in bytes. Segments never change, but when a
+    /// partition replaces another one, its segments may have the same names.
     segments: BTreeMap<String, (Arc<Segment>, u64)>,
 }
 
 struct Copied {
     partition: Arc<Partition>,
-    /// The partition's stamp before and after; `None`: it changed, so the copy is worth nothing.
+    /// The stamp of the partition before and after the copy; `None` when the partition changed
+    /// meanwhile, so that the copy is useless.
     stamp: Option<u64>,
     bytes: u64,
 }
 
 impl Copies<'_> {
-    /// Copies the partitions that changed since they were copied. When the store is `held`, nobody
-    /// changes a partition but by adding shells, and that waits; none comes or goes.
+    /// Copies the partitions that changed since they were copied. When the store is `held`, only
+    /// added shells could change a partition, and these wait for the copy; no partition is created
+    /// or removed.
     fn copy_changed(
         &mut self,
         held: bool,
@@ -157,7 +161,7 @@ impl Copies<'_> {
                     let copied = Copied { partition: partition.clone(), stamp, bytes };
                     self.made.insert(partition.id(), copied);
                 }
-                // Retention dropped it meanwhile.
+                // Retention dropped the partition meanwhile.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound && !held => {}
                 Err(cause) => return Err(fault("copy", &to)(cause)),
             }
@@ -165,7 +169,7 @@ impl Copies<'_> {
         Ok(())
     }
 
-    /// Copies the segments of a partition that are not yet.
+    /// Copies the segments of a partition that are not copied yet.
     fn copy_segments(
         &mut self,
         partition: &Partition,
@@ -191,7 +195,7 @@ impl Copies<'_> {
                 Ok(bytes) => {
                     self.segments.insert(name.to_owned(), (segment, bytes));
                 }
-                // Another has taken its place meanwhile.
+                // Another segment replaced it meanwhile.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound && !held => {}
                 Err(cause) => return Err(fault("copy", &to)(cause)),
             }
@@ -199,22 +203,22 @@ impl Copies<'_> {
         Ok(())
     }
 
-    /// Removes the copies of partitions and segments that are gone by now; returns the names of the
-    /// partitions that are left, how many segments are, and the bytes of both.
+    /// Removes the copies of partitions and segments that no longer exist; returns the names of the
+    /// remaining partitions, the number of the remaining segments, and the bytes of both.
     fn finish(self) -> Result<(Vec<String>, u64, u64), StoreError> {
         let (mut files, mut segments, mut bytes) = (Vec::new(), 0, 0);
         let partitions = self.store.inner.documents.files();
         let named: Vec<_> =
             partitions.iter().flat_map(|partition| partition.segment_files()).collect();
-        let mut there: BTreeSet<_> = named.iter().map(|segment| segment.name()).collect();
-        there.extend(partitions.iter().map(|partition| partition.file_path()));
+        let mut existing: BTreeSet<_> = named.iter().map(|segment| segment.name()).collect();
+        existing.extend(partitions.iter().map(|partition| partition.file_path()));
         let remove = |name: &str| {
             let copy = self.folder.join(name);
             fs::remove_file(&copy).map_err(fault("remove", &copy))
         };
         for copied in self.made.values() {
             let name = copied.partition.file_path();
-            if there.contains(name) {
+            if existing.contains(name) {
                 files.push(name.to_owned());
                 bytes += copied.bytes;
             } else {
@@ -222,7 +226,7 @@ impl Copies<'_> {
             }
         }
         for (name, (_, copied)) in &self.segments {
-            if there.contains(&**name) {
+            if existing.contains(&**name) {
                 segments += 1;
                 bytes += copied;
             } else {
@@ -233,10 +237,10 @@ impl Copies<'_> {
     }
 }
 
-/// Makes a data directory of a snapshot. The folder must be empty or not exist yet.
+/// Creates a data directory from a snapshot. The folder must be empty or not exist yet.
 ///
 /// # Errors
-/// When the snapshot cannot be read or the folder not be written.
+/// When the snapshot cannot be read, or the folder is not empty or cannot be written.
 pub fn restore(
     snapshot: &Path,
     target: &Path,
@@ -261,10 +265,10 @@ fn copy_folder(
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (source, copy) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(fault("look at", &source))?;
+        let kind = entry.file_type().map_err(fault("read the type of", &source))?;
         if !kind.is_dir() && !kind.is_file() {
             let problem =
-                "it is neither file nor folder: this is no snapshot of granary".to_owned();
+                "it is neither a file nor a folder: this is no snapshot of granary".to_owned();
             return Err(StoreError::Mismatch { file: source.display().to_string(), problem });
         }
         if kind.is_dir() {
@@ -294,7 +298,7 @@ fn sync(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(fault("sync", path))
 }
 
-/// Fills a folder under another name and gives it its name when it is whole and durable.
+/// Fills a folder under a temporary name, and renames it when its content is durable.
 fn make_folder(
     target: &Path,
     fill: impl FnOnce(&Path) -> Result<SnapshotReport, StoreError>,
@@ -303,7 +307,7 @@ fn make_folder(
     if occupied {
         return Err(StoreError::Mismatch {
             file: target.display().to_string(),
-            problem: "the folder is not empty: name another one".to_owned(),
+            problem: "the folder is not empty: use another one".to_owned(),
         });
     }
     let mut unfinished = target.as_os_str().to_owned();
@@ -325,7 +329,7 @@ fn make_folder(
     if filled.is_err()
         && let Err(cause) = fs::remove_dir_all(&unfinished)
     {
-        tracing::warn!(folder = %unfinished.display(), %cause, "cannot remove what was copied");
+        tracing::warn!(folder = %unfinished.display(), %cause, "cannot remove an unfinished copy");
     }
     filled
 }

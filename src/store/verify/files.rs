@@ -1,4 +1,4 @@
-//! Each file on its own: checksums of its pages, and the content of its documents.
+//! Checks of single files: checksums of pages, and the content of documents.
 //!
 //! Must never know: the other files.
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Names of all files that hold data, the journal first.
+/// Returns the names of all files with data, the journal first.
 pub(super) fn all(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let mut names = vec![JOURNAL_FILE.to_owned()];
     names.extend(log::names(medium)?);
@@ -32,7 +32,7 @@ pub(super) fn all(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     Ok(names)
 }
 
-/// Checks the checksums of a file's pages.
+/// Verifies the checksums of a file's pages.
 ///
 /// # Errors
 /// When another process uses the file.
@@ -44,8 +44,7 @@ pub(super) fn check_integrity(
     report.files += 1;
     report.bytes += medium.allocated_bytes(name).unwrap_or(0);
     if !name.ends_with(FILE_END) {
-        // Blocks of segments are checked with the documents in them, records when they are
-        // replayed.
+        // Blocks of segments are verified with their documents, records when they are replayed.
         return Ok(());
     }
     let check = || {
@@ -60,7 +59,7 @@ pub(super) fn check_integrity(
     };
     match assertion::catch(check) {
         Ok(Ok(true)) => {}
-        Ok(Ok(false)) => report.fault(name, "its pages do not agree with their checksums"),
+        Ok(Ok(false)) => report.fault(name, "its pages do not match their checksums"),
         Ok(Err(cause @ redb::DatabaseError::DatabaseAlreadyOpen)) => {
             return Err(StoreError::Open { file: name.to_owned(), cause });
         }
@@ -70,7 +69,7 @@ pub(super) fn check_integrity(
     Ok(())
 }
 
-/// Checks every document of a partition, and every cell in it; hands out the slots that have
+/// Checks every document of a partition, and every cell in it; `filled` gets the slots that have
 /// samples.
 pub(super) fn check_documents(
     store: &Store,
@@ -107,7 +106,7 @@ pub(super) fn check_documents(
     if let Some(Mark { through, .. }) = mark
         && through > applied
     {
-        report.fault(file, format!("mark {through} is beyond the journal's last record {applied}"));
+        report.fault(file, format!("mark {through} is above the journal's last record {applied}"));
     }
     Ok(())
 }
@@ -132,7 +131,7 @@ pub(super) fn check_head(
                     let series = series_at(row, lane);
                     let problem = match dictionary.kind(series) {
                         None => Some("the dictionary has no such series"),
-                        // A correction has no samples of its own.
+                        // A correction has no samples.
                         Some(_) if cell.n == 0 => None,
                         Some(kind) => cell_problem(cell, kind, width_ms),
                     };
@@ -145,7 +144,9 @@ pub(super) fn check_head(
             })?;
             if !is_sound {
                 let first = series_at(row, 0).0;
-                let place = format!("row of series {first} and on, slot at {}", UnixMillis(slot));
+                let slot = UnixMillis(slot);
+                let place =
+                    format!("the row that begins with series {first}, in the slot at {slot}");
                 report.fault(HEAD_FILE, format!("{place}: its checksum does not fit"));
             }
         }
@@ -153,17 +154,17 @@ pub(super) fn check_head(
     Ok(())
 }
 
-/// The fault of a cell.
+/// Returns the fault of a cell, if it has one.
 fn cell_problem(cell: &Cell, kind: Kind, width_ms: i64) -> Option<&'static str> {
     if cell.is_empty() {
         return None;
     }
     let finite = [cell.sum, cell.first, cell.last].iter().all(|value| value.is_finite());
     let within = |value: f64| value.is_nan() || (cell.min..=cell.max).contains(&value);
-    // A counter without a neighbour in its slot has no rate yet.
+    // A counter's cell whose readings have no neighbour has no rate.
     let no_rate = kind == Kind::Counter && cell.min == f64::INFINITY;
     if i64::from(cell.last_at) >= width_ms || cell.first_at > cell.last_at {
-        Some("its times do not lie in the slot in order")
+        Some("its times are not in order, or not in the slot")
     } else if kind != Kind::Gauge && !finite {
         Some("a value is not finite")
     } else if !no_rate && cell.min > cell.max {

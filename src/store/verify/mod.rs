@@ -1,7 +1,7 @@
-//! Checking a data directory: every file, every document, every object, and the granularities
-//! against each other. Nothing on the disk is changed.
+//! Verification of a data directory: every file, every document, every object, and the
+//! granularities against each other. Nothing on the disk is changed.
 //!
-//! Must never know: how a fault is mended.
+//! Must never know: how a fault is fixed.
 
 mod files;
 mod rollup;
@@ -23,10 +23,10 @@ use super::{
 };
 use crate::model::{GranularityIndex, PartitionId, UnixMillis};
 
-/// Faults that a report lists; more are only counted.
+/// The maximum number of faults that a report lists; further faults are only counted.
 const FAULTS_SHOWN_MAX: usize = 1000;
 
-/// Something that is not as it must be.
+/// A fault of a data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// Path below the data directory.
@@ -44,24 +44,24 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Series in the dictionary.
     pub series: u64,
-    /// Journal records that no checkpoint has taken up yet.
+    /// Journal records that no checkpoint covers yet.
     pub records: u64,
     /// Documents checked.
     pub documents: u64,
-    /// Cells that hold samples.
+    /// Cells that are not empty.
     pub cells: u64,
     /// Slots that were recomputed from the next finer granularity and compared.
     pub compared: u64,
-    /// The comparisons that were not possible, and why.
+    /// The comparisons that were not possible, with the reasons.
     pub notes: Vec<String>,
     /// Number of faults.
     pub fault_count: u64,
-    /// The first of them.
+    /// The first faults.
     pub faults: Vec<Fault>,
 }
 
 impl VerifyReport {
-    /// Returns whether everything is as it must be.
+    /// Returns true when no fault was found.
     pub fn is_sound(&self) -> bool {
         self.fault_count == 0
     }
@@ -73,35 +73,34 @@ impl VerifyReport {
         }
     }
 
-    /// An error that ends the check of its file.
+    /// Reports an error that ends the check of its file.
     fn error(&mut self, file: &str, error: &StoreError) {
         self.fault(file, error.chain());
     }
 }
 
-/// A step of the work: the file that is checked, and the part of the whole that is done.
+/// The progress of verifying.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyProgress<'a> {
-    /// The file, and the work on it.
+    /// The current step: the part of a file that is checked.
     pub doing: &'a str,
-    /// Steps done.
+    /// The number of finished steps.
     pub done: u64,
-    /// Steps in all.
+    /// The number of all steps.
     pub steps: u64,
 }
 
-/// Checks the data directory in `folder`. No daemon may be using it.
+/// Checks the data directory in `folder`. No daemon may use it meanwhile.
 ///
 /// # Errors
-/// When it is no data directory, or is in use. Faults in the files are in the report.
+/// When `folder` is no data directory, or is in use. Faults in the files are in the report.
 pub fn verify(
     folder: &Path,
     now: UnixMillis,
     progress: &mut dyn FnMut(VerifyProgress<'_>),
 ) -> Result<VerifyReport, StoreError> {
     let medium: Arc<dyn Medium> = Arc::new(ReadOnlyFolder::new(folder));
-    let fault =
-        |cause| StoreError::Io { operation: "look for", file: JOURNAL_FILE.to_owned(), cause };
+    let fault = |cause| StoreError::Io { operation: "find", file: JOURNAL_FILE.to_owned(), cause };
     if !medium.exists(JOURNAL_FILE).map_err(fault)? {
         return Err(StoreError::Mismatch {
             file: JOURNAL_FILE.to_owned(),
@@ -110,7 +109,7 @@ pub fn verify(
     }
     let mut report = VerifyReport::default();
     let names = files::all(&medium)?;
-    // Each file is read twice: byte by byte, and then its cells.
+    // Each file is read twice: first its pages, then its cells.
     let steps = names.len() as u64 * 2;
     for (done, name) in (0..).zip(&names) {
         progress(VerifyProgress { doing: &format!("checksums of {name}"), done, steps });
@@ -143,20 +142,20 @@ pub fn verify(
     Ok(report)
 }
 
-/// Reports the times of damage that granularities replaced.
+/// Reports the times whose damaged or lost data was replaced.
 fn note_holes(store: &Store, report: &mut VerifyReport) {
     for (index, granularity) in (0..).map(GranularityIndex).zip(store.all_granularities()) {
         let (holes, name) = (store.remembered_holes(index), &granularity.name);
         for Range { start, end } in holes.stretches() {
             report.notes.push(format!(
-                "not compared: {name} lacks samples from {start} to {end}: they were damaged or \
-                 lost, and others may be in their place"
+                "not compared: {name} lacks samples from {start} to {end}, which were damaged or \
+                 lost; later samples may have replaced them"
             ));
         }
     }
 }
 
-/// Checks what the head and the documents hold.
+/// Checks the cells of the head and of documents.
 fn check_cells(
     store: &Store,
     now: UnixMillis,
@@ -209,7 +208,7 @@ fn check_partition(
     rollup::compare(store, id, in_head, now, report)
 }
 
-/// Opens the store as the daemon would, with the granularities that its journal names.
+/// Opens the store as the daemon would, with the granularities of its journal.
 fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) -> Option<Store> {
     let missing = Journal::open(medium).and_then(|journal| {
         let set = granularities::as_set(&journal.granularities()?, JOURNAL_FILE)?;
@@ -217,14 +216,14 @@ fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) ->
     });
     let opened = missing.and_then(|(granularities, missing)| {
         for file in missing {
-            report.fault(&file, "it is missing: the journal knows it");
+            report.fault(&file, "it is missing, although the journal lists it");
         }
         Store::open(medium.clone(), granularities, now)
     });
     match opened {
         Ok((store, _, recovery)) => {
             report.records = recovery.records;
-            // Until a checkpoint that was cut short is finished, partitions differ.
+            // Partitions agree only after an interrupted checkpoint is finished.
             if recovery.resumes_checkpoint
                 && let Err(cause) = store.checkpoint(now)
             {

@@ -1,6 +1,6 @@
-//! One granularity against the next finer one: each slot is recomputed and compared.
+//! Comparison of each granularity with the next finer one: each slot is recomputed and compared.
 //!
-//! Must never know: where a cell lies.
+//! Must never know: the place where a cell is stored.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -15,12 +15,13 @@ use crate::{
     },
 };
 
-/// Sums may differ in their last bits, because they depend on the order of the samples.
+/// The relative difference of sums that is tolerated, because their last bits depend on the order
+/// of the samples.
 const SUM_TOLERANCE: f64 = 1e-9;
-/// Series that are compared with one view of each granularity.
+/// The number of series that are compared with one view of each granularity.
 const SERIES_AT_A_TIME: u32 = 1024;
 
-/// The partitions whose cells the head holds, wholly or in part.
+/// Returns the partitions of which the head contains some or all cells.
 pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>, StoreError> {
     let mut found = BTreeSet::new();
     for (index, _) in store.granularities().indexed() {
@@ -31,7 +32,8 @@ pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>,
     Ok(found)
 }
 
-/// Recomputes a partition from the next finer granularity, as far as that is kept, and compares.
+/// Recomputes a partition from the next finer granularity, as far as that granularity is kept, and
+/// compares both.
 pub(super) fn compare(
     store: &Store,
     id: PartitionId,
@@ -39,7 +41,7 @@ pub(super) fn compare(
     now: UnixMillis,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    // The finest granularity has nothing to be compared with.
+    // There is nothing to recompute the finest granularity from.
     let Some(finer) = id.granularity.finer() else { return Ok(()) };
     let granularities = store.granularities();
     let (coarse, fine) = (&granularities[id.granularity], &granularities[finer]);
@@ -68,10 +70,10 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// The slots of a partition that the next coarser granularity must have.
+/// The times for which the granularity next coarser than a partition's must have samples.
 pub(super) struct Coarser {
     complete_since: UnixMillis,
-    /// The stretches that were lost.
+    /// The times whose samples were lost.
     holes: Vec<Range<UnixMillis>>,
 }
 
@@ -86,14 +88,15 @@ impl Coarser {
         Self { complete_since: complete_since(store, id.granularity), holes }
     }
 
-    /// Returns whether it must have the samples of a slot.
+    /// Returns true when the coarser granularity must have the samples of a slot.
     pub(super) fn must_have(&self, at: UnixMillis) -> bool {
         let is_in = |hole: &Range<UnixMillis>| hole.contains(&at);
         at >= self.complete_since && !self.holes.iter().any(is_in)
     }
 }
 
-/// Reports that a partition holds samples although the next coarser granularity has none there.
+/// Reports a fault when a partition has samples, but the next coarser granularity has no cells of
+/// its time.
 pub(super) fn check_coarser_exists(
     store: &Store,
     id: PartitionId,
@@ -111,18 +114,18 @@ pub(super) fn check_coarser_exists(
     let missing = documents.name(&place);
     if !found && !store.inner.register.is_lost(&missing) {
         let file = documents.name(&finer);
-        report.fault(&missing, format!("it is missing: {file} holds samples"));
+        report.fault(&missing, format!("it is missing, although {file} contains samples"));
     }
 }
 
-/// The time since which both a granularity and the next coarser one have every sample.
+/// Returns the time since which both a granularity and the next coarser one have every sample.
 fn complete_since(store: &Store, finer: GranularityIndex) -> UnixMillis {
     let gaps = store.gaps();
     let both = gaps.iter().skip(finer.0).take(2).map(|gap| gap.complete_since);
     both.max().unwrap_or(UnixMillis::MIN)
 }
 
-/// The times of a range that some granularities lack.
+/// Returns the holes of some granularities that overlap a range.
 fn holes(
     store: &Store,
     indexes: &[GranularityIndex],
@@ -133,7 +136,8 @@ fn holes(
     all.filter(|hole| hole.start < range.end && range.start < hole.end).cloned().collect()
 }
 
-/// Starts of the partitions of a granularity within a range that are whole and still kept.
+/// Returns the starts of the partitions of a granularity within a range that were not lost and are
+/// still kept.
 fn whole_partitions(
     store: &Store,
     index: GranularityIndex,
@@ -151,13 +155,13 @@ fn whole_partitions(
         .map(|id| id.start);
     let is_whole = |start: &UnixMillis| {
         let file = documents.name(&documents.place(index, *start));
-        // Past its retention, only coarser granularities took in late samples.
+        // After the retention of a partition, only coarser granularities accept late samples.
         granularity.keeps(*start, now) && !store.inner.register.is_lost(&file)
     };
     files.chain(rows).filter(is_whole).collect()
 }
 
-/// A partition and what it is compared with.
+/// A partition and the finer granularity with which it is compared.
 struct Sides<'a> {
     store: &'a Store,
     id: PartitionId,
@@ -168,14 +172,14 @@ struct Sides<'a> {
     coarse: &'a Granularity,
     fine: &'a Granularity,
     complete_since: UnixMillis,
-    /// Starts of the finer partitions that can be compared with.
+    /// The starts of the finer partitions that were not lost and are kept.
     whole: BTreeSet<UnixMillis>,
-    /// The times that either lacks because they were lost.
+    /// The times for which either granularity lost samples.
     holes: Vec<Range<UnixMillis>>,
 }
 
 impl Sides<'_> {
-    /// The slots of a document that the finer granularity still holds whole.
+    /// Returns for each slot of a document whether the finer granularity still has all its samples.
     fn comparable_slots(&self, document: UnixMillis) -> Vec<bool> {
         let comparable = |slot: usize| {
             let start = document.plus(slot as i64 * self.coarse.width_ms);
@@ -193,7 +197,7 @@ impl Sides<'_> {
         (0..self.place.slots(document)).map(comparable).collect()
     }
 
-    /// Compares the documents of all series that begin at a time.
+    /// Compares the documents of all series that begin at the time `document`.
     fn compare_period(
         &self,
         document: UnixMillis,
@@ -204,7 +208,7 @@ impl Sides<'_> {
         let range = document..self.place.next_document(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
-            // Parts of a series are compared as series of their own.
+            // Parts of a series are compared as separate series.
             let view = |index| self.store.view_apart(index, range.clone(), ids.clone());
             let (coarse, fine) = (view(self.id.granularity)?, view(self.finer)?);
             for series in ids {
@@ -216,7 +220,7 @@ impl Sides<'_> {
         Ok(())
     }
 
-    /// The cells of the slots of a document in a view of either granularity.
+    /// Returns the cells of the slots of a document from a view of either granularity.
     fn cells(
         &self,
         view: &View,
@@ -252,10 +256,11 @@ impl Sides<'_> {
         };
         for slot in (0..slots.len()).filter(|slot| slots[*slot]) {
             report.compared += 1;
-            if let Some(what) = difference(&cell_of(found, slot), &cell_of(recomputed, slot)) {
+            if let Some(fault) = difference(&cell_of(found, slot), &cell_of(recomputed, slot)) {
                 let at = document.plus(slot as i64 * self.coarse.width_ms);
                 let problem = format!(
-                    "document of series {} at {document}, slot at {at}: {what}, recomputed from {}",
+                    "document of series {} at {document}, slot at {at}: {fault}, recomputed from \
+                     {}",
                     series.0, self.fine.name
                 );
                 report.fault(&self.file, problem);
@@ -264,7 +269,7 @@ impl Sides<'_> {
     }
 }
 
-/// The first field in which the cells differ.
+/// Describes the first field in which the cells differ.
 fn difference(found: &Cell, recomputed: &Cell) -> Option<String> {
     if found.n != recomputed.n {
         return Some(format!("n is {} and should be {}", found.n, recomputed.n));
@@ -288,7 +293,7 @@ fn difference(found: &Cell, recomputed: &Cell) -> Option<String> {
     let value = || value().map(|(name, a, b)| format!("{name} is {a} and should be {b}"));
     let sum = || {
         let (a, b) = (found.sum, recomputed.sum);
-        // The terms may be much larger than their sum; first and last say how large.
+        // The terms may be much larger than their sum; first and last indicate how large.
         let scale = [a, b, found.first, found.last].iter().fold(0.0, |m: f64, x| m.max(x.abs()));
         let differs = a.is_finite() != b.is_finite()
             || (a - b).abs() > SUM_TOLERANCE * scale * f64::from(found.n);
@@ -302,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_that_differ_say_in_what() {
+    fn a_difference_names_the_field() {
         let mut cell = Cell::single(5, 2.0);
         cell.merge(&Cell::single(9, 3.0));
         assert_eq!(difference(&cell, &cell), None);

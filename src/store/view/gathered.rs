@@ -1,23 +1,22 @@
-//! Cells of some series, gathered slot by slot, as they lie in memory and in the head, and read
-//! series by series.
+//! Cells of some series, gathered in the order of memory and the head, slot by slot, and sorted by
+//! series.
 //!
-//! Must never know: where the cells were.
+//! Must never know: where the cells were stored.
 
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{documents::Slot, encoding::lanes::row_of},
 };
 
-/// Cells on their way: by the place of their series among those that are gathered, a slot perhaps
-/// in several parts.
+/// Gathered cells, each with the index of its series; a slot may have several cells.
 #[derive(Debug, Default)]
 pub(super) struct Gathered(Vec<(u32, Slot)>);
 
-/// The most cells that room is made for before any is there.
+/// The maximum number of cells for which memory is reserved in advance.
 const ROOM_MAX: usize = 1 << 14;
 
 impl Gathered {
-    /// Makes room for more cells, or for many of them.
+    /// Reserves memory for more cells, up to a limit.
     pub(super) fn reserve(&mut self, cells: usize) {
         self.0.reserve(cells.min(ROOM_MAX));
     }
@@ -32,14 +31,14 @@ impl Gathered {
         self.0.retain(|(_, slot)| is_wanted(slot.start.0));
     }
 
-    /// Sorts the cells by series, of a number of series.
+    /// Sorts the cells by series; `count` is the number of series.
     pub(super) fn by_series(self, count: usize) -> BySeries {
         let mut ends = vec![0; if self.0.is_empty() { 0 } else { count }];
         self.0.iter().for_each(|(place, _)| ends[*place as usize] += 1);
         let mut end = 0;
-        for own in &mut ends {
-            // Where its next cell goes, for now.
-            (*own, end) = (end, end + *own);
+        for count_or_start in &mut ends {
+            // Until the series is full, its entry is the place of its next cell.
+            (*count_or_start, end) = (end, end + *count_or_start);
         }
         let mut slots = vec![Slot { start: UnixMillis(0), cell: Cell::EMPTY }; self.0.len()];
         for (place, slot) in self.0 {
@@ -51,16 +50,16 @@ impl Gathered {
     }
 }
 
-/// Gathered cells by series, each in the order in which they came.
+/// Gathered cells by series; the cells of a series are in the order in which they were gathered.
 #[derive(Debug, Default)]
 pub(super) struct BySeries {
-    /// The ends of the cells of each series, where those of the next begin.
+    /// The end of each series' cells, where the cells of the next series begin.
     ends: Vec<usize>,
     slots: Vec<Slot>,
 }
 
 impl BySeries {
-    /// The cells of one series.
+    /// Returns the cells of one series.
     pub(super) fn of(&self, place: usize) -> &[Slot] {
         let Some(end) = self.ends.get(place) else { return &[] };
         let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -68,10 +67,10 @@ impl BySeries {
     }
 }
 
-/// The places of series that share a row: runs of neighbours among series that ascend.
+/// Iterates over the rows of ascending series: the row, its series, and the index of the first.
 pub(super) fn rows(series: &[SeriesId]) -> impl Iterator<Item = (u32, &[SeriesId], usize)> {
     let mut from = 0;
-    series.chunk_by(|one, next| row_of(*one) == row_of(*next)).map(move |chunk| {
+    series.chunk_by(|id, next| row_of(*id) == row_of(*next)).map(move |chunk| {
         let first = from;
         from += chunk.len();
         (row_of(chunk[0]), chunk, first)
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_come_by_series_in_their_order() {
+    fn cells_are_sorted_by_series_in_the_order_of_gathering() {
         let mut gathered = Gathered::default();
         for start in 0..3 {
             for place in [2, 0] {
@@ -100,7 +99,7 @@ mod tests {
     #[test]
     fn neighbours_share_a_row() {
         let series = [3, 63, 64, 200].map(SeriesId);
-        let found: Vec<_> = rows(&series).map(|(row, own, from)| (row, own.len(), from)).collect();
+        let found: Vec<_> = rows(&series).map(|(row, ids, from)| (row, ids.len(), from)).collect();
         assert_eq!(found, [(0, 2, 0), (1, 1, 2), (3, 1, 3)]);
     }
 }

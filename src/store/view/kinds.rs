@@ -1,8 +1,8 @@
 //! Series whose kind changed: the cells of each stretch are converted to one kind. For a counter,
-//! the growth from the last reading of a stretch to the first reading of the next one is added, as
-//! Prometheus counts it, whose samples have no kind.
+//! the growth from the last reading of a stretch to the first reading of the next stretch is added,
+//! as in Prometheus, where samples have no kind.
 //!
-//! Must never know: which kind is asked for, and why.
+//! Must never know: who requests a kind, and why.
 
 use std::{collections::HashMap, sync::OnceLock};
 
@@ -25,11 +25,11 @@ type ReadingsBefore = HashMap<SeriesId, Vec<Before>>;
 /// The parts of the series in a view.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// The parts of each series, without itself.
+    /// The parts of each series, without the series itself.
     pub(super) of: HashMap<SeriesId, Vec<SeriesId>>,
-    /// The parts of each series of several kinds, itself included, with their kinds.
+    /// The parts of each series of several kinds, including the series itself, with their kinds.
     pub(super) stretches: HashMap<SeriesId, Vec<Stretch>>,
-    /// The readings before the view, once a counter needs them.
+    /// The readings before the view, which are searched when a counter needs them.
     before: OnceLock<ReadingsBefore>,
 }
 
@@ -42,8 +42,8 @@ struct Before {
 }
 
 impl View {
-    /// Returns the parts of a series of several kinds, itself included, with their kinds; `None`
-    /// for a series of one kind.
+    /// Returns the parts of a series of several kinds, including the series itself, with their
+    /// kinds; `None` for a series of one kind.
     pub(crate) fn stretches(&self, series: SeriesId) -> Option<&[Stretch]> {
         self.parts.stretches.get(&series).map(Vec::as_slice)
     }
@@ -62,7 +62,7 @@ impl View {
         Ok(())
     }
 
-    /// Replaces `slots` by the slots of a series of several kinds, as cells of one kind.
+    /// Replaces `slots` with the slots of a series of several kinds, as cells of one kind.
     pub(crate) fn slots_as(
         &self,
         series: SeriesId,
@@ -146,8 +146,8 @@ struct Growth {
 }
 
 impl Growth {
-    /// Returns a cell as a counter's. Together, the cells count the growth from each reading to the
-    /// next.
+    /// Returns a cell as a cell of a counter. Together, the cells count the growth from each
+    /// reading to the next.
     fn count(&mut self, slot: Slot, of: Stretch) -> Slot {
         let cell = converted(slot.cell, of.1, Kind::Counter);
         if slot.cell.n == 0 {
@@ -157,17 +157,17 @@ impl Growth {
         let place = self.before.iter().position(|before| before.of.0 == of.0);
         let both_are_levels = |newest: &Before| newest.of.1 != Kind::Delta && of.1 != Kind::Delta;
         let cell = match newest.filter(both_are_levels) {
-            // The growth up to that reading of another stretch includes this cell's.
+            // The growth up to the newest reading already includes the growth of this cell.
             Some(newest) if last_at(&slot) <= newest.at => counted(cell, 0.0),
             Some(newest) if first_at(&slot) <= newest.at => {
                 counted(cell, growth(newest.value, slot.cell.last))
             }
-            // A counter's cell includes the growth since the reading before it of its stretch.
+            // A counter's cell includes the growth since the previous reading of its stretch.
             Some(newest) if of.1 == Kind::Counter && newest.of.0 == of.0 => cell,
             Some(newest) => {
-                let own = place.filter(|_| of.1 == Kind::Counter);
-                let included =
-                    own.map_or(0.0, |place| growth(self.before[place].value, slot.cell.first));
+                let of_counter = place.filter(|_| of.1 == Kind::Counter);
+                let included = of_counter
+                    .map_or(0.0, |place| growth(self.before[place].value, slot.cell.first));
                 let grown = growth(newest.value, slot.cell.first);
                 let rate = rate(grown, first_at(&slot) - newest.at);
                 let mut cell = cell;
@@ -197,7 +197,7 @@ fn last_at(slot: &Slot) -> i64 {
     slot.start.0 + i64::from(slot.cell.last_at)
 }
 
-/// Converts a cell to another kind. The increase since the reading before it is not counted.
+/// Converts a cell to another kind. The increase since the reading before the cell is not counted.
 fn converted(cell: Cell, from: Kind, to: Kind) -> Cell {
     match (from, to) {
         (Kind::Counter, Kind::Counter) | (Kind::Gauge | Kind::Delta, Kind::Gauge | Kind::Delta) => {
@@ -246,7 +246,7 @@ fn rate(grown: f64, passed_ms: i64) -> Option<f64> {
     (passed_ms > 0).then(|| grown * 1000.0 / passed_ms as f64)
 }
 
-/// Replaces the growth from or to a reading that is not finite by zero.
+/// Replaces the growth from or to a reading that is not finite with zero.
 fn finite(grown: f64) -> f64 {
     if grown.is_finite() { grown } else { 0.0 }
 }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_counts_as_prometheus_counts_its_readings_up_to_one_reset() {
+    fn a_gauge_as_a_counter_grows_as_in_prometheus_up_to_one_reset() {
         for (values, sum, rates) in [
             (&[5.0][..], 0.0, (f64::INFINITY, f64::NEG_INFINITY)),
             (&[5.0, 8.0], 3.0, (0.3, 0.3)),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_is_a_line_as_a_gauge_and_its_increase_as_a_delta() {
+    fn a_counter_becomes_a_line_as_a_gauge_and_its_increase_as_a_delta() {
         let mut cell = Cell::reading(0, 4.0, 1.0, Some(0.1));
         (1..5).for_each(|at| cell.merge(&Cell::reading(at, f64::from(at) + 4.0, 1.0, Some(1.0))));
         let level = converted(cell, Kind::Counter, Kind::Gauge);

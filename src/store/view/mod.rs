@@ -1,14 +1,14 @@
-//! Reading: documents merged with cells that are not yet in them, each sample exactly once.
+//! Views: documents merged with the cells that are not in documents yet, each sample exactly once.
 //!
-//! A view first copies the cells in memory, under the catalog's lock for a moment, then begins its
-//! read of the head, and then of the partitions, without a lock. The copy has a number: the last
-//! journal record that it includes. Cells move in one direction, from memory to the head and to
-//! documents, and the number of their last record moves with them in the same transaction. So a
-//! copied cell counts unless the head or its documents include everything up to its number, and a
-//! row of the head counts unless its documents include it. Checkpoints may begin and end meanwhile:
-//! a view has all samples that were accepted before it, each once, and perhaps some later ones.
+//! A view first copies the cells in memory, under the catalog's lock, then begins its read of the
+//! head, and then of the partitions, without a lock. The copy has a number: the last journal record
+//! that it includes. Cells move in one direction, from memory to the head and to documents, and the
+//! number of their last record moves with them in the same transaction. Therefore a copied cell
+//! counts unless the head or its documents include everything up to the copy's number, and a row of
+//! the head counts unless its documents include the row. Checkpoints may begin and end meanwhile: a
+//! view has all samples that were accepted before it, each once, and perhaps some later samples.
 //!
-//! Must never know: what is asked of the cells.
+//! Must never know: the use of the cells.
 
 mod gathered;
 mod kinds;
@@ -30,7 +30,7 @@ use gathered::{BySeries, Gathered, rows};
 use kinds::Parts;
 pub(crate) use kinds::Stretch;
 
-/// Slots that room is made for before any is read.
+/// The maximum number of slots for which memory is reserved in advance.
 const SLOTS_AT_ONCE: usize = 4096;
 
 /// A consistent view of some series at one granularity over a range of time.
@@ -38,12 +38,12 @@ pub struct View {
     store: Store,
     index: GranularityIndex,
     range: Range<i64>,
-    /// Ascending.
+    /// The series, ascending.
     series: Vec<SeriesId>,
     parts: Box<Parts>,
-    /// Cells in memory that are in no document, and neither in the head.
+    /// The cells in memory that are neither in documents nor in the head.
     memory: BySeries,
-    /// The head's cells that are in no document.
+    /// The cells of the head that are not in documents.
     head: BySeries,
     documents: Box<dyn DocumentsView>,
 }
@@ -63,14 +63,15 @@ impl Store {
         let dictionary = self.dictionary();
         if dictionary.has_parts() {
             for id in series {
-                let own = dictionary.parts(*id);
-                all.extend_from_slice(own);
-                if !own.is_empty() {
-                    parts.of.insert(*id, own.to_vec());
+                let parts_of_series = dictionary.parts(*id);
+                all.extend_from_slice(parts_of_series);
+                if !parts_of_series.is_empty() {
+                    parts.of.insert(*id, parts_of_series.to_vec());
                 }
                 if dictionary.has_parts_of_another_kind(*id) {
-                    let of_kind = |id: &SeriesId| Some((*id, dictionary.kind(*id)?));
-                    let stretches = own.iter().chain([id]).filter_map(of_kind).collect();
+                    let with_kind = |id: &SeriesId| Some((*id, dictionary.kind(*id)?));
+                    let stretches =
+                        parts_of_series.iter().chain([id]).filter_map(with_kind).collect();
                     parts.stretches.insert(*id, stretches);
                 }
             }
@@ -79,7 +80,7 @@ impl Store {
         Ok(View { parts, ..self.view_apart(index, range, all)? })
     }
 
-    /// A view of each series without its parts.
+    /// Takes a consistent view of each series without its parts.
     pub(in crate::store) fn view_apart(
         &self,
         index: GranularityIndex,
@@ -93,19 +94,18 @@ impl Store {
         series.sort_unstable();
         series.dedup();
         let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
-        // Before the partitions: what leaves the head is in documents by then.
+        // The head is read before the partitions: cells that leave the head meanwhile are then
+        // found in documents.
         let head = self.or_replace_head(self.inner.head.read(index))?;
         let documents = self.inner.documents.view(index, range.clone())?;
-        let (store, own) = (self.clone(), BySeries::default);
-        let (memory_cells, head_cells) = (own(), own());
         let mut view = View {
-            store,
+            store: self.clone(),
             index,
             range,
             series,
             parts: Box::default(),
-            memory: memory_cells,
-            head: head_cells,
+            memory: BySeries::default(),
+            head: BySeries::default(),
             documents,
         };
         memory.retain(|slot| head.through < through && !view.has_absorbed(through, slot));
@@ -118,8 +118,8 @@ impl Store {
         Ok(view)
     }
 
-    /// Copies from the catalog: the active cells of series, the frozen ones, and the last record
-    /// that is in them.
+    /// Returns from the catalog: a copy of the active cells of the series, the frozen cells, and
+    /// the last record that these cells include.
     fn copy_memory(
         &self,
         index: GranularityIndex,
@@ -139,7 +139,7 @@ impl Store {
 }
 
 impl View {
-    /// The slots of a series that hold samples, ascending.
+    /// Returns the slots of a series that are not empty, ascending.
     ///
     /// # Errors
     /// When a document cannot be read.
@@ -149,8 +149,8 @@ impl View {
         Ok(slots)
     }
 
-    /// Replaces `slots` by the slots of a series, as cells of its present kind. In cells of one
-    /// sample or more than two, columns that are not wanted may hold anything.
+    /// Replaces `slots` with the slots of a series, as cells of its present kind. In cells of one
+    /// sample or more than two, columns that are not wanted may have any value.
     ///
     /// # Errors
     /// When a document cannot be read.
@@ -178,7 +178,7 @@ impl View {
         Ok(())
     }
 
-    /// Replaces `slots` by the slots of a series without its parts.
+    /// Replaces `slots` with the slots of a series without its parts.
     fn slots_apart(
         &self,
         series: SeriesId,
@@ -200,7 +200,8 @@ impl View {
                 slots.clear();
                 self.documents.slots(series, Columns::ALL, slots)?;
             }
-            // Most of these slots are newer than all in documents; late ones are sorted in below.
+            // Most of these slots are newer than all slots in documents; late slots are sorted
+            // below.
             slots.extend_from_slice(head);
             slots.extend_from_slice(memory);
         }
@@ -222,7 +223,7 @@ impl View {
         });
     }
 
-    /// The cells of the head that are not in documents.
+    /// Returns the cells of the head that are not in documents.
     fn in_head(&self, head: &HeadReader) -> Result<Gathered, StoreError> {
         let mut found = Gathered::default();
         let slots = head.slots(self.range.clone())?;
@@ -235,7 +236,7 @@ impl View {
             for (row, series, from) in rows(&self.series) {
                 let wanted = series.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1);
                 slot_rows.row(row, |cells| {
-                    // A row was checked when it was read.
+                    // The row is verified, so all wanted cells are readable.
                     let _all = cells.cells(wanted, |lane, cell| {
                         let before = wanted & ((1 << lane) - 1);
                         found.push(from + before.count_ones() as usize, slot, cell);
@@ -246,7 +247,7 @@ impl View {
         Ok(found)
     }
 
-    /// Returns whether documents have the cells that are held elsewhere of a slot, see
+    /// Returns true when documents already contain the cells of a slot up to a record, see
     /// [`Mark::has_absorbed`].
     fn has_absorbed(&self, through: u64, slot: i64) -> bool {
         let marks = self.documents.marks();
@@ -259,22 +260,22 @@ impl View {
 /// The places of the cells of a series that belong to one document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whereabouts {
-    /// The time that the document covers, or would.
+    /// The time that the document covers, or would cover if it existed.
     pub range: Range<UnixMillis>,
     /// The length of the document.
     pub span: Span,
-    /// The partition, when there is one.
+    /// The partition, if it exists.
     pub partition: Option<PartitionInfo>,
-    /// The document, when it exists.
+    /// The document, if it exists.
     pub document: Option<StoredDocument>,
-    /// Cells that are in the head only, ascending.
+    /// The cells that are only in the head, ascending.
     pub head: Vec<Slot>,
-    /// Cells that are in memory, and in the journal, only, ascending.
+    /// The cells that are only in memory and in the journal, ascending.
     pub memory: Vec<Slot>,
 }
 
 impl Store {
-    /// The places of the cells of a series that belong to the document that holds a time, each
+    /// Returns the places of the cells of a series that belong to the document of a time, each
     /// sample in one place, as of one moment.
     ///
     /// # Errors
@@ -294,7 +295,8 @@ impl Store {
         let (mut memory, mut head) = (view.memory.of(0).to_vec(), view.head.of(0).to_vec());
         merge_equal(&mut memory);
         merge_equal(&mut head);
-        let partition = documents.partitions().into_iter().find(|own| own.id == place.id);
+        let partitions = documents.partitions();
+        let partition = partitions.into_iter().find(|partition| partition.id == place.id);
         Ok(Whereabouts { range, span: place.document, partition, document, head, memory })
     }
 }

@@ -1,8 +1,8 @@
-//! The values of one cell of a row in few bytes, bit for bit.
+//! The compact encoding of one cell's values in a row, bit for bit.
 //!
-//! Exact decimals become whole numbers, as in segments, and values stand for what they differ
-//! by from others of the cell. Here a cell is read without its neighbours. FORMAT.md describes the
-//! bytes. Must never know: when samples came, and which series they are of.
+//! Exact decimals become whole numbers, as in segments, and most values are stored as differences
+//! from other values of the same cell, so that a cell is read without its neighbours. FORMAT.md
+//! describes the bytes. Must never know: the times of samples, the series of a cell.
 
 mod read;
 mod write;
@@ -15,29 +15,32 @@ use crate::{
     store::encoding::number::{Scale, ordered},
 };
 
-/// Places of the values in a shape.
+/// Positions of the values in a shape.
 const FIRST: u32 = 0;
 const LAST: u32 = 1;
 const MIN: u32 = 2;
 const MAX: u32 = 3;
 const SUM: u32 = 4;
-/// Values of a cell.
+/// The number of values of a cell.
 const VALUES: u32 = 5;
-/// Bit of the power in a shape: min and max are rates.
+/// The bit of a shape that is set when min and max are rates.
 const RATES: u32 = 8;
-/// Codes above it are the number of bytes of a double, plus seven.
+/// The largest code of a value that is stored as a difference of so many bytes. Larger codes are 7
+/// plus the number of bytes of a double.
 const DELTA_MAX: u32 = 8;
-/// Codes of a sum up to this one are its bytes; others say by how many doubles it is off.
+/// The largest code of a sum that is stored as a difference of so many bytes. The next codes add a
+/// correction to a difference.
 const SUM_DELTA_MAX: u32 = 7;
+/// The maximum number of bytes of a sum's difference with a correction.
 const OFF_DELTA_MAX: u32 = 4;
-/// A sum as it is, in 2, 5 or 8 bytes.
+/// The codes of sums that are stored as doubles, and their numbers of bytes.
 const SUM_BARE: [(u32, usize); 3] = [(13, 2), (14, 5), (15, 8)];
-/// The upper bits of a rate's byte when its increase is the sum.
+/// The upper four bits of a rate's byte when its increase is the sum.
 const OF_SUM: u8 = 15;
-/// The number that says that the increase is not off.
+/// The upper four bits of a rate's byte when its increase has a correction of 0.
 const NOT_OFF: i64 = 7;
 
-/// The shape of a cell: the power of its values, and the code of each of them.
+/// The shape of a cell: the power of its values, and the code of each value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shape(u32);
 
@@ -73,13 +76,13 @@ impl Shape {
         Scale::from_power((self.0 & 7) as u8)
     }
 
-    /// Bytes that the cell takes.
+    /// Returns the number of bytes of the cell's values.
     pub(super) fn length(self) -> usize {
         (FIRST..VALUES).map(|value| length(value, self.code(value))).sum()
     }
 }
 
-/// Bytes of a value with a code, then those of a sum.
+/// The numbers of bytes by code: first those of a value, then those of a sum.
 const LENGTHS: [[u8; 16]; 2] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 2, 3, 4, 5, 6, 7, 8],
     [0, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 2, 5, 8],
@@ -89,7 +92,7 @@ fn length(value: u32, code: u32) -> usize {
     LENGTHS[usize::from(value == SUM)][code as usize & 0xf].into()
 }
 
-/// The numbers from which the values of a cell are told.
+/// The values of a cell from which the others are predicted.
 struct Known {
     n: u32,
     scale: Scale,
@@ -100,21 +103,22 @@ struct Known {
 }
 
 impl Known {
-    /// The likely number of the sum.
+    /// Returns the likely number of the sum.
     fn likely_sum(&self, has_rates: bool) -> i64 {
         if has_rates {
-            // What was counted before the first reading is not known.
+            // The increase up to the first reading is unknown.
             return if self.n > 1 { self.last.wrapping_sub(self.first) } else { 0 };
         }
         if self.scale.is_decimal() {
             return self.first.wrapping_add(self.last).wrapping_mul(i64::from(self.n)) >> 1;
         }
         let likely = f64::from(self.n) * (self.first_value + self.last_value) / 2.0;
-        // What bits a NaN gets is not the same on all machines.
+        // The bits of a computed NaN differ between machines.
         if self.n <= 1 || likely.is_nan() { self.first } else { ordered(likely) }
     }
 
-    /// The increase of a number, as readings tell it: off by how the last of them is rounded.
+    /// Returns the increase of a number: rounded like a difference from the last reading, plus
+    /// `units` times the distance from the last reading to the next larger double.
     fn increase(&self, number: i64, units: i64) -> f64 {
         let exact = self.scale.double(number);
         if self.scale.power() == 0 || !self.scale.is_decimal() {
@@ -124,25 +128,26 @@ impl Known {
         self.last_value - (self.last_value - exact) + units as f64 * unit
     }
 
-    /// The number of an increase, and by how much it is off, when that is all there is to say.
-    fn number_of(&self, increase: f64, is_it: impl Fn(f64) -> bool) -> Option<(i64, i64)> {
+    /// Returns the number and the correction in units of an increase; `None` when no number and
+    /// correction produce an increase that `is_exact` accepts.
+    fn number_of(&self, increase: f64, is_exact: impl Fn(f64) -> bool) -> Option<(i64, i64)> {
         if !self.scale.is_decimal() {
             return None;
         }
         let number = self.scale.number(increase);
-        let bare = self.increase(number, 0);
-        if is_it(bare) {
+        let uncorrected = self.increase(number, 0);
+        if is_exact(uncorrected) {
             return Some((number, 0));
         }
-        let unit = self.increase(number, 1) - bare;
-        let units = ((increase - bare) / unit).round();
-        // Not when it is NaN either.
+        let unit = self.increase(number, 1) - uncorrected;
+        let units = ((increase - uncorrected) / unit).round();
+        // The comparison is false for NaN.
         let units = if units.abs() <= NOT_OFF as f64 { units as i64 } else { return None };
-        is_it(self.increase(number, units)).then_some((number, units))
+        is_exact(self.increase(number, units)).then_some((number, units))
     }
 }
 
-/// The mean increase from one reading to the next.
+/// Returns the number of the mean increase from one reading to the next.
 fn likely_increase(cell: &Cell, known: &Known) -> i64 {
     known.scale.number(cell.sum) / i64::from(cell.n.max(1))
 }

@@ -1,4 +1,4 @@
-//! Reading the values of a cell. Must never know: how they are chosen.
+//! Decoding of the values of a cell. Must never know: how the writer chooses an encoding.
 
 use super::{
     DELTA_MAX, FIRST, Known, LAST, MAX, MIN, NOT_OFF, OF_SUM, SUM, SUM_BARE, SUM_DELTA_MAX, Shape,
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Reads the values of a cell behind its times; `None` when they are not there.
+/// Reads the values of a cell, whose times are known; `None` when bytes are missing.
 pub(in crate::store::head) fn decode(
     shape: Shape,
     bytes: &[u8],
@@ -55,10 +55,10 @@ struct Reader<'r, 'a> {
 }
 
 impl Reader<'_, '_> {
-    /// Takes a number of some bytes, at most eight, off the front.
+    /// Removes a number of at most eight bytes from the front.
     fn take(&mut self, bytes: usize) -> Option<u64> {
         let number = match self.rest.first_chunk::<8>() {
-            // Of constant length, and then cut: that is no call.
+            // Reading a constant length and masking it is faster than a copy of variable length.
             Some(eight) if bytes < 8 => u64::from_le_bytes(*eight) & ((1 << (8 * bytes)) - 1),
             _ => {
                 let mut number = [0; 8];

@@ -1,4 +1,4 @@
-//! Writing the values of a cell. Must never know: how they are read.
+//! Encoding of the values of a cell. Must never know: the decoding.
 
 use super::{
     DELTA_MAX, FIRST, Known, LAST, MAX, MIN, NOT_OFF, OF_SUM, OFF_DELTA_MAX, SUM, SUM_BARE,
@@ -15,18 +15,18 @@ use crate::{
     },
 };
 
-/// Bytes of a number up to the zeros at its end.
+/// Returns the number of bytes of a number without the zero bytes at its high end.
 fn bytes_of(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).div_ceil(8)
 }
 
-/// Bytes of a double without the zeros behind, two at least.
+/// Returns the number of bytes of a double without the zero bytes at its low end, at least two.
 fn bare_bytes(value: f64) -> u32 {
     (8 - value.to_bits().trailing_zeros() / 8).clamp(2, 8)
 }
 
 fn put(number: u64, bytes: u32, out: &mut Vec<u8>) {
-    // Of constant length, and then cut: that is no call.
+    // Appending a constant length and truncating is faster than a copy of variable length.
     out.extend_from_slice(&number.to_le_bytes());
     out.truncate(out.len() - 8 + bytes as usize);
 }
@@ -35,7 +35,7 @@ fn put_bare(value: f64, bytes: u32, out: &mut Vec<u8>) {
     put(value.to_bits().swap_bytes(), bytes, out);
 }
 
-/// Writes the values of a cell; returns how.
+/// Writes the values of a cell, and returns their shape.
 pub(in crate::store::head) fn encode(
     cell: &Cell,
     elapsed: &mut Elapsed,
@@ -43,7 +43,7 @@ pub(in crate::store::head) fn encode(
 ) -> Shape {
     let Cell { n, first, last, min, max, sum, .. } = *cell;
     let is_within = min <= first && min <= last && max >= first && max >= last;
-    let is_same = |one: f64, other: f64| one.to_bits() == other.to_bits();
+    let is_same = |value: f64, other: f64| value.to_bits() == other.to_bits();
     let scale = if is_within && !(is_same(min, first) && is_same(max, last)) {
         Scale::without_shift(&[first, last, min, max].into_iter())
     } else {
@@ -66,7 +66,7 @@ pub(in crate::store::head) fn encode(
         values.value(MAX, max, first_number.max(last_number));
         values.sum(sum, &known);
     } else {
-        // Rates are told by the sum, which is read before them.
+        // Rates are predicted from the sum, which is therefore read before them.
         values.counted(sum, &known);
         values.rate(MIN, min, cell, &known, elapsed);
         if max.to_bits() != min.to_bits() {
@@ -83,7 +83,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes a value that is likely to be that of a number; returns its own.
+    /// Writes a value, as its difference from a likely number or as a double; returns its number.
     fn value(&mut self, place: u32, value: f64, likely: i64) -> i64 {
         let number = self.scale.number(value);
         let delta = zigzag(number.wrapping_sub(likely));
@@ -135,7 +135,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a rate: milliseconds that others of the row have too, and the increase in them.
+    /// Writes a rate: as an increase over milliseconds that the row stores, or as a double.
     fn rate(&mut self, place: u32, rate: f64, cell: &Cell, known: &Known, elapsed: &mut Elapsed) {
         if let Some(index) = elapsed.of_increase(cell.sum, rate, cell.n <= 1) {
             if index > 0 || place == MAX {
@@ -146,7 +146,9 @@ impl Writer<'_> {
         }
         let found = if cell.n > 1 && self.scale.is_decimal() {
             let step = cell.last_at.saturating_sub(cell.first_at) / (cell.n - 1);
-            elapsed.of_rate(rate, step.into(), |increase, is_it| known.number_of(increase, is_it))
+            elapsed.of_rate(rate, step.into(), |increase, is_exact| {
+                known.number_of(increase, is_exact)
+            })
         } else {
             None
         };

@@ -1,7 +1,7 @@
 //! Copies of the log's files for a snapshot.
 //!
 //! A file with a successor never changes, so it is copied while records are appended; only the last
-//! one is copied while appends wait. Must never know: the other files of a snapshot.
+//! file is copied while appends wait. Must never know: the other files of a snapshot.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -11,7 +11,7 @@ use crate::store::{
     file::{durable::create_folders, medium::Medium},
 };
 
-/// The copies of the files that have records after a given one.
+/// The copies of log files.
 #[derive(Debug, Default)]
 pub(in crate::store::journal) struct LogCopies {
     copied: BTreeSet<u64>,
@@ -20,12 +20,12 @@ pub(in crate::store::journal) struct LogCopies {
 }
 
 impl LogCopies {
-    /// The number of copies.
+    /// Returns the number of copies.
     pub(in crate::store::journal) fn files(&self) -> u64 {
         self.copied.len() as u64
     }
 
-    /// Copies some files of the medium into a folder.
+    /// Copies files of the medium into a folder, unless they are copied already.
     pub(in crate::store::journal) fn copy(
         &mut self,
         medium: &dyn Medium,
@@ -45,13 +45,13 @@ impl LogCopies {
 }
 
 impl Log {
-    /// The files with records after `through`; the last one even if it has none.
+    /// Returns the files with records after `through`, and always the last file.
     pub(in crate::store::journal) fn files_after(&self, through: u64) -> Vec<u64> {
         let covered = self.covered(through);
         self.files.iter().copied().filter(|first| !covered.contains(first)).collect()
     }
 
-    /// The empty file that the journal may know as the last one after a failed note.
+    /// Returns the new, empty file whose number the journal may have stored although that failed.
     pub(in crate::store::journal) fn unnoted(&self) -> Option<u64> {
         self.made.as_ref().map(|(header, _)| header.first)
     }

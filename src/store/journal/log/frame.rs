@@ -1,21 +1,21 @@
 //! The bytes of a file of the log: a header, then a frame for each record, then zeros.
 //!
-//! Each header is within one sector, so a torn write left it whole or did not touch it. Senders do
-//! not know the seed of a frame's checksum, so no record looks like frames. Must never know: the
-//! source of the bytes.
+//! Each header is within one sector, so a torn write has written it completely or not at all.
+//! Senders do not know the seed of a frame's checksum, so no record contains bytes that look like a
+//! frame. Must never know: the source of the bytes.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The size of a header in bytes; frames begin at multiples of it.
+/// The size of a header in bytes; frames begin at multiples of this size.
 pub(super) const HEADER_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"granjlog";
 
 /// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileHeader {
-    /// Number of its first record.
+    /// The number of the first record in the file.
     pub(super) first: u64,
-    /// The seed of the checksums of its frames' headers.
+    /// The random seed of the checksums of frame headers in the file.
     pub(super) salt: u64,
 }
 
@@ -32,7 +32,7 @@ impl FileHeader {
     }
 }
 
-/// Three numbers, and their checksum.
+/// Returns the bytes of three numbers and their checksum.
 fn header_bytes(numbers: [u64; 3], salt: u64) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     for (place, number) in header.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
@@ -49,7 +49,7 @@ fn read_header(header: &[u8; HEADER_BYTES], salt: u64) -> Option<[u64; 3]> {
     (u64::from_le_bytes(*check) == xxh3_64_with_seed(&header[..24], salt)).then_some(numbers)
 }
 
-/// Replaces the content of `out` by the frame of a record.
+/// Replaces the content of `out` with the frame of a record.
 pub(super) fn encode(salt: u64, number: u64, record: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let numbers = [number, record.len() as u64, xxh3_64(record)];
@@ -68,7 +68,7 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The frames of a whole file; `None` when its header is damaged.
+    /// Returns the frames of a whole file; `None` when its header is damaged.
     pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
         Some(Self { bytes, header: FileHeader::read(bytes)?, at: HEADER_BYTES })
     }
@@ -77,37 +77,37 @@ impl<'a> Frames<'a> {
         self.header
     }
 
-    /// The offset of the end of the frames so far.
+    /// Returns the offset of the end of the frames that were read.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Returns whether anything but zeros follows.
+    /// Returns true when bytes other than zeros follow the frames that were read.
     pub(super) fn has_rest(&self) -> bool {
         self.bytes.get(self.at..).unwrap_or_default().iter().any(|byte| *byte != 0)
     }
 
-    /// Returns the next record and its number; `None` at the end, where an incomplete frame may be.
+    /// Returns the next record and its number; `None` at the end, where a torn frame may follow.
     ///
     /// # Errors
-    /// The damage of a frame that was written completely.
+    /// When a frame is damaged although it was written completely.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &'a [u8])>, String> {
         // The zeros for the next records are durable before anything is written there.
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(header) = rest.first_chunk() else {
-            return Err(format!("it is cut short at byte {}", self.bytes.len()));
+            return Err(format!("it ends unexpectedly at byte {}", self.bytes.len()));
         };
         if header == &[0; HEADER_BYTES] {
             return self.end(self.at, |part| read_header(part, self.header.salt).is_some());
         }
         let Some([number, length, check]) = read_header(header, self.header.salt) else {
-            return Err(format!("what is at byte {} is no record", self.at));
+            return Err(format!("the frame header at byte {} is damaged", self.at));
         };
         let begin = self.at + HEADER_BYTES;
         let end = usize::try_from(length).ok().and_then(|length| begin.checked_add(length));
         let record = end.and_then(|end| self.bytes.get(begin..end));
         let Some(record) = record else {
-            return Err(format!("it is cut short in record {number}"));
+            return Err(format!("it ends unexpectedly in record {number}"));
         };
         let after = (begin + record.len()).next_multiple_of(HEADER_BYTES);
         if xxh3_64(record) != check {
@@ -117,8 +117,9 @@ impl<'a> Frames<'a> {
         Ok(Some((number, record)))
     }
 
-    /// Returns the end of the log, unless more was written behind it: records are written one at a
-    /// time into zeros, so bytes behind a record prove that it was complete.
+    /// Returns `None` for the end of the log, or an error when a later frame was written. Records
+    /// are written one at a time into zeros, so a later frame proves that the record before it was
+    /// complete. `is_written` recognizes parts of a later frame from `rest_at` on.
     fn end(
         &self,
         rest_at: usize,
@@ -163,14 +164,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(records in vec(vec(any::<u8>(), 0..200), 0..20)) {
+        fn records_are_read_as_they_were_written(records in vec(vec(any::<u8>(), 0..200), 0..20)) {
             let expected: Vec<_> = (9..).zip(records.clone()).collect();
             prop_assert_eq!(read(&file(9, &records)), Ok(expected));
         }
 
         /// Only some sectors of the last write are on the disk.
         #[test]
-        fn a_torn_frame_is_the_end(
+        fn a_torn_frame_is_the_end_of_the_log(
             records in vec(vec(any::<u8>(), 0..200), 0..9),
             torn in vec(1_u8.., 1..3000),
             kept in any::<u8>(),
@@ -191,9 +192,9 @@ mod tests {
             prop_assert_eq!(&found, &(9..).zip(all).take(found.len()).collect::<Vec<_>>());
         }
 
-        /// A record with successors is never taken for the end.
+        /// A damaged record with successors is never mistaken for the end.
         #[test]
-        fn damage_before_the_last_record_is_told(
+        fn damage_before_the_last_record_is_reported(
             records in vec(vec(any::<u8>(), 0..200), 2..9),
             place in any::<prop::sample::Index>(),
             bit in 0_u32..8,
@@ -204,7 +205,7 @@ mod tests {
             let mut bytes = whole.clone();
             let at = place.index(whole.len() - ROOM - last.len());
             bytes[at] ^= 1_u8 << bit;
-            // Bytes behind the record are not read.
+            // A flipped bit in the padding after a record has no effect.
             prop_assert!(read(&bytes).is_err() || read(&bytes) == read(&whole));
             prop_assert!(read(&whole[..at]).is_err());
         }

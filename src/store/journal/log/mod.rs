@@ -1,8 +1,8 @@
 //! The log: the records of the journal, in flat files that are appended to and removed as a whole.
 //!
 //! An append writes a frame over durable zeros, and syncs. A failed append may be on the disk
-//! nevertheless; zeros replace it before anything else is written. The journal's tables name the
-//! last file before it has any content. Must never know: the meaning of records.
+//! nevertheless; zeros replace it before anything else is written. The journal's tables contain the
+//! number of the last file before the file has a record. Must never know: the meaning of records.
 
 pub(super) mod copy;
 mod frame;
@@ -21,11 +21,11 @@ use crate::store::{
 /// The folder of the files.
 const FOLDER: &str = "journal";
 const FILE_END: &str = ".log";
-/// The default size from which a file is followed by another one.
+/// The default size from which the log continues in a new file.
 pub(super) const FILE_BYTES: u64 = 4 << 20;
 /// The number of zeros to write at a time.
 const ROOM_BYTES: u64 = 256 << 10;
-/// The files of records.
+/// The log: the files of records.
 #[derive(Debug)]
 pub(super) struct Log {
     medium: Arc<dyn Medium>,
@@ -36,9 +36,9 @@ pub(super) struct Log {
     salt: u64,
     /// The offset of the next frame.
     at: u64,
-    /// The end of the durable zeros behind it.
+    /// The end of the durable zeros after the last frame.
     room_end: u64,
-    /// True when something else may be where zeros should be.
+    /// True when a failed append may have replaced some of these zeros.
     is_unsure: bool,
     /// True when the next record must begin another file.
     is_turning: bool,
@@ -50,23 +50,23 @@ pub(super) struct Log {
 
 type OpenFile = Box<dyn StorageBackend>;
 
-/// The path of a file below the data directory.
+/// Returns the path of a file below the data directory.
 fn name_of(first: u64) -> String {
     format!("{FOLDER}/{first}{FILE_END}")
 }
 
-/// The paths of the files below a data directory.
+/// Returns the paths of the log's files below the data directory.
 pub(crate) fn names(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     Ok(numbers(medium)?.into_iter().map(name_of).collect())
 }
 
 fn numbers(medium: &Arc<dyn Medium>) -> Result<Vec<u64>, StoreError> {
     let names = medium.list(FOLDER).map_err(fault("list", FOLDER))?;
-    // Other spellings of a number are not names of files.
-    let is_own = |name: &str, number: u64| *name == format!("{number}{FILE_END}");
+    // A file whose number is spelled in another way does not belong to the log.
+    let is_name_of = |name: &str, number: u64| *name == format!("{number}{FILE_END}");
     let number = |name: &String| {
         let number = name.strip_suffix(FILE_END)?.parse().ok()?;
-        is_own(name, number).then_some(number)
+        is_name_of(name, number).then_some(number)
     };
     let mut numbers: Vec<_> = names.iter().filter_map(number).collect();
     numbers.sort_unstable();
@@ -87,8 +87,9 @@ impl Log {
         if let Some(last) = last
             && files.last() != Some(&last)
         {
-            let problem = "it is missing, and records that were acknowledged may be in it: put it \
-                           back, or make a new data directory of a snapshot with `granary restore`";
+            let problem = "it is missing, and it may contain acknowledged records: restore the \
+                           file, or create a new data directory from a snapshot with \
+                           `granary restore`";
             return Err(StoreError::Mismatch { file: name_of(last), problem: problem.to_owned() });
         }
         let (open, made, frame) = Default::default();
@@ -115,8 +116,8 @@ impl Log {
         Ok(this)
     }
 
-    /// Appends a record durably. For the first record of a new file, `note` stores its number
-    /// durably before.
+    /// Appends a record durably. Before the first record of a new file is appended, `note` stores
+    /// its number durably.
     pub(super) fn append(
         &mut self,
         number: u64,
@@ -158,7 +159,7 @@ impl Log {
 
     /// Writes zeros durably.
     fn fill(&mut self, from: u64, to: u64) -> Result<(), StoreError> {
-        let filled = self.with_file("make room in", |file| {
+        let filled = self.with_file("preallocate space in", |file| {
             write_zeros(&**file, from, to)?;
             file.sync_data()
         });
@@ -170,7 +171,7 @@ impl Log {
         filled
     }
 
-    /// Sets the size from which a file is followed by another one.
+    /// Sets the size from which the log continues in a new file.
     pub(super) fn set_file_bytes(&mut self, bytes: u64) {
         self.file_bytes = bytes.min(FILE_BYTES);
     }
@@ -196,8 +197,8 @@ impl Log {
         first: u64,
         note: impl FnOnce(u64) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        // From here on, the journal may know the file; records of the file before from this number
-        // on do not count.
+        // From here on, the journal may contain the number of the new file, and records of the
+        // previous file with this or a higher number do not count.
         self.is_turning = true;
         if self.made.is_none() {
             self.made = Some(self.make(first).map_err(fault("create", &name_of(first)))?);
@@ -223,7 +224,7 @@ impl Log {
         Ok((header, file))
     }
 
-    /// The files without records after `through`, except the last one.
+    /// Returns the files whose records are all up to `through`, except the last file.
     pub(super) fn covered(&self, through: u64) -> Vec<u64> {
         let ends = self.files.windows(2).filter(|pair| pair[1] <= through.saturating_add(1));
         ends.map(|pair| pair[0]).collect()
@@ -234,7 +235,7 @@ impl Log {
         self.files.retain(|name| *name != first);
     }
 
-    /// The size of the files in bytes.
+    /// Returns the size of the files in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |first: &u64| self.medium.allocated_bytes(&name_of(*first)).unwrap_or(0);
         self.files.iter().map(bytes).sum()
@@ -247,7 +248,7 @@ pub(super) fn remove(medium: &Arc<dyn Medium>, first: u64) -> Result<(), StoreEr
 }
 
 fn write_zeros(file: &dyn StorageBackend, from: u64, to: u64) -> io::Result<()> {
-    // The kernel gets the buffer in one call, which it may split only when it is large.
+    // Each buffer is written by one call.
     const ZEROS: [u8; 4096] = [0; 4096];
     let mut at = from;
     while at < to {

@@ -1,6 +1,6 @@
-//! Reading of the log: its end when it is opened, and its records.
+//! Reading of the log: the search for its end at a start, and the replay of its records.
 //!
-//! Must never know: the next append.
+//! Must never know: how records are appended.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use crate::store::{
     file::{medium::Medium, names::JOURNAL_FILE},
 };
 
-/// The longest file: a record is at most 4 GB, and begins before the limit of a file.
+/// The maximum size of a file: a record has at most 4 GB, and begins within [`FILE_BYTES`].
 const FILE_BYTES_MAX: u64 = FILE_BYTES + (5 << 30);
 
 impl Log {
-    /// Deletes files that the journal does not know; they are empty.
+    /// Deletes files whose numbers the journal's tables do not contain; they have no records.
     pub(super) fn remove_unused(&self, files: &[u64]) -> Result<(), StoreError> {
         for first in files.iter().copied() {
             if frames_of(&self.read(first)?, first)?.next().map_err(corrupt(first))?.is_some() {
-                let problem = format!("it has records, and {JOURNAL_FILE} does not know of it");
+                let problem =
+                    format!("it has records, but {JOURNAL_FILE} does not contain its number");
                 return Err(corrupt(first)(problem));
             }
             remove(&self.medium, first)?;
@@ -43,14 +44,14 @@ impl Log {
             tracing::info!(
                 file,
                 at,
-                "the last record was not written whole: nobody was told of it"
+                "the last record is incomplete and removed: it was never acknowledged"
             );
         }
         Ok(())
     }
 
-    /// The number of the first record in the last file that has any; of the last file when none
-    /// has.
+    /// Returns the number of the last file that has a record, or of the last file when none has a
+    /// record.
     pub(in crate::store::journal) fn last_of(
         medium: &Arc<dyn Medium>,
     ) -> Result<Option<u64>, StoreError> {
@@ -66,7 +67,7 @@ impl Log {
         Ok(files.last().copied())
     }
 
-    /// The number of the first record in the log.
+    /// Returns the number of the first record in the log.
     pub(in crate::store::journal) fn first_record(&self) -> Result<Option<u64>, StoreError> {
         let Some(first) = self.files.first().copied() else { return Ok(None) };
         let bytes = self.read(first)?;
@@ -124,7 +125,7 @@ fn read_file(file: &dyn StorageBackend, first: u64) -> Result<Vec<u8>, StoreErro
     let name = name_of(first);
     let length = file.len().map_err(fault("read", &name))?;
     if length > FILE_BYTES_MAX {
-        return Err(corrupt(first)("it is longer than any that is written".to_owned()));
+        return Err(corrupt(first)("it is larger than any file of the log".to_owned()));
     }
     let mut bytes = vec![0; length as usize];
     file.read(0, &mut bytes).map_err(fault("read", &name))?;
@@ -141,7 +142,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
 
 fn frames_of(bytes: &[u8], first: u64) -> Result<Frames<'_>, StoreError> {
     let frames = Frames::new(bytes).filter(|frames| frames.header().first == first);
-    frames.ok_or_else(|| corrupt(first)("it does not begin as it was written".to_owned()))
+    frames.ok_or_else(|| corrupt(first)("its header is damaged".to_owned()))
 }
 
 fn missing(first: u64, number: u64, before: u64) -> StoreError {
