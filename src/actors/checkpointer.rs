@@ -17,7 +17,7 @@ use crate::{
 /// a retry writes its segments from the beginning.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The maximum delay before a failed checkpoint is repeated.
-const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// The number of checkpoints in the history.
 const HISTORY_MAX: usize = 20;

@@ -105,7 +105,7 @@ fn render(data: &str) -> anyhow::Result<String> {
     if event.skipped > 0 {
         complain(&format!(
             "skipped {}: the output is read too slowly",
-            counted(event.skipped, "update")
+            counted(event.skipped, "poll")
         ));
     }
     Ok(event.cells.iter().map(line).collect())

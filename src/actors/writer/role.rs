@@ -38,7 +38,7 @@ pub(super) struct Outage {
 }
 
 /// The time without a failure after which an outage is over, whatever was written in it.
-const QUIET: Duration = Duration::from_mins(1);
+const QUIET: Duration = Duration::from_secs(60);
 
 impl Outage {
     /// Returns true when a successful commit ends the outage. On a full disk, small groups still

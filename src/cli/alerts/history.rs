@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, process::ExitCode};
 use serde::Deserialize;
 
 use super::{other_labels, plain};
-use crate::cli::{flags::AskArgs, http::read, screen, table::table};
+use crate::{
+    cli::{flags::AskArgs, http::read, screen, table::table},
+    model::counted,
+};
 
 #[derive(Debug, Deserialize)]
 struct Answer {
@@ -45,7 +48,7 @@ pub(super) fn list(ask: &AskArgs, rule: Option<&str>, limit: usize) -> anyhow::R
 }
 
 fn shown(history: &[Episode]) -> String {
-    let totals = format!("{} episodes", history.len());
+    let totals = counted(history.len(), "episode");
     if history.is_empty() {
         return totals;
     }

@@ -21,7 +21,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::Settings,
     kept::RuleSources,
-    model::{Span, UnixMillis},
+    model::{Span, UnixMillis, counted},
 };
 use answers::Answers;
 
@@ -93,7 +93,7 @@ pub(super) fn replay(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<E
         screen::complain(&format!("{rule}: {fault}"));
     }
     if replayed.left_out > 0 {
-        screen::complain(&format!("{} more episodes are not listed", replayed.left_out));
+        screen::complain(&format!("not listed: {}", counted(replayed.left_out, "more episode")));
     }
     let shown: Vec<_> = replayed.episodes.iter().map(Episode::to_json).collect();
     args.ask.print(&json!({ "episodes": shown }).to_string(), || Ok(table_of(&replayed)))

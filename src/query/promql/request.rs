@@ -34,7 +34,7 @@ pub struct PromqlLimits<'a> {
     /// Maximum number of points (steps times series) of the answer and of every intermediate value,
     /// and of cells read.
     pub points_max: usize,
-    /// Maximum number of evaluation times of a range query.
+    /// Maximum number of steps between the first and the last evaluation of a range query.
     pub steps_max: usize,
     /// Maximum length of an expression in bytes.
     pub query_bytes_max: usize,

@@ -36,7 +36,7 @@ impl PromqlSettings {
         PromqlLimits {
             series_max: self.series_max,
             points_max: self.points_max,
-            steps_max: STEPS_MAX + 1,
+            steps_max: STEPS_MAX,
             query_bytes_max: QUERY_BYTES_MAX,
             regex_bytes_max: REGEX_BYTES_MAX,
             budget,

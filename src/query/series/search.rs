@@ -106,15 +106,13 @@ impl FindRequest {
 /// Returns the best position of a word in a name; `lower` is the name in lower case.
 fn place(name: &str, lower: &str, word: &str) -> Option<Place> {
     let (bytes, word) = (lower.as_bytes(), word.as_bytes());
-    let is_camel_case = name.len() == lower.len();
+    // Letters whose lower case has another length shift the positions; capitals then begin no word.
+    let original = if name.len() == lower.len() { name.as_bytes() } else { bytes };
     let found = bytes.windows(word.len()).enumerate().filter(|(_, part)| *part == word);
     let places = found.map(|(at, _)| {
         let Some(before) = at.checked_sub(1) else { return Place::Beginning };
-        let bytes = name.as_bytes();
-        let begins_word = !bytes[before].is_ascii_alphanumeric() && bytes[before].is_ascii()
-            || is_camel_case
-                && bytes[at].is_ascii_uppercase()
-                && bytes[before].is_ascii_lowercase();
+        let begins_word = !original[before].is_ascii_alphanumeric() && original[before].is_ascii()
+            || original[at].is_ascii_uppercase() && original[before].is_ascii_lowercase();
         if begins_word { Place::WordBoundary } else { Place::Within }
     });
     places.min()
@@ -186,6 +184,10 @@ mod tests {
         check("SYSTÈME", &["système.CPU"]);
         check("m", &["memory", "système.CPU", "systemCpuIdle", "system_cpu_user"]);
         check("user user memory", &[]);
+        // Regression: the lower case of "Ⱥ" has more bytes, and the search read beyond the name.
+        let request = FindRequest::new("x", None).unwrap();
+        assert!(request.rank("ȺȺȺx", &mut String::new()).is_some());
+        assert_eq!(place("ȺȺ_x", "ⱥⱥ_x", "x"), Some(Place::WordBoundary));
         check(
             "  ",
             &["cpu_load", "memory", "systemCpuIdle", "system_cpu_user", "système.CPU", "vcpu"],

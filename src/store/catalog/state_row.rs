@@ -204,7 +204,7 @@ impl Times {
 }
 
 /// Appends values as whole numbers, if a scale converts them without loss; otherwise as doubles,
-/// each XORed with the previous one.
+/// each XOR-ed with the previous one.
 fn encode_values(values: &[f64], out: &mut Vec<u8>) {
     let mut scaled = SCALES.iter().map(|scale| whole_numbers(values, *scale)).zip(0..);
     if let Some((numbers, scale)) = scaled.find_map(|(numbers, scale)| Some((numbers?, scale))) {

@@ -188,6 +188,8 @@ impl Metrics {
             "hosts",
             "sparklines",
             "documents",
+            "export",
+            "held",
             "series",
             "find",
             "facets",

@@ -93,15 +93,15 @@ fn steps(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Steps, Qu
     if end < start {
         return invalid("end timestamp must not be before start time");
     }
-    let count = ((end - start) / step_ms + 1) as usize;
-    if count > limits.steps_max {
+    let steps = ((end - start) / step_ms) as usize;
+    if steps > limits.steps_max {
         return Err(QueryError::Invalid(format!(
             "exceeded maximum resolution of {} points per timeseries. Try decreasing the query \
              resolution (?step=XX)",
             limits.steps_max
         )));
     }
-    Ok(Steps { start, step_ms, count })
+    Ok(Steps { start, step_ms, count: steps + 1 })
 }
 
 fn range_answer(
