@@ -1,9 +1,9 @@
-//! Granary: a monitoring store that keeps every sample pre-aggregated.
+//! Granary: a monitoring store that aggregates every sample at several resolutions.
 //!
-//! ARCHITECTURE.md has the code map. Each module may only use modules to its left, which
-//! `tests/it/tidy` checks: `model` <- `policy` <- `clock`, `shell`, `store` <- `ingest`, `import`,
-//! `query`, `telemetry` <- `alerts` <- `notify`, `kept` <- `actors` <- `api` <- `config` <-
-//! `daemon` <- `cli` <- `main`.
+//! ARCHITECTURE.md describes the modules. A module may only use modules to its left in this list,
+//! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `clock`, `shell`, `store` <-
+//! `ingest`, `import`, `query`, `telemetry` <- `alerts` <- `notify`, `kept` <- `actors` <- `api` <-
+//! `config` <- `daemon` <- `cli` <- `main`.
 
 // The shared test setup below refers to the crate by its name, as the tests in tests/ do.
 #[cfg(test)]
