@@ -1,8 +1,8 @@
 //! The collector: from a request's body to a durable response.
 //!
 //! Each HTTP worker has a collector; large bodies, Graphite and the daemon's own samples have one
-//! each. A collector decodes the body, resolves the series, judges each sample and passes batches to
-//! the writer. Must never know: the encoding of protocols, HTTP.
+//! each. A collector decodes the body, resolves the series, judges each sample and passes batches
+//! to the writer. Must never know: the encoding of protocols, HTTP.
 
 mod batches;
 mod parts;
@@ -23,8 +23,8 @@ use super::Lifeline;
 use batches::BatchCollector;
 use rows::RowCollector;
 
-/// The role: handles the ingest requests of one HTTP worker, of large bodies, of Graphite, or of the
-/// daemon itself.
+/// The role: handles the ingest requests of one HTTP worker, of large bodies, of Graphite, or of
+/// the daemon itself.
 #[derive(Debug)]
 pub struct Collector {
     core: Rc<Core>,
