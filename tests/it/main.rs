@@ -11,6 +11,7 @@ mod files;
 mod finding;
 #[path = "../support/fleet.rs"]
 mod fleet;
+mod full_disk;
 mod golden;
 mod head;
 mod journal_rows;
