@@ -178,7 +178,7 @@ def cpu(pid):
     return sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def look(agents, begun):
+def print_usage(agents, begun):
     for name, process in agents.items():
         if process.poll() is not None:
             sys.exit(f"{name} ended with {process.returncode}")
@@ -195,9 +195,9 @@ def report(window):
                         ("samples of the host", f"sum by (agent, host) (count_over_time(system_load_1m[{window}]))")):
         counts = {dict(key).get("via") or dict(key)["host"]: int(value) for key, value in ask(query).items()}
         print(f"{name}: {counts}")
-        missing += max(0, counts["plain"] - counts["beset"])
-    up = ask(f"sum by (job) (sum_over_time(up{{via='beset', job!='healthy'}}[{window}]))")
-    tried = ask(f"sum by (job) (count_over_time(up{{via='beset', job!='healthy'}}[{window}]))")
+        missing += max(0, counts["plain"] - counts["faulty"])
+    up = ask(f"sum by (job) (sum_over_time(up{{via='faulty', job!='healthy'}}[{window}]))")
+    tried = ask(f"sum by (job) (count_over_time(up{{via='faulty', job!='healthy'}}[{window}]))")
     for key, count in sorted(tried.items()):
         print(f"  {dict(key)['job']:13} up in {up.get(key, 0):.0f} of {count:.0f} scrapes")
     return missing
@@ -218,14 +218,14 @@ def main():
                                   stderr=open(f"{work}/daemon.log", "w"))
         subprocess.run([args.daemon, "ready", "--url", f"http://127.0.0.1:{DAEMON}", "--wait", "30s"], check=True)
         begun = time.time()
-        agents = {"plain": agent(args.agent, work, "plain", []), "beset": agent(args.agent, work, "beset", TARGETS_BAD)}
+        agents = {"plain": agent(args.agent, work, "plain", []), "faulty": agent(args.agent, work, "faulty", TARGETS_BAD)}
         try:
             time.sleep(5)
             while time.time() < begun + args.minutes * 60:
-                look(agents, begun)
+                print_usage(agents, begun)
                 time.sleep(min(300, max(1, begun + args.minutes * 60 - time.time())))
-            look(agents, begun)
-            most = memory(agents["beset"].pid, "VmHWM")
+            print_usage(agents, begun)
+            most = memory(agents["faulty"].pid, "VmHWM")
             for process in agents.values():
                 process.send_signal(signal.SIGTERM)
                 process.wait()
@@ -238,7 +238,7 @@ def main():
             daemon.wait()
             for process in agents.values():
                 process.kill()
-    print(f"missing beside the plain agent: {missing}; most memory {most:.1f} MiB of {allowed} in the unit")
+    print(f"samples missing compared with the plain agent: {missing}; most memory {most:.1f} MiB of {allowed} in the unit")
     sys.exit(0 if missing == 0 and most < allowed else 1)
 
 

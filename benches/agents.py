@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Agents that are killed, agents whose daemon was away, and the size of their batches.
+"""Agents that are killed, agents whose daemon was unreachable, and the size of their batches.
 
     benches/agents.py kills  DAEMON AGENT_HOST [--kills 100] [--agents 5]
     benches/agents.py return DAEMON AGENT_HOST [--agents 50] [--away 600] [--interval 5]
@@ -90,7 +90,7 @@ def compare(daemon, agents):
         good &= not wrong
         print(f"  {resolution}: {sum(counts.values()):.0f} values of {sum(expected.values())} rounds"
               + (f"; wrong: {wrong}" if wrong else ""))
-    print("each round is there once" if good else "FAILED")
+    print("each round is stored once" if good else "FAILED")
     return good
 
 
@@ -133,8 +133,8 @@ def back(args, folder):
     print(f"{len(agents)} agents, a round each {args.interval} s; away for {args.away} s", flush=True)
     time.sleep(args.away)
     daemon.start()
-    begun, live, all_there = time.time(), {}, None
-    while all_there is None and time.time() - begun < 900:
+    begun, live, all_stored = time.time(), {}, None
+    while all_stored is None and time.time() - begun < 900:
         time.sleep(0.5)
         for host, points in daemon.series("1m", "count", "30m").items():
             # Live samples are from the minute of the return or later.
@@ -142,10 +142,10 @@ def back(args, folder):
                 live[host] = time.time() - begun
         waiting = [agent for agent in agents if is_behind(agent)]
         if not waiting:
-            all_there = time.time() - begun
+            all_stored = time.time() - begun
     late = sorted(live.values())
     print(f"live data of {len(live)} agents, the last after {late[-1] if late else -1:.1f} s; "
-          f"no agent was behind after {all_there} s")
+          f"no agent was behind after {all_stored} s")
     text = daemon.get("/metrics").decode()
     for line in text.splitlines():
         if re.match(r"granary_ingest_requests_total|process_resident_memory_bytes", line):
@@ -173,12 +173,12 @@ def wire(args, _folder):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             answer = b'{"accepted":1,"refused":[]}'
-            way = self.path.strip("/").split("/")[0]
+            variant = self.path.strip("/").split("/")[0]
             if self.path.endswith("/ingest"):
-                seen.setdefault(way, []).append(len(body))
+                seen.setdefault(variant, []).append(len(body))
                 answer = b'{"accepted":1,"duplicates":0}'
             self.send_response(200)
-            if way != "bson":
+            if variant != "bson":
                 self.send_header("Accept-Post", "application/vnd.granary.packed")
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
@@ -189,26 +189,26 @@ def wire(args, _folder):
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", args.port), Sink)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    ways = [("bson", "0")] + [(f"packed-{linger}", linger) for linger in args.linger.split(",")]
+    variants = [("bson", "0")] + [(f"packed-{linger}", linger) for linger in args.linger.split(",")]
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         agents = []
-        for way, linger in ways:
-            agent = Agent(args.agent, way, folder, args.port, f"{args.interval}s", ["--linger", f"{linger}s"])
-            agent.words[2] += f"/{way}"
+        for variant, linger in variants:
+            agent = Agent(args.agent, variant, folder, args.port, f"{args.interval}s", ["--linger", f"{linger}s"])
+            agent.words[2] += f"/{variant}"
             agents.append(agent)
             agent.start()
         time.sleep(args.seconds)
         for agent in agents:
             agent.end(signal.SIGTERM)
-        for (way, linger), agent in zip(ways, agents):
+        for (variant, linger), agent in zip(variants, agents):
             log = open(agent.log).read()
             samples = int(re.search(r"samples_collected=(\d+)", log).group(1))
             rounds = int(re.search(r"rounds=(\d+)", log).group(1))
             # The first request has the definitions of all series.
-            first, *rest = seen[way]
+            first, *rest = seen[variant]
             first_rounds = int(re.search(r"acknowledged batches=(\d+)", log).group(1))
             left = samples * (rounds - first_rounds) / rounds
-            print(f"{way:12} {rounds} rounds of {samples / rounds:.0f} samples, {len(rest)} requests: "
+            print(f"{variant:12} {rounds} rounds of {samples / rounds:.0f} samples, {len(rest)} requests: "
                   f"{sum(rest) / left:.2f} bytes a sample; the first request {first} bytes")
     return True
 

@@ -47,7 +47,7 @@ def ask(port, path, **query):
         return answer.read().decode()
 
 
-def of_all(root):
+def process_tree(root):
     """Returns a process and its descendants."""
     parents = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -64,7 +64,7 @@ def of_all(root):
 
 def cpu(root):
     seconds = 0
-    for pid in of_all(root):
+    for pid in process_tree(root):
         try:
             seconds += sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:15]))
         except OSError:
@@ -74,7 +74,7 @@ def cpu(root):
 
 def resident(root):
     total = 0
-    for pid in of_all(root):
+    for pid in process_tree(root):
         try:
             total += int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1])
         except (OSError, TypeError):
@@ -96,7 +96,7 @@ class Peer:
         log = open(f"{folder}/{name.replace(' ', '-')}.log", "w")
         self.processes = [subprocess.Popen(words, stdout=log, stderr=log) for words in commands]
 
-    def look(self):
+    def usage(self):
         for process in self.processes:
             if process.poll() is not None:
                 sys.exit(f"{self.name} has ended: {process.args}")
@@ -194,9 +194,9 @@ def main():
         time.sleep(3)
         peers += [*own_agents(args, folder), *others(folder)]
         time.sleep(30)
-        first, began = [peer.look() for peer in peers], time.monotonic()
+        first, began = [peer.usage() for peer in peers], time.monotonic()
         time.sleep(args.seconds)
-        last, seconds = [peer.look() for peer in peers], time.monotonic() - began
+        last, seconds = [peer.usage() for peer in peers], time.monotonic() - began
         report(peers, first, last, seconds)
         for sender in json.loads(ask(PORT, "/api/v1/status"))["senders"]["top"]:
             print(f"series of {sender['agent']}: {sender['series']}")

@@ -12,32 +12,32 @@ import collections, json, statistics, sys
 
 def transitions(messages, side):
     """Returns the transitions of each alert of each receiver: time, status, annotations; and the number of repetitions."""
-    told, again = collections.defaultdict(list), 0
+    found, repeats = collections.defaultdict(list), 0
     for at, _, receiver, body in (message for message in messages if message[1] == side):
         for alert in body["alerts"]:
-            sequence = told[receiver, tuple(sorted(alert["labels"].items()))]
+            sequence = found[receiver, tuple(sorted(alert["labels"].items()))]
             if sequence and sequence[-1][1] == alert["status"]:
-                again += 1
+                repeats += 1
             elif sequence or alert["status"] == "firing":
                 sequence.append((at, alert["status"], alert["annotations"]))
-    return told, again
+    return found, repeats
 
 
 def align(ours, theirs):
     """Returns pairs of transitions of one alert; None where only one side sent it."""
-    mine, other = 0, 0
-    while mine < len(ours) or other < len(theirs):
-        ours_now = ours[mine] if mine < len(ours) else None
-        theirs_now = theirs[other] if other < len(theirs) else None
+    our_index, their_index = 0, 0
+    while our_index < len(ours) or their_index < len(theirs):
+        ours_now = ours[our_index] if our_index < len(ours) else None
+        theirs_now = theirs[their_index] if their_index < len(theirs) else None
         if ours_now and theirs_now and ours_now[1] == theirs_now[1] and abs(ours_now[0] - theirs_now[0]) <= 150:
             yield ours_now, theirs_now
-            mine, other = mine + 1, other + 1
+            our_index, their_index = our_index + 1, their_index + 1
         elif theirs_now is None or (ours_now and ours_now[0] <= theirs_now[0]):
             yield ours_now, None
-            mine += 1
+            our_index += 1
         else:
             yield None, theirs_now
-            other += 1
+            their_index += 1
 
 
 def has_limit(messages, side, receiver):
@@ -47,8 +47,8 @@ def has_limit(messages, side, receiver):
 
 def compare(log, messages, side):
     """Prints the differences of a side from Prometheus; returns the number of missed transitions."""
-    ours, again = transitions(messages, side)
-    theirs, again_there = transitions(messages, "prometheus")
+    ours, repeats = transitions(messages, side)
+    theirs, peer_repeats = transitions(messages, "prometheus")
     apart, single, texts, counted = collections.defaultdict(list), [], [], 0
     limited = has_limit(messages, side, "fleet")
     for key in sorted(ours.keys() | theirs.keys()):
@@ -62,7 +62,7 @@ def compare(log, messages, side):
             else:
                 single.append((ours_now or theirs_now, key, "more" if ours_now else "MISSED"))
     print(f"\n{side}: {sum(map(len, apart.values()))} transitions as from Prometheus, {len(texts)} with other texts; "
-          f"{again} repetitions, {again_there} of Prometheus' Alertmanager; {counted} transitions of hosts only counted")
+          f"{repeats} repetitions, {peer_repeats} of Prometheus' Alertmanager; {counted} transitions of hosts only counted")
     fault = lambda at: next((text for begin, text in reversed(log) if begin <= at), "start")
     for receiver, values in sorted(apart.items()):
         seconds = [value[0] for value in values]
@@ -71,8 +71,8 @@ def compare(log, messages, side):
         late = collections.Counter((fault(at), dict(key[1])["alertname"]) for apart_by, at, key in values if apart_by > 20)
         for (after, name), count in late.items():
             print(f"         over 20 s later: {count} of {name} (after: {after})")
-    for at, own, other in texts[:5]:
-        print(f"  text   {at:7.1f} s {own}, from Prometheus {other}")
+    for at, own, peer in texts[:5]:
+        print(f"  text   {at:7.1f} s {own}, from Prometheus {peer}")
     kinds = collections.Counter()
     for (at, status, _), (receiver, labels), what in sorted(single, key=lambda entry: entry[0][0]):
         kinds[what] += 1

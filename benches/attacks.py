@@ -171,7 +171,7 @@ def readers(number, until, tally):
                 connection.connect((HOST, PORT))
                 connection.sendall(request("GET", path, {}))
                 held.append(connection)
-                tally("asked")
+                tally("queries")
             except OSError:
                 break
         for connection in list(held):

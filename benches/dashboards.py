@@ -26,14 +26,14 @@ def connect():
 
 
 def dashboard(metric, until, out):
-    one, times, now = connect(), [], time.time()
+    connection, times, now = connect(), [], time.time()
     paths = [f"/api/v1/query_range?{urlencode({'query': query, 'start': now - 3600, 'end': now, 'step': 60})}"
              for query in (f'{metric}{{host="bench-0"}}', f"topk(3, {metric})",
                            f"sum(avg_over_time({metric}[5m]))", f"max({metric})")]
     while time.time() < until:
         for path in paths:
             begun = time.time()
-            status, _ = ask(one, "GET", path)
+            status, _ = ask(connection, "GET", path)
             assert status == 200, status
             times.append(time.time() - begun)
         time.sleep(0.1)
@@ -42,9 +42,9 @@ def dashboard(metric, until, out):
 
 def heavy(method, path, body, until, counts):
     os.nice(5)
-    one = connect()
+    connection = connect()
     while time.time() < until:
-        status, _ = ask(one, method, path, body)
+        status, _ = ask(connection, method, path, body)
         counts.put(status)
 
 

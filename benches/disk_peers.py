@@ -127,11 +127,11 @@ def main():
                 while True:
                     connection.request("POST", "/write?precision=s&db=d", body)
                     answer = connection.getresponse()
-                    said = answer.read()
+                    text = answer.read()
                     if answer.status not in (429, 503):
                         break
                     time.sleep(0.1)
-                assert answer.status == 204, (answer.status, said[:500])
+                assert answer.status == 204, (answer.status, text[:500])
             settle(folder)
             settled, before = megabytes(folder), resource.getrusage(resource.RUSAGE_CHILDREN)
             process.terminate()

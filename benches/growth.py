@@ -55,7 +55,7 @@ def start(folder):
 
 
 def stop(daemon):
-    """Returns the bytes that the process had written to disks."""
+    """Stops the daemon; returns the bytes that it wrote to disks."""
     daemon.send_signal(signal.SIGTERM)
     _, status, used = os.wait4(daemon.pid, 0)
     daemon.returncode = os.waitstatus_to_exitcode(status)

@@ -49,7 +49,7 @@ def queries(now):
     ]
 
 
-def ask_on_and_on(place, end, outcomes):
+def ask_repeatedly(place, end, outcomes):
     connection = http.client.HTTPConnection(HOST, timeout=300)
     turn = place
     while time.time() < end:
@@ -98,7 +98,7 @@ def main():
             outcomes = collections.Counter()
             end = time.time() + SECONDS
             clients = [
-                threading.Thread(target=ask_on_and_on, args=(place, end, outcomes))
+                threading.Thread(target=ask_repeatedly, args=(place, end, outcomes))
                 for place in range(CLIENTS)
             ]
             for client in clients:

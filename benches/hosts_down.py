@@ -47,14 +47,14 @@ class Hook:
 
 def ping(hosts, started):
     """Sends one ping of each host; returns the time of the first request and of the last response."""
-    one, begun, slowest = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60), time.time(), 0
+    connection, begun, slowest = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60), time.time(), 0
     for first in range(0, hosts, 1000):
         now = int(time.time() * 1000)
         pings = [{"agent": f"h{n:06}", "program": "script", "version": "1.0", "started": started,
                   "interval_ms": 30000, "sent": now} for n in range(first, min(first + 1000, hosts))]
         at = time.time()
-        one.request("POST", "/api/v1/ping", json.dumps({"pings": pings}), {"Content-Type": "application/json"})
-        answer = one.getresponse()
+        connection.request("POST", "/api/v1/ping", json.dumps({"pings": pings}), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
         body = json.loads(answer.read())
         slowest = max(slowest, time.time() - at)
         assert answer.status == 200 and not body["refused"], body
@@ -112,10 +112,10 @@ def run(binary, hosts, work):
             time.sleep(1)
         print(f"memory {status(daemon.pid, 'VmRSS')} MiB, most {status(daemon.pid, 'VmHWM')} MiB; CPU "
               f"{before - calm:.1f} s in {down - 30 - begun - EVERY * 6:.0f} s of silence, "
-              f"{cpu(daemon.pid) - before:.1f} s in the 150 s around the news")
-        for what, part in (("before", times[calm_times:before_times]), ("around the news", times[before_times:])):
+              f"{cpu(daemon.pid) - before:.1f} s in the 150 s around the message")
+        for what, part in (("before", times[calm_times:before_times]), ("around the message", times[before_times:])):
             print(f"/healthz {what}: p99 {sorted(part)[int(len(part) * 0.99)] * 1000:.1f} ms, most {max(part) * 1000:.0f} ms")
-        told = hook.of("HostDown", "firing", begun)
+        messages = hook.of("HostDown", "firing", begun)
         again, back = time.time(), None
         while time.time() < again + 180 and not back:
             ping(hosts, started)
@@ -124,11 +124,11 @@ def run(binary, hosts, work):
         print("messages, by the moment at which all hosts were down:")
         for message in hook.messages:
             print(shown(message, down))
-        print(f"the first ping after it: {again - down:+.1f} s; " + (f"the end was told {back[0][0] - again:.1f} s later" if back else "no end"))
+        print(f"the first ping after it: {again - down:+.1f} s; " + (f"the resolved message arrived {back[0][0] - again:.1f} s later" if back else "no end"))
         print("readyz:", urllib.request.urlopen(url + "/readyz").read().decode().strip()[:600])
         metrics = urllib.request.urlopen(url + "/metrics").read().decode().splitlines()
         print("\n".join(line for line in metrics if line.startswith(("granary_rule", "granary_notification", "granary_hosts")) and "_bucket" not in line))
-        return [message for message in told if message[0] <= down + 60]
+        return [message for message in messages if message[0] <= down + 60]
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.wait()
@@ -142,8 +142,8 @@ def main():
     parser.add_argument("--hosts", type=int, default=100_000)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
-        told = run(os.path.abspath(args.binary), args.hosts, work)
-    sys.exit(0 if len(told) == 1 else 1)
+        messages = run(os.path.abspath(args.binary), args.hosts, work)
+    sys.exit(0 if len(messages) == 1 else 1)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 //! batches continue while the checkpoint runs. The output has for each variant: the seconds of
 //! creating shells, of the checkpoints at the turns of an hour (median, longest) and of the day,
 //! and of the small batches; the bytes written by the process, and the bytes of the files.
-//! took, bytes written by the process, and bytes of the files.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
 #[path = "../tests/support/setup.rs"]
@@ -80,7 +79,7 @@ fn preallocate(store: &Store, at: UnixMillis) {
     }
 }
 
-fn of(sorted: &[f64], part: f64) -> f64 {
+fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part) as usize]
 }
 
@@ -120,11 +119,11 @@ fn run(with_shells: bool) {
         "shells={with_shells}: ahead {ahead:.1} s; checkpoint at an hour's turn {:.2} s, longest \
          {:.2} s, at the day's {day:.2} s; batches meanwhile p50 {:.1} ms, p99 {:.1} ms, longest \
          {:.0} ms; written {} MiB, partitions {} MiB",
-        of(&hours, 0.5),
-        of(&hours, 1.0),
-        of(&batches, 0.5) * 1e3,
-        of(&batches, 0.99) * 1e3,
-        of(&batches, 1.0) * 1e3,
+        quantile(&hours, 0.5),
+        quantile(&hours, 1.0),
+        quantile(&batches, 0.5) * 1e3,
+        quantile(&batches, 0.99) * 1e3,
+        quantile(&batches, 1.0) * 1e3,
         written >> 20,
         bytes >> 20
     );

@@ -18,10 +18,10 @@ workload, name, url, end = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4
 host = urllib.parse.urlsplit(url).netloc
 connection = http.client.HTTPConnection(host)
 
-ONE = 'bench_gauge_00{host="bench-00001",device="d3"}'
+ONE_SERIES = 'bench_gauge_00{host="bench-00001",device="d3"}'
 HISTORY = {
-    "a: one series, 30 d at 1h": (f"avg_over_time({ONE}[1h])", 30 * DAY, 3600),
-    "b: one series, 30 d at 1d": (f"avg_over_time({ONE}[1d])", 30 * DAY, DAY),
+    "a: one series, 30 d at 1h": (f"avg_over_time({ONE_SERIES}[1h])", 30 * DAY, 3600),
+    "b: one series, 30 d at 1d": (f"avg_over_time({ONE_SERIES}[1d])", 30 * DAY, DAY),
     "c: 100 series, 24 h at 5m": (
         'avg_over_time(bench_gauge_00[5m])', DAY, 300),
     "d: sum of 10 hosts, 30 d at 1h": (

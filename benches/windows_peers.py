@@ -35,9 +35,9 @@ def series():
         value += rng.choice([0, 1, 1, 2, 2, 3, 60])
         bursty.append((t, value))
     out["bursty_total"] = bursty
-    away = [(430, 480), (600, 605), (690, 790)]
+    gaps = [(430, 480), (600, 605), (690, 790)]
     out["gapped_total"] = [(t, 5000 + 2 * t) for t in range(1, upto, 5)
-                           if not any(a <= t < b for a, b in away)]
+                           if not any(a <= t < b for a, b in gaps)]
     value, resets = 0, []
     for t in range(4, upto, 10):
         value = 0 if rng.random() < 0.08 else value + rng.choice([8, 10, 12])
@@ -205,7 +205,7 @@ def alerts(work):
 
 def main():
     base = (int(time.time()) - 1500) // 60 * 60
-    # The times avoid whole seconds, because Prometheus 2 includes a reading at the start of a window.
+    # The times avoid whole seconds, because Prometheus 2 includes a reading at a window's start.
     samples = {name: [((base + t) * 1000 + 370, value) for t, value in points] for name, points in series().items()}
     first = base + 540
     if "closed" in PARTS or "live" in PARTS:

@@ -11,7 +11,7 @@ export default tseslint.config(
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
     },
   },
-  // Fixtures of Playwright say by a pattern what they use, also when that is nothing.
+  // Playwright reads the used fixtures from the parameter pattern, which may be empty.
   { files: ["e2e/**"], rules: { "no-empty-pattern": "off" } },
   { files: ["*.js", "vite.config.ts"], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -6,8 +6,8 @@ export default defineConfig({
   testMatch: "*.spec.ts",
   outputDir: "../../target/page-tests",
   workers: 2,
-  // On a busy machine, a test that looks too early may see a coarse chart or a half-changed theme:
-  // a test that passes at the second attempt is reported as flaky.
+  // On a busy machine, a test may check a chart that is still coarse, or a half-changed theme. A
+  // test that passes at the second attempt is reported as flaky.
   retries: process.env["CI"] ? 2 : 0,
   timeout: 60_000,
   expect: { timeout: 10_000 },

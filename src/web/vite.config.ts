@@ -9,7 +9,7 @@ import { defineConfig, type Plugin, type Rolldown } from "vite";
 const COMPRESSIBLE = /\.(js|css|html|svg|json)$/;
 
 /**
- * The files that most views use. Their styles come before those of views, which take precedence.
+ * The files that most views use. Their styles come before the views' styles, which take precedence.
  */
 const BASE =
   /preact|\/src\/(api|app|model)\/|\/src\/parts\/(?!annotate|promql-editor)|\/src\/styles\/(tokens|base|controls|chart)\.css/;
@@ -36,8 +36,8 @@ function viewDocuments(): Plugin {
               ? `<link rel="stylesheet" crossorigin href="/${file}">`
               : `<link rel="modulepreload" crossorigin href="/${file}">`,
           );
-        const own = document.replace("</head>", `  ${links.join("\n    ")}\n  </head>`);
-        writeFileSync(join(dir, "views", `${view}.html`), own);
+        const viewDocument = document.replace("</head>", `  ${links.join("\n    ")}\n  </head>`);
+        writeFileSync(join(dir, "views", `${view}.html`), viewDocument);
       }
     },
   };
@@ -86,7 +86,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     // Code that views share is one file instead of a dozen, because a browser sends six requests at
-    // a time. The same holds for styles, which are small, and for the code of charts.
+    // a time. All styles, which are small, are one file too, and so is the code of charts.
     cssCodeSplit: false,
     rolldownOptions: {
       output: {

@@ -1,5 +1,5 @@
-//! Alertmanagers receive firing and resolved alerts: a fake one, which may be down, and the real
-//! one with amtool.
+//! Firing and resolved alerts at Alertmanagers: at a fake server, which may be down, and at the
+//! real Alertmanager, read by amtool.
 
 use std::{
     fs,
@@ -38,30 +38,30 @@ fn time(alert: &Value, key: &str) -> jiff::Timestamp {
 #[test]
 fn all_alertmanagers_are_notified_although_one_is_down() {
     let hook = Hook::start(None);
-    // No server listens there yet.
-    let away = Hook::free_address();
-    let daemon = start(&[format!("http://{}", hook.address), format!("http://{away}")]);
+    // No server listens at this address yet.
+    let offline = Hook::free_address();
+    let daemon = start(&[format!("http://{}", hook.address), format!("http://{offline}")]);
     set(&daemon, 7.0);
-    let told = until(&daemon, "an alert", || alerts(&hook).first().cloned());
-    assert_eq!(told["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
-    assert_eq!(told["annotations"]["summary"], "a is at 7");
-    assert!(time(&told, "endsAt") > jiff::Timestamp::now(), "{told}");
+    let received = until(&daemon, "an alert", || alerts(&hook).first().cloned());
+    assert_eq!(received["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
+    assert_eq!(received["annotations"]["summary"], "a is at 7");
+    assert!(time(&received, "endsAt") > jiff::Timestamp::now(), "{received}");
     until(&daemon, "a failure", || {
         let failed = "granary_notifications_total{outcome=\"failed\"} 0";
         (!daemon.metrics().contains(failed)).then_some(())
     });
-    // Once it is back, it receives the present state.
-    let back = Hook::start(Some(away));
-    let late = until(&daemon, "the same", || alerts(&back).first().cloned());
-    assert_eq!((&late["labels"], &late["startsAt"]), (&told["labels"], &told["startsAt"]));
+    // Once the second server runs, it receives the present state.
+    let back = Hook::start(Some(offline));
+    let late = until(&daemon, "the same alert", || alerts(&back).first().cloned());
+    assert_eq!((&late["labels"], &late["startsAt"]), (&received["labels"], &received["startsAt"]));
     set(&daemon, 1.0);
     for hook in [&hook, &back] {
         let ended = until(&daemon, "the end", || {
             alerts(hook).into_iter().find(|alert| time(alert, "endsAt") < jiff::Timestamp::now())
         });
-        assert_eq!(ended["startsAt"], told["startsAt"]);
+        assert_eq!(ended["startsAt"], received["startsAt"]);
     }
-    // Each received one firing and one resolved notification.
+    // Each server received one firing and one resolved notification.
     assert_eq!((alerts(&hook).len(), alerts(&back).len()), (2, 2));
     let (status, answer) = request(&daemon.url, "GET", "/api/v1/alertmanagers", &[], "").unwrap();
     assert_eq!((status, answer["data"]["activeAlertmanagers"].as_array().unwrap().len()), (200, 2));
@@ -86,15 +86,15 @@ fn an_alertmanager_behind_tls_receives_a_password_headers_external_labels_and_li
         at("password"),
         at("ca.pem"),
     );
-    // A certificate of another authority than the one that signed the server's.
+    // A certificate of an authority that did not sign the server's certificate.
     fs::copy(tls_file("server.pem"), at("ca.pem")).unwrap();
     let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
     set(&daemon, 7.0);
-    let told = "granary_notifications_total{outcome=\"sent\"} 0";
+    let none_sent = "granary_notifications_total{outcome=\"sent\"} 0";
     until(&daemon, "a failure", || {
         let metrics = daemon.metrics();
-        let none = "granary_notifications_total{outcome=\"failed\"} 0";
-        (metrics.contains(told) && !metrics.contains(none)).then_some(())
+        let none_failed = "granary_notifications_total{outcome=\"failed\"} 0";
+        (metrics.contains(none_sent) && !metrics.contains(none_failed)).then_some(())
     });
     assert_eq!(alerts(&hook).len(), 0);
     // Both files are read again for each request.
@@ -129,11 +129,11 @@ fn alerts_that_an_alertmanager_rejects_do_not_delay_others() {
     let high = |host: usize| json!({ "metric": "level", "tags": { "host": format!("h{host:02}") }, "value": 7 });
     // More alerts than fit in one request; the first request always fails.
     daemon.accept(&(0..80).map(high).collect());
-    until(&daemon, "the others", || {
-        alerts(&hook).iter().any(|told| told["labels"]["host"] == "h79").then_some(())
+    until(&daemon, "the other alerts", || {
+        alerts(&hook).iter().any(|received| received["labels"]["host"] == "h79").then_some(())
     });
-    assert!(alerts(&hook).iter().all(|told| told["labels"]["host"] != "h00"));
-    until(&daemon, "what failed is tried again", || {
+    assert!(alerts(&hook).iter().all(|received| received["labels"]["host"] != "h00"));
+    until(&daemon, "failed alerts are retried", || {
         let metrics = daemon.metrics();
         let failed = "granary_notifications_total{outcome=\"failed\"} ";
         let count = metrics.lines().find_map(|line| line.strip_prefix(failed))?;
@@ -155,7 +155,7 @@ impl Drop for Real {
 }
 
 impl Real {
-    /// Starts with a configuration; its data is in the folder.
+    /// Starts an Alertmanager with a configuration; its data is in the folder.
     pub(crate) fn start(folder: &Path, configuration: &str) -> Self {
         need("prometheus-alertmanager");
         let path = folder.join("alertmanager.yml");
@@ -288,7 +288,7 @@ fn alerts_groups_and_receivers_are_listed_as_by_a_real_alertmanager() {
     let groups = list(&daemon.url, "/api/v2/alerts/groups");
     assert_eq!(groups.as_array().unwrap().len(), 5, "{groups}");
     assert_eq!(list(&daemon.url, "/api/v2/receivers"), list(&real.url, "/api/v2/receivers"));
-    // The expected routes are those that each of them shows.
+    // Both programs show the same routes.
     for labels in [&["host=a", "severity=page"][..], &["host=c"], &["x=y"]] {
         let all = [&["config", "routes", "test"], labels].concat();
         assert_eq!(amtool(&daemon.url, &all), amtool(&real.url, &all), "{labels:?}");

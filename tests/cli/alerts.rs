@@ -24,7 +24,7 @@ pub(crate) const RULES: &str = "groups:
     annotations: {summary: '{{ $labels.host }} is at {{ $value }}'}
 ";
 
-/// A daemon with rules whose alerts are pending for this time.
+/// Starts a daemon with rules whose alerts are pending for this time.
 pub(crate) fn start(pending: &str) -> Daemon {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", pending)).unwrap();
@@ -92,7 +92,7 @@ fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
     until(&daemon, "ALERTS", || {
         (values(&daemon, "ALERTS{alertstate=\"firing\"}") == [1.0]).then_some(())
     });
-    // The pending alert has ended, long before the lookback.
+    // The series of the pending alert has ended, long before the lookback would end it.
     assert_eq!(values(&daemon, "ALERTS{alertstate=\"pending\"}"), [0.0; 0]);
     let since: jiff::Timestamp = firing["activeAt"].as_str().unwrap().parse().unwrap();
     assert_eq!(values(&daemon, "ALERTS_FOR_STATE"), [since.as_second() as f64]);
@@ -126,7 +126,7 @@ fn an_alert_continues_after_kill_9_without_a_change() {
     let pending = alert(&daemon, "pending");
     daemon.kill();
     daemon.restart();
-    let found = until(&daemon, "what was", || {
+    let found = until(&daemon, "the alert", || {
         let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
         alerts.get(0).cloned()
     });
@@ -161,7 +161,7 @@ fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
     assert!(daemon.metrics().contains("granary_rules_reload_failed 1"));
     assert_eq!(alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
 
-    // The unchanged rule continues, and the other one starts.
+    // The alert of the changed rule continues, and the new rule starts.
     let more = RULES.replace("FOR", "0s").replace("level > 5", "level > 6")
         + "  - alert: Also\n    expr: level > 0\n    no_data: keep\n";
     fs::write(rules_file(&daemon), more).unwrap();
@@ -180,19 +180,25 @@ fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
 
 fn check(path: &Path) -> (bool, String) {
     let output = granary().args(["rules", "check"]).arg(path).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let answer = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(answer).unwrap())
 }
 
 #[test]
 fn rules_check_names_the_error_and_the_daemon_starts_without_that_file() {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules/granary.yml");
-    let (is_well, said) = check(&deployed);
-    assert!(is_well && said.contains("1 group: 15 alerting rules, 0 recording rules"), "{said}");
+    let (succeeds, answer) = check(&deployed);
+    assert!(
+        succeeds && answer.contains("1 group: 15 alerting rules, 0 recording rules"),
+        "{answer}"
+    );
     let mut daemon = start("0s");
     fs::write(rules_file(&daemon), RULES.replace("level > 5", "level >")).unwrap();
-    let (is_well, said) = check(&rules_file(&daemon));
-    assert!(!is_well && said.contains("rule 2 (High)") && said.contains("parse error"), "{said}");
+    let (succeeds, answer) = check(&rules_file(&daemon));
+    assert!(
+        !succeeds && answer.contains("rule 2 (High)") && answer.contains("parse error"),
+        "{answer}"
+    );
     fs::write(
         daemon.dir.path().join("other.yml"),
         RULES.replace("own", "other").replace("FOR", "0s"),
@@ -204,25 +210,25 @@ fn rules_check_names_the_error_and_the_daemon_starts_without_that_file() {
     set(&daemon, 7.0);
     alert(&daemon, "firing");
     assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 1);
-    let (status, said) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
-    assert_eq!((status, &said["status"]), (200, &json!("degraded")));
-    assert!(said["reasons"]["rules"].as_str().unwrap().contains("rule 2 (High)"), "{said}");
+    let (status, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+    assert_eq!((status, &answer["status"]), (200, &json!("degraded")));
+    assert!(answer["reasons"]["rules"].as_str().unwrap().contains("rule 2 (High)"), "{answer}");
     assert!(daemon.metrics().contains("granary_rules_reload_failed 1"));
     assert!(daemon.log().contains("cannot use all rule files"), "{}", daemon.log());
     fs::write(rules_file(&daemon), RULES.replace("FOR", "0s")).unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
-    let (_, said) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
-    assert_eq!(said["status"], "ready");
+    let (_, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+    assert_eq!(answer["status"], "ready");
     assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 2);
 }
 
 fn warned(daemon: &Daemon) -> Option<String> {
-    let (status, said) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
-    assert_eq!((status, &said["status"]), (200, &json!("ready")));
-    let (_, told) = request(&daemon.url, "GET", "/api/v1/status", &[], "").unwrap();
-    assert_eq!(told["health"]["state"], "ready");
-    assert_eq!(said["warnings"]["untold"], told["health"]["warnings"][0]["message"]);
-    said["warnings"]["untold"].as_str().map(str::to_owned)
+    let (status, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+    assert_eq!((status, &answer["status"]), (200, &json!("ready")));
+    let (_, overview) = request(&daemon.url, "GET", "/api/v1/status", &[], "").unwrap();
+    assert_eq!(overview["health"]["state"], "ready");
+    assert_eq!(answer["warnings"]["untold"], overview["health"]["warnings"][0]["message"]);
+    answer["warnings"]["untold"].as_str().map(str::to_owned)
 }
 
 #[test]
@@ -240,28 +246,29 @@ fn alerts_without_a_receiver_cause_a_warning_until_one_is_configured() {
     assert!(String::from_utf8_lossy(&ready.stdout).contains("notifications have no destination"));
     fs::write(rules_file(&daemon), "groups: []\n").unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
-    assert_eq!(warned(&daemon), None, "there is nothing to tell");
+    assert_eq!(warned(&daemon), None, "no rule has alerts");
 
-    let way = "webhook_configs: [{url: 'http://127.0.0.1:9/'}]";
-    let receivers =
-        |ways: &str| format!("route: {{receiver: duty}}\nreceivers:\n- name: duty\n  {ways}\n");
+    let integration = "webhook_configs: [{url: 'http://127.0.0.1:9/'}]";
+    let receivers = |integrations: &str| {
+        format!("route: {{receiver: duty}}\nreceivers:\n- name: duty\n  {integrations}\n")
+    };
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
-    let told = dir.path().join("told.yaml");
-    fs::write(&told, receivers(way)).unwrap();
+    let notifications = dir.path().join("notifications.yaml");
+    fs::write(&notifications, receivers(integration)).unwrap();
     let rules = dir.path().join("rules.yml");
-    let settings = format!("[alerts]\nrules = [{rules:?}]\nnotifications = {told:?}\n");
+    let settings = format!("[alerts]\nrules = [{rules:?}]\nnotifications = {notifications:?}\n");
     let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
     assert_eq!(warned(&daemon), None, "{}", daemon.log());
-    fs::write(&told, receivers("")).unwrap();
+    fs::write(&notifications, receivers("")).unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
     assert!(warned(&daemon).unwrap().contains("add an integration"));
 }
 
 fn run_tests(path: &Path) -> (bool, String) {
     let output = granary().args(["rules", "test"]).arg(path).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let answer = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(answer).unwrap())
 }
 
 /// The shipped rules, with a test whose lines can be replaced.
@@ -291,19 +298,19 @@ const CHANGES: [(&str, &str, bool); 5] = [
 #[test]
 fn rules_pass_their_tests_and_a_test_can_fail() {
     let folder = tempfile::tempdir().unwrap();
-    for (from, to, is_well) in CHANGES {
+    for (from, to, succeeds) in CHANGES {
         let path = test_of_shipped(folder.path(), |text| {
             assert!(text.contains(from), "{from}");
             text.replacen(from, to, 1)
         });
-        let (found, said) = run_tests(&path);
-        assert_eq!(found, is_well, "{to}: {said}");
-        let verdict = if is_well { "SUCCESS" } else { "FAILED" };
-        assert!(said.contains(verdict), "{said}");
+        let (found, answer) = run_tests(&path);
+        assert_eq!(found, succeeds, "{to}: {answer}");
+        let verdict = if succeeds { "SUCCESS" } else { "FAILED" };
+        assert!(answer.contains(verdict), "{answer}");
     }
     let path = test_of_shipped(folder.path(), |text| text.replace("alertname:", "alertnam:"));
-    let (is_well, said) = run_tests(&path);
-    assert!(!is_well && said.contains("alertnam"), "{said}");
+    let (succeeds, answer) = run_tests(&path);
+    assert!(!succeeds && answer.contains("alertnam"), "{answer}");
 }
 
 #[test]
@@ -313,8 +320,8 @@ fn shipped_rules_pass_their_tests_and_each_has_one() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
         let test = folder.join(format!("{name}_test.yml"));
-        let (is_well, said) = run_tests(&test);
-        assert!(is_well, "{name}: {said}");
+        let (succeeds, answer) = run_tests(&test);
+        assert!(succeeds, "{name}: {answer}");
         let (rules, tests) =
             (fs::read_to_string(&path).unwrap(), fs::read_to_string(&test).unwrap());
         let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
@@ -334,8 +341,8 @@ fn hosts_that_ping_become_series_for_rules() {
     };
     let body = json!({ "pings": [ping("web1"), ping("web2")] }).to_string();
     let kind = [("Content-Type", "application/json")];
-    let (status, said) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
-    assert_eq!(status, 200, "{said}");
+    let (status, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
+    assert_eq!(status, 200, "{answer}");
     until(&daemon, "the hosts' series", || {
         (values(&daemon, "granary_host_up") == [1.0, 1.0]).then_some(())
     });
@@ -353,9 +360,9 @@ fn hosts_that_ping_become_series_for_rules() {
     let mut last = ping("web1");
     last["ending"] = json!(true);
     let body = json!({ "pings": [last] }).to_string();
-    let (_, said) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
-    assert_eq!(said["accepted"], 1, "{said}");
-    until(&daemon, "the ordered end", || {
+    let (_, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
+    assert_eq!(answer["accepted"], 1, "{answer}");
+    until(&daemon, "the ordered stop", || {
         (values(&daemon, "granary_host_stopped_seconds{host=\"web1\"}").len() == 1).then_some(())
     });
     for ended in ["granary_host_up", "granary_host_silent_seconds"] {
@@ -372,14 +379,15 @@ fn hosts_that_ping_become_series_for_rules() {
 fn promtool_has_the_same_verdicts() {
     crate::peers::need("promtool");
     let folder = tempfile::tempdir().unwrap();
-    for (from, to, is_well) in CHANGES {
+    for (from, to, succeeds) in CHANGES {
         let path = test_of_shipped(folder.path(), |text| text.replacen(from, to, 1));
         let output = Command::new("promtool").args(["test", "rules"]).arg(&path).output().unwrap();
-        assert_eq!(output.status.success(), is_well, "{to}: {output:?}");
+        assert_eq!(output.status.success(), succeeds, "{to}: {output:?}");
     }
 }
 
-/// A group with an interval of 5 s that took 20 s cost its neighbour 7 evaluations.
+/// Regression: a group with an interval of 5 s whose evaluation took 20 s made another group miss 7
+/// evaluations.
 #[test]
 fn a_slow_group_does_not_delay_others() {
     let dir = tempfile::tempdir().unwrap();

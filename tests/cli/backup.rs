@@ -35,7 +35,7 @@ fn batches(daemon: &Daemon, resolution: &str) -> f64 {
     let words = ["chart", "--metric", "events", "--display", "total", "--range", "1h"];
     let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
     let series = answer["series"].as_array().unwrap();
-    let points = series.iter().flat_map(|one| one["points"].as_array().unwrap());
+    let points = series.iter().flat_map(|line| line["points"].as_array().unwrap());
     points.filter_map(|point| point[1].as_f64()).sum::<f64>() / 50.0
 }
 
@@ -71,8 +71,8 @@ fn snapshots_under_load_verify_and_restore_all_acknowledged_batches() {
     let last = acknowledged.load(Ordering::Relaxed);
     for (path, least, most) in snapshots {
         let verified = granary().arg("verify").arg(&path).output().unwrap();
-        let said = String::from_utf8_lossy(&verified.stdout).into_owned();
-        assert!(verified.status.success() && said.contains("no faults"), "{said}");
+        let text = String::from_utf8_lossy(&verified.stdout).into_owned();
+        assert!(verified.status.success() && text.contains("no faults"), "{text}");
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
         let restored =
@@ -84,8 +84,8 @@ fn snapshots_under_load_verify_and_restore_all_acknowledged_batches() {
         for resolution in ["5m", "1h", "1d"] {
             assert_eq!(batches(&copy, resolution), found, "{resolution}");
         }
-        // The sender continues where the snapshot ends: batches in it are duplicates, later ones
-        // are new.
+        // The sender continues where the snapshot ends: batches in the snapshot are duplicates,
+        // later batches are new.
         let from = (found as u64).saturating_sub(2).max(1);
         for seq in from..=last.min(from + 20) {
             let answer = copy.post_json(&batch(seq));
@@ -106,13 +106,13 @@ fn a_restore_never_overwrites_and_refuses_a_damaged_snapshot() {
         let output = granary().arg("restore").arg(from).arg("--data-dir").arg(to).output().unwrap();
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
-    let (done, said) = restore(&data, &data);
-    assert!(!done && said.contains("not empty"), "{said}");
+    let (done, text) = restore(&data, &data);
+    assert!(!done && text.contains("not empty"), "{text}");
     let copy = daemon.dir.path().join("copy");
     assert!(restore(&data, &copy).0);
     let partition = std::fs::read_dir(copy.join("partitions/1h")).unwrap().next().unwrap();
     std::fs::write(partition.unwrap().path(), b"not a partition").unwrap();
     let target = daemon.dir.path().join("target");
-    let (done, said) = restore(&copy, &target);
-    assert!(!done && said.contains("granary verify") && !target.exists(), "{said}");
+    let (done, text) = restore(&copy, &target);
+    assert!(!done && text.contains("granary verify") && !target.exists(), "{text}");
 }

@@ -22,7 +22,7 @@ fn rename(daemon: &Daemon, from: &str, to: &str) -> Answer {
     ask(daemon, "POST", "/api/v1/admin/series/rename", &body.to_string())
 }
 
-/// Samples of a metric on a host; `None` when there is no such series.
+/// The number of samples of a metric on a host; `None` without a series.
 fn count(daemon: &Daemon, metric: &str, host: &str) -> Option<f64> {
     let tags = format!("host={host}");
     let words = ["chart", "--metric", metric, "--tags", &tags, "--display", "count"];
@@ -40,8 +40,8 @@ fn send(daemon: &Daemon, host: &str) {
 fn series(daemon: &Daemon, words: &[&str]) -> (bool, String) {
     let mut command = granary();
     let output = command.arg("series").args(words).args(["--url", &daemon.url]).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_deleted_series_stays_deleted_after_a_kill_and_can_begin_anew() {
     assert_eq!(dry.body["series"][0]["metric"], "cpu");
     assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
 
-    let gone = ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1", "");
+    let deleted = ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1", "");
     daemon.kill();
-    assert_eq!((gone.status, gone.body), (200, json!({"total": 2, "dry_run": false})));
+    assert_eq!((deleted.status, deleted.body), (200, json!({"total": 2, "dry_run": false})));
     daemon.restart();
     assert_eq!(count(&daemon, "cpu", "web1"), None);
     assert_eq!(count(&daemon, "cpu", "web2"), Some(1.0));
@@ -67,8 +67,8 @@ fn a_deleted_series_stays_deleted_after_a_kill_and_can_begin_anew() {
     assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
 
     let body = json!({"selector": {"metric": "mem", "tags": {"host": "web1"}}}).to_string();
-    let gone = ask(&daemon, "POST", "/api/v1/admin/series/delete", &body);
-    assert_eq!(gone.body["total"], 1);
+    let deleted = ask(&daemon, "POST", "/api/v1/admin/series/delete", &body);
+    assert_eq!(deleted.body["total"], 1);
     assert_eq!(count(&daemon, "mem", "web1"), None);
     assert!(daemon.metrics().contains("\ngranary_series 3\n"));
     daemon.kill();
@@ -88,7 +88,7 @@ fn a_renamed_host_keeps_its_history_after_a_kill() {
     send(&daemon, "db1");
     assert_eq!(count(&daemon, "cpu", "db1"), Some(2.0));
     // A sender that continues under the old name begins a new series, which cannot be renamed over
-    // the other.
+    // the first series.
     send(&daemon, "web1");
     assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
     let refused = rename(&daemon, "web1", "db1");
@@ -139,8 +139,8 @@ fn known_senders_begin_a_new_series_too() {
     line(&format!("load,host=a value=1 {}", at()));
     line(&format!("load,host=a value=1 {}", at()));
     assert_eq!(count(&daemon, "load_value", "a"), Some(2.0));
-    let gone = ask(&daemon, "DELETE", "/api/v1/series?metric=load_value", "");
-    assert_eq!(gone.body["total"], 1);
+    let deleted = ask(&daemon, "DELETE", "/api/v1/series?metric=load_value", "");
+    assert_eq!(deleted.body["total"], 1);
     line(&format!("load,host=a value=1 {}", at()));
     assert_eq!(count(&daemon, "load_value", "a"), Some(1.0));
 }
@@ -150,28 +150,28 @@ fn the_command_line_lists_deletes_and_renames() {
     let daemon = Daemon::start("");
     send(&daemon, "web1");
     send(&daemon, "web2");
-    let (done, said) = series(&daemon, &["list", "--tags", "host=web1"]);
-    assert!(done && said.contains("cpu{host=web1}") && said.contains("2 of 2 series"), "{said}");
+    let (done, text) = series(&daemon, &["list", "--tags", "host=web1"]);
+    assert!(done && text.contains("cpu{host=web1}") && text.contains("2 of 2 series"), "{text}");
     let words = ["rename", "--tags", "host=web1", "--set", "host=db1"];
-    let (done, said) = series(&daemon, &[&words[..], &["--dry-run"]].concat());
-    assert!(done && said.contains("mem{host=web1} -> mem{host=db1}"), "{said}");
-    assert!(said.contains("2 series would be renamed; nothing was changed"), "{said}");
-    let (done, said) = series(&daemon, &words);
-    assert!(done && said.trim() == "renamed 2 series", "{said}");
-    let (done, said) =
+    let (done, text) = series(&daemon, &[&words[..], &["--dry-run"]].concat());
+    assert!(done && text.contains("mem{host=web1} -> mem{host=db1}"), "{text}");
+    assert!(text.contains("2 series would be renamed; nothing was changed"), "{text}");
+    let (done, text) = series(&daemon, &words);
+    assert!(done && text.trim() == "renamed 2 series", "{text}");
+    let (done, text) =
         series(&daemon, &["rename", "--tags", "host=db1", "--set", "host=web2", "--dry-run"]);
-    assert!(!done && said.contains("2 of the new names are taken"), "{said}");
-    let (done, said) = series(&daemon, &["delete", "--tags", "host=db1", "--dry-run"]);
-    assert!(done && said.contains("2 series would be deleted"), "{said}");
-    let (done, said) = series(&daemon, &["delete", "--tags", "host=db1"]);
-    assert!(done && said.trim() == "deleted 2 series", "{said}");
-    let (done, said) = series(&daemon, &["delete"]);
-    assert!(!done && said.contains("give a metric or at least one tag"), "{said}");
-    let (_, said) = series(&daemon, &["list", "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&said).unwrap()["total"], 2, "{said}");
+    assert!(!done && text.contains("2 of the new names are taken"), "{text}");
+    let (done, text) = series(&daemon, &["delete", "--tags", "host=db1", "--dry-run"]);
+    assert!(done && text.contains("2 series would be deleted"), "{text}");
+    let (done, text) = series(&daemon, &["delete", "--tags", "host=db1"]);
+    assert!(done && text.trim() == "deleted 2 series", "{text}");
+    let (done, text) = series(&daemon, &["delete"]);
+    assert!(!done && text.contains("give a metric or at least one tag"), "{text}");
+    let (_, text) = series(&daemon, &["list", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["total"], 2, "{text}");
 }
 
-/// A series before its tag `role` was added, and after.
+/// Samples of a series, from before and after its tag `role` was added.
 fn split(round: usize, metric: &str, kind: &str, values: [f64; 4]) -> Value {
     let at = crate::remote_write::minute();
     let sample = |(index, value): (i64, f64)| {
@@ -203,11 +203,11 @@ fn a_merge_that_is_killed_and_repeated_loses_nothing_and_counts_nothing_twice() 
         daemon.kill();
         merging.wait().unwrap();
         daemon.restart();
-        let (is_well, said) = series(&daemon, &words);
-        assert!(is_well, "{said}");
+        let (is_well, text) = series(&daemon, &words);
+        assert!(is_well, "{text}");
         assert_eq!(series(&daemon, &words), (true, "merged 0 series\n".to_owned()));
-        let (_, said) = series(&daemon, &["list", "--tags", &tags]);
-        assert_eq!(said.matches("role=web").count(), 2, "{said}");
+        let (_, text) = series(&daemon, &["list", "--tags", &tags]);
+        assert_eq!(text.matches("role=web").count(), 2, "{text}");
     }
     let sums = |metric: &str, display: &str, resolution: &str| -> Vec<f64> {
         let words = ["chart", "--metric", metric, "--display", display, "--range", "2d"];

@@ -93,15 +93,15 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     assert!(reason.contains("granary clock confirm"), "{reason}");
     assert!(daemon.log().contains("the clock is doubted"));
     assert!(daemon.metrics().contains("granary_clock_doubted 1"));
-    // Samples of either time are accepted, and undated ones too. The second time is a millisecond
-    // in the past: a sample with the daemon's exact time could be one that the daemon dated.
+    // Samples of either time are accepted, and undated samples too. The second time is a
+    // millisecond in the past: the daemon itself may have dated a sample with its exact time.
     for (seq, at) in [(1, last), (2, SystemClock.now().minus(1))] {
         assert_eq!(send(&daemon, "web1", seq, at)["accepted"], 1);
     }
     let undated = json!({"agent": "script", "epoch": 1, "seq": 1,
                          "samples": [{"metric": "load", "value": 1}]});
     assert_eq!(daemon.post_json(&undated).body["accepted"], 1);
-    // One sender's clock is no proof, and neither is the daemon's own.
+    // The clock of a single sender proves nothing, and neither does the daemon's clock.
     let_retention_run(&daemon);
     assert_eq!(readiness(&daemon)["status"], "degraded");
     assert!(run_clock(&daemon, &["--json"]).contains("\"senders_agree\":1"));

@@ -134,8 +134,9 @@ fn a_removed_granularity_is_used_for_earlier_times() {
     for resolution in ["5m", "15m", "1m"] {
         let (sum, notes) = total(&daemon, range, resolution);
         assert_eq!(sum, 3.0, "{resolution}");
-        let said = notes.iter().any(|note| note.starts_with("5m has accepted no samples since"));
-        assert!(said, "{resolution}: {notes:?}");
+        let is_noted =
+            notes.iter().any(|note| note.starts_with("5m has accepted no samples since"));
+        assert!(is_noted, "{resolution}: {notes:?}");
     }
     assert_eq!(total(&daemon, range, "1h"), (3.0, Vec::new()));
     // Later samples are in the other granularities.

@@ -99,7 +99,7 @@ fn assert_survives_damage(
         assert_eq!(daemon.stop(), Some(0));
         damage_file(&file(&daemon), round, &mut rng);
         daemon.restart();
-        // Reads and checkpoints meet the damage; neither may end the daemon.
+        // Reads and checkpoints find the damage; neither may end the daemon.
         total(&daemon, read);
         assert_eq!(daemon.post_json(&batch(2)).body["accepted"], 100);
         for resolution in others {
@@ -112,7 +112,7 @@ fn assert_survives_damage(
             assert_eq!(total(&daemon, resolution), Some(200.0), "{resolution}, restarted");
         }
     }
-    assert!(set_aside > 0, "no damage was noticed");
+    assert!(set_aside > 0, "no damage was detected");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_damaged_partition_does_not_affect_others() {
     assert_survives_damage(any_seed(), partition, "5m", ["1m", "1h", "1d"]);
 }
 
-/// The seed with which redb 4.4 aborts the process: a commit meets a damaged list of freed pages,
+/// The seed with which redb 4.4 aborts the process: a commit reads a damaged list of freed pages,
 /// and a destructor panics during the unwinding.
 #[test]
 fn a_damaged_list_of_freed_pages_does_not_end_the_daemon() {
@@ -135,7 +135,7 @@ fn a_damaged_head_is_set_aside_and_documents_are_served() {
 }
 
 #[test]
-fn the_first_query_that_meets_a_damaged_document_is_answered() {
+fn the_first_query_that_reads_a_damaged_document_is_answered() {
     const VALUE: f64 = 12_345.678;
     let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
     let time = yesterday();
@@ -155,8 +155,9 @@ fn the_first_query_that_meets_a_damaged_document_is_answered() {
     let points = answer["series"][0]["points"].as_array().unwrap();
     assert_eq!(points.iter().filter_map(|point| point[1].as_f64()).sum::<f64>(), VALUE);
     let notes = answer["notes"].as_array().unwrap();
-    let said = notes.iter().any(|note| note.as_str().unwrap().contains("are damaged or missing"));
-    assert!(said, "{notes:?}");
+    let is_noted =
+        notes.iter().any(|note| note.as_str().unwrap().contains("are damaged or missing"));
+    assert!(is_noted, "{notes:?}");
 
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
@@ -192,12 +193,12 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
         }
         fs::write(daemon.data(file), torn).unwrap();
         daemon.spawn();
-        if let Some(said) = daemon.ready_or_refused() {
-            assert!(said.contains("journal") && said.contains("granary restore"), "{said}");
-            assert!(!said.contains("thread 'main' panicked"), "{said}");
+        if let Some(log) = daemon.ready_or_refused() {
+            assert!(log.contains("journal") && log.contains("granary restore"), "{log}");
+            assert!(!log.contains("thread 'main' panicked"), "{log}");
             refused += 1;
         } else {
-            // When synced bytes of the last record are destroyed, it is treated as torn.
+            // A last record whose synced bytes are destroyed is treated as torn.
             let found = total(&daemon, "1m");
             let last_commit_lost = round % 3 == 2 && found == Some(1900.0);
             assert!(found == Some(2000.0) || last_commit_lost, "round {round}: {found:?}");
@@ -245,14 +246,14 @@ fn a_newer_format_is_refused_with_the_remedy() {
     let version = version_of(&partition);
     let newer = format!("format {} of a newer release", version + 1);
     set_version(&partition, version + 1);
-    let said = daemon.refuses_to_start();
-    assert!(said.contains("partitions/1h/") && said.contains(&newer), "{said}");
+    let log = daemon.refuses_to_start();
+    assert!(log.contains("partitions/1h/") && log.contains(&newer), "{log}");
     set_version(&partition, version);
     for file in ["journal.redb", "head.redb"] {
         set_version(&daemon.data(file), version + 1);
-        let said = daemon.refuses_to_start();
+        let log = daemon.refuses_to_start();
         let expected = format!("{file}: {newer}; this granary reads format {version}");
-        assert!(said.contains(&expected), "{said}");
+        assert!(log.contains(&expected), "{log}");
         set_version(&daemon.data(file), version);
     }
     daemon.restart();
@@ -271,7 +272,7 @@ impl Tmpfs {
         text.lines().last().unwrap().trim().parse().unwrap()
     }
 
-    /// Fills it with a file, except half a mebibyte.
+    /// Fills the file system with a file, except half a mebibyte.
     fn fill(&self) -> PathBuf {
         let ballast = self.0.path().join("ballast");
         fs::write(&ballast, vec![1; self.free() - (512 << 10)]).unwrap();
@@ -302,7 +303,7 @@ impl Drop for Tmpfs {
 }
 
 #[test]
-#[ignore = "needs to mount a file system; .ci/run runs this where it may"]
+#[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
 fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
     let small = Tmpfs::mount(16);
     fs::create_dir(small.0.path().join("data")).unwrap();
@@ -340,7 +341,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
 }
 
 #[test]
-#[ignore = "needs to mount a file system; .ci/run runs this where it may"]
+#[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
 fn a_read_only_data_directory_is_refused_and_can_be_verified() {
     let small = Tmpfs::mount(32);
     let mut daemon = Daemon::start("");
@@ -352,8 +353,8 @@ fn a_read_only_data_directory_is_refused_and_can_be_verified() {
     fs::remove_dir_all(daemon.data("")).unwrap();
     std::os::unix::fs::symlink(&copy, daemon.dir.path().join("data")).unwrap();
     small.remount("ro");
-    let said = daemon.refuses_to_start();
-    assert!(said.contains("Read-only file system"), "{said}");
+    let log = daemon.refuses_to_start();
+    assert!(log.contains("Read-only file system"), "{log}");
     let verified = daemon.verify();
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
     small.remount("rw");

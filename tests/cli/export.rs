@@ -235,7 +235,7 @@ fn start_with_many_series(dir: &Path) -> Daemon {
 
 const MANY: [&str; 6] = ["--metric", "many", "--resolution", "1m", "--range", "2h"];
 
-/// Exports to `path`, is killed in the middle, and leaves half a row; returns the unfinished file.
+/// Starts an export to `path`, kills it, and appends half a row; returns the unfinished file.
 fn killed(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
     let partial = PathBuf::from(format!("{}.partial", path.display()));
     let state = PathBuf::from(format!("{}.state", partial.display()));
@@ -248,7 +248,7 @@ fn killed(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(!path.exists() && state.exists(), "it was killed in the middle");
+    assert!(!path.exists() && state.exists(), "the export was killed in the middle");
     // Bytes written after the state are truncated.
     let mut bytes = fs::read(&partial).unwrap();
     bytes.extend_from_slice(b"half a ro");
@@ -264,7 +264,7 @@ fn a_killed_export_continues_without_duplicate_or_missing_rows() {
     let path = dir.path().join("out.csv");
     let partial = killed(&daemon, "csv", &path);
     let other = command(&daemon, "jsonl", &path, &MANY).output().unwrap();
-    assert!(!other.status.success(), "another export does not go on with it");
+    assert!(!other.status.success(), "an export in another format does not continue it");
     let state = fs::read(dir.path().join("out.csv.partial.state")).unwrap();
     let rest = export(&daemon, "csv", &path, &MANY);
     assert!(String::from_utf8_lossy(&rest.stderr).contains("continuing after"));
@@ -318,5 +318,5 @@ fn names_with_characters_that_reorder_are_escaped_in_text_formats() {
     let quoted = r#"heat{place="a\\u{feff}b c\\u{202e}\\u{2066}d,\"e\"\\"} 1.5"#;
     assert!(metrics.contains(quoted), "{metrics}");
     let line: Value = serde_json::from_str(&jsonl).unwrap();
-    assert_eq!(line["tags"]["place"], odd, "JSON has escapes for all");
+    assert_eq!(line["tags"]["place"], odd, "JSON keeps every character");
 }

@@ -14,8 +14,8 @@ fn serve(data: &std::path::Path, listen: &str) -> String {
         command.arg("serve").arg("--data-dir").arg(data).args(["--listen", listen]).output();
     let output = output.unwrap();
     assert!(!output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
-    said.lines().last().unwrap().to_owned()
+    let message = String::from_utf8(output.stderr).unwrap();
+    message.lines().last().unwrap().to_owned()
 }
 
 /// Runs a synthetic fleet against a daemon.
@@ -34,22 +34,22 @@ fn an_address_in_use_is_reported_before_any_file_is_created() {
     let data = dir.path().join("data");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let said = serve(&data, &address);
-    assert!(said.contains("another process listens there"), "{said}");
-    assert!(said.contains("--listen"), "{said}");
+    let message = serve(&data, &address);
+    assert!(message.contains("another process listens there"), "{message}");
+    assert!(message.contains("--listen"), "{message}");
     assert!(!data.exists());
 }
 
 #[test]
 fn a_data_directory_in_use_is_refused_with_the_process() {
     let daemon = Daemon::start("");
-    let said = serve(&daemon.data(""), "127.0.0.1:0");
+    let message = serve(&daemon.data(""), "127.0.0.1:0");
     let by = format!("is in use by process {}", daemon.pid());
-    assert!(said.contains(&by) && said.contains("--data-dir"), "{said}");
+    assert!(message.contains(&by) && message.contains("--data-dir"), "{message}");
     let file = daemon.dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let said = serve(&file, "127.0.0.1:0");
-    assert!(said.contains("cannot be written") && said.contains("--data-dir"), "{said}");
+    let message = serve(&file, "127.0.0.1:0");
+    assert!(message.contains("cannot be written") && message.contains("--data-dir"), "{message}");
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn another_daemon_at_the_address_is_not_the_one_that_was_started() {
     let output = ready(&daemon.url, &["--pid", &pid]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let other = ready(&daemon.url, &["--pid", &std::process::id().to_string()]);
-    let said = String::from_utf8(other.stderr).unwrap();
-    assert!(!other.status.success() && said.contains("another process"), "{said}");
-    let nobody = ready("127.0.0.1:9", &["--pid", "4000000", "--wait", "1h"]);
-    assert!(!nobody.status.success(), "a process that has ended is not waited for");
+    let message = String::from_utf8(other.stderr).unwrap();
+    assert!(!other.status.success() && message.contains("another process"), "{message}");
+    let unreachable = ready("127.0.0.1:9", &["--pid", "4000000", "--wait", "1h"]);
+    assert!(!unreachable.status.success(), "a process that has ended is not waited for");
 }
 
 #[test]
@@ -71,22 +71,22 @@ fn addresses_are_accepted_as_they_are_typed() {
     let bare = daemon.url.trim_start_matches("http://");
     for typed in [bare.to_owned(), format!("{bare}/"), format!("{}//", daemon.url)] {
         let output = granary().args(["query", "series", "--url", &typed]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{typed}: {said}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{typed}: {message}");
     }
     for wrong in ["ftp://127.0.0.1:7117", "http://", "a b"] {
         let output = granary().args(["query", "series", "--url", wrong]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
         assert!(
             !output.status.success()
-                && said.contains("use an address such as http://127.0.0.1:7117"),
-            "{said}"
+                && message.contains("use an address such as http://127.0.0.1:7117"),
+            "{message}"
         );
     }
 }
 
 #[test]
-fn the_settings_are_shown_as_toml_a_line_a_section() {
+fn the_settings_are_shown_as_toml_with_one_line_per_section() {
     let output = granary().arg("check-config").output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
     let read: toml::Table = shown.parse().unwrap();

@@ -97,12 +97,12 @@ fn a_repeated_import_reports_deleted_series_and_can_restore_them_once() {
         let again = import_rooms(&daemon, &file, &[]);
         assert_eq!((again.code, again.counts()), (Some(1), (0, 8, 0)), "{}", again.errors);
         assert_eq!(again.summary["emptied"], 8);
-        let said = format!(
+        let message = format!(
             "rooms.csv: 8 of 8 samples were accepted before but no longer exist: their series \
              were deleted, renamed or merged; to import the file again: granary \
              senders remove '{sender}', then repeat the import"
         );
-        assert!(again.errors.contains(&said), "{}", again.errors);
+        assert!(again.errors.contains(&message), "{}", again.errors);
         if restart {
             assert_eq!(daemon.stop(), Some(0));
             daemon.restart();
@@ -235,8 +235,8 @@ fn an_import_that_overlaps_live_samples_is_refused_until_its_range_is_limited() 
         assert!(got.errors.contains("room_celsius{room=lab}: the daemon has"), "{}", got.errors);
     }
     assert_eq!(stored_rooms(&daemon), [("lab".to_owned(), 2.0, 20.0)]);
-    let said = import_rooms(&daemon, &file, &[]).errors;
-    let cut = said.split("--max-time ").nth(1).unwrap().split_whitespace().next().unwrap();
+    let message = import_rooms(&daemon, &file, &[]).errors;
+    let cut = message.split("--max-time ").nth(1).unwrap().split_whitespace().next().unwrap();
     let got = import_rooms(&daemon, &file, &["--max-time", cut]);
     assert_eq!((got.code, got.counts()), (Some(0), (4, 0, 0)), "{}", got.errors);
     assert_eq!(got.summary["left_out"], 4);
@@ -274,10 +274,10 @@ fn a_gap_between_live_samples_is_filled_without_a_note() {
 fn verify_names_a_running_daemon() {
     let mut daemon = Daemon::start("");
     let output = daemon.verify();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
     let expected = format!("the daemon with process id {} uses this data directory", daemon.pid());
-    assert!(said.contains(&expected) && said.contains("granary snapshot"), "{said}");
+    assert!(message.contains(&expected) && message.contains("granary snapshot"), "{message}");
     assert_eq!(daemon.stop(), Some(0));
     assert!(daemon.verify().status.success());
 }
@@ -296,21 +296,21 @@ fn an_unreadable_request_is_not_logged_as_an_error_of_the_daemon() {
         assert_eq!(daemon.stop(), Some(0));
         let log = daemon.log();
         assert!(!log.contains("ERROR"), "{log}");
-        let told = log.lines().filter(|line| line.contains("request cannot be read")).count();
-        assert_eq!(told, lines, "{log}");
+        let logged = log.lines().filter(|line| line.contains("request cannot be read")).count();
+        assert_eq!(logged, lines, "{log}");
     }
 }
 
 #[test]
 fn settings_that_drop_granularities_cause_a_warning() {
     let dir = tempfile::tempdir().unwrap();
-    let one = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='48h'";
-    let file = write(&dir, "granary.toml", one);
+    let settings = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='48h'";
+    let file = write(&dir, "granary.toml", settings);
     let output = granary().args(["check-config", "--config"]).arg(&file).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("but not at 5m, 1h, 1d"), "{said}");
-    let daemon = Daemon::start(one);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message.contains("but not at 5m, 1h, 1d"), "{message}");
+    let daemon = Daemon::start(settings);
     let log = daemon.log();
-    let told = log.lines().find(|line| line.contains("but not at 5m, 1h, 1d"));
-    assert!(told.is_some_and(|line| line.contains("WARN")), "{log}");
+    let logged = log.lines().find(|line| line.contains("but not at 5m, 1h, 1d"));
+    assert!(logged.is_some_and(|line| line.contains("WARN")), "{log}");
 }

@@ -33,7 +33,7 @@ pub(crate) fn tls_file(name: &str) -> PathBuf {
 }
 
 impl Hook {
-    /// Starts at an earlier address, or at any.
+    /// Starts a server at an earlier address, or at any free address.
     pub(crate) fn start(address: Option<SocketAddr>) -> Self {
         Self::start_failing(address, None)
     }
@@ -54,7 +54,7 @@ impl Hook {
         Self { address, taken }
     }
 
-    /// Starts with TLS, with the certificate of `tls_file("authority.pem")`.
+    /// Starts a server with TLS; `tls_file("authority.pem")` signed its certificate.
     pub(crate) fn start_tls() -> Self {
         let certificates = CertificateDer::pem_file_iter(tls_file("server.pem")).unwrap();
         let certificates = certificates.map(Result::unwrap).collect();

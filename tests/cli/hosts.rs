@@ -21,7 +21,7 @@ fn ping(daemon: &Daemon, pings: &Value) -> Value {
     serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
 }
 
-fn of(agent: &str, started: i64) -> Value {
+fn agent_ping(agent: &str, started: i64) -> Value {
     json!({"agent": agent, "program": "host", "version": "1.2", "started": started,
            "interval_ms": 10_000, "sent": started, "tags": {"role": "db"}})
 }
@@ -41,11 +41,11 @@ fn hosts_are_listed_by_pings_and_survive_a_stop() {
     let mut daemon = Daemon::start("");
     assert_eq!(hosts(&daemon, "")["totals"], json!({"up": 0, "late": 0, "down": 0, "stopped": 0}));
     assert!(!daemon.data("objects.redb").exists());
-    let mut bad = of("bad", 5);
+    let mut bad = agent_ping("bad", 5);
     bad["interval_ms"] = json!("often");
-    let mut other = of("other-agent", 7);
+    let mut other = agent_ping("other-agent", 7);
     other["host"] = json!("web2");
-    let answer = ping(&daemon, &json!([of("web1", 5), bad, other, 3]));
+    let answer = ping(&daemon, &json!([agent_ping("web1", 5), bad, other, 3]));
     assert_eq!(answer["accepted"], 2);
     assert_eq!(
         (&answer["refused"][0]["agent"], &answer["refused"][1]["agent"]),
@@ -75,7 +75,7 @@ fn hosts_are_listed_by_pings_and_survive_a_stop() {
     assert!(daemon.verify().status.success());
     daemon.restart();
     let again = hosts(&daemon, "");
-    assert_eq!(again["totals"]["up"], 2, "the daemon's time away is no silence");
+    assert_eq!(again["totals"]["up"], 2, "the time without a daemon is no silence");
     assert_eq!(again["hosts"][0]["pinged"], web1["pinged"]);
     assert_eq!(names(&hosts(&daemon, "?host=web2")), ["web2"]);
 
@@ -86,11 +86,7 @@ fn hosts_are_listed_by_pings_and_survive_a_stop() {
     assert_eq!((delete("?host=web2"), delete("?host=web2"), delete("")), (204, 404, 400));
     daemon.kill();
     daemon.restart();
-    assert_eq!(
-        names(&hosts(&daemon, "")),
-        ["web1"],
-        "a host that was removed is gone after a crash"
-    );
+    assert_eq!(names(&hosts(&daemon, "")), ["web1"], "a removed host stays removed after a crash");
 }
 
 #[test]
@@ -109,16 +105,16 @@ fn the_first_ping_of_a_host_survives_a_kill() {
         let names: Vec<_> = names(&listed).into_iter().map(str::to_owned).collect();
         (names, events, listed["hosts"][0]["version"].clone())
     };
-    let (names, events, _) = crash_after(json!([of("web1", 5)]));
-    assert_eq!((names, events), (vec!["web1".to_owned()], vec![]), "a host is new");
-    let (names, events, _) = crash_after(json!([of("web1", 5), of("web2", 5)]));
-    assert_eq!((names.len(), events.len()), (2, 0), "another is");
-    let (_, events, _) = crash_after(json!([of("web1", 9)]));
-    assert_eq!(events, ["agent_restart"], "its agent was started again");
-    let mut newer = of("web1", 9);
+    let (names, events, _) = crash_after(json!([agent_ping("web1", 5)]));
+    assert_eq!((names, events), (vec!["web1".to_owned()], vec![]), "a new host is no event");
+    let (names, events, _) = crash_after(json!([agent_ping("web1", 5), agent_ping("web2", 5)]));
+    assert_eq!((names.len(), events.len()), (2, 0), "another new host is no event");
+    let (_, events, _) = crash_after(json!([agent_ping("web1", 9)]));
+    assert_eq!(events, ["agent_restart"], "the agent restarted");
+    let mut newer = agent_ping("web1", 9);
     newer["version"] = json!("1.3");
     let (_, events, version) = crash_after(json!([newer]));
-    assert_eq!((events.len(), version), (1, json!("1.3")), "it is of another version");
+    assert_eq!((events.len(), version), (1, json!("1.3")), "the agent has another version");
 }
 
 #[test]
@@ -132,7 +128,7 @@ fn a_body_that_is_not_json_or_too_long_is_refused() {
     assert_eq!(post("application/json", "[]"), 400);
     assert_eq!(post("application/json", &" ".repeat(3 << 20)), 413);
     assert_eq!(post("application/json", "{\"pings\": []}"), 200);
-    let many = json!({ "pings": vec![of("a", 1); 1001] }).to_string();
+    let many = json!({ "pings": vec![agent_ping("a", 1); 1001] }).to_string();
     assert_eq!(post("application/json", &many), 400);
 }
 
@@ -144,7 +140,7 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    panic!("it did not come");
+    panic!("the condition did not hold in time");
 }
 
 fn agent(daemon: &Daemon) -> Child {
@@ -253,12 +249,12 @@ fn a_host_is_stopped_after_an_agents_orderly_stop_but_not_after_a_kill() {
     assert_eq!(state(&daemon), "stopped");
     daemon.kill();
     daemon.restart();
-    assert_eq!(state(&daemon), "stopped", "a restart of the daemon keeps it");
+    assert_eq!(state(&daemon), "stopped", "a restart of the daemon keeps the state");
     let output = granary().args(["hosts", "--url", &daemon.url]).output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("0 up, 0 late, 0 down, 1 stopped"), "{shown}");
     let second = agent(&daemon);
     until(|| (state(&daemon) == "up").then_some(()));
     stop(second);
-    assert_eq!(state(&daemon), "up", "its silence says the rest");
+    assert_eq!(state(&daemon), "up", "only silence follows a kill");
 }

@@ -80,8 +80,8 @@ fn import_twice(daemon: &Daemon, words: &[&str], samples: u64) {
 
 /// `metric` has a sample every 15 s for four minutes: 0.5, 1.5, ...
 fn check(daemon: &Daemon, metric: &str, at: i64) {
-    let expected = |of: fn(f64) -> f64| -> Vec<_> {
-        (0..4).map(|index| (at + index * 60_000, of(index as f64 * 4.0))).collect()
+    let expected = |value: fn(f64) -> f64| -> Vec<_> {
+        (0..4).map(|index| (at + index * 60_000, value(index as f64 * 4.0))).collect()
     };
     let read = |display| points(daemon, metric, "1m", "1h", display);
     assert_eq!(read("count"), expected(|_| 4.0), "{metric}");
@@ -118,7 +118,7 @@ fn each_format_is_read_back_as_it_was_written_and_counts_once() {
     let csv = file("a.csv.zst", &zstd::bulk::compress(plain.as_bytes(), 1).unwrap());
     import_twice(&daemon, &[text(&csv)], 16);
     check(&daemon, "csv", at);
-    // A file with the same content is the same import, whatever its name.
+    // A file with the same content and another name is the same import.
     let again = import(&daemon, &[text(&file("b.csv", &fs::read(&csv).unwrap()))]);
     assert_eq!(again.counts(), (0, 16, 0));
 
@@ -167,15 +167,15 @@ fn bad_lines_and_damaged_files_are_named_and_do_not_affect_others() {
     let got = import(&daemon, &["--dry-run", text(&good)]);
     assert_eq!((got.code, got.counts()), (Some(0), (0, 0, 0)));
     assert_eq!(got.summary["samples"], 1);
-    let mut nobody = granary();
-    nobody.args(["import", "--url", "http://127.0.0.1:1", text(&good)]);
-    let output = nobody.output().unwrap();
+    let mut offline = granary();
+    offline.args(["import", "--url", "http://127.0.0.1:1", text(&good)]);
+    let output = offline.output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("is the daemon running?"));
 }
 
 #[test]
-fn history_goes_to_the_granularities_that_still_keep_its_time() {
+fn history_is_stored_in_the_granularities_that_still_keep_its_time() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let day = 86_400_000;

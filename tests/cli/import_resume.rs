@@ -50,7 +50,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("waited in vain for {what}");
+    panic!("timed out waiting for {what}");
 }
 
 /// Checks that each sample counts once at each granularity, and the growth of each counter.
@@ -84,7 +84,7 @@ fn a_killed_import_continues_where_it_stopped() {
         importer.wait().unwrap();
     }
     let before = accepted(&daemon);
-    assert!(before < SERIES * SAMPLES, "it was killed in the middle: {before}");
+    assert!(before < SERIES * SAMPLES, "the import was killed in the middle: {before}");
     let rest = import(&daemon, &[path.to_str().unwrap()]);
     assert_eq!(rest.code, Some(0), "{}", rest.errors);
     let (now, known, refused) = rest.counts();

@@ -15,8 +15,8 @@ fn total(daemon: &Daemon, metric: &str) -> f64 {
 
 #[test]
 fn the_batches_of_a_body_do_not_mix_their_series() {
-    // Regression: each batch numbered its series from 0, and all samples went to the series of the
-    // last one.
+    // Regression: each batch numbered its series from 0, and all samples were added to the series
+    // of the last batch.
     let daemon = Daemon::start("");
     let batch = |metric: &str, value: f64| json!({"samples": [{"metric": metric, "kind": "delta", "value": value}]});
     let answer = daemon.post_json(&json!([batch("first", 3.0), batch("second", 5.0)]));
@@ -45,10 +45,10 @@ fn each_sample_has_a_verdict_that_names_its_series() {
     assert_eq!(answer.body["refused"], refused, "{}", answer.body);
     let examples = answer.body["examples"].as_array().unwrap();
     let named = |series: &str, part: &str| {
-        let is_it = |one: &serde_json::Value| {
-            one["series"] == series && one["message"].as_str().unwrap().contains(part)
+        let is_named = |example: &serde_json::Value| {
+            example["series"] == series && example["message"].as_str().unwrap().contains(part)
         };
-        assert!(examples.iter().any(is_it), "{series}: {part} in {examples:?}");
+        assert!(examples.iter().any(is_named), "{series}: {part} in {examples:?}");
     };
     named("bad{host=\"a\"}", "value is missing or null");
     named("bad", "value \"1.5\" is no number");

@@ -22,7 +22,7 @@ use crate::{
     remote_write::{V1, minute, points, request, series, write},
 };
 
-/// A target with one metric; the value of each response is one higher.
+/// A target with one metric, whose value grows by 1 with each response.
 struct Target {
     address: String,
     is_counter: Arc<AtomicBool>,
@@ -75,7 +75,7 @@ fn agent(daemon: &Daemon, target: &Target) -> Child {
     agent.stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The value of an expression, if it has one.
+/// The value of an expression; `None` without a sample.
 fn value(daemon: &Daemon, expression: &str) -> Option<f64> {
     let found: Value = daemon.query(&["promql", expression]);
     found["data"]["result"][0]["value"][1].as_str()?.parse().ok()
@@ -88,7 +88,7 @@ fn wait_until(mut is_done: impl FnMut() -> bool) {
         }
         thread::sleep(Duration::from_millis(50));
     }
-    panic!("it did not come");
+    panic!("the condition did not hold in time");
 }
 
 #[test]

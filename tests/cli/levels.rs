@@ -15,7 +15,7 @@ const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
     ("18T06:06", 8, 23, 2, "perpetua"),
     ("18T06:12", 7, 22, 2, "perpetua"),
 ];
-/// Minutes as well, with a retention of twenty years.
+/// A granularity of minutes with a retention of twenty years.
 const MINUTES: [&str; 4] = ["1m", "1h", "1d", "7280d"];
 
 fn count_insects(daemon: &Daemon, more: &[(&str, i32, i32, i32, &str)]) {
@@ -212,7 +212,12 @@ fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
     let locations = |stages: &str| {
         let shown = format!("[{stages}, {{$project: {{_id: 0, location: 1}}}}]");
         let found = aggregate(&daemon, &shown);
-        found.as_array().unwrap().iter().map(|fault| fault["location"].clone()).collect::<Vec<_>>()
+        found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|document| document["location"].clone())
+            .collect::<Vec<_>>()
     };
     let all = "{$match: {bees: {$gt: 0}}}";
     // Conditions that are pushed down, others that are not, and expressions agree.

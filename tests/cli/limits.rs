@@ -182,8 +182,8 @@ fn two_hundred_heavy_queries_are_answered_and_memory_is_released() {
     assert_eq!(write(&daemon, V1, &request(&all)).samples, Some(24_000));
     let heavy = "/api/v1/query?query=count_over_time(m[1d])";
     std::thread::scope(|scope| {
-        let asked: Vec<_> = (0..200).map(|_| scope.spawn(|| get(&daemon, heavy))).collect();
-        for (status, body) in asked.into_iter().map(|one| one.join().unwrap()) {
+        let running: Vec<_> = (0..200).map(|_| scope.spawn(|| get(&daemon, heavy))).collect();
+        for (status, body) in running.into_iter().map(|query| query.join().unwrap()) {
             assert_eq!((status, &body["errorType"]), (503, &json!("unavailable")), "{body}");
             assert!(body["error"].as_str().unwrap().contains("limits.query_memory_max"), "{body}");
         }
@@ -228,7 +228,7 @@ fn a_query_ends_when_its_client_disconnects() {
     let path = format!("/api/v1/query_range?query={query}&start=1000000&end=1010000&step=1");
     let mut client = TcpStream::connect(address).unwrap();
     write!(client, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    // It occupies the only place: a waiting query gives up.
+    // That query occupies the only place: another query waits until its timeout.
     loop {
         let (status, body) = ask(&daemon, "query", &[("query", "1"), ("timeout", "100ms")]);
         if status == 503 {

@@ -22,7 +22,7 @@ use crate::{
     peers::need,
 };
 
-/// Each host is a group of its own, notified at once, and not again during the test.
+/// Each host is a separate group, notified immediately, and not again during the test.
 pub(crate) const ROUTE: &str = "route: {receiver: own, group_by: [host], group_wait: 0s, group_interval: 1s, \
                      repeat_interval: 1h}\n";
 
@@ -63,9 +63,10 @@ pub(crate) fn notifications_of(hook: &Hook, host: &str) -> Vec<(String, String)>
 
 #[test]
 fn a_webhook_that_was_down_is_notified_once_when_it_returns() {
-    let away = Hook::free_address();
-    let settings =
-        format!("{ROUTE}receivers:\n- name: own\n  webhook_configs: [{{url: 'http://{away}/'}}]\n");
+    let address = Hook::free_address();
+    let settings = format!(
+        "{ROUTE}receivers:\n- name: own\n  webhook_configs: [{{url: 'http://{address}/'}}]\n"
+    );
     let daemon = start(&settings, "");
     set(&daemon, "a", 7.0);
     set(&daemon, "b", 7.0);
@@ -73,16 +74,18 @@ fn a_webhook_that_was_down_is_notified_once_when_it_returns() {
     until(&daemon, "a failure", || daemon.metrics().contains(failed).then_some(()));
     assert!(daemon.metrics().contains("granary_receiver_queue_length{receiver=\"own\"} 2"));
     set(&daemon, "b", 1.0);
-    let back = Hook::start(Some(away));
+    let hook = Hook::start(Some(address));
     until(&daemon, "both", || {
-        let ends = |host: &str| notifications_of(&back, host).last().map(|told| told.0.clone());
+        let ends = |host: &str| {
+            notifications_of(&hook, host).last().map(|notification| notification.0.clone())
+        };
         (ends("a")? == "firing" && ends("b")? == "resolved").then_some(())
     });
     until(&daemon, "an empty queue", || {
         daemon.metrics().contains("granary_receiver_queue_length{receiver=\"own\"} 0").then_some(())
     });
-    assert_eq!(notifications_of(&back, "a").len(), 1);
-    let document = back
+    assert_eq!(notifications_of(&hook, "a").len(), 1);
+    let document = hook
         .taken()
         .into_iter()
         .map(|(_, body)| body)
@@ -104,13 +107,13 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     fs::write(at("other-rules.yml"), other).unwrap();
     set(&daemon, "a", 7.0);
     // A kill before delivery is recorded would repeat the notification.
-    until(&daemon, "what fires", || {
+    until(&daemon, "the firing alert", || {
         let metrics = daemon.metrics();
         let noted = [
             "notifications_total{outcome=\"sent\",receiver=\"own\"} 1",
             "queue_length{receiver=\"own\"} 0",
         ];
-        noted.iter().all(|own| metrics.contains(&format!("granary_receiver_{own}"))).then_some(())
+        noted.iter().all(|line| metrics.contains(&format!("granary_receiver_{line}"))).then_some(())
     });
     let good = fs::read_to_string(&rules).unwrap();
     daemon.kill();
@@ -118,8 +121,8 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     daemon.restart();
     let tags = json!({ "host": "b" });
     daemon.accept(&json!([{ "metric": "other", "tags": tags, "value": 7.0 }]));
-    until(&daemon, "the file that can be used", || notifications_of(&hook, "b").first().cloned());
-    assert_eq!(notifications_of(&hook, "a").len(), 1, "nobody looked whether it ended");
+    until(&daemon, "the valid file", || notifications_of(&hook, "b").first().cloned());
+    assert_eq!(notifications_of(&hook, "a").len(), 1, "no evaluation ended the alert");
     let (_, shown) =
         request(&daemon.url, "GET", "/api/v2/alerts?filter=host%3Da", &[], "").unwrap();
     assert_eq!(shown[0]["status"]["state"], "active", "{shown}");
@@ -127,7 +130,7 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
     let is_a = |value: &Value| value["labels"]["host"] == "a" && value["state"] == "firing";
     assert!(alerts.as_array().unwrap().iter().any(is_a), "{alerts}");
-    // Once the file can be read, the alert ends, and one notification says so.
+    // Once the file can be read, the alert ends with a single notification.
     set(&daemon, "a", 1.0);
     fs::write(&rules, good).unwrap();
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
@@ -160,19 +163,20 @@ fn kill_9_loses_no_notification_and_resolves_no_alert() {
             (notifications_of(&hook, "flips").last()?.0 == expected).then_some(())
         });
     }
-    until(&daemon, "the one that stays", || notifications_of(&hook, "stays").first().cloned());
+    until(&daemon, "the alert that stays", || notifications_of(&hook, "stays").first().cloned());
     let stays = notifications_of(&hook, "stays");
     let distinct: BTreeSet<_> = stays.iter().collect();
-    assert_eq!(distinct.len(), 1, "it never ended, and fires since it did: {distinct:?}");
+    assert_eq!(distinct.len(), 1, "the alert fires without a break: {distinct:?}");
     // Each change was notified once, or once more when the daemon was killed before it recorded the
     // delivery.
     let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
     for state in notifications_of(&hook, "flips") {
         *counts.entry(state).or_default() += 1;
     }
-    let of = |status: &str| counts.keys().filter(|told| told.0 == status).count() as u64;
-    assert_eq!(of("firing"), kills.div_ceil(2), "{counts:?}");
-    assert_eq!(of("resolved"), kills / 2, "{counts:?}");
+    let count_of =
+        |status: &str| counts.keys().filter(|notification| notification.0 == status).count() as u64;
+    assert_eq!(count_of("firing"), kills.div_ceil(2), "{counts:?}");
+    assert_eq!(count_of("resolved"), kills / 2, "{counts:?}");
     let again = stays.len() as u64 - 1;
     let duplicates = counts.values().map(|count| count - 1).sum::<u64>() + again;
     assert!(duplicates <= kills, "{counts:?}");
@@ -200,14 +204,18 @@ fn a_silence_suppresses_notifications_and_an_acknowledgement_stops_escalation() 
     let id = run(&["silence", "add", "host=quiet", "--comment", "moved", "--by", "ann"]);
     set(&daemon, "quiet", 7.0);
     set(&daemon, "kept", 7.0);
-    until(&daemon, "the one that is kept", || (notifications_at("/own", "kept") > 0).then_some(()));
+    until(&daemon, "the alert to acknowledge", || {
+        (notifications_at("/own", "kept") > 0).then_some(())
+    });
     run(&["alerts", "ack", "host=kept", "--by", "ann"]);
     set(&daemon, "left", 7.0);
     until(&daemon, "an escalation", || (notifications_at("/boss", "left") > 0).then_some(()));
-    assert_eq!(notifications_at("/boss", "kept"), 0, "it fires for longer, but ann looks after it");
+    assert_eq!(notifications_at("/boss", "kept"), 0, "the alert is acknowledged");
     assert_eq!(notifications_at("/own", "quiet") + notifications_at("/boss", "quiet"), 0);
     run(&["silence", "expire", id.trim()]);
-    until(&daemon, "what was silenced", || (notifications_at("/own", "quiet") > 0).then_some(()));
+    until(&daemon, "the alert after its silence", || {
+        (notifications_at("/own", "quiet") > 0).then_some(())
+    });
 }
 
 #[test]
@@ -261,7 +269,7 @@ fn slack_pagerduty_and_commands_are_notified_in_their_formats() {
         (lines.len() == 2).then_some(lines)
     });
     assert_eq!((&lines[0]["status"], &lines[1]["status"]), (&json!("firing"), &json!("resolved")));
-    // Slack receives no resolved notification that it did not ask for.
+    // Slack receives no resolved notification, because it is not configured.
     assert_eq!(hook.taken_at("/slack").len(), 1);
 }
 
@@ -271,22 +279,22 @@ fn a_file_of_receivers_is_checked_and_an_invalid_one_changes_nothing() {
     let check = |path: &Path, labels: &[&str]| {
         let command = granary().args(["rules", "notifications"]).arg(path).args(labels).output();
         let output = command.unwrap();
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        (output.status.success(), said)
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.success(), text)
     };
-    let (is_well, said) = check(&shipped, &[]);
-    assert!(is_well && said.contains("3 routes, 3 receivers with 4 integrations"), "{said}");
-    let (_, said) = check(&shipped, &["alertname=High", "severity=critical"]);
+    let (succeeds, output) = check(&shipped, &[]);
+    assert!(succeeds && output.contains("3 routes, 3 receivers with 4 integrations"), "{output}");
+    let (_, output) = check(&shipped, &["alertname=High", "severity=critical"]);
     let route = "{}/{severity=\"critical\"}";
     let expected = format!("duty, after 900 s boss, grouped by alertname, route {route}\n");
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     let hook = Hook::start(None);
     let daemon = start(&webhook(&hook), "");
     let path = daemon.dir.path().join("notify.yml");
     let bad = webhook(&hook).replace("receiver: own", "receiver: nobody");
     fs::write(&path, bad + "opsgenie: x\n").unwrap();
-    let (is_well, said) = check(&path, &[]);
-    assert!(!is_well && said.contains("notify.yml") && said.contains("opsgenie"), "{said}");
+    let (succeeds, output) = check(&path, &[]);
+    assert!(!succeeds && output.contains("notify.yml") && output.contains("opsgenie"), "{output}");
     let (status, answer) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert!(status == 500 && answer.to_string().contains("opsgenie"), "{answer}");
     // Earlier alerts are notified.
@@ -298,7 +306,7 @@ fn a_file_of_receivers_is_checked_and_an_invalid_one_changes_nothing() {
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert_eq!(status, 200);
     set(&daemon, "b", 7.0);
-    until(&daemon, "the other one", || notifications_of(&other, "b").first().cloned());
+    until(&daemon, "the other receiver", || notifications_of(&other, "b").first().cloned());
 }
 
 #[test]
@@ -348,7 +356,7 @@ receivers:
                 alert["generatorURL"] = Value::Null;
             }
         }
-        all.sort_by_key(|ours| format!("{ours:?}"));
+        all.sort_by_key(|request| format!("{request:?}"));
         all
     };
     let both = |daemon: &Daemon, count: usize| {

@@ -23,7 +23,7 @@ fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
         (0..count).map(sample).collect()
     };
     daemon.accept(&all(7.0));
-    let told = |hook: &Hook, status: &str| {
+    let counts_of = |hook: &Hook, status: &str| {
         let documents = hook.taken().into_iter().map(|(_, body)| body);
         let alerts = |value: &Value| value["alerts"].as_array().map_or(0, Vec::len);
         let document = documents.filter(|document| document["status"] == status);
@@ -31,30 +31,31 @@ fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
             .map(|document| (alerts(&document), document["truncatedAlerts"].as_u64().unwrap()));
         counts.collect::<Vec<_>>()
     };
-    let firing = until(&daemon, "the news", || told(&hook, "firing").first().copied());
+    let firing = until(&daemon, "the notification", || counts_of(&hook, "firing").first().copied());
     assert_eq!(firing, (500, 2000));
-    assert_eq!(told(&hook, "firing").len(), 1, "in one message");
-    until(&daemon, "a word for it", || {
+    assert_eq!(counts_of(&hook, "firing").len(), 1, "in one message");
+    until(&daemon, "the degraded state", || {
         let (_, ready) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
         (ready["status"] == "degraded" && ready["reasons"]["alerts"].is_string()).then_some(())
     });
     assert!(daemon.metrics().contains("granary_notification_alerts_left_out 2000"));
-    // One of them is acknowledged; the state of this many alerts is stored in parts and read again.
+    // One alert is acknowledged; the state of this many alerts is stored in parts and read again.
     let run = |args: &[&str]| granary().args(args).output().unwrap();
     let acknowledged =
         run(&["alerts", "ack", "host=h00007", "--by", "ann", "--url", daemon.url.as_str()]);
     assert!(acknowledged.status.success(), "{acknowledged:?}");
     daemon.kill();
     daemon.restart();
-    let alerts = until(&daemon, "what was", || {
+    let alerts = until(&daemon, "the alerts", || {
         let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].as_array().cloned()?;
         (alerts.len() == count).then_some(alerts)
     });
-    let looked_after = alerts.iter().filter(|alert| alert["acknowledged"]["by"] == "ann").count();
-    assert_eq!(looked_after, 1);
+    let acknowledged_count =
+        alerts.iter().filter(|alert| alert["acknowledged"]["by"] == "ann").count();
+    assert_eq!(acknowledged_count, 1);
     daemon.accept(&all(1.0));
-    until(&daemon, "the end", || told(&hook, "resolved").first().copied());
-    until(&daemon, "a store that is well", || {
+    until(&daemon, "the end", || counts_of(&hook, "resolved").first().copied());
+    until(&daemon, "a healthy store", || {
         let (_, ready) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
         ready["reasons"]["alerts"].is_null().then_some(())
     });

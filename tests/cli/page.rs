@@ -6,7 +6,7 @@ use ureq::{Body, http::Response};
 
 use crate::daemon::{Daemon, client};
 
-/// The encodings that a browser accepts.
+/// The media types that a browser accepts.
 const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
 /// The headers of all answers of the page.
 const HEADERS: [(&str, &str); 6] = [
@@ -35,7 +35,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-/// The folder from which this build reads the page, if there is one.
+/// The folder from which this build reads the page; `None` without a built page.
 fn built() -> Option<&'static Path> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/web/dist"));
     folder.join("index.html").exists().then_some(folder)
@@ -85,7 +85,7 @@ fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
         assert_eq!(policy, "default-src 'none'; frame-ancestors 'none'", "{path}");
         assert!(text(response).contains("not_found"), "{path}");
     }
-    // Clients of Prometheus' API get the same answer at the root as before.
+    // Clients of Prometheus' API get plain text at the root.
     for headers in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json")]] {
         let response = ask(&daemon, "GET", "/", headers);
         assert_eq!(header(&response, "content-type"), "text/plain; charset=utf-8");

@@ -77,10 +77,10 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         }
         thread::sleep(Duration::from_millis(50));
     }
-    panic!("waited in vain for {what}");
+    panic!("timed out waiting for {what}");
 }
 
-/// A sender's process, stopped orderly when dropped.
+/// A sender's process, which is stopped in order when dropped.
 struct Sender(Child);
 
 impl Sender {
@@ -118,8 +118,8 @@ fn points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {
     points.iter().filter_map(|point| point[1].as_f64()).collect()
 }
 
-/// Runs a sender through kills and restarts, then compares the daemon's samples with the served
-/// ones.
+/// Runs a sender through kills and restarts, then compares the daemon's samples with the samples
+/// of the target.
 fn deliver(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
     let mut daemon = Daemon::start(&granularities(&SECONDS));
     let target = Target::start();

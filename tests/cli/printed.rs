@@ -59,12 +59,12 @@ const NOT_RUN: [(&str, &str); 35] = [
     ),
     ("granary rules replay /etc", "rules that are installed, see replay.rs"),
     ("granary silence expire", "ids are made up, see silences.rs"),
-    ("granary serve", "every test starts its daemon so"),
+    ("granary serve", "every test starts a daemon this way"),
     ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
     ("printf", "needs nc and a port of Graphite, see protocols.rs"),
     ("promtool query", "needs promtool, see prometheus_clients.rs"),
     ("promtool tsdb", "needs Prometheus' files; what it writes is imported in the next line"),
-    ("export PATH", "is for the shell at which one goes on"),
+    ("export PATH", "changes only the current shell"),
     ("sudo", "needs root and systemd; the units are checked below"),
 ];
 
@@ -116,7 +116,7 @@ fn all_help(words: &[String], found: &mut Vec<String>) {
     let text = help(words);
     let listed = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
-    // A name is indented by two blanks; a deeper line continues the one above.
+    // A name is indented by two blanks; a deeper line continues the previous line.
     let names = listed.filter(|line| !line.starts_with("   "));
     let names: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).collect();
     for name in names.into_iter().filter(|name| *name != "help") {
@@ -183,7 +183,7 @@ pub(crate) fn host_agent() -> PathBuf {
     agent
 }
 
-/// Two rounds of the host agent, as this host and as web1 of the examples.
+/// Runs the host agent for three rounds, as this host and as web1 of the examples.
 fn sample_hosts(daemon: &Daemon, folder: &Path) {
     let agent = host_agent();
     for name in ["", "web1"] {
@@ -218,19 +218,19 @@ fn work_folder() -> tempfile::TempDir {
 
 /// The error in the output of a command.
 fn fault_of(command: &str, output: &Output) -> Option<String> {
-    let (said, errors) =
+    let (text, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     // curl succeeds even when the daemon refuses the body; the answer shows the error.
     let words = ["\"status\":\"error\"", "\"refused\":{\"", "rejectedDataPoints", "HTTP/1.1 4"];
-    let refused = said.starts_with("{\"error") || words.iter().any(|word| said.contains(word));
+    let refused = text.starts_with("{\"error") || words.iter().any(|word| text.contains(word));
     // Logs and the results for files are on standard error, as is curl's progress.
     let is_quiet = command.starts_with("curl") || errors.trim().is_empty();
-    let is_empty = said.trim().is_empty() && is_quiet && !command.contains("--output");
+    let is_empty = text.trim().is_empty() && is_quiet && !command.contains("--output");
     let nothing = ["no samples", "no series", "no metric", "nothing matches"];
-    let says_nothing = nothing.iter().any(|words| said.contains(words));
+    let says_nothing = nothing.iter().any(|words| text.contains(words));
     let complains = errors.contains("error") || errors.contains("granary:");
     let is_wrong = !output.status.success() || refused || is_empty || says_nothing || complains;
-    is_wrong.then(|| format!("{}\n{said}{errors}", output.status))
+    is_wrong.then(|| format!("{}\n{text}{errors}", output.status))
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn every_printed_command_works() {
     for (command, place) in first.into_iter().chain(last) {
         let parsed = Command::new("sh").args(["-n", "-c", &command]).output().unwrap();
         if !parsed.status.success() {
-            wrong.push(format!("{place}\n$ {command}\nis no command: {parsed:?}"));
+            wrong.push(format!("{place}\n$ {command}\nis not valid shell: {parsed:?}"));
         }
         if let Some((start_of_command, _)) =
             NOT_RUN.iter().find(|(start, _)| command.starts_with(start))
@@ -272,7 +272,7 @@ fn every_printed_command_works() {
         .iter()
         .filter(|(start_of_command, _)| !left_out.contains(start_of_command))
         .collect();
-    assert!(unused.is_empty(), "only what is printed is left out: {unused:?}");
+    assert!(unused.is_empty(), "no page prints these entries of NOT_RUN: {unused:?}");
 }
 
 #[test]
@@ -284,8 +284,8 @@ fn every_printed_setting_is_accepted() {
     for example in all {
         fs::write(&file, &example.text).unwrap();
         let output = granary().args(["check-config", "--config"]).arg(&file).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {said}", example.place);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {text}", example.place);
     }
 }
 
@@ -349,7 +349,7 @@ fn scripts_can_be_parsed_and_the_container_copies_existing_files() {
 }
 
 #[test]
-#[ignore = "needs systemd-analyze; .ci/run runs this where it is"]
+#[ignore = "needs systemd-analyze; .ci/run runs this where it exists"]
 fn systemd_accepts_the_units() {
     need("systemd-analyze");
     let folder = tempfile::tempdir().unwrap();
@@ -368,8 +368,8 @@ fn systemd_accepts_the_units() {
         let unit = folder.path().join(path.file_name().unwrap());
         fs::write(&unit, text.lines().map(replaced).collect::<String>()).unwrap();
         let output = Command::new("systemd-analyze").arg("verify").arg(&unit).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.is_empty(), "{}: {said}", path.display());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.is_empty(), "{}: {text}", path.display());
         checked += 1;
     }
     assert_eq!(checked, 5);

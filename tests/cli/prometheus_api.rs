@@ -13,7 +13,8 @@ use crate::{
     remote_write::{V1, request, series, write},
 };
 
-/// Ten minutes of samples every 15 s that end about now; returns the daemon and the first time.
+/// Starts a daemon with samples every 15 s for ten minutes, from about 20 minutes ago on; returns
+/// the daemon and the first time.
 pub(crate) fn filled() -> (Daemon, i64) {
     let daemon = Daemon::start("");
     let start = crate::remote_write::minute();
@@ -144,8 +145,8 @@ fn series_labels_values_and_metadata_are_listed() {
     let metadata = data("/api/v1/metadata")["data"].clone();
     let entry = |kind: &str| json!([{"type": kind, "help": "", "unit": ""}]);
     assert_eq!(metadata, json!({"level": entry("gauge"), "requests_total": entry("counter")}));
-    let one = data("/api/v1/metadata?metric=level&limit=1")["data"].clone();
-    assert_eq!(one, json!({"level": entry("gauge")}));
+    let of_level = data("/api/v1/metadata?metric=level&limit=1")["data"].clone();
+    assert_eq!(of_level, json!({"level": entry("gauge")}));
 
     let build = data("/api/v1/status/buildinfo")["data"]["revision"].clone();
     assert!(build.as_str().unwrap().starts_with("granary-"));
@@ -205,7 +206,7 @@ fn a_long_answer_is_complete_and_releases_its_query_slot() {
     }
 }
 
-/// A query with this many parts; a debug build takes about a second for one of 10,000 steps.
+/// A query with this many parts; a debug build takes about a second for a part of 10,000 steps.
 fn heavy_query(parts: usize, steps: u32) -> String {
     let part = "sum_over_time(vector(time())[1h:1s])";
     let query = vec![part; parts].join("%2B");
@@ -220,8 +221,8 @@ fn many_heavy_queries_wait_for_their_turn_while_ingest_continues() {
             (0..60).map(|_| scope.spawn(|| get(&daemon, &heavy_query(3, 100)))).collect();
         let answer = daemon.post_json(&json!({"samples": [{"metric": "m", "value": 1}]}));
         assert_eq!(answer.status, 200, "{}", answer.body);
-        for asked in all {
-            let (status, body) = asked.join().unwrap();
+        for query in all {
+            let (status, body) = query.join().unwrap();
             assert_eq!((status, &body["status"]), (200, &json!("success")), "{body}");
         }
     });
@@ -291,26 +292,26 @@ fn queries_run_at_lower_priority_than_ingest() {
         nice.push(fields.split_whitespace().nth(19 - 3).unwrap().parse::<i32>().unwrap());
     }
     let normal = *nice.iter().min().unwrap();
-    let giving_way = nice.iter().filter(|nice| **nice > normal).count();
-    assert!(giving_way > 0 && giving_way < nice.len() / 2, "{nice:?}");
+    let lower = nice.iter().filter(|nice| **nice > normal).count();
+    assert!(lower > 0 && lower < nice.len() / 2, "{nice:?}");
 }
 
 #[test]
 fn cardinality_and_trees_of_queries_have_the_form_of_prometheus() {
     let (daemon, start) = filled();
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
-        let (status, told) = get(&daemon, &format!("{prefix}/status/tsdb?limit=1"));
-        let head = &told["data"]["headStats"];
-        assert_eq!((status, &told["status"]), (200, &json!("success")), "{told}");
+        let (status, tsdb) = get(&daemon, &format!("{prefix}/status/tsdb?limit=1"));
+        let head = &tsdb["data"]["headStats"];
+        assert_eq!((status, &tsdb["status"]), (200, &json!("success")), "{tsdb}");
         assert_eq!((&head["numSeries"], &head["numLabelPairs"]), (&json!(3), &json!(5)));
         assert_eq!(head["maxTime"], start + 585_000);
-        let one = |name: &str, value: u64| json!([{"name": name, "value": value}]);
-        let data = &told["data"];
-        assert_eq!(data["seriesCountByMetricName"], one("requests_total", 2));
-        assert_eq!(data["labelValueCountByLabelName"], one("__name__", 2));
+        let single = |name: &str, value: u64| json!([{"name": name, "value": value}]);
+        let data = &tsdb["data"];
+        assert_eq!(data["seriesCountByMetricName"], single("requests_total", 2));
+        assert_eq!(data["labelValueCountByLabelName"], single("__name__", 2));
         // Twice `requests_total`, and `level`.
-        assert_eq!(data["memoryInBytesByLabelName"], one("__name__", 33));
-        assert_eq!(data["seriesCountByLabelValuePair"], one("__name__=requests_total", 2));
+        assert_eq!(data["memoryInBytesByLabelName"], single("__name__", 33));
+        assert_eq!(data["seriesCountByLabelValuePair"], single("__name__=requests_total", 2));
 
         let path = format!("{prefix}/parse_query");
         let form = [("query", "rate(requests_total[5m])")];

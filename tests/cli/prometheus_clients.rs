@@ -12,7 +12,7 @@ use crate::{
 
 #[test]
 #[ignore = "needs promtool; .ci/run installs it and runs this"]
-fn promtool_queries_and_lists() {
+fn promtool_queries_the_daemon_and_lists_its_series() {
     need("promtool");
     let (daemon, start) = filled();
     let seconds = |more: i64| (start / 1000 + more).to_string();
@@ -38,8 +38,8 @@ fn promtool_queries_and_lists() {
         assert_eq!(run(&["labels", &url, "job"]).trim(), r#"["db","web"]"#);
     }
     let fault = Command::new("promtool").args(["query", "instant", &daemon.url, "sum("]).output();
-    let said = String::from_utf8(fault.unwrap().stderr).unwrap();
-    assert!(said.contains("bad_data") && said.contains("parse error"), "{said}");
+    let message = String::from_utf8(fault.unwrap().stderr).unwrap();
+    assert!(message.contains("bad_data") && message.contains("parse error"), "{message}");
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn graphite_senders_deliver_over_tcp_udp_and_pickle() {
     let (daemon, [lines, pickles]) = graphite();
     let seconds = now_ms() / 1000 - 300;
     let mut stream = std::net::TcpStream::connect(&lines).unwrap();
-    // A line may arrive in pieces, and a bad one does not affect others.
+    // A line may arrive in pieces, and a bad line does not affect other lines.
     write!(stream, "servers.web1.cpu.idle 9").unwrap();
     stream.flush().unwrap();
     write!(stream, "7.5 {seconds}\nnonsense\nplain.path;dc=eu 3 {seconds}\n").unwrap();

@@ -29,20 +29,20 @@ fn notifications_contain_links_and_are_routed_by_external_labels() {
                 [server]\nexternal_url = 'https://granary.example.org/g/'";
     let daemon = start(&notifications, more);
     set(&daemon, "a", 7.0);
-    let told = |path: &str| hook.taken_at(path).first().cloned();
-    let document = until(&daemon, "a message", || told("/"));
+    let received = |path: &str| hook.taken_at(path).first().cloned();
+    let document = until(&daemon, "a message", || received("/"));
     assert_eq!(document["externalURL"], "https://granary.example.org/g");
     assert_eq!(document["groupLabels"], json!({"region": "eu"}));
     let link = "https://granary.example.org/g/graph?g0.expr=level+%3E+5&g0.tab=1";
     assert_eq!(document["alerts"][0]["generatorURL"], link);
     let page = "https://granary.example.org/g/alerts";
-    let slack = until(&daemon, "Slack's", || told("/slack"))["attachments"][0].clone();
+    let slack = until(&daemon, "Slack's", || received("/slack"))["attachments"][0].clone();
     assert_eq!(slack["title_link"], page);
     assert_eq!(slack["text"], format!("https://granary.example.org/g {link}"));
-    let discord = until(&daemon, "Discord's", || told("/discord"))["embeds"][0].clone();
+    let discord = until(&daemon, "Discord's", || received("/discord"))["embeds"][0].clone();
     assert_eq!(discord["url"], page);
     assert!(discord["description"].as_str().unwrap().ends_with(page), "{discord}");
-    assert_eq!(until(&daemon, "PagerDuty's", || told("/pagerduty"))["client_url"], page);
+    assert_eq!(until(&daemon, "PagerDuty's", || received("/pagerduty"))["client_url"], page);
     // The daemon accepts requests under that name, and redirects from the link to its page.
     let host = [("Host", "granary.example.org")];
     let (status, _) = request(&daemon.url, "GET", "/api/v2/status", &host, "").unwrap();
@@ -52,24 +52,24 @@ fn notifications_contain_links_and_are_routed_by_external_labels() {
 /// Runs a command on a daemon; returns its success and its complete output.
 fn command(daemon: &Daemon, args: &[&str]) -> (bool, String) {
     let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
 }
 
 #[test]
 fn a_test_of_a_receiver_shows_its_answers() {
     let hook = Hook::start(None);
     let failing = Hook::start_failing(None, Some("GranaryTest"));
-    let away = Hook::free_address();
-    let receivers = |ways: &[String]| {
+    let offline = Hook::free_address();
+    let receivers = |integrations: &[String]| {
         format!(
             "{ROUTE}receivers:\n- name: own\n  webhook_configs: [{}]\n- name: none\n",
-            ways.join(", ")
+            integrations.join(", ")
         )
     };
     let url = |address| format!("{{url: 'http://{address}/hooks/a-long-secret'}}");
-    let ways = [url(hook.address), url(failing.address), url(away)];
-    let daemon = start(&receivers(&ways), "external_labels = { region = 'eu' }");
+    let integrations = [url(hook.address), url(failing.address), url(offline)];
+    let daemon = start(&receivers(&integrations), "external_labels = { region = 'eu' }");
     let body = json!({ "receiver": "own" }).to_string();
     let json_header = [("Content-Type", "application/json")];
     let test = |body: &str| {
@@ -84,27 +84,27 @@ fn a_test_of_a_receiver_shows_its_answers() {
         .map(|result| (result["integration"].clone(), result["outcome"].clone()))
         .collect();
     let expected = [("webhook/0", "sent"), ("webhook/1", "failed"), ("webhook/2", "failed")];
-    assert_eq!(outcomes, expected.map(|(way, outcome)| (json!(way), json!(outcome))));
+    assert_eq!(outcomes, expected.map(|(name, outcome)| (json!(name), json!(outcome))));
     assert_eq!(answer["integrations"][0]["answer"], "200 OK: ok");
     assert!(answer["integrations"][1]["answer"].as_str().unwrap().starts_with("500"), "{answer}");
     assert!(!answer.to_string().contains("a-long-secret"), "{answer}");
     // The test alert fires and ends, so that no incident stays open, and is not listed.
-    let told = hook.taken();
-    let statuses: Vec<_> = told.iter().map(|(_, body)| body["status"].clone()).collect();
+    let received = hook.taken();
+    let statuses: Vec<_> = received.iter().map(|(_, body)| body["status"].clone()).collect();
     assert_eq!(statuses, ["firing", "resolved"]);
-    assert_eq!(told[0].1["alerts"][0]["labels"]["region"], "eu");
+    assert_eq!(received[0].1["alerts"][0]["labels"]["region"], "eu");
     let (_, listed) = request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap();
     assert_eq!(listed, json!([]));
-    let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "own"]);
-    assert!(!is_well && said.contains("webhook/0") && said.contains("failed"), "{said}");
-    let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "other"]);
-    assert!(!is_well && said.contains("known receivers: own, none"), "{said}");
+    let (succeeds, output) = command(&daemon, &["alerts", "test-receiver", "own"]);
+    assert!(!succeeds && output.contains("webhook/0") && output.contains("failed"), "{output}");
+    let (succeeds, output) = command(&daemon, &["alerts", "test-receiver", "other"]);
+    assert!(!succeeds && output.contains("known receivers: own, none"), "{output}");
     assert_eq!(test("{\"receiver\": \"none\"}").1["integrations"], json!([]));
     assert_eq!(test("{\"receiver\": 7}").0, 400);
-    fs::write(daemon.dir.path().join("notify.yml"), receivers(&ways[..1])).unwrap();
+    fs::write(daemon.dir.path().join("notify.yml"), receivers(&integrations[..1])).unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
-    let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "own"]);
-    assert!(is_well && said.contains("200 OK: ok"), "{said}");
+    let (succeeds, output) = command(&daemon, &["alerts", "test-receiver", "own"]);
+    assert!(succeeds && output.contains("200 OK: ok"), "{output}");
 }
 
 #[test]
@@ -114,21 +114,21 @@ fn an_acknowledgement_expires_and_the_alert_is_notified_again() {
     let daemon = start(&settings, "");
     set(&daemon, "a", 7.0);
     until(&daemon, "two messages", || (notifications_of(&hook, "a").len() >= 2).then_some(()));
-    let (is_well, said) =
+    let (succeeds, output) =
         command(&daemon, &["alerts", "ack", "host=a", "--by", "ann", "--for", "6s"]);
-    assert!(is_well, "{said}");
+    assert!(succeeds, "{output}");
     let acknowledged = || ask(&daemon, "/api/v1/alerts")["alerts"][0]["acknowledged"].clone();
     let shown = acknowledged();
     assert!(shown["until"].as_i64().unwrap() - shown["at"].as_i64().unwrap() <= 6000, "{shown}");
     assert!(command(&daemon, &["alerts"]).1.contains("ann until 20"));
-    until(&daemon, "its end", || acknowledged().is_null().then_some(()));
+    until(&daemon, "the end", || acknowledged().is_null().then_some(()));
     let count = notifications_of(&hook, "a").len();
     until(&daemon, "another message", || {
         (notifications_of(&hook, "a").len() > count).then_some(())
     });
     // The acknowledgement is stored with its end and survives kill -9.
-    let (is_well, _) = command(&daemon, &["alerts", "ack", "host=a", "--until", "2100-01-01"]);
-    assert!(!is_well, "in more than a year");
+    let (succeeds, _) = command(&daemon, &["alerts", "ack", "host=a", "--until", "2100-01-01"]);
+    assert!(!succeeds, "in more than a year");
     let json_header = [("Content-Type", "application/json")];
     for until in ["\"2020-01-01\"", "\"soon\"", "7"] {
         let body =
@@ -157,8 +157,8 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
         "generatorURL": "http://loki/graph",
     }]);
     assert_eq!(post(&daemon, &alert).0, 200);
-    let told = until(&daemon, "a message", || hook.taken().first().cloned()).1;
-    let first = &told["alerts"][0];
+    let received = until(&daemon, "a message", || hook.taken().first().cloned()).1;
+    let first = &received["alerts"][0];
     assert_eq!(first["labels"], json!({ "alertname": "Loki", "host": "l" }));
     assert_eq!(first["generatorURL"], "http://loki/graph");
     assert_eq!(first["startsAt"], "2026-11-22T00:00:00.5Z");
@@ -172,13 +172,13 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
     assert_eq!(list(&daemon), json!([]));
     assert_eq!(post(&daemon, &alert).0, 200);
     assert_eq!(list(&daemon)[0]["labels"]["host"], "l");
-    let (is_well, said) =
+    let (succeeds, output) =
         command(&daemon, &["silence", "add", "alertname=Other", "--comment", "x"]);
-    assert!(is_well, "{said}");
+    assert!(succeeds, "{output}");
     let states = notifications_of(&hook, "l");
     assert_eq!(states.len(), 1, "{states:?}");
     // The alert ends when its sender stops sending it.
-    until(&daemon, "its end", || {
+    until(&daemon, "the end", || {
         (notifications_of(&hook, "l").last()?.0 == "resolved").then_some(())
     });
     assert_eq!(notifications_of(&hook, "l").len(), 2);
@@ -188,7 +188,7 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
         &json!([{ "labels": {} }, { "labels": { "alertname": "Good", "host": "g" } }]),
     );
     assert!(status == 400 && answer.to_string().contains("at least one label"), "{answer}");
-    until(&daemon, "the good one", || notifications_of(&hook, "g").first().cloned());
+    until(&daemon, "the valid alert", || notifications_of(&hook, "g").first().cloned());
     assert_eq!(post(&daemon, &json!({ "labels": {} })).0, 400);
     let metrics = daemon.metrics();
     for line in ["{outcome=\"taken\"} 2", "{outcome=\"invalid\"} 1", "{outcome=\"refused\"} 0"] {

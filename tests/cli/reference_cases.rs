@@ -182,8 +182,8 @@ fn published_updates_count_and_set_slots() {
         "db.page_views.update({{page: '/index.htm', timestamp_minute: ISODate('{minute}')}},
             {{$inc: {{'seconds.25': 1, total_views: 1}}}}, {{upsert: true}});"
     );
-    // Each update counts, also two in one second; a third in the same second is a request of its
-    // own.
+    // Each update counts, also two in one second; a third update in the same second is a separate
+    // request.
     assert_eq!(update(&daemon, &view.repeat(2))["accepted"], 2);
     assert_eq!(update(&daemon, &view)["accepted"], 1);
     let used = |second: u32, value: u32| {
@@ -194,7 +194,7 @@ fn published_updates_count_and_set_slots() {
     };
     assert_eq!(update(&daemon, &used(58, 10))["accepted"], 1);
     assert_eq!(update(&daemon, &used(59, 20))["accepted"], 1);
-    // A slot that is set again has both readings.
+    // A repeated reading is a duplicate.
     let again = update(&daemon, &used(59, 20));
     assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(1)));
     // A numbered command counts once; a bad update does not affect others.

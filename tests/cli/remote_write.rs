@@ -1,4 +1,4 @@
-//! Remote write from the view of a sender: accepted samples, duplicates, late and invalid ones.
+//! Remote write from the view of a sender: accepted, duplicate, late and invalid samples.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ fn sample(at: i64, value: f64) -> Vec<u8> {
     })
 }
 
-/// A `TimeSeries` with the value 1.0.
+/// A `TimeSeries` with labels and samples.
 pub(crate) fn series(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Vec<u8> {
     message(|out| {
         for (name, value) in labels {
@@ -170,7 +170,7 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
     let daemon = Daemon::start("");
     let at = minute();
     let symbols = ["", "__name__", "jobs_done", "job", "batch", "jobs", "depth"];
-    let one = |name: u64, code: i64, created: i64, samples: &[(i64, f64)]| {
+    let time_series = |name: u64, code: i64, created: i64, samples: &[(i64, f64)]| {
         message(|out| {
             let refs = message(|out| [1, name, 3, 4].into_iter().for_each(|r| varint(r, out)));
             bytes(1, &refs, out);
@@ -190,16 +190,16 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
             bytes(4, symbol.as_bytes(), out);
         }
         // The counter was reset at 30 s, although the value grew.
-        bytes(5, &one(2, 1, at - 5000, &[(at, 10.0), (at + 15_000, 14.0)]), out);
-        bytes(5, &one(2, 1, at + 30_000, &[(at + 45_000, 20.0)]), out);
-        bytes(5, &one(6, 2, 0, &[(at, 3.0)]), out);
+        bytes(5, &time_series(2, 1, at - 5000, &[(at, 10.0), (at + 15_000, 14.0)]), out);
+        bytes(5, &time_series(2, 1, at + 30_000, &[(at + 45_000, 20.0)]), out);
+        bytes(5, &time_series(6, 2, 0, &[(at, 3.0)]), out);
         bytes(5, &message(|out| bytes(1, &[1, 99], out)), out);
     });
     let written = write(&daemon, V2, &body);
     assert_eq!((written.status, written.samples), (204, Some(4)), "{}", written.body);
     assert_eq!([kind(&daemon, "jobs_done"), kind(&daemon, "depth")], ["counter", "gauge"]);
     // The sender is unknown before its first batch, so its first reading counts nothing; the next
-    // ones count 4, and 20 since the reset.
+    // readings count 4, and 20 since the reset.
     assert_eq!(points(&daemon, "jobs_done", "total"), [24.0]);
     let series = daemon.query(&["series", "--metric", "jobs_done"]);
     assert_eq!(series["series"][0]["unit"], "jobs");

@@ -31,7 +31,7 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
     let now = jiff::Timestamp::now().as_millisecond() / MINUTE * MINUTE;
     let level = |host: &str, ago: i64| match host {
         "long" if (21..=40).contains(&ago) => 9,
-        // The alert has not ended yet.
+        // The level has not recovered yet.
         "long" if (11..=20).contains(&ago) => 4,
         "short" if (31..=33).contains(&ago) => 9,
         "on" if ago <= 8 => 9,
@@ -53,7 +53,7 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let episodes = until(&daemon, "what was sent", || {
+    let episodes = until(&daemon, "the samples", || {
         let answer: Value = serde_json::from_str(&replay(&["--json"])).unwrap();
         let episodes = answer["episodes"].as_array().unwrap().clone();
         (episodes.len() == 3).then_some(episodes)
@@ -62,7 +62,7 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
         let at = value.as_str()?.parse::<jiff::Timestamp>().unwrap().as_millisecond();
         Some((now - at) / MINUTE)
     };
-    let of = |host: &str| {
+    let times_of = |host: &str| {
         let episode = episodes.iter().find(|episode| episode["labels"]["host"] == host).unwrap();
         assert_eq!(
             (&episode["group"], &episode["labels"]["severity"]),
@@ -82,7 +82,7 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
         ("short", [Some(33), None, Some(30)]),
         ("on", [Some(8), Some(3), None]),
     ] {
-        assert!(is_near(of(host), expected), "{host}: {:?}", of(host));
+        assert!(is_near(times_of(host), expected), "{host}: {:?}", times_of(host));
     }
     let fired = episodes.iter().find(|episode| episode["labels"]["host"] == "on").unwrap();
     assert_eq!(fired["annotations"]["summary"], "on is at 9");
@@ -94,6 +94,6 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
         .args(["rules", "replay", path.to_str().unwrap(), "--range", "5y", "--url", &daemon.url])
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("limit of 200000"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && message.contains("limit of 200000"), "{message}");
 }

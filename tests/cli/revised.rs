@@ -43,7 +43,7 @@ fn a_late_sample_marks_the_episode_that_it_would_have_ended_and_no_other() {
     daemon.kill();
     daemon.restart();
     let kept =
-        until(&daemon, "what was", || Some(episodes(&daemon)).filter(|list| list.len() == 2));
+        until(&daemon, "both episodes", || Some(episodes(&daemon)).filter(|list| list.len() == 2));
     let marked: Vec<_> = kept.iter().filter(|episode| !episode["revised"].is_null()).collect();
     assert_eq!(marked, [&revised]);
     let listed = granary().args(["alerts", "history", "--url", &daemon.url]).output().unwrap();

@@ -1,4 +1,4 @@
-//! The daemon's own samples: each counts once, and counters begin anew after a restart.
+//! The daemon's own samples: each counts once, and counters start at 0 after a restart.
 
 use std::time::{Duration, Instant};
 

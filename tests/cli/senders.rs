@@ -1,4 +1,4 @@
-//! Senders that number their batches: the limits of forged ones, and their removal.
+//! Senders that number their batches: the limits of forged senders, and their removal.
 
 use std::process::Output;
 
@@ -45,7 +45,7 @@ fn a_forged_sender_locks_no_agent_out() {
     let message = far["examples"][0]["message"].as_str().unwrap();
     assert!(message.contains("Unix milliseconds"), "{message}");
     assert_eq!(daemon.post_json(&batch("web1", 5, 2)).body["accepted"], 1);
-    // A number behind the window is reported as such, so that its sender can begin a new epoch.
+    // A number behind the window is reported as too old, so that its sender can begin a new epoch.
     assert_eq!(daemon.post_json(&batch("web1", 5, 5000)).body["accepted"], 1);
     let stale = daemon.post_json(&json!([batch("web1", 5, 3), batch("web1", 5, 5001)])).body;
     assert_eq!((&stale["accepted"], &stale["renumber"]), (&json!(1), &json!([3])));
@@ -83,7 +83,7 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
         let body = answer.body_mut().read_to_string().unwrap();
         (answer.status().as_u16(), serde_json::from_str::<Value>(&body).unwrap())
     };
-    assert_eq!(delete("").0, 400, "all at once is asked for with idle=0ms");
+    assert_eq!(delete("").0, 400, "the removal of all senders needs idle=0ms");
     assert_eq!(delete("?agent=c").1["total"], 1);
     assert_eq!(listed(&daemon), ["a", "new"]);
 }

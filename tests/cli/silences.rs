@@ -25,8 +25,8 @@ fn post(daemon: &Daemon, path: &str, body: &Value) -> (u16, Value) {
 /// Runs a command with the daemon's address; returns its output and success.
 fn run(daemon: &Daemon, args: &[&str]) -> (bool, String) {
     let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
 }
 
 /// The states of firing alerts, as Alertmanager's clients see them.
@@ -43,8 +43,8 @@ fn a_silence_suppresses_matching_alerts_also_after_kill_9() {
     alert(&daemon, "firing");
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["active"]);
     let add = ["silence", "add", "alertname=High", "host=~\"a|b\"", "--comment", "disks"];
-    let (is_well, id) = run(&daemon, &add);
-    assert!(is_well, "{id}");
+    let (succeeds, id) = run(&daemon, &add);
+    assert!(succeeds, "{id}");
     let id = id.trim();
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["suppressed"]);
     let rules = get(&daemon, "/api/v1/rules");
@@ -64,21 +64,21 @@ fn a_silence_suppresses_matching_alerts_also_after_kill_9() {
     alert(&daemon, "firing");
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["suppressed"]);
 
-    let (is_well, said) = run(&daemon, &["silence", "list"]);
+    let (succeeds, text) = run(&daemon, &["silence", "list"]);
     assert!(
-        is_well && said.contains(id) && said.contains("1 silence") && !said.contains("1 silences"),
-        "{said}"
+        succeeds && text.contains(id) && text.contains("1 silence") && !text.contains("1 silences"),
+        "{text}"
     );
-    let (is_well, said) = run(&daemon, &["silence", "expire", id]);
-    assert!(is_well, "{said}");
+    let (succeeds, text) = run(&daemon, &["silence", "expire", id]);
+    assert!(succeeds, "{text}");
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["active"]);
-    let (is_well, said) = run(&daemon, &["silence", "expire", id]);
-    assert!(!is_well && said.contains("already expired"), "{said}");
+    let (succeeds, text) = run(&daemon, &["silence", "expire", id]);
+    assert!(!succeeds && text.contains("already expired"), "{text}");
     // The expired silence is listed on request.
-    let (_, said) = run(&daemon, &["silence", "list"]);
-    assert!(said.contains("0 silences"), "{said}");
-    let (_, said) = run(&daemon, &["silence", "list", "--expired"]);
-    assert!(said.contains(id) && said.contains("expired"), "{said}");
+    let (_, text) = run(&daemon, &["silence", "list"]);
+    assert!(text.contains("0 silences"), "{text}");
+    let (_, text) = run(&daemon, &["silence", "list", "--expired"]);
+    assert!(text.contains(id) && text.contains("expired"), "{text}");
     assert_eq!(daemon.stop(), Some(0));
     assert!(daemon.verify().status.success());
 }
@@ -92,22 +92,22 @@ fn a_recurring_silence_shows_its_next_window_and_names_errors() {
         run(&daemon, &all)
     };
     let window = ["--from", "22:00", "--until", "06:00", "--on", "sat,sun", "--zone"];
-    let (is_well, id) = add(&[&window[..], &["Europe/Berlin"]].concat());
-    assert!(is_well, "{id}");
+    let (succeeds, id) = add(&[&window[..], &["Europe/Berlin"]].concat());
+    assert!(succeeds, "{id}");
     let listed = get(&daemon, "/api/v2/silences")[0].clone();
     let time = |key: &str| listed[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     let local = time("endsAt").in_tz("Europe/Berlin").unwrap();
     assert_eq!((local.hour(), local.minute()), (6, 0), "{listed}");
     let seconds = time("endsAt").as_second() - time("startsAt").as_second();
-    // The window is shorter than the whole when it is active now.
+    // A window that is active now is shorter.
     assert!((1..=9 * 3600).contains(&seconds), "{listed}");
     assert_eq!(listed["recurring"]["weekdays"], json!(["saturday", "sunday"]));
-    let (_, said) = run(&daemon, &["silence", "list"]);
-    assert!(said.contains("sat,sun 22:00-06:00 Europe/Berlin"), "{said}");
-    let (is_well, said) = add(&[&window[..], &["Mars/Phobos"]].concat());
-    assert!(!is_well && said.contains("Mars/Phobos"), "{said}");
+    let (_, text) = run(&daemon, &["silence", "list"]);
+    assert!(text.contains("sat,sun 22:00-06:00 Europe/Berlin"), "{text}");
+    let (succeeds, text) = add(&[&window[..], &["Mars/Phobos"]].concat());
+    assert!(!succeeds && text.contains("Mars/Phobos"), "{text}");
     // A client that does not know recurring silences keeps the recurrence.
-    let (status, said) = post(
+    let (status, text) = post(
         &daemon,
         "/api/v2/silences",
         &json!({
@@ -115,12 +115,12 @@ fn a_recurring_silence_shows_its_next_window_and_names_errors() {
             "endsAt": listed["endsAt"], "createdBy": "ann", "comment": "longer",
         }),
     );
-    assert!(status == 400 && said.as_str().unwrap().contains("recurs"), "{said}");
+    assert!(status == 400 && text.as_str().unwrap().contains("recurs"), "{text}");
     // A client that sends back the shown silence does not change it.
     let mut posted = listed.clone();
     posted["comment"] = json!("longer");
-    let (status, said) = post(&daemon, "/api/v2/silences", &posted);
-    assert_eq!((status, &said["silenceID"]), (200, &listed["id"]), "{said}");
+    let (status, text) = post(&daemon, "/api/v2/silences", &posted);
+    assert_eq!((status, &text["silenceID"]), (200, &listed["id"]), "{text}");
     let changed = get(&daemon, "/api/v2/silences")[0].clone();
     assert_eq!(changed["comment"], "longer");
     for key in ["recursFrom", "recursUntil", "recurring", "endsAt"] {
@@ -136,23 +136,23 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     set(&daemon, 7.0);
     alert(&daemon, "firing");
     let ack = ["alerts", "ack", "alertname=High", "--by", "ann", "--comment", "on it"];
-    let (is_well, said) = run(&daemon, &ack);
-    assert!(is_well && said.lines().any(|line| line == "acknowledged 1 alert"), "{said}");
+    let (succeeds, text) = run(&daemon, &ack);
+    assert!(succeeds && text.lines().any(|line| line == "acknowledged 1 alert"), "{text}");
     let acknowledged = |daemon: &Daemon| alert(daemon, "firing")["acknowledged"].clone();
     let first = acknowledged(&daemon);
     assert_eq!((&first["by"], &first["comment"]), (&json!("ann"), &json!("on it")));
     daemon.kill();
     daemon.restart();
     assert_eq!(acknowledged(&daemon), first);
-    let (_, said) = run(&daemon, &["alerts"]);
-    assert!(said.contains("ann: on it"), "{said}");
-    let (is_well, said) = run(&daemon, &["alerts", "ack", "alertname=Low"]);
-    assert!(!is_well && said.contains("no alert"), "{said}");
-    let (status, said) = post(&daemon, "/api/v1/alerts/ack", &json!({ "labels": {}, "by": "ann" }));
-    assert_eq!(status, 400, "{said}");
+    let (_, text) = run(&daemon, &["alerts"]);
+    assert!(text.contains("ann: on it"), "{text}");
+    let (succeeds, text) = run(&daemon, &["alerts", "ack", "alertname=Low"]);
+    assert!(!succeeds && text.contains("no alert"), "{text}");
+    let (status, text) = post(&daemon, "/api/v1/alerts/ack", &json!({ "labels": {}, "by": "ann" }));
+    assert_eq!(status, 400, "{text}");
     assert!(run(&daemon, &["alerts", "unack", "host=a"]).0);
     assert_eq!(acknowledged(&daemon), Value::Null);
-    // An alert that ends and fires again is a new one.
+    // An alert that ends and fires again is a new alert.
     assert!(run(&daemon, &ack).0);
     set(&daemon, 1.0);
     until(&daemon, "the end", || states(&daemon, "/api/v2/alerts").is_empty().then_some(()));

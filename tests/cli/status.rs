@@ -42,40 +42,40 @@ fn status_shows_accepted_samples_by_sender_and_refused_ones_with_examples() {
         let url = format!("{}/write?precision=ns", daemon.url);
         client().post(url).content_type("text/plain").send(line.as_bytes()).unwrap();
     }
-    let told = status(&daemon);
+    let report = status(&daemon);
     let protocol = |name: &str| {
-        let all = told["protocols"].as_array().unwrap();
+        let all = report["protocols"].as_array().unwrap();
         all.iter().find(|ingest| ingest["protocol"] == name).unwrap().clone()
     };
     assert_eq!(
         (&protocol("json")["accepted"], &protocol("influx")["refused"]),
         (&json!(2), &json!(4))
     );
-    let refused = told["refused"].as_array().unwrap();
-    assert_eq!(refused.len(), 1, "{told}");
+    let refused = report["refused"].as_array().unwrap();
+    assert_eq!(refused.len(), 1, "{report}");
     assert_eq!((&refused[0]["protocol"], &refused[0]["count"]), (&json!("influx"), &json!(4)));
     let examples = refused[0]["examples"].as_array().unwrap();
-    assert_eq!(examples.len(), 3, "{told}");
+    assert_eq!(examples.len(), 3, "{report}");
     let text = examples[0]["text"].as_str().unwrap();
     assert!(text.starts_with("cpu_load{host=\"<img src=x>\"}: "), "{text}");
-    assert!(examples[0]["at"].as_i64() >= told["started"].as_i64(), "{told}");
+    assert!(examples[0]["at"].as_i64() >= report["started"].as_i64(), "{report}");
 
-    let senders = &told["senders"]["top"];
+    let senders = &report["senders"]["top"];
     assert_eq!((&senders[0]["agent"], &senders[0]["series"]), (&json!("web1"), &json!(2)));
     assert_eq!(senders[0]["samples"], json!(2));
     assert_eq!(senders[1]["agent"], json!("influx 127.0.0.1"));
-    assert_eq!(limit(&told, "limits.series_max"), (3, 4));
-    assert_eq!(limit(&told, "limits.sender_series_max").0, 2);
-    assert_eq!(limit(&told, "live tails"), (0, 16));
-    assert!(limit(&told, "server.connections_max").0 >= 1, "{told}");
+    assert_eq!(limit(&report, "limits.series_max"), (3, 4));
+    assert_eq!(limit(&report, "limits.sender_series_max").0, 2);
+    assert_eq!(limit(&report, "live tails"), (0, 16));
+    assert!(limit(&report, "server.connections_max").0 >= 1, "{report}");
 
-    let commits = &told["commits"];
+    let commits = &report["commits"];
     let [p50, p99, max] =
         ["p50_ms", "p99_ms", "max_ms"].map(|name| commits[name].as_f64().unwrap());
     assert!(0.0 < p50 && p50 <= p99 && 0.0 < max, "{commits}");
     assert!(commits["count"].as_u64() >= Some(1), "{commits}");
-    assert_eq!(told["requests"]["outcomes"]["acknowledged"], json!(5));
-    assert!(told["memory"]["resident"].as_u64() > Some(1 << 20), "{told}");
+    assert_eq!(report["requests"]["outcomes"]["acknowledged"], json!(5));
+    assert!(report["memory"]["resident"].as_u64() > Some(1 << 20), "{report}");
     let (code, body) = get(&daemon, "/readyz");
-    assert_eq!((code, &body["status"]), (200, &told["health"]["state"]));
+    assert_eq!((code, &body["status"]), (200, &report["health"]["state"]));
 }

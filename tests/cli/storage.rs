@@ -82,7 +82,7 @@ fn recent_checkpoints_are_listed_with_their_moved_cells() {
             .sum()
     };
     let mut found = Value::Null;
-    wait_until("two checkpoints are remembered, one that moved something", || {
+    wait_until("two checkpoints are listed, one of which moved cells", || {
         found = storage(&daemon)["checkpoints"].clone();
         moved(&found) > 0 && found.as_array().unwrap().len() >= 2
     });

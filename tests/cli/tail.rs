@@ -95,7 +95,7 @@ fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Live tails at the same time.
+/// The maximum number of live tails.
 const TAILS_MAX: usize = 16;
 
 #[test]
@@ -126,7 +126,7 @@ fn live_tails_are_limited() {
 
 #[test]
 fn a_subscriber_that_reads_nothing_is_disconnected_and_uses_no_memory() {
-    /// Makes each event a kilobyte per series.
+    /// The number of series, each with a tag of a kilobyte.
     const SERIES: usize = 1000;
     let daemon = Daemon::start("server.client_timeout = '2s'");
     let round = |value: usize| {
@@ -157,7 +157,7 @@ fn a_subscriber_that_reads_nothing_is_disconnected_and_uses_no_memory() {
     let watch = Stopwatch::start();
     let mut rounds = 5;
     while subscribe(&daemon, "metric=load").err() == Some(429) {
-        assert!(watch.elapsed() < DEADLINE * 2, "it is not cut off");
+        assert!(watch.elapsed() < DEADLINE * 2, "the silent subscriber is not disconnected");
         round(rounds);
         rounds += 1;
     }

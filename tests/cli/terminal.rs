@@ -35,7 +35,7 @@ fn hour() -> i64 {
 }
 
 #[test]
-fn a_chart_is_short_round_and_fits() {
+fn a_chart_omits_empty_slots_rounds_numbers_and_fits() {
     let daemon = Daemon::start("");
     let start = hour() - 2 * 3_600_000;
     let at = |minute: i64| start + minute * 60_000;
@@ -128,7 +128,7 @@ fn unknown_names_are_reported_with_suggestions() {
     let web9 = "no series of system_cpu_user has host=web9; the nearest is web1";
     let hots = "no series of system_cpu_user has the tag hots; the nearest is host";
     let both = "no series has all of host=";
-    for (words, said) in [
+    for (words, expected) in [
         (&["query", "chart", "--metric", "system_cpu_usr"][..], usr),
         (&["query", "chart", "--metric", "system_cpu_user", "--tags", "host=web9"], web9),
         (&["query", "chart", "--metric", "system_cpu_user", "--tags", "hots=web1"], hots),
@@ -140,7 +140,7 @@ fn unknown_names_are_reported_with_suggestions() {
     ] {
         let text = shown(&daemon, words);
         let text = text.replace('\n', " ");
-        assert!(text.contains(said), "{words:?}: {text}");
+        assert!(text.contains(expected), "{words:?}: {text}");
         assert!(!text.contains(both), "{text}");
     }
     let mut tail = on_80_columns(&daemon, &["tail", "--metric", "system_cpu_usr"]);
@@ -181,8 +181,8 @@ fn an_expression_is_evaluated_at_one_time_or_over_a_range() {
     assert!(shown(&daemon, &["query", "promql", "1 + 1"]).contains('2'));
     let wrong = on_80_columns(&daemon, &["query", "promql", "sum("]).output().unwrap();
     assert!(!wrong.status.success());
-    let said = String::from_utf8(wrong.stderr).unwrap();
-    assert!(said.contains("parse error"), "{said}");
+    let message = String::from_utf8(wrong.stderr).unwrap();
+    assert!(message.contains("parse error"), "{message}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn names_cannot_command_the_terminal() {
     send(&daemon, &json!([sample, other]));
     let plain =
         |text: &str| !text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}'));
-    let of = ["--metric", "load"];
+    let metric = ["--metric", "load"];
     for words in [
         &["query", "series"][..],
         &["query", "series", "--json"],
@@ -209,13 +209,13 @@ fn names_cannot_command_the_terminal() {
         &["series", "delete", "--dry-run"],
         &["series", "rename", "--set", "n=2", "--dry-run", "--tags", "n=1"],
     ] {
-        let text = shown(&daemon, &[words, &of].concat());
+        let text = shown(&daemon, &[words, &metric].concat());
         assert!(plain(&text), "{words:?}: {text:?}");
     }
     let text = shown(&daemon, &["query", "promql", "load"]);
     assert!(plain(&text) && text.contains("u{202e}"), "{text:?}");
-    let asked = format!("host={odd}x");
-    let text = shown(&daemon, &["query", "chart", "--metric", "load", "--tags", &asked]);
+    let tags = format!("host={odd}x");
+    let text = shown(&daemon, &["query", "chart", "--metric", "load", "--tags", &tags]);
     assert!(plain(&text) && text.contains("no series of load has"), "{text:?}");
     let wrong = on_80_columns(&daemon, &["query", "chart", "--metric", "load", "--display", odd]);
     let wrong = { wrong }.output().unwrap();

@@ -1,4 +1,4 @@
-//! A role without HTTP queries as a request does: with an expression, a store and a budget.
+//! A role evaluates expressions without HTTP, from a store and within a budget, as requests do.
 
 use std::time::Duration;
 

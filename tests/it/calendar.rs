@@ -1,5 +1,5 @@
 //! Calendar buckets against a naive model: each sample is counted in the bucket of its local time
-//! and date, in any zone, across changes of clocks, and before a checkpoint.
+//! and date, in any zone, across clock changes, and before a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use crate::setup::{DAY, WITHIN as NOW, define, granularities, open_with, series};
 
-/// Times around the changes of clocks in spring, in Europe and America, and in autumn.
+/// Starts of periods with clock changes: in spring in America and in Europe, and in autumn.
 const STARTS: [&str; 3] = ["2026-03-05T00:00:00Z", "2026-03-26T00:00:00Z", "2026-10-20T00:00:00Z"];
 const DAYS: i64 = 16;
 const ZONES: [&str; 8] = [
@@ -30,7 +30,7 @@ const ZONES: [&str; 8] = [
     "-02:30",
 ];
 
-/// The identity of a bucket, computed from the local calendar alone.
+/// The identity of a bucket, computed only from the local calendar.
 fn bucket(unit: CalendarUnit, local: &Zoned) -> String {
     let week = local.date().iso_week_date();
     match unit {
@@ -128,7 +128,7 @@ fn check(filled: &Filled, samples: &[(u32, i64, i32)], unit: CalendarUnit, zone:
         let total = totals.points[index].1.unwrap();
         assert_eq!(averages.points[index].1, Some(total / count));
         let found_bucket = bucket(unit, &local(*start));
-        assert_eq!(found.insert(found_bucket, (*count, total)), None, "a bucket comes once");
+        assert_eq!(found.insert(found_bucket, (*count, total)), None, "duplicate bucket");
     }
     assert_eq!(found, expected, "{} in {:?}", unit.name(), zone.iana_name());
 }

@@ -29,7 +29,7 @@ fn id(appender: &mut Appender, metric: &str, host: &str) -> SeriesId {
     id
 }
 
-/// Readings a minute apart; the last one is now.
+/// Sends readings that are a minute apart; the last reading is at `NOW`.
 fn read(appender: &mut Appender, series: SeriesId, readings: &[f64]) {
     let first = NOW.minus((readings.len() as i64 - 1) * MINUTE).0;
     let times = (0..).map(|index| first + index * MINUTE);
@@ -64,7 +64,7 @@ fn total(store: &Store, metric: &str, host: &str) -> Option<(u32, f64)> {
     Some(totals[0])
 }
 
-fn is_sound(folder: &Path) {
+fn assert_sound(folder: &Path) {
     let report = verify(folder, NOW, &mut |_| {}).unwrap();
     assert_eq!(report.faults, []);
 }
@@ -102,7 +102,7 @@ fn a_deleted_series_disappears_and_its_key_begins_a_new_one() {
     let new = id(&mut appender, "requests", "web1");
     assert_eq!(new, SeriesId(2));
     assert_eq!(define(&mut appender, "requests", "web3"), DefinitionVerdict::StoreLimit);
-    // The new series has no memory of the old one's last reading.
+    // The new series does not continue from the last reading of the deleted series.
     read(&mut appender, new, &[140.0, 145.0]);
     assert_eq!(total(&store, "requests", "web1"), Some((2, 5.0)));
     store.checkpoint(NOW).unwrap();
@@ -110,10 +110,10 @@ fn a_deleted_series_disappears_and_its_key_begins_a_new_one() {
     let copy = dir.path().join("copy");
     store.snapshot(&copy, NOW, &mut |_| {}).unwrap();
     drop((store, appender));
-    is_sound(&data);
+    assert_sound(&data);
     let restored = dir.path().join("restored");
     restore(&copy, &restored, &mut |_| {}).unwrap();
-    is_sound(&restored);
+    assert_sound(&restored);
     for folder in [&data, &restored] {
         let (store, _) = setup::open(folder, NOW);
         assert_eq!(total(&store, "requests", "web1"), Some((2, 5.0)));
@@ -166,7 +166,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     assert_eq!(appender.change(&delete("db1"), NOW).unwrap(), Ok(2));
     assert_eq!(appender.change(&rename("web1", "db1"), NOW).unwrap(), Ok(2));
     drop((store, appender));
-    is_sound(dir.path());
+    assert_sound(dir.path());
     let (store, _) = setup::open(dir.path(), NOW);
     assert_eq!(total(&store, "errors", "db1"), Some((1, 0.0)));
     assert_eq!(store.dictionary().len(), 2);
@@ -205,7 +205,7 @@ fn a_change_of_an_unknown_series_is_an_error_that_names_it() {
         id(&mut appender, "requests", "web1");
         id(&mut appender, "requests", "web2");
         drop((store, appender));
-        is_sound(dir.path());
+        assert_sound(dir.path());
         let db = Database::open(dir.path().join("journal.redb")).unwrap();
         let txn = db.begin_write().unwrap();
         let value = [value, &xxh3_64_with_seed(value, row.into()).to_le_bytes()].concat();

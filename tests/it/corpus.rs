@@ -5,10 +5,10 @@ use std::{fs, path::Path};
 use granary::fuzzing::{TARGETS, Target};
 
 /// The number of mutations of each input.
-const CHANGES: usize = 20;
+const MUTATIONS: usize = 20;
 
 #[test]
-fn no_decoder_panics_on_the_kept_corpus_or_near_it() {
+fn no_decoder_panics_on_the_corpus_or_its_mutations() {
     let mut rng = fastrand::Rng::with_seed(7);
     let agents: [(&str, Target); 2] =
         [("scrape", granary_agent_scrape::fuzz), ("statsd", granary_agent_statsd::fuzz_datagrams)];
@@ -18,7 +18,7 @@ fn no_decoder_panics_on_the_kept_corpus_or_near_it() {
         for entry in fs::read_dir(&folder).unwrap() {
             let bytes = fs::read(entry.unwrap().path()).unwrap();
             target(&bytes);
-            for _ in 0..CHANGES {
+            for _ in 0..MUTATIONS {
                 let mut changed = bytes.clone();
                 match rng.u8(0..3) {
                     0 => changed.truncate(rng.usize(0..=bytes.len())),

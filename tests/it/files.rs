@@ -281,7 +281,7 @@ fn a_failed_write_breaks_no_running_query() {
         Ok(slots.iter().map(|slot| u64::from(slot.cell.n)).sum::<u64>())
     };
     assert_eq!(run_with_retries(&Budget::UNLIMITED, sum, StoreError::is_transient).unwrap(), 1800);
-    assert_eq!(failures.len(), 1, "the query failures the failure: {failures:?}");
+    assert_eq!(failures.len(), 1, "the query failed once: {failures:?}");
     store.checkpoint(NOW).unwrap();
     assert_eq!(count(&store, 0), 1801);
     assert_eq!(store.damaged_partitions(), [""; 0]);

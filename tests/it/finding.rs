@@ -44,7 +44,7 @@ fn the_best_of_thousands_of_metrics_are_found_with_their_series() {
     assert_eq!(found(&store, "system_load", 9).metrics[0].series, 2);
 }
 
-/// The tags of a series, and filters: few names and values, so that many of them meet.
+/// Generates the tags of a series, or filters: with few names and values, many filters match.
 fn tags() -> impl Strategy<Value = BTreeMap<String, String>> {
     let text = |words: &'static [&'static str]| prop::sample::select(words).prop_map(str::to_owned);
     let (names, values) = (["host", "dc", "core", "app"], ["a", "b", "c"]);
@@ -91,8 +91,9 @@ proptest! {
             tags: filters.clone().into_iter().collect(),
         };
         let answer = facets(&store, &Budget::UNLIMITED, &selector).unwrap();
-        let is_met = |tags: &&Tags| filters.iter().all(|(name, value)| tags.get(name) == Some(value));
-        prop_assert_eq!(answer.series, all.iter().filter(is_met).count());
+        let is_match =
+            |tags: &&Tags| filters.iter().all(|(name, value)| tags.get(name) == Some(value));
+        prop_assert_eq!(answer.series, all.iter().filter(is_match).count());
         let expected: Vec<_> =
             ["app", "core", "dc", "host"].iter().filter_map(|name| naive(&all, &filters, name)).collect();
         prop_assert_eq!(answer.tags_total, expected.len());
@@ -106,11 +107,11 @@ fn facets_show_the_values_with_most_series_and_count_their_memory() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     let name = |n: usize| format!("h{n:04}");
-    let of = |n: usize, core: &str| {
+    let host_series = |n: usize, core: &str| {
         setup::series("m", &[("host", &name(n)), ("core", core)], Kind::Gauge)
     };
-    let mut series: Vec<_> = (0..2000).map(|n| of(n, "0")).collect();
-    series.extend((1000..1060).map(|n| of(n, "1")));
+    let mut series: Vec<_> = (0..2000).map(|n| host_series(n, "0")).collect();
+    series.extend((1000..1060).map(|n| host_series(n, "1")));
     setup::define(&mut appender, &series, NOW);
     let selector = Selector { metric: Some("m".into()), tags: Vec::new() };
     let budget = Budget::of_memory(10 << 20);

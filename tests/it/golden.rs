@@ -1,5 +1,5 @@
-//! The golden directory of each format: every later release opens it and reads the same numbers; no
-//! release that is older than it changes it.
+//! The golden directory of each format: every later release opens it and reads the same numbers; an
+//! older release refuses it and does not change it.
 
 use std::{
     fs,
@@ -40,8 +40,8 @@ fn batch(seq: u64, at: i64) -> AcceptedBatch {
     }
 }
 
-/// A batch without a number, hours old: each sample has a time of its own, and series are in
-/// descending order.
+/// A late batch without a number: each sample has its own time, and the series are in descending
+/// order.
 fn late(hours: i64) -> AcceptedBatch {
     let at = NOW.0 - hours * HOUR;
     AcceptedBatch {
@@ -113,7 +113,7 @@ fn copy_in(from: &Path, to: &Path) {
 #[test]
 fn the_data_directories_of_every_format_open_with_unchanged_numbers() {
     for format in 1..=FORMAT_VERSION {
-        opens_and_has_its_numbers(&golden(format));
+        assert_golden_numbers(&golden(format));
     }
 }
 
@@ -133,7 +133,7 @@ fn the_objects_of_every_format_are_readable() {
     }
 }
 
-fn opens_and_has_its_numbers(golden: &Path) {
+fn assert_golden_numbers(golden: &Path) {
     let dir = tempfile::tempdir().unwrap();
     copy_out(golden, dir.path());
     let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
@@ -143,7 +143,7 @@ fn opens_and_has_its_numbers(golden: &Path) {
     let expected = fs::read_to_string(golden.join("expected.json")).unwrap();
     assert_eq!(cells(&store), serde_json::from_str::<Value>(&expected).unwrap());
     assert_eq!(store.dictionary().info(SeriesId(1)).unwrap().sender.as_ref(), SENDER);
-    // The batches accepted then are known now, and the store accepts new ones.
+    // The store recognizes the batches of the golden directory and accepts new ones.
     let mut verdict = |seq| appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0];
     assert_eq!([verdict(1), verdict(500)], [BatchVerdict::Duplicate, BatchVerdict::Duplicate]);
     assert!(verdict(501).is_accepted());
@@ -193,7 +193,7 @@ fn a_directory_raised_by_a_later_release_is_refused() {
         store.checkpoint(NOW).unwrap();
     }
     let unopened = |dir: &Path| {
-        // redb records in a file that it was opened.
+        // redb writes to the journal's file when it opens it.
         let all = files(dir).into_iter();
         all.filter(|(name, _)| !name.ends_with("journal.redb")).collect::<Vec<_>>()
     };
@@ -243,8 +243,7 @@ fn write_the_data_directory_of_this_format() {
         let key = key("golden_metric", &[("host", "web1"), ("kind", kind.as_str())]);
         SeriesInfo { key, kind, unit: "bytes".into(), sender: SENDER.into() }
     });
-    // The first documents are sealed at a checkpoint, others with their partition, and some after
-    // those.
+    // The first documents are sealed at a checkpoint, others with their partition, and some later.
     store.set_segment_documents_min(1);
     define(&mut appender, &each, NOW);
     for seq in 1..=500 {
@@ -264,7 +263,7 @@ fn write_the_data_directory_of_this_format() {
         }
         if seq == 440 {
             store.set_segment_documents_min(512);
-            // Some samples are late by then: open documents beside the sealed ones of their
+            // These samples are late: their documents are open, beside the sealed ones of the
             // partition.
             appender.commit(&[], &[late(30)], NOW).unwrap();
             store.checkpoint(NOW).unwrap();

@@ -12,8 +12,8 @@ fn add(appender: &mut Appender, at: UnixMillis) {
     send(appender, samples(SeriesId(0), [(at.0, 1.0)]), at);
 }
 
-/// A damaged row of the head once made the checkpoint set aside the partition that it was writing,
-/// with all its documents, and later the whole head.
+/// Regression: because of a damaged row of the head, the checkpoint set aside the partition that it
+/// was writing, with all its documents, and later the whole head.
 #[test]
 fn a_damaged_row_of_the_head_affects_no_other_row_and_no_document() {
     let dir = tempfile::tempdir().unwrap();
@@ -44,12 +44,12 @@ fn a_damaged_row_of_the_head_affects_no_other_row_and_no_document() {
     assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
     let slots = slots(&store, 0, SIX..over.plus(MINUTE), SeriesId(0));
     let slots: Vec<_> = slots.iter().map(|slot| slot.start.0 - SIX.0).collect();
-    // The slot of 07:05 was in that row only.
+    // Only the damaged row contained the slot of 07:05.
     assert_eq!(slots, [10 * MINUTE, 70 * MINUTE, 125 * MINUTE]);
 }
 
-/// A sample arrived for a damaged row, the daemon was restarted, and the slot of 1m said 1 where
-/// that of 5m said 2, without a note.
+/// Regression: after a sample for a damaged row and a restart, the slot of 1m contained 1 sample
+/// and the slot of 5m contained 2, without a note.
 #[test]
 fn a_hole_in_a_rewritten_row_survives_restarts_until_its_partition_is_dropped() {
     let dir = tempfile::tempdir().unwrap();

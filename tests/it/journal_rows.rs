@@ -35,7 +35,7 @@ fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
     }
 }
 
-/// The batches sent last.
+/// The last batches, which `counts` sends again.
 fn last() -> [AcceptedBatch; 2] {
     [batch(5, [0, 1], NOW), batch(0, [2, 3], NOW)]
 }
@@ -62,10 +62,10 @@ fn try_open(dir: &Path) -> Option<(Store, Appender)> {
     opened.ok().map(|(store, appender, _)| (store, appender))
 }
 
-/// The samples of each series by minute, after the last batches were sent again.
+/// Sends the last batches again and counts the samples of each series.
 fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
     appender.commit(&[], &last(), NOW.plus(1)).unwrap();
-    let of = |id| {
+    let count = |id| {
         // A series with a damaged key has no name that a sender could use.
         if store.dictionary().key(SeriesId(id)).is_none() {
             return 0;
@@ -73,7 +73,7 @@ fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
         let slots = slots(store, 0, NOW.minus(HOUR)..NOW.plus(HOUR), SeriesId(id));
         slots.iter().map(|slot| u64::from(slot.cell.n)).sum()
     };
-    (0..4).map(of).collect()
+    (0..4).map(count).collect()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -158,18 +158,14 @@ fn a_flipped_bit_in_a_row_of_the_journal_changes_no_answer_or_is_reported() {
             return Ok(());
         }
         let report = verify(&folder, NOW, &mut |_| {}).unwrap();
-        // A refused start names its reason; a number is never the reason.
+        // `verify` explains a refused start; a damaged number is never the reason.
         let Some((store, mut appender)) = try_open(&folder) else {
             prop_assert!(!report.is_sound() && table < TEXTS.len() + NUMBERED.len());
             return Ok(());
         };
         let (rows, count) = store.damaged_journal_rows();
         let found = counts(&store, &mut appender);
-        prop_assert!(
-            found.iter().zip(&expected).all(|(folder, most)| folder <= most),
-            "{:?}",
-            found
-        );
+        prop_assert!(found.iter().zip(&expected).all(|(count, most)| count <= most), "{:?}", found);
         if count == 0 {
             prop_assert_eq!(&found, &expected);
         } else {
@@ -185,7 +181,7 @@ fn a_flipped_bit_in_a_row_of_the_journal_changes_no_answer_or_is_reported() {
     outcome.unwrap();
 }
 
-/// Any damaged number once prevented the daemon from starting.
+/// Regression: any damaged number prevented the daemon from starting.
 #[test]
 fn a_damaged_number_of_the_journal_is_reported_and_repaired_without_loss() {
     let dir = tempfile::tempdir().unwrap();
@@ -242,7 +238,7 @@ fn a_damaged_number_of_the_journal_is_reported_and_repaired_without_loss() {
 
 /// Only the head contains the record up to which a checkpoint was finished.
 #[test]
-fn without_a_head_a_damaged_checkpoint_number_refuses_the_start_and_a_snapshot_is_the_remedy() {
+fn without_a_head_a_damaged_checkpoint_number_prevents_the_start_and_a_snapshot_helps() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("data"));

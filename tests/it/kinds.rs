@@ -1,4 +1,4 @@
-//! Series whose kind changes, against the samples as they came, each with its kind.
+//! Series whose kind changes, compared with cells that are computed from all samples.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ fn now() -> UnixMillis {
     SIX.plus(7 * HOUR)
 }
 
-/// Makes a series one of another kind.
+/// Changes the kind of the series.
 fn change(appender: &mut Appender, kind: Kind) -> Option<SeriesId> {
     appender.change_kinds(&[named(kind)], now()).unwrap()[0]
 }
 
-/// Readings that follow each other with one kind.
+/// Consecutive readings of one kind.
 #[derive(Debug, Clone)]
 struct Stretch {
-    /// Seconds after the reading before, and by how much the value is higher.
+    /// Seconds since the previous reading, and the increase of the value.
     readings: Vec<(i64, u32)>,
     checkpoint: bool,
     restart: bool,
-    /// Readings of a backlog, which the series before the last change receives.
+    /// Whether the readings are a backlog, which the series before the last change receives.
     is_backlog: bool,
 }
 
@@ -47,7 +47,7 @@ fn stretches(apart_s: i64, backlogs: bool) -> impl Strategy<Value = Vec<Stretch>
     prop::collection::vec(stretch, 2..6)
 }
 
-/// Returns the cells of all samples as one kind, without the sums of gauges, which are not kept.
+/// Returns the cells of all samples as one kind; sums of gauges are not compared.
 fn expected(all: &[(i64, f64)], kind: Kind, width: i64) -> BTreeMap<i64, Cell> {
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
     let mut before = None;
@@ -66,18 +66,20 @@ fn expected(all: &[(i64, f64)], kind: Kind, width: i64) -> BTreeMap<i64, Cell> {
 fn compare(store: &Store, id: SeriesId, all: &[(i64, f64)], kind: Kind) {
     let range = SIX.minus(HOUR)..SIX.plus(12 * HOUR);
     for (index, granularity) in store.granularities().indexed() {
-        let told = |start: i64, cell: &Cell| {
+        let compared_fields = |start: i64, cell: &Cell| {
             let sum = if kind == Kind::Counter { cell.sum } else { 0.0 };
             let extremes = if kind == Kind::Counter { (0.0, 0.0) } else { (cell.min, cell.max) };
             let times = (start, cell.n, cell.first_at, cell.last_at);
             (times, cell.first, cell.last, sum, extremes)
         };
         let found = slots(store, index.0, range.clone(), id);
-        let shown: Vec<_> = found.iter().map(|slot| told(slot.start.0, &slot.cell)).collect();
+        let shown: Vec<_> =
+            found.iter().map(|slot| compared_fields(slot.start.0, &slot.cell)).collect();
         let wanted = expected(all, kind, granularity.width_ms);
-        let wanted: Vec<_> = wanted.iter().map(|(start, cell)| told(*start, cell)).collect();
+        let wanted: Vec<_> =
+            wanted.iter().map(|(start, cell)| compared_fields(*start, cell)).collect();
         assert_eq!(shown, wanted, "{}", granularity.name);
-        // A view of one slot shows what the view of all does.
+        // A view of one slot contains the same cell as the view of all slots.
         for slot in &found {
             let range = slot.start..slot.start.plus(granularity.width_ms);
             assert_eq!(slots(store, index.0, range, id), [*slot]);
@@ -140,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn stretches_of_a_backlog_that_lie_between_each_other_count_once(
+    fn interleaved_stretches_of_a_backlog_count_once(
         all in stretches(60, true),
         is_counter_first in any::<bool>(),
     ) {
@@ -149,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn a_kind_changes_seldom_and_not_for_another_sender_or_unit() {
+fn a_kind_changes_at_most_four_times_an_hour_and_not_for_another_sender_or_unit() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     let of = |kind, unit: &str, sender: &str| SeriesInfo {
@@ -162,7 +164,8 @@ fn a_kind_changes_seldom_and_not_for_another_sender_or_unit() {
     let mut ask = |all: &[SeriesInfo], now| appender.change_kinds(all, now).unwrap();
     assert_eq!(ask(&[of(Kind::Counter, "bytes", "b")], NOW), [None]);
     assert_eq!(ask(&[of(Kind::Counter, "seconds", "a")], NOW), [None]);
-    // A sender that is silent gives way, and a definition without a unit keeps it.
+    // Another sender may change the kind when the first is silent; without a unit, the definition
+    // keeps the present unit.
     let later = NOW.plus(600 * SECOND);
     let both = [of(Kind::Counter, "", "b"), of(Kind::Delta, "", "b"), of(Kind::Counter, "", "b")];
     assert_eq!(ask(&both, later), [Some(SeriesId(1)), None, Some(SeriesId(1))]);

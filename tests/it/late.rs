@@ -11,7 +11,7 @@ use granary::{
 use crate::setup::{HOUR, MINUTE, NOW, SIX, define, open, send, series, slots};
 
 const HOSTS: u32 = 600;
-/// The hours from six on, the last of which is late.
+/// Samples from here to `END` are late; both times are relative to `SIX`.
 const LATE_FROM: i64 = HOUR + 30 * MINUTE;
 const END: i64 = 2 * HOUR;
 
@@ -66,7 +66,7 @@ fn late_samples_of_a_fleet_take_little_space_and_are_merged() {
     let (in_order, mut ordered) = fleet(other.path());
     (0..END).step_by(MINUTE as usize).for_each(|at| round(&mut ordered, at));
     (0..LATE_FROM).step_by(MINUTE as usize).for_each(|at| round(&mut appender, at));
-    // Merging the segments also replaces the neighbouring ones between them.
+    // The last minute arrives before the late samples.
     round(&mut appender, END - MINUTE);
     store.checkpoint(NOW).unwrap();
     let (before, files) = usage(dir.path());
@@ -75,13 +75,16 @@ fn late_samples_of_a_fleet_take_little_space_and_are_merged() {
         store.checkpoint(NOW).unwrap();
     }
     let (after, layers) = usage(dir.path());
-    let a_cell = (after as f64 - before as f64) / f64::from(HOSTS * 29);
-    // The growth of the partition's redb file counts, which begins at 72 KiB.
-    assert!(a_cell < 65.0, "{a_cell} bytes a late sample, of {before} and {after}");
+    let bytes_per_sample = (after as f64 - before as f64) / f64::from(HOSTS * 29);
+    // This includes the growth of the partition's redb file, which begins at 72 KiB.
+    assert!(
+        bytes_per_sample < 65.0,
+        "{bytes_per_sample} bytes a late sample, of {before} and {after}"
+    );
     assert!(layers > files + 20, "{layers} files");
     let expected = cells(&in_order);
     assert!(cells(&store) == expected);
-    // Too many segments overlap to wait for a quiet time.
+    // So many segments overlap that merging them does not wait for a quiet time.
     assert!(store.seal(NOW, HOUR, &|_| true).unwrap().partitions > 0);
     let (_, merged) = usage(dir.path());
     assert!(merged <= files + 1, "{merged} files, {files} before");

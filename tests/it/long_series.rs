@@ -1,5 +1,5 @@
-//! A long series text shared by many samples is refused once: copying it for each sample would take
-//! minutes or all memory.
+//! A long text of series that many samples share is refused once: copying the text for each sample
+//! would take minutes or all memory.
 
 use granary::{
     ingest::{
@@ -34,7 +34,7 @@ fn refused(decode: impl FnOnce(&mut Rows<'_>)) -> u64 {
 }
 
 #[test]
-fn a_line_of_many_tags_and_many_fields() {
+fn a_line_of_many_tags_and_many_fields_is_refused_without_copies() {
     // The line is nearly as long as permitted.
     let many = 30_000;
     let line = format!("m{} f=1{}", ",t=v".repeat(many), ",f=1".repeat(many - 1));
@@ -45,7 +45,7 @@ fn a_line_of_many_tags_and_many_fields() {
 }
 
 #[test]
-fn a_value_list_of_many_values_and_a_long_name() {
+fn a_value_list_of_many_values_with_a_long_name_is_refused_without_copies() {
     let list = |item: &str| vec![item; MANY].join(",");
     let body = format!(
         r#"[{{"values":[{}],"dstypes":[{}],"dsnames":[{}],"time":1,"host":"a","type":"b",
@@ -59,7 +59,7 @@ fn a_value_list_of_many_values_and_a_long_name() {
 }
 
 #[test]
-fn many_points_of_a_resource_with_a_long_attribute() {
+fn many_points_of_a_long_resource_are_refused_without_copies() {
     let points = vec![r#"{"asInt":"1","timeUnixNano":"1"}"#; MANY].join(",");
     let body = format!(
         r#"{{"resourceMetrics":[{{"resource":{{"attributes":[{{"key":"a","value":
@@ -72,7 +72,7 @@ fn many_points_of_a_resource_with_a_long_attribute() {
 }
 
 #[test]
-fn remote_write_of_many_refs_to_a_long_symbol() {
+fn remote_write_of_many_refs_to_a_long_symbol_is_refused_without_copies() {
     let sample = protobuf::message(|out| {
         protobuf::double(1, 1.5, out);
         protobuf::int(2, 1, out);
@@ -95,7 +95,7 @@ fn remote_write_of_many_refs_to_a_long_symbol() {
 }
 
 #[test]
-fn remote_write_of_many_histograms_of_a_long_label() {
+fn remote_write_of_many_histograms_with_a_long_label_is_refused_without_copies() {
     let label = protobuf::message(|out| {
         protobuf::bytes(1, b"__name__", out);
         protobuf::bytes(2, &vec![b's'; MEBIBYTE], out);

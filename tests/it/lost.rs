@@ -13,7 +13,7 @@ use crate::setup::{
     series, slots,
 };
 
-/// A sample per minute up to a time, for some hours.
+/// Sends a sample for each minute of the hours before a time, and runs a checkpoint.
 fn fill(store: &Store, appender: &mut Appender, hours: i64, now: UnixMillis) {
     let times = (0..hours * 60).map(|minute| (now.0 - minute * MINUTE, 1.0));
     send(appender, samples(SeriesId(0), times), now);
@@ -30,15 +30,15 @@ fn faults(dir: &Path, now: UnixMillis) -> Vec<String> {
     report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
 }
 
-/// The ranges in which a granularity may be incomplete.
+/// Returns whether a granularity may be incomplete in a slot.
 fn lacks(store: &Store, level: usize, slot: Range<UnixMillis>) -> bool {
     let gaps = &store.gaps()[level];
     slot.start < gaps.complete_since
         || gaps.holes.iter().any(|hole| hole.start < slot.end && slot.start < hole.end)
 }
 
-/// Compares each granularity with the finest one where both are complete; returns the number of
-/// compared slots.
+/// Compares each granularity with the finest granularity where both are complete; returns the
+/// number of compared slots.
 fn compare(store: &Store, range: Range<UnixMillis>) -> usize {
     let mut compared = 0;
     let minutes = slots(store, 0, range.clone(), SeriesId(0));
@@ -67,8 +67,8 @@ fn minutes_of(partition: &str) -> GranularitySet {
     granularities(&[["1m", "30m", partition, "4d"], ["5m", "1h", "1d", "14d"]])
 }
 
-/// The hole once ended where the present settings put the end, which is wrong for an older
-/// partition.
+/// Regression: the end of the hole was computed from the current settings, which is wrong for an
+/// older partition.
 #[test]
 fn the_hole_of_a_lost_partition_has_its_length_whatever_the_settings() {
     let expected = [SIX..SIX.plus(6 * HOUR)];
@@ -115,8 +115,8 @@ fn the_hole_of_a_lost_partition_has_its_length_whatever_the_settings() {
     }
 }
 
-/// The loss was not recorded: a slot of 1m said 1 where that of 5m said 5, and `verify` blamed that
-/// of 1h.
+/// Regression: the loss was not recorded. A slot of 1m contained 1 sample where 5m contained 5, and
+/// `verify` reported 1h as faulty.
 #[test]
 fn a_lost_head_is_a_hole_in_each_granularity_until_its_retention_ends() {
     for (is_damaged, is_killed) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -150,7 +150,7 @@ fn a_lost_head_is_a_hole_in_each_granularity_until_its_retention_ends() {
             assert!(compare(&store, past.clone()) > 100);
             let count =
                 setup::count(&store, 0, NOW.plus(MINUTE)..NOW.plus(2 * MINUTE), SeriesId(0));
-            assert_eq!(count, u64::from(is_killed), "what the journal has");
+            assert_eq!(count, u64::from(is_killed), "samples in the journal");
             assert!(store.damaged_in_all() >= 4);
             // A new partition is created in its place.
             send(&mut appender, samples(SeriesId(0), [(NOW.0, 1.0), (noon.0, 1.0)]), now);
@@ -186,7 +186,8 @@ fn faults_but_for_the_file(dir: &Path, now: UnixMillis) -> Vec<String> {
     faults
 }
 
-/// The days around the last run were holes, although the log had all of their samples.
+/// Regression: the days around the last run were holes, although the log contained all of their
+/// samples.
 #[test]
 fn a_head_that_is_lost_before_the_first_checkpoint_leaves_no_hole() {
     let dir = tempfile::tempdir().unwrap();
@@ -205,11 +206,11 @@ fn a_head_that_is_lost_before_the_first_checkpoint_leaves_no_hole() {
     }
 }
 
-/// While the clock was ahead, 1m did not keep present samples; once it was right again, queries
-/// took 1m for complete, and `verify` blamed 5m.
+/// Regression: while the clock was ahead, 1m did not keep present samples. After the clock was
+/// corrected, queries assumed that 1m was complete, and `verify` reported 5m as faulty.
 #[test]
 fn samples_not_kept_while_the_clock_is_ahead_make_a_granularity_incomplete() {
-    for is_cut in [false, true] {
+    for is_checkpointed in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let ahead = NOW.plus(10 * DAY);
         {
@@ -217,19 +218,19 @@ fn samples_not_kept_while_the_clock_is_ahead_make_a_granularity_incomplete() {
             define_events(&mut appender);
             fill(&store, &mut appender, 30, NOW);
             send(&mut appender, samples(SeriesId(0), [(NOW.0, 1.0), (SIX.0, 1.0)]), ahead);
-            if is_cut {
+            if is_checkpointed {
                 store.checkpoint(ahead).unwrap();
             }
         }
         let (store, mut appender) = open(dir.path(), NOW);
-        let gone = store.gaps()[0].complete_since;
-        assert!(NOW < gone && gone <= NOW.plus(5 * MINUTE), "{gone}");
+        let complete_since = store.gaps()[0].complete_since;
+        assert!(NOW < complete_since && complete_since <= NOW.plus(5 * MINUTE), "{complete_since}");
         let later = NOW.plus(2 * HOUR);
         fill(&store, &mut appender, 2, later);
         assert!(compare(&store, NOW.minus(40 * HOUR)..later) > 20);
         drop((store, appender));
         assert_eq!(faults(dir.path(), later), [""; 0]);
-        assert_eq!(open(dir.path(), later).0.gaps()[0].complete_since, gone);
+        assert_eq!(open(dir.path(), later).0.gaps()[0].complete_since, complete_since);
     }
 }
 

@@ -54,14 +54,11 @@ fn links(page: &Page) -> Vec<String> {
 #[test]
 fn the_readme_is_one_page() {
     let lines = page("README.md").text.lines().count();
-    assert!(
-        lines <= README_LINES_MAX,
-        "README.md has {lines} lines: what is more belongs in docs/"
-    );
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines: move details to docs/");
 }
 
 #[test]
-fn lines_fit_a_narrow_screen_and_examples_say_what_they_are() {
+fn lines_fit_a_narrow_screen_and_examples_name_their_language() {
     for page in pages() {
         for (number, line) in page.text.lines().enumerate() {
             let place = format!("{}:{}", page.name, number + 1);
@@ -73,8 +70,11 @@ fn lines_fit_a_narrow_screen_and_examples_say_what_they_are() {
         assert_eq!(indented, None, "{}: put examples between fences", page.name);
         for example in page.examples() {
             let (language, place) = (&*example.language, &example.place);
-            assert!(LANGUAGES.contains(&language), "{place}: say whether it is {LANGUAGES:?}");
-            assert!(!example.text.trim().is_empty(), "{place}: nothing is shown");
+            assert!(
+                LANGUAGES.contains(&language),
+                "{place}: name the language, one of {LANGUAGES:?}"
+            );
+            assert!(!example.text.trim().is_empty(), "{place}: the example is empty");
         }
     }
 }
@@ -98,14 +98,14 @@ fn links_lead_to_existing_files_and_headings() {
             let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let here = root().join(&page.name);
             let path = if file.is_empty() { here } else { here.with_file_name("").join(file) };
-            assert!(path.exists(), "{}: {link} leads nowhere", page.name);
+            assert!(path.exists(), "{}: no file for {link}", page.name);
             checked += 1;
             if anchor.is_empty() {
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap();
             let there = anchors(&Page { name: link.clone(), text });
-            assert!(there.contains(anchor), "{}: {link} is none of {there:?}", page.name);
+            assert!(there.contains(anchor), "{}: {link} is not among {there:?}", page.name);
         }
     }
     assert!(checked >= 50, "found only {checked} links");
@@ -143,7 +143,11 @@ fn operations_explains_every_metric_and_no_page_names_an_unknown_one() {
         for part in page.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
             let is_known =
                 names.contains(part.trim_end_matches("_bucket")) || hosts.contains(&part);
-            assert!(!part.starts_with("granary_") || is_known, "{}: {part}?", page.name);
+            assert!(
+                !part.starts_with("granary_") || is_known,
+                "{}: unknown metric {part}",
+                page.name
+            );
         }
     }
 }
@@ -153,7 +157,7 @@ fn the_index_lists_every_path_of_the_api() {
     let (index, mut found) = (page("docs/README.md").text, 0);
     for path in rust_files(&root().join("src/api")) {
         let text = fs::read_to_string(&path).unwrap();
-        // The paths of Prometheus' API have a page of their own.
+        // The paths of Prometheus' API have a separate page.
         if !text.contains("fn routes(")
             || path.components().any(|part| part.as_os_str() == "prometheus")
         {
@@ -171,10 +175,10 @@ fn the_index_lists_every_path_of_the_api() {
 fn sending_explains_every_reason_to_refuse_a_sample() {
     let text = page("docs/sending.md").text;
     let rows = text.split("### Refused samples").nth(1).unwrap().split("\n## ").next().unwrap();
-    let told = rows.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    let told: BTreeSet<_> = told.collect();
+    let explained = rows.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let explained: BTreeSet<_> = explained.collect();
     let reasons = granary::policy::RefusalReason::ALL;
-    assert_eq!(told, reasons.iter().map(|reason| reason.as_str()).collect());
+    assert_eq!(explained, reasons.iter().map(|reason| reason.as_str()).collect());
 }
 
 #[test]
@@ -269,7 +273,7 @@ fn the_tables_of_settings_equal_the_defaults_file() {
             text = [before, &head, &table, after.strip_prefix(&shown).unwrap()].concat();
             continue;
         }
-        let remedy = "make it anew with GRANARY_WRITE_DOCS=1";
+        let remedy = "regenerate it with GRANARY_WRITE_DOCS=1";
         assert_eq!(shown, table, "docs/settings.md, {section}: {remedy}");
     }
     if std::env::var_os("GRANARY_WRITE_DOCS").is_some() {

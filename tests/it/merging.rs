@@ -37,7 +37,8 @@ fn all_slots(store: &Store, series: SeriesId) -> Vec<Vec<Slot>> {
         .collect()
 }
 
-/// The samples of a part come after those of the part before it.
+/// Samples of one series, divided among parts: the samples of each part follow those of the
+/// previous part.
 #[derive(Debug, Clone)]
 struct History {
     kind: Kind,
@@ -47,11 +48,11 @@ struct History {
     cuts: Vec<usize>,
     /// The order in which the parts are registered.
     order: Vec<usize>,
-    /// The part whose name the merged series gets; `None` for a new name.
+    /// The part whose name the merged series gets; 4 stands for a new name.
     to: usize,
     /// The number of samples between checkpoints.
     checkpoints: Vec<usize>,
-    /// Merges parts one after the other, or all at once.
+    /// Whether the parts are merged one after another, or all at once.
     one_by_one: bool,
 }
 
@@ -96,10 +97,10 @@ fn now() -> UnixMillis {
     SIX.plus(7 * HOUR)
 }
 
-/// Merges the parts if there are several.
+/// Merges all parts into one series.
 fn merge_parts(history: &History, appender: &mut Appender) {
     if history.one_by_one {
-        // Each part is merged into the one that follows it in time.
+        // Each part is merged into the part that follows in time.
         for part in 0..3_usize {
             let change = merge(("part", &part.to_string()), part + 1);
             appender.change(&change, now()).unwrap().unwrap();
@@ -137,11 +138,11 @@ fn check(history: &History) {
             store.checkpoint(now()).unwrap();
         }
     }
-    let apart = tempfile::tempdir().unwrap();
-    let (oracle_store, mut oracle) = setup::open(apart.path(), now());
-    let one = define(&mut oracle, &[named(9, history.kind)], now())[0];
-    send(&mut oracle, samples(one, all.iter().copied()), now());
-    let expected = all_slots(&oracle_store, one);
+    let oracle_dir = tempfile::tempdir().unwrap();
+    let (oracle_store, mut oracle) = setup::open(oracle_dir.path(), now());
+    let oracle_id = define(&mut oracle, &[named(9, history.kind)], now())[0];
+    send(&mut oracle, samples(oracle_id, all.iter().copied()), now());
+    let expected = all_slots(&oracle_store, oracle_id);
     compare(history, &all_slots(&store, whole), &expected);
     drop((store, appender));
     assert_eq!(verify(dir.path(), now(), &mut |_| {}).unwrap().faults, []);
@@ -153,14 +154,15 @@ fn compare(history: &History, got: &[Vec<Slot>], expected: &[Vec<Slot>]) {
         return;
     }
     for (got, expected) in got.iter().zip(expected) {
-        let told = |slot: &Slot| {
+        let compared_fields = |slot: &Slot| {
             let cell = &slot.cell;
             let at = (slot.start, cell.first_at, cell.last_at);
             (at, cell.sum, cell.first, cell.last)
         };
-        let [shown, wanted] = [got, expected].map(|all| all.iter().map(told).collect::<Vec<_>>());
+        let [shown, wanted] =
+            [got, expected].map(|all| all.iter().map(compared_fields).collect::<Vec<_>>());
         assert_eq!(shown, wanted);
-        // The last reading of each part is sent a second time.
+        // The last reading of each part may count a second time.
         let count = |all: &[Slot]| all.iter().map(|slot| slot.cell.n).sum::<u32>();
         assert!((count(expected)..=count(expected) + 3).contains(&count(got)));
     }

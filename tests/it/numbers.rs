@@ -21,12 +21,12 @@ fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
     }
 }
 
-/// Samples that count at the finest granularity.
+/// The number of samples at the finest granularity.
 fn counted(store: &Store) -> u64 {
     count(store, 0, NOW.minus(HOUR)..NOW, SeriesId(0))
 }
 
-/// Commits one group; returns the number of its new batches.
+/// Commits one group and returns the verdicts on its batches.
 fn commit(appender: &mut Appender, group: &[AcceptedBatch]) -> Vec<BatchVerdict> {
     appender.commit(&[], group, NOW).unwrap().batches
 }
@@ -71,8 +71,10 @@ proptest! {
                 .iter()
                 .map(|(agent, epoch, seq)| batch(&format!("agent{agent}"), *epoch, *seq))
                 .collect();
-            let one_by_one: Vec<_> =
-                group.iter().flat_map(|one| commit(&mut single, std::slice::from_ref(one))).collect();
+            let one_by_one: Vec<_> = group
+                .iter()
+                .flat_map(|batch| commit(&mut single, std::slice::from_ref(batch)))
+                .collect();
             let together = commit(&mut grouped, &group);
             prop_assert_eq!(&together, &one_by_one);
             accepted += together.iter().filter(|verdict| verdict.is_accepted()).count();
@@ -126,7 +128,7 @@ fn the_longest_silent_senders_are_forgotten_for_new_ones() {
     };
     assert_eq!(send(&mut appender, &["a", "b", "c", "d"], 0), [accepted, accepted, accepted, full]);
     assert_eq!(send(&mut appender, &["b"], 1), [accepted]);
-    assert_eq!(send(&mut appender, &["d"], 5), [full], "none is idle for long enough");
+    assert_eq!(send(&mut appender, &["d"], 5), [full], "no sender is idle for long enough");
     // Senders of the group stay, however long they were silent.
     assert_eq!(send(&mut appender, &["d", "a"], 6), [accepted, accepted]);
     assert_eq!((names(&store), store.counters().senders_forgotten.get()), ("a b d".into(), 1));
@@ -142,8 +144,8 @@ fn the_longest_silent_senders_are_forgotten_for_new_ones() {
         after.0 == before.0 + 1 && after.1 > before.1,
         "the record counts: {before:?} {after:?}"
     );
-    // The same senders are known after a restart, with and without a checkpoint, and a forgotten
-    // one begins anew.
+    // After a restart, with and without a checkpoint, the store has the same senders; a removed
+    // sender starts again as a new sender.
     for checkpoint in [false, true] {
         if checkpoint {
             store.checkpoint(NOW).unwrap();

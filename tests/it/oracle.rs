@@ -110,7 +110,7 @@ impl Naive {
         }
     }
 
-    /// The start from which the first reading of each sample's series counts whole.
+    /// The earliest start of each sample's counter with which a first reading counts in full.
     fn counts_from(&self, set: &GranularitySet, samples: &[Sample]) -> Vec<i64> {
         let before = |sample: &Sample| (sample.at, self.last.get(&sample.series).copied());
         let all: Vec<_> = samples.iter().map(before).collect();
@@ -122,8 +122,8 @@ impl Naive {
         samples.iter().map(counts_from).collect()
     }
 
-    /// The samples to send: late readings of counters without a guarantee are sent after all
-    /// others.
+    /// The samples to send. A late reading of a counter that has no guarantee gets a time after
+    /// all others.
     fn promised(&self, samples: &[Sample]) -> Vec<Sample> {
         let mut counters = self.counters.clone();
         let mut samples = samples.to_vec();
@@ -173,8 +173,8 @@ impl Naive {
         let values = || samples.iter().map(|(_, value)| *value).filter(|_| adds);
         let is_nan = adds && values().all(f64::is_nan);
         let extreme = |number: f64| if is_nan { f64::NAN } else { number };
-        let by_time = |one: &&(i64, f64), next: &&(i64, f64)| {
-            one.0.cmp(&next.0).then_with(|| one.1.total_cmp(&next.1))
+        let by_time = |left: &&(i64, f64), right: &&(i64, f64)| {
+            left.0.cmp(&right.0).then_with(|| left.1.total_cmp(&right.1))
         };
         let first = samples.iter().min_by(by_time).unwrap();
         let last = samples.iter().max_by(by_time).unwrap();
@@ -229,14 +229,14 @@ fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
         view.slots_into(series, columns, &mut found).unwrap();
         let wanted = |slot: &Slot| {
             let cell = &slot.cell;
-            let of =
-                |wanted, value: f64| (columns == wanted || cell.n == 2).then(|| value.to_bits());
+            let bits =
+                |column, value: f64| (columns == column || cell.n == 2).then(|| value.to_bits());
             let values = [
-                of(Columns::SUM, cell.sum),
-                of(Columns::MIN, cell.min),
-                of(Columns::MAX, cell.max),
-                of(Columns::ENDS, cell.first),
-                of(Columns::ENDS, cell.last),
+                bits(Columns::SUM, cell.sum),
+                bits(Columns::MIN, cell.min),
+                bits(Columns::MAX, cell.max),
+                bits(Columns::ENDS, cell.first),
+                bits(Columns::ENDS, cell.last),
             ];
             (slot.start, cell.n, cell.first_at, cell.last_at, values)
         };
@@ -244,7 +244,7 @@ fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
     }
 }
 
-/// The slot of a sample.
+/// The slots of a sample: one per granularity that keeps it.
 fn places(set: &GranularitySet, series: u32, at: i64) -> Vec<Place> {
     let levels = set.iter().enumerate();
     let kept = levels.filter(|(_, granularity)| granularity.keeps(UnixMillis(at), NOW));
@@ -326,7 +326,7 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
                 let limits = SeriesLimits::default();
                 let action = ChangeAction::Rename(Renaming { metric: None, tags, limits });
                 let changed = change(&mut appender, *series, action);
-                assert!(changed <= 1, "it may have that name already");
+                assert!(changed <= 1, "more than one series was renamed");
             }
         }
     }

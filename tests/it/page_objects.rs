@@ -86,7 +86,7 @@ fn built_in_dashboards_come_first_and_cannot_be_changed() {
         assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
     }
     let version = listed[4]["version"].as_u64();
-    dashboards::put(&store, "broken", version, &titled("mended"), NOW).unwrap();
+    dashboards::put(&store, "broken", version, &titled("fixed"), NOW).unwrap();
 }
 
 /// The metrics that a dashboard queries.
@@ -114,19 +114,19 @@ fn built_in_dashboards_query_existing_metrics() {
     for (name, agent) in [("hosts", "host"), ("mongodb", "mongodb")] {
         let table = root.join("agents").join(agent).join("METRICS.md");
         let table = fs::read_to_string(table).unwrap();
-        let asked = metrics(&get(name));
-        assert!(asked.len() >= 40, "{name}: {asked:?}");
-        for metric in asked {
+        let queried = metrics(&get(name));
+        assert!(queried.len() >= 40, "{name}: {queried:?}");
+        for metric in queried {
             assert!(table.contains(&format!("| `{metric}` |")), "{name}: {metric}");
         }
     }
     let granary = metrics(&get("granary"));
     assert!(granary.len() > 30, "{granary:?}");
     for metric in granary {
-        let is_one = |(name, _): &(&str, &str)| {
+        let is_metric = |(name, _): &(&str, &str)| {
             metric == *name || metric == format!("{name}_sum") || metric == format!("{name}_count")
         };
-        assert!(METRIC_NAMES.iter().any(is_one), "granary: {metric}");
+        assert!(METRIC_NAMES.iter().any(is_metric), "granary: {metric}");
     }
     // A copy, as the page saves it.
     for name in ["hosts", "mongodb", "granary"] {
@@ -191,8 +191,8 @@ fn the_oldest_annotations_are_evicted_and_ids_are_unique() {
     let ids: Vec<_> = (0..5).map(|_| add(&annotations, json!({ "text": "x" })).0).collect();
     assert!(ids.is_sorted());
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 5);
-    let (late, forgotten) = add(&annotations, json!({ "text": "new", "time": NOW.0 + 1 }));
-    assert_eq!(forgotten, 1);
+    let (late, evicted) = add(&annotations, json!({ "text": "new", "time": NOW.0 + 1 }));
+    assert_eq!(evicted, 1);
     assert!(matches!(annotations.delete(&ids[0]), Err(ObjectFault::NotFound(_))));
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x x x x new");
     drop(annotations);

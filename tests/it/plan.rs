@@ -105,7 +105,7 @@ fn the_disk_usage_of_a_run_is_within_a_tenth_of_the_plan() {
 }
 
 #[test]
-fn the_journal_has_the_planned_size_when_more_waits_for_a_checkpoint() {
+fn the_journal_has_the_planned_size_with_a_long_checkpoint_interval() {
     let set = granularities(&[["1m", "1h", "6h", "12h"], ["5m", "4h", "12h", "24h"]]);
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &set, START);

@@ -1,5 +1,5 @@
-//! Shells: a new period finds them, creating them twice changes nothing, an unknown series needs
-//! one step, and no document ever grows.
+//! Shells: a new period uses them, creating them twice changes nothing, a series without a shell
+//! counts as missed, and no document ever grows.
 
 use granary::{
     model::{AcceptedBatch, GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
@@ -20,7 +20,7 @@ fn single_sample(series: u32, at: UnixMillis) -> AcceptedBatch {
 }
 
 #[test]
-fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
+fn a_new_period_uses_its_shells_and_a_series_without_a_shell_counts_as_missed() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), NOW);
     define(&mut appender, &[definition("known"), definition("quiet")], NOW);
@@ -28,7 +28,7 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     store.checkpoint(NOW).unwrap();
     let minute = &store.granularities().as_slice()[0];
 
-    // Only the series with a sample is live; the other one gets no shell.
+    // Only the series with a sample is live; the other series gets no shell.
     let live = store.live_series(live_since(minute, NOW));
     assert_eq!(live, [SeriesId(0)]);
     let due = shells_due(minute, live.len(), NOW).unwrap();
@@ -45,7 +45,7 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     appender.commit(&[], &[single_sample(0, later), single_sample(2, later)], later).unwrap();
     store.checkpoint(later).unwrap();
     assert_eq!(counters.shells_missed.get() - missed, 1, "1m of the first hour");
-    // When the hour is over, the known series finds its shell, and the new one needs one step.
+    // When the hour is over, the known series uses its shell, and the new series misses a shell.
     let over = later.plus(HOUR);
     send(&mut appender, single_sample(1, over), over);
     store.checkpoint(over).unwrap();

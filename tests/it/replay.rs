@@ -1,4 +1,4 @@
-//! The granularities that contain a sample: decided once, by the clock at acceptance.
+//! The granularities that contain a sample are decided once, by the clock at acceptance.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn add(appender: &mut Appender, seconds: &[i64], now: UnixMillis) {
     send(appender, samples(SeriesId(0), each), now);
 }
 
-/// The samples of a granularity within the minute.
+/// The samples of a granularity in the first minute, by slot.
 fn counts(store: &Store, level: usize) -> Vec<(i64, u32)> {
     let slots = slots(store, level, SIX..SIX.plus(60 * SECOND), SeriesId(0));
     slots.iter().map(|slot| ((slot.start.0 - SIX.0) / SECOND, slot.cell.n)).collect()

@@ -1,4 +1,4 @@
-//! Several senders of the same samples: one of them counts, whatever fails meanwhile.
+//! Several senders of the same samples: each sample counts once, also across failovers.
 
 use granary::{
     model::{
@@ -31,7 +31,7 @@ fn numbered(sender: u64, seq: u64, (series, steps): (u32, Vec<i64>)) -> Accepted
     }
 }
 
-/// Deltas of 1 of a series; with `replica`, the sender is one of two.
+/// Sends deltas of 1 of a series; with `replica`, the sender is one of two replicas.
 fn send(
     appender: &mut Appender,
     sender: u64,
@@ -77,7 +77,7 @@ fn deltas_of_two_senders_count_once_across_a_restart_and_a_failover() {
     assert_eq!(send(&mut appender, 2, (0, 12..17), true).of_replica, 2);
     assert_eq!(total(&store, 0), 17.0);
     assert_eq!(store.counters().failovers.get(), 1);
-    // No other sender is left out.
+    // Samples of a sender that is no replica are never left out.
     assert_eq!(send(&mut appender, 3, (0, 12..17), false).of_replica, 0);
     assert_eq!(total(&store, 0), 22.0);
 }

@@ -1,5 +1,5 @@
 //! Seventy days on a simulated clock: at each granularity, whole files disappear on time, and
-//! charts continue in the next coarser one.
+//! charts continue in the next coarser granularity.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -46,7 +46,7 @@ fn expected_files(now: UnixMillis) -> BTreeSet<String> {
     };
     add("1m", [HOUR, 6 * HOUR, 48 * HOUR], 0, "%Y-%m-%dT%H%M");
     add("5m", [4 * HOUR, DAY, 14 * DAY], 0, "%Y-%m-%d");
-    // Weeks begin on Monday; 1970-01-05 was one.
+    // Weeks begin on Monday; 1970-01-05 was a Monday.
     add("1h", [DAY, 7 * DAY, 63 * DAY], 4 * DAY, "%Y-%m-%d");
     if now.civil().date().first_of_month() > START.civil().date() {
         out.insert("1d/2026-01-01.redb".to_owned());
@@ -86,7 +86,7 @@ fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
         let candidates = store.series_without_samples(now, since, 9);
         let expected_ids: Vec<_> = expected.iter().map(|index| ids[*index]).collect();
         assert_eq!(candidates, expected_ids, "at {now}");
-        // Series with samples, or with samples in flight, stay, whoever asks.
+        // Series with samples, also with samples in flight, are not deleted, even on request.
         let forgotten = appender.forget_series(&ids, since).unwrap();
         assert_eq!(forgotten, expected.len(), "at {now}");
         for index in expected {
@@ -97,7 +97,7 @@ fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
     let known = |store: &Store, index: usize| store.dictionary().find(&all[index].key);
     let expected = [None, Some(ids[1]), None];
     assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
-    // A batch resolved earlier would disappear.
+    // A batch that was resolved earlier names a deleted series.
     let late = samples(ids[0], [(now.0, 1.0)]);
     assert!(appender.names_forgotten(&[samples(ids[1], [(now.0, 1.0)]), late]));
     assert!(!appender.names_forgotten(&[samples(ids[1], [(now.0, 1.0)])]));

@@ -1,4 +1,4 @@
-//! A disk whose syncs block: the work that continues meanwhile.
+//! The work that continues while syncs of the disk block.
 
 use std::{
     path::Path,
@@ -38,7 +38,7 @@ fn define(appender: &mut Appender) {
     setup::define(appender, &each.collect::<Vec<_>>(), SIX);
 }
 
-/// A sample of each series.
+/// Sends a sample of each series.
 fn add(appender: &mut Appender, at: UnixMillis) {
     let batch = AcceptedBatch {
         series: (0..SERIES).map(SeriesId).collect(),
@@ -79,7 +79,7 @@ fn batches_and_queries_wait_for_no_sync_of_a_checkpoint() {
                 appender
             })
         };
-        assert_eq!(ended.recv_timeout(DEADLINE), Ok(()), "it waits for {word}");
+        assert_eq!(ended.recv_timeout(DEADLINE), Ok(()), "a batch or a query waits for {word}");
         gate.set(None);
         checkpoint.join().unwrap().unwrap();
         appender = others.join().unwrap();
@@ -135,7 +135,7 @@ fn batches_beyond_the_memory_limit_are_refused_until_a_checkpoint() {
     let (store, mut appender) = open(dir.path(), &Arc::new(Gate::default()));
     define(&mut appender);
     let bounds = CheckpointBounds { cell_bytes_max: 1 << 20, journal_bytes_max: 1 << 30 };
-    // One series, each sample in a slot of its own.
+    // One series, with each sample in a separate slot.
     let backfill = |from: i64| {
         let times = (from..from + 1000).map(|slot| SIX.0 - slot * MINUTE);
         samples(SeriesId(SERIES - 1), times.map(|at| (at, 1.0)))

@@ -55,38 +55,37 @@ fn fill(dir: &Path) -> (Store, Appender) {
     (store, appender)
 }
 
-/// A snapshot contained files of 0 bytes in place of those that retention had removed meanwhile,
-/// and could not be restored; and it failed when such a partition was created again.
+/// Regression: a snapshot contained empty files in place of files that retention removed meanwhile,
+/// and could not be restored. When such a partition was created again, the snapshot failed.
 #[test]
 fn a_snapshot_is_complete_when_partitions_are_dropped_and_recreated_meanwhile() {
     let segment = format!("{MORNING_FILE}.1.sealed");
     for dropped_at in [&format!("{MORNING_FILE}.redb"), &segment] {
-        for begun_again_at in ["", "partitions/5m/2026-11-20.redb", "partitions/1h/2026-11-16.redb"]
-        {
+        for recreated_at in ["", "partitions/5m/2026-11-20.redb", "partitions/1h/2026-11-16.redb"] {
             let dir = tempfile::tempdir().unwrap();
             let path = |name: &str| dir.path().join(name);
             let (store, mut appender) = fill(&path("data"));
-            let (mut is_dropped, mut is_begun) = (false, false);
-            let told = store.snapshot(&path("copy"), NOW, &mut |file| {
+            let (mut is_dropped, mut is_recreated) = (false, false);
+            let outcome = store.snapshot(&path("copy"), NOW, &mut |file| {
                 if file == dropped_at && !std::mem::replace(&mut is_dropped, true) {
                     assert!(store.drop_partition(MORNING).unwrap());
                 }
-                if file == begun_again_at && !std::mem::replace(&mut is_begun, true) {
+                if file == recreated_at && !std::mem::replace(&mut is_recreated, true) {
                     commit(&mut appender, [SIX.0, SIX.0 + HOUR]);
                     store.checkpoint(NOW).unwrap();
                 }
             });
-            told.unwrap();
-            assert_eq!((is_dropped, is_begun), (true, !begun_again_at.is_empty()));
+            outcome.unwrap();
+            assert_eq!((is_dropped, is_recreated), (true, !recreated_at.is_empty()));
             let is_empty = |file: &PathBuf| fs::metadata(file).unwrap().len() == 0;
             assert_eq!(all_files(&path("copy")).into_iter().find(is_empty), None);
             // A partition of 1m that is created again has fewer documents than before.
-            if !is_begun {
+            if !is_recreated {
                 assert_eq!(faults(&path("copy")), [""; 0]);
             }
             restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
             let (restored, _) = setup::open(&path("restored"), NOW);
-            assert_eq!(counts(&restored), counts(&store), "{dropped_at}, {begun_again_at}");
+            assert_eq!(counts(&restored), counts(&store), "{dropped_at}, {recreated_at}");
             assert_eq!(restored.damaged_partitions(), [""; 0]);
         }
     }
@@ -129,7 +128,8 @@ fn all_files(folder: &Path) -> Vec<PathBuf> {
     files.collect()
 }
 
-/// The copy said 1 where 5m said 61, and `verify` blamed intact files.
+/// Regression: in the copy, 1m contained 1 sample where 5m contained 61, and `verify` reported
+/// intact files as faulty.
 #[test]
 fn a_snapshot_contains_the_holes_of_the_store() {
     for file in [&*format!("{MORNING_FILE}.redb"), "head.redb", "objects.redb"] {
@@ -179,7 +179,7 @@ impl Hook for UnsyncedRemovals {
     }
 }
 
-/// The partition's file had no name any more, and accepted samples until the daemon stopped.
+/// Regression: the partition's file was removed, but accepted samples until the daemon stopped.
 #[test]
 fn nothing_is_written_to_a_partially_removed_partition() {
     let dir = tempfile::tempdir().unwrap();
@@ -200,7 +200,8 @@ fn nothing_is_written_to_a_partially_removed_partition() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// The names began with 1 again: folding the old partition wrote and removed files of the new one.
+/// Regression: the names began with 1 again, so folding the old partition wrote and removed files
+/// of the new partition.
 #[test]
 fn segments_of_a_recreated_partition_have_new_names_while_the_old_one_is_folded() {
     let dir = tempfile::tempdir().unwrap();
@@ -233,7 +234,7 @@ fn segments_of_a_recreated_partition_have_new_names_while_the_old_one_is_folded(
     assert_eq!((counts(&store), store.damaged_partitions()), (expected, vec![]));
 }
 
-/// Retention removed files that the last pass had listed and was about to copy.
+/// Regression: retention removed files that the last pass had listed and was about to copy.
 #[test]
 fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
     const MEANWHILE: Duration = Duration::from_millis(50);
@@ -242,13 +243,13 @@ fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
     let (store, mut appender) = fill(&path("data"));
     let (file, mut times_copied, mut before) = (format!("{MORNING_FILE}.redb"), 0, [0; 4]);
     thread::scope(|scope| {
-        let made = store.snapshot(&path("copy"), NOW, &mut |copied| {
+        let outcome = store.snapshot(&path("copy"), NOW, &mut |copied| {
             if *copied != file {
                 return;
             }
             times_copied += 1;
             if times_copied == 1 {
-                // The checkpoint before the last pass writes the sample there.
+                // The checkpoint before the last pass writes the sample to that file.
                 commit(&mut appender, [SIX.0 + HOUR]);
                 before = counts(&store);
                 return;
@@ -262,7 +263,7 @@ fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
             // Retention waits for the snapshot, which need not wait for retention.
             assert_eq!(is_done.recv_timeout(MEANWHILE), Err(RecvTimeoutError::Timeout));
         });
-        made.unwrap();
+        outcome.unwrap();
     });
     assert_eq!(times_copied, 2);
     assert!(counts(&store)[0] < before[0]);

@@ -19,7 +19,7 @@ fn journal_after_a_checkpoint(store: &Store) -> u64 {
     store.journal_bytes()
 }
 
-/// A store with many records.
+/// Sends many records.
 fn fill(appender: &mut Appender) {
     for record in 0..RECORDS {
         let at = SIX.0 - record * SECOND;
@@ -75,7 +75,7 @@ fn a_partition_read_during_sealing_releases_its_space_later() {
     let file = dir.path().join("partitions/1m/2026-11-21T0600.redb");
     let bytes = || fs::metadata(&file).unwrap().blocks() * 512;
     let seal = |hours: i64| store.seal(NOW.plus(hours * HOUR), HOUR, &|_| true).unwrap().partitions;
-    assert_eq!(seal(0), 0, "it was not seen yet that nothing changes");
+    assert_eq!(seal(0), 0, "the partition has not been unchanged for long enough");
     let open = bytes();
     assert!(open > 6 * MIB, "{open}");
     let range = SIX..SIX.plus(6 * HOUR);
@@ -85,7 +85,7 @@ fn a_partition_read_during_sealing_releases_its_space_later() {
     assert!(read > MIB, "{read}");
     assert_eq!(reading.slots(SeriesId(0)).unwrap().len(), 6);
     drop(reading);
-    // The partition changed when it was sealed, which is detected first.
+    // Sealing changed the partition: one run detects that, and a later run releases the space.
     assert_eq!([seal(2), seal(3)], [0, 0]);
     let after = bytes();
     assert!(after < MIB / 4, "{open} bytes open, {read} while it was read, {after} after");

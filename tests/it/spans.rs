@@ -1,5 +1,5 @@
-//! Changed lengths of documents and partitions: existing ones keep their length, and every sample
-//! counts once, whichever settings it arrived under.
+//! Changed lengths of documents and partitions: existing files keep their length, and every sample
+//! counts once, under old and new settings.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
@@ -124,12 +124,12 @@ fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
     let found: Vec<_> =
         minutes.iter().map(|minute| (hours(minute.id.start), hours(minute.end))).collect();
     assert_eq!(found, [(0, 6), (6, 12), (12, 24), (24, 48)]);
-    // Each partition is dropped when a whole new one would be.
+    // Each partition expires with the longer, new partition that would cover its time.
     let minute = &store.granularities().as_slice()[0];
     let over = UnixMillis(midnight + 28 * 24 * HOUR);
-    for (minute_partition, gone) in minutes.iter().zip([true, true, true, false]) {
+    for (minute_partition, expired) in minutes.iter().zip([true, true, true, false]) {
         assert!(!is_expired(minute, minute_partition.end, over.minus(1)), "{minute_partition:?}");
-        assert_eq!(is_expired(minute, minute_partition.end, over), gone, "{minute_partition:?}");
+        assert_eq!(is_expired(minute, minute_partition.end, over), expired, "{minute_partition:?}");
     }
 }
 
@@ -140,7 +140,7 @@ fn a_granularity_removed_from_the_settings_is_read_until_its_retention_ends() {
     let (store, mut appender) = open(dir.path(), &all);
     define(&mut appender);
     let range = NOW.minus(40 * 24 * HOUR)..NOW;
-    // Some of these are in documents of 1h, the last ones in the head.
+    // Some of the samples are in documents of 1h, the last samples in the head.
     let times: Vec<_> = (1..300).map(|hour| NOW.0 - hour * HOUR).collect();
     send(&mut appender, &times);
     store.checkpoint(NOW).unwrap();
@@ -153,7 +153,11 @@ fn a_granularity_removed_from_the_settings_is_read_until_its_retention_ends() {
         let (store, mut appender) = open(dir.path(), &without);
         assert_eq!(store.all_granularities().last().unwrap().name, "1h");
         send(&mut appender, &[NOW.0 - 5 * HOUR]);
-        assert_eq!(counts(&store, 2, range.clone()), hours, "it takes no samples");
+        assert_eq!(
+            counts(&store, 2, range.clone()),
+            hours,
+            "a removed granularity accepts no samples"
+        );
         store.checkpoint(NOW.plus(36 * HOUR)).unwrap();
         assert_eq!(counts(&store, 2, range.clone()), hours);
         let sent = times.len() + counts(&store, 0, range.clone()).len();
@@ -176,11 +180,11 @@ fn a_granularity_removed_from_the_settings_is_read_until_its_retention_ends() {
         assert!(is_expired(granularity, partition.end, partition.end.plus(retention)));
         assert!(store.drop_partition(partition.id).unwrap());
     }
-    // The head might contain some of it during its retention.
+    // The head might contain cells of 1h until the retention ends.
     let later = NOW.plus(2 * retention);
     store.remember_time(later).unwrap();
     assert_eq!(store.all_granularities().len(), 3);
     drop((store, appender));
     let (store, _) = crate::setup::open_with(dir.path(), &without, later);
-    assert_eq!(store.all_granularities().len(), 2, "nothing is left of it");
+    assert_eq!(store.all_granularities().len(), 2, "nothing remains of 1h");
 }

@@ -82,7 +82,7 @@ fn the_growth_over_a_gap_is_spread_over_its_slots() {
 }
 
 #[test]
-fn a_constant_counter_over_a_gap_shows_zeros_and_a_reset_one_nothing() {
+fn over_a_gap_a_constant_counter_shows_zeros_and_a_reset_counter_shows_nothing() {
     let rests = vec![(30 * SECOND, 7.0), (5 * MINUTE, 7.0)];
     let falls = vec![(30 * SECOND, 7.0), (5 * MINUTE, 3.0)];
     let filled = filled(&GranularitySet::default(), &[rests, falls], DAY);
@@ -93,7 +93,7 @@ fn a_constant_counter_over_a_gap_shows_zeros_and_a_reset_one_nothing() {
 }
 
 #[test]
-fn slots_finer_than_readings_show_the_true_rate_and_auto_shows_no_finer_ones() {
+fn slots_finer_than_readings_show_the_true_rate_and_auto_selects_no_finer_slots() {
     let set = granularities(&[["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "2d"]]);
     let readings = (0..60).map(|i| (i * 10 * SECOND + 3, (i * 30) as f64)).collect();
     let filled = filled(&set, &[readings], 10 * MINUTE);

@@ -21,8 +21,8 @@ fn days(store: &granary::store::Store) -> Vec<(i64, u32)> {
     found.iter().map(|slot| ((day(NOW).0 - slot.start.0) / DAY, slot.cell.n)).collect()
 }
 
-/// Samples that only 1d had were gone without a note, as they had no document yet; when 1d was
-/// added again, all of its earlier data was hidden.
+/// Regression: samples that only 1d contained were lost without a note, because they had no
+/// document yet. When 1d was added again, all of its earlier data was hidden.
 #[test]
 fn samples_that_only_a_removed_granularity_had_are_kept_and_return_with_it() {
     for is_stopped_in_order in [true, false] {
@@ -37,12 +37,12 @@ fn samples_that_only_a_removed_granularity_had_are_kept_and_return_with_it() {
                 store.checkpoint(NOW).unwrap();
             }
         }
-        let had = [(10, 1), (9, 1), (0, 1)];
+        let expected = [(10, 1), (9, 1), (0, 1)];
         {
             let (store, mut appender) = open_with(dir.path(), &hours(), NOW);
             assert_eq!(store.all_granularities().len(), 2);
-            assert_eq!(days(&store), had);
-            // One late sample, and one of now.
+            assert_eq!(days(&store), expected);
+            // A late sample, and a current sample.
             for days in [3, 0] {
                 let at = NOW.0 - days * DAY + 5;
                 send(&mut appender, samples(SeriesId(0), [(at, 1.0)]), NOW.plus(5));
@@ -54,7 +54,7 @@ fn samples_that_only_a_removed_granularity_had_are_kept_and_return_with_it() {
         }
         let back = NOW.plus(5);
         let (store, _) = open_with(dir.path(), &both(), back);
-        assert_eq!(days(&store), had);
+        assert_eq!(days(&store), expected);
         let gaps = &store.gaps()[1];
         assert_eq!(gaps.complete_since, UnixMillis(i64::MIN));
         let late = day(NOW.minus(3 * DAY));

@@ -1,4 +1,4 @@
-//! `verify` finds changes made behind the store's back, and a snapshot is a complete store.
+//! `verify` finds changes made outside the store, and a snapshot is a complete store.
 
 use std::{fs, path::Path};
 

@@ -8,7 +8,7 @@ use granary::{
 
 use crate::setup::{self, HOUR, MINUTE, NOW};
 
-/// 11:10, in a document of an hour of minutes.
+/// 11:10, in a document of 1m that covers an hour.
 const TIME: UnixMillis = UnixMillis(NOW.0 - 4_496_000 - MINUTE * 10);
 
 fn ask(store: &Store, time: UnixMillis, granularity: &str) -> StoredDocumentAnswer {
@@ -20,7 +20,7 @@ fn ask(store: &Store, time: UnixMillis, granularity: &str) -> StoredDocumentAnsw
     granary::query::stored_document(store, &Budget::UNLIMITED, &request).unwrap()
 }
 
-/// The sums in memory, in the head and in the document, and the reported places of the slot.
+/// The reported place of the slot, and the sums in memory, in the head and in the document.
 fn places(answer: &StoredDocumentAnswer) -> (CellPlace, [f64; 3]) {
     let sum = |cells: &[granary::query::StoredCell]| cells.iter().filter_map(|cell| cell.sum).sum();
     let slots = answer.document.iter().flat_map(|part| &part.slots);
@@ -43,7 +43,7 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
     assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Memory, [5.0, 0.0, 0.0]));
     store.checkpoint(TIME.plus(MINUTE)).unwrap();
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Head, [0.0, 5.0, 0.0]));
-    // A late sample is in memory beside it.
+    // A late sample is in memory, while the first sample is in the head.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 1000, 2.0)]), TIME.plus(MINUTE));
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [2.0, 5.0, 0.0]));
     assert_eq!(ask(&store, TIME, "1m").document, None);
@@ -52,8 +52,8 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
     let report = store.checkpoint(later).unwrap();
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 7.0]));
     assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Head, [0.0, 7.0, 0.0]));
-    // At least one cell moves into the head of each granularity, and one from there to the hour's
-    // document.
+    // At least one cell moves into the head of each granularity, and one cell from the head to
+    // the hour's document.
     assert!(report.cells >= 4 && report.documents >= 1, "{report:?}");
     // A late sample waits in memory until it is merged.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 2000, 1.0)]), later);

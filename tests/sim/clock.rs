@@ -60,12 +60,12 @@ impl SimulatedClock {
         Some(self.error)
     }
 
-    /// The machine was rebooted.
+    /// Reboots the machine.
     pub(crate) fn restart_machine(&mut self) {
         self.started = self.time.minus(1000);
     }
 
-    /// The daemon was restarted: the store contains the time of its last run.
+    /// Restarts the daemon; its store contains the time of its last run.
     pub(crate) fn restart_daemon(&mut self, last_run: Option<UnixMillis>) {
         self.trust = Trust::new(RULES, last_run, self.uptime());
     }
@@ -75,19 +75,19 @@ impl SimulatedClock {
         self.trust.read(self.clock(), self.uptime()).0
     }
 
-    /// A sender reports its time.
+    /// Reports the time of a sender to the daemon.
     pub(crate) fn hear_time(&mut self, sender: &str, time: UnixMillis) {
         self.trust.hear(sender, time, self.uptime());
     }
 
-    /// The senders may have confirmed the clock.
+    /// Checks whether the senders confirm the clock.
     pub(crate) fn judge(&mut self) {
         self.moment();
         let (clock, uptime) = (self.clock(), self.uptime());
         self.trust.judge(clock, uptime);
     }
 
-    /// An operator confirms the clock.
+    /// Confirms the clock, as an operator does.
     pub(crate) fn confirm(&mut self) {
         let (clock, uptime) = (self.clock(), self.uptime());
         self.trust.confirm(clock, uptime);

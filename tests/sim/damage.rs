@@ -20,10 +20,10 @@ impl History {
         self.open = None;
         let is_head = self.rng.u8(0..4) == 0;
         let mut files = self.medium.files();
-        let is_meant = |file: &str| {
+        let is_candidate = |file: &str| {
             if is_head { file == "head.redb" } else { file.starts_with("partitions/") }
         };
-        files.retain(|file| is_meant(file) && !file.contains(".new"));
+        files.retain(|file| is_candidate(file) && !file.contains(".new"));
         if files.is_empty() {
             return;
         }
@@ -80,7 +80,7 @@ impl History {
             Ok(opened) => self.opened(opened),
             Err(cause) => {
                 assert!(cause.chain().contains("granary restore"), "{}", cause.chain());
-                self.tally.note("numbers that nothing tells");
+                self.tally.note("numbers that no file contains");
                 self.medium.damage_file(JOURNAL, |bytes| *bytes = before);
                 self.restart();
             }

@@ -24,10 +24,10 @@ use crate::{
 
 /// All samples of a history are within this time from its beginning.
 pub(crate) const REACH_MS: i64 = 600 * DAY;
-/// With more series, a comparison covers a sample of them.
+/// The most series of a full comparison; with more series, a sample of the series is compared.
 const SHOWN_MAX: usize = 24;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent")]
 pub(crate) struct History {
     pub(crate) rng: Rng,
     pub(crate) medium: FaultyMedium,
@@ -106,7 +106,7 @@ impl History {
         for index in 0..self.sent.len() {
             if self.sent[index].is_waiting() {
                 self.deliver(&[index]);
-                assert!(!self.sent[index].is_waiting(), "a well store refuses a batch");
+                assert!(!self.sent[index].is_waiting(), "a healthy store refuses a batch");
             }
         }
         self.compare_all();
@@ -259,7 +259,7 @@ impl History {
     /// An operation may only fail because of a fault.
     pub(crate) fn expect_fault(&mut self, cause: &StoreError, kind: &'static str) {
         self.meet_faults();
-        // A query that meets damage is repeated and returns the remaining data.
+        // A query that finds damage is repeated and returns the remaining data.
         let is_transient = self.is_damaged && cause.is_transient();
         let excused = is_transient || self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
         assert!(excused, "failed without a fault: {}", cause.chain());
@@ -304,7 +304,7 @@ impl History {
                 self.tally.count("ends checked", checked.ends);
                 self.tally.count("increases checked", checked.increases);
                 self.tally.count("holes", found.holes.len() as u64);
-                self.tally.count("unanswered, yet there", u64::from(checked.is_other));
+                self.tally.count("failed, yet present", u64::from(checked.is_other));
             }
             Err(cause) => self.expect_fault(&cause, "failed views"),
         }
@@ -342,7 +342,7 @@ impl History {
         }
         drop(view);
         let holes = store.gaps().swap_remove(level).holes;
-        // A removed granularity lacks the samples received meanwhile.
+        // A granularity that was removed and added again lacks the samples between.
         let may_lack = self.is_damaged || self.had_other_levels;
         assert!(may_lack || holes.is_empty(), "{holes:?}");
         Ok(Found {

@@ -1,5 +1,5 @@
-//! The granularities of a history: the default ones, or random ones that need not align. They
-//! change at restarts.
+//! The granularities of a history: the defaults, or random granularities that need not align.
+//! Restarts change them.
 
 use fastrand::Rng;
 use granary::model::{Granularity, GranularitySet, Span};
@@ -9,7 +9,7 @@ use crate::{
     stages,
 };
 
-/// All slot widths that a history may have: the oracle stores a bit for each with a sample.
+/// All slot widths that a history may have. With each sample, the oracle stores a bit per width.
 const WIDTHS_MS: [i64; 6] = [10_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, DAY];
 
 /// The bit of a granularity.
@@ -27,7 +27,7 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Hours, two days and years.
+    /// Granularities with retentions of hours, days and years.
     pub(crate) fn usual() -> Self {
         let pool = granularities(&[
             ["1m", "1h", "2h", "6h"],
@@ -62,16 +62,16 @@ impl Levels {
     pub(crate) fn vary(&mut self, rng: &mut Rng) -> bool {
         let mut levels = self.current.as_slice().to_vec();
         let count = self.pool.len();
-        let one = &mut self.pool[rng.usize(0..count)];
+        let changed = &mut self.pool[rng.usize(0..count)];
         if stages::SPANS_CHANGE && rng.u8(0..4) == 0 {
-            *one = random_level(one.width_ms, one.retention.longest_ms() / 2, rng);
-            levels.retain(|level| level.name != one.name);
+            *changed = random_level(changed.width_ms, changed.retention.longest_ms() / 2, rng);
+            levels.retain(|level| level.name != changed.name);
         }
-        match levels.iter().position(|level| level.name == one.name) {
-            None => levels.push(one.clone()),
+        match levels.iter().position(|level| level.name == changed.name) {
+            None => levels.push(changed.clone()),
             Some(index) if rng.bool() => drop(levels.remove(index)),
             Some(index) => {
-                if let Span::Fixed(partition) = one.partition {
+                if let Span::Fixed(partition) = changed.partition {
                     levels[index].retention = Span::Fixed(partition * rng.i64(1..12));
                 }
             }

@@ -2,15 +2,15 @@
 //! the acknowledged batches.
 //!
 //! Invariants: every acknowledged sample is counted exactly once at every granularity, an
-//! unacknowledged one at most once, each slot holds the aggregate of its samples, and every answer
-//! equals the oracle's. `GRANARY_SIM_SEED` replays one history, `GRANARY_SIM_HISTORIES` sets the
-//! number of histories.
-#![allow(clippy::print_stderr, reason = "a replayed history tells what happens")]
+//! unacknowledged sample at most once, each slot contains the aggregate of its samples, and every
+//! answer equals the oracle's. `GRANARY_SIM_SEED` replays one history, `GRANARY_SIM_HISTORIES` sets
+//! the number of histories.
+#![allow(clippy::print_stderr, reason = "a replayed history prints its steps")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod clock;
 #[path = "../support/counters.rs"]
-#[expect(dead_code, reason = "the oracle of tests/it asks it more")]
+#[expect(dead_code, reason = "the oracle of tests/it uses more of it")]
 mod counters;
 mod damage;
 #[path = "../support/faulty/mod.rs"]
@@ -40,8 +40,8 @@ use tally::Tally;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Histories of a default run. Their seeds are constant, so that a failure comes from the change
-/// under test; `GRANARY_SIM_HISTORIES` searches for faults elsewhere.
+/// The number of histories in a default run. Their seeds are constant, so that a failure comes from
+/// the change under test; with `GRANARY_SIM_HISTORIES`, seeds are random.
 const HISTORIES: u64 = 5_000;
 /// The first seed.
 const FIRST: u64 = 15_785_805_091_343_651_900;
@@ -60,17 +60,17 @@ fn acknowledged_samples_are_counted_exactly_once_under_any_fault() {
         eprintln!("{}", History::new(seed, true).run());
         return;
     }
-    let asked = number("GRANARY_SIM_HISTORIES");
-    let count = asked.unwrap_or(HISTORIES);
-    let first = asked.map_or(FIRST, |_| fastrand::u64(..));
+    let requested = number("GRANARY_SIM_HISTORIES");
+    let count = requested.unwrap_or(HISTORIES);
+    let first = requested.map_or(FIRST, |_| fastrand::u64(..));
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let share = |thread: u64| {
         let (mut tally, mut failed) = (Tally::default(), Vec::new());
         for index in (thread..count).step_by(threads as usize) {
             let seed = first.wrapping_add(index);
             let outcome = std::panic::catch_unwind(|| History::new(seed, false).run());
-            if let Ok(of_one) = outcome {
-                tally.add(&of_one);
+            if let Ok(history_tally) = outcome {
+                tally.add(&history_tally);
             } else {
                 eprintln!("history {seed} failed");
                 failed.push(seed);
@@ -83,11 +83,12 @@ fn acknowledged_samples_are_counted_exactly_once_under_any_fault() {
     };
     let (mut tally, mut failed) = (Tally::default(), Vec::new());
     std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|one| scope.spawn(move || share(one))).collect();
+        let running: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || share(thread))).collect();
         for thread in running {
-            let (of_thread, of_thread_failed) = thread.join().unwrap();
-            tally.add(&of_thread);
-            failed.extend(of_thread_failed);
+            let (thread_tally, thread_failed) = thread.join().unwrap();
+            tally.add(&thread_tally);
+            failed.extend(thread_failed);
         }
     });
     eprintln!("{count} histories from seed {first}:\n{tally}");

@@ -11,7 +11,7 @@ use granary::{
 use crate::history::History;
 
 const KINDS: [ObjectKind; 3] = [ObjectKind::Dashboard, ObjectKind::AlertState, ObjectKind::Silence];
-/// The group whose evaluations are numbered: its state is the number of the last one.
+/// The group whose evaluations are numbered: its state is the number of the last evaluation.
 pub(crate) const GROUP: (ObjectKind, &str) = (ObjectKind::AlertState, "group");
 
 /// A request to the file of objects.
@@ -173,7 +173,7 @@ impl History {
     }
 
     /// The version of an object, if it can be read, and its content.
-    #[expect(clippy::option_option, reason = "what cannot be read may be there")]
+    #[expect(clippy::option_option, reason = "an unreadable object may exist")]
     pub(crate) fn object(
         &mut self,
         kind: ObjectKind,
@@ -223,7 +223,7 @@ impl History {
         }));
     }
 
-    /// Makes a change; returns whether it was made.
+    /// Makes a change and reports its outcome to the oracle.
     pub(crate) fn make(&mut self, change: &Change) {
         let outcome = change.make(&self.store(), self);
         self.trace(|| format!("{change:?}: {outcome:?}"));

@@ -1,4 +1,4 @@
-//! A directory of this format is raised to a later one with a power cut at each sync in turn:
+//! A directory of this format is upgraded to a later format, with a power cut at each sync in turn:
 //! afterwards its samples are present exactly once. This release opens the result, or refuses it
 //! and changes nothing.
 

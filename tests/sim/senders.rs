@@ -39,7 +39,7 @@ const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 /// All senders.
 pub(crate) struct Fleet {
-    /// The series of each sender.
+    /// The number of series of each sender.
     series_max: u32,
     /// The epoch and next number of each sender.
     next: [(i64, u64); SENDERS],
@@ -185,7 +185,7 @@ impl History {
         let count = if several { self.rng.usize(2..6) } else { 1 };
         let batches: Vec<_> = (0..count).map(|_| self.rng.usize(0..self.sent.len())).collect();
         if several {
-            self.tally.note("groups of several");
+            self.tally.note("groups of several batches");
             let mut once = BTreeSet::new();
             let again = batches.iter().filter(|index| !once.insert(**index)).count();
             self.tally.count("duplicates in one group", again as u64);
@@ -236,7 +236,7 @@ impl History {
                     match verdict {
                         Verdict::Accepted(again) => {
                             self.tally.note("accepted");
-                            self.tally.count("foreign times again", *again);
+                            self.tally.count("repeated foreign times", *again);
                         }
                         Verdict::Duplicate => self.tally.note("duplicates"),
                         Verdict::Stale => self.tally.note("stale numbers"),
@@ -288,7 +288,7 @@ fn judged(verdict: BatchVerdict) -> Verdict {
         BatchVerdict::StaleNumber => Verdict::Stale,
         BatchVerdict::Empty => Verdict::Empty,
         BatchVerdict::FarNumber | BatchVerdict::SenderLimit => {
-            panic!("there are few senders, and they count")
+            panic!("senders are few, and their numbers are not far")
         }
     }
 }

@@ -70,12 +70,12 @@ impl Shelf {
         }
         assert!(self.kept.keys().all(|at| now.0 - at.0 <= POLICY.retention_ms));
         let left = fs::read_dir(self.dir.path().join("snapshots")).map_or(0, Iterator::count);
-        assert_eq!(left, self.kept.len(), "what was cut short is gone, too");
+        assert_eq!(left, self.kept.len(), "unfinished snapshots are removed, too");
         expired.len()
     }
 }
 
-/// The work done during a snapshot, on threads of its own.
+/// The work during a snapshot, on separate threads.
 type Running<'scope> = Vec<(Upkeep, ScopedJoinHandle<'scope, Result<u64, StoreError>>)>;
 
 /// The expected contents of the files copied so far.
@@ -124,7 +124,7 @@ impl History {
         });
         drop(store);
         if self.open.is_none() {
-            // The process was killed meanwhile and left temporary files.
+            // The process was killed during the snapshot and left temporary files.
             self.tally.note("snapshots cut short");
             if outcome.is_ok() {
                 fs::remove_dir_all(&target).unwrap();
@@ -223,7 +223,7 @@ impl History {
         self.tally.note("snapshots compared");
     }
 
-    /// Batches acknowledged after the snapshot are sent again if their senders still have them.
+    /// Restores a snapshot. Later batches are sent again if their senders still have them.
     fn go_back(&mut self, shelf: &Shelf) {
         let which = self.rng.usize(0..shelf.kept.len());
         let Some((at, saved)) = shelf.kept.iter().nth(which) else { return };
@@ -237,8 +237,8 @@ impl History {
         fs::remove_dir_all(&data).unwrap();
         let Saved { worlds, sent, levels, objects } = saved.clone();
         (self.worlds, self.levels, self.objects) = (worlds, levels, objects);
-        for (batch, then) in self.sent.iter_mut().zip(sent) {
-            *batch = then;
+        for (batch, saved_batch) in self.sent.iter_mut().zip(sent) {
+            *batch = saved_batch;
         }
     }
 }

@@ -18,5 +18,5 @@ pub(crate) const SPANS_CHANGE: bool = true;
 pub(crate) const DAMAGE: bool = true;
 /// Flipped bits in segments, also below late samples and across restarts.
 pub(crate) const FLIPPED_BITS: bool = true;
-/// A clock that goes far ahead and back.
+/// A clock that jumps far ahead and back.
 pub(crate) const WILD_CLOCK: bool = true;

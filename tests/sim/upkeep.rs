@@ -99,8 +99,8 @@ impl History {
         }
     }
 
-    /// Returns whether the store reports series without kept cells, or without cells in a
-    /// partition.
+    /// Asserts that series have no cells that are kept or in a partition; returns false when a
+    /// fault prevents the check.
     fn hold_nothing(&mut self, series: &[SeriesId], since: UnixMillis) -> bool {
         let (store, mut slots) = (self.store(), Vec::new());
         let starts = store.partitions().into_iter().map(|partition| partition.id.start);
@@ -127,7 +127,7 @@ impl History {
         self.upkeep(&Upkeep::Seal);
     }
 
-    /// Creates the shells of the current document or the next one.
+    /// Returns the work that creates the shells of the current document or the next one.
     pub(crate) fn shells(&mut self) -> Upkeep {
         let level = self.rng.usize(0..self.levels.current.count());
         let granularity = &self.levels.current.as_slice()[level];
@@ -168,7 +168,8 @@ impl History {
         };
         let change = SeriesChange { matchers, action };
         let Ok(plan) = self.store().dictionary().plan(&change) else { return };
-        let request = Request::Change(plan.into_iter().map(|one| (one.id, one.key)).collect());
+        let request =
+            Request::Change(plan.into_iter().map(|update| (update.id, update.key)).collect());
         let now = self.clock.clock();
         match self.appender().change(&change, now) {
             Ok(changed) => {
@@ -185,8 +186,8 @@ impl History {
         }
     }
 
-    /// Changes a gauge to a delta, or back. The cells of both have the same meaning, so that the
-    /// samples of the series stay what they were; `it kinds` changes counters.
+    /// Changes a gauge to a delta, or back. The cells of both kinds have the same meaning, so the
+    /// samples of the series do not change; `tests/it/kinds.rs` changes counters.
     pub(crate) fn change_kind(&mut self) {
         let info = definition(3 * self.rng.u32(0..4) + 2 * self.rng.u32(0..2));
         let known = self.store().dictionary().find(&info.key);
@@ -198,7 +199,7 @@ impl History {
         self.trace(|| format!("{} becomes a {kind}: {outcome:?}", info.key));
         let request = Request::ChangeKind(info);
         match outcome {
-            // It changed too often.
+            // The kind changed too often.
             Ok(ids) if ids == [None] => {}
             Ok(ids) => {
                 self.tally.note("changed kinds");

@@ -1,24 +1,24 @@
-//! Counters in a naive model: it keeps all readings of a counter and compares each with the one
-//! before it in time. It does not know which readings the store keeps, only the store's guarantees:
-//! see [`NaiveCounter::is_promised`].
+//! Counters in a naive model, which keeps all readings of a counter and compares each reading with
+//! the reading before it in time. The model ignores which readings the store keeps, and uses only
+//! the store's guarantees: see [`NaiveCounter::is_promised`].
 
 use std::collections::BTreeMap;
 
 /// A first reading counts whole when its counter started within this time before it, and after a
 /// time derived from the sender's rounds.
 const START_COUNTS_MS: i64 = 3_600_000;
-/// This many readings are corrected in any order.
+/// The number of readings that are corrected in any order.
 const ANY_ORDER: usize = 8;
-/// A reading is corrected while fewer newer ones than this exist.
+/// A reading is corrected while there are fewer newer readings than this.
 const LATEST: usize = 3;
 
 /// All readings of one counter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NaiveCounter {
-    /// Value and start by time; for several readings at one time, those of the larger value.
+    /// Value and start by time; of several readings at one time, the reading with the larger value.
     readings: BTreeMap<i64, (f64, Option<i64>)>,
-    /// Rates per second between readings that were neighbours when one of them arrived, by the time
-    /// of the later one.
+    /// Rates per second between readings that were neighbours when either of them arrived, by the
+    /// time of the later reading.
     rates: Vec<(i64, f64)>,
     /// The growth of readings from before the sender's clock was set back, by their time.
     settled: BTreeMap<i64, f64>,

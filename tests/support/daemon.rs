@@ -1,4 +1,4 @@
-//! The real daemon on a free port with a data directory of its own.
+//! The real daemon on a free port with a separate data directory.
 
 use std::{
     fs,
@@ -30,9 +30,9 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Hours and days with a retention of twenty years.
+/// Granularities of hours and days with a retention of twenty years.
 pub(crate) const LONG: [[&str; 4]; 2] = [["1h", "1d", "1w", "1040w"], ["1d", "1mo", "1y", "20y"]];
-/// Seconds and minutes.
+/// Granularities of seconds and minutes.
 pub(crate) const SECONDS: [[&str; 4]; 2] = [["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "48h"]];
 
 /// Settings of granularities, each by the lengths of its slots, documents and partitions and its
@@ -135,7 +135,7 @@ impl Daemon {
         let since = now();
         while ureq::get(format!("{}/readyz", self.url)).call().is_err() {
             if let Some(status) = self.child.as_mut().unwrap().try_wait().unwrap() {
-                assert!(!status.success(), "it ended well");
+                assert!(!status.success(), "the daemon ended with success");
                 self.child = None;
                 return Some(self.log());
             }

@@ -50,8 +50,8 @@ impl Values {
     pub(crate) fn step(&mut self) -> &[f64] {
         for (index, value) in self.now.iter_mut().enumerate() {
             // The normal distribution by Box and Muller.
-            let (one, two) = (1.0 - self.random.f64(), self.random.f64());
-            let step = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos();
+            let (radius, angle) = (1.0 - self.random.f64(), self.random.f64());
+            let step = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
             if Self::kind(index) == Kind::Counter {
                 *value += (10_000.0 * (index % self.metrics + 1) as f64 * step.abs()).floor();
             } else {
@@ -65,8 +65,10 @@ impl Values {
 /// The series of a host.
 pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
     let host = format!("web{host}");
-    let one = |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
-    (0..metrics).map(|metric| SeriesInfo { sender: host.as_str().into(), ..one(metric) }).collect()
+    let named = |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
+    (0..metrics)
+        .map(|metric| SeriesInfo { sender: host.as_str().into(), ..named(metric) })
+        .collect()
 }
 
 /// The rates at which a fleet sends and changes, and the daemon's intervals.
@@ -78,7 +80,7 @@ pub(crate) struct Run {
     pub(crate) interval_ms: i64,
     /// Checkpoints once per this many samples of a series.
     pub(crate) samples_a_checkpoint: i64,
-    /// The lifetime of a host, which is then replaced by another one.
+    /// The lifetime of a host, which is then replaced by another host.
     pub(crate) renewal_ms: i64,
 }
 
@@ -201,13 +203,13 @@ pub(crate) fn used(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut files) = (0, 0);
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        let (own_bytes, own_files) = if path.is_dir() {
+        let (bytes_below, files_below) = if path.is_dir() {
             used(&path)
         } else {
             (fs::metadata(&path).map_or(0, |file| file.blocks() * 512), 1)
         };
-        bytes += own_bytes;
-        files += own_files;
+        bytes += bytes_below;
+        files += files_below;
     }
     (bytes, files)
 }

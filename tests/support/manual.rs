@@ -16,7 +16,7 @@ pub(crate) struct Example {
     /// The fence's language: `sh`, `toml`, `text` and so on.
     pub(crate) language: String,
     pub(crate) text: String,
-    /// The position of its begin, such as `docs/asking.md:33`.
+    /// The position of its first line, such as `docs/asking.md:33`.
     pub(crate) place: String,
 }
 

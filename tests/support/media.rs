@@ -40,7 +40,7 @@ pub(crate) trait Hook: Debug + Send + Sync + 'static {
     }
 }
 
-/// A later release than this one: its format is the next one.
+/// A later release, whose format is the next format.
 #[derive(Debug, Default)]
 pub(crate) struct LaterRelease;
 
@@ -95,7 +95,7 @@ impl Gate {
         let mut closed_for = self.closed_for.lock();
         let nobody = |_: &mut Option<&str>| self.waiting.load(Ordering::SeqCst) == 0;
         let waited = self.changed.wait_while_for(&mut closed_for, nobody, DEADLINE);
-        assert!(!waited.timed_out(), "nobody syncs");
+        assert!(!waited.timed_out(), "no file is synced");
     }
 }
 

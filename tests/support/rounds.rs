@@ -1,7 +1,8 @@
-//! The start from which first readings of counters count whole, by a naive reading of the rule.
+//! The earliest start of a counter with which its first reading counts in full, by a naive
+//! implementation of the rule.
 
-/// The time from which a counter that is first read at `at` may have started to count whole:
-/// `samples` are the times of its batch, each with the time of the preceding sample in its series.
+/// The earliest start of a counter with which a first reading at `at` counts in full. `samples` are
+/// the times of the batch, each with the time of the preceding sample in its series.
 pub(crate) fn counts_from(samples: &[(i64, Option<i64>)], at: i64, slot_start: i64) -> i64 {
     let times = samples.iter().flat_map(|(time, before)| [Some(*time), *before]).flatten();
     let previous = times.filter(|time| *time < at).max();

@@ -35,13 +35,13 @@ impl Collectors<'_> {
         let mut sources = vec![
             self.planned(
                 HOST,
-                |of| of.host.as_ref(),
+                |settings| settings.host.as_ref(),
                 settings,
                 move |host| start_host(name, &host, interval),
             ),
             self.planned(
                 "scrape",
-                |of| of.scrape.as_ref(),
+                |settings| settings.scrape.as_ref(),
                 settings,
                 move |Scrape { config, memory_max }| {
                     Ok(Box::new(granary_agent_scrape::Scrape::start(scraper, &config, memory_max)?))
@@ -49,7 +49,7 @@ impl Collectors<'_> {
             ),
             self.planned(
                 "statsd",
-                |of| of.statsd.as_ref(),
+                |settings| settings.statsd.as_ref(),
                 settings,
                 move |settings| start_statsd(receiver, &settings),
             ),
@@ -57,22 +57,22 @@ impl Collectors<'_> {
         #[cfg(feature = "mongodb")]
         sources.push(self.planned(
             "mongodb",
-            |of| of.mongodb.as_ref(),
+            |settings| settings.mongodb.as_ref(),
             settings,
             move |part| start_mongodb(&part, interval),
         ));
         let name = self.name.to_owned();
         sources.push(self.planned(
             "exec",
-            |of| of.exec.as_ref(),
+            |settings| settings.exec.as_ref(),
             settings,
             move |part| Ok(Box::new(granary_agent_exec::source(&part, &name, interval)?)),
         ));
-        for (at, (kind, _)) in settings.services.iter().enumerate() {
+        for (index, (kind, _)) in settings.services.iter().enumerate() {
             let (kind, name) = (*kind, self.name.to_owned());
             sources.push(self.planned(
                 kind.word(),
-                |of| services(of, at),
+                |settings| services(settings, index),
                 settings,
                 move |part| {
                     Ok(Box::new(granary_agent_services::source(kind, &part, &name, interval)?))
@@ -83,17 +83,17 @@ impl Collectors<'_> {
         Ok(Plan { sources, rules: settings.rules.clone() })
     }
 
-    /// Adds a collector if the settings contain it. It continues when its part of the settings is
-    /// unchanged.
+    /// Returns the plan of a collector if the settings contain it. A running collector continues
+    /// when its part of the settings is unchanged.
     fn planned<T: Clone + PartialEq + 'static>(
         &self,
         name: &'static str,
-        of: impl Fn(&Settings) -> Option<&T>,
+        part_of: impl Fn(&Settings) -> Option<&T>,
         settings: &Settings,
         start: impl FnOnce(T) -> Started + 'static,
     ) -> Option<Planned> {
-        let part = of(settings)?;
-        let is_same = self.last.and_then(&of) == Some(part);
+        let part = part_of(settings)?;
+        let is_same = self.last.and_then(&part_of) == Some(part);
         if is_same && self.running.contains(&name) {
             return Some(Planned::Running(name));
         }
@@ -102,9 +102,13 @@ impl Collectors<'_> {
     }
 }
 
-/// Adds the servers of a kind, if there are any.
-fn services(settings: &Settings, at: usize) -> Option<&Vec<granary_agent_services::Service>> {
-    settings.services.get(at).map(|(_, services)| services).filter(|services| !services.is_empty())
+/// Returns the servers of a kind, or `None` if there are none.
+fn services(settings: &Settings, index: usize) -> Option<&Vec<granary_agent_services::Service>> {
+    settings
+        .services
+        .get(index)
+        .map(|(_, services)| services)
+        .filter(|services| !services.is_empty())
 }
 
 fn start_host(name: String, host: &Host, interval: Duration) -> Started {
@@ -126,7 +130,7 @@ fn start_mongodb(servers: &crate::settings::MongoDb, interval: Duration) -> Star
     Ok(Box::new(granary_agent_mongodb::MongoDb::new(&servers.targets, every)?))
 }
 
-/// Several sources as one, sampled at multiples of an interval.
+/// Several sources that act as one source, sampled at multiples of an interval.
 struct Together {
     name: &'static str,
     every_ms: i64,
@@ -169,9 +173,9 @@ impl Source for Together {
     }
 
     fn stop(&mut self) -> bool {
-        // Every source is stopped, whatever the others return.
-        let more: Vec<bool> = self.sources.iter_mut().map(|source| source.stop()).collect();
-        more.contains(&true)
+        // Every source is stopped, even when an earlier source has more readings.
+        let have_more: Vec<bool> = self.sources.iter_mut().map(|source| source.stop()).collect();
+        have_more.contains(&true)
     }
 }
 
@@ -194,15 +198,15 @@ mod tests {
 
     #[test]
     fn a_collector_is_sampled_at_multiples_of_its_interval() {
-        let mut both = Together { name: "t", every_ms: 10, sources: vec![Box::new(Tick)] };
+        let mut together = Together { name: "t", every_ms: 10, sources: vec![Box::new(Tick)] };
         let mut readings = Readings::default();
         for now in [5, 10, 15, 20] {
-            both.sample(now, &mut readings).unwrap();
+            together.sample(now, &mut readings).unwrap();
         }
         let values: Vec<_> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [10.0, 20.0]);
         assert!(readings.problems().contains_key("tick"));
-        both.sample_alone(3, &mut readings).unwrap();
+        together.sample_alone(3, &mut readings).unwrap();
         assert_eq!(readings.len(), 3);
     }
 }

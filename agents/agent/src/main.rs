@@ -55,7 +55,7 @@ fn start(args: Args) -> anyhow::Result<()> {
     Ok(granary_agent_kit::run_planned("agent", &agent, &mut planner)?)
 }
 
-/// The planner: it reads the file and keeps track of the running collectors.
+/// The planner. It reads the settings file and remembers the settings of the running collectors.
 struct FilePlanner {
     path: PathBuf,
     /// The agent's name.
@@ -68,7 +68,7 @@ impl Planner for FilePlanner {
     fn plan(&mut self, running: &[&str]) -> Result<Plan, String> {
         let settings = Settings::read(&self.path)?;
         if self.last.as_ref().is_some_and(|last| last.agent_table != settings.agent_table) {
-            tracing::warn!("[agent] has changed; restart the agent for that");
+            tracing::warn!("[agent] has changed; restart the agent to apply it");
         }
         let needed = settings.memory_needed();
         if let Some(limit) = granary_agent_kit::memory_limit().filter(|limit| *limit < needed) {
@@ -76,8 +76,8 @@ impl Planner for FilePlanner {
             tracing::warn!(
                 needed,
                 limit,
-                "the system leaves less memory (MiB) than the settings may take: raise MemoryMax of \
-                 the unit, or lower memory_max of [scrape] or [statsd]"
+                "the memory limit (MiB) is below the maximum that the settings need: raise \
+                 MemoryMax of the unit, or lower memory_max of [scrape] or [statsd]"
             );
         }
         let plan =

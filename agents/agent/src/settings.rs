@@ -1,7 +1,6 @@
 //! The settings file: the agent's options, its collectors, and rules for series.
 //!
-//! `[agent]` contains the options that other agents have on the command line; the same code checks
-//! them.
+//! `[agent]` contains the options of the command line of other agents; the same code checks both.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -17,15 +16,15 @@ use serde::Deserialize;
 
 /// The memory of an agent without its collectors.
 const BASE_BYTES: u64 = 52 << 20;
-/// The factor for scraped answers: the collector keeps each answer once; its names, batches and
-/// requests, and fragmentation, take as much again.
+/// The agent's memory for scraping, as a multiple of `memory_max`: names, batches and requests, and
+/// fragmentation, add to the answers.
 const SCRAPE_FACTOR: usize = 3;
 
 /// The checked settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) agent: AgentArgs,
-    /// The table as written, to detect changes.
+    /// The table `[agent]` as written in the file, to detect changes.
     pub(crate) agent_table: toml::Table,
     pub(crate) rules: Vec<Rule>,
     pub(crate) host: Option<Host>,
@@ -125,7 +124,7 @@ impl Default for StatsD {
     }
 }
 
-/// Parses the table like a command line.
+/// The table `[agent]`, parsed like a command line.
 #[derive(Parser)]
 #[command(name = "[agent]", no_binary_name = true, disable_help_flag = true)]
 struct Line {
@@ -188,8 +187,8 @@ impl Settings {
     pub(crate) fn memory_needed(&self) -> u64 {
         let statsd = self.statsd.as_ref().map_or(0, |part| part.memory_max);
         let scrape = self.scrape.as_ref().map_or(0, |part| part.memory_max);
-        let more = statsd.saturating_add(scrape.saturating_mul(SCRAPE_FACTOR));
-        BASE_BYTES.saturating_add(more as u64)
+        let collectors = statsd.saturating_add(scrape.saturating_mul(SCRAPE_FACTOR));
+        BASE_BYTES.saturating_add(collectors as u64)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -216,8 +215,8 @@ impl Settings {
             || self.has_mongodb()
             || self.exec.is_some()
             || self.services.iter().any(|(_, services)| !services.is_empty());
-        let none = "nothing is collected: add [host], [scrape], [statsd] or another collector";
-        if is_any { Ok(()) } else { Err(none.to_owned()) }
+        let fault = "nothing is collected: add [host], [scrape], [statsd] or another collector";
+        if is_any { Ok(()) } else { Err(fault.to_owned()) }
     }
 
     #[cfg(feature = "mongodb")]

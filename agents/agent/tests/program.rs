@@ -1,4 +1,4 @@
-//! The program from its user's view: one file, several collectors, reloaded settings.
+//! The program as its user runs it: one file, several collectors, reloaded settings.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -115,13 +115,13 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Waits for a batch that has all of `present` and none of `absent`.
+/// Waits for a batch that contains all metrics of `present` and no metric of `absent`.
 fn wait_for(batches: &Receiver<Vec<String>>, present: &[&str], absent: &[&str]) {
-    let has = |all: &[String], name: &&str| all.iter().any(|known| known == name);
+    let contains = |all: &[String], name: &&str| all.iter().any(|metric| metric == name);
     loop {
         let metrics = batches.recv_timeout(DEADLINE).unwrap();
-        if present.iter().all(|name| has(&metrics, name))
-            && !absent.iter().any(|name| has(&metrics, name))
+        if present.iter().all(|name| contains(&metrics, name))
+            && !absent.iter().any(|name| contains(&metrics, name))
         {
             return;
         }
@@ -137,7 +137,7 @@ fn wait_for_log(
 }
 
 #[test]
-fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
+fn one_file_runs_several_collectors_and_sighup_reloads_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let (url, batches) = daemon();
@@ -161,7 +161,7 @@ fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
     assert!(line.contains("prometheus.yml") && line.contains("oauth2"), "{line}");
     wait_for(&batches, &["first"], &[]);
 
-    // Another target, no host, no rules; StatsD keeps its port.
+    // The new settings have another target, no host and no rules. StatsD keeps its port.
     scrape_file(folder, &exporter("second"));
     settings(
         folder,
@@ -180,7 +180,7 @@ fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
 }
 
 #[test]
-fn test_prints_a_round_and_sends_nothing() {
+fn the_test_command_prints_a_round_and_sends_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scrape_file(folder, &exporter("shown"));
@@ -202,10 +202,13 @@ fn test_prints_a_round_and_sends_nothing() {
         let mut command = Command::new(BINARY);
         command.arg("test").arg("--config").arg(folder.join("agent.toml")).output().unwrap()
     };
-    // The agent stopped in order although the daemon was away.
-    let away = test("http://127.0.0.1:1");
-    let fault = String::from_utf8_lossy(&away.stderr);
-    assert!(!away.status.success() && fault.contains("daemon http://127.0.0.1:1: "), "{fault}");
+    // Without a daemon, the command fails and names the address.
+    let unreachable = test("http://127.0.0.1:1");
+    let fault = String::from_utf8_lossy(&unreachable.stderr);
+    assert!(
+        !unreachable.status.success() && fault.contains("daemon http://127.0.0.1:1: "),
+        "{fault}"
+    );
     let (url, batches) = daemon();
     let output = test(&url);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -213,8 +216,8 @@ fn test_prints_a_round_and_sends_nothing() {
     assert!(text.contains(&format!("daemon {url}: answers")), "{text}");
     assert!(batches.try_recv().is_err(), "nothing is sent");
     let has = |start: &str, end: &str| {
-        let is_it = |line: &str| line.starts_with(start) && line.ends_with(end);
-        assert!(text.lines().any(is_it), "{start} {end} in {text}");
+        let matches = |line: &str| line.starts_with(start) && line.ends_with(end);
+        assert!(text.lines().any(matches), "{start} {end} in {text}");
     };
     for name in ["system_load_1m ", "shown ", "up ", "process_memory_resident ", "process_count "] {
         has(name, "");
@@ -230,7 +233,7 @@ fn test_prints_a_round_and_sends_nothing() {
 }
 
 #[test]
-fn a_test_that_is_interrupted_leaves_no_script_behind() {
+fn an_interrupted_test_command_leaves_no_script_running() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let pid_file = folder.join("pid");
@@ -254,5 +257,5 @@ fn a_test_that_is_interrupted_leaves_no_script_behind() {
     };
     signal(&child, Signal::INT);
     child.wait().unwrap();
-    assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap(), "{pid} is still there");
+    assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap(), "process {pid} still exists");
 }

@@ -33,7 +33,7 @@ const END_DEADLINE: Duration = Duration::from_secs(2);
 /// default interval of scripts.
 ///
 /// # Errors
-/// The system refuses a thread.
+/// The system refuses a pipe or a thread.
 pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<Exec> {
     let turns = Arc::new(Turns::new(settings.concurrency)?);
     let of_script = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
@@ -69,15 +69,15 @@ impl Source for Exec {
     }
 }
 
-/// Kills running scripts before a signal ends the process during a single round, until it is
-/// closed.
+/// Kills running scripts before SIGINT or SIGTERM ends the process, until the caller closes the
+/// handle. Only a single round needs this.
 fn end_at_signals(turns: &Arc<Turns>) -> io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let (handle, turns) = (signals.handle(), Arc::clone(turns));
     thread::Builder::new().name("exec-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             let _all = turns.end(END_DEADLINE);
-            // Both signals exist and end a process.
+            // This call fails only for unknown signals.
             let _ended = emulate_default_handler(signal);
         }
     })?;
@@ -86,7 +86,7 @@ fn end_at_signals(turns: &Arc<Turns>) -> io::Result<Handle> {
 
 impl Drop for Exec {
     fn drop(&mut self) {
-        // Threads of late scripts kill them, as long as the agent runs.
+        // A script that takes longer is killed by its thread, as long as the agent runs.
         let _all = self.turns.end(END_DEADLINE);
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_ends_with_its_source_and_none_begins_after() {
+    fn scripts_end_with_their_source_and_no_script_starts_afterwards() {
         let folder = tempfile::tempdir().unwrap();
         let pid_file = folder.path().join("pid");
         let later = folder.path().join("later");
@@ -126,8 +126,14 @@ mod tests {
         exec.sample(2000, &mut Readings::default()).unwrap();
         let turns = Arc::clone(&exec.turns);
         drop(exec);
-        assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap(), "{pid} is still there");
-        assert!(turns.take().is_none() && turns.end(Duration::ZERO), "one may begin after the end");
-        assert!(!later.exists(), "one began after the end");
+        assert!(
+            !fs::exists(format!("/proc/{}", pid.trim())).unwrap(),
+            "process {pid} still exists"
+        );
+        assert!(
+            turns.take().is_none() && turns.end(Duration::ZERO),
+            "a script may start after the end"
+        );
+        assert!(!later.exists(), "a script started after the end");
     }
 }

@@ -13,8 +13,8 @@ use granary_exposition::{Families, Format, Names, Sample, parts};
 pub(crate) use self::nagios::read as nagios;
 use crate::settings::Form;
 
-/// Parses the output of one run. On a fault, `readings` has a part of the output, which the
-/// caller must discard.
+/// Parses the output of one run. After an error, `readings` contains a part of the output, which
+/// the caller must discard.
 ///
 /// # Errors
 /// The fault, with its place.
@@ -33,7 +33,7 @@ pub(crate) fn read(
 }
 
 fn exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<(), String> {
-    let take = |sample: Sample<'_>, families: &Families| {
+    let add = |sample: Sample<'_>, families: &Families| {
         let parts = parts(sample.series, Names::Valid)?;
         let family = families.find(&parts.metric);
         let family = family.cloned().unwrap_or_default();
@@ -51,7 +51,7 @@ fn exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<
         reading.push(sample.time_ms, readings);
         Ok(())
     };
-    granary_exposition::read(output, format, take).map_err(|fault| fault.to_string())
+    granary_exposition::read(output, format, add).map_err(|fault| fault.to_string())
 }
 
 /// A sample from the output of a script.
@@ -65,7 +65,7 @@ struct Printed {
 }
 
 impl Printed {
-    /// Adds the sample, with the script's time if there is one.
+    /// Adds the sample. `time_ms` is the time that the script printed, if any.
     fn push(self, time_ms: Option<i64>, readings: &mut Readings) {
         let Self { metric, tags, kind, unit, value, start_ms } = self;
         if let Some(time_ms) = time_ms {
@@ -79,7 +79,7 @@ impl Printed {
     }
 }
 
-/// Parses any bytes as output for fuzz tests.
+/// Parses bytes in every format, for fuzz tests.
 pub fn fuzz(bytes: &[u8]) {
     for form in [Form::Prometheus, Form::OpenMetrics, Form::Influx, Form::Nagios] {
         drop(read(bytes, form, 0, &mut Readings::default()));
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    fn one(form: Form, text: &str) -> Readings {
+    fn parsed(form: Form, text: &str) -> Readings {
         let mut readings = Readings::default();
         read(text.as_bytes(), form, 7000, &mut readings).unwrap();
         readings
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn prometheus_text_has_kinds_units_and_times() {
         let text = "# TYPE jobs counter\njobs{q=\"a\"} 4\nqueue 2 5000\n";
-        let readings = one(Form::Prometheus, text);
+        let readings = parsed(Form::Prometheus, text);
         let jobs = &readings.as_slice()[0];
         assert_eq!((&*jobs.metric, jobs.kind, jobs.value), ("jobs", Kind::Counter, 4.0));
         assert_eq!(jobs.tags, [(Cow::Borrowed("q"), "a".to_owned())]);
@@ -111,7 +111,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_output_is_read_or_refused(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+        fn any_output_is_parsed_or_refused(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
             fuzz(&bytes);
         }
     }

@@ -1,6 +1,6 @@
-//! Execution of a program within limits of time and output; its process group is killed at the end.
+//! Execution of a program within limits of time and output.
 //!
-//! The program runs in its own process group. Must never know: the
+//! The program runs in its own process group, which is killed at the end. Must never know: the
 //! meaning of the output.
 
 use std::{
@@ -29,7 +29,7 @@ const PART_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) output: Vec<u8>,
-    /// The first bytes of its standard error.
+    /// The first bytes of standard error.
     pub(crate) errors: Vec<u8>,
     pub(crate) status: ExitStatus,
 }
@@ -45,7 +45,7 @@ pub(crate) fn run(
     end: impl AsFd,
 ) -> Result<Finished, String> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err("there is no program".to_owned());
+        return Err("the command is empty".to_owned());
     };
     let started = Command::new(program)
         .args(arguments)
@@ -56,7 +56,7 @@ pub(crate) fn run(
         .spawn();
     let mut group = Group(started.map_err(|cause| format!("{program}: {cause}"))?);
     let watched = group.watch(timeout, output_max, end.as_fd());
-    // The group may outlive the program: processes that the program left behind are killed too.
+    // This also kills processes that the program left running.
     let status = group.end().map_err(|cause| cause.to_string());
     let (output, errors) = watched?;
     Ok(Finished { output, errors, status: status? })
@@ -89,14 +89,14 @@ impl Group {
             let [has_ended, must_stop] =
                 wait([ended.as_fd(), end], [&output, &errors], left).map_err(system)?;
             if must_stop {
-                return Err("ended with the agent, or its settings".to_owned());
+                return Err("killed because the agent stopped or its settings changed".to_owned());
             }
             is_running = !has_ended;
             output.read_part().map_err(system)?;
             errors.read_part().map_err(system)?;
             errors.read.truncate(ERRORS_KEPT);
-            // After the exit, all output of the program is in the pipe, which other processes may
-            // keep open: nothing waits for them.
+            // After the exit, the pipe contains all output of the program. Other processes may keep
+            // the pipe open; the loop does not wait for them.
             while !is_running && output.read.len() <= output_max {
                 if !output.read_part().map_err(system)? {
                     break;
@@ -111,14 +111,14 @@ impl Group {
 
     /// Kills the process group and returns the exit status.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        // The program is not reaped yet, so the group id is still valid. A group that is already
-        // gone is fine.
+        // The program is not reaped yet, so the group id is still valid. The call fails when the
+        // group has already ended.
         let _gone = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         self.0.wait()
     }
 }
 
-/// Waits for a file to become readable, up to `left`; returns which of the two events are.
+/// Waits up to `left` until an event or a pipe is readable. Returns for each event whether it is.
 fn wait(events: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Result<[bool; 2]> {
     let pipes = pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(AsFd::as_fd);
     let mut all: Vec<_> = events
@@ -139,7 +139,7 @@ fn wait(events: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::R
 
 /// A pipe from the program.
 struct Pipe {
-    /// `None` when it was closed.
+    /// `None` after the pipe was closed.
     open: Option<OwnedFd>,
     read: Vec<u8>,
 }
@@ -149,12 +149,12 @@ impl Pipe {
         Self { open, read: Vec::new() }
     }
 
-    /// Reads available data. Returns false when there is none.
+    /// Reads available data. Returns false when no data is available.
     fn read_part(&mut self) -> io::Result<bool> {
         let Some(fd) = &self.open else { return Ok(false) };
-        let mut one = [PollFd::new(fd, PollFlags::IN)];
+        let mut state = [PollFd::new(fd, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if retry_on_intr(|| poll(&mut one, Some(&now)))? == 0 {
+        if retry_on_intr(|| poll(&mut state, Some(&now)))? == 0 {
             return Ok(false);
         }
         let mut part = [0; PART_BYTES];
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn output_errors_and_exit_code_are_kept() {
-        let left = sh("echo out; echo err >&2; exit 3", LONG, 100).unwrap();
-        assert_eq!((&left.output[..], &left.errors[..]), (&b"out\n"[..], &b"err\n"[..]));
-        assert_eq!(left.status.code(), Some(3));
+        let finished = sh("echo out; echo err >&2; exit 3", LONG, 100).unwrap();
+        assert_eq!((&finished.output[..], &finished.errors[..]), (&b"out\n"[..], &b"err\n"[..]));
+        assert_eq!(finished.status.code(), Some(3));
         let long = sh("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2", LONG, 1 << 20);
         let long = long.unwrap();
         assert_eq!((long.output.len(), long.errors.len()), (300_000, ERRORS_KEPT));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_takes_too_long_or_prints_too_much_is_ended_with_what_it_started() {
+    fn a_program_over_a_limit_is_killed_with_its_child_processes() {
         let folder = tempfile::tempdir().unwrap();
         let pid_file = folder.path().join("pid");
         let script = format!("sleep 1000 & echo $! > {}; wait", pid_file.display());
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn descendants_of_a_program_are_not_waited_for() {
+    fn run_does_not_wait_for_child_processes_of_the_program() {
         let watch = Stopwatch::start();
-        let left = sh("echo done; sleep 1000 &", LONG, 100).unwrap();
-        assert_eq!(left.output, b"done\n");
+        let finished = sh("echo done; sleep 1000 &", LONG, 100).unwrap();
+        assert_eq!(finished.output, b"done\n");
         assert!(!watch.left_of(LONG).is_zero());
     }
 }

@@ -19,7 +19,7 @@ const STDERR_CHARS_MAX: usize = 200;
 #[derive(Debug)]
 pub(crate) struct ScriptSource {
     script: Script,
-    /// The tags of its series.
+    /// The tags of the script's series.
     tags: Vec<(String, String)>,
     turns: Arc<Turns>,
 }
@@ -109,16 +109,16 @@ mod tests {
             source(&Settings { concurrency, scripts }, "web1", Duration::from_secs(1)).unwrap();
         let mut readings = Readings::default();
         all.sample_alone(10_000, &mut readings).unwrap();
-        let word = |reading: &granary_agent_kit::Reading| {
+        let entry = |reading: &granary_agent_kit::Reading| {
             let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
             (format!("{}{{{}}}", reading.metric, tags.join(",")), reading.value)
         };
         let problems = readings.problems().iter().map(|(place, cause)| format!("{place}: {cause}"));
-        (readings.as_slice().iter().map(word).collect(), problems.collect())
+        (readings.as_slice().iter().map(entry).collect(), problems.collect())
     }
 
     #[test]
-    fn each_script_is_read_in_its_format_and_a_failing_one_does_not_stop_the_others() {
+    fn each_script_is_parsed_in_its_format_and_a_failing_script_stops_no_other() {
         let (read, problems) = round(
             vec![
                 script("om", "printf 'a_total{x=\"y\"} 3\\n# EOF\\n'", Form::OpenMetrics),
@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn concurrency_has_a_limit() {
+    fn concurrency_is_limited() {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("cd {}; mkdir own && rmdir own && echo 'ok 1'", folder.path().display());
-        let alone = |index: usize| script(&index.to_string(), &text, Form::Prometheus);
-        let (read, problems) = round((0..8).map(alone).collect(), 1);
-        assert_eq!(problems, Vec::<String>::new(), "two were in the folder at once");
+        let exclusive = |index: usize| script(&index.to_string(), &text, Form::Prometheus);
+        let (read, problems) = round((0..8).map(exclusive).collect(), 1);
+        assert_eq!(problems, Vec::<String>::new(), "two scripts ran at the same time");
         assert_eq!(read.iter().filter(|(name, _)| name.starts_with("ok")).count(), 8);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -43,7 +43,7 @@ pub struct Script {
     /// The output size beyond which the script is killed.
     #[serde(default = "output_max")]
     pub output_max: usize,
-    /// More tags of its series.
+    /// Additional tags of the script's series.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
 }
@@ -87,7 +87,7 @@ impl Settings {
             return Err(format!("more than {SCRIPTS_MAX} scripts"));
         }
         for (index, script) in self.scripts.iter().enumerate() {
-            let fault = |what: String| Err(format!("script {:?}: {what}", script.name));
+            let fault = |problem: String| Err(format!("script {:?}: {problem}", script.name));
             if script.name.is_empty() {
                 return Err(format!("script {}: the name is missing", index + 1));
             }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn faults_are_named_with_the_script() {
-        let one = |more: &str| {
+        let with = |more: &str| {
             format!("[[script]]\nname = 'a'\ncommand = ['true']\nformat = 'nagios'\n{more}\n")
         };
         let check = |text: String, expected: &str| {
@@ -124,14 +124,14 @@ mod tests {
             let fault = outcome.unwrap_err();
             assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
         };
-        assert_eq!(toml::from_str::<Settings>(&one("")).unwrap().check(), Ok(()));
-        check(one("timeout = '0s'"), "\"a\": timeout");
-        check(one("timeout = 'soon'"), "use 10s");
-        check(one("output_max = 0"), "output_max");
-        check(one("comand = 1"), "comand");
-        check(one("[[script]]\nname = 'b'\ncommand = []\nformat = 'influx'"), "\"b\": command");
-        check(one(&one("")), "two scripts have this name");
-        check(format!("concurrency = 0\n{}", one("")), "concurrency");
-        check(one("").replace("nagios", "yaml"), "yaml");
+        assert_eq!(toml::from_str::<Settings>(&with("")).unwrap().check(), Ok(()));
+        check(with("timeout = '0s'"), "\"a\": timeout");
+        check(with("timeout = 'soon'"), "use 10s");
+        check(with("output_max = 0"), "output_max");
+        check(with("comand = 1"), "comand");
+        check(with("[[script]]\nname = 'b'\ncommand = []\nformat = 'influx'"), "\"b\": command");
+        check(with(&with("")), "two scripts have this name");
+        check(format!("concurrency = 0\n{}", with("")), "concurrency");
+        check(with("").replace("nagios", "yaml"), "yaml");
     }
 }

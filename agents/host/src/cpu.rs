@@ -35,8 +35,8 @@ const CORE_METRICS: [&str; STATES] = [
     "system_cpu_core_guest",
 ];
 
-/// The metrics of the machine in percent of one core, which may exceed 100 in total, and of all
-/// cores. The rest is idle.
+/// The metrics of the machine by state: in percent of one core, which may exceed 100, and in
+/// percent of all cores.
 const PERCENTS: [(&str, &str); STATES] = [
     ("system_cpu_user_percent", "system_normalized_cpu_user"),
     ("system_cpu_nice_percent", "system_normalized_cpu_nice"),
@@ -49,14 +49,14 @@ const PERCENTS: [(&str, &str); STATES] = [
     ("system_cpu_guest_percent", "system_normalized_cpu_guest"),
 ];
 
-/// User time includes guest time.
+/// The index of guest time, which user time includes.
 const GUEST: usize = STATES - 1;
 
-/// The kernel's idle and iowait times sometimes decrease slightly; a larger step means that a core
-/// was taken offline and restarted.
+/// A decrease by fewer ticks is ignored, because the kernel's idle and iowait times sometimes
+/// decrease slightly. After a larger decrease, a core was taken offline and restarted.
 const STEP_BACK_TICKS_MAX: u64 = 1000;
 
-/// The source of this group.
+/// The source of CPU metrics.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     host: Arc<Host>,
@@ -81,7 +81,7 @@ impl Source for Cpu {
         for (core, ticks) in stat.cores {
             let highest = self.highest.entry(core.clone()).or_default();
             for index in 0..STATES {
-                highest[index] = never_back(highest[index], ticks[index]);
+                highest[index] = without_small_decrease(highest[index], ticks[index]);
                 let seconds = highest[index] as f64 / self.host.ticks_per_second;
                 let host = &self.host;
                 match &core {
@@ -110,7 +110,8 @@ impl Cpu {
     }
 }
 
-/// Adds the share of each state in the time between two rounds.
+/// Returns the share of each state in the time between two rounds, or `None` when no time has
+/// passed or a time has decreased.
 fn shares(before: Ticks, now: Ticks) -> Option<[f64; STATES]> {
     let mut grown = [0.0; STATES];
     for (grown, (now, before)) in grown.iter_mut().zip(now.into_iter().zip(before)) {
@@ -120,7 +121,7 @@ fn shares(before: Ticks, now: Ticks) -> Option<[f64; STATES]> {
     (all > 0.0).then(|| grown.map(|ticks| ticks / all))
 }
 
-fn never_back(highest: u64, ticks: u64) -> u64 {
+fn without_small_decrease(highest: u64, ticks: u64) -> u64 {
     if ticks < highest && highest - ticks < STEP_BACK_TICKS_MAX { highest } else { ticks }
 }
 
@@ -129,19 +130,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_step_back_is_held_and_a_large_one_is_a_new_beginning() {
-        assert_eq!(never_back(5000, 5001), 5001);
-        assert_eq!(never_back(5000, 4999), 5000);
-        assert_eq!(never_back(5000, 20), 20);
+    fn a_small_decrease_is_ignored_and_a_large_decrease_is_a_reset() {
+        assert_eq!(without_small_decrease(5000, 5001), 5001);
+        assert_eq!(without_small_decrease(5000, 4999), 5000);
+        assert_eq!(without_small_decrease(5000, 20), 20);
     }
 
     #[test]
-    fn shares_are_of_all_states_and_guest_time_is_in_user_time() {
+    fn shares_add_up_to_1_without_guest_time_which_is_part_of_user_time() {
         let before = [100; STATES];
         let now = [150, 100, 120, 125, 105, 100, 100, 100, 140];
         let found = shares(before, now).unwrap();
         assert_eq!(found, [0.5, 0.0, 0.2, 0.25, 0.05, 0.0, 0.0, 0.0, 0.4]);
         assert_eq!(shares(now, now), None, "no time has passed");
-        assert_eq!(shares(now, before), None, "a core was taken off line");
+        assert_eq!(shares(now, before), None, "a core was taken offline");
     }
 }

@@ -10,10 +10,10 @@ use crate::{
     host::Host,
 };
 
-/// The sector size of `/proc/diskstats`, whatever the device's own is.
+/// The size of a sector in `/proc/diskstats`, independent of the device's sector size.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Devices without their own medium.
+/// Prefixes of loop, memory, floppy and optical devices, which are not sampled.
 const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 
 /// Prefixes of volumes whose lower devices may be missing in /sys.
@@ -124,8 +124,8 @@ enum Device<'a> {
     /// A partition of this disk.
     Partition(&'a str),
     Volume,
-    /// A device that is not sampled: it has no medium of its own, or its operations count at a
-    /// volume.
+    /// A device that is not sampled, because it has no medium of its own, or a volume counts its
+    /// operations.
     LeftOut,
 }
 
@@ -157,8 +157,8 @@ impl Source for Disk {
                         self.add(disk, &tags, &PARTITIONS, readings);
                     }
                 }
-                Device::Partition(of) => {
-                    self.add(disk, &[("disk", of), ("partition", name)], &PARTITIONS, readings);
+                Device::Partition(whole) => {
+                    self.add(disk, &[("disk", whole), ("partition", name)], &PARTITIONS, readings);
                 }
                 Device::Volume => self.add(disk, &[("volume", name)], &VOLUMES, readings),
                 Device::LeftOut => {}
@@ -178,8 +178,8 @@ impl Disk {
             return Device::LeftOut;
         }
         if let Some(whole) = whole_of(name, names) {
-            let of_disk = self.device(whole, names) == Device::Disk;
-            return if of_disk { Device::Partition(whole) } else { Device::LeftOut };
+            let is_of_disk = self.device(whole, names) == Device::Disk;
+            return if is_of_disk { Device::Partition(whole) } else { Device::LeftOut };
         }
         let has_entries = |folder: &str| {
             let path = self.host.sys.join("block").join(name).join(folder);
@@ -197,13 +197,13 @@ impl Disk {
     fn add(
         &mut self,
         disk: &DiskStat,
-        of: &[(&'static str, &str)],
+        device_tags: &[(&'static str, &str)],
         names: &Names,
         readings: &mut Readings,
     ) {
         let host = Arc::clone(&self.host);
         let mut tags = vec![("host", host.name.as_str())];
-        tags.extend_from_slice(of);
+        tags.extend_from_slice(device_tags);
         for (metric, (unit, value)) in names.counted.into_iter().zip(COUNTED) {
             readings.counter(metric, unit, &tags, value(disk), Some(host.boot_ms));
         }
@@ -212,7 +212,7 @@ impl Disk {
     }
 }
 
-/// Returns the disk of a partition: `sda` of `sda1`, `nvme0n1` of `nvme0n1p2`.
+/// Returns the disk of a partition: `sda` for `sda1`, `nvme0n1` for `nvme0n1p2`.
 fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
     let ends_in_digit = |text: &str| text.ends_with(|last: char| last.is_ascii_digit());
@@ -223,7 +223,7 @@ fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     names.get(whole).copied().filter(|whole| *whole != name)
 }
 
-/// Returns true when the name is a prefix and a number: `ram0` is, `ramdisk` is not.
+/// Returns true when the name is the prefix and a number, such as `ram0` but not `ramdisk`.
 fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_without_a_medium_are_left_out() {
+    fn devices_without_a_medium_are_skipped() {
         for real in ["sda", "sda1", "nvme0n1p2", "vda", "dm-0", "md0", "srv1"] {
             assert!(is_real(real), "{real}");
         }
@@ -294,9 +294,9 @@ mod tests {
             check(other, Device::LeftOut);
         }
     }
-    /// Regression: a disk without a partition table had no `disk_partition_*`.
+    /// Regression: a disk without a partition table had no series `disk_partition_*`.
     #[test]
-    fn a_disk_without_a_table_is_its_own_partition() {
+    fn a_disk_without_a_partition_table_is_its_own_partition() {
         let folder = tempfile::tempdir().unwrap();
         let line = |name: &str| format!("8 0 {name} 10 0 80 7 5 0 40 3 0 9 10\n");
         let stats: String = ["sda", "sda1", "nvme1n1"].map(line).concat();
@@ -304,12 +304,12 @@ mod tests {
         let host = Host { proc: folder.path().to_owned(), ..Host::of_test() };
         let mut readings = Readings::default();
         Disk::new(Arc::new(host)).sample(1000, &mut readings).unwrap();
-        let of = |metric: &str, tag: &str| -> Vec<&str> {
+        let tag_values = |metric: &str, tag: &str| -> Vec<&str> {
             let found = readings.as_slice().iter().filter(|reading| reading.metric == metric);
             let tags = found.flat_map(|reading| &reading.tags).filter(|(name, _)| name == tag);
             tags.map(|(_, value)| value.as_str()).collect()
         };
-        assert_eq!(of("disk_partition_iops_read", "partition"), ["sda1", "nvme1n1"]);
-        assert_eq!(of("system_disk_iops_read", "disk"), ["sda", "nvme1n1"]);
+        assert_eq!(tag_values("disk_partition_iops_read", "partition"), ["sda1", "nvme1n1"]);
+        assert_eq!(tag_values("system_disk_iops_read", "disk"), ["sda", "nvme1n1"]);
     }
 }

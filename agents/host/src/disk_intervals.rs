@@ -36,7 +36,7 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    /// Begins a round; devices that the previous round lacked are removed.
+    /// Begins a round. Devices that were missing in the previous round are forgotten.
     pub(crate) fn begin(&mut self, now_ms: i64) {
         self.before_ms = (self.now_ms != 0).then_some(self.now_ms);
         self.now_ms = now_ms;
@@ -79,21 +79,23 @@ impl Intervals {
     }
 }
 
+/// The activity of a device between two rounds.
 #[derive(Debug, PartialEq)]
-struct Done {
-    /// `None` without operations.
+struct Activity {
+    /// `None` without reads.
     read_ms: Option<f64>,
     write_ms: Option<f64>,
     busy_percent: f64,
     queue_length: f64,
 }
 
-/// `None` when no time has passed, or the device was replaced.
-fn between(before: Totals, now: Totals, passed_ms: i64) -> Option<Done> {
+/// Returns the activity between two rounds, or `None` when no time has passed or the device was
+/// replaced.
+fn between(before: Totals, now: Totals, passed_ms: i64) -> Option<Activity> {
     let grown = |now: u64, before: u64| now.checked_sub(before).map(|grown| grown as f64);
     let passed = (passed_ms > 0).then_some(passed_ms as f64)?;
     let mean = |millis: f64, operations: f64| (operations > 0.0).then(|| millis / operations);
-    Some(Done {
+    Some(Activity {
         read_ms: mean(grown(now.reading, before.reading)?, grown(now.reads, before.reads)?),
         write_ms: mean(grown(now.writing, before.writing)?, grown(now.writes, before.writes)?),
         busy_percent: (grown(now.busy, before.busy)? / passed * 100.0).min(100.0),
@@ -109,7 +111,7 @@ mod tests {
         Totals { reads: 100, writes: 50, reading: 900, writing: 80, busy: 700, weighted: 1000 };
 
     #[test]
-    fn a_mean_is_of_the_operations_between_two_rounds() {
+    fn values_cover_only_the_time_between_two_rounds() {
         let now = Totals {
             reads: 110,
             writes: 50,
@@ -119,24 +121,24 @@ mod tests {
             weighted: 3500,
         };
         let expected =
-            Done { read_ms: Some(3.5), write_ms: None, busy_percent: 50.0, queue_length: 2.5 };
+            Activity { read_ms: Some(3.5), write_ms: None, busy_percent: 50.0, queue_length: 2.5 };
         assert_eq!(between(BEFORE, now, 1000), Some(expected));
         assert_eq!(between(BEFORE, now, 0), None);
-        assert_eq!(between(now, BEFORE, 1000), None, "another disk has its name");
+        assert_eq!(between(now, BEFORE, 1000), None, "the device was replaced");
         let late = Totals { busy: 1703, ..BEFORE };
         assert_eq!(between(BEFORE, late, 1000).unwrap().busy_percent, 100.0);
     }
 
     #[test]
-    fn a_device_that_returns_has_no_growth_at_first() {
+    fn a_device_has_no_values_in_the_first_round_after_its_return() {
         let names = Between { read_ms: "r", write_ms: "w", busy_percent: "b", queue_length: "q" };
         let line = "8 0 sda 10 0 80 7 5 0 40 3 0 9 10";
         let disk = DiskStat::from_line(line).unwrap();
         let mut intervals = Intervals::default();
-        let mut round = |now_ms, is_there| {
+        let mut round = |now_ms, is_present| {
             let mut readings = Readings::default();
             intervals.begin(now_ms);
-            if is_there {
+            if is_present {
                 intervals.add(&disk, &names, &[], &mut readings);
             }
             readings.as_slice().len()

@@ -22,7 +22,7 @@ impl Source for Files {
             readings,
             "files",
             [
-                // Handles in use, as the metrics' list explains.
+                // METRICS.md defines this metric as the handles in use.
                 ("system_file_handles_allocated", allocated - unused),
                 ("system_file_handles_max", max),
             ],
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_numbers_or_nothing() {
+    fn a_text_without_three_numbers_is_rejected() {
         assert_eq!(parse("518\t0\t2466177\n"), Some((518.0, 0.0, 2_466_177.0)));
         assert_eq!(parse("518 0"), None);
         assert_eq!(parse("518 x 3"), None);

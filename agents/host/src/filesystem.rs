@@ -7,14 +7,14 @@ use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
 
 use crate::host::Host;
 
-/// The types of local file systems on a medium. Network file systems are excluded: one that does
-/// not answer would block the agent.
+/// The types of local file systems on a medium. Network file systems are excluded, because a
+/// server that does not answer would block the agent.
 const REAL_TYPES: [&str; 17] = [
     "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "jfs", "nilfs2",
     "ntfs", "ntfs3", "reiserfs", "ufs", "vfat", "xfs", "zfs",
 ];
 
-/// The source of this group.
+/// The source of the metrics of file systems.
 #[derive(Debug)]
 pub(crate) struct FileSystem(pub(crate) Arc<Host>);
 
@@ -27,8 +27,8 @@ struct Mount {
     is_memory: bool,
 }
 
-/// The maximum depth of a memory file system's mount point: `/dev/shm` has two parts. Deeper ones
-/// belong to users, services and containers, without bound.
+/// The maximum depth of a memory file system's mount point: `/dev/shm` has depth 2. Deeper mounts
+/// belong to users, services and containers, and their number is unbounded.
 const MEMORY_DEPTH_MAX: usize = 2;
 
 impl Source for FileSystem {
@@ -42,7 +42,7 @@ impl Source for FileSystem {
             match statvfs(mount.point.as_str()) {
                 // A file system without a size cannot fill up.
                 Ok(stat) if mount.is_memory && stat.f_blocks == 0 => {}
-                // A container mounts the file system below its root again for single files.
+                // A container also mounts single files from the file system below its root overlay.
                 Ok(stat) if overlay == Some(size(&stat)) => {}
                 Ok(stat) => {
                     if mount.is_overlay {
@@ -85,7 +85,8 @@ impl FileSystem {
 }
 
 /// Returns the kernel's name of a device, as in the series of disks, partitions and volumes: `dm-0`
-/// for `/dev/mapper/vg-root`. Other sources keep their name.
+/// for `/dev/mapper/vg-root`. Other sources are shortened to their last part: `data` for
+/// `tank/data`.
 fn device_of(device: &str) -> String {
     let is_device = device.starts_with("/dev/");
     let real = is_device.then(|| fs::canonicalize(device).ok()).flatten();
@@ -98,8 +99,7 @@ fn size(stat: &StatVfs) -> (u64, u64, u64) {
     (stat.f_frsize, stat.f_blocks, stat.f_files)
 }
 
-/// Returns the used percentage as `df` computes it: of the space for users, without the reserve for
-/// root.
+/// Returns the used percentage as `df` computes it: without the reserve for root.
 fn percent_used(used: u64, available: u64) -> Option<f64> {
     let sum = used.checked_add(available).filter(|sum| *sum > 0)?;
     Some(used as f64 / sum as f64 * 100.0)
@@ -109,11 +109,12 @@ fn percent_used(used: u64, available: u64) -> Option<f64> {
 fn real_mounts(table: &str) -> Vec<Mount> {
     let mut devices = HashSet::new();
     let mut mounts: Vec<Mount> = table.lines().filter_map(real_mount).collect();
-    // Of several mount points of a device, the shortest is kept, then the first.
+    // The shortest mount point of a device is kept; among equally short mount points, the first.
     mounts.sort_by_key(|mount| mount.point.len());
     // All memory file systems have the same device name.
-    let place = |mount: &Mount| if mount.is_memory { &mount.point } else { &mount.device }.clone();
-    mounts.retain(|mount| devices.insert(place(mount)));
+    let identity =
+        |mount: &Mount| if mount.is_memory { &mount.point } else { &mount.device }.clone();
+    mounts.retain(|mount| devices.insert(identity(mount)));
     mounts
 }
 
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_local_file_systems_count_and_each_device_once() {
+    fn only_local_file_systems_are_listed_and_each_device_once() {
         let table = "proc /proc proc rw 0 0\n\
             /dev/vda1 /var/lib/docker ext4 rw 0 0\n/dev/vda1 / ext4 rw 0 0\n\
             tmpfs /dev/shm tmpfs rw 0 0\ntmpfs /run tmpfs rw 0 0\ntmpfs /run tmpfs rw 0 0\n\
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_has_the_name_that_the_kernel_gives_it() {
+    fn a_device_has_its_kernel_name() {
         for (device, name) in [
             ("/dev/no-such-disk1", "no-such-disk1"),
             ("tank/data", "data"),
@@ -171,17 +172,17 @@ mod tests {
         ] {
             assert_eq!(device_of(device), name, "{device}");
         }
-        assert_eq!(device_of("/dev/fd"), "fd", "a link leads to its folder");
+        assert_eq!(device_of("/dev/fd"), "fd", "the symbolic link is resolved");
     }
 
     #[test]
-    fn percent_is_of_what_users_can_have() {
+    fn percent_used_excludes_the_reserve_for_root() {
         assert_eq!(percent_used(30, 90), Some(25.0));
         assert_eq!(percent_used(0, 0), None);
     }
 
     #[test]
-    fn escapes_are_read_and_other_backslashes_kept() {
+    fn octal_escapes_are_decoded_and_other_backslashes_are_kept() {
         assert_eq!(unescape(r"/a\040b\134c"), r"/a b\c");
         assert_eq!(unescape(r"/a\x"), r"/a\x");
     }

@@ -24,8 +24,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Returns the local machine. The boot time is read once: the kernel computes it from the wall
-    /// clock, so a clock step would look like a reboot.
+    /// Returns the local machine. The boot time is read only once: the kernel computes it from the
+    /// wall clock, so a clock step would look like a reboot.
     pub(crate) fn of_this_machine(name: String) -> Result<Self, SourceError> {
         let ticks_per_second = procfs::ticks_per_second() as f64;
         let (proc, sys) = (PathBuf::from("/proc"), PathBuf::from("/sys"));

@@ -11,7 +11,7 @@ const TIMESYNC: &str = "/run/systemd/timesync/synchronized";
 /// The maximum number of cores.
 const CORES_MAX: usize = 4096;
 
-/// The source of this group.
+/// The source of the metrics of connections, sockets, packets and the clock.
 #[derive(Debug)]
 pub(crate) struct Kernel(pub(crate) Arc<Host>);
 
@@ -21,7 +21,7 @@ impl Source for Kernel {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        // The file is missing when the module is not loaded.
+        // The files are missing when the conntrack module is not loaded.
         for (file, metric) in [
             ("sys/net/netfilter/nf_conntrack_count", "system_conntrack_entries"),
             ("sys/net/netfilter/nf_conntrack_max", "system_conntrack_entries_max"),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_behind_its_name() {
+    fn a_number_follows_its_name() {
         let text =
             "sockets: used 50\nTCP: inuse 13 orphan 2 tw 103 alloc 14 mem 22\nUDP: inuse x\n";
         assert_eq!(field_of(text, "sockets", "used"), Some(50.0));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_are_added_up() {
+    fn the_counts_of_all_cores_are_summed() {
         let text = "00101786 0000000a 00000003 00000000\n0011ceff 00000001 00000006 00000000\nx\n";
         assert_eq!(softnet(text), [11.0, 9.0]);
         assert_eq!(softnet(""), [0.0, 0.0]);

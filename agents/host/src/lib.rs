@@ -1,6 +1,6 @@
 //! Samples this host from /proc for granary. No privileges are needed.
 //!
-//! METRICS.md lists the metrics; most of its groups of metrics have a file.
+//! METRICS.md lists the metrics. Most groups of metrics have a file of their own.
 
 mod cgroups;
 mod cpu;
@@ -30,21 +30,22 @@ use crate::host::Host;
 
 /// The groups that may block.
 const MAY_WAIT: [&str; 4] = ["filesystem", "temperature", "cgroups", "systemd"];
-/// The time that a round waits for them.
+/// The time that a round waits for the groups that may block.
 const DEADLINE: Duration = Duration::from_secs(1);
 
 /// Returns the sources of this machine. `name` is the value of the tag `host`; the processes of
 /// each name in `processes` are summed up.
 ///
 /// # Errors
-/// /proc is unreadable, or the system refuses a thread.
+/// /proc is unreadable, or a thread cannot be started.
 pub fn sources(name: String, processes: &[String]) -> Result<Vec<Box<dyn Source>>, SourceError> {
     let host = Arc::new(Host::of_this_machine(name)?);
     Ok(side_by_side(all_sources(&host, processes))?)
 }
 
-/// Groups that are read from memory are sampled directly. Groups that may wait for a medium, a chip
-/// or another process have their own thread, and are skipped in a round when they take too long.
+/// Moves the groups that may wait for a medium, a chip or another process to their own threads. A
+/// round skips such a group when it takes too long. The other groups only read memory and are
+/// sampled directly.
 fn side_by_side(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
     let (slow, quick): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|source| MAY_WAIT.contains(&source.name()));
@@ -54,7 +55,7 @@ fn side_by_side(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn 
     Ok(all)
 }
 
-/// Returns all groups, and the requested processes.
+/// Returns the sources of all groups, and of the requested processes.
 fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + Send>> {
     let mut sources = every_group(host);
     if !processes.is_empty() {
@@ -66,7 +67,7 @@ fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + S
     sources
 }
 
-/// Returns all groups, in the order of METRICS.md.
+/// Returns the sources of all groups, in the order of METRICS.md.
 fn every_group(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
     vec![
         Box::new(cpu::Cpu::new(Arc::clone(host))),

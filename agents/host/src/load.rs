@@ -7,7 +7,7 @@ use procfs::LoadAverage;
 
 use crate::host::Host;
 
-/// The source of this group.
+/// The source of load averages.
 #[derive(Debug)]
 pub(crate) struct Load(pub(crate) Arc<Host>);
 

@@ -1,4 +1,4 @@
-//! The program: arguments in, exit code out.
+//! The program: it parses the arguments and runs the agent.
 
 use std::process::ExitCode;
 

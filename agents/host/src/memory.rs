@@ -7,7 +7,7 @@ use procfs::{Meminfo, VmStat};
 
 use crate::host::Host;
 
-/// The source of this group.
+/// The source of memory metrics.
 #[derive(Debug)]
 pub(crate) struct Memory(pub(crate) Arc<Host>);
 

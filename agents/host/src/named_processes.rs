@@ -16,11 +16,11 @@ use crate::host::Host;
 const PROCESSES_MAX: usize = 100_000;
 /// The size to which the kernel truncates process names.
 const NAME_BYTES: usize = 15;
-/// The read size of a command line, which begins with program and script.
+/// The number of bytes that are read from a command line, which begins with program and script.
 const COMMAND_BYTES: u64 = 4096;
 /// User and kernel time, of the process and of its reaped children.
 const TIMES: usize = 4;
-/// The metrics in percent of a core, and of all cores.
+/// The metrics of each time: in percent of a core, and in percent of all cores.
 const METRICS: [(&str, &str); TIMES] = [
     ("process_cpu_user", "process_normalized_cpu_user"),
     ("process_cpu_kernel", "process_normalized_cpu_kernel"),
@@ -94,29 +94,28 @@ impl Source for NamedProcesses {
         let passed = self.before_ms.replace(now_ms).map(|before| (now_ms - before) as f64 / 1000.0);
         self.before = now;
         for (name, sum) in self.names.iter().zip(sums) {
-            self.read(name, &sum, passed.filter(|passed| *passed > 0.0), readings);
+            self.add(name, &sum, passed.filter(|passed| *passed > 0.0), readings);
         }
         Ok(())
     }
 }
 
 impl NamedProcesses {
-    /// Returns the matching name of a process. A possibly truncated name is completed by the
-    /// command line.
+    /// Returns the index of the configured name that a process has. A name that may be truncated is
+    /// completed from the command line.
     fn index_of(&self, name: &str, folder: &Path) -> Option<usize> {
         let is_cut = name.len() >= NAME_BYTES;
-        let of = |full: &str| self.names.iter().position(|known| known == full);
+        let position = |full: &str| self.names.iter().position(|known| known == full);
         if !is_cut
             || !self.names.iter().any(|known| known.len() > name.len() && known.starts_with(name))
         {
-            return of(name);
+            return position(name);
         }
         match full_name(name, folder) {
-            Some(full) => of(&full).or_else(|| of(name)),
-            // The command line is empty or was overwritten: only the truncated name is known.
-            None => {
-                of(name).or_else(|| self.names.iter().position(|known| known.starts_with(name)))
-            }
+            Some(full) => position(&full).or_else(|| position(name)),
+            // The command line is empty or was overwritten, so only the truncated name is known.
+            None => position(name)
+                .or_else(|| self.names.iter().position(|known| known.starts_with(name))),
         }
     }
 }
@@ -148,7 +147,7 @@ impl Sums {
 }
 
 impl NamedProcesses {
-    fn read(&self, name: &str, sum: &Sums, passed: Option<f64>, readings: &mut Readings) {
+    fn add(&self, name: &str, sum: &Sums, passed: Option<f64>, readings: &mut Readings) {
         let tags = [("host", &*self.host.name), ("process", name)];
         let resident = sum.resident_pages.saturating_mul(procfs::page_size());
         for (metric, unit, value) in [
@@ -169,7 +168,7 @@ impl NamedProcesses {
     }
 }
 
-/// Parses a line of `/proc/PID/stat`; the name may contain spaces and brackets.
+/// Parses a line of `/proc/PID/stat`; the name may contain spaces and parentheses.
 fn parse(line: &str) -> Option<Process<'_>> {
     let (head, rest) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_a_name_are_added_and_their_times_are_percent_of_a_core() {
+    fn processes_of_a_name_are_summed_and_their_times_are_percent_of_a_core() {
         let folder = tempfile::tempdir().unwrap();
         let write = |id: u32, text: String| {
             let process = folder.path().join(id.to_string());
@@ -225,24 +224,28 @@ mod tests {
         write(9, line("mongod", [400, 0, 0, 0], 900));
         let mut readings = Readings::default();
         named.sample(20_000, &mut readings).unwrap();
-        let of = |name: &str, metric: &str| {
+        let value_of = |name: &str, metric: &str| {
             let found = readings.as_slice().iter().find(|r| {
                 r.metric == metric && r.tags.contains(&("process".into(), name.to_owned()))
             });
             found.map(|r| r.value)
         };
-        assert_eq!(of("mongod", "process_cpu_user"), Some(140.0));
-        assert_eq!(of("mongod", "process_normalized_cpu_user"), Some(35.0));
-        assert_eq!(of("mongod", "process_cpu_kernel"), Some(20.0));
-        assert_eq!(of("mongod", "process_cpu_children_user"), Some(0.3));
-        assert_eq!(of("mongod", "process_count"), Some(2.0));
-        assert_eq!(of("mongod", "process_threads"), Some(10.0));
-        assert_eq!(of("none", "process_count"), Some(0.0), "that it does not run is seen");
+        assert_eq!(value_of("mongod", "process_cpu_user"), Some(140.0));
+        assert_eq!(value_of("mongod", "process_normalized_cpu_user"), Some(35.0));
+        assert_eq!(value_of("mongod", "process_cpu_kernel"), Some(20.0));
+        assert_eq!(value_of("mongod", "process_cpu_children_user"), Some(0.3));
+        assert_eq!(value_of("mongod", "process_count"), Some(2.0));
+        assert_eq!(value_of("mongod", "process_threads"), Some(10.0));
+        assert_eq!(
+            value_of("none", "process_count"),
+            Some(0.0),
+            "a name without a process has the count 0"
+        );
     }
 
-    /// Regression: the kernel truncates names to 15 bytes, so longer ones were never found.
+    /// Regression: the kernel truncates names to 15 bytes, so longer names were never found.
     #[test]
-    fn a_name_longer_than_the_kernels_is_found_by_the_command_line() {
+    fn a_truncated_name_is_completed_from_the_command_line() {
         let folder = tempfile::tempdir().unwrap();
         let write = |id: u32, name: &str, command: Option<&str>| {
             let process = folder.path().join(id.to_string());
@@ -298,7 +301,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_read_or_is_none(line in "[ -~\\n]{0,200}", name in "[ -~]{0,20}") {
+        fn any_line_is_parsed_or_rejected(line in "[ -~\\n]{0,200}", name in "[ -~]{0,20}") {
             prop_assert!(parse(&line).is_none_or(|process| line.contains(process.name)));
             let good = format!("7 ({name}) S{}", " 1".repeat(30));
             prop_assert_eq!(parse(&good).map(|process| process.name.to_owned()), Some(name));

@@ -62,8 +62,8 @@ impl Source for Network {
         let status: InterfaceDeviceStatus = self.0.parse("net/dev")?;
         let interfaces: BTreeMap<_, _> = status.0.into_iter().collect();
         for (name, device) in &interfaces {
-            // Each container adds an interface with a new name, so their series would grow without
-            // bound. Loopback traffic does not use a network.
+            // Each container adds an interface with a new name, so the number of series would grow
+            // without bound. Loopback traffic does not use a network.
             if name.starts_with("veth") || name == "lo" {
                 continue;
             }
@@ -78,8 +78,8 @@ impl Source for Network {
 }
 
 impl Network {
-    /// Returns the metric names of an interface, or `None` for an interface between two others that
-    /// both count its traffic.
+    /// Returns the metric names of an interface. An interface between two others has none, because
+    /// both others count its traffic.
     fn names(&self, name: &str) -> Option<[&'static str; COUNTED.len()]> {
         let folder = self.0.sys.join("class/net").join(name);
         let links: Vec<_> = fs::read_dir(&folder)
@@ -92,7 +92,7 @@ impl Network {
         let kind = kind.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
         let is_stacked = has("lower_")
             || kind.is_some_and(|kind| STACKED_KINDS.contains(&kind))
-            // An interface for shaping the traffic of another one.
+            // An interface that shapes the traffic of another interface.
             || name.starts_with("ifb");
         match is_stacked {
             false => Some(INTERFACES),
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(source.names("bond0"), None);
     }
     #[test]
-    fn loopback_is_not_traffic() {
+    fn loopback_traffic_is_not_counted() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("net")).unwrap();
         let table = "Inter-|   Receive  |  Transmit\n face |bytes    packets\n\

@@ -18,11 +18,11 @@ const LINES: [(&str, &str, &str, &str); 7] = [
     ("irq", "full", "system_pressure_irq_full", "system_pressure_irq_full_percent"),
 ];
 
-/// The source of this group.
+/// The source of pressure metrics.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     host: Arc<Host>,
-    /// The time of the previous round, and its totals in microseconds.
+    /// For each metric, the time of the previous round and its total in microseconds.
     before: HashMap<&'static str, (i64, u64)>,
 }
 
@@ -45,7 +45,7 @@ impl Source for Pressure {
                 read = match std::fs::read_to_string(&path) {
                     Ok(text) => (resource, text),
                     // Older kernels have fewer files, or none.
-                    Err(cause) if is_not_there(&cause) => (resource, String::new()),
+                    Err(cause) if is_unavailable(&cause) => (resource, String::new()),
                     Err(cause) => return Err(format!("{}: {cause}", path.display()).into()),
                 };
             }
@@ -61,8 +61,8 @@ impl Source for Pressure {
     }
 }
 
-/// Returns true when the kernel supports the feature, but was started without it.
-fn is_not_there(cause: &io::Error) -> bool {
+/// Returns true when the kernel lacks the feature, or was started without it.
+fn is_unavailable(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported)
         || cause.raw_os_error() == Some(95)
 }
@@ -93,15 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn percent_is_of_the_time_since_the_round_before() {
+    fn percent_refers_to_the_time_since_the_previous_round() {
         assert_eq!(percent_of(10_000, 1_000_000, 3_500_000), Some(25.0));
-        assert_eq!(percent_of(10_000, 0, 10_020_000), Some(100.0), "rounds are not on the dot");
+        assert_eq!(percent_of(10_000, 0, 10_020_000), Some(100.0), "a round may be late");
         assert_eq!(percent_of(0, 0, 5), None);
         assert_eq!(percent_of(10, 5, 0), None);
     }
 
     #[test]
-    fn a_kernel_without_it_has_none() {
+    fn a_kernel_without_pressure_files_yields_no_readings() {
         let folder = tempfile::tempdir().unwrap();
         let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
         let mut readings = Readings::default();

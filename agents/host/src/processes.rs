@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::{host::Host, stat::Stat};
 
-/// The source of this group.
+/// The source of the metrics of all processes.
 #[derive(Debug)]
 pub(crate) struct Processes(pub(crate) Arc<Host>);
 

@@ -5,13 +5,13 @@ use granary_agent_kit::SourceError;
 /// The CPU time of a core by state, in ticks.
 pub(crate) type Ticks = [u64; STATES];
 
-/// user, nice, kernel, idle, iowait, irq, softirq, steal, guest.
+/// The number of states: user, nice, kernel, idle, iowait, irq, softirq, steal, guest.
 pub(crate) const STATES: usize = 9;
 
 /// The content of `/proc/stat`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// The machine, without a name, and each online core, by number.
+    /// The times of the machine (`None`), and of each online core by its number.
     pub(crate) cores: Vec<(Option<String>, Ticks)>,
     /// The boot time, Unix seconds.
     pub(crate) boot_seconds: i64,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_keep_their_numbers_when_one_is_offline() {
+    fn cores_keep_their_numbers_when_a_core_is_offline() {
         let text = "cpu 10 1 2 3 4 5 6 7 8 9\ncpu0 5 0 1\ncpu2 5 1 1 3 4 5 6 7 8 9\n\
             intr 99 1 2\nctxt 77\nbtime 1795234648\nprocesses 12\nprocs_running 3\nprocs_blocked 1\n\
             softirq 55 1\n";

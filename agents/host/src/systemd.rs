@@ -11,12 +11,12 @@ use crate::host::Host;
 
 /// The folder that exists when systemd runs.
 const RUNNING: &str = "/run/systemd/system";
-/// The interval of queries: each starts a process, which takes a few milliseconds.
+/// The interval of queries. Each query starts a process, which takes a few milliseconds.
 const EVERY_MS: i64 = 60_000;
 /// The maximum number of units.
 const UNITS_MAX: usize = 2_000;
 
-/// The source of this group.
+/// The source of systemd services.
 #[derive(Debug)]
 pub(crate) struct Systemd {
     host: Arc<Host>,
@@ -71,7 +71,7 @@ fn read(text: &str, host: &Host, readings: &mut Readings) {
         let tags = [("host", &*host.name), ("unit", name)];
         let is_failed = state == "failed";
         failed += f64::from(u8::from(is_failed));
-        // Inactive units that were never started are skipped.
+        // Inactive units are skipped, because many units of a host are never started.
         if state == "inactive" || state.is_empty() {
             continue;
         }
@@ -108,7 +108,7 @@ mod tests {
         NRestarts=7\nId=broken.service\nActiveState=failed\n";
 
     #[test]
-    fn units_that_run_or_failed_are_read_with_their_restarts() {
+    fn running_and_failed_units_are_read_with_their_restarts() {
         let mut readings = Readings::default();
         read(ANSWER, &Host::of_test(), &mut readings);
         let unit = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_answer_is_read(text in "[ -~\\n]{0,300}") {
+        fn any_output_is_parsed(text in "[ -~\\n]{0,300}") {
             read(&text, &Host::of_test(), &mut Readings::default());
         }
     }

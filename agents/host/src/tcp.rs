@@ -41,7 +41,7 @@ const COUNTERS: [(&str, &str, &str, &str); 11] = [
     ("Udp", "InErrors", "udp_errors_in", "datagrams"),
 ];
 
-/// The source of this group.
+/// The source of TCP and UDP metrics.
 #[derive(Debug)]
 pub(crate) struct Tcp(pub(crate) Arc<Host>);
 
@@ -71,7 +71,8 @@ impl Source for Tcp {
 }
 
 impl Tcp {
-    /// Counts connections line by line, because a busy host has a hundred thousand.
+    /// Counts connections line by line, because a busy host has a hundred thousand
+    /// connections.
     fn count_states(&self) -> Result<[u64; STATES.len()], SourceError> {
         let mut counts = [0; STATES.len()];
         for file in ["net/tcp", "net/tcp6"] {
@@ -109,7 +110,7 @@ fn snmp_value(snmp: &str, protocol: &str, field: &str) -> Option<f64> {
     let mut lines = snmp
         .lines()
         .filter_map(|line| line.split_once(": "))
-        .filter(|(of, _)| *of == protocol)
+        .filter(|(name, _)| *name == protocol)
         .map(|(_, words)| words);
     let position = lines.next()?.split(' ').position(|name| name == field)?;
     lines.next()?.split(' ').nth(position)?.parse().ok()

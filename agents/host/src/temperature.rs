@@ -12,10 +12,10 @@ use crate::host::Host;
 
 /// The maximum number of sensors; servers have dozens.
 const SENSORS_MAX: usize = 128;
-/// The valid range; a sensor outside of it is not connected.
+/// The range of valid temperatures. A sensor with another value is not connected.
 const PLAUSIBLE: std::ops::Range<f64> = -100.0..250.0;
 
-/// The source of this group.
+/// The source of temperatures.
 #[derive(Debug)]
 pub(crate) struct Temperature {
     host: Arc<Host>,
@@ -70,7 +70,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Finds the sensors of chips, or the thermal zones when there are none.
+/// Finds the sensors of chips, or the thermal zones when no chip has a sensor.
 fn find(sys: &Path) -> Vec<Sensor> {
     let mut sensors: Vec<Sensor> = Vec::new();
     for chip in entries(&sys.join("class/hwmon")) {
@@ -95,7 +95,7 @@ fn find(sys: &Path) -> Vec<Sensor> {
     sensors
 }
 
-/// Adds a number to duplicate names, such as those of two disks.
+/// Adds a sensor. A duplicate name, such as that of a second disk, is numbered.
 fn add(sensors: &mut Vec<Sensor>, chip: &str, name: &str, file: PathBuf) {
     let is_taken =
         |name: &str| sensors.iter().any(|sensor| sensor.chip == chip && sensor.name == name);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_chip_has_sensors_the_board_has_zones() {
+    fn without_sensors_of_chips_the_thermal_zones_are_read() {
         let found = round(&[
             ("thermal/thermal_zone0/type", "x86_pkg_temp\n"),
             ("thermal/thermal_zone0/temp", "51000\n"),

@@ -23,7 +23,7 @@ fn sample_this_machine() -> Readings {
     let mut readings = Readings::default();
     let mut last_round = Readings::default();
     for mut source in all_sources(&host, &["granary_agent_h".to_owned()]) {
-        // Percentages concern the time between two rounds.
+        // Percentages refer to the time between two rounds.
         source.sample(1000, &mut last_round).unwrap();
         source.sample(1500, &mut readings).unwrap();
     }
@@ -31,7 +31,7 @@ fn sample_this_machine() -> Readings {
 }
 
 #[test]
-fn every_emitted_metric_is_in_the_table_as_it_is_emitted() {
+fn every_emitted_metric_agrees_with_its_row_in_the_table() {
     let table = table();
     for reading in sample_this_machine().as_slice() {
         let keys: BTreeSet<&str> = reading.tags.iter().map(|(key, _)| key.as_ref()).collect();
@@ -73,7 +73,7 @@ fn every_metric_of_the_table_is_in_the_sources() {
 }
 
 #[test]
-fn a_plain_machine_has_a_hundred_series_all_named_by_host() {
+fn a_machine_has_a_hundred_series_with_the_tag_host() {
     let readings = sample_this_machine();
     let series: BTreeSet<_> =
         readings.as_slice().iter().map(|r| format!("{} {:?}", r.metric, r.tags)).collect();
@@ -85,7 +85,7 @@ fn a_plain_machine_has_a_hundred_series_all_named_by_host() {
 }
 
 #[test]
-fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
+fn every_counter_has_a_start_and_never_decreases() {
     use granary_protocol::Kind;
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     assert!(host.boot_ms > 1_500_000_000_000, "boot at {}", host.boot_ms);
@@ -97,7 +97,7 @@ fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
             source.sample(1000, &mut readings).unwrap();
         }
         for reading in readings.as_slice().iter().filter(|r| r.kind == Kind::Counter) {
-            // The kernel does not report it for containers and services.
+            // The kernel does not report the start of containers and services.
             let is_group =
                 ["container_", "unit_"].iter().any(|prefix| reading.metric.starts_with(prefix));
             let since = Some(host.boot_ms).filter(|_| !is_group);
@@ -110,7 +110,7 @@ fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
 }
 
 #[test]
-fn the_numbers_agree_with_each_other() {
+fn related_values_agree() {
     let readings = sample_this_machine();
     let value = |metric: &str| {
         readings.as_slice().iter().find(|r| r.metric == metric).map(|r| r.value).unwrap()
@@ -134,7 +134,7 @@ fn the_numbers_agree_with_each_other() {
 }
 
 #[test]
-fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
+fn a_failing_group_names_the_file_and_stops_no_other_group() {
     let folder = tempfile::tempdir().unwrap();
     let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
     std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
@@ -150,7 +150,7 @@ fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
 }
 
 #[test]
-fn no_series_is_the_sum_of_others_of_its_name() {
+fn no_series_is_the_sum_of_other_series_of_its_metric() {
     // Regression: `group_by=host` of system_cpu_user added the machine's total to its cores.
     let readings = sample_this_machine();
     let value = |metric: &str| {
@@ -168,7 +168,7 @@ fn no_series_is_the_sum_of_others_of_its_name() {
 }
 
 #[test]
-fn a_name_of_processes_is_found_with_what_they_take() {
+fn named_processes_report_their_cpu_and_memory() {
     let readings = sample_this_machine();
     let value = |metric: &str| {
         let found = readings.as_slice().iter().find(|r| r.metric == metric);
@@ -180,15 +180,15 @@ fn a_name_of_processes_is_found_with_what_they_take() {
 }
 
 #[test]
-fn sources_that_may_wait_have_threads_of_their_own() {
+fn sources_that_may_block_run_side_by_side() {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     let all = all_sources(&host, &[]);
     let names: BTreeSet<&str> = all.iter().map(|source| source.name()).collect();
     assert!(MAY_WAIT.iter().all(|name| names.contains(name)), "{names:?}");
     let count = all.len();
-    let mut apart = side_by_side(all).unwrap();
-    assert_eq!(apart.len(), count - MAY_WAIT.len() + 1);
+    let mut combined = side_by_side(all).unwrap();
+    assert_eq!(combined.len(), count - MAY_WAIT.len() + 1);
     let mut readings = Readings::default();
-    apart[0].sample(1000, &mut readings).unwrap();
+    combined[0].sample(1000, &mut readings).unwrap();
     assert!(readings.as_slice().iter().any(|r| r.metric == "disk_partition_space_total"));
 }

@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// The source of this group.
+/// The source of the uptime.
 #[derive(Debug)]
 pub(crate) struct Uptime(pub(crate) Arc<Host>);
 

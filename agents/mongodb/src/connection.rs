@@ -65,7 +65,7 @@ fn plain(text: &str) -> String {
     cause.chars().take(CAUSE_CHARS_MAX).collect()
 }
 
-/// Returns the hosts of a target, with the options for each.
+/// Returns the hosts of a target, with the connection options of each host.
 pub(crate) async fn options_of(
     target: &TargetSettings,
     timeout: Duration,
@@ -73,12 +73,12 @@ pub(crate) async fn options_of(
     let hosts = hosts_of(&target.uri);
     let fault = |what: &str| SettingsError(format!("target {hosts}: {what}"));
     if target.uri.starts_with("mongodb+srv:") {
-        return Err(fault("name the hosts, as mongodb://a,b,c; mongodb+srv is not looked up"));
+        return Err(fault("mongodb+srv is not supported; name the hosts, as in mongodb://a,b,c"));
     }
     let options = ClientOptions::parse(&target.uri).await.map_err(|cause| {
         // The driver's error quotes the URI.
         if target.uri.contains('@') {
-            fault("is no URI of MongoDB; in names and passwords, %-encode @ : / and %")
+            fault("the URI is invalid; in names and passwords, %-encode @ : / and %")
         } else {
             fault(&cause.kind.to_string())
         }
@@ -100,7 +100,7 @@ fn bounded(options: &ClientOptions, host: &ServerAddress, timeout: Duration) -> 
     single.max_connecting = Some(1);
     single.retry_reads = Some(false);
     single.connect_timeout = Some(timeout);
-    // The timeout distinguishes an unreachable server from a slow one.
+    // The timeout distinguishes an unreachable server from a slow server.
     single.server_selection_timeout = Some(timeout.mul_f64(0.75));
     single.heartbeat_freq = Some(HEARTBEAT);
     single.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
@@ -115,7 +115,7 @@ pub(crate) struct Connection {
     pub(crate) costs: Costs,
 }
 
-/// The number of commands since the agent's start.
+/// The commands since the agent's start, and the time that they took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Costs {
     pub(crate) commands: u64,
@@ -140,8 +140,8 @@ impl Connection {
         database: &str,
         mut command: Document,
     ) -> Result<Document, Fault> {
-        let most_ms = i64::try_from(self.timeout.as_millis()).unwrap_or(i64::MAX);
-        command.insert("maxTimeMS", most_ms);
+        let max_ms = i64::try_from(self.timeout.as_millis()).unwrap_or(i64::MAX);
+        command.insert("maxTimeMS", max_ms);
         self.send(database, command).await
     }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_shown_without_what_the_driver_knows_of_its_servers() {
+    fn a_cause_omits_the_drivers_dump_of_all_servers() {
         let dump = "Server selection timeout: No available servers. Topology: { Type: Single, Set \
                     Name: \"rs0\", Servers: [ { Address: db1:27017, Type: Unknown, Error: Kind: I/O \
                     error: Connection refused (os error 111), labels: {} } ] }";
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_host_of_a_uri_is_asked_for_itself() {
+    async fn each_host_of_a_uri_has_its_own_connection() {
         let target =
             TargetSettings::new("mongodb://u:p@db1,db2:27018/?replicaSet=rs0&maxPoolSize=50");
         let options = options_of(&target, Duration::from_secs(4)).await.unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_uri_that_cannot_be_read_is_named_by_its_hosts_only() {
+    async fn an_error_about_a_uri_contains_only_its_hosts() {
         for (uri, part) in [
             ("mongodb://user:s3:cret@db1:port/", "%-encode"),
             ("mongodb+srv://user:s3cret@db1/", "name the hosts"),

@@ -15,8 +15,8 @@ use crate::field::{number, text};
 pub(crate) const DATABASES_MAX: usize = 1_000;
 /// The maximum number of databases in a sweep, more than a response can contain.
 const NAMES_MAX: usize = 500_000;
-/// The maximum share of time that sweeps take.
-const SHARE_MAX: i64 = 100;
+/// The least factor by which the time between two sweeps exceeds the duration of a sweep.
+const WAIT_FACTOR: i64 = 100;
 
 /// The fields of `dbStats`, with the metric and the unit.
 const FIELDS: [(&str, &str, &str); 10] = [
@@ -32,17 +32,18 @@ const FIELDS: [(&str, &str, &str); 10] = [
     ("mongodb_database_view_count", "views", "views"),
 ];
 
-/// The progress of a sweep, and the last values.
+/// The progress of a sweep, and the last values of the databases.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    /// The start of the next sweep; `None` before the first.
+    /// The time at which the next sweep is due.
     next_ms: i64,
-    left: VecDeque<String>,
+    /// The databases that the current sweep has not queried yet.
+    remaining: VecDeque<String>,
     totals: Totals,
     spent_ms: i64,
     /// The number of databases without their own series.
     beyond: usize,
-    /// The last values by database; `None` before the first response.
+    /// The last values by database; `None` before the first response and after a failure.
     latest: BTreeMap<String, Option<Measured>>,
     /// The sums of the last complete sweep, and its end.
     sums: Option<(i64, Totals)>,
@@ -62,32 +63,32 @@ struct Totals {
 }
 
 impl Sweep {
-    /// Returns true when a sweep is due, which starts with the names of databases.
+    /// Returns true when a sweep is due.
     pub(crate) fn is_due(&self, now_ms: i64) -> bool {
-        self.left.is_empty() && now_ms >= self.next_ms
+        self.remaining.is_empty() && now_ms >= self.next_ms
     }
 
     /// Starts a sweep with the databases of `listDatabases`.
     pub(crate) fn begin(&mut self, answer: &Document) {
         let names = answer.get_array("databases").map(Vec::as_slice).unwrap_or_default();
         let name = |database: &Bson| text(database.as_document()?, "name").map(str::to_owned);
-        self.left = names.iter().filter_map(name).take(NAMES_MAX).collect();
+        self.remaining = names.iter().filter_map(name).take(NAMES_MAX).collect();
         (self.totals, self.spent_ms) = (Totals::default(), 0);
-        self.beyond = self.left.len().saturating_sub(DATABASES_MAX);
+        self.beyond = self.remaining.len().saturating_sub(DATABASES_MAX);
         // Series of dropped databases end.
         let mut before = std::mem::take(&mut self.latest);
-        let shown = self.left.iter().take(DATABASES_MAX);
+        let shown = self.remaining.iter().take(DATABASES_MAX);
         self.latest = shown.map(|name| (name.clone(), before.remove(name).flatten())).collect();
     }
 
     /// Returns the next database of the sweep.
     pub(crate) fn next(&self) -> Option<&str> {
-        self.left.front().map(String::as_str)
+        self.remaining.front().map(String::as_str)
     }
 
     /// Records the response of the next database, or its failure.
     pub(crate) fn answered(&mut self, answer: Option<&Document>, now_ms: i64) {
-        let Some(database) = self.left.pop_front() else { return };
+        let Some(database) = self.remaining.pop_front() else { return };
         let shown = self.latest.get_mut(&database);
         let measured =
             answer.map(|answer| (now_ms, FIELDS.map(|(.., field)| number(answer, field))));
@@ -109,10 +110,10 @@ impl Sweep {
     /// answer slowly.
     pub(crate) fn pause(&mut self, now_ms: i64, spent_ms: i64, every_ms: i64) {
         self.spent_ms = self.spent_ms.saturating_add(spent_ms);
-        if !self.left.is_empty() {
+        if !self.remaining.is_empty() {
             return;
         }
-        let wait_ms = every_ms.max(self.spent_ms.saturating_mul(SHARE_MAX));
+        let wait_ms = every_ms.max(self.spent_ms.saturating_mul(WAIT_FACTOR));
         self.next_ms = now_ms.saturating_add(wait_ms);
         self.sums = Some((now_ms, self.totals)).filter(|(_, totals)| !totals.is_partial);
     }
@@ -165,69 +166,70 @@ mod tests {
     }
 
     /// Returns the current value of a series of the server or a database.
-    fn now(sweep: &Sweep, metric: &str, database: Option<&str>) -> Option<f64> {
+    fn value_of(sweep: &Sweep, metric: &str, database: Option<&str>) -> Option<f64> {
         let mut readings = Readings::default();
         sweep.read(&mut readings);
-        let of = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
+        let tag_value = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
             tags.iter().map(|(_, value)| value.clone()).next()
         };
         let mut all = readings.as_slice().iter();
-        all.find(|r| r.metric == metric && of(&r.tags).as_deref() == database).map(|r| r.value)
+        all.find(|r| r.metric == metric && tag_value(&r.tags).as_deref() == database)
+            .map(|r| r.value)
     }
 
     #[test]
-    fn a_sweep_continues_in_the_next_round_and_ends_with_its_sums() {
+    fn a_sweep_continues_in_the_next_round_and_ends_with_sums() {
         let mut sweep = Sweep::default();
         assert!(sweep.is_due(0));
         sweep.begin(&list(&["a", "b"]));
         assert_eq!(sweep.next(), Some("a"));
         sweep.answered(Some(&stats(10)), 1000);
         sweep.pause(1000, 50, EVERY_MS);
-        assert!(!sweep.is_due(1000), "it goes on where it was");
-        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), None);
-        assert_eq!(now(&sweep, "mongodb_database_data_size", Some("a")), Some(10.0));
-        assert_eq!(now(&sweep, "mongodb_database_data_size", Some("b")), None);
+        assert!(!sweep.is_due(1000), "the sweep is not complete");
+        assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), None);
+        assert_eq!(value_of(&sweep, "mongodb_database_data_size", Some("a")), Some(10.0));
+        assert_eq!(value_of(&sweep, "mongodb_database_data_size", Some("b")), None);
         assert_eq!(sweep.next(), Some("b"));
         sweep.answered(Some(&stats(30)), 2000);
         sweep.pause(2000, 50, EVERY_MS);
-        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), Some(40.0));
-        assert_eq!(now(&sweep, "mongodb_db_storage_total", None), Some(80.0));
-        assert_eq!(now(&sweep, "mongodb_logical_size", None), Some(42.0));
-        assert_eq!(now(&sweep, "mongodb_database_measured", Some("a")), Some(1.0));
-        assert_eq!(now(&sweep, "mongodb_databases_measured", None), Some(2.0));
+        assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(40.0));
+        assert_eq!(value_of(&sweep, "mongodb_db_storage_total", None), Some(80.0));
+        assert_eq!(value_of(&sweep, "mongodb_logical_size", None), Some(42.0));
+        assert_eq!(value_of(&sweep, "mongodb_database_measured", Some("a")), Some(1.0));
+        assert_eq!(value_of(&sweep, "mongodb_databases_measured", None), Some(2.0));
         assert!(!sweep.is_due(2000 + EVERY_MS - 1));
         assert!(sweep.is_due(2000 + EVERY_MS));
     }
 
     #[test]
-    fn the_last_readings_stay_until_they_are_replaced_or_removed() {
+    fn the_last_values_remain_until_they_are_replaced_or_removed() {
         let mut sweep = Sweep::default();
         sweep.begin(&list(&["a", "b"]));
         sweep.answered(Some(&stats(10)), 0);
         sweep.answered(Some(&stats(20)), 0);
         sweep.pause(0, 5, EVERY_MS);
         sweep.begin(&list(&["b", "c"]));
-        let size = |sweep: &Sweep, name| now(sweep, "mongodb_database_data_size", Some(name));
+        let size = |sweep: &Sweep, name| value_of(sweep, "mongodb_database_data_size", Some(name));
         assert_eq!((size(&sweep, "a"), size(&sweep, "b")), (None, Some(20.0)));
-        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), Some(30.0));
+        assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(30.0));
         sweep.answered(Some(&stats(25)), EVERY_MS);
         assert_eq!((size(&sweep, "b"), size(&sweep, "c")), (Some(25.0), None));
     }
 
     #[test]
-    fn sums_without_one_database_are_none_and_slow_servers_are_asked_less_often() {
+    fn a_failed_database_leaves_no_sums_and_slow_servers_are_queried_less_often() {
         let mut sweep = Sweep::default();
         sweep.begin(&list(&["a", "b"]));
         sweep.answered(Some(&stats(10)), 0);
         sweep.answered(None, 0);
         sweep.pause(0, 60_000, EVERY_MS);
-        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), None);
+        assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), None);
         assert!(!sweep.is_due(5_999_999));
-        assert!(sweep.is_due(6_000_000), "a hundred times what it took");
+        assert!(sweep.is_due(6_000_000), "a hundred times the duration of the sweep");
     }
 
     #[test]
-    fn series_of_databases_are_bounded_and_totals_count_all() {
+    fn series_of_databases_are_bounded_and_totals_include_all_databases() {
         let mut sweep = Sweep::default();
         let names: Vec<String> = (0..DATABASES_MAX + 7).map(|index| index.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -238,7 +240,7 @@ mod tests {
         sweep.pause(0, 5, EVERY_MS);
         let mut readings = Readings::default();
         assert_eq!(sweep.read(&mut readings), 7);
-        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), Some(1007.0));
+        assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(1007.0));
         let found = readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_views");
         assert_eq!(found.count(), 0);
         let found =

@@ -1,5 +1,5 @@
 //! Access to fields of documents, whose structure differs by version and role. A missing field, or
-//! one of another type, is `None`.
+//! a field of another type, is `None`.
 
 use mongodb::bson::{Bson, Document};
 
@@ -13,14 +13,14 @@ pub(crate) fn value<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> 
     inner.get(name)
 }
 
-/// Returns a number at a path, whatever its type.
+/// Returns a number of any type at a path. A boolean is 0 or 1.
 pub(crate) fn number(document: &Document, path: &str) -> Option<f64> {
     let value = value(document, path)?;
     let number = value
         .as_f64()
         .or_else(|| value.as_i32().map(f64::from))
         .or_else(|| value.as_i64().map(|number| number as f64))
-        .or_else(|| value.as_bool().map(|is_so| f64::from(u8::from(is_so))))?;
+        .or_else(|| value.as_bool().map(|flag| f64::from(u8::from(flag))))?;
     number.is_finite().then_some(number)
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_all_types_are_read_and_other_values_are_not() {
+    fn only_numbers_and_booleans_are_read_as_numbers() {
         let document = doc! {
             "a": { "b": 3_i32, "c d": 4_i64, "e": 2.5, "f": true, "g": "5", "h": f64::NAN },
         };

@@ -1,8 +1,8 @@
 //! Samples MongoDB servers of all roles, many from one agent, concurrently.
 //!
-//! `status` and `replication` are pure functions from a server's documents to readings; `target` is
-//! a server with its limits, and `questions` contains the queries of a round. METRICS.md lists the
-//! metrics.
+//! `status` and `replication` convert a server's documents to readings by pure functions. `target`
+//! is a server with its limits, and `questions` contains the queries of a round. METRICS.md lists
+//! the metrics.
 
 mod connection;
 mod databases;
@@ -38,16 +38,16 @@ use self::{
 pub struct MongoDb(SideBySide);
 
 impl MongoDb {
-    /// Creates a source for these servers. Each is sampled in the rounds whose times are multiples
+    /// Creates a source for these servers. They are sampled in the rounds whose times are multiples
     /// of `every`; the first round opens the connections.
     ///
     /// # Errors
-    /// A target is invalid, two targets have the same name, or the system refuses a thread.
+    /// A target is invalid, two targets have the same name, or a thread cannot be started.
     pub fn new(settings: &Settings, every: Duration) -> Result<Self, SettingsError> {
         Self::with_deadline(settings, every, ROUND_DEADLINE)
     }
 
-    /// Like [`MongoDb::new`], with the time that a round waits for responses.
+    /// Creates a source whose rounds wait up to `deadline` for responses.
     fn with_deadline(
         settings: &Settings,
         every: Duration,
@@ -77,7 +77,9 @@ impl MongoDb {
                 let target = Target::new(&address, options, target, limits);
                 let host = target.host().to_owned();
                 if hosts.contains(&host) {
-                    return Err(SettingsError(format!("target {host}: it is named twice")));
+                    return Err(SettingsError(format!(
+                        "target {host}: two targets have this name"
+                    )));
                 }
                 hosts.push(host);
                 let (runtime, windows) = (Arc::clone(&runtime), Arc::clone(&windows));
@@ -108,7 +110,7 @@ impl Source for MongoDb {
 struct Windows(Mutex<Vec<(String, String, f64)>>);
 
 impl Windows {
-    /// Records the window that a host reports, and returns the window of a set.
+    /// Records the window of a primary. Returns a function that finds the window of a replica set.
     fn update(&self, target: &Target) -> impl Fn(&str) -> Option<f64> + use<> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(host, ..)| host != target.host());

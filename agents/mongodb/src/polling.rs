@@ -1,9 +1,9 @@
-//! The schedule of a target: every round while it answers, less often after it has been silent for
-//! a while.
+//! The schedule of a target: it is sampled in every round, and less often after a minute of
+//! silence.
 
 /// The time for which a silent target is sampled in every round.
 const DEAD_AFTER_MS: i64 = 60_000;
-/// The intervals after that time, for a mongod and for a mongos.
+/// The intervals for a silent mongod and a silent mongos after that time.
 const DEAD_EVERY_MS: i64 = 5 * 60_000;
 const DEAD_ROUTER_EVERY_MS: i64 = 20 * 60_000;
 
@@ -16,8 +16,8 @@ pub(crate) struct Polling {
 }
 
 impl Polling {
-    /// Returns true when the target is sampled at a time; a large step back of the clock does not
-    /// stop it.
+    /// Returns true when the target is sampled at this time. After a large step back of the clock,
+    /// a target is sampled at once.
     pub(crate) fn is_due(self, now_ms: i64) -> bool {
         now_ms >= self.next_ms || self.next_ms.saturating_sub(now_ms) > DEAD_ROUTER_EVERY_MS
     }
@@ -45,14 +45,14 @@ impl Polling {
 mod tests {
     use super::*;
 
-    /// Returns the times at which a target is sampled that answers from a time on, with a round
-    /// every ten seconds.
-    fn asked_at(is_router: bool, answers_from: i64, until: i64) -> Vec<i64> {
+    /// Returns the seconds at which a target is sampled when rounds run every ten seconds. The
+    /// target answers from `answers_from` on.
+    fn sampled_at(is_router: bool, answers_from: i64, until: i64) -> Vec<i64> {
         let mut polling = Polling::default();
-        let mut asked = Vec::new();
+        let mut sampled = Vec::new();
         for now in (0..until).step_by(10_000) {
             if polling.is_due(now) {
-                asked.push(now / 1000);
+                sampled.push(now / 1000);
                 if now >= answers_from {
                     polling.answered();
                 } else {
@@ -60,23 +60,23 @@ mod tests {
                 }
             }
         }
-        asked
+        sampled
     }
 
     #[test]
-    fn a_dead_mongod_is_asked_every_5_minutes_and_a_mongos_every_20() {
-        assert_eq!(asked_at(false, i64::MAX, 700_000), [0, 10, 20, 30, 40, 50, 60, 360, 660]);
-        assert_eq!(asked_at(true, i64::MAX, 1_300_000), [0, 10, 20, 30, 40, 50, 60, 1260]);
+    fn a_silent_mongod_is_sampled_every_5_minutes_and_a_mongos_every_20() {
+        assert_eq!(sampled_at(false, i64::MAX, 700_000), [0, 10, 20, 30, 40, 50, 60, 360, 660]);
+        assert_eq!(sampled_at(true, i64::MAX, 1_300_000), [0, 10, 20, 30, 40, 50, 60, 1260]);
     }
 
     #[test]
-    fn one_that_answers_again_is_asked_each_round() {
-        let asked = asked_at(false, 300_000, 400_000);
-        assert_eq!(asked, [0, 10, 20, 30, 40, 50, 60, 360, 370, 380, 390]);
+    fn a_target_that_answers_again_is_sampled_in_every_round() {
+        let sampled = sampled_at(false, 300_000, 400_000);
+        assert_eq!(sampled, [0, 10, 20, 30, 40, 50, 60, 360, 370, 380, 390]);
     }
 
     #[test]
-    fn a_clock_that_steps_back_does_not_stop_it() {
+    fn a_step_back_of_the_clock_does_not_stop_sampling() {
         let mut polling = Polling::default();
         polling.failed(10_000_000, false);
         polling.failed(10_060_000, false);

@@ -14,13 +14,14 @@ use crate::{
 
 /// The interval of queries for the oplog.
 const OPLOG_EVERY_MS: i64 = 60_000;
-/// The interval of queries for the machine's cores.
+/// The interval of queries for the number of the machine's cores.
 const MACHINE_EVERY_MS: i64 = 3_600_000;
-/// The maximum share of a round for databases.
+/// The maximum share of a round's time limit for databases.
 const DATABASES_SHARE: f64 = 0.3;
 
 impl Target {
-    /// Sends the queries of a round, in order of importance; the first two must be answered.
+    /// Sends the queries of a round, in order of importance. The server must answer the first two
+    /// queries.
     pub(crate) async fn round(&mut self, now_ms: i64, watch: Stopwatch) -> Result<(), Fault> {
         if self.connection.is_none() {
             let options = self.options.clone();
@@ -59,9 +60,9 @@ impl Target {
         match connection.ask(database, command).await {
             Ok(answer) => Ok(Some(answer)),
             Err(fault @ Fault::Refused(..)) => {
-                let is_usual = self.standing.role == Role::Arbiter && fault.is_unauthorized();
+                let is_expected = self.standing.role == Role::Arbiter && fault.is_unauthorized();
                 let place = self.place(&name);
-                if let Some(readings) = self.readings.as_mut().filter(|_| !is_usual) {
+                if let Some(readings) = self.readings.as_mut().filter(|_| !is_expected) {
                     readings.problem(place, fault);
                 }
                 Ok(None)
@@ -89,7 +90,7 @@ impl Target {
         if now_ms >= self.oplog_next_ms {
             self.ask_oplog(now_ms).await?;
         }
-        // Values that are queried each minute are part of every round.
+        // The values are queried each minute, and every round repeats them.
         if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
             oplog.read(&mut of_set);
             readings.append(of_set);
@@ -144,7 +145,7 @@ impl Target {
     }
 }
 
-/// Builds the query without long sections that are not used.
+/// Builds `serverStatus` without long sections that the agent does not use.
 fn server_status() -> Document {
     doc! {
         "serverStatus": 1, "locks": 0, "tcmalloc": 0, "sharding": 0, "shardingStatistics": 0,

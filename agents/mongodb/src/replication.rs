@@ -9,10 +9,10 @@ use crate::field::{is_true, number, time_ms};
 const MEMBERS_MAX: usize = 100;
 const GIB: f64 = 1_073_741_824.0;
 
-/// The replication state of a member.
+/// The lag of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Lag {
-    /// The lag behind the primary by the times of operations; a primary has none.
+    /// The lag behind the primary by the times of operations; `None` for the primary.
     pub(crate) seconds: Option<f64>,
 }
 
@@ -28,7 +28,8 @@ pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
     let members: Vec<&Document> =
         members.iter().take(MEMBERS_MAX).filter_map(Bson::as_document).collect();
     let is_healthy = |member: &&&Document| {
-        number(member, "health") == Some(1.0) && number(member, "state").is_some_and(is_well)
+        number(member, "health") == Some(1.0)
+            && number(member, "state").is_some_and(is_healthy_state)
     };
     let healthy = members.iter().filter(is_healthy).count();
     let unhealthy = members.len() - healthy;
@@ -43,21 +44,22 @@ pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
 const PRIMARY: f64 = 1.0;
 const SECONDARY: f64 = 2.0;
 const ARBITER: f64 = 7.0;
-/// The states of a replicating member: a secondary, or a member that starts up, recovers or rolls
-/// back, and falls behind meanwhile.
+/// The states of a replicating member: a secondary, or a member that recovers, starts up or rolls
+/// back and falls behind in the meantime.
 const FOLLOWS: [f64; 4] = [SECONDARY, 3.0, 5.0, 9.0];
 
-fn is_well(state: f64) -> bool {
+fn is_healthy_state(state: f64) -> bool {
     [PRIMARY, SECONDARY, ARBITER].contains(&state)
 }
 
-/// Returns the lag of a replicating member, or for the primary the largest lag of its members.
+/// Adds the lag of a replicating member, or for the primary the largest lag of the other members.
+/// Returns the lag of a replicating member.
 fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> Lag {
     let is_self = |member: &&&Document| is_true(member, "self");
     let behind = |member: &Document, at: fn(&Document) -> Option<i64>| {
-        let (first, reached) = (at(primary)?, at(member)?);
-        // A member with a later operation than the queried one has no lag.
-        Some((first.saturating_sub(reached).max(0)) as f64 / 1000.0)
+        let (of_primary, of_member) = (at(primary)?, at(member)?);
+        // The member's operation can be later than the primary's; the lag is then 0.
+        Some((of_primary.saturating_sub(of_member).max(0)) as f64 / 1000.0)
     };
     let Some(member) = members.iter().find(is_self) else { return Lag::default() };
     match number(member, "state") {
@@ -85,13 +87,13 @@ fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> L
     }
 }
 
-/// Returns the time of the last operation in the oplog, or `None` before the first.
+/// Returns the time of the last operation in the oplog, or `None` before the first operation.
 fn operation_ms(member: &Document) -> Option<i64> {
     let time = time_ms(member, "optime.ts").or_else(|| time_ms(member, "optimeDate"));
     time.filter(|time| *time > 0)
 }
 
-/// Returns the same by the clock of the primary, in milliseconds if available.
+/// Returns the time of the last operation by the primary's clock, with milliseconds if available.
 fn wall_ms(member: &Document) -> Option<i64> {
     let time = time_ms(member, "lastAppliedWallTime").or_else(|| time_ms(member, "optimeDate"));
     time.filter(|time| *time > 0)

@@ -14,13 +14,13 @@ use mongodb::bson::{Document, doc};
 const OP_QUERY: i32 = 2004;
 const OP_MSG: i32 = 2013;
 
-/// Returns the response to a command on a database; `None` never answers.
+/// A function that returns the response to a command on a database, or `None` to send none.
 type Script = dyn Fn(&str, &Document) -> Option<Document> + Send + Sync;
 
 /// The server, on its own port.
 pub(crate) struct Responder {
     pub(crate) address: String,
-    /// The received commands, without the driver's own.
+    /// The received commands, without the commands that the driver adds.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
     /// The number of opened connections.
     pub(crate) connections: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ impl Responder {
             for stream in listener.incoming().map_while(Result::ok) {
                 connections.fetch_add(1, Ordering::SeqCst);
                 let (script, asked) = (Arc::clone(&script), Arc::clone(&asked));
-                std::thread::spawn(move || converse(stream, &*script, &asked));
+                std::thread::spawn(move || serve(stream, &*script, &asked));
             }
         });
         responder
@@ -56,7 +56,7 @@ fn number(bytes: &[u8], at: usize) -> i32 {
 }
 
 /// Answers the requests of a connection until it ends.
-fn converse(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) {
+fn serve(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) {
     let mut head = [0; 16];
     while stream.read_exact(&mut head).is_ok() {
         let (length, id, code) = (number(&head, 0), number(&head, 4), number(&head, 12));
@@ -65,13 +65,13 @@ fn converse(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) 
         let command = command(code, &body);
         let database = command.get_str("$db").unwrap_or("admin").to_owned();
         let name = command.keys().next().cloned().unwrap_or_default();
-        // The driver's own commands contain a client, or are its health checks.
-        let is_ours = code == OP_MSG && !command.contains_key("client");
-        if is_ours && name != "endSessions" {
+        // The driver's handshakes contain a client, or use the old opcode.
+        let is_from_agent = code == OP_MSG && !command.contains_key("client");
+        if is_from_agent && name != "endSessions" {
             asked.lock().unwrap().push(name);
         }
         let Some(answer) = script(&database, &command) else {
-            // The request stays open until the peer gives up.
+            // The connection stays open until the client closes it.
             drop(stream.read(&mut [0]));
             return;
         };
@@ -105,5 +105,5 @@ fn reply(code: i32, to: i32, answer: &Document) -> Vec<u8> {
 
 /// Builds the error of a refused command.
 pub(crate) fn refusal(code: i32, name: &str) -> Document {
-    doc! { "ok": 0.0, "errmsg": format!("{name} it is"), "code": code, "codeName": name }
+    doc! { "ok": 0.0, "errmsg": format!("refused with {name}"), "code": code, "codeName": name }
 }

@@ -53,7 +53,8 @@ impl Standing {
         Self { role, is_config: value(hello, "configsvr").is_some(), set }
     }
 
-    /// Returns the value of the host's tag `role`. A config server has its role in its set.
+    /// Returns the value of the host's tag `role`. The role of a config server is its role in its
+    /// replica set.
     pub(crate) fn word(&self) -> &'static str {
         match self.role {
             Role::Standalone => "standalone",
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_role_is_known_by_its_answer() {
+    fn each_role_is_derived_from_hello() {
         let member = |more: Document| {
             let mut hello = doc! { "setName": "rs0", "ok": 1.0 };
             hello.extend(more);

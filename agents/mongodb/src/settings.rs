@@ -1,4 +1,4 @@
-//! The settings of servers, from flags or a file. They never reveal a password.
+//! The settings of servers, from flags or a file. Errors and debug output contain no password.
 
 use std::{collections::BTreeMap, fmt, fs, path::Path, time::Duration};
 
@@ -21,7 +21,7 @@ pub struct Settings {
     /// The time limit of a server's round, for all commands together.
     #[serde(default = "timeout", deserialize_with = "span")]
     pub timeout: Duration,
-    /// The interval of database sweeps; zero is never.
+    /// The interval of database sweeps; zero disables them.
     #[serde(default = "databases_every", deserialize_with = "span")]
     pub databases_every: Duration,
 }
@@ -56,7 +56,7 @@ impl fmt::Debug for TargetSettings {
     }
 }
 
-/// The fault in the settings.
+/// A fault in the settings.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(pub(crate) String);
@@ -72,7 +72,7 @@ fn databases_every() -> Duration {
 /// Parses a duration such as `5s`, or `off`.
 ///
 /// # Errors
-/// The text is neither.
+/// The text is neither a duration nor `off`.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
     if text == "off" {
         return Ok(Duration::ZERO);
@@ -113,9 +113,9 @@ impl Settings {
     /// Checks the values.
     ///
     /// # Errors
-    /// There is no target, or too many, or the timeout is zero.
+    /// There is no target, there are too many, or the timeout is zero or too long.
     pub fn check(&self) -> Result<(), SettingsError> {
-        let fault = |what: String| Err(SettingsError(what));
+        let fault = |message: String| Err(SettingsError(message));
         if self.targets.is_empty() {
             return fault(
                 "name a server, with --target mongodb://... or --targets FILE".to_owned(),
@@ -125,7 +125,7 @@ impl Settings {
             return fault(format!("{} targets are more than {TARGETS_MAX}", self.targets.len()));
         }
         if self.timeout.is_zero() || self.timeout > TIMEOUT_MAX {
-            return fault(format!("the timeout must be up to {TIMEOUT_MAX:?}"));
+            return fault(format!("the timeout must be more than 0s and at most {TIMEOUT_MAX:?}"));
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_no_part_of_what_is_shown_of_a_target() {
+    fn debug_output_of_a_target_contains_no_password() {
         for uri in ["mongodb://u:s3@cret@db1/", "mongodb://u:s3/cret@db1/", "s3cret@db1"] {
             assert!(!format!("{:?}", TargetSettings::new(uri)).contains("s3"), "{uri}");
         }

@@ -33,7 +33,7 @@ pub(crate) struct Target {
     pub(crate) oplog: Option<Oplog>,
     pub(crate) oplog_next_ms: i64,
     pub(crate) sweep: Sweep,
-    /// The role in the current round; `None` before the server answered.
+    /// The readings of the current round; `None` before the server answered.
     pub(crate) readings: Option<Readings>,
     pub(crate) lag_seconds: Option<f64>,
 }
@@ -52,10 +52,10 @@ impl Target {
         settings: &TargetSettings,
         limits: Limits,
     ) -> Self {
-        let is_alone = settings.host.as_ref().filter(|_| !settings.uri.contains(','));
+        let name_of_single_host = settings.host.as_ref().filter(|_| !settings.uri.contains(','));
         Self {
             options,
-            host: is_alone.cloned().unwrap_or_else(|| address.to_string()),
+            host: name_of_single_host.cloned().unwrap_or_else(|| address.to_string()),
             tags: settings.tags.clone().into_iter().collect(),
             limits,
             connection: None,
@@ -100,7 +100,7 @@ impl Target {
             }
         }
         if self.standing.has_data() && self.limits.databases_every_ms.is_some() {
-            self.say_databases();
+            self.add_databases();
         }
         let mut out = self.readings.take().unwrap_or_else(|| Readings::new(self.own_tags()));
         if let Some(problem) = problem {
@@ -112,14 +112,14 @@ impl Target {
         let is_up = f64::from(u8::from(self.polling.is_up()));
         out.gauge("mongodb_up", "", &[], is_up);
         if is_due {
-            self.own_cost(watch, started_ms, &mut out);
+            self.add_cost(watch, started_ms, &mut out);
         }
-        self.say_whether_it_is_there(&mut out);
+        self.add_watched_host(&mut out);
         out
     }
 
-    /// Adds the cost of the queries, by this agent's clock.
-    fn own_cost(&self, watch: Stopwatch, started_ms: i64, out: &mut Readings) {
+    /// Adds the duration of the round, and the number, failures and total time of commands.
+    fn add_cost(&self, watch: Stopwatch, started_ms: i64, out: &mut Readings) {
         let start = Some(started_ms);
         let Costs { commands, failures, waited } = self.costs;
         let took = watch.elapsed().as_secs_f64();
@@ -129,7 +129,7 @@ impl Target {
         out.counter("mongodb_collect_waited", "seconds", &[], waited.as_secs_f64(), start);
     }
 
-    fn say_whether_it_is_there(&self, out: &mut Readings) {
+    fn add_watched_host(&self, out: &mut Readings) {
         let is_absent = !self.polling.is_up();
         let mut tags = self.tags.clone();
         if !is_absent {
@@ -140,8 +140,8 @@ impl Target {
         out.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
     }
 
-    /// Adds the values of databases, of this round or earlier ones.
-    fn say_databases(&mut self) {
+    /// Adds the values of databases from this round or an earlier round.
+    fn add_databases(&mut self) {
         let Some(readings) = &mut self.readings else { return };
         let beyond = self.sweep.read(readings);
         if beyond > 0 {
@@ -176,8 +176,8 @@ impl Target {
     }
 
     /// Returns the headroom of a secondary: the time until the oplog no longer contains the
-    /// operations that it needs. It is the oplog window of the primary, or else its own, minus its
-    /// lag.
+    /// operations that the secondary needs. The headroom is the oplog window of the primary, or
+    /// else of the secondary, minus the lag of the secondary.
     pub(crate) fn headroom_seconds(&self, window_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let lag = self.lag_seconds?;
         let of_primary = self.standing.set.as_deref().and_then(window_of);

@@ -6,11 +6,11 @@ use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 /// The time of the responses, Unix seconds.
 pub(crate) const NOW_S: u32 = 1_700_000_000;
 
-fn part(document: &mut Document, more: Document) {
+fn add_fields(document: &mut Document, more: Document) {
     document.extend(more);
 }
 
-/// `serverStatus` of a server, such as `("7.0.5", "primary")`.
+/// Returns `serverStatus` of a server, such as `("7.0.5", "primary")`.
 pub(crate) fn server_status(version: &str, role: &str) -> Document {
     let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
     let mut status = doc! {
@@ -44,13 +44,13 @@ pub(crate) fn server_status(version: &str, role: &str) -> Document {
         "ok": 1.0,
     };
     if role != "mongos" {
-        part(&mut status, mongod(major));
+        add_fields(&mut status, mongod(major));
     }
     if ["primary", "secondary", "config"].contains(&role) {
-        part(&mut status, member());
+        add_fields(&mut status, member());
     }
     if role == "arbiter" {
-        // An arbiter stores no data of users.
+        // An arbiter stores no user data.
         status.remove("wiredTiger");
     }
     status
@@ -61,7 +61,7 @@ fn metrics(major: u32, role: &str) -> Document {
         "timedOut": 4_i64, "open": { "noTimeout": 0_i64, "pinned": 1_i64, "total": 6_i64 },
     };
     if major >= 5 {
-        part(&mut cursor, doc! { "totalOpened": 90_i64, "moreThanOneBatch": 3_i64 });
+        add_fields(&mut cursor, doc! { "totalOpened": 90_i64, "moreThanOneBatch": 3_i64 });
     }
     if role == "mongos" {
         return doc! { "cursor": cursor, "query": { "updateOneOpStyleBroadcastWithExactIDCount": 0_i64 } };
@@ -78,7 +78,7 @@ fn metrics(major: u32, role: &str) -> Document {
     if major >= 6 {
         let sort =
             doc! { "spillToDisk": 27_i64, "totalBytesSorted": 0_i64, "totalKeysSorted": 0_i64 };
-        part(&mut metrics, doc! { "query": { "sort": sort } });
+        add_fields(&mut metrics, doc! { "query": { "sort": sort } });
     }
     metrics
 }
@@ -102,15 +102,15 @@ fn mongod(major: u32) -> Document {
     let mut status = Document::new();
     if major >= 8 {
         let execution = doc! { "read": tickets(2, 128), "write": tickets(1, 128) };
-        part(
+        add_fields(
             &mut status,
             doc! { "queues": { "execution": execution, "ingress": tickets(3, 1_000_000) } },
         );
     } else {
         let concurrent = doc! { "read": tickets(2, 128), "write": tickets(1, 128) };
-        part(&mut wired_tiger, doc! { "concurrentTransactions": concurrent });
+        add_fields(&mut wired_tiger, doc! { "concurrentTransactions": concurrent });
     }
-    part(
+    add_fields(
         &mut status,
         doc! {
             "globalLock": {
@@ -144,7 +144,7 @@ fn member() -> Document {
     }
 }
 
-/// `serverStatus` of `MMAPv1`, as in 2.6 and 3.0.
+/// Returns `serverStatus` of `MMAPv1`, as in 2.6 and 3.0.
 pub(crate) fn server_status_of_mmap() -> Document {
     doc! {
         "host": "db1:27017", "version": "2.6.12", "process": "mongod", "pid": 4321_i64,
@@ -163,7 +163,7 @@ pub(crate) fn server_status_of_mmap() -> Document {
     }
 }
 
-/// `hello` of a role.
+/// Returns `hello` of a role.
 pub(crate) fn hello(role: &str) -> Document {
     let is_writable = ["primary", "config", "standalone", "mongos"].contains(&role);
     let mut hello = doc! {
@@ -175,8 +175,8 @@ pub(crate) fn hello(role: &str) -> Document {
     };
     match role {
         "standalone" => {}
-        "mongos" => part(&mut hello, doc! { "msg": "isdbgrid" }),
-        _ => part(
+        "mongos" => add_fields(&mut hello, doc! { "msg": "isdbgrid" }),
+        _ => add_fields(
             &mut hello,
             doc! {
                 "setName": "rs0", "setVersion": 1, "hosts": ["db1:27017", "db2:27017", "db3:27017"],
@@ -185,10 +185,10 @@ pub(crate) fn hello(role: &str) -> Document {
         ),
     }
     if role == "arbiter" {
-        part(&mut hello, doc! { "arbiterOnly": true });
+        add_fields(&mut hello, doc! { "arbiterOnly": true });
     }
     if role == "config" {
-        part(&mut hello, doc! { "configsvr": 2 });
+        add_fields(&mut hello, doc! { "configsvr": 2 });
     }
     hello
 }
@@ -214,7 +214,8 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
     member
 }
 
-/// `replSetGetStatus` with members by name, state and lag in seconds, and the queried member.
+/// Returns `replSetGetStatus` with members by name, state and lag in seconds, and the queried
+/// member.
 pub(crate) fn set_status(member: &str, members: &[(&str, i32, u32)]) -> Document {
     let state = members.iter().find(|(name, ..)| *name == member).map_or(0, |(_, state, _)| *state);
     let member = |(name, state, behind): &(&str, i32, u32)| {
@@ -227,13 +228,13 @@ pub(crate) fn set_status(member: &str, members: &[(&str, i32, u32)]) -> Document
     }
 }
 
-/// The response of a cursor with one document.
+/// Returns the response of a cursor with one document.
 pub(crate) fn cursor(first: Document) -> Document {
     let ns = "local.oplog.rs";
     doc! { "cursor": { "firstBatch": [first], "id": 0_i64, "ns": ns }, "ok": 1.0 }
 }
 
-/// A server's status after some time and work.
+/// Returns a server's status after some seconds, with increased fields.
 pub(crate) fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64)]) -> Document {
     let mut status = status.clone();
     let uptime = status.get_i64("uptimeMillis").unwrap() + seconds * 1000;

@@ -80,7 +80,7 @@ fn value(readings: &Readings, host: &str, metric: &str) -> Option<f64> {
 }
 
 #[test]
-fn each_role_is_asked_for_what_it_has_and_no_more() {
+fn each_role_receives_only_queries_that_it_can_answer() {
     let member = ["hello", "serverStatus", "replSetGetStatus", "find", "find", "aggregate"];
     let databases = ["hostInfo", "listDatabases", "dbStats", "dbStats"];
     let with_data = member.iter().chain(&databases).copied().collect::<Vec<_>>();
@@ -99,16 +99,19 @@ fn each_role_is_asked_for_what_it_has_and_no_more() {
         assert_eq!(server.asked(), expected, "{role}");
         assert_eq!(readings.problems().len(), 0, "{role}: {:?}", readings.problems());
         assert_eq!(value(&readings, &server.address, "mongodb_up"), Some(1.0), "{role}");
-        // The oplog is due every minute, databases every twenty.
+        // The oplog is due every minute, databases every twenty minutes.
         round(&mut agent, NOW_MS + 10_000);
         let again = server.asked();
         assert!(again.len() <= 3 && again[..2] == expected[..2], "{role}: {again:?}");
-        assert!(server.connections.load(Ordering::SeqCst) <= 2, "one for commands, one to look");
+        assert!(
+            server.connections.load(Ordering::SeqCst) <= 2,
+            "one for commands, one for health checks"
+        );
     }
 }
 
 #[test]
-fn a_member_gives_its_set_its_lag_and_the_headroom_of_its_primarys_oplog() {
+fn a_secondary_reports_its_lag_and_the_headroom_of_the_primarys_oplog() {
     let (primary, secondary) = (server("primary", "8.0.4"), server("secondary", "8.0.4"));
     let mut agent = agent(&[&primary.address, &secondary.address], PATIENT);
     let readings = round(&mut agent, NOW_MS);
@@ -131,32 +134,32 @@ fn a_member_gives_its_set_its_lag_and_the_headroom_of_its_primarys_oplog() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_delays_no_other() {
+fn a_server_that_does_not_answer_delays_no_other_server() {
     let stuck = Responder::start(|_, command| {
         // The server accepts connections, and hangs at the first real command.
         let name = command.keys().next().map_or("", String::as_str);
         (name != "serverStatus").then(|| answer("standalone", "7.0.5", command))
     });
-    let well = server("standalone", "7.0.5");
-    let mut agent = agent(&[&stuck.address, &well.address], HASTY);
+    let healthy = server("standalone", "7.0.5");
+    let mut agent = agent(&[&stuck.address, &healthy.address], HASTY);
     for round_number in 0..2 {
         let readings = round(&mut agent, NOW_MS + round_number * 10_000);
         assert_eq!(value(&readings, &stuck.address, "mongodb_up"), Some(0.0));
-        assert_eq!(value(&readings, &well.address, "mongodb_up"), Some(1.0));
-        assert!(value(&readings, &well.address, "mongodb_opcounter_query").is_some());
+        assert_eq!(value(&readings, &healthy.address, "mongodb_up"), Some(1.0));
+        assert!(value(&readings, &healthy.address, "mongodb_opcounter_query").is_some());
         let problem = &readings.problems()[&format!("mongodb {}", stuck.address)];
         assert!(problem.contains("no answer within"), "{problem}");
     }
 }
 
-/// Regression: one hanging server made all others wait for its timeout, with 9 samples in 40
-/// rounds.
+/// Regression: all other servers waited for the timeout of one hanging server, and had 9 samples in
+/// 40 rounds.
 #[test]
-fn a_server_that_hangs_for_long_starves_no_other() {
+fn a_long_hang_of_a_server_does_not_stop_the_samples_of_others() {
     let stuck = Responder::start(|_, _| None);
-    let well = server("standalone", "7.0.5");
+    let healthy = server("standalone", "7.0.5");
     let target = |server: &Responder| TargetSettings::new(format!("mongodb://{}", server.address));
-    let targets = vec![target(&stuck), target(&well)];
+    let targets = vec![target(&stuck), target(&healthy)];
     let settings = Settings { targets, timeout: Duration::from_secs(60), ..Settings::default() };
     let mut agent = MongoDb::new(&settings, EACH_ROUND).unwrap();
     let watch = granary_agent_kit::Stopwatch::start();
@@ -165,7 +168,7 @@ fn a_server_that_hangs_for_long_starves_no_other() {
         number += 1;
         let time = NOW_MS + number * 1000;
         let readings = round(&mut agent, time);
-        if value(&readings, &well.address, "mongodb_up").is_some() {
+        if value(&readings, &healthy.address, "mongodb_up").is_some() {
             up_at.insert(time);
         }
         let late =
@@ -181,7 +184,7 @@ fn a_server_that_hangs_for_long_starves_no_other() {
 /// Regression: the totals of 5,000 databases covered 1,000, and the only warning vanished after
 /// five seconds.
 #[test]
-fn totals_count_every_database_and_slow_readings_come_again_each_round_with_their_time() {
+fn totals_include_every_database_and_each_round_repeats_them_with_their_time() {
     let server = Responder::start(|_, command| {
         let mut answer = answer("standalone", "7.0.5", command);
         if command.contains_key("listDatabases") {
@@ -191,10 +194,10 @@ fn totals_count_every_database_and_slow_readings_come_again_each_round_with_thei
         Some(answer)
     });
     let mut agent = agent(&[&server.address], PATIENT);
-    let of = |readings: &Readings, metric: &str| value(readings, &server.address, metric);
+    let value_of = |readings: &Readings, metric: &str| value(readings, &server.address, metric);
     let mut time = NOW_MS;
     let mut readings = round(&mut agent, time);
-    while of(&readings, "mongodb_db_data_size_total").is_none() {
+    while value_of(&readings, "mongodb_db_data_size_total").is_none() {
         time += 10_000;
         readings = round(&mut agent, time);
         assert!(time < NOW_MS + 1_000_000);
@@ -202,8 +205,8 @@ fn totals_count_every_database_and_slow_readings_come_again_each_round_with_thei
     let measured = time as f64 / 1000.0;
     for time in [time + 10_000, time + 600_000] {
         let readings = round(&mut agent, time);
-        assert_eq!(of(&readings, "mongodb_db_data_size_total"), Some(600_000.0));
-        assert_eq!(of(&readings, "mongodb_databases_measured"), Some(measured));
+        assert_eq!(value_of(&readings, "mongodb_db_data_size_total"), Some(600_000.0));
+        assert_eq!(value_of(&readings, "mongodb_databases_measured"), Some(measured));
         let of_each =
             readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_data_size");
         assert_eq!(of_each.count(), 1_000);
@@ -225,7 +228,7 @@ fn readings_before_the_deadline_are_kept() {
 }
 
 #[test]
-fn a_dead_server_is_left_alone_and_comes_back_by_itself() {
+fn a_dead_server_is_queried_less_often_and_recovers_by_itself() {
     let alive = Arc::new(AtomicBool::new(false));
     let is_alive = Arc::clone(&alive);
     let server = Responder::start(move |_, command| {
@@ -238,17 +241,18 @@ fn a_dead_server_is_left_alone_and_comes_back_by_itself() {
     assert_eq!((up(&mut agent, 0), up(&mut agent, 60)), (0.0, 0.0));
     let opened = server.connections.load(Ordering::SeqCst);
     assert_eq!((up(&mut agent, 70), up(&mut agent, 350)), (0.0, 0.0));
-    assert_eq!(server.connections.load(Ordering::SeqCst), opened, "nobody asked");
+    assert_eq!(server.connections.load(Ordering::SeqCst), opened, "no connection was opened");
     alive.store(true, Ordering::SeqCst);
     assert_eq!((up(&mut agent, 355), up(&mut agent, 360)), (0.0, 1.0));
 }
 
 #[test]
-fn a_user_without_rights_costs_what_he_may_not_ask_and_no_more() {
+fn missing_privileges_only_affect_the_commands_that_need_them() {
     let server = Responder::start(|_, command| {
         let name = command.keys().next().map_or("", String::as_str);
-        let may_not = ["find", "aggregate", "listDatabases", "replSetGetStatus"].contains(&name);
-        Some(if may_not {
+        let is_forbidden =
+            ["find", "aggregate", "listDatabases", "replSetGetStatus"].contains(&name);
+        Some(if is_forbidden {
             refusal(13, "Unauthorized")
         } else {
             answer("primary", "6.0.15", command)
@@ -264,15 +268,15 @@ fn a_user_without_rights_costs_what_he_may_not_ask_and_no_more() {
 }
 
 #[test]
-fn two_targets_of_one_name_are_refused() {
+fn two_targets_with_the_same_name_are_rejected() {
     let target = || TargetSettings::new("mongodb://db1,db2");
     let settings = Settings { targets: vec![target(), target()], ..Settings::default() };
     let message = MongoDb::new(&settings, EACH_ROUND).unwrap_err().to_string();
-    assert_eq!(message, "target db1:27017: it is named twice");
+    assert_eq!(message, "target db1:27017: two targets have this name");
 }
 
 #[test]
-fn nothing_is_sent_to_where_nobody_listens() {
+fn a_server_that_refuses_connections_is_down() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let readings = round(&mut agent(&[&free], HASTY), NOW_MS);
     assert_eq!(value(&readings, &free, "mongodb_up"), Some(0.0));
@@ -335,7 +339,7 @@ const SHOWN_BY_MMS: [(&str, &[&str]); 29] = [
     ("RESTARTS_IN_", &["LAST_HOUR"]),
 ];
 
-/// Adds the fields of `dbStats` that only `MMAPv1` has.
+/// Adds the fields of `dbStats` that only `MMAPv1` returns.
 fn with_files(mut answer: Document) -> Document {
     if answer.contains_key("avgObjSize") {
         answer.extend(doc! { "fileSize": 67_108_864.0, "numExtents": 4 });
@@ -344,7 +348,7 @@ fn with_files(mut answer: Document) -> Document {
 }
 
 #[test]
-fn each_row_of_the_table_and_each_metric_of_mms_is_seen_as_the_table_says() {
+fn every_row_of_the_table_and_every_metric_of_mms_is_emitted() {
     let table = table();
     let asked = AtomicI64::new(0);
     let old = Responder::start(move |_, command| {
@@ -378,7 +382,7 @@ fn each_row_of_the_table_and_each_metric_of_mms_is_seen_as_the_table_says() {
         }
     }
     let rows: BTreeSet<_> = table.into_keys().collect();
-    assert_eq!(rows.difference(&seen).collect::<Vec<_>>(), Vec::<&String>::new(), "never seen");
+    assert_eq!(rows.difference(&seen).collect::<Vec<_>>(), Vec::<&String>::new(), "never emitted");
     let ends =
         SHOWN_BY_MMS.iter().flat_map(|(begin, ends)| ends.iter().map(move |end| (begin, end)));
     let mut shown = 0;

@@ -1,4 +1,5 @@
-//! The board: the targets and their next scrapes, shared by discovery, the clock and the workers.
+//! The board: the targets and their next scrapes, shared by discovery, the scheduler and
+//! the workers.
 //!
 //! Must never know: threads, requests, answers.
 
@@ -13,8 +14,8 @@ use crate::{
     target::{Assigned, Target},
 };
 
-/// The maximum share of memory for samples that wait for the next round; beyond it, the oldest are
-/// dropped.
+/// The divisor of the memory limit for samples that wait for the next round. Above half of the
+/// memory, the oldest samples are dropped.
 const WAITING_SHARE: usize = 2;
 /// The maximum delay for which a scrape keeps its scheduled time, so that samples stay evenly
 /// spaced.
@@ -27,7 +28,7 @@ pub(crate) type TargetId = u64;
 #[derive(Debug)]
 struct Entry {
     assigned: Assigned,
-    /// `None` while it is being scraped.
+    /// `None` while the target is being scraped.
     series: Option<TargetSeries>,
     /// The time of the next scrape, also while the target is being scraped.
     due_ms: i64,
@@ -55,7 +56,7 @@ pub(crate) struct Board {
     due: BTreeSet<(i64, TargetId)>,
     next_id: TargetId,
     /// The time of the last request for a due target.
-    looked_ms: i64,
+    last_poll_ms: i64,
     /// Samples that wait for the next round.
     waiting: VecDeque<Samples>,
     dropped_samples: u64,
@@ -64,15 +65,16 @@ pub(crate) struct Board {
     faults: HashMap<String, String>,
 }
 
-/// Counters for the agent's own series.
+/// The values of the agent's series about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) up: u64,
     pub(crate) down: u64,
     pub(crate) missed: u64,
     pub(crate) dropped_samples: u64,
-    /// Responses dropped for lack of memory, and the memory in use.
+    /// The number of refused requests for memory.
     pub(crate) without_room: u64,
+    /// The memory in use.
     pub(crate) bytes: u64,
 }
 
@@ -85,7 +87,7 @@ impl Board {
             by_hash: HashMap::new(),
             due: BTreeSet::new(),
             next_id: 0,
-            looked_ms: 0,
+            last_poll_ms: 0,
             waiting: VecDeque::new(),
             dropped_samples: 0,
             missed: 0,
@@ -93,13 +95,13 @@ impl Board {
         }
     }
 
-    /// Sets the targets of a job. Existing targets continue unchanged; removed ones end.
+    /// Sets the targets of a job. Existing targets continue unchanged; removed targets end.
     pub(crate) fn assign(&mut self, job_index: usize, targets: Vec<Assigned>, now_ms: i64) {
-        let mut stays = HashSet::new();
+        let mut kept = HashSet::new();
         for assigned in targets {
             let hash = (job_index, assigned.target.hash());
             if let Some(id) = self.by_hash.get(&hash) {
-                stays.insert(*id);
+                kept.insert(*id);
                 continue;
             }
             let id = self.next_id;
@@ -110,17 +112,17 @@ impl Board {
             self.entries.insert(id, entry);
             self.by_hash.insert(hash, id);
             self.due.insert((due_ms, id));
-            stays.insert(id);
+            kept.insert(id);
         }
-        let is_gone =
-            |(job, _): &(usize, u64), id: &TargetId| *job == job_index && !stays.contains(id);
-        let gone: Vec<_> = self
+        let is_removed =
+            |(job, _): &(usize, u64), id: &TargetId| *job == job_index && !kept.contains(id);
+        let removed: Vec<_> = self
             .by_hash
             .iter()
-            .filter(|(hash, id)| is_gone(hash, id))
+            .filter(|(hash, id)| is_removed(hash, id))
             .map(|(hash, id)| (*hash, *id))
             .collect();
-        for (hash, id) in gone {
+        for (hash, id) in removed {
             self.by_hash.remove(&hash);
             if let Some(entry) = self.entries.remove(&id) {
                 self.due.remove(&(entry.due_ms, id));
@@ -137,9 +139,10 @@ impl Board {
         self.due.first().is_some_and(|(due_ms, _)| *due_ms <= now_ms)
     }
 
-    /// Returns the next due target, or the time until one is due.
+    /// Returns the next due target, or else the time at which a target is due, if there is a
+    /// target.
     pub(crate) fn next(&mut self, now_ms: i64) -> Result<Ticket, Option<i64>> {
-        if now_ms < std::mem::replace(&mut self.looked_ms, now_ms) {
+        if now_ms < std::mem::replace(&mut self.last_poll_ms, now_ms) {
             self.clock_stepped_back(now_ms);
         }
         loop {
@@ -149,7 +152,7 @@ impl Board {
             }
             self.due.remove(&(due_ms, id));
             let Some(entry) = self.entries.get_mut(&id) else { continue };
-            // While a scrape is running, the next one waits for its end.
+            // The next scrape of a target waits for the end of the current scrape.
             let Some(series) = entry.series.take() else { continue };
             let next_ms = entry.assigned.target.next_after(now_ms);
             let interval_ms = entry.assigned.target.interval.as_millis() as i64;
@@ -190,7 +193,7 @@ impl Board {
         self.entries.values().all(|entry| entry.is_scraped)
     }
 
-    /// Returns a target with the result of its scrape.
+    /// Records the result of a scrape. The target can be scraped again.
     pub(crate) fn done(
         &mut self,
         ticket: Ticket,
@@ -204,14 +207,14 @@ impl Board {
                 entry.series = Some(ticket.series);
                 entry.problem = problem;
                 entry.is_scraped = true;
-                // A scrape that became due meanwhile follows at once.
+                // A scrape that has become due in the meantime follows at once.
                 self.due.insert((entry.due_ms, ticket.id));
             }
             None => self.end(ticket.series, now_ms),
         }
     }
 
-    /// Takes the samples since the last call.
+    /// Removes and returns the samples since the last call.
     pub(crate) fn take(&mut self) -> VecDeque<Samples> {
         std::mem::take(&mut self.waiting)
     }
@@ -241,7 +244,7 @@ impl Board {
         all
     }
 
-    /// Returns the counters for the agent's own series.
+    /// Returns the values of the agent's series about itself.
     pub(crate) fn counts(&self) -> Counts {
         let scraped = self.entries.values().filter(|entry| entry.is_scraped);
         let (down, up): (Vec<_>, Vec<_>) = scraped.partition(|entry| entry.problem.is_some());

@@ -1,5 +1,5 @@
-//! The conversion of responses to samples. Names and labels are parsed once per series, values each
-//! time.
+//! The conversion of responses to samples. Names and labels are parsed once per series, values in
+//! each response.
 //!
 //! Must never know: the transport of responses.
 
@@ -23,9 +23,9 @@ use crate::{
     target::Target,
 };
 
-/// The maximum number of series of a target, whatever its own limit is.
+/// The maximum number of series of a target, even if its settings allow more.
 const SERIES_MAX: usize = 200_000;
-/// The memory of a known series in the table, without the series itself.
+/// The memory of an entry in the table of series, without the series itself.
 const KNOWN_BYTES: usize = 2 * size_of::<(u128, KnownSeries)>();
 
 /// The recent series of a target.
@@ -45,13 +45,15 @@ pub(crate) struct TargetSeries {
 struct KnownSeries {
     /// `None` when rules drop the series.
     series: Option<Arc<Series>>,
-    /// The type before the series in the last response; when it changes, the kind may change.
+    /// The type that the last response declared for the series. When it changes, the kind of the
+    /// series may change.
     declared: Type,
     /// The number of the last response with this series.
     round: u64,
-    /// True when a response with this series was accepted: the series must end when it is missing.
+    /// True when a response with this series was accepted. Only such a series has to end.
     is_sent: bool,
-    /// True when the target provided a timestamp: such a series does not end with a response.
+    /// True when the target provided a timestamp. Such a series does not end when a response lacks
+    /// it.
     is_timed: bool,
 }
 
@@ -99,11 +101,11 @@ impl TargetSeries {
         Self { lease: memory.lease(), memory: Arc::clone(memory), series, round: 0, reports }
     }
 
-    /// Parses a response while it arrives. Series that are missing from it end.
+    /// Parses a response while it arrives. Series that are missing in the response end.
     ///
     /// # Errors
-    /// The response is invalid or exceeds a limit. It is discarded, and all previous series must
-    /// end. The error contains the number of parsed samples.
+    /// The response is invalid or exceeds a limit. Its samples are discarded, and the caller must
+    /// end all series. The error contains the number of parsed samples.
     pub(crate) fn take(
         &mut self,
         (job, target): (&Job, &Target),
@@ -126,7 +128,7 @@ impl TargetSeries {
         Ok(converted)
     }
 
-    /// Ends all series, because the target did not answer or is gone.
+    /// Ends all series, because the scrape failed or the target was removed.
     pub(crate) fn end_all(&mut self, time_ms: i64) -> Samples {
         let mut samples = self.memory.samples();
         self.end(time_ms, |_, _| false, &mut samples);
@@ -204,7 +206,7 @@ impl TargetSeries {
             return Ok(());
         };
         if known.round == round && honored.is_none() {
-            // Of duplicate lines, the first one is kept, as in Prometheus.
+            // Only the first of duplicate lines counts, as in Prometheus.
             return Ok(());
         }
         converted.added += u64::from(!known.is_sent && known.round != round);

@@ -38,7 +38,8 @@ pub(crate) struct Question<'a> {
 }
 
 impl Config {
-    /// Reads the certificates and keys of all jobs, so that a bad one is found at the start.
+    /// Reads the certificates and keys of all jobs, so that an invalid file is reported at the
+    /// start.
     ///
     /// # Errors
     /// The job and the reason of the first file that cannot be used.
@@ -97,7 +98,7 @@ impl Client {
         self.ask(job, &question)
     }
 
-    /// Sends any request.
+    /// Sends a request to any URL, with the settings of a job.
     ///
     /// # Errors
     /// The reason why there is no response.
@@ -110,8 +111,8 @@ impl Client {
         let watch = Stopwatch::start();
         let mut sent = self.send(job, question, &headers, question.timeout);
         let left = watch.left_of(question.timeout);
-        if sent.as_ref().is_err_and(was_hung_up) && !left.is_zero() {
-            // The target has closed the idle connection, such as by a restart.
+        if sent.as_ref().is_err_and(was_closed) && !left.is_zero() {
+            // The target has closed the idle connection, for example because it was restarted.
             sent = self.send(job, question, &headers, left);
         }
         let answer = sent.map_err(|cause| cause.to_string())?;
@@ -176,8 +177,8 @@ impl Client {
     }
 }
 
-/// Returns true when the peer closed the connection without a response.
-fn was_hung_up(fault: &ureq::Error) -> bool {
+/// Returns true when the target closed the connection without a response.
+fn was_closed(fault: &ureq::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let ended = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
     matches!(fault, ureq::Error::Io(cause) if ended.contains(&cause.kind()))
@@ -272,14 +273,14 @@ mod tests {
     /// Regression: a target that was restarted between two scrapes failed once, because the idle
     /// connection was closed.
     #[test]
-    fn a_reused_connection_that_has_ended_is_replaced() {
+    fn a_closed_idle_connection_is_replaced() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = std::thread::spawn(move || {
             for answered in [true, false, true] {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut part = [0; 4096];
-                // The client has sent its request before the server hangs up.
+                // The client has sent its request before the server closes the connection.
                 assert!(stream.read(&mut part).unwrap() > 0);
                 if answered {
                     let body = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na 1\n";
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_up_to_its_limit() {
+    fn a_response_over_the_size_limit_is_an_error() {
         for (limit, is_whole) in [(3, true), (2, false)] {
             let mut answer = Limited { answer: Box::new(&b"abc"[..]), limit, left: limit };
             let read = io::read_to_string(&mut answer);
@@ -308,9 +309,9 @@ mod tests {
         }
     }
 
-    /// A target behind a proxy, with its own header and token, whose response has no known format.
+    /// A target behind a proxy, with a header and a token, whose response has an unknown format.
     #[test]
-    fn a_proxy_headers_a_token_and_a_fallback_are_as_prometheus_has_them() {
+    fn proxy_headers_token_and_fallback_format_work_as_in_prometheus() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_asked_for_in_their_order() {
+    fn formats_are_requested_in_the_order_of_preference() {
         assert_eq!(
             accept(&[]),
             "application/openmetrics-text;version=1.0.0;q=0.9,\

@@ -20,7 +20,7 @@ pub use config::{Config, ConfigError};
 pub use memory::{MEMORY_MAX, MEMORY_MIN};
 pub use source::Scrape;
 
-/// Parses any bytes as settings for fuzz tests, as a DNS response, and as the response of a target.
+/// Parses bytes as settings, as a DNS response and as the response of a target, for fuzz tests.
 pub fn fuzz(bytes: &[u8]) {
     discovery::fuzz(bytes);
     granary_exposition::fuzz(bytes);

@@ -1,7 +1,7 @@
 //! The memory limit that all targets share: responses while they arrive, series, and samples that
 //! wait for a round. Memory is charged before it is allocated.
 //!
-//! Must never know: the content.
+//! Must never know: the content of the memory.
 
 use std::{
     cell::Cell,
@@ -17,10 +17,11 @@ use granary_agent_kit::KnownReading;
 pub const MEMORY_MAX: usize = 32 << 20;
 /// The minimum limit: a single line of a response must fit.
 pub const MEMORY_MIN: usize = 1 << 20;
-/// The reserved share for small requests, so that a big target fails before small ones do.
-const KEPT_FREE: usize = 4;
-/// The maximum size of a small request, as a share of the memory.
-const LITTLE: usize = 64;
+/// The divisor of the memory limit for the reserve of small leases: a quarter. A big target then
+/// fails before small targets do.
+const RESERVE_DIVISOR: usize = 4;
+/// The divisor of the memory limit for the maximum size of a small lease.
+const SMALL_DIVISOR: usize = 64;
 /// The memory of a waiting sample.
 const READING_BYTES: usize = 2 * size_of::<KnownReading>();
 
@@ -60,7 +61,7 @@ impl Memory {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The number of failed requests.
+    /// Returns the number of failed requests.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -83,15 +84,15 @@ impl Lease {
     /// The bytes are not free; nothing is charged.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), String> {
         let max = self.memory.max;
-        let takes_little = self.held.get().saturating_add(bytes) <= max / LITTLE;
-        let limit = if takes_little { max } else { max - max / KEPT_FREE };
+        let is_small = self.held.get().saturating_add(bytes) <= max / SMALL_DIVISOR;
+        let limit = if is_small { max } else { max - max / RESERVE_DIVISOR };
         let fit = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
         let taken = self.memory.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fit);
         if taken.is_err() {
             self.memory.refused.fetch_add(1, Ordering::Relaxed);
             return Err(format!(
-                "there is no room for its answer in the memory that all targets share, {max} \
-                 bytes: raise scrape_memory_max, or scrape less"
+                "no memory is free for the response; all targets share {max} bytes: raise \
+                 scrape_memory_max, or scrape fewer series"
             ));
         }
         self.held.set(self.held.get() + bytes);
@@ -141,13 +142,13 @@ impl Samples {
         self.readings.push(reading);
     }
 
-    /// Adds the last sample of a series whose memory was charged to another lease.
+    /// Adds the last sample of a series, and moves the memory of the series from its lease.
     pub(crate) fn push_last(&mut self, reading: KnownReading, (lease, bytes): (&Lease, usize)) {
         lease.move_to(&self.lease, bytes);
         self.push_always(reading);
     }
 
-    /// The charged memory.
+    /// Returns the charged memory.
     pub(crate) fn bytes(&self) -> usize {
         self.lease.held.get()
     }
@@ -158,31 +159,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserved_memory_is_counted_and_released() {
+    fn charged_memory_is_counted_and_released() {
         let memory = Memory::new(6400);
-        let (one, other) = (memory.lease(), memory.lease());
-        one.take(4000).unwrap();
-        other.take(800).unwrap();
-        one.move_to(&other, 1000);
+        let (first, second) = (memory.lease(), memory.lease());
+        first.take(4000).unwrap();
+        second.take(800).unwrap();
+        first.move_to(&second, 1000);
         assert_eq!((memory.used(), memory.refused()), (4800, 0));
-        drop(one);
+        drop(first);
         assert_eq!(memory.used(), 1800);
-        other.give_back(300);
-        other.give_back(9_999_999);
+        second.give_back(300);
+        second.give_back(9_999_999);
         assert_eq!(memory.used(), 0);
     }
 
     #[test]
-    fn large_responses_leave_memory_for_small_ones() {
+    fn large_responses_leave_memory_for_small_responses() {
         let memory = Memory::new(6400);
         let big = memory.lease();
-        assert!(big.take(4801).is_err(), "a quarter is kept free");
+        assert!(big.take(4801).is_err(), "a quarter is reserved");
         big.take(4800).unwrap();
         assert!(big.take(1).is_err());
         let small: Vec<Lease> = (0..16).map(|_| memory.lease()).collect();
         assert!(small.iter().all(|lease| lease.take(100).is_ok()));
-        assert!(small[0].take(1).is_err(), "it takes more than a little");
-        assert!(memory.lease().take(1).is_err(), "all of it is taken");
+        assert!(small[0].take(1).is_err(), "the lease is no longer small");
+        assert!(memory.lease().take(1).is_err(), "no memory is free");
         assert_eq!((memory.used(), memory.refused()), (6400, 4));
     }
 }

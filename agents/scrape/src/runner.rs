@@ -2,7 +2,7 @@
 //! changing targets.
 //!
 //! One lock protects the shared state, and conditions signal its changes, so that a waiting thread
-//! misses none.
+//! misses no change.
 
 mod discovered;
 mod workers;
@@ -46,8 +46,8 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) board: Board,
     has_ended: bool,
-    /// Jobs whose sources were not queried yet.
-    unasked: usize,
+    /// The number of jobs whose sources were not queried yet.
+    unqueried_jobs: usize,
     /// The number of workers, and of idle workers.
     workers: usize,
     idle: usize,
@@ -63,7 +63,7 @@ pub(crate) struct Runner {
 impl State {
     /// Returns true when all sources of targets were queried once.
     pub(crate) fn has_asked_all(&self) -> bool {
-        self.unasked == 0
+        self.unqueried_jobs == 0
     }
 }
 
@@ -79,7 +79,7 @@ impl Shared {
             state: Mutex::new(State {
                 board: Board::new(Memory::new(memory_max)),
                 has_ended: false,
-                unasked: jobs.len(),
+                unqueried_jobs: jobs.len(),
                 workers: 0,
                 idle: 0,
             }),
@@ -125,7 +125,7 @@ impl Shared {
 
     /// Records that a job's sources were queried for the first time.
     fn asked_first(&self) {
-        self.state().unasked -= 1;
+        self.state().unqueried_jobs -= 1;
         self.wake();
     }
 }
@@ -134,7 +134,7 @@ impl Runner {
     /// Starts the threads.
     ///
     /// # Errors
-    /// A certificate is unreadable, or the system refuses a thread.
+    /// A certificate is unreadable, or a thread cannot be started.
     pub(crate) fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(config, memory_max)?);
         let mut runner = Self { shared: Arc::clone(&shared), threads: Vec::new() };
@@ -163,8 +163,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Queries a job's sources for targets: static lists once, the others periodically in a thread
-    /// of the job.
+    /// Queries a job's sources for targets: static lists once, other sources periodically in a
+    /// thread of the job.
     fn discover(&mut self, index: usize) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let mut found = Discovered::new(index, &shared.jobs[index].0);

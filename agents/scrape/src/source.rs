@@ -15,7 +15,7 @@ const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
 /// The scraper: it scrapes each target at its own times, in worker threads.
 #[derive(Debug)]
 pub struct Scrape {
-    /// The agent's name, the host of its own series.
+    /// The agent's name, and the tag `host` of the series about the scraper.
     agent: String,
     runner: Runner,
     timeout_max: Duration,
@@ -28,7 +28,7 @@ impl Scrape {
     /// together.
     ///
     /// # Errors
-    /// A certificate is unreadable, the memory limit is too small, or the system refuses a thread.
+    /// A certificate is unreadable, the memory limit is too small, or a thread cannot be started.
     pub fn start(agent: String, config: &Config, memory_max: usize) -> io::Result<Self> {
         if memory_max < MEMORY_MIN {
             let fault = format!("scrape_memory_max is {memory_max}; use {MEMORY_MIN} or more");
@@ -50,7 +50,7 @@ impl Source for Scrape {
         let unused = std::mem::take(&mut self.unused);
         if !unused.is_empty() {
             let unused = unused.join(", ");
-            warn!(unused, "an agent has no use for these parts of its scrape settings");
+            warn!(unused, "these parts of the scrape settings have no effect in an agent");
         }
         let mut state = self.runner.shared.state();
         let board = &mut state.board;
@@ -79,7 +79,7 @@ impl Source for Scrape {
         Ok(())
     }
 
-    /// Scrapes every target once, now.
+    /// Scrapes every target once, without waiting for its scheduled time.
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let shared = &self.runner.shared;
         let watch = Stopwatch::start();

@@ -75,9 +75,9 @@ impl Target {
         xxh3_64(text.as_bytes())
     }
 
-    /// Returns the next scrape after `now_ms`. The offset of a target in its interval follows from
-    /// its hash, so that targets are spread evenly, and the offset is stable across restarts and
-    /// agents.
+    /// Returns the time of the next scrape after `now_ms`. The offset of a target in its interval
+    /// follows from its hash, so that targets are spread evenly, and the offset is the same after a
+    /// restart and in every agent.
     pub(crate) fn next_after(&self, now_ms: i64) -> i64 {
         let interval = i64::try_from(self.interval.as_millis()).unwrap_or(i64::MAX).max(1);
         let offset = (self.hash() % interval.unsigned_abs()).cast_signed();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_become_an_address_a_rhythm_and_labels_of_samples() {
+    fn labels_become_a_url_an_interval_and_labels_of_samples() {
         let job_of_test = job(
             "  params: {module: [a b, c], x: [y]}\n  scrape_interval: 20s\n  metrics_path: /m\n",
         );
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_say_whether_and_where_a_target_is() {
+    fn rules_drop_and_rewrite_targets() {
         let rules = "  relabel_configs:
   - {source_labels: [__address__], target_label: __param_target}
   - {source_labels: [__param_target], target_label: instance}
@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_target_has_one_place_in_its_interval(name in "[a-z]{1,8}", now in 0..4_000_000_000_000_i64) {
+        fn the_offset_of_a_target_is_fixed(name in "[a-z]{1,8}", now in 0..4_000_000_000_000_i64) {
             let target = Target::new(&job(""), &labels(&[("__address__", &name)])).unwrap().unwrap();
             let next = target.next_after(now);
             prop_assert!(next > now && next <= now + 60_000);
@@ -223,11 +223,11 @@ mod tests {
     #[test]
     fn a_thousand_targets_are_spread_evenly() {
         let job_of_test = job("");
-        let place = |n: u32| {
+        let first_scrape_ms = |n: u32| {
             let found = labels(&[("__address__", &format!("web{n}:9100"))]);
             Target::new(&job_of_test, &found).unwrap().unwrap().next_after(0)
         };
-        let early = (0..1000).filter(|n| place(*n) < 15_000).count();
+        let early = (0..1000).filter(|n| first_scrape_ms(*n) < 15_000).count();
         assert!((180..320).contains(&early), "{early} of 1000 in the first quarter");
     }
 }

@@ -1,4 +1,4 @@
-//! The program from its user's view, with a target on a real socket.
+//! The program as its user runs it, with targets on real sockets.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -11,7 +11,8 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-/// Answers each request alike; returns the address. The request's head must contain `expected`.
+/// Starts a target with one response, and returns its address. A request whose head lacks
+/// `expected` is refused.
 fn target(head: &'static str, body: Vec<u8>, expected: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -49,7 +50,7 @@ fn print(yaml: &str, files: &[(&str, &str)]) -> Output {
 }
 
 #[test]
-fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_reported() {
+fn targets_of_settings_and_files_are_scraped_and_a_dead_target_is_reported() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(b"# TYPE reads counter\nreads{disk=\"a\"} 7\n").unwrap();
     let head = "Content-Encoding: gzip\r\nContent-Type: text/plain\r\n";
@@ -91,10 +92,10 @@ fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_reported() {
 /// The size at which writes to the spool's file fail, as on a full disk.
 const FILE_KIB: u32 = 2048;
 
-/// Regression: a full disk ended the agent while the daemon was away, with `No space left on
+/// Regression: a full disk ended the agent while the daemon was unreachable, with `No space left on
 /// device` and exit code 1.
 #[test]
-fn on_a_full_disk_the_agent_continues_and_keeps_the_newest() {
+fn on_a_full_disk_the_agent_continues_and_keeps_the_newest_batches() {
     let lines: Vec<String> =
         (0..6_000).map(|n| format!("some_metric{{number=\"{n}\"}} {n}\n")).collect();
     let big = target("Content-Type: text/plain\r\n", lines.concat().into_bytes(), "get /metrics ");
@@ -105,14 +106,14 @@ fn on_a_full_disk_the_agent_continues_and_keeps_the_newest() {
          - {{job_name: big, static_configs: [{{targets: ['{big}']}}]}}\n"
     );
     fs::write(path("prometheus.yml"), yaml).unwrap();
-    // The daemon is away: nobody listens on a port that was just free.
-    let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // The daemon is unreachable: no process listens on a port that was just free.
+    let unreachable = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = Command::new("/bin/bash");
     command.arg("-c").arg(format!(
         "trap '' XFSZ; ulimit -f {FILE_KIB}; exec \"$@\"", // bash counts in KiB
     ));
     command.arg("-").arg(env!("CARGO_BIN_EXE_granary-agent-scrape")).arg("--scrape-config");
-    command.arg(path("prometheus.yml")).arg("--url").arg(format!("http://{away}"));
+    command.arg(path("prometheus.yml")).arg("--url").arg(format!("http://{unreachable}"));
     command.args(["--agent-id", "a", "--interval", "100ms", "--rounds", "60", "--spool-dir"]);
     command.arg(path("spool")).arg("--report").arg(path("report.json"));
     let output = command.output().unwrap();
@@ -133,7 +134,7 @@ fn batches(report: &serde_json::Value) -> u64 {
 }
 
 #[test]
-fn settings_that_are_not_supported_end_it_with_their_name_and_line() {
+fn unsupported_settings_end_the_agent_with_their_name_and_line() {
     let output = print("scrape_configs:\n- job_name: a\n  oauth2: {}\n", &[]);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());

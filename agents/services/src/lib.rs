@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name in settings and metrics.
+    /// Returns the name in settings and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -57,7 +57,7 @@ impl Kind {
 /// machine; `interval` is the default interval.
 ///
 /// # Errors
-/// A server does not fit the kind, or the system refuses a thread.
+/// The settings of a server do not fit the kind, or a thread cannot be started.
 pub fn source(
     kind: Kind,
     services: &[Service],
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_what_is_read_by_name_with_its_unit() {
+    fn the_table_contains_every_metric_with_its_unit() {
         let table = include_str!("../METRICS.md");
         let rows = redis::all_rows().chain(postgres::all_rows()).chain(mysql::all_rows());
         let mut names = std::collections::BTreeSet::new();
@@ -87,7 +87,7 @@ mod tests {
             let row = row.unwrap_or_else(|| panic!("{metric} of {name} is not in METRICS.md"));
             let shown = if unit.is_empty() { "-" } else { unit };
             assert_eq!(row.split(" | ").nth(2), Some(shown), "{metric}");
-            assert!(names.insert(metric), "{metric} is there twice");
+            assert!(names.insert(metric), "{metric} occurs twice");
         }
         assert!(names.len() > 90, "{}", names.len());
     }

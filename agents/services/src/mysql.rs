@@ -96,7 +96,7 @@ impl MySql {
             .user(Some(self.service.user.as_deref().unwrap_or("granary")))
             .pass(self.service.password()?)
             .prefer_socket(false)
-            // The default value, so that the library does not query it.
+            // With an explicit value, the library does not query the value of the server.
             .max_allowed_packet(Some(ANSWER_BYTES_MAX))
             .tcp_connect_timeout(timeout)
             .read_timeout(timeout)
@@ -137,7 +137,7 @@ fn answers(connection: &mut Conn, sql: &str) -> Result<Vec<Answer>, String> {
     let mut answers = Vec::new();
     for row in connection.query_iter(sql).map_err(fault)? {
         let row = row.map_err(fault)?;
-        let cells = (0..row.len()).filter_map(|at| row.as_ref(at));
+        let cells = (0..row.len()).filter_map(|index| row.as_ref(index));
         let texts = cells.map(|cell| if let Value::Bytes(text) = cell { text.len() } else { 0 });
         bytes += ROW_BYTES + texts.sum::<usize>();
         if bytes > ANSWER_BYTES_MAX {
@@ -148,22 +148,22 @@ fn answers(connection: &mut Conn, sql: &str) -> Result<Vec<Answer>, String> {
     Ok(answers)
 }
 
-/// Returns a name and its number, or `None` when the value is a text, NULL or invalid UTF-8.
+/// Returns the name and the number of a row, or `None` when the value is not a number.
 fn number(row: &Answer) -> Option<(String, f64)> {
     let value: String = row.get_opt(1)?.ok()?;
     Some((row.get_opt(0)?.ok()?, value.parse().ok()?))
 }
 
-/// Adds the lag of each replication channel. Users without the privilege and servers without
-/// replication have none.
+/// Adds the lag of each replication channel. There is no channel without replication, or without
+/// the privilege.
 fn replication(connection: &mut Conn, readings: &mut Readings) {
     let answer = answers(connection, "SHOW REPLICA STATUS");
     let answer = answer.or_else(|_| answers(connection, "SHOW SLAVE STATUS"));
     let rows = answer.unwrap_or_default();
     for row in &rows {
         let text = |names: [&str; 2]| {
-            let of = |name: &str| row.get_opt::<Option<String>, _>(name)?.ok().flatten();
-            names.into_iter().find_map(of)
+            let get = |name: &str| row.get_opt::<Option<String>, _>(name)?.ok().flatten();
+            names.into_iter().find_map(get)
         };
         let channel = text(["Channel_Name", "Connection_name"]).unwrap_or_default();
         let tags = [("channel", channel.as_str())];
@@ -182,7 +182,7 @@ fn replication(connection: &mut Conn, readings: &mut Readings) {
     }
 }
 
-/// The metrics by status variable.
+/// Returns the rows of all metrics.
 #[cfg(test)]
 pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
     [STATUS, VARIABLES]
@@ -232,7 +232,7 @@ mod tests {
         numbers.zip(payloads).flat_map(|(number, payload)| packet(number, &payload)).collect()
     }
 
-    fn question(stream: &mut TcpStream) -> io::Result<()> {
+    fn read_request(stream: &mut TcpStream) -> io::Result<()> {
         let mut head = [0; 4];
         stream.read_exact(&mut head)?;
         let length = u32::from_le_bytes([head[0], head[1], head[2], 0]);
@@ -246,10 +246,10 @@ mod tests {
         thread::spawn(move || {
             let mut stream = listener.accept()?.0;
             stream.write_all(&greeting())?;
-            question(&mut stream)?;
+            read_request(&mut stream)?;
             stream.write_all(&packet(2, b"\0\0\0\x02\0\0\0"))?;
             loop {
-                question(&mut stream)?;
+                read_request(&mut stream)?;
                 stream.write_all(&answer)?;
             }
             #[expect(unreachable_code, reason = "the type of the error must be known")]
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_speaks_another_way_is_down_and_asked_again() {
+    fn a_server_that_violates_the_protocol_is_down() {
         for answer in [packet(1, b""), packet(1, b"\xfb/etc/passwd"), b"+PONG\r\n".to_vec()] {
             let timeout = std::time::Duration::from_secs(1);
             let settings = crate::settings::Service { timeout, ..service(server(answer.clone())) };
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_many_rows_is_bounded() {
+    fn the_size_of_a_response_is_limited() {
         let row = [Some([b'x'; 250].as_slice()), Some(b"1".as_slice())];
         let answer = rows(&vec![row; ANSWER_BYTES_MAX / 250]);
         let fault = MySql::new(&service(server(answer))).ask(0, &mut Readings::default());

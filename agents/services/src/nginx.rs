@@ -24,7 +24,7 @@ pub(crate) struct Nginx {
 impl Nginx {
     pub(crate) fn new(service: &Service) -> Result<Self, ServiceError> {
         let url = service.address.clone();
-        let fault = |what: String| ServiceError(format!("nginx {url}: {what}"));
+        let fault = |problem: String| ServiceError(format!("nginx {url}: {problem}"));
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(fault("must be a URL such as http://127.0.0.1/stub_status".to_owned()));
         }
@@ -42,17 +42,17 @@ impl Nginx {
 
 impl Ask for Nginx {
     fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let mut question = self.agent.get(&self.service.address);
+        let mut request = self.agent.get(&self.service.address);
         if let Some(password) = self.service.password()? {
             let user = self.service.user.as_deref().unwrap_or_default();
-            let both = BASE64_STANDARD.encode(format!("{user}:{password}"));
-            question = question.header("Authorization", format!("Basic {both}"));
+            let credentials = BASE64_STANDARD.encode(format!("{user}:{password}"));
+            request = request.header("Authorization", format!("Basic {credentials}"));
         }
-        let mut answer = question.call().map_err(|cause| cause.to_string())?;
+        let mut answer = request.call().map_err(|cause| cause.to_string())?;
         let mut body = String::new();
         let reader = answer.body_mut().as_reader();
         reader.take(BODY_BYTES_MAX).read_to_string(&mut body).map_err(|cause| cause.to_string())?;
-        read(&body, readings).ok_or_else(|| "does not answer as stub_status does".to_owned())
+        read(&body, readings).ok_or_else(|| "the response is not a stub_status page".to_owned())
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use crate::settings::service;
 
     #[test]
-    fn a_page_behind_a_password_is_asked_with_it() {
+    fn the_request_contains_the_password() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/status", listener.local_addr().unwrap());
         let server = thread::spawn(move || {
@@ -121,23 +121,23 @@ mod tests {
         Nginx::new(&settings).unwrap().ask(0, &mut readings).unwrap();
         assert_eq!(readings.len(), 7);
         let head = server.join().unwrap();
-        let is_told =
+        let is_authorization =
             |line: &String| line.eq_ignore_ascii_case("authorization: Basic ZXZlOnMzOmNyZXQ=");
-        assert!(head.iter().any(is_told), "{head:?}");
+        assert!(head.iter().any(is_authorization), "{head:?}");
     }
 
     const PAGE: &str = "Active connections: 291 \nserver accepts handled requests\n 16630948 16630947 31070465 \nReading: 6 Writing: 179 Waiting: 106 \n";
 
     #[test]
-    fn the_page_is_read_whole_or_not_at_all() {
+    fn a_truncated_page_yields_no_readings() {
         let mut readings = Readings::default();
         assert_eq!(read(PAGE, &mut readings), Some(()));
         let values: Vec<f64> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [291.0, 6.0, 179.0, 106.0, 16_630_948.0, 16_630_947.0, 31_070_465.0]);
-        let mut none = Readings::default();
-        for (at, _) in PAGE.char_indices().filter(|(at, _)| *at < PAGE.len() - 6) {
-            assert_eq!(read(PAGE.split_at(at).0, &mut none), None, "{at}");
+        let mut no_readings = Readings::default();
+        for (end, _) in PAGE.char_indices().filter(|(end, _)| *end < PAGE.len() - 6) {
+            assert_eq!(read(PAGE.split_at(end).0, &mut no_readings), None, "{end}");
         }
-        assert!(none.is_empty());
+        assert!(no_readings.is_empty());
     }
 }

@@ -23,6 +23,7 @@ use crate::{
 
 /// The interval of the query for database sizes, which is expensive because it scans all files.
 const SIZES_EVERY_MS: i64 = 300_000;
+
 /// The connection to a PostgreSQL server.
 pub(crate) struct Postgres {
     service: Service,
@@ -46,7 +47,7 @@ impl Postgres {
 
     /// Returns true when the query for sizes is due.
     fn is_time_for_sizes(&self, now_ms: i64) -> bool {
-        // After the clock stepped back, the query is due.
+        // The query is also due after a large step back of the clock.
         now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS
     }
 }
@@ -55,9 +56,9 @@ impl Ask for Postgres {
     fn ask(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String> {
         let with_sizes = self.is_time_for_sizes(now_ms);
         let kept = self.open.take();
-        let asked = round(&self.service, kept, with_sizes, readings);
-        self.open = Some(self.runtime.block_on(asked)?);
-        // The query is not repeated before the next interval, whatever its outcome.
+        let sampling = round(&self.service, kept, with_sizes, readings);
+        self.open = Some(self.runtime.block_on(sampling)?);
+        // A failed query is not repeated before the next interval either.
         if with_sizes {
             self.sizes_next_ms = now_ms.saturating_add(SIZES_EVERY_MS);
         }
@@ -131,7 +132,7 @@ fn connections(counted: &[(String, f64)], readings: &mut Readings) {
     }
 }
 
-/// A row of the table of metrics.
+/// Returns the rows of all metrics.
 #[cfg(test)]
 pub(crate) fn all_rows() -> impl Iterator<Item = crate::rows::Row> {
     [DATABASE, SIZES, SERVER, STANDBYS]
@@ -152,12 +153,12 @@ mod tests {
     use crate::settings::service;
 
     #[test]
-    fn a_server_that_hangs_differs_from_one_that_answers() {
+    fn a_hanging_server_is_an_error_after_the_timeout() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let timeout = Duration::from_millis(200);
         let mut hanging = Postgres::new(&Service { timeout, ..service(address) }).unwrap();
-        // The system accepts the connection, but nobody answers.
+        // The system accepts the connection, but no server answers.
         for _ in 0..2 {
             let fault = hanging.ask(0, &mut Readings::default()).unwrap_err();
             assert_eq!(fault, "took longer than 200ms");
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_sizes_cannot_be_seen_is_up_and_asked_for_them_at_their_times() {
+    fn a_failed_query_for_sizes_is_a_problem_and_is_repeated_after_its_interval() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         thread::spawn(move || {
@@ -227,12 +228,12 @@ mod tests {
             readings.problems().values().cloned().collect::<Vec<_>>()
         };
         assert_eq!(problems(1000), ["could not stat file (58P01)"]);
-        assert_eq!(problems(2000), [""; 0], "not before its time");
+        assert_eq!(problems(2000), [""; 0], "the query is not due");
         assert_eq!(problems(1000 + SIZES_EVERY_MS), ["could not stat file (58P01)"]);
     }
 
     #[test]
-    fn each_state_has_a_count_and_what_is_not_known_is_other() {
+    fn each_state_has_a_count_and_unknown_states_count_as_other() {
         let mut readings = Readings::default();
         let counted =
             [("active", 2.0), ("idle", 5.0), ("fastpath function call", 1.0), ("other", 3.0)];
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_asked_for_by_their_names() {
+    fn columns_are_queried_by_their_names() {
         let sql = databases_sql();
         assert!(
             sql.contains(

@@ -17,7 +17,7 @@ use crate::{
 /// The maximum number of databases that are sampled.
 const DATABASES_MAX: usize = 64;
 
-/// Gauges: the key of INFO, the metric, its unit.
+/// The gauges: the key of INFO, the metric, its unit.
 const GAUGES: [Row; 19] = [
     ("uptime_in_seconds", "redis_uptime", "seconds"),
     ("connected_clients", "redis_clients_connected", "clients"),
@@ -40,7 +40,7 @@ const GAUGES: [Row; 19] = [
     ("latest_fork_usec", "redis_fork_microseconds", "microseconds"),
 ];
 
-/// Counters.
+/// The counters: the key of INFO, the metric, its unit.
 const COUNTERS: [Row; 16] = [
     ("total_connections_received", "redis_connections_received", "connections"),
     ("rejected_connections", "redis_connections_rejected", "connections"),
@@ -62,7 +62,7 @@ const COUNTERS: [Row; 16] = [
 
 const ROWS: Rows = Rows { gauges: &GAUGES, counters: &COUNTERS };
 
-/// The values of a healthy state.
+/// The keys with texts: the key of INFO, the text for the value 1, the metric.
 const STATES: [Row; 4] = [
     ("role", "master", "redis_is_primary"),
     ("master_link_status", "up", "redis_primary_link_up"),
@@ -89,8 +89,8 @@ impl Ask for Redis {
             .connection
             .take()
             .and_then(|mut connection| Some((connection.info().ok()?, connection)));
-        let (info, connection) = if let Some(both) = kept {
-            both
+        let (info, connection) = if let Some(info_and_connection) = kept {
+            info_and_connection
         } else {
             let mut new = Connection::open(&self.service)?;
             (new.info()?, new)
@@ -101,7 +101,7 @@ impl Ask for Redis {
     }
 }
 
-/// Parses the response of INFO; keys that this version lacks are skipped.
+/// Parses the response of INFO. Keys without a metric are skipped.
 fn read(info: &str, readings: &mut Readings) {
     let pairs = || info.lines().filter_map(|line| line.trim_end().split_once(':'));
     for (key, value) in pairs() {
@@ -126,7 +126,7 @@ fn read(info: &str, readings: &mut Readings) {
     }
 }
 
-/// The metrics by key of INFO.
+/// Returns the rows of all gauges and counters.
 #[cfg(test)]
 pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
     GAUGES.into_iter().chain(COUNTERS)
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_is_refused() {
+    fn an_invalid_response_is_an_error() {
         for answer in ["$99999999999\r\n", "HTTP/1.1 400\r\n", "$5\r\nab", "", "$x\r\n"] {
             let mut redis = Redis::new(&service(server(vec![vec![answer.to_owned()]])));
             assert!(redis.ask(0, &mut Readings::default()).is_err(), "{answer:?}");
@@ -218,7 +218,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_info_is_read(text in "[ -~\r\n:=,]{0,200}") {
+        fn any_info_is_parsed(text in "[ -~\r\n:=,]{0,200}") {
             read(&text, &mut Readings::default());
         }
     }

@@ -1,4 +1,4 @@
-//! The table of a server's numbers: the server's name, the metric, the unit.
+//! Tables that map a server's names of numbers to metrics and units.
 //!
 //! Must never know: how a server is queried.
 
@@ -7,12 +7,10 @@ use granary_agent_kit::Readings;
 /// A row: the server's name for a number, the metric, its unit.
 pub(crate) type Row = (&'static str, &'static str, &'static str);
 
-/// The metrics of a server.
+/// The metrics of a server, by kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rows {
-    /// Gauges.
     pub(crate) gauges: &'static [Row],
-    /// Counters.
     pub(crate) counters: &'static [Row],
 }
 

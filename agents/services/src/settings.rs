@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::Kind;
 
-/// Servers of one kind.
+/// The maximum number of servers of a kind.
 const SERVICES_MAX: usize = 200;
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
@@ -40,12 +40,12 @@ pub struct Service {
     /// of the address).
     #[serde(default)]
     pub host: Option<String>,
-    /// More tags of its series.
+    /// Additional tags of the server's series.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
 }
 
-/// The fault in the settings.
+/// A fault in the settings.
 #[derive(Debug)]
 pub struct ServiceError(pub(crate) String);
 
@@ -71,28 +71,28 @@ pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
     }
     for (index, service) in services.iter().enumerate() {
         if service.address.contains('@') && !service.address.starts_with('/') {
-            // The password would be shown, and be part of a tag.
+            // The password would appear in messages and in a tag.
             let hosts = hosts_of(&service.address);
             return Err(format!(
                 "\"...@{hosts}\": an address has no user and password; use user and password_file"
             ));
         }
-        let fault = |what: &str| Err(format!("{:?}: {what}", service.address));
+        let fault = |problem: &str| Err(format!("{:?}: {problem}", service.address));
         if service.address.is_empty() {
             return fault("an address is needed, such as 127.0.0.1:6379");
         }
         if services.iter().take(index).any(|other| other.address == service.address) {
-            return fault("it is named twice");
+            return fault("two servers have this address");
         }
         if service.timeout.is_zero() || service.timeout > TIMEOUT_MAX {
-            return fault("timeout must be up to 60s");
+            return fault("timeout must be more than 0s and at most 60s");
         }
-        let wants_both = matches!(kind, Kind::Redis | Kind::Nginx);
-        if wants_both && service.user.is_some() && service.password_file.is_none() {
+        let needs_password = matches!(kind, Kind::Redis | Kind::Nginx);
+        if needs_password && service.user.is_some() && service.password_file.is_none() {
             return fault("a user needs password_file");
         }
         if service.database.is_some() && kind != Kind::Postgres {
-            return fault("only servers of PostgreSQL are asked in a database");
+            return fault("only PostgreSQL servers have the setting database");
         }
     }
     Ok(())
@@ -168,7 +168,9 @@ mod tests {
     #[test]
     fn faults_are_named_with_the_address() {
         let fault = |services: &[Service]| check(Kind::Redis, services).unwrap_err();
-        assert!(fault(&[service("a"), service("a")]).contains("\"a\": it is named twice"));
+        assert!(
+            fault(&[service("a"), service("a")]).contains("\"a\": two servers have this address")
+        );
         assert!(fault(&[service("")]).contains("address is needed"));
         assert!(fault(&[Service { timeout: Duration::ZERO, ..service("a") }]).contains("timeout"));
         let unknown = toml::from_str::<Service>("address = 'a'\npassword = 'x'").unwrap_err();
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn no_setting_is_passed_over_and_no_password_is_shown() {
+    fn settings_without_effect_are_rejected_and_no_password_is_shown() {
         let check = |kind, more: &str, expected: &str| {
             let service: Service =
                 toml::from_str(&format!("address = 'http://db1/'\n{more}")).unwrap();

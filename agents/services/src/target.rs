@@ -16,7 +16,7 @@ use crate::{
 
 /// The collector of a server.
 pub(crate) trait Ask: Send + std::fmt::Debug {
-    /// Adds the readings of a server. A closed connection is opened again.
+    /// Adds the readings of the server. A closed connection is opened again.
     ///
     /// # Errors
     /// The reason why the server does not answer; its readings are discarded.
@@ -43,7 +43,8 @@ impl Target {
     }
 }
 
-/// A server on this machine has the agent's name as its host; others have their address.
+/// Returns the host of a server: the agent's name for a server on this machine, otherwise the host
+/// of its address.
 fn host(kind: Kind, service: &Service, agent: &str) -> String {
     let authority = match kind {
         Kind::Nginx => {
@@ -68,8 +69,8 @@ impl Source for Target {
         let word = self.kind.word();
         let mut answered = Readings::new(self.tags.clone());
         let asked = catch_unwind(AssertUnwindSafe(|| self.ask.ask(now_ms, &mut answered)));
-        // A panic of a library has dropped its connection.
-        let outcome = asked.unwrap_or_else(|_| Err("answers what cannot be read".to_owned()));
+        // When a library panics at an invalid response, its connection is dropped.
+        let outcome = asked.unwrap_or_else(|_| Err("the response cannot be parsed".to_owned()));
         let mut reported = Readings::new(self.tags.clone());
         reported.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
         let took = watch.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! Rounds against the servers in Debian's packages.
+//! Rounds against real servers from Debian's packages.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -42,14 +42,14 @@ fn targets(kind: Kind, address: &str, more: &str) -> SideBySide {
     source(kind, &[service], "web1", Duration::from_secs(1)).unwrap()
 }
 
-/// Returns a round: the values by metric and labels, and the problems.
+/// Returns the values of a round by metric and tags, and its problems.
 fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String) {
     let mut readings = Readings::default();
     source.sample_alone(now_ms, &mut readings).unwrap();
-    let word = |reading: &granary_agent_kit::Reading| {
+    let entry = |reading: &granary_agent_kit::Reading| {
         assert!(reading.tags.iter().any(|(name, value)| name == "host" && value == "web1"));
-        let is_own = |name: &str| name != "host" && name != "instance";
-        let tags = reading.tags.iter().filter(|(name, _)| is_own(name));
+        let is_additional = |name: &str| name != "host" && name != "instance";
+        let tags = reading.tags.iter().filter(|(name, _)| is_additional(name));
         let tags: Vec<_> = tags.map(|(_, value)| value.as_str()).collect();
         let metric = reading.metric.to_string();
         (
@@ -58,10 +58,10 @@ fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String
         )
     };
     let problems = format!("{:?}", readings.problems());
-    (readings.as_slice().iter().map(word).collect(), problems)
+    (readings.as_slice().iter().map(entry).collect(), problems)
 }
 
-/// Repeats rounds until the server is up, and returns that round.
+/// Repeats rounds until the server is up, and returns the values of the last round.
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
 fn when_up(source: &mut SideBySide, up: &str) -> BTreeMap<String, f64> {
     let begun = Instant::now();
@@ -94,7 +94,7 @@ fn redis() {
     let password = format!("{folder}/password");
     fs::write(&password, "wrong\n").unwrap();
     let mut source = targets(Kind::Redis, socket, &format!("password_file = '{password}'"));
-    // A corrected password is read again.
+    // The file is read again, so that the corrected password is used.
     fs::write(&password, "s3cret\n").unwrap();
     when_up(&mut source, "redis_up");
     run("redis-cli", &["-s", socket, "-a", "s3cret", "--no-auth-warning", "SET", "a", "b"]);
@@ -115,7 +115,7 @@ fn redis() {
     let (values, problems) = round(&mut source, 3000);
     assert_eq!(values["redis_up"], 0.0);
     assert!(problems.contains("redis.sock") && !problems.contains("s3cret"), "{problems}");
-    assert_eq!(values.len(), 2, "nothing of it counts: {values:?}");
+    assert_eq!(values.len(), 2, "only up and the duration remain: {values:?}");
 }
 
 #[test]
@@ -146,10 +146,10 @@ fn nginx() {
             ("nginx_connections_writing", 1.0..=10.0),
         ],
     );
-    let mut none = targets(Kind::Nginx, &format!("http://{port}/"), "");
-    let (values, problems) = round(&mut none, 3000);
+    let mut other_page = targets(Kind::Nginx, &format!("http://{port}/"), "");
+    let (values, problems) = round(&mut other_page, 3000);
     assert_eq!(values["nginx_up"], 0.0);
-    assert!(problems.contains("does not answer as stub_status does"), "{problems}");
+    assert!(problems.contains("the response is not a stub_status page"), "{problems}");
 }
 
 /// Returns the folder of Debian's programs for the newest version.
@@ -202,7 +202,10 @@ fn postgres() {
     run("psql", &["-h", path, "-U", "postgres", "-qc", sql]);
     let (values, problems) = round(&mut source, 401_000);
     assert_eq!((values["postgres_up"], problems.as_str()), (1.0, "{}"));
-    assert!(!values.contains_key("postgres_database_size shop"), "sizes come each five minutes");
+    assert!(
+        !values.contains_key("postgres_database_size shop"),
+        "sizes are queried every five minutes"
+    );
 }
 
 #[test]

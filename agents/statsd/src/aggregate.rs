@@ -27,7 +27,7 @@ const KEY_COPIES: usize = 6;
 /// The memory of a set's member: a hash in a table that grows by doubling.
 const MEMBER_BYTES: usize = 32;
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
-/// Count, sum, min and max.
+/// The number of readings of a timer without quantiles: count, sum, min and max.
 const TIMER_SUMS: usize = 4;
 /// The separator after names and values; no line contains it.
 const SEPARATOR: char = '\n';
@@ -46,7 +46,7 @@ pub struct Limits {
 pub(crate) struct Counts {
     pub(crate) lines: u64,
     pub(crate) bad_lines: u64,
-    /// Lines that were dropped for lack of space.
+    /// Lines that were dropped because of the limits.
     pub(crate) dropped: u64,
     /// Idle gauges that were removed to make room.
     pub(crate) forgotten_gauges: u64,
@@ -114,7 +114,7 @@ impl Aggregate {
         self.counts.dropped += u64::from(is_full);
     }
 
-    /// Adds a value to the series of `self.key`, which is created when it is new.
+    /// Adds a value to the series of `self.key`; a new series is created.
     fn add_value(&mut self, line: &Line<'_>, text: &str) -> Taken {
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
         let value = match number {
@@ -151,14 +151,14 @@ impl Aggregate {
         if is_number { Taken::Yes } else { Taken::Bad }
     }
 
-    /// Emits the interval and starts the next one. Gauges keep their values for relative changes,
-    /// but are emitted only when they were set. Idle gauges are removed when gauges take more than
-    /// half of the budget.
+    /// Emits the interval and starts the next interval. Gauges keep their values for relative
+    /// changes, but are emitted only when they were set. Idle gauges are removed when gauges take
+    /// more than half of the budget.
     pub(crate) fn drain(&mut self, readings: &mut Readings) {
         let ended = self.series.extract_if(|_, state| !matches!(state, State::Gauge { .. }));
         let mut ended: Vec<_> = ended.collect();
-        let held = self.series.keys().map(|key| cost(key)).sum();
-        self.budget.renew(held);
+        let gauge_bytes = self.series.keys().map(|key| cost(key)).sum();
+        self.budget.renew(gauge_bytes);
         if self.budget.is_scarce() || self.series.len() > self.series_max / 2 {
             let before = self.series.len();
             self.series.retain(|_, state| matches!(state, State::Gauge { fresh: true, .. }));
@@ -173,7 +173,7 @@ impl Aggregate {
             State::Gauge { .. } | State::Counter(_) | State::Timer(_) | State::Set(_) => None,
         });
         ended.extend(set);
-        ended.sort_by(|one, other| one.0.cmp(&other.0));
+        ended.sort_by(|left, right| left.0.cmp(&right.0));
         for (key, state) in ended {
             push_state(readings, &key, state);
         }
@@ -191,7 +191,7 @@ impl State {
     }
 }
 
-/// False when the value is no number; then nothing is changed.
+/// Sets a number. Returns false, and changes nothing, when the value is not finite.
 fn set(to: &mut f64, value: f64) -> bool {
     if value.is_finite() {
         *to = value;

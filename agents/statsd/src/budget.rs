@@ -13,7 +13,7 @@ impl Budget {
         Self { used: 0, max }
     }
 
-    /// Takes bytes. Returns false, and takes none, when they are not free.
+    /// Charges bytes. Returns false, and charges nothing, when the bytes are not free.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.max - self.used;
         if fits {
@@ -27,7 +27,7 @@ impl Budget {
         self.used = held.min(self.max);
     }
 
-    /// Returns true when more than half of it is used.
+    /// Returns true when more than half of the budget is used.
     pub(crate) fn is_scarce(&self) -> bool {
         self.used > self.max / 2
     }

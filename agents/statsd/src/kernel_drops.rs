@@ -11,13 +11,12 @@ pub(crate) struct KernelDrops {
 }
 
 impl KernelDrops {
-    /// The inode of the socket.
+    /// Creates the counter of a socket, which is found by its inode.
     pub(crate) fn of(socket: &UdpSocket) -> Self {
         Self { inode: fstat(socket.as_fd()).ok().map(|found| found.st_ino.to_string()) }
     }
 
-    /// Returns the drops since the socket was opened, or `None` when the kernel does not report
-    /// them.
+    /// Returns the drops since the socket was opened, or 0 when the kernel does not report them.
     pub(crate) fn total(&self) -> u64 {
         let Some(inode) = &self.inode else { return 0 };
         let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();
@@ -26,7 +25,8 @@ impl KernelDrops {
     }
 }
 
-/// The last column of the socket's line; its inode is the tenth (proc(5), `/proc/net/udp`).
+/// Returns the drops of a socket: the last column of the line with its inode, which is the tenth
+/// column (proc(5), `/proc/net/udp`).
 fn drops(table: &str, inode: &str) -> Option<u64> {
     let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(inode))?;
     line.split_whitespace().last()?.parse().ok()
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_that_nobody_reads_are_counted() {
+    fn datagrams_that_exceed_the_buffer_are_counted() {
         const BYTES: usize = 1000;
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 * BYTES).unwrap();

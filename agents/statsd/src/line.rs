@@ -6,7 +6,7 @@
 pub(crate) enum Type {
     /// `c`: events, scaled up by the sample rate.
     Counter,
-    /// `g`: a level; `true` when the value is a change of it.
+    /// `g`: a level; `relative` is true when the value is a change of the level.
     Gauge { relative: bool },
     /// `ms`, `h` and `d`: values whose distribution matters.
     Timer,
@@ -22,7 +22,7 @@ pub(crate) struct Line<'a> {
     pub(crate) kind: Type,
     /// The sample rate, above 0 and at most 1.
     pub(crate) rate: f64,
-    /// The tags, sorted by name; of duplicates the last one is kept.
+    /// The tags, sorted by name; the last of several tags with the same name is kept.
     pub(crate) tags: Vec<(&'a str, &'a str)>,
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct Line<'a> {
 /// # Errors
 /// The fault in the line.
 pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
-    let (name, rest) = line.split_once(':').ok_or("there is no `:` behind the name")?;
+    let (name, rest) = line.split_once(':').ok_or("there is no `:` after the name")?;
     if name.is_empty() {
         return Err("the name is empty");
     }
     let mut parts = rest.split('|');
     let values: Vec<_> = parts.next().unwrap_or_default().split(':').collect();
     let relative = values.iter().any(|value| value.starts_with(['+', '-']));
-    let kind = match parts.next().ok_or("there is no `|` and type behind the value")? {
+    let kind = match parts.next().ok_or("there is no `|` and type after the value")? {
         "c" => Type::Counter,
         "g" => Type::Gauge { relative },
         "ms" | "h" | "d" => Type::Timer,
@@ -50,7 +50,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
         match part.as_bytes().first() {
             Some(b'@') => line.rate = read_rate(part)?,
             Some(b'#') => line.tags = read_tags(part),
-            // Later versions add times and container ids.
+            // Later versions of DogStatsD add times and container ids, which are ignored.
             _ => {}
         }
     }
@@ -59,10 +59,10 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
 
 fn read_rate(part: &str) -> Result<f64, &'static str> {
     let rate = part.get(1..).and_then(|text| text.parse::<f64>().ok());
-    rate.filter(|rate| *rate > 0.0 && *rate <= 1.0).ok_or("the sample rate is not in 0 to 1")
+    rate.filter(|rate| *rate > 0.0 && *rate <= 1.0).ok_or("the sample rate is not between 0 and 1")
 }
 
-/// `#name:value,flag`; a tag without a value has the value `true`.
+/// Parses `#name:value,flag`; a tag without a value has the value `true`.
 fn read_tags(part: &str) -> Vec<(&str, &str)> {
     let pairs = part.get(1..).unwrap_or_default().split(',').filter(|pair| !pair.is_empty());
     let mut tags: Vec<_> =

@@ -1,4 +1,4 @@
-//! The program: arguments in, exit code out.
+//! The program: it parses the arguments and runs the agent.
 
 use std::{net::SocketAddr, process::ExitCode};
 
@@ -8,9 +8,10 @@ use granary_agent_statsd::{Limits, StatsD};
 
 /// Receives StatsD and DogStatsD metrics over UDP and delivers them to granary.
 ///
-/// Counters become deltas, gauges stay gauges, timers, histograms and distributions become count,
-/// sum, min, max and the quantiles 0.5, 0.95 and 0.99 of the interval, sets the number of their
-/// members. Sums and counts are exact; quantiles are those of a sample of at most 4096 values.
+/// Counters become deltas, and gauges stay gauges. Timers, histograms and distributions become
+/// count, sum, min, max and the quantiles 0.5, 0.95 and 0.99 of the interval. Sets become the
+/// number of their members. Sums and counts are exact; quantiles are computed from a sample of at
+/// most 4096 values.
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent-statsd", version)]
 struct Args {

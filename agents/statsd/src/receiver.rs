@@ -26,18 +26,18 @@ const DATAGRAM_BYTES: usize = 64 << 10;
 /// The requested size of the socket's receive buffer; the kernel may allow less.
 const SOCKET_BYTES: usize = 4 << 20;
 /// The interval at which an idle reader checks for the end, and its pause after a failed read.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of datagrams that are read at the stop: more than the socket buffers.
 const LAST_DATAGRAMS_MAX: usize = 1 << 16;
 
 /// StatsD metrics over UDP.
 #[derive(Debug)]
 pub struct StatsD {
-    /// The agent's name, the host of its own series.
+    /// The agent's name, and the tag `host` of the series about the receiver.
     agent: String,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
-    /// The dropped counts at the last log line.
+    /// The counts of dropped items at the last log line.
     logged: Drops,
 }
 
@@ -65,7 +65,7 @@ impl StatsD {
     pub fn listen(agent: String, address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)
             .map_err(|cause| io::Error::new(cause.kind(), format!("{address}: {cause}")))?;
-        socket.set_read_timeout(Some(LOOK_INTERVAL))?;
+        socket.set_read_timeout(Some(CHECK_INTERVAL))?;
         // A size beyond the system's limit needs a privilege.
         if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
@@ -95,7 +95,8 @@ impl StatsD {
                 forgotten_gauges = now.forgotten_gauges - before.forgotten_gauges,
                 series_max,
                 memory_max,
-                "more came in than fits; --statsd-series-max and --statsd-memory-max bound it"
+                "lines were dropped or idle gauges removed; raise --statsd-series-max or \
+                 --statsd-memory-max"
             );
         }
         if now.datagrams > before.datagrams {
@@ -118,7 +119,7 @@ impl Shared {
             match self.socket.recv(&mut datagram) {
                 Ok(length) => take(&datagram[..length], &mut self.aggregate()),
                 Err(cause) if is_quiet(&cause) => {}
-                Err(_) => thread::sleep(LOOK_INTERVAL),
+                Err(_) => thread::sleep(CHECK_INTERVAL),
             }
         }
         if self.socket.set_nonblocking(true).is_ok() {
@@ -152,8 +153,9 @@ fn take(datagram: &[u8], aggregate: &mut Aggregate) {
     }
 }
 
-/// Aggregates two intervals with one datagram each for fuzz tests; all readings are finite.
-#[expect(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
+/// Aggregates two intervals with one datagram each, and asserts that all readings are finite, for
+/// fuzz tests.
+#[expect(clippy::missing_panics_doc, reason = "fuzz tests detect panics")]
 pub fn fuzz_datagrams(bytes: &[u8]) {
     const LIMITS: Limits = Limits { series_max: 8, memory_max: 32 << 10 };
     let mut aggregate = Aggregate::new(LIMITS);
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_taken_apart_and_sampled() {
+    fn datagrams_are_split_into_lines_and_sampled() {
         let mut statsd =
             StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
                 .unwrap();
@@ -235,9 +237,9 @@ mod tests {
         }
     }
 
-    /// All agents of a fleet wrote these counters into one series.
+    /// Regression: all agents of a fleet wrote these counters into the same series.
     #[test]
-    fn the_agents_own_counters_have_its_host() {
+    fn counters_about_the_receiver_have_the_tag_host() {
         let mut statsd =
             StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
                 .unwrap();

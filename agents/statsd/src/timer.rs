@@ -30,7 +30,7 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// Returns false, and changes nothing, when a sum would not be finite.
+    /// Adds a value. Returns false, and changes nothing, when a sum would not be finite.
     pub(crate) fn add(&mut self, value: f64, rate: f64, budget: &mut Budget) -> bool {
         let (count, sum) = (self.count + 1.0 / rate, self.sum + value / rate);
         if !(count.is_finite() && sum.is_finite()) {
@@ -94,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_without_bytes_keeps_a_few_values_and_all_sums() {
+    fn a_timer_without_a_budget_keeps_few_values_and_exact_sums() {
         let mut timer = Timer::default();
-        let mut none = Budget::new(0);
-        assert!((1..=1000).all(|value| timer.add(f64::from(value), 1.0, &mut none)));
+        let mut no_budget = Budget::new(0);
+        assert!((1..=1000).all(|value| timer.add(f64::from(value), 1.0, &mut no_budget)));
         assert_eq!(timer.values.capacity(), VALUES_MIN);
         assert_eq!((timer.count, timer.sum, timer.max), (1000.0, 500_500.0, 1000.0));
         let [Some(median)] = timer.quantiles([0.5]) else { panic!("no values") };

@@ -1,4 +1,4 @@
-//! The program from its user's view.
+//! The program as its user runs it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 use granary_protocol::{INGEST_PATH, decode_batch};
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn the_error_names_a_port_in_use() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent-statsd"));
@@ -20,7 +20,7 @@ fn a_port_that_is_taken_is_named() {
     assert!(message.contains(&address), "{message}");
 }
 
-/// Answers requests, including pings, until one has a batch; returns the body.
+/// Answers requests, including pings, until a request contains a batch, and returns its body.
 fn first_batch(listener: &TcpListener) -> Vec<u8> {
     loop {
         let (request, body) = one_request(listener);
@@ -30,7 +30,7 @@ fn first_batch(listener: &TcpListener) -> Vec<u8> {
     }
 }
 
-/// Answers one request; returns its first line and its body.
+/// Answers one request, and returns its first line and its body.
 fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -59,7 +59,7 @@ fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
 /// Regression: a stopped agent dropped its current interval: up to ten seconds of every counter at
 /// each restart.
 #[test]
-fn the_interval_under_way_is_delivered_at_sigterm() {
+fn the_current_interval_is_delivered_at_sigterm() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let free = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -187,7 +187,7 @@ impl HostLike {
         }
     }
 
-    /// File systems fill up within weeks and are emptied then.
+    /// Adds disks and file systems, which fill up within weeks and are then emptied.
     fn disks(&self, now: f64, lines: &mut Vec<Line>) {
         for (salt, (mount, total)) in (11..).zip(MOUNTS) {
             let period = DAY_S * (6.0 + 30.0 * random(self.host, salt));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_and_idle_are_all_the_time_of_the_cores() {
+    fn busy_and_idle_times_add_up_to_the_time_of_the_cores() {
         let host = HostLike::new(7, NOW);
         let cpu = |at_ms: i64| {
             let lines = host.lines(at_ms);

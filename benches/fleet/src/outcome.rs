@@ -77,7 +77,7 @@ impl Tally {
         }
     }
 
-    fn of<'a>(minutes: impl IntoIterator<Item = &'a Self>) -> Self {
+    fn sum_of<'a>(minutes: impl IntoIterator<Item = &'a Self>) -> Self {
         minutes.into_iter().fold(Self::default(), |mut total, minute| {
             total.accepted += minute.accepted;
             total.duplicates += minute.duplicates;
@@ -132,12 +132,12 @@ impl Outcome {
 
     /// The counts of the whole run.
     pub(crate) fn total(&self) -> Tally {
-        Tally::of(&self.minutes)
+        Tally::sum_of(&self.minutes)
     }
 
     /// The counts after the first minute; `None` when the run was shorter.
     pub(crate) fn after_first_minute(&self) -> Option<Tally> {
-        self.minutes.get(1..).filter(|rest| !rest.is_empty()).map(Tally::of)
+        self.minutes.get(1..).filter(|rest| !rest.is_empty()).map(Tally::sum_of)
     }
 }
 

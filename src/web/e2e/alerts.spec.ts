@@ -1,4 +1,4 @@
-/** Alerts: the active ones, acknowledgements, silences, history, and rules made from charts. */
+/** Alerts: active alerts, acknowledgements, silences, history, and rules made from charts. */
 import { readFile } from "node:fs/promises";
 import type { Page } from "@playwright/test";
 import type { Alert } from "../src/api/types";
@@ -78,7 +78,7 @@ test("the threshold of an alert is drawn on the charts of its metric", async ({ 
   await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
   await drawn(page, "Load");
   await expect.poll(texts).toContain("LoadHigh");
-  // The threshold for all hosts is drawn on another host's chart; the one for this host is not.
+  // On another host's chart, the rule for all hosts is drawn, and the rule for HOST is not.
   await page.goto("/hosts/web2?resolution=1m&range=1h");
   await drawn(page, "Load");
   await expect.poll(texts).toContain("Quiet");
@@ -202,7 +202,7 @@ test("a rule is made from a chart, checked by the daemon, and saved as a file", 
   await expect(dialog.getByRole("status")).toContainText("Valid.");
 });
 
-test("without a receiver, the page warns and shows how to add one", async ({
+test("without a receiver, the page warns and shows how to add a receiver", async ({
   page,
   startDaemon,
 }) => {

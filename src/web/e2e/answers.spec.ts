@@ -1,4 +1,4 @@
-/** The types of src/api/types hold for a real daemon's answers, field by field, both ways. */
+/** The types of src/api/types have the same fields as a real daemon's answers. */
 import { ApiError } from "../src/api/client";
 import type { ChartParams } from "../src/api/client";
 import type { Dashboard } from "../src/api/types";
@@ -63,7 +63,7 @@ const BOARD: Dashboard = {
 
 const values: Parameters<typeof remembering>[0] = new Map();
 const api = remembering(values);
-/** Requests to a daemon without receivers. */
+/** Requests and answers of a daemon without receivers. */
 const warned: typeof values = new Map();
 
 test("answers have exactly the fields that the page's types declare", async ({ startDaemon }) => {
@@ -79,16 +79,16 @@ test("answers have exactly the fields that the page's types declare", async ({ s
   await daemon.ping([ping(HOST), ping("gone", { sent: NOW - HOUR })]);
   const silent = await startDaemon();
   const real = globalThis.fetch;
-  let asked = daemon;
-  globalThis.fetch = (path, init) => real(new URL(path as string, asked.url), init);
+  let target = daemon;
+  globalThis.fetch = (path, init) => real(new URL(path as string, target.url), init);
   try {
-    await askOfSeries();
-    await askOfObjects();
-    await askOfAlerts(daemon);
-    await askOfStorage();
-    await askOfFaults(daemon);
-    asked = silent;
-    await eventually("a warning is known", async () => {
+    await requestSeries();
+    await requestObjects();
+    await requestAlerts(daemon);
+    await requestStorage();
+    await requestErrors(daemon);
+    target = silent;
+    await eventually("the status has a warning", async () => {
       return (await remembering(warned).status()).health.warnings.length > 0;
     });
   } finally {
@@ -99,7 +99,7 @@ test("answers have exactly the fields that the page's types declare", async ({ s
   expect(faultsOf([...values.values(), ...warned.values()])).toEqual([]);
 });
 
-async function askOfSeries() {
+async function requestSeries() {
   const range = { start: NOW - HOUR, end: NOW + MINUTE };
   const slots: ChartParams = { resolution: "1m", ...range };
   const params: ChartParams = { metric: "system_load_1m", ...slots };
@@ -120,7 +120,7 @@ async function askOfSeries() {
   await api.query({ query: "quantile(2, system_load_1m)", time: end });
 }
 
-async function askOfObjects() {
+async function requestObjects() {
   const { version } = await api.saveDashboard("all", null, BOARD);
   await api.dashboards();
   await api.dashboard("all");
@@ -130,7 +130,7 @@ async function askOfObjects() {
   await api.deleteAnnotation(id);
 }
 
-async function askOfAlerts(daemon: Daemon) {
+async function requestAlerts(daemon: Daemon) {
   const states = async () =>
     (await api.rules()).data.groups
       .flatMap(({ rules }) => rules)
@@ -165,33 +165,33 @@ async function askOfAlerts(daemon: Daemon) {
   await api.testReceiver("duty");
 }
 
-async function askOfStorage() {
+async function requestStorage() {
   await eventually("a checkpoint was made", async () => {
     const { checkpoints, granularities } = await api.storage();
     return checkpoints.length > 0 && granularities.some(({ partitions }) => partitions.length > 0);
   });
   const document = { metric: "system_load_1m", tags: `host=${HOST}` };
-  await eventually("a document lies in a file, a cell in the head", async () => {
+  await eventually("a document is in a file, and a cell in the head", async () => {
     const old = await api.storedDocument({ ...document, resolution: "1m", time: NOW - HOUR });
     const open = await api.storedDocument({ ...document, resolution: "1h", time: NOW - MINUTE });
     return old.document !== null && open.head.length > 0;
   });
 }
 
-async function askOfFaults(daemon: Daemon) {
+async function requestErrors(daemon: Daemon) {
   const failed = async (type: string, call: Promise<unknown>) => {
     const fault = await call.then(
       () => undefined,
       (cause: unknown) => cause,
     );
-    if (!(fault instanceof ApiError)) throw new Error("it did not fail");
+    if (!(fault instanceof ApiError)) throw new Error("the request did not fail");
     values.set(type, { type, value: fault.body });
   };
   await failed("t.ErrorAnswer", api.dashboard("none"));
   await failed("t.PromqlAnswer<never>", api.query({ query: "rate(" }));
   const late = { metric: "late", tags: {}, time: 0, value: 1 };
   await daemon.accept([late]).catch(() => undefined);
-  await eventually("a refused sample is known", async () => {
+  await eventually("the status has a refused sample", async () => {
     const { refused, commits } = await api.status();
     return refused.some(({ examples }) => examples.length > 0) && commits.count > 0;
   });

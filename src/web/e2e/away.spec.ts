@@ -1,9 +1,9 @@
-/** A daemon that dies, hangs or is upgraded while the page is open, and comes back. */
+/** Outages while the page is open: the daemon dies, hangs or is upgraded, then answers again. */
 import type { Page } from "@playwright/test";
 import { expect, test } from "./support/test";
 
-/** The time within which the page notices an outage, and its end. */
-const SEEN = { timeout: 3000 };
+/** The time within which the page notices the start and the end of an outage. */
+const NOTICED = { timeout: 3000 };
 
 const away = (page: Page) =>
   page.getByRole("alert").filter({ hasText: "The daemon has not answered" });
@@ -26,14 +26,14 @@ test("an outage is noticed within three seconds, and the page recovers automatic
   await expect(away(page)).toBeHidden();
 
   await daemon.kill();
-  await expect(away(page)).toBeVisible(SEEN);
+  await expect(away(page)).toBeVisible(NOTICED);
 
   await daemon.run();
-  await expect(away(page)).toBeHidden(SEEN);
+  await expect(away(page)).toBeHidden(NOTICED);
   expect(await page.evaluate(() => window.kept)).toBe(true);
 });
 
-test("a hanging daemon, and one behind a proxy, is noticed within three seconds", async ({
+test("a hanging daemon and a proxy's error are noticed within three seconds", async ({
   page,
   startDaemon,
   watch,
@@ -43,16 +43,16 @@ test("a hanging daemon, and one behind a proxy, is noticed within three seconds"
   await page.goto(`${daemon.url}/alerts`);
   await expect(heading(page, "Alerts")).toBeVisible();
   daemon.pause();
-  await expect(away(page)).toBeVisible(SEEN);
+  await expect(away(page)).toBeVisible(NOTICED);
   daemon.resume();
-  await expect(away(page)).toBeHidden(SEEN);
+  await expect(away(page)).toBeHidden(NOTICED);
 
   await page.route("**/*", (route) =>
     route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>" }),
   );
-  await expect(away(page)).toBeVisible(SEEN);
+  await expect(away(page)).toBeVisible(NOTICED);
   await page.unroute("**/*");
-  await expect(away(page)).toBeHidden(SEEN);
+  await expect(away(page)).toBeHidden(NOTICED);
 });
 
 test("a view first opened during an outage appears automatically after it", async ({
@@ -84,16 +84,16 @@ test("a view with missing files is retried by a button, then by a reload", async
   await page.goto("/dashboards");
   await expect(heading(page, "Dashboards")).toBeVisible();
   await page.evaluate(() => (window.kept = true));
-  let asked = 0;
+  let requests = 0;
   await page.route("**/assets/storage-*.js*", (route) => {
-    asked += 1;
+    requests += 1;
     return route.fulfill({ status: 404, body: "" });
   });
   await page.getByRole("link", { name: "Storage" }).click();
   await expect(page.getByText("This part of the page could not be loaded")).toBeVisible();
-  const before = asked;
+  const before = requests;
   await page.getByRole("button", { name: "Retry" }).click();
-  await expect.poll(() => asked).toBeGreaterThan(before);
+  await expect.poll(() => requests).toBeGreaterThan(before);
   // The page stops retrying these files after the third attempt.
   await expect.poll(() => page.evaluate(() => window.kept).catch(() => true)).toBeUndefined();
   await page.unroute("**/assets/storage-*.js*");

@@ -17,7 +17,7 @@ import { expect, test } from "./support/test";
 
 const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
 
-test("totals and averages per second are those of the API", async ({ page, daemon }) => {
+test("totals and averages per second equal the API's numbers", async ({ page, daemon }) => {
   await page.goto(SIX_HOURS);
   await chartOf(page, "Network received").scrollIntoViewIfNeeded();
   const numbers = async (display: string) => {
@@ -50,7 +50,7 @@ test("totals and averages per second are those of the API", async ({ page, daemo
   }
 });
 
-test("all charts show the pointed time and their values there", async ({ page }) => {
+test("all charts show the pointed time and their values at this time", async ({ page }) => {
   await page.goto(SIX_HOURS);
   for (const title of ["Load", "CPU"]) await drawn(page, title);
   const { at, middle } = await boxOf(areaOf(page, "Load"));
@@ -196,7 +196,7 @@ async function read(stream: Promise<AsyncIterable<Buffer>>): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** The share of a chart's canvas that a saved picture contains at the expected place. */
+/** Counts a chart's opaque pixels, and how many a saved picture contains at the expected place. */
 async function comparePicture(page: Page, picture: Buffer) {
   return page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));

@@ -85,7 +85,7 @@ test("panels are dragged and resized by the pointer", async ({ page, daemon }) =
   const bar = panel.locator(".panel-bar");
   const box = async (locator = panel) => {
     const found = await locator.boundingBox();
-    if (!found) throw new Error("it is not to be seen");
+    if (!found) throw new Error("the element is not visible");
     return found;
   };
   const from = await box(bar);
@@ -157,7 +157,7 @@ test("of two readers who save at once, the second resolves the conflict", async 
   expect((await stored(daemon, name)).dashboard.title).toBe("Mine");
 });
 
-test("choosing the other version of a conflict shows it", async ({ page, daemon, watch }) => {
+test("in a conflict, the reader can choose the other version", async ({ page, daemon, watch }) => {
   watch.excuse(/409 \(Conflict\)/);
   const name = await opened(page, daemon, "theirs");
   await page.goto(`/dashboards/${name}?edit=1`);
@@ -208,7 +208,7 @@ test("variables are in the address and filter the charts", async ({ page, daemon
   expect(await hosts()).toContain('host="web2"');
 });
 
-test("the built-in dashboards draw and cannot be edited", async ({ page, daemon }) => {
+test("the built-in dashboards are drawn and cannot be edited", async ({ page, daemon }) => {
   const { dashboards } = (await daemon.ask("/api/v1/dashboards")) as {
     dashboards: { name: string; builtin: boolean }[];
   };
@@ -219,7 +219,7 @@ test("the built-in dashboards draw and cannot be edited", async ({ page, daemon 
   await daemon.accept(metrics.map((metric) => ({ metric, ...sample })));
   for (const { name } of builtin) {
     await page.goto(`/dashboards/${name}`);
-    await eventually("a chart of it draws", async () => (await titles(page)).length > 0);
+    await eventually("a chart is drawn", async () => (await titles(page)).length > 0);
     await expect(page.getByRole("button", { name: "Edit a copy" })).toBeVisible();
   }
 });

@@ -7,7 +7,7 @@ import { expect, test } from "./support/test";
 
 const metric = (page: Page) => page.getByRole("combobox", { name: "Metric of query A" });
 
-/** The charts of Explore are titled with the query's metric. */
+/** The keys of the drawn series. The title of a chart in Explore is the query's metric. */
 async function keys(page: Page, title: string): Promise<string[]> {
   return Object.keys((await drawn(page, title)).series).sort();
 }
@@ -102,7 +102,7 @@ test("PromQL is completed and drawn, and errors are underlined at their place", 
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+Enter");
   await expect(page).toHaveURL(/expression=max/);
-  await eventually("a chart is there", async () => (await titles(page)).length > 0);
+  await eventually("a chart is drawn", async () => (await titles(page)).length > 0);
   const [name = ""] = await titles(page);
   const { times, series } = await drawn(page, name);
   const [start, end] = [times[0] ?? 0, times.at(-1) ?? 0];

@@ -130,7 +130,7 @@ test("the order is fixed under the mouse, with a note when it is outdated", asyn
   await page.goto(`${daemon.url}/?sort=uptime`);
   await expect.poll(() => names(page)).toEqual(["a", "b", "c"]);
   await page.getByRole("link", { name: "b", exact: true }).hover();
-  // The first host is now the one with the longest uptime.
+  // Host a now has the longest uptime.
   await daemon.ping([ping("a", { booted: NOW - 600 * MINUTE, sent: Date.now() })]);
   await expect(page.getByText("Order is outdated")).toBeVisible({ timeout: 20_000 });
   expect(await names(page)).toEqual(["a", "b", "c"]);

@@ -7,10 +7,10 @@ import { expect, test } from "./support/test";
 import { VIEWS } from "./support/views";
 import { MINUTE } from "./support/zones";
 
-/** Refreshes in the first minute, and after it; an hour has 354 more. */
+/** Refreshes in the first minute, and after it; an hour has 354 after it. */
 const FIRST = 6;
 const LATER = Number(process.env["GRANARY_HEAP_REFRESHES"] ?? 54);
-/** The allowed heap size at the end, relative to that after the first minute. */
+/** The allowed heap size at the end, relative to the size after the first minute. */
 const MOST = 1.5;
 const DEADLINE_MS = 60_000 + LATER * 2000;
 

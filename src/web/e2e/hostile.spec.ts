@@ -1,4 +1,4 @@
-/** Names that would do harm unless shown as text. `watch` holds the checks for every view. */
+/** Names that would run as scripts unless shown as text. `Watch` checks each page. */
 import { tagsOf } from "../src/queries/tags";
 import { HOST, HOSTILE, NOW } from "./support/data";
 import { drawn } from "./support/drawn";
@@ -8,9 +8,7 @@ import { MINUTE } from "./support/zones";
 for (const name of HOSTILE) {
   const encoded = encodeURIComponent(name);
 
-  test(`a host named ${name} is text in the fleet and on its dashboardName view`, async ({
-    page,
-  }) => {
+  test(`a host named ${name} is text in the fleet and on the host's view`, async ({ page }) => {
     await page.goto("/");
     await page.getByRole("link", { name, exact: true }).click();
     await expect(page).toHaveURL(`/hosts/${encoded}`);

@@ -9,7 +9,7 @@ import { openSettled } from "./support/settled";
 import { expect, test } from "./support/test";
 import { VIEWS } from "./support/views";
 
-/** No view has as many stops. */
+/** The most presses of Tab; no view has as many stops. */
 const STOPS_MAX = 600;
 
 for (const view of VIEWS) {
@@ -46,16 +46,16 @@ for (const view of VIEWS) {
       const isOut = await page.evaluate(() => document.activeElement === document.body);
       if (isOut) break;
     }
-    expect(stops, "Tab comes to the end").toBeLessThan(STOPS_MAX);
+    expect(stops, "Tab leaves the page after the last stop").toBeLessThan(STOPS_MAX);
     const found = await page.evaluate(() => {
       const { stops, unseen } = window as unknown as { stops: Set<Element>; unseen: string[] };
       const controls = "a[href], button, input, select, textarea, summary, [tabindex], [role=grid]";
       const missed = [...document.querySelectorAll<HTMLElement>(controls)].filter((control) => {
         const isStop = control.tabIndex >= 0 && !control.matches(":disabled");
-        const isThere = control.checkVisibility({ visibilityProperty: true });
-        // One radio button of a group is a stop.
+        const isVisible = control.checkVisibility({ visibilityProperty: true });
+        // Only one radio button of a group is a stop.
         const isRadio = control instanceof HTMLInputElement && control.type === "radio";
-        return isStop && isThere && !isRadio && !stops.has(control);
+        return isStop && isVisible && !isRadio && !stops.has(control);
       });
       return { missed: missed.map((control) => control.outerHTML.slice(0, 160)), unseen };
     });

@@ -39,7 +39,7 @@ test("a refresh moves nothing under the mouse and keeps the canvas", async ({ pa
     const look = () => {
       seen.frames += 1;
       if (line?.getBoundingClientRect().left !== place) seen.moved += 1;
-      // One frame in ten: reading pixels is slow.
+      // Only one frame in ten is read: reading pixels is slow.
       if (seen.frames % 10 === 0 && ctx) {
         ctx.clearRect(0, 0, copy.width, copy.height);
         ctx.drawImage(canvas, 0, 0);

@@ -20,7 +20,7 @@ import { DAY, HOUR, MINUTE } from "./support/zones";
 const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
 
 /** The time range of a chart's slots. */
-async function stretch(page: Page): Promise<{ start: number; end: number }> {
+async function drawnRange(page: Page): Promise<{ start: number; end: number }> {
   const { times } = await drawnNow(page, "Load");
   return { start: times[0] ?? 0, end: times.at(-1) ?? 0 };
 }
@@ -79,7 +79,7 @@ test("each resolution has its ranges, and each range requests its length", async
       if ((await button.getAttribute("aria-pressed")) === "true") continue;
       const wanted = ranges[label] ?? 0;
       const tolerance = /mo|yr/.test(label) ? 0.05 * wanted + DAY : slot;
-      // A refresh of the previous range may come in between.
+      // A refresh of the previous range may be sent before.
       const asked = nextAsked(page, "system_load_1m", api, (length) => {
         return Math.abs(length - wanted) <= tolerance;
       });
@@ -92,14 +92,14 @@ test("each resolution has its ranges, and each range requests its length", async
 test("a drag zooms to its range, and a double click returns", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
-  const before = await stretch(page);
+  const before = await drawnRange(page);
   const address = page.url();
   const at = (part: number) => before.start + part * (before.end + MINUTE - before.start);
   const asked = nextAsked(page);
   await drag(page, "Load", 0.5, 0.75);
   await asked;
-  await expect.poll(async () => (await stretch(page)).end).toBeLessThan(before.end);
-  const zoomed = await stretch(page);
+  await expect.poll(async () => (await drawnRange(page)).end).toBeLessThan(before.end);
+  const zoomed = await drawnRange(page);
   expect(Math.abs(zoomed.start - at(0.5))).toBeLessThan(2 * MINUTE);
   expect(Math.abs(zoomed.end - at(0.75))).toBeLessThan(2 * MINUTE);
   await expect(page).toHaveURL(/start=\d+.*end=\d+/);
@@ -107,36 +107,36 @@ test("a drag zooms to its range, and a double click returns", async ({ page }) =
   const { at: x, middle } = await boxOf(areaOf(page, "Load"));
   await page.mouse.dblclick(x(0.5), middle);
   await expect(page).toHaveURL(`${address}&tz=Europe%2FBerlin`);
-  await expect.poll(async () => (await stretch(page)).end).toBeGreaterThanOrEqual(before.end);
+  await expect.poll(async () => (await drawnRange(page)).end).toBeGreaterThanOrEqual(before.end);
 });
 
 test("a fixed range is moved by a drag with Shift and by buttons, and left", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
-  const before = await stretch(page);
+  const before = await drawnRange(page);
   await page.keyboard.down("Shift");
   await drag(page, "Load", 0.25, 0.75);
   await page.keyboard.up("Shift");
-  await expect.poll(async () => (await stretch(page)).start).toBeLessThan(before.start);
-  const moved = await stretch(page);
+  await expect.poll(async () => (await drawnRange(page)).start).toBeLessThan(before.start);
+  const moved = await drawnRange(page);
   expect(Math.abs(before.start - moved.start - 3 * HOUR)).toBeLessThan(5 * MINUTE);
   expect(moved.end - moved.start).toBe(before.end - before.start);
 
   const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
-  const startComes = (part: number, from: number) =>
+  const expectStart = (part: number, from: number) =>
     expect
-      .poll(async () => Math.abs((await stretch(page)).start - from - part * 6 * HOUR))
+      .poll(async () => Math.abs((await drawnRange(page)).start - from - part * 6 * HOUR))
       .toBeLessThan(5 * MINUTE);
   await press("Later");
-  await startComes(0.5, moved.start);
+  await expectStart(0.5, moved.start);
   await press("Earlier");
-  await startComes(0, moved.start);
+  await expectStart(0, moved.start);
   await press("Zoom in");
-  await startComes(0.25, moved.start);
+  await expectStart(0.25, moved.start);
   await press("Back");
-  await startComes(0, moved.start);
+  await expectStart(0, moved.start);
   await press("Zoom out");
-  await startComes(-0.5, moved.start);
+  await expectStart(-0.5, moved.start);
   await press("Now");
   await expect(page).not.toHaveURL(/start=/);
 });
@@ -167,7 +167,7 @@ test("all rows of controls are aligned", async ({ page }) => {
   expect(new Set(lefts).size).toBe(1);
 });
 
-test("an address shows the same to every reader", async ({ page, context }) => {
+test("an address shows the same charts to every reader", async ({ page, context }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
   await choose(page, "Display", "total");

@@ -10,7 +10,7 @@ import { DAY, HOUR, lastChange, MINUTE, offset, startOfDay, ZONES } from "./supp
 interface Asked {
   metrics: string[];
   host: string;
-  /** The numbers of gauges; other kinds have a number of their own. */
+  /** The number of each slot; the default depends on the kind of the metric. */
   display?: string;
   resolution?: string;
   zone?: string;
@@ -91,7 +91,7 @@ test("the current slot is drawn and hatched", async ({ page, daemon }) => {
     resolution: "1m",
   });
   expect(answer.incomplete_from).toBeGreaterThanOrEqual(chart.times.at(-1) ?? Infinity);
-  // The hatched background has more than one colour; that of an earlier slot has one.
+  // The hatched background has several colours, the background of an earlier slot a single colour.
   const colours = await areaOf(page, "Load").evaluate((area) => {
     const canvas = area.closest("section")?.querySelector<HTMLCanvasElement>(".uplot canvas");
     if (!canvas) return [];
@@ -182,6 +182,6 @@ for (const zone of ZONES) {
       return local.slice(11, 16);
     };
     expect(shown.map((text) => /\d\d:\d\d/.exec(text)?.[0])).toEqual(chart.times.map(clock));
-    expect(new Set(shown).size, "each hour has a name of its own").toBe(shown.length);
+    expect(new Set(shown).size, "each hour has a distinct label").toBe(shown.length);
   });
 }

@@ -21,7 +21,7 @@ function importsOf(texts: Record<string, string>): Map<string, string[]> {
   return new Map([...files].map(imports));
 }
 
-/** A path from the page's folder, of one relative to a file there. */
+/** Resolves a path relative to a file, to a path from the page's folder. */
 function pathOf(path: string, from: string): string {
   return new URL(path, from).pathname;
 }

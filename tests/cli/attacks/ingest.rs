@@ -206,8 +206,9 @@ fn connections_of_silent_senders_are_closed() {
     wait_until("the sender is heard", || daemon.query(&["series"])["total"] == json!(1));
 }
 
-/// Regression: a client could make the daemon's own batches stale by sending later epochs under the
-/// names of its own senders, which stopped the watching of hosts and recording rules.
+/// Regression: a client could make the daemon's own batches stale by sending later epochs under
+/// the names of the daemon's senders. Then hosts were not watched, and recording rules stored
+/// nothing.
 #[test]
 fn no_client_sends_under_the_daemons_own_names() {
     let daemon = alerts::start("0s");
@@ -228,7 +229,7 @@ fn no_client_sends_under_the_daemons_own_names() {
         listed["senders"].as_array().unwrap().iter().filter_map(|sender| sender["agent"].as_str());
     let evaluator =
         names.find(|evaluator| evaluator.starts_with("granary:rules/own/")).unwrap().to_owned();
-    // Epochs later than any of the daemon's own.
+    // Epochs later than all epochs of the daemon.
     let now = 1_763_000_000_000_i64;
     for agent in [evaluator.as_str(), "granary:hosts", "granary:rules", "granary:self", "granary:"]
     {

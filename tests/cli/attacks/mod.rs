@@ -67,7 +67,7 @@ fn requests_sent_without_reading_answers_take_no_memory() {
         assert!(sent > 50_000, "only {sent} bytes left");
         open.push(stream);
     }
-    // Each connection has a pending answer when the last one has.
+    // When the last connection has a pending answer, each connection has a pending answer.
     for stream in &mut open {
         stream.set_nonblocking(false).unwrap();
         let mut first = [0; 12];
@@ -163,7 +163,7 @@ fn a_web_page_of_another_site_changes_nothing() {
 #[test]
 fn a_web_page_of_another_site_starts_no_work() {
     let daemon = Daemon::start("");
-    let asked = [
+    let paths = [
         "/api/v1/tail?metric=a&resolution=1m",
         "/%61pi/v1/tail?metric=a&resolution=1m",
         "/api/v1/chart?metric=a&range=1h",
@@ -178,7 +178,7 @@ fn a_web_page_of_another_site_starts_no_work() {
         ("Sec-Fetch-Site", "same-site"),
         ("Origin", "http://localhost:3000"),
     ];
-    for path in asked {
+    for path in paths {
         for header in strange {
             let (status, answer) = send(&daemon, "GET", path, &[header], "");
             assert_eq!((status, &answer["error"]), (403, &json!("foreign_origin")), "{path}");
@@ -188,7 +188,7 @@ fn a_web_page_of_another_site_starts_no_work() {
     let same_origin = [("Sec-Fetch-Site", "same-origin"), ("Origin", daemon.url.as_str())];
     let tails: Vec<_> = (0..16)
         .map(|_| {
-            let request = ureq::get(format!("{}{}", daemon.url, asked[0]));
+            let request = ureq::get(format!("{}{}", daemon.url, paths[0]));
             let with =
                 |request: ureq::RequestBuilder<_>, (name, value)| request.header(name, value);
             same_origin.iter().copied().fold(request, with).call().unwrap()

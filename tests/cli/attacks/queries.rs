@@ -107,7 +107,7 @@ fn all_pipelines_share_the_memory_of_queries() {
 #[test]
 fn a_log_line_that_strangers_cause_is_not_repeated() {
     let daemon = Daemon::start("");
-    let said = "too many alerts of other programs";
+    let message = "too many alerts of other programs";
     let alert = |number: usize| json!({ "labels": { "alertname": "A", "n": number.to_string() } });
     let post = |numbers: std::ops::Range<usize>| {
         let alerts: Vec<_> = numbers.map(alert).collect();
@@ -122,7 +122,7 @@ fn a_log_line_that_strangers_cause_is_not_repeated() {
     wait_until("lines are counted", || {
         daemon.metrics().contains("granary_log_lines_left_out_total 200")
     });
-    let lines = daemon.log().lines().filter(|line| line.contains(said)).count();
+    let lines = daemon.log().lines().filter(|line| line.contains(message)).count();
     assert_eq!(lines, 100);
 }
 

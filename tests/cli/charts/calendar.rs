@@ -40,7 +40,7 @@ fn days_in_berlin_have_23_and_25_hours_when_clocks_change() {
 }
 
 #[test]
-fn days_of_zones_between_the_hours_are_merged_from_finer_slots() {
+fn days_that_begin_between_full_hours_are_merged_from_finer_slots() {
     let daemon = Daemon::start(&granularities(&FINE));
     views(&daemon, "2026-01-08T00:00:00Z", "2026-01-13T00:00:00Z", 15 * MINUTE);
     let days = |zone: &str| {
@@ -68,7 +68,7 @@ fn days_of_zones_between_the_hours_are_merged_from_finer_slots() {
 }
 
 #[test]
-fn sums_per_hour_day_week_two_weeks_and_month() {
+fn sums_are_exact_per_hour_day_week_two_weeks_and_month() {
     let daemon = Daemon::start(&granularities(&LONG));
     // One sample per hour from 1 January 2026, a Thursday, to the end of March.
     views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);

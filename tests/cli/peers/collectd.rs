@@ -24,12 +24,13 @@ fn now_seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
-/// The plugin `csv` writes to no folder that begins with a dot.
+/// Creates a folder whose name does not begin with a dot: the plugin `csv` writes to no others.
 fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("collectd-").tempdir().unwrap()
 }
 
-/// One thread writes: when two create a file of `csv`, one may overwrite the other's first row.
+/// Starts collectd with one writing thread: when two threads create a file of `csv`, one may
+/// overwrite the first row of the other.
 fn start(dir: &Path, interval: &str, output: &str) -> Sender {
     let path = dir.display();
     let text = format!(
@@ -80,7 +81,7 @@ struct Written {
     instance: String,
     of_type: String,
     type_instance: String,
-    /// Empty when the type has only one.
+    /// The data source; empty when the type has only one.
     source: String,
     /// Milliseconds and values.
     samples: Vec<(i64, f64)>,
@@ -143,9 +144,9 @@ fn read(daemon: &Daemon, metric: &str, tags: &str, display: &str) -> BTreeMap<i6
     points.filter_map(|point| Some((point[0].as_i64()?, point[1].as_f64()?))).collect()
 }
 
-/// `csv` writes gauges with six decimals.
-fn close(one: f64, other: f64) -> bool {
-    (one - other).abs() <= 1e-6_f64.max(one.abs() * 1e-12)
+/// Returns whether values are equal; `csv` writes gauges with six decimals.
+fn close(left: f64, right: f64) -> bool {
+    (left - right).abs() <= 1e-6_f64.max(left.abs() * 1e-12)
 }
 
 /// Compares each slot: the number of samples, and the first and last value.
@@ -273,8 +274,8 @@ fn collectd_delivers_its_measurements_over_graphite() {
     }
 }
 
-/// The daemon's samples of a series with times in whole seconds: all of them, except that of two
-/// within a second, as on a busy host, there may be only the first.
+/// The daemon's samples of a series, with times in whole seconds. Of two samples within a second,
+/// as on a busy host, the second may be missing.
 fn whole_seconds(daemon: &Daemon, metric: &str, tags: &str, samples: &[(i64, f64)]) -> Vec<f64> {
     let apart = |pair: &&[(i64, f64)]| pair[1].0 - pair[0].0 > 1001;
     let expected = 1 + samples.windows(2).filter(apart).count();

@@ -22,7 +22,7 @@ pub(super) fn secantus(port: u16, storage: &Path, log: &Path) -> Sender {
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
 fn the_mongodb_agent_samples_a_server_across_restarts() {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
-    assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
+    assert!(agent.exists(), "no {}; cargo build --workspace builds it", agent.display());
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let (port, storage) = (free_port(), dir.path().join("db"));
@@ -39,11 +39,11 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
     let _agent = Sender::start(command.arg(dir.path().join("spool")), &log);
     let last = |metric: &str| {
         let words = ["series", "--metric", metric, "--tags", &host];
-        let is_there = daemon.query(&words)["total"] != 0;
-        is_there.then(|| last_and_total_of(&daemon, metric, &host).0)
+        let exists = daemon.query(&words)["total"] != 0;
+        exists.then(|| last_and_total_of(&daemon, metric, &host).0)
     };
     wait_until("the server to be up", || last("mongodb_up") == Some(1.0));
-    wait_until("its databases", || last("mongodb_db_data_size_total").is_some());
+    wait_until("the databases", || last("mongodb_db_data_size_total").is_some());
     assert_eq!(last("mongodb_state"), Some(1.0));
     assert_eq!(last("mongodb_has_primary"), Some(1.0));
     assert_eq!(last("mongodb_members_healthy"), Some(1.0));
@@ -65,7 +65,7 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
     wait_until("the server to be gone", || last("mongodb_up") == Some(0.0));
     let _again = secantus(port, &storage, &dir.path().join("server.log"));
     wait_until("the server to be back", || last("mongodb_up") == Some(1.0));
-    wait_until("its restart", || last("mongodb_restarts_in_last_hour") == Some(1.0));
+    wait_until("the restart", || last("mongodb_restarts_in_last_hour") == Some(1.0));
 }
 
 /// A password in a URI appears in no log and no message.
@@ -73,13 +73,13 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
 #[ignore = "needs the agent's program; .ci/run runs this"]
 fn the_mongodb_agent_prints_no_password() {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
-    assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
+    assert!(agent.exists(), "no {}; cargo build --workspace builds it", agent.display());
     for uri in ["mongodb://user:s3cret@127.0.0.1:1/", "mongodb://user:s3cr:et@127.0.0.1:x/"] {
         let mut command = Command::new(&agent);
         command.args(["--target", uri, "--timeout", "300ms", "--print"]).env("RUST_LOG", "trace");
         let output = command.stdin(Stdio::null()).output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("127.0.0.1") && !said.contains("s3cr"), "{said}");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("127.0.0.1") && !text.contains("s3cr"), "{text}");
     }
 }

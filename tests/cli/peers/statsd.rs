@@ -13,7 +13,7 @@ fn has(daemon: &Daemon, metric: &str) -> bool {
 #[ignore = "needs statsd and datadog, clients in Python; .ci/run installs it and runs this"]
 fn the_statsd_clients_deliver_their_measurements() {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-statsd");
-    assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
+    assert!(agent.exists(), "no {}; cargo build --workspace builds it", agent.display());
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();

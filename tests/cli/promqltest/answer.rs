@@ -71,7 +71,7 @@ impl Text {
     }
 }
 
-/// Warnings and infos.
+/// Compares warnings and infos.
 fn notes(expected: &Expected, body: &Value) -> Result<(), String> {
     let checks = [
         ("warnings", &expected.warnings, expected.no_warnings),
@@ -160,12 +160,12 @@ fn same(wanted: f64, found: &Value) -> Result<(), String> {
 }
 
 /// Returns true if two numbers are equal or differ by a small fraction.
-fn almost_equal(one: f64, other: f64) -> bool {
-    if one == other || (one.is_nan() && other.is_nan()) {
+fn almost_equal(left: f64, right: f64) -> bool {
+    if left == right || (left.is_nan() && right.is_nan()) {
         return true;
     }
-    let (sum, apart) = (one.abs() + other.abs(), (one - other).abs());
-    if one == 0.0 || other == 0.0 || sum < f64::MIN_POSITIVE {
+    let (sum, apart) = (left.abs() + right.abs(), (left - right).abs());
+    if left == 0.0 || right == 0.0 || sum < f64::MIN_POSITIVE {
         return apart < EPSILON * f64::MIN_POSITIVE;
     }
     apart / sum.min(f64::MAX) < EPSILON
@@ -173,7 +173,7 @@ fn almost_equal(one: f64, other: f64) -> bool {
 
 #[test]
 fn numbers_may_differ_by_a_millionth() {
-    for (one, other, expected) in [
+    for (left, right, expected) in [
         (1.0, 1.0, true),
         (1.0, 1.000_001, true),
         (1.0, 1.000_01, false),
@@ -183,6 +183,6 @@ fn numbers_may_differ_by_a_millionth() {
         (f64::INFINITY, f64::NEG_INFINITY, false),
         (0.0, 1e-9, false),
     ] {
-        assert_eq!(almost_equal(one, other), expected, "{one} {other}");
+        assert_eq!(almost_equal(left, right), expected, "{left} {right}");
     }
 }

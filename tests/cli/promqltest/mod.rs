@@ -4,7 +4,7 @@
 //! The scripts are not in this repository (github.com/prometheus/prometheus,
 //! promql/promqltest/testdata); `GRANARY_PROMQLTEST` names their folder. Known differences, with
 //! reasons, are in `tests/data/promqltest-differences.txt`; any other difference fails, and so does
-//! a known one that disappeared. In scripts that are not listed, a difference is permitted if a
+//! a known difference that disappeared. In scripts that are not listed, one is permitted if a
 //! pattern explains it: native histograms, or rates of counters. `GRANARY_PROMQLTEST_REPORT` names
 //! a file for all differences.
 
@@ -180,9 +180,9 @@ struct Loaded {
 
 impl Loaded {
     fn note(&mut self, all: &[Series], with_histograms: bool) {
-        for one in all {
-            let name = one.labels.get("__name__").cloned().unwrap_or_default();
-            if one.places.contains(&Place::Histogram) {
+        for line in all {
+            let name = line.labels.get("__name__").cloned().unwrap_or_default();
+            if line.places.contains(&Place::Histogram) {
                 self.histograms.insert(name.clone());
             }
             let family =
@@ -207,7 +207,7 @@ impl Loaded {
         }
         let rates = ["rate", "increase", "irate", "resets"];
         (rates.iter().any(|rate| words.contains(rate)) && names(&self.counters))
-            .then_some("rate and increase are what was stored, exactly, without extrapolation")
+            .then_some("rate and increase are the stored growth, without extrapolation")
     }
 }
 
@@ -221,10 +221,10 @@ fn is_counter(name: &str) -> bool {
 fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
     let encoded: Vec<_> = all
         .iter()
-        .map(|one| {
+        .map(|line| {
             let labels: Vec<_> =
-                one.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            let places = one.places.iter().enumerate();
+                line.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let places = line.places.iter().enumerate();
             let samples: Vec<_> = places
                 .filter_map(|(index, place)| match place {
                     Place::Value(value) => Some((index as i64 * step, *value)),
@@ -243,13 +243,13 @@ fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
         accepted += written.samples.unwrap_or_default();
     }
     let is_gauge =
-        |one: &Series| !is_counter(one.labels.get("__name__").map_or("", String::as_str));
-    let kept = |one: &Series| {
+        |line: &Series| !is_counter(line.labels.get("__name__").map_or("", String::as_str));
+    let kept = |line: &Series| {
         let is_kept = |place: &&Place| match place {
-            Place::Value(value) => value.is_finite() || value.to_bits() == STALE || is_gauge(one),
+            Place::Value(value) => value.is_finite() || value.to_bits() == STALE || is_gauge(line),
             Place::Omitted | Place::Histogram => false,
         };
-        one.places.iter().filter(is_kept).count() as u64
+        line.places.iter().filter(is_kept).count() as u64
     };
     let expected: u64 = all.iter().map(kept).sum();
     if accepted == expected { Ok(()) } else { Err(format!("{accepted} samples of {expected}")) }

@@ -78,7 +78,7 @@ pub(crate) fn duration(text: &str) -> Option<i64> {
     Some(sign * total)
 }
 
-/// A text in quotes of any of Go's three kinds.
+/// Reads a text in one of Go's three kinds of quotes.
 pub(crate) fn unquote(text: &str) -> Result<String, String> {
     let mut reader = Reader { rest: text };
     let found = reader.quoted()?;
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
                     Some((_, 't')) => '\t',
                     Some((_, 'r')) => '\r',
                     Some((_, same @ ('\\' | '"' | '\''))) => same,
-                    other => return Err(format!("an escape that is not read: {other:?}")),
+                    other => return Err(format!("an unknown escape: {other:?}")),
                 }),
                 plain => out.push(plain),
             }
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         Err(format!("a text without an end: {:?}", self.rest))
     }
 
-    /// One item of a sequence.
+    /// Reads one item of a sequence.
     fn item(&mut self, out: &mut Vec<Place>) -> Result<(), String> {
         if self.skip_text("_") {
             let times = self.times()?.unwrap_or(1);
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// `x5`; upstream writes one more value than the number, for time 0.
+    /// Reads a repetition such as `x5`; upstream adds one value to the number, for time 0.
     fn times(&mut self) -> Result<Option<u32>, String> {
         if !self.skip_text("x") {
             return Ok(None);

@@ -143,7 +143,7 @@ fn when(text: &str) -> Result<(When, &str), String> {
     Ok((When::Range { start, end, step }, rest))
 }
 
-/// One expected line.
+/// Reads one expected line.
 fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
     if let Some(rest) = line.strip_prefix("expect ") {
         let (what, rest) = word(rest.trim_start());

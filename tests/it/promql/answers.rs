@@ -104,8 +104,8 @@ fn an_instant_query_finds_the_newest_sample_of_each_series_however_old() {
     let expected = |at: i64| {
         let newest = intervals.map(|minutes| {
             let number = (at / (minutes * MINUTE)).min(40 / minutes);
-            let is_there = at - number * minutes * MINUTE < 5 * MINUTE;
-            is_there.then(|| format!("m{{every=\"{minutes}\"}} {number}"))
+            let is_recent = at - number * minutes * MINUTE < 5 * MINUTE;
+            is_recent.then(|| format!("m{{every=\"{minutes}\"}} {number}"))
         });
         newest.into_iter().flatten().collect::<Vec<_>>().join("; ")
     };
@@ -244,11 +244,11 @@ fn all_memory_of_a_query_is_counted() {
     }
     let once = memory_of(&bench, "m", SECOND);
     let points = 20 * 3601 * size_of::<f64>();
-    // Operands wait for the evaluation of those on their right.
+    // Each operand stays in memory while the operands on its right are evaluated.
     let nested = (0..40).fold("m".to_owned(), |inner, _| format!("m + ({inner})"));
     let held = memory_of(&bench, &nested, SECOND);
     assert!(held - once >= 40 * points, "{held} {once} {points}");
-    // Operands of a flat chain do not wait.
+    // Operands of a flat chain are released early.
     let wide = (0..40).fold("m".to_owned(), |inner, _| format!("({inner}) + m"));
     let side_by_side = memory_of(&bench, &wide, SECOND);
     assert!(side_by_side < once + 4 * points, "{side_by_side} {once} {points}");

@@ -81,7 +81,7 @@ fn info_joins_labels_of_info_series() {
     ] {
         assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
     }
-    // Each time has its own info series, even if the described series has only one.
+    // Each time has its own info series, although the described series is read at the start only.
     let at_one_time = bench.range(
         "info(load{instance=\"a\"} @ start(), {zone=~\".*\", __name__=\"target_info\", version=~\"1|3\"})",
         4 * MINUTE,
@@ -89,7 +89,7 @@ fn info_joins_labels_of_info_series() {
         4 * MINUTE,
     );
     assert_eq!(at_one_time, r#"load{instance="a", job="j", version="1", zone="x"} 1 1"#);
-    // While both have a sample at the same time, neither is newer.
+    // Two info series that have a sample at the same time conflict: neither is newer.
     let over_time = bench.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
     assert!(over_time.contains("duplicate"), "{over_time}");
 }

@@ -1,4 +1,5 @@
-//! Series whose kind changes: values go by the kind of their time, increases cross the change.
+//! Series whose kind changes: each value has the kind of its time, and increases continue across
+//! the change.
 
 use granary::model::Kind;
 
@@ -9,7 +10,7 @@ use crate::setup::{MINUTE, SECOND, series};
 fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
     let mut bench = bench();
     let gauge = bench.define("depth", &[], Kind::Gauge);
-    // A reading every 10 s, one higher than the last; 10 minutes with each kind.
+    // A reading every 10 s, each one higher by 1; 10 minutes with each kind.
     let stretch = |from: i64| move |i: i64| (i < 60).then_some((from + i) as f64);
     bench.fill_from(gauge, 5 * SECOND, 10 * SECOND, stretch(0));
     for (place, kind) in [(1, Kind::Counter), (2, Kind::Gauge)] {
@@ -39,7 +40,7 @@ fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
                 let found = bench.at(query, minute * MINUTE);
                 let value: f64 = found.rsplit(' ').next().unwrap().parse().unwrap();
                 assert!((value - expected).abs() < 1e-9, "{query} at {minute}m: {found}");
-                // An edge inside a slot.
+                // The edges of this window are inside slots.
                 if query.contains("increase") {
                     let found = bench.at(query, minute * MINUTE - 30 * SECOND);
                     let value: f64 = found.rsplit(' ').next().unwrap().parse().unwrap();

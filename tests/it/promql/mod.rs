@@ -17,7 +17,7 @@ use granary::{
 
 use crate::setup::{self, DAY, MINUTE, samples, send, series};
 
-/// A full day in 2026, at whose beginning the samples begin.
+/// The start of a day in 2026; samples begin here.
 pub(crate) const DAY0: i64 = 1_795_219_200_000;
 const NOW: UnixMillis = UnixMillis(DAY0 + DAY);
 
@@ -123,13 +123,14 @@ fn shown(value: &PromqlValue) -> String {
         PromqlValue::Scalar(_, number) => number.to_string(),
         PromqlValue::String(_, text) => text.clone(),
         PromqlValue::Vector(samples) => {
-            let samples = samples.iter().map(|one| format!("{} {}", one.labels, one.value));
+            let samples =
+                samples.iter().map(|sample| format!("{} {}", sample.labels, sample.value));
             samples.collect::<Vec<_>>().join("; ")
         }
         PromqlValue::Matrix(series) => {
-            let series = series.iter().map(|one| {
-                let points = one.points.iter().map(|(_, value)| format!(" {value}"));
-                format!("{}{}", one.labels, points.collect::<String>())
+            let series = series.iter().map(|line| {
+                let points = line.points.iter().map(|(_, value)| format!(" {value}"));
+                format!("{}{}", line.labels, points.collect::<String>())
             });
             series.collect::<Vec<_>>().join("; ")
         }

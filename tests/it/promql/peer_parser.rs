@@ -1,5 +1,5 @@
 //! The parser compared with the crate promql-parser: trees are equal where both accept a text, and
-//! the texts that only one accepts are listed.
+//! the texts that only one parser accepts are listed.
 
 use granary::query::{format_promql, promql_tree};
 use promql_parser::{
@@ -16,28 +16,28 @@ use super::LIMITS;
 
 /// Texts that only promql-parser accepts: words of our error, and the reason.
 const ONLY_THEIRS: [(&str, &str); 12] = [
-    ("duration must be greater than 0", "it accepts numbers of no seconds"),
-    ("duration out of range", "it accepts any length of time"),
+    ("duration must be greater than 0", "it accepts durations of 0 seconds"),
+    ("duration out of range", "it accepts any duration"),
     ("value out of range", "it reads 1e400 as infinity"),
     ("timestamp out of bounds", "it accepts times beyond 64 bits of seconds"),
     ("expected label selectors only", "it accepts any vector as info's second argument"),
     ("in call to function \"exp\"", "it accepts exp(Inf)"),
     ("in call to function \"l", "it accepts ln(0), log2(-1)"),
     ("filling in missing series", "it does not check fill modifiers"),
-    ("non-empty matcher", "it asks compiled patterns, we ask them later; it takes != as non-empty"),
+    ("non-empty matcher", "it tests compiled patterns, we test later; it counts != as non-empty"),
     ("in aggregation parameter", "it does not check limitk and limit_ratio"),
     ("split it", "it has no bound of depth"),
-    ("bad number or duration syntax", "it reads 0x as 0 in a length of time"),
+    ("bad number or duration syntax", "it reads 0x as 0 in a duration"),
 ];
 
 /// Texts that only our parser accepts: words of promql-parser's error, and the reason.
 const ONLY_OURS: [(&str, &str); 10] = [
-    ("invalid promql query", "anchored, smoothed, {or =\"a\"}, calculated lengths, offset 0"),
+    ("invalid promql query", "anchored, smoothed, {or =\"a\"}, duration expressions, offset 0"),
     ("duration must be greater than 0", "it refuses 0s as a number and as an offset"),
     ("bad number or duration syntax", "underscores between digits"),
     ("ParseFloatError", "01e5 is a decimal number"),
-    ("inside brackets", "calculated lengths of time"),
-    ("non-empty matcher", "info's second argument may be {}, and patterns are asked later"),
+    ("inside brackets", "duration expressions"),
+    ("non-empty matcher", "info's second argument may be {}, and patterns are tested later"),
     ("illegal regex", "patterns are compiled later"),
     ("unknown escape sequence", "a text in backticks has no escapes"),
     ("invalid syntax", "a text in backticks may contain any quote"),

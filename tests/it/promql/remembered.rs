@@ -108,7 +108,7 @@ proptest! {
                 let again = bench.answer(query, (at, at, 0), &budget);
                 let new = bench.answer(query, (at, at, 0), &Budget::UNLIMITED);
                 prop_assert_eq!(shown(&again), shown(&new), "{} at {}", query, at);
-                // A query at one time does not look up the last samples, unlike one at several
+                // A query at one time does not look up the last samples, unlike a query at several
                 // times.
                 let several = bench.answer(query, (at, at + MINUTE, MINUTE), &budget);
                 prop_assert_eq!(sorted(&shown(&new)), at_first(&several, at));

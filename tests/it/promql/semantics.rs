@@ -6,8 +6,8 @@ use granary::model::Kind;
 use super::{Bench, bench};
 use crate::setup::MINUTE;
 
-/// `v` by `a`, `w` by `a` and `b`, and a histogram; one sample per minute for ten minutes, all
-/// equal except `step`.
+/// The series `v` with the label `a`, `w` with `a` and `b`, and others, with one sample per minute
+/// for ten minutes. Values are constant, except those of `step` and `count_total`.
 pub(super) fn filled() -> Bench {
     filled_in_order(|_| {})
 }
@@ -179,7 +179,7 @@ fn aggregations_group_series() {
 }
 
 #[test]
-fn functions_of_labels_values_and_time() {
+fn functions_return_hand_computed_results() {
     check(&[
         ("abs(-v)", r#"{a="1"} 1; {a="2"} 2; {a="3"} 3"#),
         ("clamp(v, 2, 2.5)", r#"{a="1"} 2; {a="2"} 2; {a="3"} 2.5"#),

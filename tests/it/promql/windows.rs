@@ -7,8 +7,8 @@ use crate::setup::{MINUTE, SECOND};
 
 #[test]
 fn windows_that_end_inside_slots_are_right_at_every_second() {
-    // Readings two seconds after each multiple of five; in the first round there are no later ones
-    // yet.
+    // Readings two seconds after each multiple of five; in the first round, the readings end with
+    // the window.
     for is_live in [true, false] {
         for end in [203, 229, 246, 250, 240] {
             let mut bench = bench();

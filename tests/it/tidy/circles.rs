@@ -67,8 +67,8 @@ impl Crate {
         self.used.insert(module, used);
     }
 
-    /// The modules that a path uses: the one that it names, and the modules that this one imports
-    /// the name from.
+    /// The modules that a path uses: the named module, and the modules from which it imports the
+    /// name.
     fn named(&self, path: &[String], steps: usize) -> Vec<ModulePath> {
         let depth = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]));
         let (module, rest) = path.split_at(depth.unwrap_or_default());

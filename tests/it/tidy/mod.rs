@@ -55,12 +55,12 @@ fn every_file_is_short_and_begins_with_its_purpose() {
         };
         assert!(text.lines().find(is_long).is_none(), "{shown}: a comment is wider than 100");
         let lines = text.lines().count();
-        assert!(lines <= LINES_MAX, "{shown}: {lines} lines; look for the seam");
+        assert!(lines <= LINES_MAX, "{shown}: {lines} lines; split the file");
     }
 }
 
-/// The imports that each folder or file of `src` may have, from the bottom to the top: only rows
-/// above its own.
+/// The imports that each folder or file of `src` may have, from the bottom to the top: each row
+/// may only list rows above it.
 const MAY_USE: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("policy", &["model"]),
@@ -152,7 +152,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let tests = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
-        // Test modules with a file of their own are not removed.
+        // Test modules in separate files are not removed.
         text.split_at(*at).1.lines().nth(1).is_some_and(|line| line.ends_with('{'))
     });
     let (code, _) = text.split_at(tests.map_or(text.len(), |(at, _)| at));
@@ -202,7 +202,7 @@ fn home(path: &Path) -> (String, usize) {
 }
 
 #[test]
-fn arrows_between_the_folders_point_one_way() {
+fn imports_between_folders_point_one_way() {
     for (row, (name, allowed)) in MAY_USE.iter().enumerate() {
         let below = MAY_USE[..row].iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert!(allowed.iter().all(|other| below.contains(&other)), "{name} uses what is above it");
@@ -224,7 +224,7 @@ fn arrows_between_the_folders_point_one_way() {
 }
 
 #[test]
-fn arrows_are_found_however_they_are_written() {
+fn imports_are_found_however_they_are_written() {
     let check = |code: &str, depth: usize, expected: &[&str]| {
         assert_eq!(names_of_the_root(code, depth), expected, "{code}");
     };

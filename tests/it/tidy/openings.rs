@@ -64,7 +64,7 @@ fn has_main_clause(sentence: &str) -> bool {
         let words = part.split_whitespace().take_while(|word| !SUBORDINATE.contains(word));
         words.map(|word| word.trim_matches(['.', ':', ';'])).any(|word| VERBS.contains(&word))
     };
-    // The clauses of these words have a verb of their own.
+    // The clause behind one of these words has a verb, but is not the main clause.
     let has_verb = ["When ", "If ", "While "].iter().any(|word| sentence.starts_with(word));
     let mut parts = sentence.split(',').skip(usize::from(has_verb));
     sentence.contains(',') && parts.any(is_verb)

@@ -1,8 +1,8 @@
 //! The oracle: a world is the expected contents of the store, and predicts its answers.
 //!
 //! A failed write may be present after the next start or not. Several worlds are therefore possible
-//! for a while; each answer and each comparison removes those that disagree, and the history fails
-//! when none is left.
+//! for a while; each answer and each comparison removes the worlds that disagree, and the history
+//! fails when no world is left.
 
 mod possible;
 mod senders;
@@ -35,7 +35,7 @@ struct Counted {
     series: SeriesId,
     at: i64,
     value: f64,
-    /// The time at which it was accepted, or that of a later late reading of its series.
+    /// The time of acceptance, or of a later late reading of the series.
     accepted: UnixMillis,
     /// The bits of the granularities that have contained it ever since.
     kept: u8,
@@ -68,7 +68,7 @@ struct Series {
     key: Option<SeriesKey>,
     kind: Kind,
     end: End,
-    /// The last sample before the kind changed.
+    /// The time of the last sample before the kind changed.
     before: Option<i64>,
 }
 
@@ -100,9 +100,9 @@ pub(crate) struct Found {
     pub(crate) keys: Vec<Option<SeriesKey>>,
     pub(crate) last: Vec<(SeriesId, Option<LastSample>)>,
     pub(crate) granularity: Granularity,
-    /// Start of the visible range,
+    /// The start of the visible range.
     pub(crate) from: i64,
-    /// and its end, exclusive.
+    /// The exclusive end of the visible range.
     pub(crate) to: i64,
     /// Ranges that the store reports as incomplete.
     pub(crate) holes: Vec<Range<i64>>,
@@ -127,11 +127,11 @@ impl World {
         definitions.iter().map(id_of).collect()
     }
 
-    /// Changes the kind of a series: a new series has its samples.
+    /// Changes the kind of a series: its samples move to a new series.
     fn change_kind(&mut self, info: &SeriesInfo) -> Vec<SeriesId> {
         let new = SeriesId(self.series.len() as u32);
-        let is_it = |series: &Series| series.key.as_ref() == Some(&info.key);
-        let Some(index) = self.series.iter().position(is_it) else {
+        let has_the_key = |series: &Series| series.key.as_ref() == Some(&info.key);
+        let Some(index) = self.series.iter().position(has_the_key) else {
             return Vec::new();
         };
         let old = &mut self.series[index];
@@ -200,7 +200,7 @@ impl World {
         Verdict::Accepted(uncounted)
     }
 
-    /// The start from which the first reading of each sample's series counts whole.
+    /// The earliest start of each sample's counter with which a first reading counts in full.
     fn counts_from(
         &self,
         batch: &AcceptedBatch,
@@ -219,7 +219,7 @@ impl World {
         (0..all.len()).map(counts_from).collect()
     }
 
-    /// The store runs with these granularities at this time: data past their retention may be
+    /// Notes that the store runs with these granularities now: data past their retention may be
     /// deleted. Until a checkpoint, retention is decided by the time of acceptance, which may be
     /// later by the machine's clock.
     fn expire(&mut self, set: &GranularitySet, now: UnixMillis) {
@@ -229,8 +229,8 @@ impl World {
     /// A late reading changes its neighbour's slot in the granularities that keep the neighbour's
     /// time when the reading arrives, also when a start with other granularities replays it.
     fn expire_series(&mut self, only: Option<SeriesId>, set: &GranularitySet, now: UnixMillis) {
-        let meant = |sample: &&mut Counted| only.is_none_or(|series| sample.series == series);
-        for sample in self.samples.iter_mut().filter(meant) {
+        let is_affected = |sample: &&mut Counted| only.is_none_or(|series| sample.series == series);
+        for sample in self.samples.iter_mut().filter(is_affected) {
             let (at, now) = (UnixMillis(sample.at), now.max(sample.accepted));
             if only.is_some() {
                 sample.accepted = now;
@@ -240,7 +240,7 @@ impl World {
         }
     }
 
-    /// Returns true if the world agrees with the store.
+    /// Compares the world with the store; an error describes the first difference.
     fn check(&self, found: &Found) -> Result<Checked, String> {
         let ends = self.check_series(found)?;
         let increases = self.check_slots(found)?;

@@ -53,7 +53,7 @@ impl Default for Worlds {
 }
 
 impl Worlds {
-    /// The store answered successfully.
+    /// Notes a successful answer of the store.
     pub(crate) fn succeeded(&mut self, request: &Request, outcome: &Outcome) {
         let mut expected = Vec::new();
         let mut changed = false;
@@ -70,12 +70,12 @@ impl Worlds {
         }
     }
 
-    /// The store returned an error.
+    /// Notes an error of the store.
     pub(crate) fn failed(&mut self, request: Request) {
         self.failed.push(request);
     }
 
-    /// The store was reopened: a failed request is present or absent.
+    /// Notes that the store was reopened: a failed request is present or absent.
     pub(crate) fn reopened(&mut self) {
         let without = self.possible.len();
         for request in std::mem::take(&mut self.failed) {
@@ -89,7 +89,7 @@ impl Worlds {
         }
     }
 
-    /// The store runs with these granularities at this time.
+    /// Notes that the store runs with these granularities at this time.
     pub(crate) fn expire(&mut self, set: &GranularitySet, now: UnixMillis) {
         self.possible.iter_mut().for_each(|world| world.expire(set, now));
     }
@@ -106,6 +106,6 @@ impl Worlds {
             }
             checked.is_ok()
         });
-        fitting.ok_or_else(|| wrong.join("\nor, if what failed is there: "))
+        fitting.ok_or_else(|| wrong.join("\nor, if a failed request is present: "))
     }
 }

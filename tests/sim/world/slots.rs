@@ -5,7 +5,7 @@ use granary::model::{Cell, Kind};
 /// The samples of one slot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expected {
-    /// Samples that must be present; the others may be gone.
+    /// Samples that must be present; other samples may be lost.
     must: u32,
     /// All samples: offset in the slot and value.
     all: Vec<(u32, f64)>,
@@ -28,7 +28,7 @@ impl Expected {
         self.rates.push(rate);
     }
 
-    /// Marks the samples as possibly gone.
+    /// Marks the samples as possibly lost.
     pub(super) fn is_promised_no_more(&mut self) {
         self.must = 0;
     }
@@ -46,8 +46,8 @@ impl Expected {
         if found.n < all || all == 0 {
             return Ok(false);
         }
-        let by_time = |one: &(u32, f64), other: &(u32, f64)| {
-            one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+        let by_time = |left: &(u32, f64), right: &(u32, f64)| {
+            left.0.cmp(&right.0).then(left.1.total_cmp(&right.1))
         };
         let mut sorted = self.all.clone();
         sorted.sort_by(by_time);

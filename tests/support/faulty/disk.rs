@@ -4,7 +4,7 @@
 //! The assumptions are those of FORMAT.md. A sync that returned is durable. Sizes and names are in
 //! the file system's own log: of the changes since a folder's last sync, a prefix survives,
 //! independent of other folders, and a file renamed from one folder to another is in one of them.
-//! The contents of a folder whose own name did not survive are gone. A write survives or is torn at
+//! The contents of a folder whose own name did not survive are lost. A write survives or is torn at
 //! sectors. After a failed sync the kernel keeps the pages and marks them clean: reads see them,
 //! later syncs do not write them, and only some of them reached the platter. Writing a page again
 //! makes the whole page dirty.
@@ -169,11 +169,11 @@ impl Names {
     /// Removes the contents of folders that do not exist.
     fn forget_unreachable(&mut self) {
         let all = self.folders.clone();
-        let is_there = |path: &str| {
+        let is_reachable = |path: &str| {
             folders_above(path).iter().all(|folder| folder.is_empty() || all.contains(folder))
         };
-        self.files.retain(|name, _| is_there(name));
-        self.folders.retain(|name| is_there(name));
+        self.files.retain(|name, _| is_reachable(name));
+        self.folders.retain(|name| is_reachable(name));
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn image(&mut self, inode: u64) -> &mut Image {
-        self.images.get_mut(&inode).expect("files that are open are there")
+        self.images.get_mut(&inode).expect("open files exist")
     }
 
     pub(super) fn find(&self, name: &str) -> Option<u64> {
@@ -261,9 +261,9 @@ impl Disk {
 
     /// Returns true if all names in a folder are durable.
     pub(super) fn has_settled(&self, folder: &str) -> bool {
-        let is_there =
+        let is_in_folder =
             |change: &NameChange| change.folders().iter().any(|changed| changed == folder);
-        !self.changes.iter().any(is_there)
+        !self.changes.iter().any(is_in_folder)
     }
 
     /// Makes the names in a folder durable, and earlier changes in other folders if a file was

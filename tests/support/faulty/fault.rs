@@ -17,9 +17,11 @@ pub(crate) enum Call {
     Open,
     /// Listing a folder, or searching for a file.
     List,
-    /// Removing a file, which remains. When the folder's sync fails, the file is gone for now.
+    /// Removing a file, which remains. When only the folder's sync fails, the file is removed, but
+    /// may return after a power cut.
     Remove,
-    /// Renaming a file, likewise.
+    /// Renaming a file, which keeps its name. When only a folder's sync fails, the new name is not
+    /// durable.
     Rename,
 }
 
@@ -44,7 +46,7 @@ pub(crate) struct Fault {
     pub(crate) call: Call,
     /// Calls that still succeed.
     pub(crate) after: u64,
-    /// Calls that then fail; later ones succeed again.
+    /// Calls that then fail; later calls succeed again.
     pub(crate) times: u64,
     /// The effect.
     pub(crate) effect: Effect,
@@ -72,9 +74,9 @@ impl Faults {
     /// Counts a call, and fails it when it is due.
     pub(super) fn meet(&mut self, call: Call) -> io::Result<()> {
         let mut met = self.is_dead.then_some(Effect::PowerCut);
-        for (fault, made) in self.armed.iter_mut().filter(|(fault, _)| fault.call == call) {
-            *made += 1;
-            if *made <= fault.after || *made > fault.after.saturating_add(fault.times) {
+        for (fault, count) in self.armed.iter_mut().filter(|(fault, _)| fault.call == call) {
+            *count += 1;
+            if *count <= fault.after || *count > fault.after.saturating_add(fault.times) {
                 continue;
             }
             self.hits.push((call, fault.effect));

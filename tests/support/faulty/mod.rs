@@ -30,7 +30,7 @@ struct State {
     disk: Disk,
     faults: Faults,
     gate: Gate,
-    /// The number of power cuts and kills: files opened before the last one may no longer be used.
+    /// The number of power cuts and kills: files opened before the last may no longer be used.
     generation: u64,
     rng: Rng,
     /// The distance of the written format from this release's.
@@ -103,7 +103,7 @@ impl FaultyMedium {
     /// Changes the content of a file durably.
     pub(crate) fn damage_file(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let state = &mut *self.state();
-        let inode = state.disk.find(name).expect("it was listed");
+        let inode = state.disk.find(name).expect("the name is listed");
         let image = state.disk.image(inode);
         let mut bytes = image.bytes().to_vec();
         change(&mut bytes);
@@ -138,7 +138,7 @@ impl FaultyMedium {
         self.state().faults.is_dead
     }
 
-    /// The power returns.
+    /// Restores the power; only the durable data, and some of the rest, remains.
     pub(crate) fn power_up(&self) {
         let state = &mut *self.state();
         state.generation += 1;
@@ -146,7 +146,7 @@ impl FaultyMedium {
         state.disk.cut_power(&mut state.rng);
     }
 
-    /// Kills the process while the system continues: written data stays, and writing stops.
+    /// Kills the process while the system continues: written data remains, and later writes fail.
     pub(crate) fn kill(&self) {
         self.state().generation += 1;
     }
@@ -163,11 +163,11 @@ impl FaultyMedium {
         state.gate == Gate::Held
     }
 
-    /// Releases a held call and lets later ones pass; returns whether one was held until now.
+    /// Releases a held call and lets later calls pass; returns whether a call was held.
     pub(crate) fn open_gate(&self) -> bool {
-        let was = std::mem::take(&mut self.state().gate);
+        let previous = std::mem::take(&mut self.state().gate);
         self.0.gate_moved.notify_all();
-        was == Gate::Held
+        previous == Gate::Held
     }
 
     fn pass_gate<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {

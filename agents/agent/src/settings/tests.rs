@@ -7,7 +7,7 @@ fn parse(text: &str) -> Result<Settings, String> {
 }
 
 #[test]
-fn the_agents_options_are_those_of_the_command_line() {
+fn the_agent_table_accepts_the_options_of_the_command_line() {
     let text = r#"
         [agent]
         url = ["http://a:1", "https://b:2/"]
@@ -40,9 +40,9 @@ fn the_agents_options_are_those_of_the_command_line() {
     assert_eq!((settings.rules.len(), settings.scrape), (1, None));
 }
 
-/// Regression: the memory limit was that of a small agent, whatever it scraped.
+/// Regression: the unit's memory limit was too small for an agent that scrapes.
 #[test]
-fn the_units_limit_is_what_the_settings_may_take() {
+fn the_memory_limit_of_the_unit_fits_the_default_settings() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("p.yml"), "scrape_configs: []").unwrap();
     let needed = |more: &str| {
@@ -82,7 +82,7 @@ fn faults_are_named_with_their_place() {
 }
 
 #[test]
-fn the_example_can_be_used() {
+fn the_example_file_is_valid() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/agent.toml");
     let settings = Settings::read(&path).unwrap();
     assert!(settings.host.is_some() && settings.scrape.is_some() && settings.statsd.is_some());

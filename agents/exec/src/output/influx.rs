@@ -1,5 +1,5 @@
-//! InfluxDB line protocol with the daemon's rules: each field is a sample of `measurement_field`,
-//! and times are in nanoseconds.
+//! InfluxDB line protocol with the daemon's rules: each field is a sample of the metric
+//! `measurement_field`, and times are in nanoseconds.
 
 use granary_agent_kit::Readings;
 use granary_exposition::kind_of_name;
@@ -36,7 +36,7 @@ fn fields(line: &ParsedLine<'_>, time_ms: Option<i64>, readings: &mut Readings) 
             FieldValue::I64(value) => *value as f64,
             FieldValue::U64(value) => *value as f64,
             FieldValue::Boolean(value) => f64::from(u8::from(*value)),
-            // Text fields are for people.
+            // Text fields are no samples.
             FieldValue::String(_) => continue,
         };
         let metric = format!("{}_{field}", line.series.measurement);
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_that_is_a_number_is_a_sample() {
+    fn each_number_or_boolean_field_is_a_sample() {
         let mut readings = Readings::default();
         let text = b"raid,array=md0 disks=4i,ok=true,state=\"clean\"\njobs total=5 3000000000\n";
         read(text, 7000, &mut readings).unwrap();

@@ -1,6 +1,8 @@
-//! The output of Nagios plugins (the Monitoring Plugins' "Development Guidelines"): a line for
-//! people, then performance data after a bar, as `'label'=value[unit];[warn];[crit];[min];[max]`,
-//! there and in the following lines. The exit code is the state.
+//! The output of Nagios plugins, as in the "Development Guidelines" of the Monitoring Plugins.
+//!
+//! The first line is text for people, and more text may follow in other lines. Both parts may
+//! contain a vertical bar, followed by performance data:
+//! `'label'=value[unit];[warn];[crit];[min];[max]`. The exit code is the state.
 
 use granary_agent_kit::Readings;
 use granary_protocol::Kind;
@@ -20,14 +22,14 @@ pub(crate) fn read(output: &[u8], code: i32, readings: &mut Readings) -> Result<
     }
     readings.gauge("nagios_state", "", &[], f64::from(code));
     let text = String::from_utf8_lossy(output);
-    // More lines for people may follow; everything after the next bar is data.
+    // In the other lines, everything after the first bar is data.
     let first = text.split_once('\n').map_or(&*text, |(first, _)| first);
     let rest = text.get(first.len()..).unwrap_or_default();
     for part in [first, rest].iter().filter_map(|part| part.split_once('|')).map(|(_, data)| data) {
         for word in words(&part.replace('|', " ")) {
             match datum(&word) {
                 Some(printed) => printed.push(None, readings),
-                None => readings.problem("performance data", format!("{word:?} is not read")),
+                None => readings.problem("performance data", format!("cannot parse {word:?}")),
             }
         }
     }

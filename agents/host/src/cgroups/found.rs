@@ -52,7 +52,7 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
                     continue;
                 }
                 let name = entry.file_name().to_string_lossy().into_owned();
-                match what(&name) {
+                match type_of(&name) {
                     Some(of) => groups.push(Group { folder: entry.path(), of }),
                     // Groups of logged-in users are skipped.
                     None if name == "user.slice" => {}
@@ -66,7 +66,7 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
 }
 
 /// Returns the type of a group by its name.
-fn what(name: &str) -> Option<Of> {
+fn type_of(name: &str) -> Option<Of> {
     let scope = name.strip_suffix(".scope").unwrap_or(name);
     if let Some(rest) = scope.strip_prefix("lxc.payload.") {
         return Some(Of::Container(rest.to_owned()));
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_known_by_the_names_that_each_gives() {
+    fn each_container_runtime_is_recognized_by_its_group_names() {
         let id = "0123456789abcdef".repeat(4);
         let container = |name: &str| Some(Of::Container(name.to_owned()));
         for (name, expected) in [
@@ -106,12 +106,12 @@ mod tests {
             ("kubepods-burstable.slice".to_owned(), None),
             (String::new(), None),
         ] {
-            assert_eq!(what(&name), expected, "{name}");
+            assert_eq!(type_of(&name), expected, "{name}");
         }
     }
 
     #[test]
-    fn containers_are_found_deep_and_nothing_within_them() {
+    fn nested_containers_are_found_but_not_the_groups_inside_them() {
         let root = tempfile::tempdir().unwrap();
         let id = "a".repeat(64);
         for folder in [
@@ -121,7 +121,7 @@ mod tests {
         ] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
-        assert_eq!(find(root.path()).len(), 0, "without version 2 there is none");
+        assert_eq!(find(root.path()).len(), 0, "version 2 is not mounted");
         fs::write(root.path().join("cgroup.controllers"), "").unwrap();
         let mut found: Vec<String> =
             find(root.path()).into_iter().map(|group| format!("{:?}", group.of)).collect();

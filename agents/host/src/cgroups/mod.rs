@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_and_a_service_are_read_by_their_files() {
+    fn a_container_and_a_service_are_read_from_their_files() {
         let folder = tempfile::tempdir().unwrap();
         let id = "0123456789ab".repeat(5) + "cdef";
         let docker = format!("fs/cgroup/system.slice/docker-{id}.scope");

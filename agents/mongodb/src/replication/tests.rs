@@ -1,4 +1,4 @@
-//! `replSetGetStatus` as each member returns it.
+//! Readings of `replSetGetStatus` from members in each state.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn values(status: &Document) -> (BTreeMap<String, f64>, Lag) {
 }
 
 #[test]
-fn a_secondary_says_how_far_it_is_behind() {
+fn a_secondary_reports_its_lag() {
     let members = [("a", PRIMARY, 0), ("b", SECONDARY, 7), ("c", SECONDARY, 20)];
     let (values, lag) = values(&set_status("b", &members));
     assert_eq!(values["mongodb_oplog_slave_lag_master_time"], 7.0);
@@ -30,7 +30,7 @@ fn a_secondary_says_how_far_it_is_behind() {
 }
 
 #[test]
-fn a_primary_says_how_far_the_last_secondary_is_behind() {
+fn a_primary_reports_the_largest_lag_of_its_secondaries() {
     let members = [("a", PRIMARY, 0), ("b", SECONDARY, 7), ("c", SECONDARY, 20), ("d", ARBITER, 0)];
     let (values, lag) = values(&set_status("a", &members));
     assert_eq!(values["mongodb_oplog_replication_lag"], 20.25);
@@ -39,9 +39,9 @@ fn a_primary_says_how_far_the_last_secondary_is_behind() {
     assert_eq!(values["mongodb_members_healthy"], 4.0);
 }
 
-/// Regression: the lag ended when a member began to recover, which is when it grows.
+/// Regression: a member that began to recover had no lag any more, although its lag grows then.
 #[test]
-fn a_member_that_recovers_or_rolls_back_says_how_far_it_is_behind() {
+fn a_member_that_recovers_or_rolls_back_reports_its_lag() {
     for state in [3, 5, 9] {
         let members = [("a", PRIMARY, 0), ("b", state, 700), ("c", SECONDARY, 20)];
         let status = set_status("b", &members);
@@ -75,7 +75,7 @@ fn a_set_without_a_primary_has_no_lag_and_unhealthy_members_count() {
 }
 
 #[test]
-fn an_arbiter_has_neither_lag_nor_trouble() {
+fn an_arbiter_has_a_state_but_no_lag() {
     let members = [("a", PRIMARY, 0), ("b", SECONDARY, 0), ("c", ARBITER, 0)];
     let (values, lag) = values(&set_status("c", &members));
     assert_eq!((values["mongodb_state"], values["mongodb_has_primary"]), (7.0, 1.0));
@@ -83,7 +83,7 @@ fn an_arbiter_has_neither_lag_nor_trouble() {
 }
 
 #[test]
-fn an_answer_without_members_is_read_as_far_as_it_goes() {
+fn the_known_fields_of_an_incomplete_response_are_read() {
     assert_eq!(values(&doc! {}).0, BTreeMap::new());
     let (values, _) = values(&doc! { "myState": 5, "members": [1, "x", {}] });
     assert_eq!((values["mongodb_state"], values["mongodb_members_unhealthy"]), (5.0, 1.0));
@@ -108,6 +108,6 @@ fn the_oplog_has_a_window_and_a_rate() {
     let fresh = Oplog::of(&end(NOW_S), &end(NOW_S), Some(&stats)).unwrap();
     let mut readings = Readings::default();
     fresh.read(&mut readings);
-    assert_eq!(readings.as_slice().len(), 1, "no rate of no time");
+    assert_eq!(readings.as_slice().len(), 1, "a window of zero has no rate");
     assert_eq!(Oplog::of(&doc! {}, &end(NOW_S), None), None);
 }

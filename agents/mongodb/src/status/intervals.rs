@@ -8,7 +8,7 @@ use mongodb::bson::Document;
 
 use crate::field::number;
 
-/// The totals for ratios.
+/// The totals from which ratios and percentages are computed.
 const TOTALS: [&str; 11] = [
     "metrics.queryExecutor.scanned",
     "metrics.queryExecutor.scannedObjects",
@@ -57,7 +57,7 @@ impl Intervals {
         {
             let mut by = [None; TOTALS.len()];
             for (grown, (now, then)) in by.iter_mut().zip(totals.into_iter().zip(before)) {
-                // A decreasing total was reset.
+                // A total that decreased was reset, and has no growth.
                 *grown = now.zip(then).map(|(now, then)| now - then).filter(|by| *by >= 0.0);
             }
             let growth = Growth { passed_ms: (now_ms - at) as f64, by };
@@ -68,8 +68,8 @@ impl Intervals {
     }
 }
 
-/// Returns the number of scanned items per returned document. Scans without a result count as if
-/// they had returned one document, because they are what the ratio should reveal.
+/// Adds the numbers of scanned keys and documents per returned document. Scans without a result
+/// count as if they had returned one document, so that the ratio reveals them.
 fn targeting(growth: &Growth, readings: &mut Readings) {
     let Some(returned) = growth.of("metrics.document.returned") else { return };
     for (metric, path) in [
@@ -80,7 +80,7 @@ fn targeting(growth: &Growth, readings: &mut Readings) {
         ),
     ] {
         let Some(scanned) = growth.of(path) else { continue };
-        // There were no queries.
+        // Without queries, there is no ratio.
         if scanned > 0.0 || returned > 0.0 {
             readings.gauge(metric, "", &[], scanned / returned.max(1.0));
         }
@@ -88,12 +88,12 @@ fn targeting(growth: &Growth, readings: &mut Readings) {
 }
 
 fn execution_times(growth: &Growth, readings: &mut Readings) {
-    for (metric, of) in [
+    for (metric, kind) in [
         ("mongodb_op_execution_time_reads", "reads"),
         ("mongodb_op_execution_time_writes", "writes"),
         ("mongodb_op_execution_time_commands", "commands"),
     ] {
-        let part = |part: &str| growth.of(&format!("opLatencies.{of}.{part}"));
+        let part = |part: &str| growth.of(&format!("opLatencies.{kind}.{part}"));
         if let (Some(micros), Some(ops)) = (part("latency"), part("ops"))
             && ops > 0.0
         {

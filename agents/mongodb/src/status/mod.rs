@@ -1,5 +1,5 @@
-//! Readings of `serverStatus`, as a pure function of the document, the previous one, and the role
-//! of the server.
+//! Readings of `serverStatus`, as a pure function of the document, the previous documents, and the
+//! number of cores.
 
 mod intervals;
 mod rows;
@@ -35,15 +35,16 @@ impl Memory {
         self.started_ms
     }
 
-    /// Updates the start of the server. The computed time jitters, so the previous one is kept
-    /// until the server has restarted.
+    /// Updates the start of the server. The computed time jitters, so the previous time is kept
+    /// until the server restarts.
     fn note_start(&mut self, status: &Document, now_ms: i64) {
         let uptime_ms = number(status, "uptimeMillis")
             .or_else(|| number(status, "uptime").map(|seconds| seconds * 1000.0));
         let Some(uptime_ms) = uptime_ms.filter(|uptime| *uptime >= 0.0) else { return };
         let pid = number(status, "pid");
         let start = now_ms.saturating_sub(uptime_ms as i64);
-        let is_near = self.started_ms.is_some_and(|held| held.abs_diff(start) < START_SLACK_MS);
+        let is_near =
+            self.started_ms.is_some_and(|previous| previous.abs_diff(start) < START_SLACK_MS);
         // A clock change moves the computed start of a running process. In a container, the server
         // usually has the id 1, so equal ids prove nothing.
         let is_pid_meaningful = pid.is_some_and(|pid| pid > 1.0);
@@ -51,7 +52,7 @@ impl Memory {
             && self.uptime_ms.is_some_and(|before| before <= uptime_ms)
             && (is_near || is_pid_meaningful);
         if !is_same_run {
-            // The first contact is not a restart, however young the server is.
+            // The first contact does not count as a restart, even if the server has just started.
             if self.started_ms.replace(start).is_some() {
                 if self.restarts.len() == RESTARTS_MAX {
                     self.restarts.remove(0);
@@ -93,8 +94,8 @@ pub(crate) fn read(
 
 fn elections(status: &Document, start: Option<i64>, readings: &mut Readings) {
     let sum = |field: &str| {
-        let of = |reason: &&str| number(status, &format!("electionMetrics.{reason}.{field}"));
-        ELECTIONS.iter().filter_map(of).reduce(|a, b| a + b)
+        let count = |reason: &&str| number(status, &format!("electionMetrics.{reason}.{field}"));
+        ELECTIONS.iter().filter_map(count).reduce(|a, b| a + b)
     };
     for (metric, field) in
         [("mongodb_elections_called", "called"), ("mongodb_elections_won", "successful")]
@@ -139,7 +140,7 @@ fn add_derived(status: &Document, readings: &mut Readings) {
     }
 }
 
-/// Returns 70005 for 7.0.5: a number that grows with the version.
+/// Returns a number that grows with the version, such as 70005 for 7.0.5.
 fn version_number(version: &str) -> Option<f64> {
     let plain = version.split(['-', '+']).next()?;
     let mut parts = plain.split('.').map(|part| part.parse::<u16>().ok());

@@ -45,7 +45,7 @@ const fn times(factor: f64, row: Row) -> Row {
     Row { factor, ..row }
 }
 
-/// All series that are plain fields.
+/// All series whose values are read from one field.
 pub(crate) const ROWS: &[Row] = &[
     total("mongodb_assert_regular", "assertions", &["asserts.regular"]),
     total("mongodb_assert_warning", "assertions", &["asserts.warning"]),
@@ -128,7 +128,7 @@ pub(crate) const ROWS: &[Row] = &[
     level(
         "mongodb_tickets_available_reads",
         "tickets",
-        // The path since 8.0, and the path before.
+        // The path since 8.0, and the path in earlier versions.
         &["queues.execution.read.available", "wiredTiger.concurrentTransactions.read.available"],
     ),
     level(
@@ -147,7 +147,7 @@ pub(crate) const ROWS: &[Row] = &[
         "faults",
         &["recordStats.pageFaultExceptionsThrown"],
     ),
-    // MMAPv1 reported these for the last three seconds.
+    // MMAPv1 reported these fields for the last three seconds.
     level("mongodb_journaling_commits_in_write_lock", "commits", &["dur.commitsInWriteLock"]),
     times(MIB, level("mongodb_journaling_mb", "bytes", &["dur.journaledMB"])),
     times(

@@ -1,4 +1,4 @@
-//! `serverStatus` of each version and role.
+//! Readings of `serverStatus` from servers of each version and role.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::test_responses::{later, server_status, server_status_of_mmap};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// Returns the values of a response, given the state of an earlier one.
+/// Returns the values of a response, given the state after earlier responses.
 fn values(memory: &mut Memory, status: &Document, now_ms: i64) -> BTreeMap<String, f64> {
     let mut readings = Readings::default();
     read(status, now_ms, Some(4.0), memory, &mut readings);
@@ -76,7 +76,7 @@ const OF_MONGOD: [(&str, f64); 46] = [
 ];
 
 #[test]
-fn every_version_of_a_mongod_gives_the_same_series_wherever_its_fields_are() {
+fn every_version_of_a_mongod_yields_the_same_series() {
     for version in ["4.4.29", "5.0.26", "6.0.15", "7.0.5", "8.0.4", "8.2.1"] {
         let values = first(version, "primary");
         for (metric, expected) in OF_MONGOD {
@@ -94,7 +94,7 @@ fn every_version_of_a_mongod_gives_the_same_series_wherever_its_fields_are() {
 }
 
 #[test]
-fn each_role_gives_what_it_has() {
+fn each_role_yields_the_series_of_its_fields() {
     let names = |role| first("7.0.5", role).into_keys().collect::<BTreeSet<_>>();
     let (standalone, primary, mongos) = (names("standalone"), names("primary"), names("mongos"));
     let of_set: Vec<_> = primary.difference(&standalone).map(String::as_str).collect();
@@ -119,7 +119,7 @@ fn each_role_gives_what_it_has() {
 }
 
 #[test]
-fn fields_of_old_servers_are_read() {
+fn fields_of_mmapv1_servers_are_read() {
     let values = values(&mut Memory::default(), &server_status_of_mmap(), NOW_MS);
     for (metric, expected) in [
         ("mongodb_memory_mapped", 419_430_400.0),
@@ -142,7 +142,7 @@ fn fields_of_old_servers_are_read() {
 }
 
 #[test]
-fn ratios_are_of_the_time_between_two_answers() {
+fn ratios_cover_the_time_between_two_responses() {
     let (mut memory, status) = (Memory::default(), server_status("7.0.5", "primary"));
     let derived = |values: BTreeMap<String, f64>| {
         let is_derived = |name: &String| {
@@ -186,7 +186,7 @@ fn ratios_are_of_the_time_between_two_answers() {
 }
 
 #[test]
-fn a_restart_is_counted_for_an_hour_and_ratios_start_over() {
+fn a_restart_counts_for_an_hour_and_resets_the_ratios() {
     let (mut memory, status) = (Memory::default(), server_status("7.0.5", "primary"));
     let restarts = |memory: &mut Memory, status: &Document, now_ms| {
         let values = values(memory, status, now_ms);
@@ -208,18 +208,18 @@ fn a_restart_is_counted_for_an_hour_and_ratios_start_over() {
 
 /// Regression: a server that had just been set up was reported as restarted.
 #[test]
-fn a_young_server_that_is_seen_for_the_first_time_was_not_restarted() {
+fn the_first_contact_with_a_young_server_is_not_a_restart() {
     let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
     status.insert("uptimeMillis", 60_000_i64);
     assert_eq!(values(&mut memory, &status, NOW_MS)["mongodb_restarts_in_last_hour"], 0.0);
 }
 
 #[test]
-fn a_process_in_a_container_has_always_the_same_number() {
+fn a_restart_with_an_unchanged_process_id_is_detected_in_a_container() {
     let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
     status.extend(doc! { "pid": 1_i64, "uptimeMillis": 1_000_i64 });
     values(&mut memory, &status, NOW_MS);
-    // The server was restarted, and its uptime now exceeds that of the previous process.
+    // The server was restarted, and its uptime now exceeds the uptime of the previous process.
     status.insert("uptimeMillis", 200_000_i64);
     values(&mut memory, &status, NOW_MS + 300_000);
     assert_eq!(memory.started_ms(), Some(NOW_MS + 100_000));
@@ -263,7 +263,7 @@ fn any_status() -> impl Strategy<Value = Document> {
 
 proptest! {
     #[test]
-    fn no_answer_is_a_panic_or_a_number_that_is_none(
+    fn every_response_yields_finite_values_without_a_panic(
         answers in prop::collection::vec((any_status(), 0..100_000_i64), 1..5)
     ) {
         let mut memory = Memory::default();

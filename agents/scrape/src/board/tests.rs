@@ -1,4 +1,4 @@
-//! Targets that are added, due, and removed; without threads and clocks.
+//! Targets that are added, scraped and removed, without threads and clocks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,16 +30,16 @@ fn counts(board: &Board) -> (u64, u64, u64) {
 
 fn readings(board: &Board, count: usize) -> Samples {
     let series = Arc::new(Series::new("m", Vec::new(), Kind::Gauge, ""));
-    let one = KnownReading { series, value: 1.0, time_ms: 1, start_ms: None };
+    let reading = KnownReading { series, value: 1.0, time_ms: 1, start_ms: None };
     let mut samples = board.memory.samples();
     for _ in 0..count {
-        samples.push_always(one.clone());
+        samples.push_always(reading.clone());
     }
     samples
 }
 
 #[test]
-fn each_target_is_due_once_an_interval_at_its_own_time() {
+fn each_target_is_due_once_per_interval_at_its_own_offset() {
     let mut board = board();
     board.assign(0, vec![assigned("a"), assigned("b")], 0);
     let mut times = Vec::new();
@@ -49,8 +49,8 @@ fn each_target_is_due_once_an_interval_at_its_own_time() {
             Ok(ticket) => {
                 assert_eq!(ticket.time_ms, now);
                 times.push((ticket.assigned.target.url.clone(), now));
-                let none = board.memory.samples();
-                board.done(ticket, none, None, now);
+                let no_samples = board.memory.samples();
+                board.done(ticket, no_samples, None, now);
             }
             Err(due) => now = due.unwrap(),
         }
@@ -72,27 +72,27 @@ fn a_target_that_hangs_for_its_whole_interval_is_scraped_in_each_interval() {
     let first = now;
     for round in 0..6 {
         let ticket = board.next(now).unwrap();
-        assert_eq!(ticket.time_ms, first + round * 10_000, "at its own times");
-        // It is due again before its worker has noticed the timeout.
+        assert_eq!(ticket.time_ms, first + round * 10_000, "at its scheduled times");
+        // The target is due again before its worker has noticed the timeout.
         assert_eq!(board.next(first + (round + 1) * 10_000).unwrap_err(), None);
         now = first + (round + 1) * 10_000 + 5;
-        let none = board.memory.samples();
-        board.done(ticket, none, Some("timeout".to_owned()), now);
+        let no_samples = board.memory.samples();
+        board.done(ticket, no_samples, Some("timeout".to_owned()), now);
     }
     assert_eq!(counts(&board), (0, 1, 0));
 }
 
 #[test]
-fn a_target_that_is_under_way_is_not_scraped_twice_and_the_miss_is_counted() {
+fn a_target_is_not_scraped_twice_at_once_and_missed_scrapes_are_counted() {
     let mut board = board();
     board.assign(0, vec![assigned("a")], 0);
     let due = board.next(0).unwrap_err().unwrap();
     let ticket = board.next(due + 60).unwrap();
-    assert_eq!(ticket.time_ms, due + 60, "too late to count at its time");
+    assert_eq!(ticket.time_ms, due + 60, "too late for the scheduled time");
     assert_eq!(board.next(due + 10_000).unwrap_err(), None);
     assert_eq!(board.next(due + 20_000).unwrap_err(), None);
-    let none = board.memory.samples();
-    board.done(ticket, none, Some("refused".to_owned()), due + 25_000);
+    let no_samples = board.memory.samples();
+    board.done(ticket, no_samples, Some("refused".to_owned()), due + 25_000);
     assert_eq!(board.next(due + 25_000).unwrap().time_ms, due + 25_000);
     assert_eq!(board.counts().missed, 1);
     assert_eq!(board.problems(), [("target http://a/metrics".to_owned(), "refused".to_owned())]);
@@ -101,7 +101,7 @@ fn a_target_that_is_under_way_is_not_scraped_twice_and_the_miss_is_counted() {
 }
 
 #[test]
-fn after_a_suspend_of_an_hour_there_is_one_scrape_and_the_others_are_missed() {
+fn after_a_suspend_of_an_hour_one_scrape_follows_and_the_others_are_missed() {
     let mut board = board();
     board.assign(0, vec![assigned("a")], 0);
     let due = board.next(0).unwrap_err().unwrap();
@@ -116,8 +116,8 @@ fn a_clock_that_steps_back_does_not_stop_scraping() {
     board.assign(0, vec![assigned("a")], hour);
     let due = board.next(hour).unwrap_err().unwrap();
     let ticket = board.next(due).unwrap();
-    let none = board.memory.samples();
-    board.done(ticket, none, None, due);
+    let no_samples = board.memory.samples();
+    board.done(ticket, no_samples, None, due);
     let again = board.next(due - hour).unwrap_err().unwrap();
     assert!(again > due - hour && again <= due - hour + 10_000, "{due} {again}");
     assert!(board.next(again).is_ok());
@@ -126,7 +126,7 @@ fn a_clock_that_steps_back_does_not_stop_scraping() {
 }
 
 #[test]
-fn remaining_targets_continue_and_removed_ones_end_once() {
+fn remaining_targets_continue_and_removed_targets_end() {
     let mut board = board();
     board.assign(0, vec![assigned("a"), assigned("b")], 0);
     board.assign(1, vec![assigned("a")], 0);
@@ -139,8 +139,8 @@ fn remaining_targets_continue_and_removed_ones_end_once() {
         board.done(ticket, two, None, 5);
     }
     assert!(!board.is_all_scraped() && board.has_waiting());
-    let one = readings(&board, 1);
-    board.done(last, one, None, 5);
+    let samples = readings(&board, 1);
+    board.done(last, samples, None, 5);
     assert!(board.is_all_scraped());
     assert_eq!(board.take().len(), 3);
     board.assign(0, vec![assigned("b")], 6);
@@ -151,10 +151,10 @@ fn remaining_targets_continue_and_removed_ones_end_once() {
 }
 
 #[test]
-fn answers_that_nobody_takes_are_bounded() {
+fn waiting_samples_are_bounded() {
     let mut board = board();
-    let one = readings(&board, 1).bytes();
-    let share = MEMORY_MAX / WAITING_SHARE / one;
+    let bytes = readings(&board, 1).bytes();
+    let share = MEMORY_MAX / WAITING_SHARE / bytes;
     for _ in 0..3 {
         let samples = readings(&board, share / 2);
         board.wait(samples);

@@ -43,8 +43,8 @@ impl Scheme {
 }
 
 /// An entry of `scrape_configs`.
-#[expect(clippy::struct_field_names, reason = "the names are Prometheus'")]
-#[expect(clippy::struct_excessive_bools, reason = "Prometheus has these switches")]
+#[expect(clippy::struct_field_names, reason = "Prometheus defines the names")]
+#[expect(clippy::struct_excessive_bools, reason = "Prometheus defines these switches")]
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Job {
@@ -73,7 +73,7 @@ pub(crate) struct Job {
     pub(crate) http_headers: BTreeMap<String, Header>,
     /// The format of responses whose `Content-Type` is unknown.
     pub(crate) fallback_scrape_protocol: Option<Protocol>,
-    /// True when series with their own timestamps end with their target's responses.
+    /// True when series with timestamps of the target end as soon as a response lacks them.
     pub(crate) track_timestamps_staleness: bool,
     pub(crate) static_configs: Vec<Group>,
     pub(crate) file_sd_configs: Vec<FileDiscovery>,
@@ -87,7 +87,7 @@ pub(crate) struct Job {
     pub(crate) label_name_length_limit: u64,
     pub(crate) label_value_length_limit: u64,
     pub(crate) target_limit: u64,
-    // Keys for native histograms, names and pages of a server.
+    // Keys for the native histograms, the names and the web pages of a Prometheus server.
     pub(crate) keep_dropped_targets: Unused,
     pub(crate) native_histogram_bucket_limit: Unused,
     pub(crate) native_histogram_min_bucket_factor: Unused,
@@ -175,7 +175,7 @@ impl Job {
         ]
     }
 
-    /// Converts a bearer token to an `authorization`, if there is none.
+    /// Converts a bearer token to an `authorization`, if the job has no `authorization`.
     pub(super) fn take_bearer_token(&mut self) {
         let (token, file) = (self.bearer_token.take(), self.bearer_token_file.take());
         if self.authorization.is_none() && (token.is_some() || file.is_some()) {
@@ -212,9 +212,9 @@ impl Job {
             ureq::Proxy::new(url).map_err(|_| "proxy_url: use http://HOST:PORT".to_owned())?;
         }
         for name in self.http_headers.keys() {
-            let is_own =
+            let is_reserved =
                 RESERVED_HEADERS.iter().any(|reserved| reserved.eq_ignore_ascii_case(name));
-            if is_own || ureq::http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+            if is_reserved || ureq::http::HeaderName::from_bytes(name.as_bytes()).is_err() {
                 return Err(format!("http_headers: {name:?} cannot be set"));
             }
         }
@@ -246,7 +246,7 @@ const RESERVED_HEADERS: [&str; 7] = [
     "x-prometheus-scrape-timeout-seconds",
 ];
 
-/// Credentials of requests; file names are relative to the settings.
+/// The credentials of requests. Their file names are relative to the settings.
 pub(crate) struct Access<'a> {
     pub(crate) basic_auth: &'a mut Option<BasicAuth>,
     pub(crate) authorization: &'a mut Option<Authorization>,

@@ -32,7 +32,7 @@ pub(crate) use units::{Size, Span, span};
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The maximum number of jobs in a file.
 const JOBS_MAX: usize = 10_000;
-/// The maximum size of a response, whatever the settings say.
+/// The maximum size of a response, even if the settings allow more.
 pub(crate) const BODY_BYTES_MAX: u64 = 256 << 20;
 
 /// The reason why settings are invalid.
@@ -120,8 +120,8 @@ impl Config {
         &self.scrape_configs
     }
 
-    /// Returns the keys that were set but have no effect in an agent, without duplicates: they
-    /// concern the rules, alerts and queries of a server.
+    /// Returns the keys that were set but have no effect in an agent, because they only concern a
+    /// Prometheus server.
     pub fn unused(&self) -> Vec<&'static str> {
         let global = &self.global;
         let mut all = vec![
@@ -171,7 +171,7 @@ impl Config {
         };
         for job in &mut self.scrape_configs {
             job.scrape_interval = job.scrape_interval.or(scrape_interval);
-            // A shorter interval limits the default timeout and the global one.
+            // A shorter interval limits the default timeout and the global timeout.
             let shared = scrape_timeout.unwrap_or(Span(TIMEOUT));
             job.scrape_timeout.get_or_insert(shared.min(Span(job.interval())));
             if job.scrape_protocols.is_empty() {
@@ -218,10 +218,10 @@ impl Config {
                 Err(format!("scrape_configs.{index} (job_name {name:?}): {problem}"))
             };
             if name.is_empty() {
-                return fault("a job needs a job_name");
+                return fault("the job has no job_name");
             }
             if !names.insert(name) {
-                return fault("there are two jobs of this name");
+                return fault("two jobs have this name");
             }
             if job.interval() < Duration::from_millis(100) {
                 return fault("scrape_interval must be 100ms or more");

@@ -1,4 +1,4 @@
-//! Accepted parts of a prometheus.yml, and refused ones with the place in the message.
+//! Accepted parts of a prometheus.yml, and the messages about rejected parts.
 
 use super::*;
 
@@ -41,11 +41,15 @@ scrape_configs:
 "#;
 
 #[test]
-fn a_file_of_prometheus_is_read_as_it_is() {
+fn a_prometheus_yml_is_accepted_unchanged() {
     let config = parse(WHOLE).unwrap();
     let [prometheus, node] = config.jobs() else { panic!("two jobs") };
     assert_eq!(prometheus.interval(), Duration::from_secs(5));
-    assert_eq!(prometheus.timeout(), Duration::from_secs(5), "the default gives way");
+    assert_eq!(
+        prometheus.timeout(),
+        Duration::from_secs(5),
+        "the interval limits the default timeout"
+    );
     assert_eq!((prometheus.sample_limit, node.sample_limit), (7, 9));
     assert_eq!((prometheus.body_bytes_max(), node.body_bytes_max()), (1 << 20, 2 << 20));
     assert_eq!((node.interval().as_secs(), node.timeout().as_secs()), (15, 10));
@@ -62,7 +66,7 @@ fn a_file_of_prometheus_is_read_as_it_is() {
 }
 
 #[test]
-fn unsupported_settings_are_refused_with_name_and_place() {
+fn unsupported_settings_are_rejected_with_name_and_place() {
     let check = |text: &str, expected: &[&str]| {
         let fault = parse(text).unwrap_err();
         for word in expected {
@@ -102,7 +106,7 @@ fn unsupported_settings_are_refused_with_name_and_place() {
 
 /// Regression: the file in Debian's package of Prometheus, here without comments, was refused.
 #[test]
-fn parts_for_a_server_are_named_and_passed_over() {
+fn parts_for_a_server_are_listed_and_skipped() {
     let debian = r"
 global:
   scrape_interval:     15s
@@ -157,7 +161,7 @@ scrape_configs:
 }
 
 #[test]
-fn a_missing_or_too_long_file_is_named() {
+fn a_missing_or_too_long_file_is_reported_with_its_name() {
     let fault = Config::read(Path::new("/nonexistent/p.yml")).unwrap_err().to_string();
     assert!(fault.starts_with("/nonexistent/p.yml: "), "{fault}");
     let folder = tempfile::tempdir().unwrap();

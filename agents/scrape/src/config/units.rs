@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 
 /// The maximum duration of a setting.
 const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-/// Units of time in descending order; a text contains each at most once, in this order.
+/// Units of time in descending order. A text contains each unit at most once, in this order.
 const TIME_UNITS: [(&str, u64); 7] = [
     ("y", 365 * 24 * 60 * 60 * 1000),
     ("w", 7 * 24 * 60 * 60 * 1000),
@@ -30,7 +30,7 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         span(&text).map(Self).ok_or_else(|| {
-            de::Error::custom(format!("{text:?} is no length of time; write 15s or 1m30s"))
+            de::Error::custom(format!("{text:?} is not a duration; use 15s or 1m30s"))
         })
     }
 }
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Size {
         let text = String::deserialize(deserializer)?;
         size(&text)
             .map(Self)
-            .ok_or_else(|| de::Error::custom(format!("{text:?} is no number of bytes; write 10MB")))
+            .ok_or_else(|| de::Error::custom(format!("{text:?} is not a size; use 10MB")))
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_as_prometheus_reads_them() {
+    fn durations_are_parsed_as_in_prometheus() {
         let check = |text, millis: Option<u64>| {
             assert_eq!(span(text), millis.map(Duration::from_millis), "{text}");
         };
@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[0-9a-zA-Z é.-]{0,12}") {
+        fn any_text_is_parsed_or_rejected(text in "[0-9a-zA-Z é.-]{0,12}") {
             let _read = (span(&text), size(&text));
         }
     }

@@ -12,7 +12,7 @@ use crate::{config::Job, target::Target};
 
 const NAME: &str = "__name__";
 
-/// The target of the samples.
+/// The target of the samples, with its job and the external labels.
 pub(super) struct TargetContext<'a> {
     pub(super) job: &'a Job,
     pub(super) target: &'a Target,

@@ -10,14 +10,14 @@ fn job(yaml: &str) -> Job {
     Config::parse(&text, "".into()).unwrap().jobs()[0].clone()
 }
 
-struct Asked {
+struct TestTarget {
     job: Job,
     target: Target,
     external: Labels,
     series: TargetSeries,
 }
 
-impl Asked {
+impl TestTarget {
     fn new(yaml: &str) -> Self {
         let job = job(yaml);
         let found = [("__address__", "h:1"), ("env", "t")].into_iter().collect();
@@ -68,27 +68,27 @@ fn shown(reading: &KnownReading) -> String {
 }
 
 #[test]
-fn samples_get_the_labels_of_their_target_and_kinds_of_their_family() {
-    let mut asked = Asked::new("");
-    let taken = asked.take("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
+fn samples_get_the_labels_of_their_target_and_the_kind_of_their_family() {
+    let mut scraped_target = TestTarget::new("");
+    let taken = scraped_target.take("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
     assert_eq!((taken.scraped, taken.kept, taken.added), (2, 2, 2));
     let lines: Vec<_> = taken.samples.readings.iter().map(shown).collect();
     assert_eq!(lines, ["c{a=b} counter 1 5", "g{} gauge NaN 77"]);
     let all = [("a", "b"), ("env", "t"), ("instance", "h:1"), ("job", "j"), ("monitor", "m")];
     assert_eq!(taken.samples.readings[0].series.tags().collect::<Vec<_>>(), all);
-    // The second response has known series.
+    // The second response only contains a known series.
     let first = Arc::clone(&taken.samples.readings[0].series);
-    let taken = asked.take("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
+    let taken = scraped_target.take("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
     assert!(Arc::ptr_eq(&first, &taken.samples.readings[0].series));
     assert_eq!(taken.added, 0);
 }
 
 #[test]
-fn labels_that_both_have_are_the_targets_or_with_honor_labels_the_samples() {
+fn the_target_wins_a_label_conflict_or_with_honor_labels_the_sample() {
     let text = "m{job=\"own\",exported_job=\"x\",instance=\"\"} 1\n";
     let tags = |yaml| {
-        let mut asked = Asked::new(yaml);
-        let taken = asked.take(text, 1).unwrap();
+        let mut scraped_target = TestTarget::new(yaml);
+        let taken = scraped_target.take(text, 1).unwrap();
         let tags = taken.samples.readings[0].series.tags();
         tags.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     };
@@ -103,46 +103,50 @@ fn labels_that_both_have_are_the_targets_or_with_honor_labels_the_samples() {
 }
 
 #[test]
-fn times_of_the_target_count_when_they_are_honored() {
-    let mut asked = Asked::new("  honor_timestamps: false\n");
-    assert_eq!(asked.read("m 1 77\n", 5), ["m{} gauge 1 5"]);
-    assert_eq!(asked.read("\n", 6), ["m{} gauge ends 6"]);
-    let mut asked = Asked::new("");
-    assert_eq!(asked.read("m 1 77\nm 2 78\n", 5), ["m{} gauge 1 77", "m{} gauge 2 78"]);
-    assert_eq!(asked.read("\n", 6), [] as [&str; 0], "it does not end with an answer");
-    let mut asked = Asked::new("  track_timestamps_staleness: true\n");
-    assert_eq!(asked.read("m 1 77\n", 5), ["m{} gauge 1 77"]);
-    assert_eq!(asked.read("\n", 6), ["m{} gauge ends 6"]);
+fn timestamps_of_the_target_are_used_only_with_honor_timestamps() {
+    let mut scraped_target = TestTarget::new("  honor_timestamps: false\n");
+    assert_eq!(scraped_target.read("m 1 77\n", 5), ["m{} gauge 1 5"]);
+    assert_eq!(scraped_target.read("\n", 6), ["m{} gauge ends 6"]);
+    let mut scraped_target = TestTarget::new("");
+    assert_eq!(scraped_target.read("m 1 77\nm 2 78\n", 5), ["m{} gauge 1 77", "m{} gauge 2 78"]);
+    assert_eq!(
+        scraped_target.read("\n", 6),
+        [] as [&str; 0],
+        "a series with a timestamp does not end"
+    );
+    let mut scraped_target = TestTarget::new("  track_timestamps_staleness: true\n");
+    assert_eq!(scraped_target.read("m 1 77\n", 5), ["m{} gauge 1 77"]);
+    assert_eq!(scraped_target.read("\n", 6), ["m{} gauge ends 6"]);
 }
 
 #[test]
-fn a_series_that_vanishes_ends_once_and_comes_back() {
-    let mut asked = Asked::new("");
-    asked.read("a 1\nb 1\na 9\n", 1);
-    assert_eq!(asked.read("a 2\n", 2), ["a{} gauge 2 2", "b{} gauge ends 2"]);
-    assert_eq!(asked.read("a 3\n", 3), ["a{} gauge 3 3"]);
-    let taken = asked.take("b 4\na 4\n", 4).unwrap();
+fn a_missing_series_ends_once_and_can_return() {
+    let mut scraped_target = TestTarget::new("");
+    scraped_target.read("a 1\nb 1\na 9\n", 1);
+    assert_eq!(scraped_target.read("a 2\n", 2), ["a{} gauge 2 2", "b{} gauge ends 2"]);
+    assert_eq!(scraped_target.read("a 3\n", 3), ["a{} gauge 3 3"]);
+    let taken = scraped_target.take("b 4\na 4\n", 4).unwrap();
     assert_eq!(taken.added, 1);
-    let mut ended: Vec<_> = asked.series.end_all(5).readings.iter().map(shown).collect();
+    let mut ended: Vec<_> = scraped_target.series.end_all(5).readings.iter().map(shown).collect();
     ended.sort();
     assert_eq!(ended, ["a{} gauge ends 5", "b{} gauge ends 5"]);
-    assert_eq!(asked.series.end_all(6).readings.len(), 0);
+    assert_eq!(scraped_target.series.end_all(6).readings.len(), 0);
 }
 
 #[test]
-fn a_bad_answer_counts_for_nothing_and_ends_what_was_shown() {
-    let mut asked = Asked::new("");
-    asked.read("a 1\n", 1);
-    let (scraped, fault) = asked.take("a 2\nnew 1\nb x\n", 2).unwrap_err();
+fn an_invalid_response_is_discarded_and_only_sent_series_end() {
+    let mut scraped_target = TestTarget::new("");
+    scraped_target.read("a 1\n", 1);
+    let (scraped, fault) = scraped_target.take("a 2\nnew 1\nb x\n", 2).unwrap_err();
     assert_eq!(scraped, 2);
     assert!(fault.starts_with("line 3: "), "{fault}");
-    let ended: Vec<_> = asked.series.end_all(2).readings.iter().map(shown).collect();
-    assert_eq!(ended, ["a{} gauge ends 2"], "what was never sent does not end");
+    let ended: Vec<_> = scraped_target.series.end_all(2).readings.iter().map(shown).collect();
+    assert_eq!(ended, ["a{} gauge ends 2"], "a series that was never sent does not end");
 }
 
 #[test]
 fn rules_drop_and_rewrite_samples() {
-    let mut asked = Asked::new(
+    let mut scraped_target = TestTarget::new(
         "  metric_relabel_configs:
   - {source_labels: [__name__], regex: 'go_.*', action: drop}
   - {source_labels: [__name__], regex: 'old_(.*)', target_label: __name__, replacement: 'new_$1'}
@@ -150,16 +154,16 @@ fn rules_drop_and_rewrite_samples() {
     );
     let text = "go_x 1\nold_m{secret=\"s\",a=\"b\"} 2\n";
     for time in 1..3 {
-        let taken = asked.take(text, time).unwrap();
+        let taken = scraped_target.take(text, time).unwrap();
         assert_eq!((taken.scraped, taken.kept), (2, 1));
         assert_eq!(shown(&taken.samples.readings[0]), format!("new_m{{a=b}} gauge 2 {time}"));
     }
 }
 
 #[test]
-fn an_answer_over_a_limit_counts_for_nothing() {
+fn a_response_over_a_limit_is_rejected() {
     let check = |yaml: &str, text: &str, expected: &str| {
-        let (_, fault) = Asked::new(yaml).take(text, 1).unwrap_err();
+        let (_, fault) = TestTarget::new(yaml).take(text, 1).unwrap_err();
         assert!(fault.contains(expected), "{fault}");
     };
     check("  sample_limit: 1\n", "a 1\nb 1\n", "sample_limit of 1");
@@ -167,14 +171,14 @@ fn an_answer_over_a_limit_counts_for_nothing() {
     check("  label_name_length_limit: 9\n", "a{bbbbbbbbbb=\"c\"} 1\n", "label_name_length_limit");
     check("  label_value_length_limit: 2\n", "a{b=\"ccc\"} 1\n", "label_value_length_limit");
     let dropped = "  sample_limit: 1\n  metric_relabel_configs: [{source_labels: [__name__], regex: a, action: drop}]\n";
-    assert_eq!(Asked::new(dropped).take("a 1\nb 1\n", 1).unwrap().kept, 1);
+    assert_eq!(TestTarget::new(dropped).take("a 1\nb 1\n", 1).unwrap().kept, 1);
 }
 
 #[test]
 fn reports_are_series_of_the_target() {
-    let mut asked = Asked::new("");
+    let mut scraped_target = TestTarget::new("");
     let report = Report { is_up: true, seconds: 0.5, scraped: 4, kept: 3, added: 2 };
-    let Asked { target, external, series: answer, .. } = &mut asked;
+    let TestTarget { target, external, series: answer, .. } = &mut scraped_target;
     let mut samples = answer.memory.samples();
     answer.report(target, external, report, 9, &mut samples);
     let lines: Vec<_> = samples.readings.iter().map(shown).collect();
@@ -218,9 +222,9 @@ impl Read for Endless {
 #[test]
 fn a_response_above_the_limit_uses_only_its_share_of_memory_and_releases_it() {
     let memory = Memory::new(4 << 20);
-    let Asked { job, target, external, .. } = Asked::new("");
-    let mut huge = Asked::within(&memory, job.clone(), target.clone(), external.clone());
-    let mut small = Asked::within(&memory, job, target, external);
+    let TestTarget { job, target, external, .. } = TestTarget::new("");
+    let mut huge = TestTarget::within(&memory, job.clone(), target.clone(), external.clone());
+    let mut small = TestTarget::within(&memory, job, target, external);
     huge.read("known 1\n", 1);
     let mut answer = Endless { number: 0, line: Vec::new(), read: 0 };
     let (scraped, fault) = huge.take_from(&mut answer, 2).unwrap_err();
@@ -228,7 +232,7 @@ fn a_response_above_the_limit_uses_only_its_share_of_memory_and_releases_it() {
     assert!((1000..20_000).contains(&scraped) && answer.read < 1 << 20, "{scraped}");
     assert!(memory.used() <= 3 << 20, "{}", memory.used());
     assert_eq!(memory.refused(), 1);
-    // Other targets are scraped while this one holds its memory.
+    // Other targets are scraped while the huge target holds its memory.
     assert_eq!(small.read("a 1\n", 2), ["a{} gauge 1 2"]);
     let ended: Vec<_> = huge.series.end_all(2).readings.iter().map(shown).collect();
     assert_eq!(ended, ["known{} gauge ends 2"]);

@@ -65,13 +65,15 @@ impl Resolver {
         Self { servers: vec![server], search: Vec::new() }
     }
 
-    /// Resolves a name to addresses, with ports or without. The result is empty when neither the
-    /// name nor any of its search domains exists; it is an error when one of these queries fails.
+    /// Resolves a name to addresses, with ports or without. The result is empty when the name does
+    /// not exist, neither alone nor with a search domain. It is an error when no query finds an
+    /// address and a query fails.
     fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<(String, Option<u16>)>, String> {
-        let is_whole = name.ends_with('.');
-        let endings = self.search.iter().filter(|_| !is_whole).map(|end| format!("{name}.{end}"));
+        let is_absolute = name.ends_with('.');
+        let suffixes =
+            self.search.iter().filter(|_| !is_absolute).map(|end| format!("{name}.{end}"));
         let mut fault = None;
-        for name in std::iter::once(name.trim_end_matches('.').to_owned()).chain(endings) {
+        for name in std::iter::once(name.trim_end_matches('.').to_owned()).chain(suffixes) {
             match self.ask_each(&name, kind) {
                 Ok(found) if found.is_empty() => {}
                 Ok(found) => return Ok(found),
@@ -83,7 +85,7 @@ impl Resolver {
 
     fn ask_each(&self, name: &str, kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
         let query = query(name, kind)?;
-        let mut last = Err(io::Error::other("there is no server to ask"));
+        let mut last = Err(io::Error::other("there is no name server"));
         for _ in 0..ATTEMPTS {
             for server in &self.servers {
                 last = ask_one(*server, &query).and_then(|answer| read(&answer, kind));
@@ -96,12 +98,13 @@ impl Resolver {
     }
 }
 
-fn bad(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
+fn invalid(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, cause)
 }
 
 fn query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
-    // Any query id is safe: the socket only accepts responses of this server, on its own port.
+    // Any query id is safe, because the socket has its own port and only accepts responses of this
+    // server.
     let mut packet = Packet::new_query(1);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
     let asked = match kind {
@@ -109,9 +112,9 @@ fn query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
         RecordType::A => TYPE::A,
         RecordType::Aaaa => TYPE::AAAA,
     };
-    let name = Name::new(name).map_err(bad)?;
+    let name = Name::new(name).map_err(invalid)?;
     packet.questions.push(Question::new(name, QTYPE::TYPE(asked), CLASS::IN.into(), false));
-    packet.build_bytes_vec().map_err(bad)
+    packet.build_bytes_vec().map_err(invalid)
 }
 
 fn ask_one(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
@@ -126,16 +129,16 @@ fn ask_one(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut answer = vec![0; DATAGRAM_BYTES];
     let length = socket.recv(&mut answer)?;
     answer.truncate(length);
-    let is_cut = Packet::parse(&answer).map_err(bad)?.has_flags(PacketFlag::TRUNCATION);
+    let is_cut = Packet::parse(&answer).map_err(invalid)?.has_flags(PacketFlag::TRUNCATION);
     if is_cut { ask_by_tcp(server, query) } else { Ok(answer) }
 }
 
-/// Queries over TCP, with a length before query and response.
+/// Sends a query over TCP, where a length precedes the query and the response.
 fn ask_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let length = u16::try_from(query.len()).map_err(bad)?;
+    let length = u16::try_from(query.len()).map_err(invalid)?;
     stream.write_all(&[&length.to_be_bytes(), query].concat())?;
     let mut length = [0; 2];
     stream.read_exact(&mut length)?;
@@ -145,10 +148,10 @@ fn ask_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn read(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
-    let packet = Packet::parse(answer).map_err(bad)?;
+    let packet = Packet::parse(answer).map_err(invalid)?;
     let code = packet.rcode();
     if !matches!(code, RCODE::NoError | RCODE::NameError) {
-        return Err(bad(format!("the server answered {code:?}")));
+        return Err(invalid(format!("the server answered {code:?}")));
     }
     let of_record = |data: &RData<'_>| {
         if let (RData::SRV(srv), RecordType::Srv) = (data, kind) {
@@ -169,18 +172,19 @@ fn read(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)
 pub(crate) struct Names(pub(crate) DnsDiscovery);
 
 impl Names {
-    /// Returns the current targets of the names. When a query fails, all previous targets stay.
+    /// Returns the current targets of the names. When a query fails, the caller keeps the
+    /// previous targets.
     pub(crate) fn look_up(&self, resolver: &Resolver) -> Result<Vec<Labels>, String> {
         let DnsDiscovery { names, kind, port, .. } = &self.0;
         let mut all = Vec::new();
         for name in names {
-            for (host, own_port) in resolver.ask(name, *kind)? {
-                let port = own_port.unwrap_or(*port);
+            for (host, record_port) in resolver.ask(name, *kind)? {
+                let port = record_port.unwrap_or(*port);
                 let mut labels: Labels =
                     [("__address__", format!("{host}:{port}")), ("__meta_dns_name", name.clone())]
                         .into_iter()
                         .collect();
-                if own_port.is_some() {
+                if record_port.is_some() {
                     labels.set("__meta_dns_srv_record_target", format!("{host}."));
                     labels.set("__meta_dns_srv_record_port", port.to_string());
                 }
@@ -188,13 +192,13 @@ impl Names {
             }
         }
         // Name servers return records in any order.
-        all.sort_by(|one, next| one.iter().cmp(next.iter()));
+        all.sort_by(|left, right| left.iter().cmp(right.iter()));
         all.truncate(TARGETS_MAX);
         Ok(all)
     }
 }
 
-/// Parses any bytes as a response for fuzz tests.
+/// Parses bytes as a response, for fuzz tests.
 pub(crate) fn fuzz(bytes: &[u8]) {
     for kind in [RecordType::Srv, RecordType::A, RecordType::Aaaa] {
         drop(read(bytes, kind));

@@ -17,34 +17,36 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const FILES_MAX: usize = 1000;
 
 /// The state of a file: path, size, modification time.
-type Look = (PathBuf, u64, Option<SystemTime>);
+type FileState = (PathBuf, u64, Option<SystemTime>);
 
 /// The discovery of one entry of `file_sd_configs`.
 #[derive(Debug)]
 pub(crate) struct Files {
     patterns: Vec<PathBuf>,
-    looked: Option<Vec<Look>>,
+    /// The states when the files were last read.
+    previous: Option<Vec<FileState>>,
 }
 
 impl Files {
     pub(crate) fn new(patterns: &[PathBuf]) -> Self {
-        Self { patterns: patterns.to_vec(), looked: None }
+        Self { patterns: patterns.to_vec(), previous: None }
     }
 
     /// Returns the targets, or `None` when no file has changed. A missing file has no targets; an
-    /// invalid file is an error, and all previous targets stay.
+    /// invalid file is an error, and the caller keeps the previous targets.
     pub(crate) fn read_if_changed(&mut self) -> Result<Option<Vec<Labels>>, String> {
-        let looks: Vec<Look> = self.patterns.iter().flat_map(|pattern| matching(pattern)).collect();
-        if self.looked.as_ref() == Some(&looks) {
+        let states: Vec<FileState> =
+            self.patterns.iter().flat_map(|pattern| matching(pattern)).collect();
+        if self.previous.as_ref() == Some(&states) {
             return Ok(None);
         }
         let mut all = Vec::new();
-        for (path, ..) in &looks {
+        for (path, ..) in &states {
             let read = read(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
             all.extend(targets(&read, &[("__meta_filepath", &path.to_string_lossy())]));
         }
         all.truncate(TARGETS_MAX);
-        self.looked = Some(looks);
+        self.previous = Some(states);
         Ok(Some(all))
     }
 }
@@ -55,13 +57,13 @@ fn read(path: &Path) -> Result<Vec<Group>, String> {
         return Err(format!("{bytes} bytes; at most {FILE_BYTES_MAX}"));
     }
     let text = fs::read_to_string(path).map_err(|cause| cause.to_string())?;
-    // JSON is YAML too.
+    // Every JSON text is also YAML.
     let groups: Option<Vec<Group>> =
         serde_saphyr::from_str(&text).map_err(|cause| cause.to_string())?;
     Ok(groups.unwrap_or_default())
 }
 
-fn matching(pattern: &Path) -> Vec<Look> {
+fn matching(pattern: &Path) -> Vec<FileState> {
     let name = pattern.file_name().unwrap_or_default().to_string_lossy();
     let mut paths = Vec::new();
     if name.contains('*') {
@@ -75,11 +77,11 @@ fn matching(pattern: &Path) -> Vec<Look> {
     } else {
         paths.push(pattern.to_owned());
     }
-    let look = |path: PathBuf| {
+    let state = |path: PathBuf| {
         let meta = fs::metadata(&path).ok()?;
         Some((path, meta.len(), meta.modified().ok()))
     };
-    paths.into_iter().filter_map(look).collect()
+    paths.into_iter().filter_map(state).collect()
 }
 
 /// Returns true when a name matches a pattern in which each star stands for any text.
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_again_when_they_change_and_a_bad_one_changes_nothing() {
+    fn files_are_read_again_when_they_change_and_an_invalid_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("a.json"), r#"[{"targets": ["h1:1", "h2:2"], "labels": {"env": "x"}}]"#)

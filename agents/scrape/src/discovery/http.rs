@@ -22,7 +22,7 @@ const INTERVAL_MIN: Duration = Duration::from_secs(1);
 pub(crate) struct Listed {
     url: String,
     interval: Duration,
-    /// The request settings, as for targets.
+    /// The settings of requests.
     job: Box<Job>,
     client: Result<Client, String>,
 }

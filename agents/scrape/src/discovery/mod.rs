@@ -17,7 +17,7 @@ use crate::config::{DnsDiscovery, FileDiscovery, Group, Job};
 /// The maximum number of targets of a source.
 pub(crate) const TARGETS_MAX: usize = 10_000;
 /// The interval at which files are checked.
-const FILES_LOOKED_AT: Duration = Duration::from_secs(5);
+const FILES_CHECKED_EVERY: Duration = Duration::from_secs(5);
 
 /// A source of targets.
 #[derive(Debug)]
@@ -42,18 +42,18 @@ impl Source {
         lists.into_iter().chain(files).chain(names).chain(listed).collect()
     }
 
-    /// The refresh interval; `None` for a constant source.
+    /// Returns the refresh interval, or `None` for a constant source.
     pub(crate) fn interval(&self) -> Option<Duration> {
         match self {
             Self::Static(_) => None,
-            Self::Files(_) => Some(FILES_LOOKED_AT),
+            Self::Files(_) => Some(FILES_CHECKED_EVERY),
             Self::Dns(names) => Some(names.0.refresh_interval.0.max(Duration::from_secs(1))),
             Self::Http(listed) => Some(listed.interval()),
         }
     }
 
-    /// Returns the current targets, or `None` when they are unchanged. An error keeps the previous
-    /// targets.
+    /// Returns the current targets, or `None` when they are unchanged. After an error, the caller
+    /// keeps the previous targets.
     pub(crate) fn ask(&mut self, resolver: &Resolver) -> Result<Option<Vec<Labels>>, String> {
         match self {
             Self::Static(groups) => Ok(Some(targets(groups, &[]))),

@@ -13,7 +13,7 @@ use crate::{
 
 /// A source with its current targets.
 #[derive(Debug)]
-struct Asked {
+struct SourceState {
     source: Source,
     /// The refresh interval; `None` for a constant source.
     every: Option<Duration>,
@@ -27,10 +27,10 @@ struct Asked {
 pub(super) struct Discovered {
     index: usize,
     job: Arc<Job>,
-    sources: Vec<Asked>,
+    sources: Vec<SourceState>,
 }
 
-impl Asked {
+impl SourceState {
     fn new(source: Source) -> Self {
         Self { every: source.interval(), source, since: None, labels: Vec::new() }
     }
@@ -46,7 +46,7 @@ impl Asked {
 
 impl Discovered {
     pub(super) fn new(index: usize, job: &Arc<Job>) -> Self {
-        let sources = Source::of(job).into_iter().map(Asked::new).collect();
+        let sources = Source::of(job).into_iter().map(SourceState::new).collect();
         Self { index, job: Arc::clone(job), sources }
     }
 
@@ -57,7 +57,7 @@ impl Discovered {
 
     /// Returns the time until the next refresh of any source.
     pub(super) fn left(&self) -> Duration {
-        self.sources.iter().filter_map(Asked::left).min().unwrap_or(Duration::MAX)
+        self.sources.iter().filter_map(SourceState::left).min().unwrap_or(Duration::MAX)
     }
 
     /// Refreshes the sources that are due, and assigns changed targets.
@@ -65,15 +65,15 @@ impl Discovered {
         let resolver = Resolver::of_this_machine();
         let mut has_changed = false;
         let name = &self.job.job_name;
-        for (at, source) in self.sources.iter_mut().enumerate() {
+        for (number, source) in self.sources.iter_mut().enumerate() {
             if source.left() != Some(Duration::ZERO) {
                 continue;
             }
             source.since = Some(Stopwatch::start());
-            let asked = source.source.ask(&resolver);
-            let place = format!("targets of job {name:?}, source {at}");
-            shared.state().board.set_fault(place, asked.as_ref().err().cloned());
-            if let Ok(Some(labels)) = asked {
+            let outcome = source.source.ask(&resolver);
+            let place = format!("targets of job {name:?}, source {number}");
+            shared.state().board.set_fault(place, outcome.as_ref().err().cloned());
+            if let Ok(Some(labels)) = outcome {
                 has_changed |= source.labels != labels || labels.is_empty();
                 source.labels = labels;
             }
@@ -115,14 +115,14 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn a_source_is_waited_for_until_it_is_to_be_asked_and_not_at_the_end() {
+    fn waiting_ends_when_a_source_is_due_or_the_scraper_stops() {
         let text = "scrape_configs: [{job_name: j, file_sd_configs: [{files: [/none.yml]}]}]";
         let config = Config::parse(text, std::path::PathBuf::new()).unwrap();
         let shared = Shared::new(&config, crate::memory::MEMORY_MAX).unwrap();
         let mut found = Discovered::new(0, &shared.jobs[0].0);
         assert!(!found.is_fixed() && found.left().is_zero());
         found.ask_all(&shared);
-        assert!(!found.left().is_zero(), "it was asked");
+        assert!(!found.left().is_zero(), "the source was queried");
         for source in &mut found.sources {
             (source.every, source.since) =
                 (Some(Duration::from_millis(200)), Some(Stopwatch::start()));

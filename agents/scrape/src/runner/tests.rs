@@ -1,4 +1,4 @@
-//! Worker threads without the assigning clock.
+//! Worker threads without the scheduler.
 
 use std::{path::PathBuf, sync::mpsc::sync_channel};
 
@@ -20,8 +20,8 @@ fn a_thread_that_cannot_be_started_loses_no_target() {
     state.board.all_due(now);
     assert!(!start_worker(&shared, &mut state, &tickets, 1 << 50), "no machine has such a stack");
     assert_eq!((state.workers, state.idle), (0, 0));
-    assert!(state.board.problems()[0].1.contains("cannot start one"));
-    assert!(state.board.is_due(now), "it waits for the next thread");
+    assert!(state.board.problems()[0].1.contains("cannot start a thread"));
+    assert!(state.board.is_due(now), "the target waits for a thread");
     assert!(start_worker(&shared, &mut state, &tickets, STACK_BYTES));
     assert_eq!(state.board.problems(), []);
     give.send(state.board.next(now).unwrap()).unwrap();
@@ -35,14 +35,14 @@ fn a_thread_that_cannot_be_started_loses_no_target() {
 }
 
 #[test]
-fn threads_end_on_request() {
+fn stop_ends_the_threads_at_once() {
     let more = "scrape_configs: [{job_name: f, file_sd_configs: [{files: [/none.yml]}]}]";
     for _ in 0..200 {
         let config = Config::parse(more, PathBuf::new()).unwrap();
         let mut runner = Runner::start(&config, crate::memory::MEMORY_MAX).unwrap();
         let watch = Stopwatch::start();
         runner.stop();
-        // The thread reads files and the clock every five seconds.
-        assert!(watch.elapsed() < Duration::from_secs(4), "a thread did not hear it");
+        // The threads check files and the clock only every five seconds.
+        assert!(watch.elapsed() < Duration::from_secs(4), "a thread missed the request");
     }
 }

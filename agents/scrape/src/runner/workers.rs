@@ -18,32 +18,32 @@ use crate::{board::Ticket, conversion::Report, memory::Samples, target::Assigned
 
 /// The maximum number of workers: this many targets can hang without delaying others.
 const WORKERS_MAX: usize = 64;
-/// The interval at which the waiting loop reads the wall clock, to detect clock steps and suspends,
-/// and retries to start a thread.
+/// The interval at which the scheduler reads the wall clock, to detect clock steps and suspends,
+/// and tries again to start a thread.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
-/// The name of the problem that no thread can be started.
-const THREADS: &str = "threads that scrape";
+/// The place of the problem that no thread can be started.
+const THREADS: &str = "scrape threads";
 
-/// Takes the next target, or waits for one.
+/// The queue from which the workers take targets.
 pub(super) type Tickets = Arc<Mutex<Receiver<Ticket>>>;
 
 /// Passes due targets to workers, and starts a worker when none is idle.
 pub(super) fn hand_out(shared: &Arc<Shared>) {
-    let (give, take) = sync_channel(WORKERS_MAX);
-    let tickets = Arc::new(Mutex::new(take));
+    let (sender, receiver) = sync_channel(WORKERS_MAX);
+    let tickets = Arc::new(Mutex::new(receiver));
     let mut state = shared.state();
     while !state.has_ended {
         let now = unix_ms();
         // Without an idle worker, due targets wait; each worker reports when it is idle.
-        let has_one = !state.board.is_due(now)
+        let has_worker = !state.board.is_due(now)
             || state.idle > 0
             || start_worker(shared, &mut state, &tickets, STACK_BYTES);
-        let next = if has_one { state.board.next(now) } else { Err(None) };
+        let next = if has_worker { state.board.next(now) } else { Err(None) };
         let left = match next {
             Ok(ticket) => {
                 state.idle -= 1;
                 // A worker is waiting, so the channel has room.
-                drop(give.send(ticket));
+                drop(sender.send(ticket));
                 continue;
             }
             Err(due) => {
@@ -54,7 +54,7 @@ pub(super) fn hand_out(shared: &Arc<Shared>) {
     }
 }
 
-/// Starts a worker. Returns false when the limit is reached or the system refuses a thread.
+/// Starts a worker. Returns false when the limit is reached or the thread cannot be started.
 pub(super) fn start_worker(
     shared: &Arc<Shared>,
     state: &mut State,
@@ -64,13 +64,13 @@ pub(super) fn start_worker(
     if state.workers >= WORKERS_MAX {
         return false;
     }
-    let (for_thread, take) = (Arc::clone(shared), Arc::clone(tickets));
+    let (shared, tickets) = (Arc::clone(shared), Arc::clone(tickets));
     let builder = thread::Builder::new().name("scrape".to_owned()).stack_size(stack_bytes);
-    let started = builder.spawn(move || work(&for_thread, &take));
+    let started = builder.spawn(move || work(&shared, &tickets));
     if let Err(cause) = &started {
         error!(%cause, workers = state.workers, "cannot start a thread to scrape; targets wait");
     }
-    let fault = started.as_ref().err().map(|cause| format!("cannot start one: {cause}"));
+    let fault = started.as_ref().err().map(|cause| format!("cannot start a thread: {cause}"));
     state.board.set_fault(THREADS.to_owned(), fault);
     if started.is_ok() {
         state.workers += 1;
@@ -94,7 +94,7 @@ fn work(shared: &Shared, tickets: &Mutex<Receiver<Ticket>>) {
     }
 }
 
-/// One scrape with its reports.
+/// Scrapes a target, and adds the reports of the scrape.
 fn scrape(shared: &Shared, ticket: &mut Ticket) -> (Samples, Option<String>) {
     let watch = Stopwatch::start();
     let time_ms = ticket.time_ms;

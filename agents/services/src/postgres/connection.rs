@@ -1,4 +1,4 @@
-//! A persistent read-only connection.
+//! A persistent read-only connection to a PostgreSQL server.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Open {
     }
 }
 
-/// Runs a query with a timeout on the server and on the client.
+/// Waits for a response of the server, with a timeout.
 async fn within<T>(
     timeout: Duration,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,

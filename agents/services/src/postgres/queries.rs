@@ -2,11 +2,11 @@
 
 use crate::rows::Rows;
 
-/// The query for connections by state; states without connections are 0.
+/// The states of connections. A state without connections counts 0.
 pub(super) const STATES: [&str; 5] =
     ["active", "idle", "idle in transaction", "idle in transaction (aborted)", "other"];
 
-/// The query for each database.
+/// The metrics of each database, by column.
 pub(super) const DATABASE: Rows = Rows {
     gauges: &[
         ("numbackends", "postgres_database_connections", "connections"),
@@ -30,7 +30,7 @@ pub(super) const DATABASE: Rows = Rows {
 };
 pub(super) const SIZES: Rows =
     Rows { gauges: &[("size", "postgres_database_size", "bytes")], counters: &[] };
-/// The query for the whole server.
+/// The metrics of the whole server, by column.
 pub(super) const SERVER: Rows = Rows {
     gauges: &[
         ("uptime", "postgres_uptime", "seconds"),
@@ -70,7 +70,7 @@ pub(super) const STANDBYS_SQL: &str = "SELECT application_name AS standby,
         replay_lsn))::float8 AS behind
     FROM pg_stat_replication GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 50";
 
-/// The columns of the view, for gauges and counters.
+/// Returns the query for the columns of [`DATABASE`].
 pub(super) fn databases_sql() -> String {
     let columns: Vec<String> = DATABASE
         .names()

@@ -53,17 +53,17 @@ impl Timed {
     /// Sets the stream's timeout to the rest of the deadline.
     fn bound(&self) -> io::Result<()> {
         let left = self.watch.left_of(self.timeout);
-        if left.is_zero() { Err(self.late()) } else { self.stream.set_wait(left) }
+        if left.is_zero() { Err(self.timeout_error()) } else { self.stream.set_wait(left) }
     }
 
-    fn late(&self) -> io::Error {
+    fn timeout_error(&self) -> io::Error {
         io::Error::new(io::ErrorKind::TimedOut, format!("took longer than {:?}", self.timeout))
     }
 
-    /// Replaces the error of an expired deadline.
+    /// Replaces the error of an expired stream timeout.
     fn with_timeout_error(&self, outcome: io::Result<usize>) -> io::Result<usize> {
         let is_late = |cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock;
-        outcome.map_err(|cause| if is_late(&cause) { self.late() } else { cause })
+        outcome.map_err(|cause| if is_late(&cause) { self.timeout_error() } else { cause })
     }
 }
 
@@ -119,7 +119,8 @@ impl Connection {
             let user = service.user.as_deref();
             let words: Vec<&str> =
                 ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
-            // A server that does not know the command quotes it, with the password.
+            // A server without this command quotes it in the error, with the password. Only the
+            // first word of the error is safe.
             let word = |cause: String| cause.split(' ').next().unwrap_or_default().to_owned();
             connection.ask(&words).map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
         }
@@ -169,7 +170,7 @@ mod tests {
 
     /// A server that sends one byte within each timeout, without end.
     #[test]
-    fn a_server_that_sends_a_byte_at_a_time_has_no_more_time_than_another() {
+    fn single_bytes_do_not_extend_the_deadline() {
         for begin in ["", "$100000\r\n"] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap().to_string();

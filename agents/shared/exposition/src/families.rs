@@ -8,9 +8,10 @@ use granary_protocol::Kind;
 
 use crate::names::is_metric_name;
 
-/// The maximum number of remembered families; the types of others follow from their names.
+/// The maximum number of remembered families. The types of further families follow from their
+/// names.
 const FAMILIES_MAX: usize = 100_000;
-/// The suffixes that a sample's name adds to its family's.
+/// The suffixes that a sample's name adds to its family's name.
 const SUFFIXES: [&str; 8] =
     ["_total", "_bucket", "_count", "_sum", "_created", "_gcount", "_gsum", "_info"];
 
@@ -71,13 +72,13 @@ impl Families {
     /// The comment is a TYPE or UNIT line without a name.
     pub fn note(&mut self, comment: &str) -> Result<(), &'static str> {
         let mut words = comment.split_ascii_whitespace();
-        let Some(what @ ("TYPE" | "UNIT" | "HELP")) = words.next() else { return Ok(()) };
+        let Some(keyword @ ("TYPE" | "UNIT" | "HELP")) = words.next() else { return Ok(()) };
         let name = words.next().unwrap_or_default();
         if !name.starts_with('"') && !is_metric_name(name) {
-            return Err("a comment tells of a family without its name");
+            return Err("a comment has no valid name of a family");
         }
         let word = words.next().unwrap_or_default();
-        match (what, word) {
+        match (keyword, word) {
             ("TYPE", "counter") => self.set_type(name, Type::Counter),
             ("TYPE", "gauge" | "gaugehistogram" | "info" | "stateset") => {
                 self.set_type(name, Type::Gauge);
@@ -111,7 +112,7 @@ impl Families {
         self.last_type
     }
 
-    /// The memory of all families.
+    /// Returns the memory of all families.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -15,8 +15,8 @@ impl Format {
     /// Returns true when a `Content-Type` names a format.
     pub fn is_named(content_type: &str) -> bool {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
-        let of_text = media_type.eq_ignore_ascii_case("text/plain");
-        of_text || Self::of_content_type(content_type) != Self::Prometheus
+        let is_text = media_type.eq_ignore_ascii_case("text/plain");
+        is_text || Self::of_content_type(content_type) != Self::Prometheus
     }
 
     /// Returns the format of a `Content-Type`, or Prometheus' text format for unknown types, as
@@ -24,10 +24,10 @@ impl Format {
     pub fn of_content_type(content_type: &str) -> Self {
         let mut parts = content_type.split(';').map(|part| part.trim().to_ascii_lowercase());
         let media_type = parts.next().unwrap_or_default();
-        let is_messages = parts.any(|part| part == "encoding=delimited");
+        let is_delimited = parts.any(|part| part == "encoding=delimited");
         match &*media_type {
             "application/openmetrics-text" => Self::OpenMetrics,
-            "application/vnd.google.protobuf" if is_messages => Self::Protobuf,
+            "application/vnd.google.protobuf" if is_delimited => Self::Protobuf,
             _ => Self::Prometheus,
         }
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_content_type_tells_the_format() {
+    fn the_content_type_determines_the_format() {
         let check = |text: &str, expected| assert_eq!(Format::of_content_type(text), expected);
         check("text/plain; version=0.0.4; charset=utf-8", Format::Prometheus);
         check("application/openmetrics-text; version=1.0.0", Format::OpenMetrics);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::names::is_label_name;
 
-/// The rest of `name="value",...}`.
+/// The labels `name="value",...}` that are not parsed yet.
 pub(crate) struct Labels<'a> {
     rest: &'a str,
     /// True when names without quotes must be valid.

@@ -19,8 +19,8 @@ pub(crate) fn is_label_name(name: &str) -> bool {
     is_name(name, |_| false)
 }
 
-fn is_name(name: &str, is_besides: impl Fn(u8) -> bool) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || is_besides(byte);
+fn is_name(name: &str, is_also_letter: impl Fn(u8) -> bool) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || is_also_letter(byte);
     name.bytes().next().is_some_and(is_letter)
         && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }

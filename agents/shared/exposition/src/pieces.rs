@@ -1,4 +1,5 @@
-//! Splits a response into lines or messages while it arrives, with only one of them in memory.
+//! The pieces of a response: lines or messages, split while the response arrives. Only one piece is
+//! in memory.
 //!
 //! Must never know: the content of lines and messages.
 
@@ -18,18 +19,18 @@ pub(crate) struct Pieces<'a> {
     /// Received bytes, from the current piece on.
     rest: Range<usize>,
     /// The number of consumed bytes.
-    given: u64,
+    consumed: u64,
     has_ended: bool,
 }
 
 impl<'a> Pieces<'a> {
     pub(crate) fn of(source: &'a mut dyn Read, room: &'a mut Room<'a>) -> Self {
-        Self { source, room, buffer: Vec::new(), rest: 0..0, given: 0, has_ended: false }
+        Self { source, room, buffer: Vec::new(), rest: 0..0, consumed: 0, has_ended: false }
     }
 
-    /// The position of the next piece in the response.
+    /// Returns the position of the next piece in the response.
     pub(crate) fn position(&self) -> u64 {
-        self.given
+        self.consumed
     }
 
     /// Requests memory for other purposes than pieces.
@@ -50,7 +51,7 @@ impl<'a> Pieces<'a> {
             }
             if found.is_some() || (self.has_ended && length > 0) {
                 let end = usize::from(found.is_some());
-                return Ok(Some(self.give(length, end)));
+                return Ok(Some(self.consume(length, end)));
             }
             if self.has_ended {
                 return Ok(None);
@@ -67,19 +68,23 @@ impl<'a> Pieces<'a> {
             if !self.has(1)? {
                 return if digit == 0 { Ok(None) } else { Err(CUT_OFF.to_owned()) };
             }
-            let byte = self.give(1, 0).first().copied().unwrap_or_default();
+            let byte = self.consume(1, 0).first().copied().unwrap_or_default();
             length |= u64::from(byte & 0x7f) << (7 * digit);
             if byte < 0x80 {
                 let length = usize::try_from(length).map_err(|_| CUT_OFF.to_owned())?;
                 let is_whole = self.has(length)?;
-                return if is_whole { Ok(Some(self.give(length, 0))) } else { Err(CUT_OFF.into()) };
+                return if is_whole {
+                    Ok(Some(self.consume(length, 0)))
+                } else {
+                    Err(CUT_OFF.into())
+                };
             }
         }
         Err("a number of more than ten bytes".to_owned())
     }
 
-    /// Returns true when the response has this many more bytes. They are read as they arrive,
-    /// whatever the length prefix says.
+    /// Returns true when the response has this many more bytes. Memory is only requested for bytes
+    /// that arrive, because a length prefix may be wrong.
     fn has(&mut self, bytes: usize) -> Result<bool, String> {
         while self.rest.len() < bytes && !self.has_ended {
             self.read_more()?;
@@ -87,10 +92,10 @@ impl<'a> Pieces<'a> {
         Ok(self.rest.len() >= bytes)
     }
 
-    fn give(&mut self, length: usize, end: usize) -> &[u8] {
+    fn consume(&mut self, length: usize, end: usize) -> &[u8] {
         let start = self.rest.start;
         self.rest.start += length + end;
-        self.given += (length + end) as u64;
+        self.consumed += (length + end) as u64;
         self.buffer.get(start..start + length).unwrap_or_default()
     }
 
@@ -118,7 +123,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-const CUT_OFF: &str = "a message is longer than the answer";
+const CUT_OFF: &str = "the response ends within a message";
 
 #[cfg(test)]
 mod tests {
@@ -126,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a few bytes at a time.
+    /// A reader that returns a few bytes at a time.
     struct Slow<'a>(&'a [u8], usize);
 
     impl Read for Slow<'_> {
@@ -141,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_those_of_the_whole_text(text in "[ab\n]{0,60}", step in 1_usize..9) {
+        fn lines_do_not_depend_on_the_size_of_reads(text in "[ab\n]{0,60}", step in 1_usize..9) {
             let mut source = Slow(text.as_bytes(), step);
             let mut room = |_: usize| Ok(());
             let mut pieces = Pieces::of(&mut source, &mut room);
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_takes_no_more_than_there_is_room_for() {
+    fn a_line_uses_only_granted_memory() {
         let text = vec![b'a'; 100 * CHUNK_BYTES];
         let (mut source, mut left) = (&text[..], 3 * CHUNK_BYTES);
         let mut room = |bytes: usize| {

@@ -2,7 +2,7 @@
 //! one metric at a time. Each series is converted to its text form, so that all formats share the
 //! parser of series.
 //!
-//! Native histograms have count and sum only, because their buckets have no text form.
+//! Native histograms are reduced to count and sum, because their buckets have no text form.
 
 use std::{fmt::Write, str};
 
@@ -50,7 +50,7 @@ struct Metric<'a> {
 /// The reason why parsing ends: invalid bytes, or a rejected sample.
 enum End {
     Wire(WireFault),
-    Said(String),
+    Rejected(String),
 }
 
 impl From<WireFault> for End {
@@ -74,7 +74,7 @@ impl<'a> Messages<'a> {
             match self.known.family(message, take) {
                 Ok(()) => {}
                 Err(End::Wire(cause)) => return Err(fault(cause.to_string())),
-                Err(End::Said(problem)) => return Err(fault(problem)),
+                Err(End::Rejected(problem)) => return Err(fault(problem)),
             }
             let more = self.known.families.bytes() - before;
             self.pieces.take_room(more).map_err(fault)?;
@@ -84,7 +84,7 @@ impl<'a> Messages<'a> {
 }
 
 impl Known {
-    /// `MetricFamily`: name 1, type 3, metric 4, unit 5.
+    /// Parses `MetricFamily`, with the fields name 1, type 3, metric 4, unit 5.
     fn family(&mut self, message: &[u8], take: &mut Take<'_>) -> Result<(), End> {
         let mut family = FamilyMessage::default();
         let mut unit = "";
@@ -117,7 +117,8 @@ impl Known {
         Ok(())
     }
 
-    /// `Metric`: label 1, time 6; gauge 2, counter 3, summary 4, untyped 5, histogram 7.
+    /// Parses `Metric`, with the fields label 1, time 6; gauge 2, counter 3, summary 4, untyped 5,
+    /// histogram 7.
     fn metric(
         &mut self,
         family: &FamilyMessage<'_>,
@@ -125,17 +126,17 @@ impl Known {
         take: &mut Take<'_>,
     ) -> Result<(), End> {
         let mut metric = Metric::default();
-        let mut form = 0;
+        let mut values_field = 0;
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
             match field {
                 1 => metric.labels.push(label(value.bytes())?),
                 6 => metric.time_ms = Some(value.int()),
-                2..=5 | 7 => (form, metric.values) = (field, value.bytes()),
+                2..=5 | 7 => (values_field, metric.values) = (field, value.bytes()),
                 _ => {}
             }
         }
-        match form {
+        match values_field {
             4 => self.distribution(family.name, &metric, &SUMMARY_FIELDS, take),
             7 => self.distribution(family.name, &metric, &HISTOGRAM_FIELDS, take),
             2 | 3 | 5 => {
@@ -144,11 +145,11 @@ impl Known {
                 while let Some((field, value)) = fields.next_field()? {
                     match field {
                         1 => number = value.double(),
-                        3 if form == 3 => start_ms = Some(timestamp_ms(value.bytes())?),
+                        3 if values_field == 3 => start_ms = Some(timestamp_ms(value.bytes())?),
                         _ => {}
                     }
                 }
-                self.give(family.name, &metric, None, (number, start_ms), take)
+                self.pass_on(family.name, &metric, None, (number, start_ms), take)
             }
             _ => Ok(()),
         }
@@ -188,14 +189,14 @@ impl Known {
             let bound = float(bound);
             let label = Some((numbers.label, bound.as_str()));
             let start_ms = start_ms.filter(|_| is_histogram);
-            self.give(&part_name, metric, label, (value, start_ms), take)?;
+            self.pass_on(&part_name, metric, label, (value, start_ms), take)?;
         }
-        self.give(&format!("{name}_sum"), metric, None, (sum, start_ms), take)?;
-        self.give(&format!("{name}_count"), metric, None, (count, start_ms), take)
+        self.pass_on(&format!("{name}_sum"), metric, None, (sum, start_ms), take)?;
+        self.pass_on(&format!("{name}_count"), metric, None, (count, start_ms), take)
     }
 
     /// Writes the series as text and passes the sample to `take`.
-    fn give(
+    fn pass_on(
         &mut self,
         name: &str,
         metric: &Metric<'_>,
@@ -215,11 +216,11 @@ impl Known {
         self.series.push('}');
         if self.series.len() > LINE_BYTES_MAX {
             let problem = format!("a series of more than {LINE_BYTES_MAX} bytes");
-            return Err(End::Said(problem));
+            return Err(End::Rejected(problem));
         }
         let series = self.series.as_bytes();
         let sample = Sample { series, value, time_ms: metric.time_ms, start_ms };
-        take(sample, &self.families).map_err(End::Said)
+        take(sample, &self.families).map_err(End::Rejected)
     }
 }
 
@@ -233,7 +234,8 @@ struct Distribution {
 const SUMMARY_FIELDS: Distribution = Distribution { suffix: "", label: "quantile", created: 4 };
 const HISTOGRAM_FIELDS: Distribution = Distribution { suffix: "_bucket", label: "le", created: 15 };
 
-/// `Quantile`: quantile 1, value 2. `Bucket`: count 1, bound 2, count as a float 4.
+/// Parses `Quantile`, with the fields quantile 1, value 2; or `Bucket`, with the fields count 1,
+/// bound 2, count as a float 4.
 fn part(message: &[u8], numbers: &Distribution) -> Result<(f64, f64), WireFault> {
     let (mut first, mut second, mut whole, mut float) = (0.0, 0.0, 0.0, None);
     let mut fields = Fields::of(message);
@@ -250,7 +252,7 @@ fn part(message: &[u8], numbers: &Distribution) -> Result<(f64, f64), WireFault>
     Ok(if is_bucket { (second, float.unwrap_or(whole)) } else { (first, second) })
 }
 
-/// `LabelPair`: name 1, value 2.
+/// Parses `LabelPair`, with the fields name 1, value 2.
 fn label(message: &[u8]) -> Result<(&str, &str), End> {
     let mut label = ("", "");
     let mut fields = Fields::of(message);
@@ -264,7 +266,7 @@ fn label(message: &[u8]) -> Result<(&str, &str), End> {
     Ok(label)
 }
 
-/// `google.protobuf.Timestamp`: seconds 1, nanoseconds 2.
+/// Parses `google.protobuf.Timestamp`, with the fields seconds 1, nanoseconds 2.
 fn timestamp_ms(message: &[u8]) -> Result<i64, WireFault> {
     let (mut seconds, mut nanos) = (0_i64, 0);
     let mut fields = Fields::of(message);
@@ -279,7 +281,8 @@ fn timestamp_ms(message: &[u8]) -> Result<i64, WireFault> {
 }
 
 fn text(value: Value<'_>) -> Result<&str, End> {
-    str::from_utf8(value.bytes()).map_err(|_| End::Said("a name or value is not UTF-8".to_owned()))
+    str::from_utf8(value.bytes())
+        .map_err(|_| End::Rejected("a name or value is not UTF-8".to_owned()))
 }
 
 fn quote(out: &mut String, text: &str) {
@@ -295,7 +298,7 @@ fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Formats a number for labels as OpenMetrics requires: like Go, and integers with `.0`.
+/// Formats a number for labels as OpenMetrics requires: as Go does, and integers with `.0`.
 pub(crate) fn float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();

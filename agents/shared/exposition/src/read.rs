@@ -11,6 +11,7 @@ use crate::{
 
 /// The maximum length of a quoted line in a fault.
 const SHOWN_BYTES_MAX: usize = 100;
+
 /// Parses a response. `take` receives each sample with the families known so far; its error ends
 /// the parsing.
 ///
@@ -25,7 +26,7 @@ pub fn read(
 }
 
 /// Parses a response while it arrives, see [`read`]. Only one line or family, and the names of all
-/// families, are in memory. `room` is called before memory is allocated.
+/// families, are in memory. The parser calls `room` before it allocates memory.
 ///
 /// # Errors
 /// The errors of [`read`], a truncated response, or a refusal of `room`.
@@ -58,7 +59,7 @@ fn read_text(mut pieces: Pieces<'_>, format: Format, take: &mut Take<'_>) -> Res
             continue;
         }
         if has_ended {
-            return Err(fault("something behind # EOF".to_owned()));
+            return Err(fault("a line after # EOF".to_owned()));
         }
         if let Some(comment) = line.strip_prefix(b"#") {
             has_ended = format == Format::OpenMetrics && comment.trim_ascii() == b"EOF";
@@ -74,14 +75,14 @@ fn read_text(mut pieces: Pieces<'_>, format: Format, take: &mut Take<'_>) -> Res
             None => None,
             Some(word) => {
                 let read = time_ms(word, format);
-                Some(read.ok_or_else(|| fault("the time is no number".to_owned()))?)
+                Some(read.ok_or_else(|| fault("the timestamp is not a number".to_owned()))?)
             }
         };
         let sample = Sample { series: cut.series, value: cut.value, time_ms, start_ms: None };
         take(sample, &families).map_err(fault)?;
     }
     if format == Format::OpenMetrics && !has_ended {
-        return Err(Fault::new("at the end".to_owned(), "no # EOF: it was cut off"));
+        return Err(Fault::new("at the end".to_owned(), "no # EOF: the response is truncated"));
     }
     Ok(())
 }
@@ -96,7 +97,7 @@ fn time_ms(word: &str, format: Format) -> Option<i64> {
     (millis.abs() < 9e15).then_some(millis as i64)
 }
 
-/// Parses any bytes in each format for fuzz tests, and the parts of each series.
+/// Parses bytes in each format, and the parts of each series, for fuzz tests.
 pub fn fuzz(bytes: &[u8]) {
     for format in [Format::Prometheus, Format::OpenMetrics, Format::Protobuf] {
         let outcome = read(bytes, format, |sample, families| {

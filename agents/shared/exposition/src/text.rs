@@ -40,7 +40,7 @@ pub fn cut(line: &[u8]) -> Result<Line<'_>, &'static str> {
     let mut words = rest.split_ascii_whitespace();
     let value = words.next().unwrap_or_default().parse::<f64>();
     let value = value.map_err(|_| "not `series value timestamp`")?;
-    // An exemplar follows a #; it is ignored.
+    // An exemplar, which follows a #, is ignored.
     let time = words.next().filter(|word| *word != "#");
     if time.is_some() && words.next().is_some_and(|word| word != "#") {
         return Err("more than `series value timestamp`");

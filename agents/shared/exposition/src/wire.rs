@@ -1,6 +1,6 @@
 //! The wire format of Protocol Buffers (protobuf.dev, "Encoding"), parsed in place.
 
-/// The fault in a message, with its byte position.
+/// A fault in a message, with its byte position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {problem}")]
 pub struct WireFault {
@@ -22,7 +22,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Returns the bytes, or none for another wire type.
+    /// Returns the bytes, or an empty slice for another wire type.
     pub fn bytes(self) -> &'a [u8] {
         if let Self::Bytes(bytes) = self { bytes } else { &[] }
     }
@@ -46,7 +46,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Starts at the first field.
+    /// Creates an iterator that starts at the first field.
     pub fn of(message: &'a [u8]) -> Self {
         Self { message, at: 0 }
     }
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.message.get(self.at).copied();
-            let byte = byte.ok_or_else(|| self.fault("the message is cut off in a number"))?;
+            let byte = byte.ok_or_else(|| self.fault("the message ends within a number"))?;
             self.at += 1;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
 
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], WireFault> {
         let found = self.message[self.at..].first_chunk::<N>().copied();
-        let bytes = found.ok_or_else(|| self.fault("the message is cut off in a number"))?;
+        let bytes = found.ok_or_else(|| self.fault("the message ends within a number"))?;
         self.at += N;
         Ok(bytes)
     }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_and_cut_off_messages_are_faults() {
+    fn fields_are_parsed_and_invalid_messages_are_faults() {
         // 1: varint 300, 2: "hi", 3: double 1.5, 4: fixed32 7
         let mut message = vec![0x08, 0xac, 0x02, 0x12, 2, b'h', b'i', 0x19];
         message.extend(1.5_f64.to_le_bytes());

@@ -3,9 +3,9 @@
 //! An agent parses [`AgentArgs`], builds its [`Source`]s and calls [`run`]. Each round's samples
 //! become a numbered batch in the spool, or several when one is full. A separate thread delivers
 //! the batches, oldest first, and removes them when the daemon has acknowledged them. This crate
-//! knows the protocol, but neither the daemon nor what a source measures.
+//! depends on the protocol, but neither on the daemon nor on the metrics of a source.
 
-/// The allocator of all agents: glibc keeps what threads have freed in an arena of each thread.
+/// The allocator of all agents. glibc would keep freed memory in an arena for each thread.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -11,8 +11,8 @@ pub struct IngestAnswer {
     pub accepted: u64,
     /// The number of samples that had been accepted before; they changed nothing.
     pub duplicates: u64,
-    /// Samples, by sender, that had been accepted before and whose series were deleted or renamed
-    /// since.
+    /// The number of samples, by sender, that had been accepted before and whose series were
+    /// deleted or renamed since then.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub emptied: BTreeMap<String, u64>,
     /// The number of samples that are refused for good, by reason. Do not send them again.
@@ -22,7 +22,7 @@ pub struct IngestAnswer {
     #[serde(default)]
     pub examples: Vec<Refusal>,
     /// The numbers of batches that were refused for their epoch or number, not for their content.
-    /// The sender begins a new epoch and sends them again.
+    /// The sender begins a new epoch and sends the batches again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renumber: Vec<u64>,
 }
@@ -41,7 +41,8 @@ pub struct Refusal {
 /// The response to a request that was rejected as a whole (status 4xx or 5xx).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorAnswer {
-    /// A closed set of words: `malformed`, `too_large`, `unknown_refs`, `busy`, `disk_full`, ...
+    /// One of a closed set of words: `malformed`, `too_large`, `unknown_refs`, `busy`, `disk_full`,
+    /// ...
     pub error: String,
     /// The problem, its place, and the remedy.
     pub message: String,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Gauge: each value stands for itself.
+    /// Gauge: a level at a time.
     #[default]
     Gauge,
     /// Counter: a total that only grows, and restarts at zero with its source.
@@ -89,8 +89,8 @@ pub struct Batch {
     pub agent: String,
     /// The start time of the sender's spool, in Unix milliseconds; a new spool has a new epoch.
     pub epoch: i64,
-    /// The number of the batch within the epoch, in ascending order; 0 means "not numbered": such a
-    /// batch counts again when it is sent again.
+    /// The number of the batch within the epoch, in ascending order, or 0 for a batch without a
+    /// number, which counts again when it is sent again.
     pub seq: u64,
     /// The sender's time of sending, in Unix milliseconds, or 0.
     pub sent: i64,

@@ -1,6 +1,7 @@
 //! The BSON decoder of batches, which does not copy columns.
 //!
-//! Each fault is reported with its place in the document, so that a sender's author can fix it.
+//! Each fault is reported with its place in the document, so that the author of a sender can fix
+//! it.
 
 use bson::raw::{RawBsonRef, RawDocument};
 
@@ -8,7 +9,7 @@ use crate::{
     AGENT_BYTES_MAX, BATCHES_PER_REQUEST_MAX, Batch, Kind, PROTOCOL_VERSION, SeriesDefinition,
 };
 
-/// The fault of a body, with its place.
+/// A fault in a body, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct DecodeError {
@@ -144,7 +145,7 @@ pub fn split_batches(body: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
         let length = usize::try_from(length).unwrap_or(0);
         if length < 5 || length > rest.len() {
             let problem = format!(
-                "no BSON document: its length says {length} bytes, {} bytes are left",
+                "no BSON document: it announces {length} bytes, but {} bytes are left",
                 rest.len()
             );
             return Err(DecodeError::new(place(), problem));
@@ -221,7 +222,8 @@ fn decode_series(value: RawBsonRef<'_>) -> Result<Vec<SeriesView<'_>>, DecodeErr
     Ok(series)
 }
 
-/// Faults have the place within the definition; the caller adds its index.
+/// Decodes a definition. A fault contains the place within the definition; the caller adds the
+/// index of the definition.
 fn decode_definition(doc: &RawDocument) -> Result<SeriesView<'_>, DecodeError> {
     let mut view = SeriesView::default();
     let mut has_ref = false;
@@ -287,13 +289,15 @@ fn check_columns(view: &BatchView<'_>) -> Result<(), DecodeError> {
     }
     let times = view.times.len() / 8;
     if times != samples && times != 1 {
-        let problem = format!("{times} entries for {samples} values; give one each or one for all");
+        let problem =
+            format!("{times} entries for {samples} values; send one per sample, or one for all");
         return Err(DecodeError::new("samples.times", problem));
     }
     let starts = view.starts.len() / 8;
     if starts > 1 && starts != samples {
-        let problem =
-            format!("{starts} entries for {samples} values; give one each, one for all, or none");
+        let problem = format!(
+            "{starts} entries for {samples} values; send one per sample, one for all, or none"
+        );
         return Err(DecodeError::new("samples.starts", problem));
     }
     Ok(())

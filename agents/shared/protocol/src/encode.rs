@@ -10,8 +10,8 @@ use crate::{Batch, PROTOCOL_VERSION, SeriesDefinition};
 
 /// Appends the batch to `out` as one BSON document.
 ///
-/// A tag name with a NUL byte cannot be a BSON key. It becomes the empty name, for which the daemon
-/// refuses the series; without the tag it would be another series.
+/// A tag name with a NUL byte cannot be a BSON key. The encoder writes the empty name instead, so
+/// that the daemon refuses the series. Without the tag, the samples would belong to another series.
 pub fn encode_batch(batch: &Batch, out: &mut Vec<u8>) {
     let mut doc = RawDocumentBuf::new();
     doc.append(cstr!("v"), PROTOCOL_VERSION);

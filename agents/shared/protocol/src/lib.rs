@@ -34,8 +34,8 @@ pub const BSON_MEDIA_TYPE: &str = "application/bson";
 /// The header, in lower case, in which a daemon announces additional media types of bodies.
 pub const ACCEPT_POST: &str = "accept-post";
 
-/// The stale marker: a value that ends a series until its next sample. It is the same NaN as
-/// Prometheus' (`StaleNaN` of prometheus/model/value).
+/// The stale marker: a value that ends a series until its next sample. It is the NaN that
+/// Prometheus uses (`StaleNaN` of prometheus/model/value).
 pub const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// Returns true when a value is the stale marker.

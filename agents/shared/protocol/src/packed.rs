@@ -1,18 +1,19 @@
 //! The packed form of batches: all batches of a request in columns, before compression.
 //!
-//! The form encodes the same data as BSON, bit by bit. Refs, times and starts are encoded as
-//! differences between neighbours. A value that is a short decimal is encoded as the integer of its
-//! digits, as the difference from the same ref's value in the previous batch of the body. Each body
-//! is independent of the others.
+//! The form encodes the same data as BSON, without loss of a bit. Refs, times and starts are
+//! encoded as differences between neighbours. A value that is a short decimal is encoded as the
+//! integer of its digits, minus the integer of the previous value of the ref in the body. Each body
+//! can be decoded without other bodies.
 //!
-//! The body, all numbers as LEB128, signed ones in zigzag:
+//! A body has these parts. All numbers are LEB128; signed numbers are in zigzag encoding:
 //!
-//! 1. `GP`, the version 2, the number of batches
-//! 2. of each batch: flags, the sender unless it is that of the batch before; steps of epoch
-//!    and seq; sent minus epoch, if it is given; the number of definitions, if there are any, and
-//!    these; the number of samples
-//! 3. refs of all batches, then times, starts, the forms of all values, their digits, and last the
-//!    values that are no short decimals as they are
+//! 1. the bytes `GP`, the version 2, and the number of batches
+//! 2. for each batch: flags; the sender, unless the previous batch has the same sender; the
+//!    differences of epoch and seq from the previous batch; if the time of sending is set, its
+//!    difference from the epoch; if there are definitions, their number and the definitions; and
+//!    the number of samples
+//! 3. the refs of all batches, all times, all starts, the forms of all values, the digits of the
+//!    short decimals, and last the eight bytes of each other value
 
 use std::collections::HashMap;
 
@@ -27,13 +28,13 @@ pub const PACKED_MEDIA_TYPE: &str = "application/vnd.granary.packed";
 const HEAD: [u8; 3] = [b'G', b'P', 2];
 /// The batch has a time of sending.
 const SENT: u8 = 1;
-/// Each sample has a time; otherwise all samples share one.
+/// Each sample has a time; otherwise all samples share one time.
 const TIMES_EACH: u8 = 1 << 1;
 /// All samples share a start.
 const STARTS_ONE: u8 = 1 << 2;
 /// Each sample has a start.
 const STARTS_EACH: u8 = 1 << 3;
-/// The batch has the same sender as the previous one.
+/// The batch has the same sender as the previous batch.
 const SAME_AGENT: u8 = 1 << 4;
 /// The batch defines series.
 const DEFINES: u8 = 1 << 5;
@@ -41,7 +42,7 @@ const DEFINES: u8 = 1 << 5;
 /// The form of a value that is not a short decimal; other forms are the number of decimals.
 const RAW: u8 = 15;
 const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
-/// Integers below are exact as `f64`.
+/// Integers below this limit are exact as `f64`.
 const DIGITS_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// A value as `digits / 10^decimals`.
@@ -52,7 +53,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Returns the value with this number of decimals, if that is exact.
+    /// Returns the value with this number of decimals, if the result is exact.
     fn with(value: f64, decimals: u8) -> Option<Self> {
         let digits = (value * POWERS.get(usize::from(decimals))?).round();
         if digits.abs() >= DIGITS_BELOW || digits.is_nan() {
@@ -78,7 +79,7 @@ impl Decimal {
     }
 }
 
-/// The state of all columns.
+/// The previous item of each column, from which the next item is encoded as a difference.
 #[derive(Debug, Default)]
 struct Before {
     epoch: i64,
@@ -124,15 +125,15 @@ pub fn pack(batches: &[Batch]) -> Vec<u8> {
 }
 
 fn head(batch: &Batch, is_same_agent: bool, before: &mut Before, out: &mut Vec<u8>) {
-    let is = |fact: bool, flag: u8| if fact { flag } else { 0 };
+    let flag_if = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let samples = batch.values.len();
     out.push(
-        is(batch.sent != 0, SENT)
-            | is(batch.times.len() != 1, TIMES_EACH)
-            | is(batch.starts.len() == 1, STARTS_ONE)
-            | is(batch.starts.len() > 1, STARTS_EACH)
-            | is(is_same_agent, SAME_AGENT)
-            | is(!batch.series.is_empty(), DEFINES),
+        flag_if(batch.sent != 0, SENT)
+            | flag_if(batch.times.len() != 1, TIMES_EACH)
+            | flag_if(batch.starts.len() == 1, STARTS_ONE)
+            | flag_if(batch.starts.len() > 1, STARTS_EACH)
+            | flag_if(is_same_agent, SAME_AGENT)
+            | flag_if(!batch.series.is_empty(), DEFINES),
     );
     if !is_same_agent {
         bytes::text(&batch.agent, out);
@@ -214,7 +215,7 @@ pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
     columns(&mut reader, &mut open)?;
     read_values(&mut reader, &mut open)?;
     if reader.left() > 0 {
-        return Err(reader.fault("more bytes than the batches have"));
+        return Err(reader.fault("more bytes than the batches need"));
     }
     Ok(open.into_iter().map(|open| open.batch).collect())
 }
@@ -249,7 +250,8 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeEr
     let reference = u32::try_from(reader.unsigned()?);
     let reference = reference.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
     let code = reader.byte()?;
-    let kind = Kind::from_code(code).ok_or_else(|| reader.fault("no kind has this code"))?;
+    let kind =
+        Kind::from_code(code).ok_or_else(|| reader.fault("the code of a kind is unknown"))?;
     let (metric, unit) = (reader.text()?.to_owned(), reader.text()?.to_owned());
     let mut tags = Vec::new();
     for _ in 0..reader.count(usize::MAX)? {
@@ -297,7 +299,7 @@ fn read_values(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeE
     let mut digits = Vec::new();
     for form in forms.iter().filter(|form| **form != RAW) {
         if usize::from(*form) >= POWERS.len() {
-            return Err(reader.fault("no value has this form"));
+            return Err(reader.fault("the form of a value is unknown"));
         }
         digits.push(reader.signed()?);
     }

@@ -1,6 +1,6 @@
 //! The ping: a report that an agent is alive, whether or not it has samples.
 //!
-//! Pings have no numbers and are not spooled: a lost ping is harmless, the next one replaces it.
+//! Pings have no numbers and are not spooled: a lost ping is harmless; the next ping replaces it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -43,15 +43,16 @@ pub struct Ping {
     /// The tags of the host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// The agent monitors the host, and the host does not answer. The host is listed as down.
+    /// True when the agent monitors the host, and the host does not answer. The daemon lists the
+    /// host as down.
     #[serde(default, skip_serializing_if = "is_false")]
     pub absent: bool,
-    /// The agent stops in order after this ping: the silence that follows is not a failure.
+    /// True for the last ping before an orderly stop: the silence that follows is not a failure.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ending: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -59,7 +60,7 @@ fn is_false(flag: &bool) -> bool {
 /// The body of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PingBody {
-    /// Up to [`PINGS_PER_REQUEST_MAX`].
+    /// The pings, up to [`PINGS_PER_REQUEST_MAX`].
     pub pings: Vec<Ping>,
 }
 
@@ -97,7 +98,7 @@ struct OnlyAgent {
 /// Parses a request's body; each ping is accepted or refused separately.
 ///
 /// # Errors
-/// The body is not valid JSON of this form, or has too many pings.
+/// The body is not a valid [`PingBody`] in JSON, or contains too many pings.
 pub fn decode_pings(body: &[u8]) -> Result<Vec<Result<Ping, RefusedPing>>, String> {
     let raw: RawBody<'_> = serde_json::from_slice(body).map_err(|cause| cause.to_string())?;
     if raw.pings.len() > PINGS_PER_REQUEST_MAX {

@@ -24,7 +24,7 @@ fn add(aggregate: &mut Aggregate, lines: &[&str]) {
 }
 
 #[test]
-fn an_interval_becomes_readings_and_the_next_begins_empty() {
+fn an_interval_becomes_readings_and_the_next_interval_begins_empty() {
     let mut aggregate = new(100, 1 << 20);
     add(
         &mut aggregate,
@@ -63,7 +63,7 @@ fn an_interval_becomes_readings_and_the_next_begins_empty() {
 }
 
 #[test]
-fn sums_that_are_no_numbers_are_refused() {
+fn sums_that_are_not_finite_are_rejected() {
     let mut aggregate = new(10, 1 << 20);
     add(&mut aggregate, &["a:1|c", "a:1|c|@1e-320", "b:1e308:1e308|ms", "c:1e308|g"]);
     add(&mut aggregate, &["c:+1e308|g", "d:1e308:-1e308:-1e308:-1e308|c"]);
@@ -82,7 +82,7 @@ fn series_are_bounded() {
 }
 
 #[test]
-fn bytes_are_bounded_whatever_comes() {
+fn memory_is_bounded_for_every_type_of_line() {
     const MEMORY: usize = 64 << 10;
     let lines: [fn(usize) -> String; 5] = [
         |n| format!("users:{n}|s"),
@@ -98,7 +98,8 @@ fn bytes_are_bounded_whatever_comes() {
         assert_eq!(aggregate.counts.dropped == 0, is_timer, "{}", line(0));
         let text: usize = drained(&mut aggregate).iter().map(String::len).sum();
         assert!(text < MEMORY, "{}: {text}", line(0));
-        // The next interval has the full budget again; gauges release theirs one interval later.
+        // The next interval has the full budget again; gauges release their memory one interval
+        // later.
         assert!(drained(&mut aggregate).is_empty());
         let before = aggregate.counts.dropped;
         add(&mut aggregate, &["new:1|c"]);
@@ -107,7 +108,7 @@ fn bytes_are_bounded_whatever_comes() {
 }
 
 #[test]
-fn members_beyond_the_budget_are_dropped_and_known_ones_continue() {
+fn members_beyond_the_budget_are_dropped_and_known_members_still_count() {
     let mut aggregate = new(10, cost("susers") + 2 * MEMBER_BYTES);
     add(&mut aggregate, &["users:a:b:c:a|s", "users:b|s", "users:d|s"]);
     assert_eq!(aggregate.counts.dropped, 2);
@@ -115,7 +116,7 @@ fn members_beyond_the_budget_are_dropped_and_known_ones_continue() {
 }
 
 #[test]
-fn gauges_that_nobody_sets_make_room_when_it_is_needed() {
+fn idle_gauges_are_removed_when_space_is_needed() {
     let mut aggregate = new(4, 1 << 20);
     add(&mut aggregate, &["a:1|g", "b:1|g", "c:1|g"]);
     drained(&mut aggregate);

@@ -103,11 +103,11 @@ test("a fleet of 5,000 hosts, and a daemon that is away", async ({ page, startDa
   const daemon = await startDaemon();
   await fillFleet(daemon, 5000);
   await pictures(page, "many-hosts", () => openSettled(page, daemon.url), false);
-  const away = page.getByRole("alert").filter({ hasText: "The daemon does not answer" });
+  const away = page.getByRole("alert").filter({ hasText: "The daemon has not answered" });
   await pictures(page, "away", async () => {
     await openSettled(page, daemon.url);
     await daemon.kill();
-    await eventually("it is missed", () => away.isVisible());
+    await eventually("the outage is shown", () => away.isVisible());
     await page.evaluate(() => scrollTo(0, 0));
     void daemon.run();
   });

@@ -1,6 +1,6 @@
 /**
- * The speed of the page, beside that of Prometheus' page: same machine, same browser, same data.
- * See benches/page_speed.sh.
+ * The speed of the page and of Prometheus' page, on the same machine, with the same browser and
+ * data. See benches/page_speed.sh.
  */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { readdirSync, statSync, writeFileSync } from "node:fs";
@@ -71,8 +71,8 @@ async function startPrometheus(folder: string, all: readonly Sample[]): Promise<
   const settings = join(folder, "prometheus.yml");
   writeFileSync(settings, "global: {}\n");
   const url = `127.0.0.1:${await freePort()}`;
-  const words = [`--config.file=${settings}`, `--storage.tsdb.path=${data}`];
-  const child = spawn("prometheus", [...words, `--web.listen-address=${url}`], { stdio: "ignore" });
+  const args = [`--config.file=${settings}`, `--storage.tsdb.path=${data}`];
+  const child = spawn("prometheus", [...args, `--web.listen-address=${url}`], { stdio: "ignore" });
   const isReady = () =>
     fetch(`http://${url}/-/ready`).then(
       ({ ok }) => ok,
@@ -92,8 +92,8 @@ function graph({ url }: Prometheus, expressions: string[]): string {
   return `${url}/classic/graph?${params.toString()}`;
 }
 
-/** Twelve charts of twenty series. */
-async function keepDashboard(daemon: Daemon): Promise<void> {
+/** Stores a dashboard of twelve charts with twenty series each. */
+async function storeDashboard(daemon: Daemon): Promise<void> {
   const metrics = ["system_load_1m", "system_memory_used", "system_network_bytes_in"];
   const panels = Array.from({ length: CHARTS }, (_, k) => ({
     id: `p${k}`,
@@ -161,7 +161,7 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
   const daemon = await startDaemon();
   const all = samples();
   await daemon.accept(all);
-  await keepDashboard(daemon);
+  await storeDashboard(daemon);
   const prometheus = await startPrometheus(daemon.folder, all);
   watch.origins.push(prometheus.url);
   try {
@@ -202,7 +202,7 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
     const box = await boxOf(area);
     const frames = await traced(page, () => sweep(page, box));
 
-    // Prometheus' page has no shared cursor, so one graph has as many series.
+    // Prometheus' page has no shared cursor: one graph with the series of one chart is compared.
     const theirPage = await (await browser.newContext()).newPage();
     await theirPage.goto(graph(prometheus, ["system_load_1m"]));
     await eventually("the graph is drawn", () => theirPage.evaluate(isGraphDrawn));

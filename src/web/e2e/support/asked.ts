@@ -4,7 +4,7 @@ import type { Page } from "@playwright/test";
 /** Charts refresh every ten seconds. */
 const REFRESHED = { timeout: 25_000 };
 
-/** The page's next request for a chart of this metric, with these slots and this range. */
+/** Waits for the next answered chart request with this metric, resolution and range. */
 export function nextAsked(
   page: Page,
   metric = "system_load_1m",

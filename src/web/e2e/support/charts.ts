@@ -1,4 +1,4 @@
-/** Actions of a reader on a chart, and the texts that it shows. */
+/** Actions of a reader on a chart, and the chart's texts. */
 import { expect, type Locator, type Page } from "@playwright/test";
 
 /** The card of a chart. */
@@ -14,7 +14,7 @@ export function areaOf(page: Page, title: string): Locator {
 export async function boxOf(area: Locator) {
   await area.scrollIntoViewIfNeeded();
   const box = await area.boundingBox();
-  if (!box) throw new Error("it is not to be seen");
+  if (!box) throw new Error("the area is not visible");
   return { ...box, at: (part: number) => box.x + part * box.width, middle: box.y + box.height / 2 };
 }
 
@@ -28,7 +28,7 @@ export async function drag(page: Page, title: string, from: number, to: number):
   await page.mouse.up();
 }
 
-/** The selected option in a row of options above the charts. */
+/** The row of options with this label, above the charts. */
 export function choices(page: Page, label: string): Locator {
   return page.getByRole("group", { name: label, exact: true });
 }
@@ -61,14 +61,14 @@ export function legendRow(page: Page, title: string, label: string): Locator {
   return chartOf(page, title).locator(".legend-row").filter({ has: name });
 }
 
-/** Texts that follow the pointer are written once a frame. */
+/** Waits for the next frame: texts that follow the pointer are written once a frame. */
 export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
 }
 
-/** Runs in the page: records the texts that are drawn on canvases. */
+/** Records the texts that are drawn on canvases; runs in the page. */
 function noteTexts(): void {
   const written: string[] = [];
   Object.assign(window, { written });

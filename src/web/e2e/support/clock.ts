@@ -3,7 +3,7 @@ import type { Browser, CDPSession, Page } from "@playwright/test";
 
 declare global {
   interface Window {
-    /** Milliseconds from the begin of the navigation to the first frame with the awaited state. */
+    /** Milliseconds from the start of the navigation to the first frame with the awaited state. */
     shownAt?: number;
   }
 }

@@ -1,8 +1,7 @@
 /**
- * The real daemon on a free port, with a data directory of its own, and a real host agent beside
- * it.
+ * The real daemon on a free port, with a new data directory, and real host agents.
  *
- * `GRANARY_BIN` names the folder of the binaries; by default they are those that cargo built.
+ * `GRANARY_BIN` is the folder of the binaries; the default is cargo's debug build.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +15,7 @@ import { eventually } from "./eventually";
 
 const BINARIES =
   process.env["GRANARY_BIN"] ?? join(import.meta.dirname, "../../../../target/debug");
-/** A directory in memory if the machine has one: the tests are about the page, not the disk. */
+/** A directory in memory if possible: the tests are about the page, not the disk. */
 const SCRATCH = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 /**
@@ -106,10 +105,10 @@ export class Daemon {
   /** Starts the process on the same data and port, and waits until it is ready. */
   async run(): Promise<void> {
     const log = await open(join(this.folder, "log"), "a");
-    const words = ["serve", "--data-dir", join(this.folder, "data")];
-    words.push("--listen", this.url.replace("http://", ""));
-    words.push("--config", join(this.folder, "granary.toml"));
-    const child = spawn(join(BINARIES, "granary"), words, { stdio: ["ignore", "ignore", log.fd] });
+    const args = ["serve", "--data-dir", join(this.folder, "data")];
+    args.push("--listen", this.url.replace("http://", ""));
+    args.push("--config", join(this.folder, "granary.toml"));
+    const child = spawn(join(BINARIES, "granary"), args, { stdio: ["ignore", "ignore", log.fd] });
     await log.close();
     this.child = child;
     await eventually("the daemon is ready", async () => {
@@ -143,7 +142,7 @@ export class Daemon {
     this.child?.kill("SIGCONT");
   }
 
-  /** Ends everything and removes the data. */
+  /** Kills the daemon and its agents, and removes the data. */
   async end(): Promise<void> {
     for (const agent of this.agents) agent.kill("SIGKILL");
     await this.kill();
@@ -155,11 +154,11 @@ export class Daemon {
    * received a ping.
    */
   async sampleThisMachine(agent: string): Promise<void> {
-    const words = ["--url", this.url, "--agent-id", agent, "--interval", "1s"];
-    words.push("--spool-dir", join(this.folder, `spool-${agent}`));
-    const child = spawn(join(BINARIES, "granary-agent-host"), words, { stdio: "ignore" });
+    const args = ["--url", this.url, "--agent-id", agent, "--interval", "1s"];
+    args.push("--spool-dir", join(this.folder, `spool-${agent}`));
+    const child = spawn(join(BINARIES, "granary-agent-host"), args, { stdio: "ignore" });
     this.agents.push(child);
-    await eventually(`${agent} was heard`, async () => {
+    await eventually(`the daemon received samples of ${agent}`, async () => {
       if (child.exitCode !== null) throw new Error("the agent ended");
       const answer = await fetch(`${this.url}/api/v1/series?tags=host=${agent}`);
       return ((await answer.json()) as { total: number }).total > 0;
@@ -167,12 +166,12 @@ export class Daemon {
   }
 
   /** Sends a fleet of `granary-bench`; returns when all rounds are sent. */
-  async bench(...words: string[]): Promise<void> {
-    const child = spawn(join(BINARIES, "granary-bench"), ["--url", this.url, ...words], {
+  async bench(...args: string[]): Promise<void> {
+    const child = spawn(join(BINARIES, "granary-bench"), ["--url", this.url, ...args], {
       stdio: "ignore",
     });
     const [code] = (await once(child, "exit")) as [number | null];
-    if (code !== 0) throw new Error(`granary-bench ${words.join(" ")}: ${code ?? "was killed"}`);
+    if (code !== 0) throw new Error(`granary-bench ${args.join(" ")}: ${code ?? "was killed"}`);
   }
 
   async ask(path: string, init?: RequestInit): Promise<unknown> {

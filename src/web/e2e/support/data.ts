@@ -13,7 +13,7 @@ export const NOW = Math.floor(Date.now() / MINUTE) * MINUTE;
 
 /** The host whose values are known for each minute of the last three hours. */
 export const HOST = "web1";
-/** The time range in which its load has no samples, and the one in which it is zero. */
+/** The time ranges in which the host's load has no samples, and is zero. */
 export const GAP = { from: NOW - 100 * MINUTE, to: NOW - 80 * MINUTE };
 export const ZEROS = { from: NOW - 60 * MINUTE, to: NOW - 50 * MINUTE };
 
@@ -102,7 +102,7 @@ function clockSamples(): Sample[] {
   ]);
 }
 
-/** Malicious names, wherever names are shown. */
+/** Samples with malicious names of hosts, metrics and tags. */
 function hostileSamples(): Sample[] {
   const samples: Sample[] = [];
   for (const name of HOSTILE) {

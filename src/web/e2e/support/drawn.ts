@@ -56,7 +56,7 @@ export async function shownPlace(page: Page, title: string): Promise<number> {
   });
   const [place, ...others] = places;
   if (place === undefined || others.length > 0)
-    throw new Error(`${places.length} of the times drawn are shown in: ${shown ?? "nothing"}`);
+    throw new Error(`${places.length} drawn times match the shown time: ${shown ?? "none"}`);
   return place;
 }
 

@@ -25,8 +25,8 @@ export async function countRequests(page: Page): Promise<void> {
       // Code that awaits the answer runs first: it reads the text, or draws.
       return answer.finally(() => setTimeout(() => (window.requestsUnderWay -= 1)));
     };
-    window.fetch = async (...words) => {
-      const answer = await count(ask(...words));
+    window.fetch = async (...args) => {
+      const answer = await count(ask(...args));
       const text = answer.text.bind(answer);
       answer.text = () => count(text());
       return answer;
@@ -37,7 +37,7 @@ export async function countRequests(page: Page): Promise<void> {
 /** Bytes in use once all garbage is collected. */
 export async function heapOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
-  // The second collection removes weak references that the first one left.
+  // The second collection removes weak references that the first collection left.
   for (let k = 0; k < 2; k++) await session.send("HeapProfiler.collectGarbage");
   const { usedSize } = await session.send("Runtime.getHeapUsage");
   await session.detach();

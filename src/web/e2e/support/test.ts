@@ -11,7 +11,7 @@ interface ForTests {
   watch: Watch;
   /** The daemons that one test starts; they end after the watch on its pages. */
   daemons: Daemon[];
-  /** Starts another daemon without data; `files` replace or complete the default ones. */
+  /** Starts another daemon without data; `files` replace or complete the default files. */
   startDaemon: (files?: Partial<Files>) => Promise<Daemon>;
 }
 

@@ -1,7 +1,7 @@
 /** Layout faults in the texts of a page. */
 
 /**
- * Runs in the page: finds texts that overlap others or are cut off, and a page that is too wide.
+ * Finds texts that overlap or are cut off, and a page that is too wide. Runs in the page.
  */
 export function textProblems(): string[] {
   interface Piece {

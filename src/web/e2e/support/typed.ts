@@ -57,8 +57,8 @@ function programOf(text: string): { program: ts.Program; file: ts.SourceFile } {
   const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, ROOT);
   const host = ts.createCompilerHost(options);
   const read = host.getSourceFile.bind(host);
-  host.getSourceFile = (path, version, ...how) =>
-    path === FILE ? ts.createSourceFile(path, text, version) : read(path, version, ...how);
+  host.getSourceFile = (path, version, ...rest) =>
+    path === FILE ? ts.createSourceFile(path, text, version) : read(path, version, ...rest);
   const program = ts.createProgram([FILE], options, host);
   const file = program.getSourceFile(FILE);
   if (!file) throw new Error("the values were not read");
@@ -69,7 +69,7 @@ function programOf(text: string): { program: ts.Program; file: ts.SourceFile } {
 function unseen(program: ts.Program, values: ts.SourceFile): string[] {
   const checker = program.getTypeChecker();
   const seen = new Set<ts.Node>();
-  const look = (node: ts.Node) => {
+  const visit = (node: ts.Node) => {
     if (ts.isObjectLiteralExpression(node)) {
       const names = node.properties.flatMap(({ name }) =>
         name && ts.isStringLiteral(name) ? [name.text] : [],
@@ -79,9 +79,9 @@ function unseen(program: ts.Program, values: ts.SourceFile): string[] {
       );
       for (const field of fields) for (const place of field?.declarations ?? []) seen.add(place);
     }
-    ts.forEachChild(node, look);
+    ts.forEachChild(node, visit);
   };
-  look(values);
+  visit(values);
   const absent: string[] = [];
   const declared = (node: ts.Node) => {
     if (ts.isPropertySignature(node) && !seen.has(node)) {
@@ -94,7 +94,7 @@ function unseen(program: ts.Program, values: ts.SourceFile): string[] {
   return absent;
 }
 
-/** The types that an object was written for: of a union, the members that it fits. */
+/** The expected types of an object; of a union, the members that the object fits. */
 function typesOf(checker: ts.TypeChecker, node: ts.ObjectLiteralExpression): readonly ts.Type[] {
   const asked = checker.getContextualType(node);
   if (!asked?.isUnion()) return asked ? [asked] : [];

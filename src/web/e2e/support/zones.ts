@@ -1,4 +1,4 @@
-/** Changes of clocks, from the browser's own data: the tests hold in every season. */
+/** Changes of clocks, from Node's time zone data: the tests hold in every season. */
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -25,7 +25,7 @@ export function lastChange(zone: string, daysAgo: number): number {
   throw new Error(`the clocks of ${zone} did not change within 400 days`);
 }
 
-/** Start of the zone's day that contains a time. */
+/** The start of the zone's day that contains a time. */
 export function startOfDay(zone: string, at: number): number {
   const local = at + offset(zone, at);
   const midnight = local - (((local % DAY) + DAY) % DAY);

@@ -1,7 +1,7 @@
 /**
  * The page's client of the daemon. Answers are typed in `types.ts`.
  *
- * A signal of its own says whether the daemon answers, so that the whole page can show it.
+ * A separate signal reports whether the daemon answers, so that the whole page can show it.
  */
 import { signal } from "@preact/signals";
 import type * as t from "./types";
@@ -38,7 +38,7 @@ function query(params: Params): string {
 /** The forms of error answers. */
 type ErrorBody = t.ErrorAnswer & { errorType: string };
 
-/** Requests without an answer. */
+/** The number of requests that wait for an answer. */
 let underWay = 0;
 /** The time of the daemon's last answer, by `performance.now()`. */
 let answeredAt = 0;
@@ -90,7 +90,7 @@ function away(): ApiError {
 
 function noteClock(answer: Response) {
   const date = Date.parse(answer.headers.get("date") ?? "");
-  // The header has a resolution of seconds: a difference below two of them is noise.
+  // The header has a resolution of seconds: a difference below two seconds is noise.
   if (!Number.isNaN(date)) {
     const ahead = date + 500 - Date.now();
     clockAhead.value = Math.abs(ahead) < 2000 ? 0 : Math.round(ahead / 1000) * 1000;
@@ -117,7 +117,7 @@ function send<T>(method: string, path: string, body?: unknown): Promise<T> {
 
 /** Parameters of a chart request. */
 export interface ChartParams {
-  /** One name, or several separated by commas. */
+  /** A name, or several names separated by commas. */
   metric?: string;
   metrics?: string;
   tags?: string;
@@ -221,48 +221,50 @@ export async function valuesOfTag(
   return (await get<t.PromqlAnswer<string[]>>(path, params, signal)).data ?? [];
 }
 
-/** A fetch for libraries that speak Prometheus' API: limited, and to this daemon only. */
+/** A fetch for libraries that use Prometheus' API: limited, and to this daemon only. */
 export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Response> {
-  const asked = new URL(input instanceof Request ? input.url : input, location.origin);
-  const url = new URL(asked.pathname + asked.search, location.origin);
+  const requested = new URL(input instanceof Request ? input.url : input, location.origin);
+  const url = new URL(requested.pathname + requested.search, location.origin);
   url.searchParams.set("limit", String(CHOICES_MAX));
   const late = AbortSignal.timeout(10_000);
   const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
   return fetch(url, { ...init, credentials: "same-origin", signal });
 }
 
-/** The interval of looking for the daemon: the page notices an outage within three seconds. */
-const LOOK_EVERY_MS = 500;
-/** The page asks for a sign of life after this time without an answer, */
+/** The interval of checks for the daemon: the page notices an outage within three seconds. */
+const CHECK_EVERY_MS = 500;
+/** The page sends a health check after this time without an answer. */
 const SILENT_MS = 1000;
-/** and the daemon counts as away without an answer to that within this time. */
-const KNOCK_MS = 1400;
-/** With this many requests under way, the browser queues another one. */
+/** The daemon counts as away when it does not answer the health check within this time. */
+const CHECK_TIMEOUT_MS = 1400;
+/** The number of requests under way from which on the browser queues requests. */
 const UNDER_WAY_MAX = 5;
-const WAITING_MS = 10_000;
+const QUEUED_CHECK_TIMEOUT_MS = 10_000;
 
-async function knock(): Promise<void> {
-  const late = AbortSignal.timeout(underWay < UNDER_WAY_MAX ? KNOCK_MS : WAITING_MS);
+async function checkHealth(): Promise<void> {
+  const late = AbortSignal.timeout(
+    underWay < UNDER_WAY_MAX ? CHECK_TIMEOUT_MS : QUEUED_CHECK_TIMEOUT_MS,
+  );
   try {
     const answer = await answerOf("/healthz", { signal: late, cache: "no-store" });
     await answer.text();
   } catch {
-    // `awaySince` holds the reason already, unless the request timed out.
+    // `awaySince` is set already, unless the request timed out.
     if (late.aborted) away();
   }
 }
 
 /** Watches for the daemon while the page is visible, and sets `awaySince`. */
 export function watchDaemon(): () => void {
-  let isAsking = false;
-  const look = async () => {
+  let isChecking = false;
+  const check = async () => {
     const isSilent = performance.now() - answeredAt >= SILENT_MS;
-    if (isAsking || !isSilent || document.hidden) return;
-    isAsking = true;
-    await knock();
-    isAsking = false;
+    if (isChecking || !isSilent || document.hidden) return;
+    isChecking = true;
+    await checkHealth();
+    isChecking = false;
   };
-  const timer = setInterval(() => void look(), LOOK_EVERY_MS);
+  const timer = setInterval(() => void check(), CHECK_EVERY_MS);
   return () => clearInterval(timer);
 }
 

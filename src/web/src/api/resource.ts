@@ -9,7 +9,7 @@ import { ApiError, whenBack } from "./client";
 export interface Resource<T> {
   /** The last good answer. */
   data: T | undefined;
-  /** The error of the newest request; `undefined` without one. */
+  /** The error of the newest request; `undefined` without an error. */
   error: ApiError | undefined;
   loading: boolean;
   reload: () => void;
@@ -18,7 +18,7 @@ export interface Resource<T> {
 export interface Following {
   /** The interval of refreshing while the page is visible; never when `undefined`. */
   everyMs?: number | undefined;
-  /** Whether the data of another key stays until the answer for this one arrives. */
+  /** Whether the data of the previous key stays until the answer for a new key arrives. */
   isKeptBetween?: boolean;
 }
 
@@ -36,7 +36,7 @@ export function useResource<T>(
   );
   const pause = useRef(everyMs);
   pause.current = everyMs;
-  // During rendering: the request is on its way before anything is drawn.
+  // The request starts during rendering, before anything is drawn.
   const stop = useMemo(() => follow(state, load, () => pause.current), [key]);
   useLayoutEffect(() => stop, [stop]);
   return state;
@@ -73,7 +73,7 @@ function follow<T>(
     else reload();
   };
   const reload = () => void run();
-  // Requests to a daemon that hung get no answer any more.
+  // Requests that were sent to a hanging daemon never get an answer.
   const back = whenBack(() => {
     if (state.peek().loading || state.peek().error?.status === 0) reload();
   });

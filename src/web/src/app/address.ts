@@ -48,7 +48,7 @@ export function go(url: string, options: { replace?: boolean } = {}): void {
   if (moved) scrollTo(0, 0);
 }
 
-/** Changes parameters of the address; `undefined` and "" remove one. */
+/** Changes parameters of the address; `undefined` and "" remove a parameter. */
 export function setParams(
   changes: Record<string, string | undefined>,
   options: { replace?: boolean } = {},

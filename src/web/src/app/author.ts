@@ -1,4 +1,4 @@
-/** The reader's name for acknowledgements, silences and the like; this browser remembers it. */
+/** The reader's name for acknowledgements and silences, which this browser remembers. */
 import { effect, signal } from "@preact/signals";
 import { store, stored } from "./preferences";
 

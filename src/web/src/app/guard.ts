@@ -1,4 +1,4 @@
-/** Unsaved work: the page and the browser ask before the reader leaves it. */
+/** Unsaved work: the page and the browser ask before the reader leaves the view. */
 import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 

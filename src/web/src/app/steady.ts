@@ -3,7 +3,7 @@ import { computed, type ReadonlySignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { isSame } from "../model/same";
 
-/** A computed signal that keeps its object until an unequal one is computed. */
+/** A computed signal that keeps its object until an unequal object is computed. */
 export function steady<T>(compute: () => T): ReadonlySignal<T> {
   let last: { value: T } | undefined;
   return computed(() => {

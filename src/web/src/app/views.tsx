@@ -12,8 +12,8 @@ const views: [RegExp, Lazy][] = [
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
 ];
 
-const notThere = lazy(async () => (await import("../views/not-there")).NotThere);
+const notFound = lazy(async () => (await import("../views/not-there")).NotThere);
 
 export function viewOf(path: string): Lazy {
-  return views.find(([pattern]) => pattern.test(path))?.[1] ?? notThere;
+  return views.find(([pattern]) => pattern.test(path))?.[1] ?? notFound;
 }

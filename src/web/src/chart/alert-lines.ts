@@ -7,7 +7,7 @@ import { isSame } from "../model/same";
 import type { DrawnSeries } from "./data";
 import type { Threshold } from "./marks";
 
-/** The first request comes after the charts are drawn; later ones refresh. */
+/** The delay of the first request, after the charts are drawn, and the refresh interval. */
 const FIRST_MS = 1500;
 const EVERY_MS = 60_000;
 /** The most lines of a chart. */
@@ -24,7 +24,7 @@ let stop = () => {};
 /** The thresholds of all rules that compare with a number; loaded while a chart is shown. */
 export const alertLines = signal<readonly Line[]>([], {
   watched() {
-    stop = askAgain(alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS);
+    stop = requestRepeatedly(alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS);
   },
   unwatched() {
     stop();
@@ -32,7 +32,7 @@ export const alertLines = signal<readonly Line[]>([], {
 });
 
 /** Requests after a pause, and again until the returned function is called. */
-function askAgain(first: number): () => void {
+function requestRepeatedly(first: number): () => void {
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout>;
   const wait = (pause: number) => {

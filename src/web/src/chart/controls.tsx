@@ -21,7 +21,7 @@ interface ChoicesProps<T extends string> {
   onChoose: (value: T) => void;
 }
 
-/** A choice of one: buttons side by side, or a list on narrow screens. */
+/** A choice of one value: buttons side by side, or a list on narrow screens. */
 function Choices<T extends string>({ label, choices, value, onChoose }: ChoicesProps<T>) {
   if (narrow.value) {
     return (

@@ -1,5 +1,5 @@
 /**
- * The pointed time, shared by all charts of a view. Charts learn of it once a frame and outside of
+ * The pointed time, shared by all charts of a view. Charts are notified once a frame and outside of
  * components, so that moving the mouse renders nothing.
  */
 
@@ -41,7 +41,7 @@ export class Cursor {
     return this.pointed;
   }
 
-  /** Whether the reader is reading a value now, which must not move. */
+  /** Whether the reader is reading a value, so that the window must not move. */
   isRead(patienceMs: number): boolean {
     return this.pointed !== null && performance.now() - this.moved < patienceMs;
   }
@@ -49,14 +49,14 @@ export class Cursor {
   move(pointed: Pointed): void {
     this.pointed = pointed;
     this.moved = performance.now();
-    this.tellSoon();
+    this.notifySoon();
   }
 
   /** The pointer left a chart. */
   leave(source: object): void {
     if (this.pointed?.source !== source) return;
     this.pointed = null;
-    this.tellSoon();
+    this.notifySoon();
   }
 
   follow(follower: Follower): () => void {
@@ -67,12 +67,12 @@ export class Cursor {
     };
   }
 
-  private tellSoon(): void {
+  private notifySoon(): void {
     this.isMoved = true;
-    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.tell());
+    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.notify());
   }
 
-  private tell(): void {
+  private notify(): void {
     this.frame = 0;
     const { pointed, isMoved } = this;
     this.isMoved = false;
@@ -89,7 +89,7 @@ export class Cursor {
     for (const other of others.splice(0, count)) other.read(pointed);
     this.waiting = others;
     if (others.length > 0 && this.frame === 0) {
-      this.frame = requestAnimationFrame(() => this.tell());
+      this.frame = requestAnimationFrame(() => this.notify());
     }
   }
 }

@@ -67,10 +67,10 @@ describe("names of series", () => {
   });
 
   it("omit the words with which all metrics begin", () => {
-    const of = (metric: string) => line(metric, {}, "avg", [[0, 1]]);
-    expect(labels(of("system_load_1m"), of("system_load_15m"))).toEqual(["1m", "15m"]);
-    expect(labels(of("a_b"), of("a_b_c"))).toEqual(["b", "b c"]);
-    expect(labels(of("up"), of("down"))).toEqual(["up", "down"]);
+    const named = (metric: string) => line(metric, {}, "avg", [[0, 1]]);
+    expect(labels(named("system_load_1m"), named("system_load_15m"))).toEqual(["1m", "15m"]);
+    expect(labels(named("a_b"), named("a_b_c"))).toEqual(["b", "b c"]);
+    expect(labels(named("up"), named("down"))).toEqual(["up", "down"]);
   });
 
   it("contain the requested tags, also when all are equal", () => {

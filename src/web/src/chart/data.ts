@@ -32,7 +32,7 @@ export interface ChartData {
   incompleteFrom: number | undefined;
   /** The daemon's notes on the answer. */
   notes: string[];
-  /** The number of series beyond those drawn. */
+  /** The number of series that are not drawn. */
   left: number;
 }
 
@@ -196,7 +196,7 @@ function spread(series: DrawnSeries, from: number[], to: number[]): DrawnSeries 
   };
 }
 
-/** Two queries may return the same series: each gets a key of its own. */
+/** Gives each series a distinct key, because two queries may return the same series. */
 function unique(series: DrawnSeries[]): DrawnSeries[] {
   const times = new Map<string, number>();
   return series.map((series) => {
@@ -214,22 +214,22 @@ export function named(series: DrawnSeries[], always: readonly string[] = []): Dr
   const differs = (read: (series: DrawnSeries) => string | undefined) =>
     new Set(series.map(read)).size > 1;
   const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
-  const telling = tagNames.filter(
+  const differing = tagNames.filter(
     (name) => always.includes(name) || differs(({ tags }) => tags[name]),
   );
-  const isMetricTelling = differs(({ metric }) => metric);
+  const metricDiffers = differs(({ metric }) => metric);
   const short = shortNames(series.map(({ metric }) => metric));
-  const isDisplayTelling = differs((series) => series.display) && !isMetricTelling;
+  const displayDiffers = differs((series) => series.display) && !metricDiffers;
   return series.map((series) => {
     if (series.label) return series;
-    const present = telling.filter((name) => series.tags[name] !== undefined);
+    const present = differing.filter((name) => series.tags[name] !== undefined);
     const values = present.map((name) =>
-      telling.length > 1 ? `${name}=${series.tags[name] ?? ""}` : (series.tags[name] ?? ""),
+      differing.length > 1 ? `${name}=${series.tags[name] ?? ""}` : (series.tags[name] ?? ""),
     );
     const words = [
-      ...(isMetricTelling ? [short(series.metric)] : []),
+      ...(metricDiffers ? [short(series.metric)] : []),
       ...values,
-      ...(isDisplayTelling ? [series.display] : []),
+      ...(displayDiffers ? [series.display] : []),
     ].filter((word) => word !== "");
     return {
       ...series,

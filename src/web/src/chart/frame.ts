@@ -25,7 +25,7 @@ import { Cursor } from "./cursor";
 
 /** The refresh interval of charts is a sixth of a slot, within these bounds. */
 const REFRESH_MS = { min: 10_000, max: 60_000 };
-/** The window stands still for this time after the last move of the pointer. */
+/** The window does not move for this time after the last move of the pointer. */
 const READING_MS = 30_000;
 
 export interface FrameOptions {
@@ -124,20 +124,20 @@ export class TimeFrame {
       if (!document.hidden && this.isLive.peek()) this.refresh();
       wait();
     };
-    const seen = () => {
+    const onVisibilityChange = () => {
       if (document.hidden || !this.isLive.peek()) return;
       clearTimeout(timer);
       tick();
     };
     wait();
-    document.addEventListener("visibilitychange", seen);
+    document.addEventListener("visibilitychange", onVisibilityChange);
     const back = whenBack(() => this.refresh());
-    const drawn = this.followAnnotations();
+    const stopAnnotations = this.followAnnotations();
     return () => {
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", seen);
+      document.removeEventListener("visibilitychange", onVisibilityChange);
       back();
-      drawn();
+      stopAnnotations();
     };
   }
 
@@ -154,7 +154,7 @@ export class TimeFrame {
           if (!isSame(annotations, this.annotations.peek())) this.annotations.value = annotations;
         },
         () => {
-          // Charts are drawn without annotations; the charts show the error.
+          // Charts are drawn without annotations; their own requests show the error.
         },
       );
     });

@@ -39,7 +39,7 @@ export class LegendValues {
   private rows: HTMLElement[] = [];
   private near = -1;
 
-  /** Takes over the rows now on the page. */
+  /** Attaches to the rows that are on the page. */
   attach(list: HTMLElement | null): void {
     const rows = list ? [...list.querySelectorAll<HTMLElement>(".legend-row")] : [];
     this.rows = rows;

@@ -158,7 +158,7 @@ export class LiveChart implements Follower {
     const annotations = this.frame.annotations.value;
     const { axisTop } = this.wish.value;
     const thresholds = this.thresholds.value;
-    // Draws window and values together: the old ones stay until the new values arrive.
+    // Draws window and values together: the old window and values stay until new values arrive.
     const isAwaited = this.loader.isAwaited(window);
     const [stacked, log, dark] = [this.isStacked.value, this.isLog.value, isDark.value];
     const elements = this.elements;
@@ -176,7 +176,7 @@ export class LiveChart implements Follower {
       isRead: () => this.frame.cursor.at !== null,
     });
     this.overlay?.look(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
-    // After the legend has its rows.
+    // The values are written after the legend has its rows.
     requestAnimationFrame(() => this.pointAgain());
   }
 

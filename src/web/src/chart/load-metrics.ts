@@ -1,7 +1,7 @@
 /**
  * Requests series of metrics. Queries that differ only in their metric share one request, because a
  * browser sends six at a time. The numbers to request depend on the kind of a series, which the
- * first answer tells unless it is known already.
+ * first answer contains unless it is known already.
  */
 import { api, type ChartParams } from "../api/client";
 import type { ChartAnswer, Display, Kind, MetricQuery, SeriesEntry } from "../api/types";
@@ -10,7 +10,7 @@ import { resolutionOfApi } from "../model/timeframe";
 import { partOfChart, type Part } from "./data";
 import type { Asked } from "./wish";
 
-/** Bands of more lines would hide each other. */
+/** The most lines with bands: more bands would hide each other. */
 const BANDS_MAX = 8;
 /** The most metrics of one request. */
 const METRICS_MAX = 32;
@@ -61,9 +61,9 @@ export async function loadMetrics(
       try {
         const whole = await api.chart(paramsOf(group, asked), signal);
         for (const entry of group) {
-          const ownAnswer = answerTo(entry.query, group.length > 1, whole);
-          const better = betterFor(entry, ownAnswer, asked);
-          if (better === undefined) parts.set(entry.query, partOfChart(ownAnswer, asked.unit));
+          const queryAnswer = answerTo(entry.query, group.length > 1, whole);
+          const better = betterFor(entry, queryAnswer, asked);
+          if (better === undefined) parts.set(entry.query, partOfChart(queryAnswer, asked.unit));
           else again.push({ query: entry.query, display: better });
         }
       } catch (cause) {
@@ -78,7 +78,7 @@ export async function loadMetrics(
     const before = known.get(nameOf(query));
     return { query, display: before ? numbersFor(before, asked) : onlyDisplay(asked) };
   };
-  // Kinds learned from the first answers hold for the second ones.
+  // Kinds learned from the first answers also apply to later answers.
   const again = await ask(queries.map(first));
   if (again.length > 0) await ask(again);
   return queries.map(
@@ -86,7 +86,7 @@ export async function loadMetrics(
   );
 }
 
-/** Whether a query asks for the unmerged series of its metric. */
+/** Whether a query requests the unmerged series of its metric. */
 function isPlain({ group_by, merge, top, bottom }: MetricQuery): boolean {
   return !group_by && !merge && !top && !bottom;
 }
@@ -137,8 +137,9 @@ function betterFor({ query, display }: Wanted, answer: ChartAnswer, asked: Asked
   const found = { kind: first.kind, lines };
   learn(nameOf(query), found);
   const better = numbersFor(found, asked);
-  const isMeant = better === display || (display === undefined && better === ownOf(first.kind));
-  return isMeant ? undefined : better;
+  const isEquivalent =
+    better === display || (display === undefined && better === defaultDisplay(first.kind));
+  return isEquivalent ? undefined : better;
 }
 
 /** Lines are ranked by the drawn number, not by its band. */
@@ -148,14 +149,14 @@ function withDisplay(display: string | undefined, query: MetricQuery): Partial<C
   return display === undefined ? {} : { display, ...by };
 }
 
-/** A number that does not depend on the kind. */
+/** The number to request when it does not depend on the kind. */
 function onlyDisplay({ display }: Asked): string | undefined {
   return display === "avg" || display === "avg_per_sec" || display === "total"
     ? undefined
     : display;
 }
 
-function ownOf(kind: Kind): Display {
+function defaultDisplay(kind: Kind): Display {
   return kind === "gauge" ? "avg" : kind === "counter" ? "avg_per_sec" : "total";
 }
 
@@ -169,5 +170,5 @@ function numbersFor({ kind, lines }: Known, asked: Asked): string {
     return asked.band && lines <= BANDS_MAX ? "avg,min,max" : "avg";
   }
   if (display === "avg") return display;
-  return frameDisplay ?? display ?? ownOf(kind);
+  return frameDisplay ?? display ?? defaultDisplay(kind);
 }

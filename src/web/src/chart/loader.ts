@@ -20,7 +20,7 @@ export class Loader {
   readonly isLoading = signal(true);
   /** Whether the chart is near the viewport. */
   readonly isNear = signal(false);
-  /** The last request, under way or answered; "" without one. */
+  /** The last request, under way or answered; "" without a request. */
   private key = "";
   /** The question that the data answers. */
   private answered = "";
@@ -40,7 +40,7 @@ export class Loader {
       const wanted = question.value;
       if (!this.isNear.value) return;
       const key = JSON.stringify([wanted, window, frameDisplay, turn]);
-      // The chart left the viewport and returned: its data is there or on its way.
+      // The chart left the viewport and returned: its data is loaded or requested.
       if (key === this.key) return;
       this.key = key;
       abort.abort();

@@ -87,7 +87,7 @@ export function drawAbove(u: uPlot, marks: Marks, colours: MarkColours): void {
 /** Space between a threshold and its name, and around the name. */
 const NAME_PX = { above: 4, inside: 6, around: 3, height: 11 };
 
-/** From the highest; a name that would overlap another one is left out. */
+/** Draws thresholds from the highest; a name that would overlap another name is left out. */
 function drawThresholds(u: uPlot, thresholds: readonly Threshold[], colours: MarkColours): void {
   let named = -Infinity;
   for (const threshold of [...thresholds].sort((a, b) => b.value - a.value)) {

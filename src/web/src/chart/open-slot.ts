@@ -17,7 +17,7 @@ export function closedCount(times: ArrayLike<number>, incompleteFrom: number | u
   return closed;
 }
 
-/** The last index before `end` with a number; `undefined` is no gap, `null` is one. */
+/** The last index before `end` with a number; `null` is a gap, `undefined` is not. */
 function numberBefore(values: Values, end: number): number | undefined {
   for (let place = end - 1; place >= 0; place--) {
     const value = values[place];

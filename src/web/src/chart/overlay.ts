@@ -21,7 +21,7 @@ export interface DotLook {
 export class Overlay {
   private readonly line = part("plot-line");
   private readonly chosen = part("plot-chosen");
-  /** Moves with the line: one canvas, so that dots are no layers. */
+  /** The dots move with the line, on one canvas instead of a layer for each. */
   private readonly dots = document.createElement("canvas");
   private looks: readonly DotLook[] = [];
   private ground = "";
@@ -58,7 +58,7 @@ export class Overlay {
     this.ground = readColours().ground;
   }
 
-  /** Shows the pointed time at this index, with dots under the pointer itself. */
+  /** Shows the pointed time at this index, with dots only in the chart under the pointer. */
   point(pointed: Pointed | null, place: number | undefined, time: number, isSource: boolean): void {
     const isShown = pointed !== null && place !== undefined;
     if (this.line.hidden === isShown) this.line.hidden = !isShown;

@@ -6,7 +6,7 @@ export interface Colours extends MarkColours {
   line: string;
 }
 
-/** By theme: reading styles makes the browser compute all of them. */
+/** Colours by theme, cached because reading styles makes the browser compute all styles. */
 const known = new Map<string, Colours>();
 
 /** Reads the current styles. */

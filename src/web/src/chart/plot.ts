@@ -217,7 +217,7 @@ function formOf(state: Shown): string {
   return JSON.stringify([series, places, stacked, log, dark, stacked ? state.shown : []]);
 }
 
-/** Fills between each shown line and the one below. */
+/** Fills between each shown line and the line below. */
 function stackBands(
   lines: uPlot.Series[],
   bands: uPlot.Band[],

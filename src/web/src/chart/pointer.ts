@@ -7,7 +7,7 @@ export interface Gestures {
   plot: Plot;
   overlay: Overlay;
   frame: TimeFrame;
-  /** The chart's key among those that share a cursor. */
+  /** The chart's key among the charts that share a cursor. */
   source: object;
   /** The pointer's distance from the top of the area, when it moves. */
   near: (y: number | undefined) => void;

@@ -17,7 +17,7 @@ declare global {
 
 window.granaryCharts = charts;
 
-/** Registers a chart by its title; a second one of the same title is `TITLE (2)`. */
+/** Registers a chart by its title; a second chart with the same title is `TITLE (2)`. */
 export function enter(title: string, read: () => Drawn): () => void {
   let name = title;
   for (let k = 2; charts.has(name); k++) name = `${title} (${k})`;

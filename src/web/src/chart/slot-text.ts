@@ -3,7 +3,7 @@ import { valueText } from "../model/units";
 import type { DrawnSeries } from "./data";
 import type { RowValue } from "./legend";
 
-/** The text of the legend. */
+/** The values of a legend's row. */
 export function rowValue(series: DrawnSeries | undefined, place: number): RowValue | undefined {
   if (!series) return undefined;
   const { values, band } = series;

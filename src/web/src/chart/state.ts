@@ -1,6 +1,6 @@
 /**
  * The reader's changes to one chart: shown series, axis, full screen. The address contains them, so
- * that a link shows the same. A short hash names a series.
+ * that a link shows the same chart. A short hash names a series.
  */
 export interface ChartState {
   /** The only series shown; all when empty. */
@@ -19,7 +19,7 @@ export function slug(title: string): string {
   return words.join("-").slice(0, 60) || "chart";
 }
 
-/** FNV-1a of 32 bits, as six letters and digits. */
+/** FNV-1a of 32 bits, as at most seven letters and digits. */
 export function hash(text: string): string {
   let sum = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {
@@ -34,7 +34,7 @@ const HASHES_MAX = 100;
 function hashes(text: string | null): string[] {
   return (text ?? "")
     .split(".")
-    .filter((other) => /^[0-9a-z]{1,7}$/.test(other))
+    .filter((word) => /^[0-9a-z]{1,7}$/.test(word))
     .slice(0, HASHES_MAX);
 }
 

@@ -23,7 +23,7 @@ export interface WishProps {
   threshold?: Threshold | undefined;
   /** Tags that label series, also when all are equal. */
   labels?: readonly string[] | undefined;
-  /** A constant. */
+  /** A derivation of the drawn series; the object is a constant. */
   derive?: Derive | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface WishProps {
 export interface Derive {
   series: (data: ChartData) => ChartData;
   /**
-   * The same for one metric in PromQL, built from the expressions that `of` returns for metrics;
+   * The derivation for a metric in PromQL, built from the expressions that `of` returns;
    * `undefined` for a metric that is not drawn.
    */
   expression: (metric: string, of: (metric: string) => string) => string | undefined;

@@ -66,7 +66,7 @@ export function ZonePicker({ zone, onChoose }: { zone: string; onChoose: (zone: 
 
 interface ZoneListProps {
   zone: string;
-  /** Nothing is focused when the list lost the focus. */
+  /** Called with `undefined` when the list is closed without a choice. */
   onChoose: (zone: string | undefined) => void;
 }
 

@@ -1,6 +1,6 @@
 /** Colours of series: ten for each theme, then the same ten with dashes. */
 
-/** On a light background; distinguishable with any colour blindness. */
+/** Colours on a light background, distinguishable with any colour blindness. */
 export const LIGHT = [
   "#1b66b5",
   "#ef5700",
@@ -14,7 +14,7 @@ export const LIGHT = [
   "#586e1c",
 ] as const;
 
-/** On a dark background, in the same order. */
+/** Colours on a dark background, in the same order. */
 export const DARK = [
   "#69a6f2",
   "#fd9855",

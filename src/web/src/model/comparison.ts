@@ -1,4 +1,4 @@
-/** Rules that compare a chart's series with a number: the place of their thresholds. */
+/** Rules that compare a chart's series with a number: the source of its thresholds. */
 import type { Kind, Tags } from "../api/types";
 
 type MatcherOperator = "=" | "!=" | "=~" | "!~";
@@ -29,7 +29,7 @@ const SELECTED = /^([a-z_:][a-z0-9_:]*)?\s*(?:\{(.*)\})?$/is;
 const MATCHER =
   /^\s*([a-z_][a-z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?:,|$)/i;
 
-/** Reads `metric{tags} > number`, and the same of its rate; keeps other expressions as they are. */
+/** Reads `metric{tags} > number`, also with a rate; keeps other expressions as they are. */
 export function comparisonOf(expression: string): Comparison | undefined {
   const [, left = "", operator, number = ""] = COMPARED.exec(expression) ?? [];
   const measured = left.trim();
@@ -110,7 +110,7 @@ function fits({ name, operator, value }: Matcher, tags: Tags): boolean {
   try {
     return new RegExp(`^(?:${value})$`, "s").test(actual) === (operator === "=~");
   } catch {
-    // Brackets of another kind.
+    // The pattern is not valid in JavaScript.
     return false;
   }
 }

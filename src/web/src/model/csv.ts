@@ -18,7 +18,7 @@ export interface Table {
   columns: readonly (readonly (number | null | undefined)[])[];
 }
 
-/** Lines end as RFC 4180 requires; an empty field is a slot without a value. */
+/** The text of a table. Lines end as RFC 4180 requires; an empty slot is an empty field. */
 export function csv({ head, times, columns }: Table): string {
   const lines = [head.map(textField).join(",")];
   times.forEach((time, i) => {

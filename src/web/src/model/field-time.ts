@@ -6,7 +6,7 @@ export function fieldOf(zone: string, instant: number): string {
   return isoIn(zone, instant).slice(0, 16);
 }
 
-/** The instant of a field; `undefined` for an incomplete one. */
+/** The instant of a field; `undefined` for an incomplete field. */
 export function instantOfField(zone: string, text: string): number | undefined {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)/.exec(text);
   if (!match) return undefined;

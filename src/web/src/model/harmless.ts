@@ -1,7 +1,7 @@
 /** Control characters that reorder or hide text; names may contain them. */
 const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff]/g;
 
-/** A text with such characters escaped, so that it reads as what it is. */
+/** Returns the text with these control characters escaped, so that readers see them. */
 export function harmless(text: string): string {
   return text.replace(
     REORDERING,

@@ -6,7 +6,7 @@ type Measure = "bytes" | "time" | "percent" | "count";
 
 interface Suffix {
   measure: Measure;
-  /** The factor to the base unit: bytes, seconds, hundredths, ones. */
+  /** The factor to the base unit: bytes, seconds, percent or plain numbers. */
   factor: number;
 }
 

@@ -17,7 +17,7 @@ it.each([
   [{ 0: 1 }, [1]],
   ["1", 1],
   [null, {}],
-])("tells %j from %j", (a, b) => {
+])("distinguishes %j from %j", (a, b) => {
   expect(isSame(a, b)).toBe(false);
   expect(isSame(b, a)).toBe(false);
 });

@@ -1,6 +1,6 @@
 /** Equality of plain values: numbers, texts, lists and objects of them. */
 
-/** Whether two values are equal. A property that is `undefined` equals one that is absent. */
+/** Whether two values are equal. A property that is `undefined` equals an absent property. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (!isObject(a) || !isObject(b) || Array.isArray(a) !== Array.isArray(b)) return false;

@@ -3,22 +3,22 @@
 export type Values = (number | null | undefined)[];
 
 /**
- * The upper edge of each series' area: the sum of its values and those of all shown series before.
- * A missing value adds nothing; where all are missing there is no area.
+ * The upper edges of the areas: each adds the values of a series to the edge of the shown series
+ * before. A missing value adds nothing; where all values are missing there is no area.
  */
 export function stacked(series: readonly Values[], shown: readonly boolean[]): Values[] {
   const length = series[0]?.length ?? 0;
   const sums = new Array<number>(length).fill(0);
-  const isSomething = new Array<boolean>(length).fill(false);
+  const hasValue = new Array<boolean>(length).fill(false);
   series.forEach((values, k) => {
     if (!shown[k]) return;
     values.forEach((value, i) => {
-      if (value !== null && value !== undefined) isSomething[i] = true;
+      if (value !== null && value !== undefined) hasValue[i] = true;
     });
   });
   return series.map((values, k) =>
     values.map((value, i) => {
-      if (!isSomething[i]) return null;
+      if (!hasValue[i]) return null;
       if (shown[k]) sums[i] = (sums[i] ?? 0) + (value ?? 0);
       return sums[i] ?? 0;
     }),

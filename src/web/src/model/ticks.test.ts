@@ -49,7 +49,7 @@ describe("ticks of days", () => {
     ["Europe/Berlin", "2026-10-20T00:00Z"],
     ["America/St_Johns", "2026-10-28T00:00Z"],
     ["Australia/Lord_Howe", "2026-10-01T00:00Z"],
-  ])("stand at midnight in %s after %s", (zone, from) => {
+  ])("are at midnight in %s after %s", (zone, from) => {
     const start = Date.parse(from);
     const ticks = timeTicks(zone, start, start + 8 * 24 * HOUR, 9);
     expect(ticks).toHaveLength(8);
@@ -88,7 +88,7 @@ describe("clocks", () => {
     );
   });
 
-  it("that skip a time mean one later by the change", () => {
+  it("that skip a time move it forward by the change", () => {
     expect(isoIn("Europe/Berlin", instantOf("Europe/Berlin", 2026, 3, 29, 2, 30))).toBe(
       "2026-03-29T03:30:00+02:00",
     );

@@ -14,7 +14,7 @@ import {
 
 export interface Tick {
   at: number;
-  /** One line or two. */
+  /** The label, of one or two lines. */
   text: string;
 }
 
@@ -36,7 +36,7 @@ const STEPS: { unit: "time" | "day" | "month"; count: number; about: number }[] 
 
 type Step = (typeof STEPS)[number];
 
-/** Ticks between two instants, at most `ticks_max`. */
+/** Returns the ticks between two instants, at most `ticksMax`. */
 export function timeTicks(zone: string, start: number, end: number, ticksMax: number): Tick[] {
   const needed = (end - start) / Math.max(ticksMax, 1);
   const step = STEPS.find(({ about }) => about >= needed) ?? STEPS.at(-1);

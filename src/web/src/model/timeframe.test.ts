@@ -20,7 +20,7 @@ const read = (search: string) => readChoice(new URLSearchParams(search), { zone 
 const now = Date.parse("2026-11-22T04:32:10Z");
 
 describe("resolutions and ranges", () => {
-  it("are coupled as in MMS", () => {
+  it("offer fixed ranges for each resolution", () => {
     const table = RESOLUTIONS.map(({ label, ranges }) => [
       label,
       ranges.map((range) => RANGE_LABELS[range]),

@@ -78,11 +78,11 @@ export type FrameDisplay = Extract<Display, "avg_per_sec" | "total">;
 
 export interface Choice {
   resolution: Resolution;
-  /** The range without a fixed stretch, and after returning from one. */
+  /** The range up to now; it also applies after a fixed range is left. */
   range: Range;
   /** A fixed time range, as after a zoom. */
   fixed: { start: number; end: number } | undefined;
-  /** `undefined` for the kind's default. */
+  /** The chosen number; `undefined` for the kind's default. */
   display: FrameDisplay | undefined;
   zone: string;
 }
@@ -98,17 +98,17 @@ export interface Window {
 /** The longest and the shortest time range. */
 const STRETCH_MAX = 5 * 366 * DAY;
 const STRETCH_MIN = 2 * MINUTE;
-/** A zoom to fewer slots switches to finer ones. */
+/** The fewest slots of a zoom; a zoom to fewer switches to finer slots. */
 const ZOOM_SLOTS_MIN = 30;
 
-function of(resolution: Resolution) {
+function entryOf(resolution: Resolution) {
   return RESOLUTIONS.find(({ value }) => value === resolution) ?? first;
 }
 
 const [first] = RESOLUTIONS as [(typeof RESOLUTIONS)[number]];
 
-export const rangesOf = (resolution: Resolution) => of(resolution).ranges;
-export const slotOf = (resolution: Resolution) => of(resolution).slot;
+export const rangesOf = (resolution: Resolution) => entryOf(resolution).ranges;
+export const slotOf = (resolution: Resolution) => entryOf(resolution).slot;
 
 /** The next coarser resolution, which loads faster. */
 export function coarser(resolution: Resolution): Resolution | undefined {
@@ -152,7 +152,7 @@ function monthsOf(range: Range): number {
 
 /** The range of a resolution nearest to a length. */
 function nearest(resolution: Resolution, length: number): Range {
-  const { ranges } = of(resolution);
+  const { ranges } = entryOf(resolution);
   const distance = (range: Range) => Math.abs(Math.log(lengthOf(range) / length));
   return ranges.reduce((best, range) => (distance(range) < distance(best) ? range : best));
 }
@@ -215,11 +215,11 @@ export function widened(choice: Choice, shown: Window, factor: number, now: numb
 export function panned(choice: Choice, shown: Window, part: number, now: number): Choice {
   const { start, end, resolution, zone } = shown;
   const last = ceilSlot(resolution, zone, now);
-  const way = Math.min(part * (end - start), last - end);
-  if (part > 0 && way <= 0) return choice;
-  // Rounded to slots, so that their number stays.
+  const distance = Math.min(part * (end - start), last - end);
+  if (part > 0 && distance <= 0) return choice;
+  // The ends are rounded to slots, so that the number of slots stays.
   const move = (instant: number) =>
-    floorSlot(resolution, zone, instant + way + slotOf(resolution) / 2);
+    floorSlot(resolution, zone, instant + distance + slotOf(resolution) / 2);
   return { ...choice, fixed: { start: move(start), end: move(end) } };
 }
 
@@ -253,7 +253,7 @@ function rangeBefore({ resolution, zone }: Choice, end: number, range: Range): n
   return end - lengthOf(range);
 }
 
-/** The API's parameter. */
+/** The resolution in the API's form. */
 export function resolutionOfApi(resolution: Resolution): string {
   return resolution === "1d" ? "day" : resolution;
 }
@@ -283,7 +283,7 @@ export interface Defaults {
 
 /**
  * Reads the address. The default replaces a parameter that is absent or invalid; a range that no
- * resolution has becomes the nearest one.
+ * resolution has becomes the nearest range.
  */
 export function readChoice(params: URLSearchParams, defaults: Defaults): Choice {
   const length = lengthNamed(params.get("range") ?? "");

@@ -59,7 +59,7 @@ describe("ticks", () => {
     expect(tickTexts([0, 0.05, 0.1], rate("seconds"))).toEqual(["0", "5 %", "10 %"]);
   });
 
-  it("of a logarithmic axis each have a multiple of their own", () => {
+  it("of a logarithmic axis each have a separate multiple", () => {
     expect(logTickTexts([1, 1000, null, 1e6], plain("packets"))).toEqual(["1", "1 k", "", "1 M"]);
   });
 

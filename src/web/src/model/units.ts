@@ -4,7 +4,7 @@
 export interface Unit {
   /** The API's word, such as `bytes`; any text. */
   word: string;
-  /** Whether it is per second. */
+  /** Whether the number is per second. */
   perSecond: boolean;
 }
 
@@ -21,7 +21,7 @@ const PERCENT: readonly string[] = ["percent", "%"];
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const DECIMAL = ["", "k", "M", "G", "T", "P", "E"];
-/** From the largest; `at` is the number 1 of each. */
+/** The seconds of each unit, from the largest. */
 const TIMES: [number, string][] = [
   [86_400, "d"],
   [3600, "h"],
@@ -65,8 +65,8 @@ function scaleFor(unit: Unit, size: number): Scale {
   }
   const k = power(size, 1000, DECIMAL.length);
   const name = DECIMAL[k] ?? "";
-  const of = NONE.includes(unit.word) ? "" : ` ${unit.word}`;
-  return { factor: 1000 ** -k, suffix: (name ? ` ${name}` : "") + of + per };
+  const word = NONE.includes(unit.word) ? "" : ` ${unit.word}`;
+  return { factor: 1000 ** -k, suffix: (name ? ` ${name}` : "") + word + per };
 }
 
 /** A number with four significant digits: `1.234 MiB/s`, `0 B`, `12.50 %`. */
@@ -89,7 +89,7 @@ function digits(number: number): string {
 
 const minus = (text: string) => text.replace(/^-/, "−");
 
-/** Labels of an axis: all in one multiple, with the decimals that their distance needs. */
+/** Labels of an axis: all in the same multiple, with the decimals that their distance needs. */
 export function tickTexts(ticks: readonly (number | null)[], unit: Unit): string[] {
   const numbers = ticks.filter((tick) => tick !== null);
   const size = numbers.reduce((most, tick) => Math.max(most, Math.abs(tick)), 0);
@@ -115,7 +115,7 @@ export function unitText(unit: Unit): string {
   return isIncluded ? "" : unit.word + (unit.perSecond ? "/s" : "");
 }
 
-/** Labels of a logarithmic axis: each in its own multiple. */
+/** Labels of a logarithmic axis, each in a separate multiple. */
 export function logTickTexts(ticks: readonly (number | null)[], unit: Unit): string[] {
   const short = { ...unit, word: shortWord(unit) };
   return ticks.map((tick) => (tick === null ? "" : valueText(tick, short)));

@@ -19,7 +19,7 @@ it("writes durations in the largest unit and the next one", () => {
   expect(lengthText(86_400_000 * 112 + 3_600_000 * 4)).toBe("112 d");
 });
 
-it("writes times of work to a tenth of a second", () => {
+it("writes durations from a second on with tenths", () => {
   expect([2.14, 250, 1440, 34_400, 150_000].map(elapsedText)).toEqual([
     "2.1 ms",
     "250 ms",

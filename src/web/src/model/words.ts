@@ -1,7 +1,7 @@
 /** Durations and numbers as short texts for rows, tiles and bars. */
 
 const SECOND = 1000;
-/** From the largest; a text combines two neighbours. */
+/** Units from the largest; a text combines two neighbours. */
 const STEPS: [number, string][] = [
   [365 * 86_400 * SECOND, "y"],
   [86_400 * SECOND, "d"],
@@ -10,7 +10,7 @@ const STEPS: [number, string][] = [
   [SECOND, "s"],
 ];
 
-/** `12 d 4 h`, `3 h`, `45 s`, `250 ms`: the largest unit, and the next one when it matters. */
+/** `12 d 4 h`, `3 h`, `45 s`, `250 ms`: the largest unit, and the next unit when it matters. */
 export function lengthText(ms: number, units = 2): string {
   const size = Math.max(0, ms);
   if (size < SECOND) return `${size < 10 ? trimmed(size, 1) : Math.round(size)} ms`;

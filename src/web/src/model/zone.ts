@@ -120,21 +120,21 @@ export function addMonths(zone: string, instant: number, months: number): number
   return instantOf(zone, year, month + months, Math.min(day, daysOfMonth), hour, minute);
 }
 
-const two = (number: number) => String(number).padStart(2, "0");
+const twoDigits = (number: number) => String(number).padStart(2, "0");
 
 /** `+01:00` */
 export function offsetText(zone: string, instant: number): string {
   const minutes = Math.round(offsetAt(zone, instant) / MINUTE);
   const size = Math.abs(minutes);
-  return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+  return `${minutes < 0 ? "-" : "+"}${twoDigits(Math.floor(size / 60))}:${twoDigits(size % 60)}`;
 }
 
 /** `2026-03-29T01:00:00+01:00`: unambiguous, for machines. */
 export function isoIn(zone: string, instant: number): string {
   const c = clockAt(zone, instant);
-  const date = `${String(c.year).padStart(4, "0")}-${two(c.month)}-${two(c.day)}`;
+  const date = `${String(c.year).padStart(4, "0")}-${twoDigits(c.month)}-${twoDigits(c.day)}`;
   const offset = zone === "UTC" ? "Z" : offsetText(zone, instant);
-  return `${date}T${two(c.hour)}:${two(c.minute)}:${two(c.second)}${offset}`;
+  return `${date}T${twoDigits(c.hour)}:${twoDigits(c.minute)}:${twoDigits(c.second)}${offset}`;
 }
 
 export const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
@@ -142,7 +142,7 @@ const WEEKDAYS = "Sun Mon Tue Wed Thu Fri Sat".split(" ");
 
 /** `04:05` */
 export function timeText(clock: Clock): string {
-  return `${two(clock.hour)}:${two(clock.minute)}`;
+  return `${twoDigits(clock.hour)}:${twoDigits(clock.minute)}`;
 }
 
 /** `29 Mar` */

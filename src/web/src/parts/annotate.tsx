@@ -138,15 +138,15 @@ const NOTED_MAX = 20;
 /** The annotations in the visible range. */
 function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
   const { error, run } = useAttempt();
-  const gone = useSignal<string[]>([]);
+  const deleted = useSignal<string[]>([]);
   const visible = frame.annotations.value.filter(
-    ({ source, id }) => source === "user" && !gone.value.includes(id),
+    ({ source, id }) => source === "user" && !deleted.value.includes(id),
   );
   if (visible.length === 0) return null;
   const remove = (id: string) =>
     run(async () => {
       await api.deleteAnnotation(id);
-      gone.value = [...gone.value, id];
+      deleted.value = [...deleted.value, id];
       frame.refresh();
     });
   return (

@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 export interface Attempt {
   busy: Signal<boolean>;
   error: Signal<string | undefined>;
-  /** Runs the action; `say` words an error. */
+  /** Runs the action; `say` returns the text of an error. */
   run: (act: () => Promise<void>, say?: (cause: unknown) => string) => Promise<void>;
 }
 

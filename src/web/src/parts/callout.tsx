@@ -4,7 +4,7 @@ import { Icon } from "./icon";
 
 interface Props {
   tone: "good" | "warn" | "bad";
-  /** Its name for screen readers. */
+  /** The name of the card for screen readers. */
   label: string;
   title: string;
   children: ComponentChildren;

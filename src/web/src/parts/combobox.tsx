@@ -125,7 +125,7 @@ interface FoundState<T> extends Found<T> {
   failed?: string;
 }
 
-/** The newest answer; the previous one stays until it arrives. */
+/** The newest answer; the previous answer stays until it arrives. */
 function useFound<T>(text: string | undefined, find: Props<T>["find"]): FoundState<T> | undefined {
   const found = useSignal<FoundState<T> | undefined>(undefined);
   const isOpen = text !== undefined;

@@ -11,8 +11,8 @@ export interface Lazy {
   start: () => Promise<void>;
 }
 
-/** The pause after a failure, doubled each time up to the last. */
-const AGAIN_MS = { min: 1000, max: 15_000 };
+/** The pause after a failure, doubled for each failure up to the maximum. */
+const RETRY_MS = { min: 1000, max: 15_000 };
 /** The page reloads after this many failures while the daemon answers, but not repeatedly. */
 const FAILURES_MAX = 3;
 const RELOAD_AFTER_MS = 60_000;
@@ -46,8 +46,8 @@ interface MissingProps {
 }
 
 /**
- * A reload helps: an upgrade removed the files of this page, or the browser remembers that they
- * were missing. Nothing is lost, as nothing is shown yet.
+ * Reloads the page: an upgrade may have removed its files, or the browser remembers that the files
+ * were missing. Nothing is lost, because nothing is shown yet.
  */
 function loadPageAgain(): void {
   const [navigation] = performance.getEntriesByType("navigation");
@@ -55,11 +55,11 @@ function loadPageAgain(): void {
   if (!isFresh || performance.now() > RELOAD_AFTER_MS) location.reload();
 }
 
-/** A placeholder that retries: after a pause, and when the daemon is back. */
+/** A placeholder that retries: after a pause, and when the daemon answers again. */
 function Missing({ failures, start }: MissingProps) {
   useEffect(() => {
     if (failures >= FAILURES_MAX && awaySince.peek() === null) loadPageAgain();
-    const pause = Math.min(AGAIN_MS.min * 2 ** (failures - 1), AGAIN_MS.max);
+    const pause = Math.min(RETRY_MS.min * 2 ** (failures - 1), RETRY_MS.max);
     const timer = setTimeout(start, pause);
     return () => clearTimeout(timer);
   }, [failures]);

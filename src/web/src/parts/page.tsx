@@ -11,7 +11,7 @@ interface Props<T> {
   about?: (data: T) => ComponentChildren;
   /** A placeholder until the first answer. */
   loading?: ComponentChildren;
-  /** The data's name in a sentence: "the status". */
+  /** The name of the data in a sentence: "the status". */
   what: string;
   class?: string;
   children: (data: T) => ComponentChildren;

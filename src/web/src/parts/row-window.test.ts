@@ -15,7 +15,7 @@ it("is empty below a list that became shorter", () => {
   expect(end - first).toBe(0);
 });
 
-it("moves by keyboard within the list", () => {
+it("moves the active row by keyboard within the list", () => {
   expect(rowOfKey("ArrowDown", 4, 5, 10)).toBe(4);
   expect(rowOfKey("ArrowUp", -1, 5, 10)).toBe(0);
   expect(rowOfKey("PageDown", 0, 50, 10)).toBe(10);

@@ -8,12 +8,12 @@ export interface RowWindow {
   places: number;
 }
 
-/** Rows drawn beyond the visible ones, on each side. */
+/** The number of rows drawn beyond the visible rows, on each side. */
 const BEYOND = 6;
 /** The window moves in steps of this many rows, so that most scroll events change nothing. */
 const STEP = 4;
 
-/** `above` pixels of the list are above the viewport, which is `height` pixels high. */
+/** Returns the window for a viewport of `height` pixels, `above` pixels below the list's top. */
 export function rowWindow(
   above: number,
   height: number,
@@ -34,7 +34,7 @@ export interface DrawnRow {
   key: string | number;
 }
 
-/** The rows of a window, and the active row at any place; -1 for none. */
+/** Returns the rows of a window and the active row, which may be outside; -1 for none. */
 export function rowsDrawn(
   { first, end, places }: RowWindow,
   count: number,

@@ -11,7 +11,7 @@ it("draws zero at the bottom and the largest value at the top", () => {
   expect(sparkPath({ last: 1, max: 50, line: "0z" }, box)).toBe("M0 11L30 1");
 });
 
-it("draws gaps as gaps, and an isolated point as a dash", () => {
+it("leaves gaps open, and draws an isolated point as a dash", () => {
   expect(sparkPath({ last: 1, max: 50, line: "00.0.00" }, box)).toBe(
     "M0 11L5 11M15 11h1M25 11L30 11",
   );

@@ -4,7 +4,7 @@ import type { Spark } from "../api/types";
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TOP = DIGITS.length - 1;
 
-/** The points of a line; `null` for a missing one. */
+/** The values of a line; `null` for a missing value. */
 export function sparkValues(spark: Spark): (number | null)[] {
   return Array.from(spark.line, (letter) => {
     const part = DIGITS.indexOf(letter);
@@ -26,7 +26,7 @@ export function sparkPath(spark: Spark, box: SparkBox, full?: number): string {
   const values = sparkValues(spark);
   const top = full ?? (Math.max(...values.map((value) => value ?? 0)) || 1);
   const step = box.width / Math.max(values.length - 1, 1);
-  // The edge would cut a line in half.
+  // A line at the edge would be cut in half.
   const room = box.height - 2;
   let path = "";
   let isDown = false;

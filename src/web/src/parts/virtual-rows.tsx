@@ -33,25 +33,25 @@ export function VirtualRows({ count, rowHeight, active, row }: Props) {
 }
 
 /**
- * Tracks the visible rows. The listener lives as long as the list, and is created in a scope of its
- * own, because a scope that holds elements of one drawing keeps the elements of every later one.
+ * Tracks the visible rows. The listener lives as long as the list. It is created in a separate
+ * scope: a scope shared with elements would keep the elements of each drawing in memory.
  */
 function useRowsSeen(count: number, rowHeight: number) {
   const list = useRef<HTMLDivElement>(null);
   const seen = useSignal<RowWindow>(rowWindow(0, innerHeight, rowHeight, count));
   useLayoutEffect(() => {
-    const look = () => {
+    const update = () => {
       const above = -(list.current?.getBoundingClientRect().top ?? 0);
       const next = rowWindow(above, innerHeight, rowHeight, count);
       const { first, end } = seen.peek();
       if (next.first !== first || next.end !== end) seen.value = next;
     };
-    look();
-    addEventListener("scroll", look, { passive: true });
-    addEventListener("resize", look);
+    update();
+    addEventListener("scroll", update, { passive: true });
+    addEventListener("resize", update);
     return () => {
-      removeEventListener("scroll", look);
-      removeEventListener("resize", look);
+      removeEventListener("scroll", update);
+      removeEventListener("resize", update);
     };
   }, [count, rowHeight]);
   return { list, seen: seen.value };

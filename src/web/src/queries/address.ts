@@ -23,7 +23,7 @@ type Name = (typeof NAMES)[number];
 
 const keyOf = (name: Name, index: number) => (index === 0 ? name : `${name}.${index + 1}`);
 
-/** The parameters of these queries, with `undefined` for those to remove. */
+/** The parameters of these queries, with `undefined` for parameters to remove. */
 export function paramsOf(queries: readonly PanelQuery[]): Record<string, string | undefined> {
   const params: Record<string, string | undefined> = {};
   const complete = queries.filter(isComplete).slice(0, QUERIES_MAX);
@@ -64,29 +64,29 @@ function given(name: Name, value: string | undefined): Partial<Record<Name, stri
 export function queriesOf(params: URLSearchParams): PanelQuery[] {
   const queries: PanelQuery[] = [];
   for (let index = 0; index < QUERIES_MAX; index++) {
-    const of = (name: Name) => params.get(keyOf(name, index)) ?? "";
-    const hidden = of("hidden") === "1" ? { hidden: true } : {};
-    if (of("expression")) queries.push({ ...promqlOf(of), ...hidden });
-    else if (of("metric")) queries.push({ ...metricOf(of), ...hidden });
+    const valueOf = (name: Name) => params.get(keyOf(name, index)) ?? "";
+    const hidden = valueOf("hidden") === "1" ? { hidden: true } : {};
+    if (valueOf("expression")) queries.push({ ...promqlOf(valueOf), ...hidden });
+    else if (valueOf("metric")) queries.push({ ...metricOf(valueOf), ...hidden });
   }
   return queries;
 }
 
-function promqlOf(of: (name: Name) => string): PromqlQuery {
-  const legend = of("legend");
-  return { kind: "promql", expression: of("expression"), ...(legend ? { legend } : {}) };
+function promqlOf(valueOf: (name: Name) => string): PromqlQuery {
+  const legend = valueOf("legend");
+  return { kind: "promql", expression: valueOf("expression"), ...(legend ? { legend } : {}) };
 }
 
-function metricOf(of: (name: Name) => string): MetricQuery {
-  const group_by = of("group_by");
-  const top = countOf(of("top"));
-  const bottom = countOf(of("bottom"));
+function metricOf(valueOf: (name: Name) => string): MetricQuery {
+  const group_by = valueOf("group_by");
+  const top = countOf(valueOf("top"));
+  const bottom = countOf(valueOf("bottom"));
   return {
     kind: "metric",
-    metric: of("metric"),
-    tags: of("tags"),
+    metric: valueOf("metric"),
+    tags: valueOf("tags"),
     ...(group_by ? { group_by } : {}),
-    ...(of("merge") === "1" ? { merge: true } : {}),
+    ...(valueOf("merge") === "1" ? { merge: true } : {}),
     ...(top ? { top } : bottom ? { bottom } : {}),
   };
 }
@@ -97,7 +97,7 @@ export function countOf(text: string): number | undefined {
   return count >= 1 && count <= 1000 ? count : undefined;
 }
 
-/** The letter of a query. */
+/** The letter of a query: A for the first. */
 export function letterOf(index: number): string {
   return String.fromCharCode(65 + index);
 }

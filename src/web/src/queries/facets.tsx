@@ -16,9 +16,9 @@ interface Props {
   onChange: (query: MetricQuery) => void;
 }
 
-/** Values of a tag that are shown at first. */
+/** The number of values of a tag that are shown at first. */
 const FEW = 8;
-/** Tags whose values are shown at first. */
+/** The number of tags whose values are shown at first. */
 const OPEN = 4;
 
 export function Facets({ query, letter, variables = [], onChange }: Props) {
@@ -136,7 +136,7 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
   );
 }
 
-/** The first values, including the chosen one. */
+/** The first values, including the chosen value. */
 function firstOf(values: Shown[], chosen: string | undefined): Shown[] {
   const first = values.slice(0, FEW);
   const current = values.find(({ value }) => value === chosen);
@@ -167,18 +167,18 @@ function Value({ value, series, part, isChosen, onToggle }: ValueProps) {
   );
 }
 
-/** Values beyond those of the answer, loaded when the reader searches. */
+/** Values that the answer lacks, loaded when the reader searches. */
 function useOthers(facet: Facet, metric: string, text: string): string[] {
   const others = useSignal<string[]>([]);
-  const isAsked = text !== "" && facet.values_total > facet.values.length;
+  const isNeeded = text !== "" && facet.values_total > facet.values.length;
   useEffect(() => {
-    if (!isAsked) return;
+    if (!isNeeded) return;
     const abort = new AbortController();
     valuesOfTag(facet.name, metric, abort.signal).then(
       (values) => (others.value = values),
       () => undefined,
     );
     return () => abort.abort();
-  }, [isAsked, facet.name, metric]);
-  return isAsked ? others.value : [];
+  }, [isNeeded, facet.name, metric]);
+  return isNeeded ? others.value : [];
 }

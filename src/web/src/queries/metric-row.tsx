@@ -61,7 +61,7 @@ function MetricFound({ item }: { item: FoundMetric }) {
 
 type Part = Pick<Props, "query" | "onChange">;
 
-/** The chosen tags; a click removes one. */
+/** The chosen tags; a click removes a tag. */
 function Chosen({ query, onChange }: Part) {
   const selection = selectionOf(query.tags);
   if (selection.size === 0) return null;
@@ -92,7 +92,7 @@ function Chosen({ query, onChange }: Part) {
   );
 }
 
-/** One line for each series, for all, or for each value of some tags. */
+/** The grouping: a line for each series, for all series together, or for each value of tags. */
 function Grouping({ query, onChange }: Part) {
   const facets = useFacets(query.metric, query.tags).value.data;
   const chosen = namesOf(query.group_by);
@@ -135,7 +135,7 @@ function Grouping({ query, onChange }: Part) {
   );
 }
 
-/** All lines, or those with the largest or smallest values. */
+/** The ranking: all lines, or the lines with the largest or smallest values. */
 function Ranking({ query, letter, onChange }: Part & { letter: string }) {
   const { top, bottom, ...plain } = query;
   const rank = top ? "top" : bottom ? "bottom" : "all";

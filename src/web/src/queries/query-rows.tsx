@@ -1,4 +1,4 @@
-/** The queries of a chart, a row each: add, edit, hide, copy, move and remove. */
+/** A row for each query of a chart; actions add, edit, hide, copy, move and remove a query. */
 import type { ComponentChildren } from "preact";
 import type { PanelQuery } from "../api/types";
 import { Icon, type IconName } from "../parts/icon";
@@ -15,7 +15,7 @@ export interface QueryRowsProps {
   onActive: (at: number) => void;
   /** The daemon's error for a query, by its index. */
   errors: Readonly<Record<number, string>>;
-  /** Choices for all queries, beside the buttons that add one. */
+  /** Choices for all queries, beside the buttons that add a query. */
   children?: ComponentChildren;
 }
 
@@ -98,7 +98,7 @@ function KindChoice({ query, at, onChange }: RowProps) {
   );
 }
 
-/** The metric query so far, to continue in PromQL. */
+/** Converts a metric query to PromQL, to continue there. */
 function asPromql(query: PanelQuery): PanelQuery {
   const isPlain = query.kind === "metric" && /^[a-zA-Z_:][\w:]*$/.test(query.metric);
   return { kind: "promql", expression: isPlain ? query.metric : "" };

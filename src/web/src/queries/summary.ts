@@ -8,7 +8,7 @@ export interface Summary {
   avg: number | null;
 }
 
-/** Slots without a number are ignored. */
+/** Summarizes the values; slots without a number are ignored. */
 export function summaryOf(values: Values): Summary {
   let last: number | null = null;
   let min: number | null = null;

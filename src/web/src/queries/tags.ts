@@ -50,7 +50,7 @@ export function toggled(tags: string, name: string, value: string): string {
   return tagsOf(selection);
 }
 
-/** Names separated by commas, as `group_by` has them. */
+/** Reads names separated by commas, the format of `group_by`. */
 export function namesOf(list: string | undefined): string[] {
   const names = (list ?? "").split(",").map((name) => name.trim());
   return names.filter((name) => name !== "");

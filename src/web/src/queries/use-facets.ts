@@ -7,7 +7,7 @@ import { selectionOf, tagsOf } from "./tags";
 
 const NONE: FacetsAnswer = { series: 0, tags_total: 0, tags: [] };
 
-/** Answers shared by several parts of a view. */
+/** Recent answers, which several parts of a view share. */
 const recent = new Map<string, { at: number; answer: Promise<FacetsAnswer> }>();
 const RECENT_MS = 2000;
 const RECENT_MAX = 20;

@@ -1,4 +1,4 @@
-/** The queries of a view, in sync with its address; incomplete rows are kept in memory. */
+/** The queries of a view, in sync with its address; incomplete queries are only in memory. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { PanelQuery } from "../api/types";

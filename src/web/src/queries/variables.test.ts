@@ -64,7 +64,7 @@ describe("an expression", () => {
     check('up{host="$host"}', ['"} or x{a="'], 'up{host="\\"} or x{a=\\""}');
   });
 
-  test("keeps texts that are no variables", () => {
+  test("keeps texts that are not variables", () => {
     check('up{host=~"a$"} > $other', ["x"], 'up{host=~"a$"} > $other');
   });
 });

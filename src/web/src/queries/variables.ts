@@ -24,7 +24,7 @@ export function chosenOf(params: URLSearchParams, variables: readonly Variable[]
 
 const REFERENCE = /\$(?:\{(\w+)\}|(\w+))/g;
 
-/** The variables that a text contains, among the given ones. */
+/** The given variables that a text contains. */
 export function named(text: string, chosen: Chosen): string[] {
   const names = [...text.matchAll(REFERENCE)].map((match) => match[1] ?? match[2] ?? "");
   return [...new Set(names)].filter((name) => Object.hasOwn(chosen, name));
@@ -60,14 +60,14 @@ function metricAsked(query: MetricQuery, chosen: Chosen): MetricQuery[] {
   return all;
 }
 
-/** One query for each value would be one line each, labelled by their differences. */
+/** Adds tags with several chosen values to the grouping, so that their lines stay separate. */
 function grouped(query: MetricQuery, chosen: Chosen): Partial<MetricQuery> {
-  const isEither = [...selectionOf(query.tags)].filter(([, value]) =>
+  const ambiguous = [...selectionOf(query.tags)].filter(([, value]) =>
     named(value, chosen).some((name) => (chosen[name]?.length ?? 0) > 1),
   );
   if (!query.group_by && !query.merge) return {};
   const names = namesOf(query.group_by);
-  const added = isEither.map(([tag]) => tag).filter((tag) => !names.includes(tag));
+  const added = ambiguous.map(([tag]) => tag).filter((tag) => !names.includes(tag));
   return added.length > 0 ? { group_by: [...names, ...added].join(",") } : {};
 }
 
@@ -83,7 +83,7 @@ function referenceTo(name: string): RegExp {
   return new RegExp(`\\$(?:\\{${name}\\}|${name}(?!\\w))`, "g");
 }
 
-/** The pairs without this variable. */
+/** Removes the pairs that contain this variable. */
 function without(tags: string, name: string): string {
   const pairs = [...selectionOf(tags)].filter(([, value]) => !referenceTo(name).test(value));
   return tagsOf(new Map(pairs));

@@ -20,18 +20,20 @@ const draft = (changes: Partial<RuleDraft> = {}): RuleDraft => ({
 });
 
 it("requests the drawn numbers", () => {
-  const of = (query: MetricQuery, kind: "gauge" | "counter" | "delta", display?: "total") =>
+  const drawn = (query: MetricQuery, kind: "gauge" | "counter" | "delta", display?: "total") =>
     expressionOf(query, { kind, display });
-  expect(of(query(), "gauge")).toBe("load");
-  expect(of(query({ tags: 'host=web1,mount="/a,b"' }), "gauge")).toBe(
+  expect(drawn(query(), "gauge")).toBe("load");
+  expect(drawn(query({ tags: 'host=web1,mount="/a,b"' }), "gauge")).toBe(
     'load{host="web1",mount="/a,b"}',
   );
-  expect(of(query(), "counter")).toBe("rate(load[5m])");
-  expect(of(query(), "counter", "total")).toBe("increase(load[5m])");
-  expect(of(query(), "delta")).toBe("increase(load[5m])");
-  expect(of(query({ group_by: "host, dc" }), "counter")).toBe("sum by (host, dc) (rate(load[5m]))");
-  expect(of(query({ merge: true }), "gauge")).toBe("avg(load)");
-  expect(of(query({ metric: "a.b", tags: "x-y=1" }), "gauge")).toBe('{"a.b","x-y"="1"}');
+  expect(drawn(query(), "counter")).toBe("rate(load[5m])");
+  expect(drawn(query(), "counter", "total")).toBe("increase(load[5m])");
+  expect(drawn(query(), "delta")).toBe("increase(load[5m])");
+  expect(drawn(query({ group_by: "host, dc" }), "counter")).toBe(
+    "sum by (host, dc) (rate(load[5m]))",
+  );
+  expect(drawn(query({ merge: true }), "gauge")).toBe("avg(load)");
+  expect(drawn(query({ metric: "a.b", tags: "x-y=1" }), "gauge")).toBe('{"a.b","x-y"="1"}');
   const promql = { kind: "promql" as const, expression: " sum(load) " };
   expect(expressionOf(promql, { kind: undefined, display: undefined })).toBe("sum(load)");
 });
@@ -61,7 +63,7 @@ it("writes a rule file", () => {
   expect(ruleFile(draft({ lasting: "", severity: "", summary: "" }))).not.toMatch(/for|labels/);
 });
 
-it("says what is missing", () => {
+it("reports missing and invalid fields", () => {
   expect(faultOf(draft())).toBeUndefined();
   expect(faultOf(draft({ lasting: "1h30m" }))).toBeUndefined();
   for (const changes of [{ name: " " }, { value: "" }, { value: "x" }, { lasting: "soon" }]) {

@@ -17,7 +17,7 @@ export interface RuleDraft {
   value: string;
   /** The unit of the expression, if known. */
   unit?: Unit | undefined;
-  /** `5m`; empty for none. */
+  /** The duration of `for`, such as `5m`; empty for none. */
   lasting: string;
   severity: string;
   summary: string;
@@ -60,7 +60,7 @@ export function nameOfAlert(title: string): string {
   return words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") || "Alert";
 }
 
-/** An error found before the daemon is asked; `undefined` without one. */
+/** The first error in the form, before the daemon checks the rule; `undefined` without errors. */
 export function faultOf({ name, expression, value, unit, lasting }: RuleDraft): string | undefined {
   if (name.trim() === "") return "Enter a name.";
   if (expression.trim() === "") return "Enter an expression.";
@@ -70,7 +70,7 @@ export function faultOf({ name, expression, value, unit, lasting }: RuleDraft): 
   return lasting.trim() === "" || isLength ? undefined : "Enter the duration as 5m or 1h30m.";
 }
 
-/** A comparison binds tighter than operators between series. */
+/** Adds parentheses if needed: a comparison binds tighter than operators between series. */
 function inBrackets(expression: string): string {
   const text = expression.trim();
   return /\b(and|or|unless|bool)\b|[<>=]/i.test(outermost(text)) ? `(${text})` : text;

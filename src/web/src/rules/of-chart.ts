@@ -24,10 +24,10 @@ export function ruleOf({ wish, series, frameDisplay }: Shown): {
   expressions: Comparable[];
 } {
   const { title, queries, display, derive } = wish;
-  // Metrics of a derived chart are not all drawn, but have one kind.
+  // A derived chart does not draw all its metrics, but all have the same kind.
   const drawnOf = (metric: string) =>
     series.find((line) => line.metric === metric) ?? (derive && series[0]);
-  const of = (query: MetricQuery) => {
+  const expressionFor = (query: MetricQuery) => {
     const drawn = drawnOf(query.metric);
     const known = drawn?.display as Display | undefined;
     return expressionOf(query, { kind: drawn?.kind, display: known ?? frameDisplay ?? display });
@@ -39,8 +39,10 @@ export function ruleOf({ wish, series, frameDisplay }: Shown): {
         return [{ expression: query.expression.trim(), unit: undefined }];
       }
       const { unit } = drawnOf(query.metric) ?? {};
-      if (!derive) return [{ expression: of(query), unit }];
-      const expression = derive.expression(query.metric, (metric) => of({ ...query, metric }));
+      if (!derive) return [{ expression: expressionFor(query), unit }];
+      const expression = derive.expression(query.metric, (metric) =>
+        expressionFor({ ...query, metric }),
+      );
       return expression === undefined ? [] : [{ expression, unit }];
     });
   const draft: RuleDraft = {

@@ -28,7 +28,7 @@ export interface RuleDialogProps {
   onClose: () => void;
 }
 
-/** After a pause in typing. */
+/** The pause in typing before the daemon checks the rule. */
 const PAUSE_MS = 400;
 
 export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogProps) {

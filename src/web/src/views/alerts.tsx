@@ -22,7 +22,7 @@ const RULES_EVERY_MS = 10_000;
 const SILENCES_EVERY_MS = 30_000;
 
 const place = param("show", "alerts");
-const named = param("rule");
+const ruleParam = param("rule");
 
 export function Alerts() {
   const rules = useResource("rules", (signal) => api.rules(signal), {
@@ -31,7 +31,7 @@ export function Alerts() {
   const silences = useResource("silences", (signal) => api.silences(signal), {
     everyMs: SILENCES_EVERY_MS,
   });
-  const { data: kept = [], error, reload } = silences.value;
+  const { data: silenceList = [], error, reload } = silences.value;
   const untold = useUntold();
   const change = () => {
     reload();
@@ -41,16 +41,16 @@ export function Alerts() {
     <Page class="alerts-view" title="Alerts" what="the alerts" answer={rules}>
       {({ data: { groups } }) => {
         const listed = alertsOf(groups);
-        const found = named.value === "" ? undefined : ruleNamed(groups, named.value);
+        const found = ruleParam.value === "" ? undefined : ruleNamed(groups, ruleParam.value);
         if (found) {
-          return <RulePage {...found} listed={listed} silences={kept} onChange={change} />;
+          return <RulePage {...found} listed={listed} silences={silenceList} onChange={change} />;
         }
         return (
           <>
-            {named.value !== "" && <Failed message={`There is no rule ${named.value}.`} />}
+            {ruleParam.value !== "" && <Failed message={`There is no rule ${ruleParam.value}.`} />}
             <Untold reason={untold} />
-            <Tiles listed={listed} groups={groups} isTold={untold === undefined} />
-            <Places listed={listed} groups={groups} silences={kept} />
+            <Tiles listed={listed} groups={groups} isNotified={untold === undefined} />
+            <Places listed={listed} groups={groups} silences={silenceList} />
             {place.value === "rules" ? (
               <RuleGroups groups={groups} />
             ) : place.value === "receivers" ? (
@@ -58,7 +58,7 @@ export function Alerts() {
             ) : place.value === "silences" ? (
               <Silences silences={silences.value.data} error={error} onChange={change} />
             ) : (
-              <AlertList listed={listed} groups={groups} silences={kept} onChange={change} />
+              <AlertList listed={listed} groups={groups} silences={silenceList} onChange={change} />
             )}
           </>
         );
@@ -71,10 +71,10 @@ interface TilesProps {
   listed: ListedAlert[];
   groups: readonly RuleGroup[];
   /** Whether any receiver is notified. */
-  isTold: boolean;
+  isNotified: boolean;
 }
 
-function Tiles({ listed, groups, isTold }: TilesProps) {
+function Tiles({ listed, groups, isNotified }: TilesProps) {
   const rules = groups.flatMap((group) => group.rules);
   const failing = rules.filter(({ health }) => health === "err").length;
   const missed = groups.reduce((sum, group) => sum + group.missedEvaluations, 0);
@@ -84,7 +84,7 @@ function Tiles({ listed, groups, isTold }: TilesProps) {
   return (
     <div class="tiles">
       <Tile name="Firing" state="down" count={count("firing")} show={{ state: "firing" }}>
-        {isTold ? "sent to receivers" : <span class="warn">not sent</span>}
+        {isNotified ? "sent to receivers" : <span class="warn">not sent</span>}
       </Tile>
       <Tile name="Pending" state="late" count={count("pending")} show={{ state: "pending" }}>
         active, not yet for long enough
@@ -140,11 +140,11 @@ interface PlacesProps {
 }
 
 function Places({ listed, groups, silences }: PlacesProps) {
-  const kept = silences.filter(({ status }) => status.state !== "expired").length;
+  const unexpiredCount = silences.filter(({ status }) => status.state !== "expired").length;
   const places: { name: string; label: string; icon: IconName; count?: number }[] = [
     { name: "alerts", label: "Alerts", icon: "bell", count: listed.length },
     { name: "rules", label: "Rules", icon: "table", count: groups.flatMap((g) => g.rules).length },
-    { name: "silences", label: "Silences", icon: "mute", count: kept },
+    { name: "silences", label: "Silences", icon: "mute", count: unexpiredCount },
     { name: "receivers", label: "Receivers", icon: "flag" },
   ];
   return (

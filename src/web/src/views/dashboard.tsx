@@ -1,4 +1,4 @@
-/** A dashboard: found by its name in the address, shown, edited. */
+/** The view of a dashboard, whose name is in the address. */
 import { useEffect } from "preact/hooks";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
@@ -14,7 +14,7 @@ export function DashboardView() {
   useEffect(() => {
     document.title = `${name} · Granary`;
   }, [name]);
-  // Data loaded for another name is not shown for this one.
+  // Data of the previous name may still be loaded.
   if (data?.name === name) {
     return <Board key={`${name} ${data.version}`} loaded={data} onReload={reload} />;
   }

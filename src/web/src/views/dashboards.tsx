@@ -1,4 +1,4 @@
-/** The list of dashboards; actions open, create, import and delete one. */
+/** The list of dashboards, with actions to open, create, import and delete a dashboard. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";

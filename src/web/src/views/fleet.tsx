@@ -90,10 +90,10 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
   const fitting = useMemo(() => filtered(rows, choice), [rows, choice]);
   const inOrder = useMemo(() => sorted(fitting, choice, ranks), [fitting, choice, ranks]);
   const isHeld = useSignal(false);
-  const asked = `${params.toString()} ${lines ? "with lines" : ""}`;
+  const request = `${params.toString()} ${lines ? "with lines" : ""}`;
   const byName = useMemo(() => new Map(rows.map((row) => [row.host.host, row])), [rows]);
   const fresh = useMemo(() => inOrder.map(({ host }) => host.host), [inOrder]);
-  const { order, isStale, renew } = useHeld(fresh, byName, asked, isHeld.value);
+  const { order, isStale, renew } = useHeld(fresh, byName, request, isHeld.value);
   if (answer.hosts.length === 0) return <FirstHost />;
   const shown = order.map((name) => byName.get(name)).filter((row) => row !== undefined);
   return (
@@ -154,20 +154,20 @@ function useRanks(answer: HostsAnswer): Map<string, number> {
 
 /**
  * The order on screen. It is held while the reader points at a row or moves through the rows, so
- * that nothing moves under the mouse. A choice of the reader sorts at once.
+ * that rows do not move under the mouse. A choice of the reader sorts immediately.
  */
 function useHeld(
   fresh: readonly string[],
-  there: ReadonlyMap<string, unknown>,
-  asked: string,
+  present: ReadonlyMap<string, unknown>,
+  request: string,
   isHeld: boolean,
 ) {
   const held = useRef<{ order: readonly string[]; key: string }>({ order: [], key: "" });
   const renewed = useSignal(0);
-  const key = `${asked} ${renewed.value}`;
+  const key = `${request} ${renewed.value}`;
   const isNew = held.current.key !== key || held.current.order.length === 0;
   if (!isHeld || isNew) held.current = { order: fresh, key };
-  const order = isHeld ? heldOrder(held.current.order, new Set(there.keys())) : fresh;
+  const order = isHeld ? heldOrder(held.current.order, new Set(present.keys())) : fresh;
   const renew = () => renewed.value++;
   return { order, isStale: isHeld && !isSameOrder(order, fresh), renew };
 }

@@ -54,8 +54,8 @@ function Host({ name }: { name: string }) {
   );
 }
 
-/** Requests the charts at the top before the host's metrics are known: most hosts have them. */
-function askEarly(frame: TimeFrame, name: string): void {
+/** Requests the charts at the top before the metrics are known: most hosts send their metrics. */
+function requestEarly(frame: TimeFrame, name: string): void {
   const { display: frameDisplay } = frame.choice.peek();
   for (const chart of sectionsOf(name, FIRST_METRICS).flatMap(({ charts }) => charts)) {
     loadEarly({ ...questionOf(wishOf(chart)), window: frame.window.peek(), frameDisplay });
@@ -78,18 +78,18 @@ function Metrics({ frame, name }: MetricsProps) {
     },
     { everyMs: SERIES_EVERY_MS },
   ).value;
-  // During rendering: the requests are sent before anything is drawn, but after the request for the
-  // series, which everything depends on: a browser sends six requests at a time.
-  useMemo(() => askEarly(frame, name), [frame]);
+  // Rendering sends the requests before it draws, but after the request for the series: all charts
+  // need the series, and a browser sends six requests at a time.
+  useMemo(() => requestEarly(frame, name), [frame]);
   const series = useSteady(data?.series ?? NONE);
   const metrics = useMemo(() => new Set(series.map(({ metric }) => metric)), [series]);
   const sections = useMemo(() => sectionsOf(name, metrics), [name, metrics]);
-  // The first paint contains only the visible charts; the rest follows with the next one.
+  // The first paint contains only the visible charts; the next paint adds the rest.
   const isWhole = useSignal(false);
-  const isSome = sections.length > 0;
+  const hasSections = sections.length > 0;
   useEffect(() => {
-    if (isSome) isWhole.value = true;
-  }, [isSome]);
+    if (hasSections) isWhole.value = true;
+  }, [hasSections]);
   if (!data) {
     if (!error) return <Loading what="what this host sends" />;
     return <Failed message={`Cannot load the host: ${error.message}`} onRetry={reload} />;
@@ -113,8 +113,8 @@ function Metrics({ frame, name }: MetricsProps) {
           </div>
         </section>
       ))}
-      {(isWhole.value || !isSome) && (
-        <AllMetrics frame={frame} name={name} series={series} isOpen={!isSome} />
+      {(isWhole.value || !hasSections) && (
+        <AllMetrics frame={frame} name={name} series={series} isOpen={!hasSections} />
       )}
     </>
   );

@@ -84,7 +84,7 @@ fn addresses_get_the_port_of_the_settings() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_comes_over_tcp() {
+fn a_truncated_response_is_requested_again_over_tcp() {
     let resolver = serve(vec![srv(1, "a.example")], RCODE::NoError, true);
     let found = names(RecordType::Srv, 0).look_up(&resolver).unwrap();
     assert_eq!(addresses(&found), ["a.example:1"]);
@@ -118,13 +118,13 @@ fn serve_codes(codes: [RCODE; 3]) -> Resolver {
 fn a_missing_search_domain_does_not_hide_a_failed_query() {
     let fail = RCODE::ServerFailure;
     let fault = names(RecordType::Srv, 0).look_up(&serve_codes([fail, fail, RCODE::NameError]));
-    assert!(fault.unwrap_err().starts_with("x.example: "), "what was known stays");
+    assert!(fault.unwrap_err().starts_with("x.example: "), "the failed query is reported");
     let resolver = serve_codes([RCODE::NameError; 3]);
     assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Vec::new()));
 }
 
 #[test]
-fn servers_and_endings_are_read_as_the_system_has_them() {
+fn servers_and_search_domains_are_read_from_resolv_conf() {
     let read = Resolver::parse("# x\nnameserver 10.0.0.1\nnameserver ::1\nsearch a.b c.d\n");
     assert_eq!(read.servers[1].to_string(), "[::1]:53");
     assert_eq!((read.servers.len(), read.search), (2, vec!["a.b".to_owned(), "c.d".to_owned()]));
@@ -133,7 +133,7 @@ fn servers_and_endings_are_read_as_the_system_has_them() {
 
 proptest::proptest! {
     #[test]
-    fn any_answer_is_read_or_refused(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+    fn any_bytes_are_parsed_or_rejected(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
         fuzz(&bytes);
     }
 }

@@ -1,5 +1,5 @@
-//! Exposition formats that upstream Prometheus accepts and refuses (facts of the tests of
-//! model/textparse), and protobuf messages with the same content as text.
+//! Text that upstream Prometheus accepts and rejects (from the tests of its package
+//! model/textparse), and Protocol Buffers messages with the same content as text.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn samples(body: &[u8], format: Format) -> Result<Vec<String>, Fault> {
 }
 
 #[test]
-fn prometheus_text_is_taken_as_prometheus_takes_it() {
+fn text_is_parsed_as_prometheus_parses_it() {
     let check = |line: &str, expected: &str| {
         let all = "# HELP s A summary.\n# \tTYPE s summary\n# TYPE g gauge\n# TYPE c counter\n\
                    # Help is no word\n#\n# HELP n1\n# HELP n2 \n# HELP n3 zero\x00byte\n";
@@ -56,7 +56,7 @@ fn prometheus_text_is_taken_as_prometheus_takes_it() {
     check("m NaN", "m{} gauge \"\" - NaN");
     check("c 5", "c{} counter \"\" - 5");
     check("m_total 5", "m_total{} counter \"\" - 5");
-    // Names with any letters, in quotes.
+    // Quoted names may contain any letters.
     check("{\"go.gc\",quantile=\"0\"} 1", r#"go.gc{quantile="0"} gauge "" - 1"#);
     check(
         "{ \"go.gc\", quantile= \"1.0\", a= \"b\", } 1",
@@ -69,7 +69,7 @@ fn prometheus_text_is_taken_as_prometheus_takes_it() {
 }
 
 #[test]
-fn prometheus_text_is_refused_where_prometheus_refuses_it() {
+fn text_is_rejected_where_prometheus_rejects_it() {
     let bad: [&[u8]; 26] = [
         b"a",
         b"a{b='c'} 1\n",
@@ -162,7 +162,7 @@ fn family(name: &str, kind: u8, metric: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn messages_say_the_same_as_text() {
+fn messages_yield_the_same_samples_as_text() {
     let label = field(1, &[field(1, b"a"), field(2, b"x\"\\\ny")].concat());
     let created = field(3, &[1 << 3, 100, 2 << 3, 0]);
     let counter = family("c_total", 0, &[label, field(3, &[double(1, 7.0), created].concat())]);
@@ -224,7 +224,7 @@ fn numbers_in_labels_are_written_as_go_writes_them() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(
+    fn any_bytes_are_parsed_or_rejected(
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         text in r#"(([a-z]{0,2}[{]?([a-z"=\\,} ]{0,9})[}]?|[#] (TYPE|EOF) a?) [0-9. ]{0,6}\n){0,6}"#,
     ) {
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn labels_of_any_text_come_back(value in "\\PC{1,12}", number in prop::num::f64::NORMAL) {
+    fn any_label_value_is_kept(value in "\\PC{1,12}", number in prop::num::f64::NORMAL) {
         let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let got = samples(format!("m{{a=\"{escaped}\"}} {number}\n").as_bytes(), Format::Prometheus);
         prop_assert_eq!(got, Ok(vec![format!("m{{a={value:?}}} gauge \"\" - {number}")]));

@@ -77,13 +77,13 @@ impl Delivery {
         let sender = Sender::new(shared, client, counts, report, delay);
         let sender = sender.with_clock(args.clock);
         let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
-        let (tell, done) = sync_channel(1);
+        let (result_sender, done) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("sender".to_owned())
             .spawn(move || {
                 let result = sender.run(&rounds, pinger);
-                // The receiver is gone when the agent gave up waiting.
-                drop(tell.send(result));
+                // This fails when the agent no longer waits.
+                drop(result_sender.send(result));
             })
             .map_err(system("start the sending thread"))?;
         let mut refs = Refs::new(rules);
@@ -128,7 +128,7 @@ impl Delivery {
             error!("the sending thread ended early");
             return false;
         }
-        // When the channel is full, the sender finds this round together with the previous one.
+        // When the channel is full, the sender finds this round together with the previous round.
         let announced = self.announce.as_ref().map(|announce| announce.try_send(()));
         !matches!(announced, Some(Err(TrySendError::Disconnected(()))))
     }
@@ -138,12 +138,13 @@ impl Delivery {
         self.announce = None;
     }
 
-    /// Waits until the sender has delivered what it can before the deadline, and logs the totals.
+    /// Waits until the sender has delivered the batches or reached its deadline, and logs the
+    /// totals.
     pub(super) fn end(&self) -> Result<(), AgentError> {
         let sent = match self.done.recv_timeout(FLUSH_DEADLINE + STOP_GRACE) {
             Ok(result) => result.map_err(|cause| self.fault(cause)),
             Err(RecvTimeoutError::Timeout) => {
-                warn!("the sender is late; what it was sending stays in the spool");
+                warn!("the sender exceeded its deadline; unacknowledged batches stay in the spool");
                 Ok(())
             }
             Err(RecvTimeoutError::Disconnected) => Err(AgentError::SenderDied),
@@ -169,7 +170,12 @@ impl Delivery {
             warn!(%folder, batches, samples, "the spool is full; the oldest batches are being dropped");
         } else if self.dropping.is_some_and(has_room) {
             self.dropping = None;
-            warn!(%folder, batches, samples, "the spool has room again; these were dropped in all");
+            warn!(
+                %folder,
+                batches,
+                samples,
+                "the spool has room again; the counts are the totals of dropped data"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! The reasons why an agent fails.
+//! The errors of an agent.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 

@@ -144,7 +144,7 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
     if failed.is_empty() { Ok(()) } else { Err(AgentError::Daemons(failed.join("; "))) }
 }
 
-/// The current sources and rules, and the planner of the next ones.
+/// The current sources and rules, and the planner of later sources and rules.
 struct Collected<'a> {
     sources: Vec<Box<dyn Source>>,
     rules: Vec<Rule>,
@@ -200,13 +200,13 @@ fn deliver(
     };
     let sampled = sampler.run(args.rounds, &words);
     sampler.deliveries.iter_mut().for_each(Delivery::no_more_rounds);
-    // Every delivery is waited for, even when another one failed.
+    // The agent waits for every delivery, even when another delivery has failed.
     let sent: Vec<_> = sampler.deliveries.iter().map(Delivery::end).collect();
     drop(shown);
     sampled.and(sent.into_iter().collect())
 }
 
-/// The name of the spool folder of an additional daemon.
+/// Returns the name of the spool folder of an additional daemon.
 fn folder_of(url: &str) -> String {
     let safe = |letter: char| {
         if letter.is_ascii_alphanumeric() || ".-".contains(letter) { letter } else { '_' }
@@ -226,7 +226,7 @@ fn client(args: &AgentArgs, urls: &[String]) -> Result<Client, AgentError> {
     Ok(Client::new(urls, token, files.read().map_err(AgentError::Tls)?))
 }
 
-/// The fields that all pings of this agent share.
+/// Returns a ping with the fields that all pings of this agent share.
 fn about(program: &str, agent: &str, args: &AgentArgs, sources: &[Box<dyn Source>]) -> Ping {
     let tags: BTreeMap<_, _> = args.tags.iter().cloned().collect();
     Ping {

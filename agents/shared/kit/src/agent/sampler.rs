@@ -26,7 +26,8 @@ use crate::{
     },
 };
 
-/// The interval at which the waiting loop reads the wall clock, to detect clock steps and suspends.
+/// The interval at which the agent reads the wall clock while it waits for a tick, to detect clock
+/// steps and suspends.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
 
 fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readings) {
@@ -71,7 +72,10 @@ impl Sampler<'_> {
             if missed > 0 {
                 self.totals.ticks_missed.add(missed);
                 let total = self.totals.ticks_missed.get();
-                warn!(missed, total, "rounds were missed: the host slept or a source was slow");
+                warn!(
+                    missed,
+                    total, "rounds were missed: the host was suspended or a source was slow"
+                );
             }
             last = Some(tick);
             self.round(tick)?;
@@ -82,7 +86,7 @@ impl Sampler<'_> {
         Ok(())
     }
 
-    /// Stores what the sources received since the last tick, with the current time.
+    /// Stores the data that the sources received since the last tick, with the current time.
     fn last_round(&mut self, last: Option<i64>) -> Result<(), AgentError> {
         let mut has_more = false;
         for source in &mut self.sources {
@@ -100,13 +104,13 @@ impl Sampler<'_> {
     fn plan_again(&mut self, last: Option<i64>) -> Result<(), AgentError> {
         let running: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
         let Some(planner) = &mut self.planner else {
-            info!("this agent has no settings that can be read again");
+            info!("this agent has no settings file to reload");
             return Ok(());
         };
         let Plan { sources, rules } = match planner.plan(&running) {
             Ok(plan) => plan,
             Err(fault) => {
-                error!(fault, "the settings are invalid; the old ones stay in force");
+                error!(fault, "the settings are invalid; the old settings stay in force");
                 return Ok(());
             }
         };
@@ -116,8 +120,8 @@ impl Sampler<'_> {
             match planned {
                 Planned::New(start) => starts.push(start),
                 Planned::Running(name) => {
-                    let at = before.iter().position(|source| source.name() == name);
-                    self.sources.extend(at.map(|at| before.remove(at)));
+                    let index = before.iter().position(|source| source.name() == name);
+                    self.sources.extend(index.map(|index| before.remove(index)));
                 }
             }
         }
@@ -130,7 +134,7 @@ impl Sampler<'_> {
         for start in starts {
             match start() {
                 Ok(source) => self.sources.push(source),
-                Err(cause) => error!(cause, "cannot start; the others continue"),
+                Err(cause) => error!(cause, "cannot start a source; the other sources continue"),
             }
         }
         let sources: Vec<_> = self.sources.iter().map(|source| source.name()).collect();

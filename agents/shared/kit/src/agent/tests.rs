@@ -26,7 +26,7 @@ impl Source for Half {
 }
 
 #[test]
-fn rounds_are_sampled_delivered_and_reported_and_a_failing_source_loses_nothing_else() {
+fn rounds_are_sampled_and_delivered_and_a_failing_source_affects_no_other_source() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let samples = self_metrics::SELF_METRICS.len() + 2;
@@ -71,7 +71,7 @@ fn rounds_are_sampled_delivered_and_reported_and_a_failing_source_loses_nothing_
 }
 
 #[test]
-fn each_of_several_daemons_gets_all_from_a_spool_of_its_own() {
+fn each_daemon_receives_all_samples_from_its_own_spool() {
     let folder = tempfile::tempdir().unwrap();
     let spool = folder.path().join("spool").display().to_string();
     let samples = self_metrics::SELF_METRICS.len() + 1;
@@ -87,10 +87,10 @@ fn each_of_several_daemons_gets_all_from_a_spool_of_its_own() {
         assert_eq!((seq, defined.len(), sent), (1, samples, samples));
     }
     let dead = Spool::open(&folder.path().join("spool/also-127.0.0.1_1"), "a", 1 << 20, 0).unwrap();
-    assert_eq!(dead.usage().batches, 1, "it waits for the one that is away");
+    assert_eq!(dead.usage().batches, 1, "the batch waits for the unreachable daemon");
 }
 
-/// A source after the failing one.
+/// A second source, which is sampled after the failing source.
 struct OneMore;
 
 impl Source for OneMore {
@@ -109,7 +109,7 @@ impl Source for OneMore {
 }
 
 #[test]
-fn a_missing_token_file_stops_the_start() {
+fn a_missing_token_file_prevents_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no").display().to_string();
     let spool = folder.path().join("spool").display().to_string();

@@ -1,4 +1,4 @@
-//! The only module of an agent that reads a clock; all others take the time as an argument.
+//! The only module of an agent that reads a clock; all other modules take the time as an argument.
 
 pub(crate) mod schedule;
 pub(crate) mod skew;
@@ -40,7 +40,7 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
-    /// The rest of `span`, zero when it has passed.
+    /// The rest of `span`, or zero when `span` has passed.
     pub fn left_of(self, span: Duration) -> Duration {
         span.saturating_sub(self.elapsed())
     }

@@ -28,7 +28,7 @@ impl Schedule {
         tick_ms.max(now_ms.div_euclid(self.interval_ms).saturating_mul(self.interval_ms))
     }
 
-    /// The number of ticks between two consecutive samples, zero when the clock stepped back.
+    /// The number of ticks between two consecutive samples, or zero when the clock stepped back.
     pub(crate) fn missed_between(self, last_ms: i64, this_ms: i64) -> u64 {
         let ticks = this_ms.saturating_sub(last_ms).div_euclid(self.interval_ms);
         u64::try_from(ticks.saturating_sub(1)).unwrap_or(0)
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_ticks_are_those_between_two_samples() {
+    fn ticks_between_two_samples_are_missed() {
         let schedule = Schedule::new(TEN);
         assert_eq!(schedule.missed_between(20_000, 30_000), 0);
         assert_eq!(schedule.missed_between(20_000, 60_000), 3);
@@ -89,8 +89,8 @@ mod tests {
         assert!(delays.iter().all(|delay| *delay < Duration::from_secs(5)));
         let early = delays.iter().filter(|delay| **delay < Duration::from_millis(2500)).count();
         assert!((350..650).contains(&early), "{early} of 1000 in the first half");
-        let minute = Schedule::new(Duration::from_mins(10));
-        assert!((0..1000).all(|n| minute.send_delay(&format!("web{n}")) < SEND_DELAY_MAX));
+        let long = Schedule::new(Duration::from_mins(10));
+        assert!((0..1000).all(|n| long.send_delay(&format!("web{n}")) < SEND_DELAY_MAX));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
 pub(crate) const SKEW_MAX_MS: u64 = 60_000;
 /// The precision of a `Date` header: whole seconds.
 const DATE_MS: i64 = 1_000;
-/// Slower answers are too imprecise and are ignored.
+/// The time above which an answer is too imprecise and is ignored.
 const WAITED_MAX: Duration = Duration::from_secs(10);
 /// The value before the first answer.
 const UNKNOWN: i64 = i64::MIN;
@@ -41,7 +41,8 @@ impl DaemonClock {
         if waited > WAITED_MAX {
             return;
         }
-        // The daemon wrote the header between request and answer, within that second.
+        // The daemon wrote the header between the request and the answer, and rounded it down to a
+        // second.
         let waited_ms = waited.as_millis() as i64;
         let ahead_ms = now_ms.saturating_sub(date_ms);
         let is_certain = !(0..=waited_ms + DATE_MS).contains(&ahead_ms);

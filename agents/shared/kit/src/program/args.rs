@@ -4,11 +4,11 @@ use std::{env, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
-/// The maximum of `--linger`: later data is of little use.
+/// The maximum of `--linger` and `--spool-linger`.
 const LINGER_MAX: Duration = Duration::from_secs(300);
 const INTERVAL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The flags that all agents share; each agent flattens them into its own.
+/// The flags that all agents share; each agent flattens them into its own flags.
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {
     /// URL of the daemon. With several URLs, separated by commas, the agent uses the next one when
@@ -112,7 +112,7 @@ pub enum LogFormat {
 }
 
 impl AgentArgs {
-    /// The agent's name: the given one, or the host's.
+    /// The agent's name: `--agent-id`, or else the host's name.
     pub fn agent_name(&self) -> String {
         self.agent_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| {
             fs::read_to_string("/proc/sys/kernel/hostname")
@@ -135,7 +135,7 @@ fn default_spool_folder(program: &str, var: impl Fn(&str) -> Option<String>) -> 
     let var = |name| var(name).filter(|value| !value.is_empty());
     let name = format!("granary-agent-{program}");
     if let Some(folder) = var("STATE_DIRECTORY") {
-        // systemd joins several folders with colons; the first is ours.
+        // systemd joins several folders with colons; the agent uses the first folder.
         let first = folder.split(':').next().unwrap_or_default();
         return PathBuf::from(first);
     }

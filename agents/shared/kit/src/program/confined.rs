@@ -14,12 +14,12 @@ pub fn memory_limit() -> Option<u64> {
 
 fn least_limit(root: &Path, group: &str) -> Option<u64> {
     let folder = root.join(group);
-    let within = folder.ancestors().take_while(|folder| folder.starts_with(root));
-    // The file contains "max" without a limit; the root has no such file.
+    let groups = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    // Without a limit, the file contains "max". The root group has no such file.
     let limit = |folder: &Path| {
         fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse::<u64>().ok()
     };
-    within.filter_map(limit).min()
+    groups.filter_map(limit).min()
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_limit_on_the_way_counts() {
+    fn the_least_limit_of_a_group_and_its_ancestors_counts() {
         let root = tempfile::tempdir().unwrap();
         let unit = root.path().join("system.slice/a.service");
         fs::create_dir_all(&unit).unwrap();

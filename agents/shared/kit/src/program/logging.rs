@@ -16,7 +16,7 @@ pub(crate) fn init(format: LogFormat) {
     let filter = if env::var_os("RUST_LOG").is_some() {
         EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy()
     } else {
-        // Libraries log every failed handshake; the agent's own line has the relevant part.
+        // Libraries log every failed handshake; the agent logs the relevant part.
         EnvFilter::new("off,granary=info")
     };
     let builder = tracing_subscriber::fmt()

@@ -1,4 +1,4 @@
-//! The requests that signals make of an agent.
+//! The requests that signals send to an agent.
 //!
 //! Must never know: how the agent responds.
 
@@ -23,20 +23,20 @@ pub(crate) enum Word {
     PlanAgain,
 }
 
-/// Returns a channel that receives a word for each signal. When it is full, the same request is
-/// already waiting.
+/// Returns a channel that receives a request for each signal. When the channel is full, a signal is
+/// dropped, because requests are already waiting.
 pub(crate) fn words() -> io::Result<Receiver<Word>> {
-    let (words, heard) = sync_channel(8);
+    let (sender, receiver) = sync_channel(8);
     let all = [SIGTERM, SIGINT, SIGHUP];
     let mut signals = Signals::new(all)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             let word = if signal == SIGHUP { Word::PlanAgain } else { Word::Stop };
-            info!(signal, ?word, "heard a signal");
-            if let Err(TrySendError::Disconnected(_)) = words.try_send(word) {
+            info!(signal, ?word, "received a signal");
+            if let Err(TrySendError::Disconnected(_)) = sender.try_send(word) {
                 return;
             }
         }
     })?;
-    Ok(heard)
+    Ok(receiver)
 }

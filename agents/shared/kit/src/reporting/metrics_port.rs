@@ -28,7 +28,7 @@ const HEAD_BYTES_MAX: usize = 8 << 10;
 /// The maximum time of a connection, from request to response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The sources of the shown values.
+/// The sources of the served values.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) totals: Arc<Totals>,
@@ -59,7 +59,7 @@ impl OwnMetrics {
                 if has_ended.load(Ordering::Relaxed) {
                     return;
                 }
-                // A client that hangs up early misses the response.
+                // An error only affects the client.
                 let bounded = stream.map(|stream| Bounded { stream, since: Stopwatch::start() });
                 let _answered = bounded.and_then(|peer| answer(peer, &shown));
             }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_sends_a_byte_at_a_time_holds_neither_the_port_nor_the_end() {
+    fn a_slow_peer_blocks_neither_other_requests_nor_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
         let shown = Shown { totals: Arc::default(), spool, clock: Arc::default() };
@@ -185,20 +185,20 @@ mod tests {
             let pace = Duration::from_millis(100);
             while ended.recv_timeout(pace).is_err() && slow.write_all(b"G").is_ok() {
                 sent += 1;
-                assert!(sent < 100, "it held the port for ten seconds");
+                assert!(sent < 100, "the slow peer blocked the port for ten seconds");
             }
         });
         let watch = Stopwatch::start();
         assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").contains("200 OK"));
         drop(metrics);
         assert!(watch.elapsed() < 3 * ANSWER_TIMEOUT, "{:?}", watch.elapsed());
-        // The thread may have ended before.
+        // The thread may have ended already.
         let _heard = end.send(());
         sending.join().unwrap();
     }
 
     #[test]
-    fn totals_are_shown_until_the_end() {
+    fn totals_are_served_until_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
         let totals = Arc::new(Totals::default());

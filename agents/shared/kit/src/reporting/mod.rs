@@ -1,4 +1,4 @@
-//! Reporting: the agent's account of itself, as totals in a file, series, metrics at a port and
+//! Reporting: the agent's totals in a file, as series and as metrics at a port, and readings as
 //! tables.
 //!
 //! Must never know: how batches are delivered.

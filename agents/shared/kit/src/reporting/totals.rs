@@ -12,12 +12,12 @@ use crate::spool::Usage;
 
 macro_rules! totals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Totals since the agent started; both threads update them.
+        /// Totals since the agent started. The sampling and the sending thread update them.
         #[derive(Debug, Default)]
         pub(crate) struct Totals { $($(#[$doc])* pub(crate) $name: Total,)* }
 
         impl Totals {
-            /// Name and value of each total.
+            /// Returns the name and the value of each total.
             pub(crate) fn list(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.get())),*]
             }
@@ -42,11 +42,11 @@ totals! {
     samples_refused,
     /// Batches dropped because the spool was full.
     batches_dropped,
-    /// Samples of those batches.
+    /// Samples of the dropped batches.
     samples_dropped,
     /// Batches set aside because the daemon rejected them.
     batches_rejected,
-    /// Samples of those batches.
+    /// Samples of the rejected batches.
     samples_rejected,
     /// Requests sent.
     requests,
@@ -75,7 +75,7 @@ impl Total {
 pub(crate) struct ReportFile {
     path: PathBuf,
     agent: String,
-    /// The last attempt to write it failed.
+    /// True when the last attempt to write the file failed.
     has_failed: bool,
 }
 
@@ -85,7 +85,7 @@ impl ReportFile {
         Self { path, agent, has_failed: false }
     }
 
-    /// Writes the totals; logs the first of several failures.
+    /// Writes the totals, and logs the first of several failures in a row.
     pub(crate) fn write(&mut self, epoch: i64, totals: &Totals, waiting: Usage) {
         let written = write_report(&self.path, &self.agent, epoch, totals, waiting);
         if let Err(cause) = &written
@@ -98,7 +98,7 @@ impl ReportFile {
     }
 }
 
-/// Writes the totals to `path`, whole or not at all.
+/// Replaces the file at `path` atomically.
 fn write_report(
     path: &Path,
     agent: &str,
@@ -116,10 +116,10 @@ fn write_report(
     report.insert("spool_bytes".to_owned(), waiting.bytes.into());
     let mut text = serde_json::to_string_pretty(&report)?;
     text.push('\n');
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    fs::write(&beside, text)?;
-    fs::rename(&beside, path)
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    fs::write(&temporary, text)?;
+    fs::rename(&temporary, path)
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_holds_every_total_and_leaves_no_other_file() {
+    fn a_report_contains_every_total_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         let totals = Totals::default();

@@ -1,4 +1,4 @@
-//! Sampling: sources and their readings, the labels and refs of series, the hosts that are watched.
+//! Sampling: sources and their readings, the labels and refs of series, and monitored hosts.
 //!
 //! Must never know: how batches are stored and delivered.
 

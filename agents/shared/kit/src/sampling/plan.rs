@@ -15,17 +15,17 @@ pub struct Plan {
 
 /// A source of a plan.
 pub enum Planned {
-    /// A new source. It starts after the old ones have ended, because it may need a resource that
-    /// they hold.
+    /// A new source. It starts after the old sources have ended, because it may need a resource of
+    /// an old source, such as a port.
     New(Box<dyn FnOnce() -> Result<Box<dyn Source>, SourceError>>),
     /// The running source with this name, unchanged.
     Running(&'static str),
 }
 
-/// Creates the plan when an agent starts, and again at SIGHUP.
+/// The planner of an agent, which creates a plan at the start and at SIGHUP.
 pub trait Planner {
-    /// Creates a plan; `running` contains the names of the running sources. An error changes
-    /// nothing.
+    /// Creates a plan; `running` contains the names of the running sources. After an error, the
+    /// current plan continues.
     ///
     /// # Errors
     /// The fault in the settings, with its place.

@@ -1,4 +1,5 @@
-//! Logs the start and the end of each problem once, even when a source fails intermittently.
+//! The problems of sources. The start and the end of each problem are logged once, even when a
+//! source fails intermittently.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +19,11 @@ impl Problems {
     /// Updates the problems after the round at `now_ms` and logs the changes. Returns the numbers
     /// of new and ended problems.
     pub(crate) fn update(&mut self, now: BTreeMap<String, String>, now_ms: i64) -> (usize, usize) {
-        let mut begun = 0;
+        let mut started = 0;
         for (place, cause) in now {
             if !self.open.contains_key(&place) {
-                begun += 1;
-                warn!(place, cause, "cannot read; left out until it works again");
+                started += 1;
+                warn!(place, cause, "cannot read; skipped until it works again");
             }
             self.open.insert(place, now_ms);
         }
@@ -34,7 +35,7 @@ impl Problems {
             }
             is_open
         });
-        (begun, before - self.open.len())
+        (started, before - self.open.len())
     }
 }
 
@@ -45,23 +46,23 @@ mod tests {
     #[test]
     fn a_lasting_problem_is_logged_when_it_begins_and_when_it_ends() {
         let mut problems = Problems::default();
-        let one = || BTreeMap::from([("disk".to_owned(), "gone".to_owned())]);
-        assert_eq!(problems.update(one(), 0), (1, 0));
-        assert_eq!(problems.update(one(), 10_000), (0, 0));
+        let problem = || BTreeMap::from([("disk".to_owned(), "gone".to_owned())]);
+        assert_eq!(problems.update(problem(), 0), (1, 0));
+        assert_eq!(problems.update(problem(), 10_000), (0, 0));
         assert_eq!(problems.update(BTreeMap::new(), 20_000), (0, 0));
         assert_eq!(problems.update(BTreeMap::new(), 130_000), (0, 1));
-        assert_eq!(problems.update(one(), 140_000), (1, 0));
+        assert_eq!(problems.update(problem(), 140_000), (1, 0));
     }
 
     /// Regression: a target that answered every other time filled the log.
     #[test]
-    fn one_that_comes_and_goes_is_logged_once() {
+    fn an_intermittent_problem_is_logged_once() {
         let mut problems = Problems::default();
         let lines: usize = (0..1_000)
             .map(|round| {
                 let now = (round % 3 == 0).then(|| ("target".to_owned(), format!("cause {round}")));
-                let (begun, ended) = problems.update(now.into_iter().collect(), round * 10_000);
-                begun + ended
+                let (started, ended) = problems.update(now.into_iter().collect(), round * 10_000);
+                started + ended
             })
             .sum();
         assert_eq!(lines, 1);

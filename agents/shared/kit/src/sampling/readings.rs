@@ -21,8 +21,8 @@ pub trait Source {
     /// and the other sources continue. [`Readings::problem`] reports a part that failed.
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError>;
 
-    /// Samples a single round, for `--print`: a source that measures in the background measures
-    /// now.
+    /// Samples a single round, for `--print`. A source that usually measures in the background
+    /// measures during this call.
     ///
     /// # Errors
     /// The errors of [`Source::sample`].
@@ -30,7 +30,7 @@ pub trait Source {
         self.sample(now_ms, readings)
     }
 
-    /// The sampled object, for logs in which several sources share a name.
+    /// The name in logs of the sampled object, because several sources may share a name.
     fn place(&self) -> String {
         self.name().to_owned()
     }
@@ -160,7 +160,7 @@ impl Readings {
         self.problems.insert(place.into(), cause.to_string());
     }
 
-    /// Reports a remote host that answered, so that the agent pings on its behalf.
+    /// Reports a monitored host, so that the agent pings on its behalf.
     pub fn watched(&mut self, host: WatchedHost) {
         self.watched.push(host);
     }
@@ -220,7 +220,7 @@ impl Readings {
         &self.problems
     }
 
-    /// The number of values that were left out because they are NaN or infinite.
+    /// The number of values that were skipped because they are NaN or infinite.
     pub fn not_finite(&self) -> u64 {
         self.not_finite
     }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn common_tags_are_added_but_do_not_replace_own_ones() {
+    fn common_tags_are_added_but_do_not_replace_tags_of_a_reading() {
         let mut readings =
             Readings::new(vec![("env".into(), "prod".into()), ("dc".into(), "a".into())]);
         readings.gauge("load", "", &[("host", "web1"), ("dc", "b")], 1.0);
@@ -267,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn readings_taken_separately_keep_their_common_tags_and_time() {
-        let mut apart = Readings::new(vec![("script".into(), "s".into())]);
+    fn readings_collected_separately_keep_their_common_tags_and_time() {
+        let mut separate = Readings::new(vec![("script".into(), "s".into())]);
         let series = Arc::new(Series::new("a", Vec::new(), Kind::Gauge, ""));
-        apart.push_known(KnownReading { series, value: 1.0, time_ms: 5, start_ms: None });
-        apart.gauge("b", "", &[], 2.0);
+        separate.push_known(KnownReading { series, value: 1.0, time_ms: 5, start_ms: None });
+        separate.gauge("b", "", &[], 2.0);
         let mut readings = Readings::default();
-        readings.append_at(apart, 7);
+        readings.append_at(separate, 7);
         let known =
             readings.known().iter().map(|reading| (reading.series.metric(), reading.time_ms));
         assert_eq!(known.collect::<Vec<_>>(), [("b", 7), ("a", 5)]);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_are_counted_and_left_out() {
+    fn values_that_are_not_finite_are_counted_and_skipped() {
         let mut readings = Readings::default();
         readings.gauge("ratio", "", &[], f64::NAN);
         readings.counter("total", "", &[], f64::INFINITY, None);

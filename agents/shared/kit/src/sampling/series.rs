@@ -1,4 +1,4 @@
-//! A series that a collector describes once and reads many times: further readings carry neither
+//! A series that a collector describes once and reads many times: its readings contain neither
 //! names nor tags.
 //!
 //! Must never know: how refs are assigned; a series only remembers its place.

@@ -1,8 +1,8 @@
 //! Concurrent sampling: each source has its own thread and interval.
 //!
 //! A slow source, such as a server that does not answer, does not delay the others. A round waits
-//! for it up to a deadline; late readings are part of a later round, with the time of their
-//! request. Must never know: what is measured.
+//! for its sources up to a deadline. Late readings are part of a later round, with the time of
+//! their request. Must never know: what is measured.
 
 mod worker;
 
@@ -17,7 +17,7 @@ pub const ROUND_DEADLINE: Duration = Duration::from_millis(100);
 /// The deadline of a single round.
 const ALONE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Several sources that are sampled as one.
+/// Several sources that act as one source.
 #[derive(Debug)]
 pub struct SideBySide {
     name: &'static str,
@@ -30,7 +30,7 @@ impl SideBySide {
     /// Starts a thread for each source. Each round samples every source and waits up to `deadline`.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// A thread cannot be started.
     pub fn new(
         name: &'static str,
         deadline: Duration,
@@ -44,11 +44,11 @@ impl SideBySide {
         )
     }
 
-    /// Like [`SideBySide::new`], with an interval for each source: a source is sampled in the
-    /// rounds whose times are multiples of its interval.
+    /// Starts a thread for each source. A source is sampled in the rounds whose times are multiples
+    /// of its interval, and each round waits up to `deadline`.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// A thread cannot be started.
     pub fn each_at(
         name: &'static str,
         deadline: Duration,
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Long enough for a fast source on a busy machine.
+    /// A deadline that a fast source meets on a busy machine.
     const DEADLINE: Duration = Duration::from_millis(300);
 
     /// A source that blocks until it is released.
@@ -121,7 +121,7 @@ mod tests {
             "bug"
         }
         fn sample(&mut self, _: i64, _: &mut Readings) -> Result<(), SourceError> {
-            panic!("a bug, which the test makes");
+            panic!("a bug on purpose");
         }
     }
 
@@ -130,7 +130,7 @@ mod tests {
         (open, Box::new(Gated(name, gate)))
     }
 
-    /// The names of readings and problems.
+    /// Returns the readings of a round, and the places of its problems.
     fn round(source: &mut SideBySide, tick_ms: i64) -> (Vec<(String, f64)>, Vec<String>) {
         let mut readings = Readings::default();
         source.sample(tick_ms, &mut readings).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_does_not_answer_delays_no_other_and_its_late_readings_keep_their_time() {
+    fn a_source_that_does_not_answer_delays_no_other_source_and_late_readings_keep_their_time() {
         let (open_slow, slow) = gated("slow");
         let (open, quick) = gated("quick");
         let mut both = SideBySide::new("both", DEADLINE, vec![slow, quick]).unwrap();
@@ -163,23 +163,26 @@ mod tests {
                 return;
             }
         }
-        panic!("it never came back");
+        panic!("the late readings never arrived");
     }
 
     #[test]
-    fn a_source_with_its_own_interval_is_sampled_at_its_multiples_and_its_report_holds_meanwhile() {
+    fn a_source_with_its_own_interval_keeps_its_problems_between_its_samples() {
         let (open, broken) = gated("broken");
         let every = Duration::from_secs(3);
         let sources = vec![(every, broken)];
-        let mut one = SideBySide::each_at("one", Duration::from_secs(20), sources).unwrap();
+        let mut single = SideBySide::each_at("single", Duration::from_secs(20), sources).unwrap();
         let problems = vec!["broken".to_owned()];
-        assert_eq!(round(&mut one, 2000), (vec![], vec![]));
+        assert_eq!(round(&mut single, 2000), (vec![], vec![]));
         open.send(()).unwrap();
-        assert_eq!(round(&mut one, 3000), (vec![("broken".to_owned(), 3000.0)], problems.clone()));
-        assert_eq!(round(&mut one, 4000), (vec![], problems), "the source still fails");
+        assert_eq!(
+            round(&mut single, 3000),
+            (vec![("broken".to_owned(), 3000.0)], problems.clone())
+        );
+        assert_eq!(round(&mut single, 4000), (vec![], problems), "the source still fails");
         let mut readings = Readings::default();
         open.send(()).unwrap();
-        one.sample_alone(5000, &mut readings).unwrap();
+        single.sample_alone(5000, &mut readings).unwrap();
         assert_eq!(readings.len(), 1);
     }
 
@@ -201,13 +204,14 @@ mod tests {
                 Ok(())
             }
         }
-        let (tell, told) = sync_channel(10);
-        let mut one =
-            SideBySide::new("one", Duration::from_secs(20), vec![Box::new(Server(told))]).unwrap();
+        let (sender, receiver) = sync_channel(10);
+        let mut single =
+            SideBySide::new("single", Duration::from_secs(20), vec![Box::new(Server(receiver))])
+                .unwrap();
         let mut ended = |is_up: bool, tick: i64| {
-            tell.send(is_up).unwrap();
+            sender.send(is_up).unwrap();
             let mut readings = Readings::default();
-            one.sample(tick, &mut readings).unwrap();
+            single.sample(tick, &mut readings).unwrap();
             let stale = readings.known().iter().map(|reading| {
                 assert!(granary_protocol::is_stale_marker(reading.value));
                 (reading.series.metric().to_owned(), reading.series.kind(), reading.time_ms)
@@ -224,18 +228,18 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_what_was_read_and_a_panic_ends_one_source() {
+    fn a_failure_keeps_earlier_readings_and_a_panic_ends_only_its_source() {
         let (open, broken) = gated("broken");
         let mut alone = SideBySide::new("alone", Duration::from_secs(20), vec![broken]).unwrap();
         open.send(()).unwrap();
         let read = vec![("broken".to_owned(), 5.0)];
         assert_eq!(round(&mut alone, 5), (read, vec!["broken".to_owned()]));
-        let (open, well) = gated("well");
-        let sources: Vec<Box<dyn Source + Send>> = vec![Box::new(Bug), well];
+        let (open, healthy) = gated("healthy");
+        let sources: Vec<Box<dyn Source + Send>> = vec![Box::new(Bug), healthy];
         let mut both = SideBySide::new("both", Duration::from_secs(20), sources).unwrap();
         for tick in [1, 2] {
             open.send(()).unwrap();
-            let read = vec![("well".to_owned(), tick as f64)];
+            let read = vec![("healthy".to_owned(), tick as f64)];
             assert_eq!(round(&mut both, tick), (read, vec!["bug".to_owned()]));
         }
     }

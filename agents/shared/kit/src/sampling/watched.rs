@@ -25,11 +25,11 @@ pub struct WatchedHost {
     pub started_ms: Option<i64>,
     /// The tags of the host.
     pub tags: Vec<(String, String)>,
-    /// The host did not answer.
+    /// True when the host did not answer.
     pub is_absent: bool,
 }
 
-/// The end of a round, and its hosts.
+/// The time since the end of a round, and the hosts of the round.
 type Round = (Stopwatch, Vec<WatchedHost>);
 
 /// The hosts of the last round. The sampling thread writes, the sending thread reads.
@@ -37,31 +37,36 @@ type Round = (Stopwatch, Vec<WatchedHost>);
 pub(crate) struct Watched {
     hosts: Arc<Mutex<Option<Round>>>,
     /// The time for which a round is valid.
-    lasts: Duration,
-    /// The number of rounds with hosts that the previous round did not have.
+    valid_for: Duration,
+    /// The number of rounds in which a host was new or changed its state.
     newcomers: Arc<AtomicU64>,
-    /// The agent was stopped in order.
+    /// True after an orderly stop of the agent.
     has_ended: Arc<AtomicBool>,
 }
 
 impl Watched {
     /// Creates an empty list for an agent with this sampling interval.
     pub(crate) fn new(sampling: Duration) -> Self {
-        let lasts = sampling.saturating_mul(2).saturating_add(ROUND_SLACK);
-        Self { hosts: Arc::default(), lasts, newcomers: Arc::default(), has_ended: Arc::default() }
+        let valid_for = sampling.saturating_mul(2).saturating_add(ROUND_SLACK);
+        Self {
+            hosts: Arc::default(),
+            valid_for,
+            newcomers: Arc::default(),
+            has_ended: Arc::default(),
+        }
     }
 
-    /// Notes the orderly end of the agent: no round follows.
+    /// Records the orderly stop of the agent: no round follows.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
 
-    /// Returns true when the agent was stopped in order.
+    /// Returns true after an orderly stop of the agent.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Replaces the hosts with those of the round that has just ended.
+    /// Replaces the hosts by the hosts of the round that has just ended.
     pub(crate) fn set(&self, hosts: Vec<WatchedHost>) {
         let mut last = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().map_or(&[][..], |(_, hosts)| hosts);
@@ -75,7 +80,8 @@ impl Watched {
         *last = (!hosts.is_empty()).then(|| (Stopwatch::start(), hosts));
     }
 
-    /// A counter that grows with each new host, so that it is pinged for at once.
+    /// A counter that grows when a host is new or changes its state, so that the agent pings at
+    /// once.
     pub(crate) fn newcomers(&self) -> u64 {
         self.newcomers.load(Ordering::Relaxed)
     }
@@ -83,7 +89,7 @@ impl Watched {
     /// Returns the agent's own ping and one ping for each host, up to the limit of a request.
     pub(crate) fn pings(&self, agent_ping: &Ping) -> Vec<Ping> {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = hosts.as_ref().filter(|(since, _)| !since.left_of(self.lasts).is_zero());
+        let fresh = hosts.as_ref().filter(|(since, _)| !since.left_of(self.valid_for).is_zero());
         let watched = fresh.map_or(&[][..], |(_, hosts)| hosts);
         let for_host = |seen: &WatchedHost| Ping {
             host: Some(seen.host.clone()),
@@ -113,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_answered_is_pinged_for_and_one_that_did_not_is_no_more() {
+    fn only_hosts_of_the_last_round_are_pinged_for() {
         let watched = Watched::new(Duration::from_secs(10));
         assert_eq!(watched.pings(&agent_ping()), [agent_ping()]);
         watched.set(vec![host("db1:27017"), host("db2:27017")]);
@@ -132,7 +138,7 @@ mod tests {
 
     /// Regression: a target with a misspelled name was invisible.
     #[test]
-    fn a_host_that_never_answered_is_reported_as_absent_and_pinged_for_at_once_when_it_does() {
+    fn a_host_that_never_answered_is_absent_and_its_first_answer_is_pinged_at_once() {
         let watched = Watched::new(Duration::from_secs(10));
         watched.set(vec![WatchedHost { is_absent: true, ..host("typo") }]);
         let pings = watched.pings(&agent_ping());
@@ -143,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_holds_so_many_and_an_old_round_says_nothing() {
+    fn the_pings_of_a_request_are_limited_and_an_old_round_is_ignored() {
         let watched = Watched::new(Duration::from_secs(10));
         watched.set((0..2000).map(|index| host(&format!("db{index}"))).collect());
         assert_eq!(watched.pings(&agent_ping()).len(), PINGS_PER_REQUEST_MAX);
-        let past = Watched { lasts: Duration::ZERO, ..watched };
+        let past = Watched { valid_for: Duration::ZERO, ..watched };
         assert_eq!(past.pings(&agent_ping()).len(), 1);
     }
 }

@@ -8,7 +8,7 @@ const HIDDEN: &str = "...";
 /// Returns the hosts of an address or a URI.
 pub fn hosts_of(address: &str) -> &str {
     let (authority, rest) = parts(address);
-    // A password with a slash makes the URI invalid, and must still not be shown.
+    // A password with a slash makes the URI invalid, but must not be shown either.
     let path = rest.split_once('?').map_or(rest, |(path, _)| path);
     if path.contains('@') && !authority.contains('@') {
         return HIDDEN;

@@ -47,7 +47,7 @@ pub(crate) enum Outcome {
     Unknown {
         /// The cause.
         cause: String,
-        /// True when a response arrived that is not the daemon's.
+        /// True when a response arrived, but not from the daemon.
         answered: bool,
     },
     /// Retry later, and not before `after` if it is set.
@@ -67,7 +67,7 @@ pub(crate) struct Client {
     http: ureq::Agent,
     daemons: Vec<String>,
     current: AtomicUsize,
-    /// The last response announced that the daemon accepts packed bodies.
+    /// True when the last response announced that the daemon accepts packed bodies.
     reads_packed: AtomicBool,
     token: Option<Token>,
     clock: Arc<DaemonClock>,
@@ -181,7 +181,7 @@ impl Client {
         }
         let answer: PingAnswer = serde_json::from_slice(&text)
             .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))?;
-        // An older daemon knows neither absent hosts nor the orderly end of agents.
+        // An older daemon supports neither absent hosts nor the orderly stop of agents.
         let is_old = |reason: &str| {
             ["`absent`", "`ending`"]
                 .iter()
@@ -280,7 +280,7 @@ pub(crate) fn read_token(path: &Path) -> io::Result<String> {
     let text = fs::read_to_string(path)?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let problem = "must hold one token of printable ASCII without spaces";
+        let problem = "must contain one token of printable ASCII without spaces";
         return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
     }
     Ok(token.to_owned())
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn each_status_has_its_meaning() {
+    fn each_status_leads_to_its_outcome() {
         let error = |word: &str| format!(r#"{{"error":"{word}","message":"m"}}"#).into_bytes();
         let check = |status, body: &[u8], expected: fn(&Outcome) -> bool| {
             let outcome = interpret(status, None, body);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_token_is_reloaded_and_a_removed_one_stays_in_use() {
+    fn a_changed_token_is_reloaded_and_a_removed_token_stays_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "one").unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn daemons_are_taken_in_turn() {
+    fn take_next_cycles_through_the_daemons() {
         let all = ["http://a", "http://b"].map(str::to_owned);
         let client = Client::new(&all, None, TlsConfig::default());
         assert_eq!(client.url(), "http://a");

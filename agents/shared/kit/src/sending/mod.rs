@@ -1,4 +1,4 @@
-//! Sending: batches and pings go to a daemon over HTTP, and its answers come back.
+//! Sending: requests with batches and pings to a daemon over HTTP, and the meaning of its answers.
 //!
 //! Must never know: what is sampled, and when.
 

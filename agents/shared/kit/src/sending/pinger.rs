@@ -1,7 +1,7 @@
 //! The pinger: it reports at regular intervals that the agent is alive, whether or not it has
 //! samples.
 //!
-//! A failed ping is not repeated: the next one replaces it.
+//! A failed ping is not repeated: the next ping replaces it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 /// The timeout of a ping; batches wait for it.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The minimum time between two pings when hosts come and go.
+/// The minimum time between two pings when new hosts appear.
 const NEWCOMERS_AFTER: Duration = Duration::from_secs(5);
 
 /// The schedule and the content of pings.
@@ -26,7 +26,7 @@ pub(crate) struct Pinger {
     about: Ping,
     every: Duration,
     watched: Watched,
-    /// The time since the last ping; `None` before the first.
+    /// The time since the last ping; `None` before the first ping.
     last: Option<Stopwatch>,
     /// The counter of new hosts at the last ping.
     newcomers: u64,
@@ -65,7 +65,7 @@ impl Pinger {
         let failure = self.ping(client, false).err();
         match (&failure, &self.failure) {
             (Some(cause), None) => {
-                warn!(cause, "cannot ping; the daemon does not know that this agent is there");
+                warn!(cause, "cannot ping; the daemon may report this host as down");
             }
             (Some(cause), Some(_)) => debug!(cause, "still cannot ping"),
             (None, Some(_)) => info!("pinging again"),
@@ -80,7 +80,10 @@ impl Pinger {
         if self.watched.has_ended()
             && let Err(cause) = self.ping(client, true)
         {
-            warn!(cause, "cannot report the ordered end; the daemon will take this host for down");
+            warn!(
+                cause,
+                "cannot report the orderly stop; the daemon will report this host as down"
+            );
         }
     }
 

@@ -1,4 +1,6 @@
-//! The request body of stored batches. Must never know: when and where it is sent.
+//! The request body of stored batches.
+//!
+//! Must never know: when and where the body is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +8,7 @@ use granary_protocol::{Batch, DecodeError, SeriesDefinition, decode_batch, encod
 
 use crate::spool::StoredBatch;
 
-/// The size from which bodies are compressed.
+/// The size above which bodies are compressed.
 const COMPRESS_ABOVE_BYTES: usize = 256;
 /// A fast level: bodies are small, and the agent must not burden its host.
 const ZSTD_LEVEL: i32 = 3;
@@ -70,7 +72,7 @@ fn set_back(batch: &mut Batch, ahead_ms: i64) {
     times.for_each(|time| *time = time.saturating_sub(ahead_ms));
 }
 
-/// The refs in the batches of each agent.
+/// Returns the refs in the batches of each agent.
 fn refs_by_agent(batches: &[StoredBatch]) -> Result<BTreeMap<String, BTreeSet<u32>>, DecodeError> {
     let mut used: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for stored in batches {
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_batch_says_when_it_was_sent_and_samples_stay_as_stored() {
+    fn the_first_batch_contains_the_time_of_sending_and_samples_are_unchanged() {
         let batches = [stored("a", 1, &[1, 2]), stored("a", 2, &[2])];
         let body = build_body(&batches, 5, 777, None, Form::Bson, &|_| 0).unwrap();
         let parts = parts(&body);
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_an_epoch_that_ended_are_sent_under_the_new_one() {
+    fn batches_of_an_earlier_epoch_are_sent_in_the_new_epoch() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[2])];
         let body = build_body(&batches, 6, 0, None, Form::Bson, &|_| 0).unwrap();
         let parts = parts(&body);
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_of_all_refs_go_into_the_first_batch_of_each_agent() {
+    fn the_first_batch_of_each_agent_defines_all_refs() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
         let body = build_body(&batches, 5, 777, Some(&definitions), Form::Bson, &|_| 0).unwrap();
@@ -180,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_body_has_the_same_batches() {
+    fn a_packed_body_contains_the_same_batches_as_a_bson_body() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
         let body = |form| build_body(&batches, 6, 777, Some(&definitions), form, &|_| 0).unwrap();
-        let of = |bytes: &Vec<u8>| Batch::from(&decode_batch(bytes).unwrap());
-        let plain: Vec<_> = parts(&body(Form::Bson)).iter().map(of).collect();
+        let decoded = |bytes: &Vec<u8>| Batch::from(&decode_batch(bytes).unwrap());
+        let plain: Vec<_> = parts(&body(Form::Bson)).iter().map(decoded).collect();
         let packed = body(Form::Packed);
         assert_eq!((packed.form, packed.is_zstd), (Form::Packed, false));
         assert_eq!(unpack(&packed.bytes).unwrap(), plain);

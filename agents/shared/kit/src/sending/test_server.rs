@@ -1,4 +1,4 @@
-//! A small HTTP server on a real socket for tests, answering from a script.
+//! A small HTTP server on a real socket for tests, whose answers follow a script.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are not covered by allow-unwrap-in-tests")]
 
 use std::{

@@ -22,7 +22,7 @@ pub struct TlsFiles<'a> {
     pub cert: Option<&'a Path>,
     /// The key of the client's certificates.
     pub key: Option<&'a Path>,
-    /// Accept any certificate.
+    /// True to accept any certificate of the server.
     pub is_blind: bool,
 }
 
@@ -30,7 +30,7 @@ impl TlsFiles<'_> {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file is unreadable or has the wrong content; the error names it.
+    /// A file is unreadable or has the wrong content; the error names the file.
     pub fn read(&self) -> Result<TlsConfig, String> {
         let roots = match self.ca {
             None => RootCerts::PlatformVerifier,
@@ -70,7 +70,7 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
 /// Reads a file of keys, certificates, secrets or settings, up to a limit.
 ///
 /// # Errors
-/// The file is unreadable or too long; the error names it.
+/// The file is unreadable or too long; the error names the file.
 pub fn read_small(file: &Path) -> Result<Vec<u8>, String> {
     let fault = |cause: io::Error| format!("{}: {cause}", file.display());
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
 //! The spool's file: a redb database that is written in transactions, and reopened after a failed
-//! one.
+//! transaction.
 //!
 //! Must never know: when the file is written, and which batches are dropped.
 
@@ -55,7 +55,7 @@ impl Disk {
         let path = folder.join(FILE);
         let mut db = database(&path)?;
         // redb verifies pages only on request. Without this check, damage would surface in the
-        // middle of a round, again after each restart, or would be delivered as samples.
+        // middle of a round after each restart, or damaged samples would be delivered.
         if !db.check_integrity().map_err(|cause| cannot_open(&path, cause))? {
             warn!(path = %path.display(), "the spool was damaged and is repaired");
         }
@@ -88,7 +88,7 @@ impl Disk {
         written
     }
 
-    /// Visits the batches, oldest or newest first, until the visitor stops.
+    /// Visits the batches, oldest or newest first, until `visit` returns false.
     pub(super) fn visit(
         &self,
         is_newest_first: bool,
@@ -97,7 +97,7 @@ impl Disk {
         self.visit_from(0, is_newest_first, visit)
     }
 
-    /// Like [`Disk::visit`], from this number on.
+    /// Visits the batches from this number on, see [`Disk::visit`].
     pub(super) fn visit_from(
         &self,
         from: u64,
@@ -128,7 +128,7 @@ impl Disk {
         Ok(row.map(|value| StoredBatch { seq, bytes: value.value().to_vec() }))
     }
 
-    /// Returns the definitions of these refs; unknown ones are omitted.
+    /// Returns the definitions of these refs; unknown refs are omitted.
     pub(super) fn definitions(
         &self,
         refs: &BTreeSet<u32>,
@@ -169,7 +169,7 @@ fn database(path: &Path) -> Result<Database, SpoolError> {
     opened.map_err(|cause| cannot_open(path, cause))
 }
 
-/// Writes the changes; they are on disk when this returns.
+/// Writes the changes. They are on disk when the function returns.
 fn write(db: &Database, front: &Front, counters: Counters) -> Result<(), SpoolError> {
     const OPERATION: &str = "write batches";
     let txn = begin(db, OPERATION)?;

@@ -13,7 +13,10 @@ use redb::{DatabaseError, StorageError};
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
     /// The folder cannot be created or written.
-    #[error("spool folder {}: make it writable for this user or give another with --spool-dir", path.display())]
+    #[error(
+        "spool folder {}: make it writable for this user, or set another folder with --spool-dir",
+        path.display()
+    )]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -22,7 +25,10 @@ pub enum SpoolError {
         cause: io::Error,
     },
     /// Another process uses the file.
-    #[error("{} is in use by another agent; give each its own --spool-dir", path.display())]
+    #[error(
+        "{} is in use by another agent; set a different --spool-dir for each agent",
+        path.display()
+    )]
     InUse {
         /// The file.
         path: PathBuf,

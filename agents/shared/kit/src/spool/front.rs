@@ -12,7 +12,7 @@ use crate::clock::Stopwatch;
 /// The pending changes of the file.
 #[derive(Debug, Default)]
 pub(super) struct Front {
-    /// Batches in memory by number, all newer than those in the file.
+    /// Batches in memory by number, all newer than the batches in the file.
     pub(super) added: BTreeMap<u64, Vec<u8>>,
     /// The size of the batches in memory.
     pub(super) bytes: usize,
@@ -59,7 +59,7 @@ impl Front {
         self.since.get_or_insert_with(Stopwatch::start);
     }
 
-    /// The age of the oldest pending change; `None` when there is none.
+    /// The age of the oldest pending change; `None` when no change is pending.
     pub(super) fn since(&self) -> Option<Stopwatch> {
         self.since
     }

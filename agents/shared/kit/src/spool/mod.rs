@@ -1,11 +1,12 @@
 //! The spool: it keeps batches until the daemon has acknowledged them, in memory first and then in
 //! a file.
 //!
-//! The sampler appends batches; the sender reads the oldest and removes acknowledged ones. With a
-//! linger time, rounds that the daemon accepts at once never touch the disk. Batches that wait
-//! longer, or after a failed delivery, are written. While the file cannot be written, batches stay
-//! in memory, where the oldest are dropped first. Refs live as long as the file; an epoch lives
-//! until the daemon rejects its numbers. Must never know: HTTP, and what is measured.
+//! The sampler appends batches; the sender reads the oldest batches and removes acknowledged
+//! batches. With a linger time, rounds that the daemon accepts at once never touch the disk.
+//! Batches that wait longer are written, and all batches are written after a failed delivery. While
+//! the file cannot be written, batches stay in memory, where the oldest are dropped first. Refs are
+//! valid as long as the file exists; an epoch is valid until the daemon rejects its numbers. Must
+//! never know: HTTP, and what is measured.
 
 mod disk;
 mod error;
@@ -38,10 +39,10 @@ use self::{
 
 const FILE: &str = "spool.redb";
 const DAMAGED: &str = "spool.redb.damaged";
-/// The maximum number of rejected batches that are kept for the operator; beyond it, the oldest is
-/// removed.
+/// The maximum number of rejected batches that are kept for the operator; beyond it, the oldest
+/// batch is removed.
 const REJECTED_BATCHES_MAX: u64 = 64;
-/// The maximum number of remembered clock steps; beyond it, the oldest is removed.
+/// The maximum number of remembered clock steps; beyond it, the oldest step is removed.
 const STEPS_MAX: usize = 1_000;
 /// The smallest change that counts as a clock step.
 const STEP_MS: u64 = 200;
@@ -58,15 +59,15 @@ pub(crate) struct Appended {
 #[derive(Debug)]
 pub(crate) struct Spool {
     state: Mutex<State>,
-    /// The epoch of all waiting batches, whatever is stored in them.
+    /// The epoch of all waiting batches. It replaces the epochs that are stored in the batches.
     epoch: AtomicI64,
-    /// The newest batch when the spool was opened.
+    /// The number of the newest batch when the spool was opened.
     newest_at_open: u64,
 }
 
 impl Spool {
     /// Opens the spool in `folder`, or creates one with the epoch `now_ms`. A damaged file is
-    /// renamed, and a new one is created.
+    /// renamed, and a new file is created.
     pub(crate) fn open(
         folder: &Path,
         agent: &str,
@@ -103,7 +104,8 @@ impl Spool {
         self
     }
 
-    /// The newest batch when the spool was opened; later ones belong to this process.
+    /// The number of the newest batch when the spool was opened; later batches belong to this
+    /// process.
     pub(crate) fn newest_at_open(&self) -> u64 {
         self.newest_at_open
     }
@@ -133,8 +135,8 @@ impl Spool {
         Ok(Appended { seq, dropped_batches, dropped_samples })
     }
 
-    /// Returns the oldest batches that fit both limits, at least one if there is any. They are not
-    /// dropped until [`Spool::release`] or [`Spool::acknowledge`].
+    /// Returns the oldest batches that fit both limits, but at least one waiting batch. The batches
+    /// are not dropped until [`Spool::release`] or [`Spool::acknowledge`].
     pub(crate) fn fetch(
         &self,
         batches_max: usize,
@@ -143,12 +145,12 @@ impl Spool {
         let mut state = self.state();
         let mut fetched = Fetched { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
         let State { disk, front, .. } = &*state;
-        let mut goes_on = true;
+        let mut continues = true;
         disk.visit(false, |seq, bytes| {
-            goes_on = front.removed.contains(&seq) || fetched.take(seq, bytes);
-            goes_on
+            continues = front.removed.contains(&seq) || fetched.take(seq, bytes);
+            continues
         })?;
-        if goes_on {
+        if continues {
             for (seq, bytes) in &front.added {
                 if !fetched.take(*seq, bytes) {
                     break;
@@ -161,8 +163,8 @@ impl Spool {
     }
 
     /// Returns the newest batches that fit both limits, in ascending order, or none when the range
-    /// of waiting numbers is outside of `span`. They are not dropped until [`Spool::release`] or
-    /// [`Spool::acknowledge`].
+    /// of waiting numbers is outside of `span`. The batches are not dropped until
+    /// [`Spool::release`] or [`Spool::acknowledge`].
     pub(crate) fn fetch_newest(
         &self,
         batches_max: usize,
@@ -176,8 +178,8 @@ impl Spool {
         }
         let mut fetched = Fetched { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
         let State { disk, front, .. } = &*state;
-        let goes_on = front.added.iter().rev().all(|(seq, bytes)| fetched.take(*seq, bytes));
-        if goes_on {
+        let continues = front.added.iter().rev().all(|(seq, bytes)| fetched.take(*seq, bytes));
+        if continues {
             disk.visit(true, |seq, bytes| {
                 front.removed.contains(&seq) || fetched.take(seq, bytes)
             })?;
@@ -195,7 +197,7 @@ impl Spool {
         state.is_failing = true;
         let written = if state.is_due() { state.write(self.epoch()) } else { Ok(()) };
         if let Err(cause) = written {
-            // The next round finds damage again, and ends the agent.
+            // If the file is damaged, the next round fails too, and ends the agent.
             error!(cause = &cause as &dyn std::error::Error, "the spool cannot be written");
         }
     }
@@ -224,7 +226,7 @@ impl Spool {
         state.write(self.epoch())
     }
 
-    /// Writes the batches in memory, and returns reserved numbers.
+    /// Writes the batches in memory, and releases reserved numbers.
     pub(crate) fn flush(&self) -> Result<(), SpoolError> {
         let mut state = self.state();
         let is_exact = state.written_next_seq == state.next_seq;
@@ -235,7 +237,7 @@ impl Spool {
         state.write(self.epoch())
     }
 
-    /// Returns the definitions of these refs; unknown ones are omitted.
+    /// Returns the definitions of these refs; unknown refs are omitted.
     pub(crate) fn definitions(
         &self,
         refs: &BTreeSet<u32>,
@@ -243,8 +245,8 @@ impl Spool {
         let state = self.state();
         let mut definitions = state.disk.definitions(refs)?;
         let in_memory = state.front.definitions.iter();
-        let asked = in_memory.filter(|definition| refs.contains(&definition.reference));
-        definitions.extend(asked.map(|definition| (definition.reference, definition.clone())));
+        let wanted = in_memory.filter(|definition| refs.contains(&definition.reference));
+        definitions.extend(wanted.map(|definition| (definition.reference, definition.clone())));
         Ok(definitions)
     }
 
@@ -269,8 +271,8 @@ impl Spool {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Starts a new epoch for all waiting and new batches. Numbers continue, so that none is used
-    /// twice whatever the clock shows.
+    /// Starts a new epoch for all waiting and new batches. Numbers continue, so that no number
+    /// is used twice, even after a step back of the clock.
     pub(crate) fn begin_epoch(&self, epoch: i64) -> Result<(), SpoolError> {
         let mut state = self.state();
         self.epoch.store(epoch, Ordering::Relaxed);
@@ -279,7 +281,8 @@ impl Spool {
         state.write(epoch)
     }
 
-    /// Records the offset of the wall clock from the steady one, in milliseconds, for new batches.
+    /// Records the offset of the wall clock from the steady clock, in milliseconds, for new
+    /// batches.
     pub(crate) fn note_clock(&self, wall_base_ms: i64) {
         let mut state = self.state();
         let last = state.steps.last().map(|(_, base)| *base);
@@ -293,7 +296,7 @@ impl Spool {
         }
     }
 
-    /// Returns the offset of the wall clock from the steady one when a batch was stored.
+    /// Returns the offset of the wall clock from the steady clock when a batch was stored.
     pub(crate) fn wall_base_of(&self, seq: u64) -> Option<i64> {
         let state = self.state();
         let until = state.steps.partition_point(|(from, _)| *from <= seq);
@@ -312,7 +315,7 @@ impl Drop for Spool {
         }
         let lost = self.state().front.added.len();
         if lost > 0 {
-            error!(lost, "batches were in memory only, and are lost");
+            error!(lost, "batches in memory could not be written and are lost");
         }
     }
 }

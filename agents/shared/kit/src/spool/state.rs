@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The maximum size of batches in memory while the file cannot be written; beyond it, the oldest
-/// are dropped.
+/// batches are dropped.
 pub(super) const MEMORY_BYTES_MAX: usize = 8 << 20;
 /// Numbers that are reserved in the file in advance, so that no number is used twice after a crash.
 /// The reserve is smaller than the daemon's window.
@@ -27,6 +27,7 @@ const REMOVED_MAX: usize = 64;
 /// Space for rewritten pages, in addition to the size of batches.
 const ROOM_BYTES: usize = 64 << 10;
 
+/// The state of the spool.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) disk: Disk,
@@ -41,14 +42,14 @@ pub(super) struct State {
     pub(super) linger: Duration,
     /// Batches up to this number are part of the current request and are not dropped.
     pub(super) in_flight_through: u64,
-    /// The last delivery failed: batches are written at once.
+    /// True after a failed delivery: batches are written at once.
     pub(super) is_failing: bool,
-    /// Writing the file has failed.
+    /// True while the file cannot be written.
     pub(super) is_unwritable: bool,
     /// Dropped batches and samples since the last query.
     pub(super) dropped: (u64, u64),
-    /// The offset of the wall clock from the steady one, by the first batch number for which it
-    /// holds.
+    /// The offsets of the wall clock from the steady clock, each with the first batch number for
+    /// which it is valid.
     pub(super) steps: Vec<(u64, i64)>,
 }
 
@@ -81,8 +82,8 @@ impl State {
             || self.front.removed.len() >= REMOVED_MAX
     }
 
-    /// Writes the pending changes. When the disk is full or broken, they stay in memory, and the
-    /// next batch triggers another attempt.
+    /// Writes the pending changes. When the disk is full or broken, the changes stay in memory, and
+    /// the next batch triggers another attempt.
     pub(super) fn write(&mut self, epoch: i64) -> Result<(), SpoolError> {
         let ahead = if self.linger.is_zero() { 0 } else { NUMBERS_AHEAD };
         let next_seq = self.next_seq + ahead;
@@ -112,8 +113,8 @@ impl State {
         }
     }
 
-    /// Drops the oldest batches of the file to make room for those in memory. Returns false when
-    /// the file has no batches or cannot be written at all.
+    /// Drops the oldest batches of the file to make room for the batches in memory. Returns false
+    /// when the file has no batches or cannot be written at all.
     fn drop_oldest_of_disk(&mut self, counters: Counters) -> Result<bool, SpoolError> {
         let mut oldest = Vec::new();
         let (mut bytes, needed) = (0, self.front.bytes * 2 + ROOM_BYTES);
@@ -125,11 +126,11 @@ impl State {
             }
             bytes < needed
         })?;
-        let mut gone = Front::default();
-        front.removed.iter().chain(&oldest).for_each(|seq| gone.remove(*seq));
-        // redb frees a page with the transaction after the one that released it.
-        let is_written = !gone.removed.is_empty()
-            && self.disk.write(&gone, counters).is_ok()
+        let mut removals = Front::default();
+        front.removed.iter().chain(&oldest).for_each(|seq| removals.remove(*seq));
+        // redb frees a released page only with the next transaction.
+        let is_written = !removals.removed.is_empty()
+            && self.disk.write(&removals, counters).is_ok()
             && self.disk.write(&Front::default(), counters).is_ok();
         if is_written {
             for seq in oldest {
@@ -160,8 +161,8 @@ impl State {
         Ok(batch)
     }
 
-    /// Drops the oldest batches while the spool is too large or they are too old. Batches of the
-    /// current request and the newest batch are kept.
+    /// Drops the oldest batches while the spool is too large or the batches are too old. Batches of
+    /// the current request and the newest batch are kept.
     pub(super) fn make_room(
         &mut self,
         newest: u64,
@@ -180,7 +181,7 @@ impl State {
         Ok(())
     }
 
-    /// Drops the oldest batches in memory while they exceed their limit.
+    /// Drops the oldest batches in memory while the batches in memory exceed their limit.
     pub(super) fn bound_memory(&mut self, newest: u64) {
         while self.front.bytes > MEMORY_BYTES_MAX {
             let mut droppable = self.front.added.range(self.in_flight_through + 1..newest);

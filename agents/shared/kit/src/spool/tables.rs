@@ -1,5 +1,6 @@
-//! The tables of the spool's file and the format of their rows. Must never know: requests, and when
-//! a batch is dropped.
+//! The tables of the spool's file and the format of their rows.
+//!
+//! Must never know: requests, and when a batch is dropped.
 
 use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
 use redb::{
@@ -19,7 +20,7 @@ const NAMES: TableDefinition<&str, &str> = TableDefinition::new("names");
 /// The maximum number of refs in an epoch. A new epoch starts when half of them are used and no
 /// batch is waiting.
 pub(crate) const SERIES_MAX: u32 = 200_000;
-/// The maximum size of names and tags in an epoch; half of it also starts a new epoch.
+/// The maximum size of names and tags in an epoch. A new epoch also starts when half of it is used.
 pub(crate) const SERIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// An encoded batch and its number.
@@ -43,7 +44,7 @@ pub(crate) struct Usage {
     pub(crate) bytes: u64,
 }
 
-/// Creates the tables of a new spool, or reads those of an old one.
+/// Creates the tables of a new spool, or reads the tables of an existing spool.
 pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, Usage), SpoolError> {
     const OPERATION: &str = "prepare the tables";
     let txn = begin(db, OPERATION)?;
@@ -63,9 +64,9 @@ pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, U
         let stored = meta.get("epoch").map_err(at(OPERATION))?.map(|epoch| epoch.value());
         let is_half_used =
             defined > u64::from(SERIES_MAX / 2) || defined_bytes > SERIES_BYTES_MAX as u64 / 2;
-        let worn_out = waiting == 0 && is_half_used;
+        let is_worn_out = waiting == 0 && is_half_used;
         epoch = match stored {
-            Some(epoch) if !worn_out => epoch as i64,
+            Some(epoch) if !is_worn_out => epoch as i64,
             _ => {
                 txn.delete_table(SERIES).map_err(at(OPERATION))?;
                 txn.open_table(SERIES).map_err(at(OPERATION))?;
@@ -81,7 +82,7 @@ pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, U
         if let Some(before) = before.filter(|before| before.value() != agent) {
             warn!(
                 before = before.value(),
-                agent, "the agent's name changed; waiting batches keep the old one"
+                agent, "the agent's name changed; waiting batches keep the old name"
             );
         }
         usage = Usage { batches: waiting, bytes: read_meta(&meta, "bytes")? };

@@ -40,7 +40,7 @@ fn seqs(spool: &Spool) -> Vec<u64> {
 const ROOMY: u64 = 1 << 30;
 
 #[test]
-fn batches_come_out_oldest_first_and_leave_when_acknowledged() {
+fn batches_are_fetched_oldest_first_and_removed_when_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), ROOMY, 5);
     for _ in 0..5 {
@@ -55,15 +55,15 @@ fn batches_come_out_oldest_first_and_leave_when_acknowledged() {
 }
 
 #[test]
-fn one_fetch_is_bounded_but_never_empty_handed() {
+fn a_fetch_is_limited_but_returns_at_least_one_batch() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), ROOMY, 5);
     for _ in 0..10 {
         spool.append(&mut batch(100)).unwrap();
     }
-    let one = spool.fetch(1, usize::MAX).unwrap()[0].bytes.len();
+    let bytes = spool.fetch(1, usize::MAX).unwrap()[0].bytes.len();
     assert_eq!(spool.fetch(3, usize::MAX).unwrap().len(), 3);
-    assert_eq!(spool.fetch(64, one * 4 + 1).unwrap().len(), 4);
+    assert_eq!(spool.fetch(64, bytes * 4 + 1).unwrap().len(), 4);
     assert_eq!(spool.fetch(64, 1).unwrap().len(), 1);
 }
 
@@ -98,22 +98,22 @@ fn epoch_numbers_and_definitions_survive_a_restart() {
 }
 
 #[test]
-fn a_full_spool_drops_the_oldest_and_counts_them() {
+fn a_full_spool_drops_and_counts_the_oldest_batches() {
     let folder = tempfile::tempdir().unwrap();
-    let one = {
+    let bytes_of_one = {
         let other = tempfile::tempdir().unwrap();
         let spool = open(other.path(), ROOMY, 5);
         spool.append(&mut batch(10)).unwrap();
         spool.usage().bytes
     };
-    let spool = open(folder.path(), one * 3, 5);
+    let spool = open(folder.path(), bytes_of_one * 3, 5);
     let dropped: Vec<_> = (0..5)
         .map(|_| spool.append(&mut batch(10)).unwrap())
         .map(|appended| (appended.dropped_batches, appended.dropped_samples))
         .collect();
     assert_eq!(dropped, [(0, 0), (0, 0), (0, 0), (1, 10), (1, 10)]);
     assert_eq!(seqs(&spool), [3, 4, 5]);
-    assert_eq!(spool.usage(), Usage { batches: 3, bytes: one * 3 });
+    assert_eq!(spool.usage(), Usage { batches: 3, bytes: bytes_of_one * 3 });
 }
 
 #[test]
@@ -123,14 +123,14 @@ fn batches_in_a_request_are_not_dropped() {
     spool.append(&mut batch(1)).unwrap();
     assert_eq!(spool.fetch(1, 1).unwrap()[0].seq, 1);
     assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 0);
-    assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 1, "the one between");
+    assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 1, "the batch between");
     spool.release();
     assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 2);
-    assert_eq!(seqs(&spool), [4], "the newest stays even when it alone is too large");
+    assert_eq!(seqs(&spool), [4], "the newest batch stays even when it alone is too large");
 }
 
 #[test]
-fn the_file_stays_near_its_limit_while_nothing_is_delivered() {
+fn the_file_stays_near_its_limit_while_no_batch_is_delivered() {
     let folder = tempfile::tempdir().unwrap();
     let bytes_max = 4 * 1024 * 1024;
     let spool = open(folder.path(), bytes_max, 5);
@@ -195,7 +195,7 @@ fn damage_anywhere_in_the_pages_is_found_when_the_spool_is_opened() {
             assert!(view.values().all(|value| value == 1.0), "seed {seed}: damage is delivered");
         }
     }
-    assert!(set_aside > 0, "no seed did damage");
+    assert!(set_aside > 0, "no seed damaged the file");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn two_agents_cannot_share_a_spool() {
     let _spool = open(folder.path(), ROOMY, 5);
     let second = Spool::open(folder.path(), "a", ROOMY, 6);
     assert!(matches!(second, Err(SpoolError::InUse { .. })), "{second:?}");
-    assert!(folder.path().join(FILE).exists(), "the first one's file is not set aside");
+    assert!(folder.path().join(FILE).exists(), "the file of the first agent is not set aside");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
     let txn = state.disk.db.as_ref().unwrap().begin_read().unwrap();
     let rejected = txn.open_table(tables::REJECTED).unwrap();
     assert_eq!(rejected.len().unwrap(), REJECTED_BATCHES_MAX);
-    assert_eq!(rejected.first().unwrap().unwrap().0.value(), 3, "the oldest are forgotten");
+    assert_eq!(rejected.first().unwrap().unwrap().0.value(), 3, "the oldest batches are removed");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn expired_batches_are_dropped_with_the_next_batch() {
 }
 
 #[test]
-fn the_newest_are_fetched_when_the_numbers_that_wait_span_enough_and_not_too_much() {
+fn the_newest_batches_are_fetched_only_within_the_span_of_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), ROOMY, 5);
     for _ in 0..10 {
@@ -280,7 +280,7 @@ fn batches_that_the_daemon_accepts_at_once_never_reach_the_disk() {
     assert!(file() > written);
 }
 
-/// A disk on which writes fail until it is repaired.
+/// Makes writes fail until the path of the file is restored.
 fn break_disk(spool: &Spool, folder: &Path) {
     let mut state = spool.state();
     state.disk.db = None;
@@ -289,7 +289,7 @@ fn break_disk(spool: &Spool, folder: &Path) {
 
 /// Regression: the agent ended with `No space left on device`.
 #[test]
-fn while_the_file_cannot_be_written_the_newest_are_in_memory_and_are_delivered() {
+fn while_the_file_cannot_be_written_the_newest_batches_stay_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), ROOMY, 5);
     spool.append(&mut batch(1)).unwrap();
@@ -304,7 +304,7 @@ fn while_the_file_cannot_be_written_the_newest_are_in_memory_and_are_delivered()
     assert!(spool.usage().bytes <= state::MEMORY_BYTES_MAX as u64 + 1_000_000);
     assert_eq!(spool.usage().batches, appended - dropped);
     let waiting = seqs_fetched(&spool);
-    assert_eq!(waiting.last(), Some(&appended), "the newest is there");
+    assert_eq!(waiting.last(), Some(&appended), "the newest batch is kept");
     spool.acknowledge(&waiting[..2]).unwrap();
     spool.state().disk.path = folder.path().join(FILE);
     spool.append(&mut batch(1)).unwrap();
@@ -332,7 +332,7 @@ fn batches_in_memory_survive_a_stop_and_no_number_is_reused_after_a_crash() {
     drop(spool);
     let spool = open(folder.path(), ROOMY, 6);
     assert_eq!(seqs(&spool), [1, 2, 3]);
-    assert_eq!(spool.append(&mut batch(1)).unwrap().seq, 4, "numbers ahead are given back");
+    assert_eq!(spool.append(&mut batch(1)).unwrap().seq, 4, "reserved numbers are released");
     let spool = open(crashed.path(), ROOMY, 6);
     assert!(spool.append(&mut batch(1)).unwrap().seq > 3);
 }
@@ -352,14 +352,14 @@ fn new_series_are_on_disk_before_their_batch_is_sent() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
 
-    /// A spool that lingers contains the same batches as one that writes each of them, in any
-    /// sequence of operations.
+    /// After any sequence of operations, a spool with a linger time contains the same batches as a
+    /// spool that writes each batch.
     #[test]
     fn memory_and_file_are_one_queue(steps in proptest::collection::vec((0_u8..6, 1_usize..20), 1..40)) {
-        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let bytes_max = 3000;
-        let mut direct = open(one.path(), bytes_max, 5);
-        let mut lingers = open(other.path(), bytes_max, 5).with_linger(MINUTE);
+        let mut direct = open(first.path(), bytes_max, 5);
+        let mut lingers = open(second.path(), bytes_max, 5).with_linger(MINUTE);
         for (step, size) in steps {
             let both = [&direct, &lingers];
             match step {
@@ -379,8 +379,8 @@ proptest::proptest! {
                 }),
                 _ => {
                     drop((direct, lingers));
-                    direct = open(one.path(), bytes_max, 5);
-                    lingers = open(other.path(), bytes_max, 5).with_linger(MINUTE);
+                    direct = open(first.path(), bytes_max, 5);
+                    lingers = open(second.path(), bytes_max, 5).with_linger(MINUTE);
                 }
             }
             let [a, b] = [&direct, &lingers].map(|spool| {

@@ -1,4 +1,4 @@
-//! Round trips, and malicious bytes that are refused with the place.
+//! Round trips, damaged bytes, and the places of faults.
 
 use proptest::prelude::*;
 

@@ -1,11 +1,11 @@
 //! The JSON form of batches, for scripts.
 //!
 //! A body is one batch or an array of batches. `samples` is either an object of columns, as in
-//! BSON, or an array of samples, which use refs with definitions in `series` or name their metric
-//! and tags themselves. A sample with `fields` instead of `value` stands for several samples, of
-//! the metrics `metric_field`, or `field` without a metric. `agent`, `epoch` and `seq` may be
-//! omitted together; such a batch counts again when it is sent again. An invalid sample is counted
-//! and reported, and does not affect the others.
+//! BSON, or an array of samples. Each sample in the array contains a ref that `series` defines, or
+//! its own metric and tags. A sample with `fields` instead of `value` stands for one sample per
+//! field, of the metric `metric_field`, or of the metric `field` if it has no `metric`. `agent`,
+//! `epoch` and `seq` may be omitted together; such a batch counts again when it is sent again. An
+//! invalid sample is counted and reported, and does not affect the other samples.
 
 mod values;
 
@@ -25,7 +25,7 @@ const FIELD_BYTES_MAX: usize = 32 << 20;
 /// One batch of a JSON body.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JsonBatch {
-    /// The valid part.
+    /// The batch with its valid samples.
     pub batch: Batch,
     /// The invalid samples.
     pub unread: Unread,
@@ -34,14 +34,14 @@ pub struct JsonBatch {
 /// The invalid samples of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unread {
-    /// The number of samples.
+    /// The number of invalid samples.
     pub samples: u64,
-    /// Examples.
+    /// Examples of invalid samples.
     pub examples: Vec<Refusal>,
 }
 
 impl Unread {
-    /// The reason's label of all examples.
+    /// The reason in all examples.
     pub const REASON: &str = "bad_sample";
 
     fn add(&mut self, describe: impl FnOnce() -> (String, String)) {
@@ -258,7 +258,7 @@ impl Filling<'_> {
     }
 
     fn take_row(&mut self, raw: &RawValue) -> Result<(), String> {
-        const SHAPE: &str = "give ref or metric, and a value, or fields instead of it";
+        const SHAPE: &str = "give ref or metric, and value or fields";
         let sample: RawSample<'_> =
             serde_json::from_str(raw.get()).map_err(|cause| without_place(&cause))?;
         let at = sample.time.map_or(self.now, |time| time.0);
@@ -298,9 +298,9 @@ impl Filling<'_> {
             return Err("fields is empty".to_owned());
         }
         // The body contains metric and tags once, the batch once per field.
-        let said: usize = tags.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let said = said + metric.map_or(0, str::len);
-        let bytes = said.saturating_mul(fields.0.len() - 1);
+        let shared_bytes: usize = tags.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let shared_bytes = shared_bytes + metric.map_or(0, str::len);
+        let bytes = shared_bytes.saturating_mul(fields.0.len() - 1);
         let left = self.field_bytes.checked_sub(bytes).ok_or_else(|| {
             format!(
                 "the fields of one request take more than {FIELD_BYTES_MAX} bytes with their \
@@ -329,8 +329,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Returns the ref of a series that a sample describes itself. A different kind or unit is
-    /// another definition, of which the daemon uses the first.
+    /// Returns the ref of a series that a sample describes itself. A different kind or unit creates
+    /// another definition; the daemon uses the first definition of a series.
     fn inline(&mut self, series: Inline) -> u32 {
         if let Some(reference) = self.inline.get(&series) {
             return *reference;

@@ -1,30 +1,30 @@
-//! JSON bodies: accepted ones, refused ones, and the places in messages.
+//! Accepted and rejected JSON bodies, and the places in messages.
 
 use super::*;
 
-fn one(text: &str) -> Result<JsonBatch, String> {
+fn parsed(text: &str) -> Result<JsonBatch, String> {
     let mut batches = decode_json(text.as_bytes(), 5).map_err(|cause| cause.to_string())?;
     Ok(batches.remove(0))
 }
 
 #[test]
-fn columns_and_rows_say_the_same() {
+fn columns_and_rows_yield_the_same_batch() {
     let series = r#""series": [{"ref": 0, "metric": "m", "kind": "delta"}]"#;
     let head = format!(r#"{{"agent": "a", "epoch": 1, "seq": 2, {series}, "samples": "#);
     let rows = format!(
         r#"{head}[{{"ref": 0, "time": 7, "value": 1.5}}, {{"ref": 0, "time": 8, "value": 2}}]}}"#
     );
     let columns = format!(r#"{head}{{"refs": [0, 0], "times": [7, 8], "values": [1.5, 2]}}}}"#);
-    assert_eq!(one(&rows), one(&columns));
+    assert_eq!(parsed(&rows), parsed(&columns));
     let named = r#"{"samples": [{"metric": "m", "kind": "delta", "value": 1.5}]}"#;
-    let batch = one(named).unwrap().batch;
+    let batch = parsed(named).unwrap().batch;
     assert_eq!((batch.times, batch.seq, batch.refs), (vec![5], 0, vec![0]));
 }
 
 #[test]
 fn faults_of_a_batch_name_their_place() {
     let check = |text: &str, part: &str| {
-        let message = one(text).unwrap_err();
+        let message = parsed(text).unwrap_err();
         assert!(message.contains(part), "{part} in {message}");
     };
     check(r#"{"samples": ["#, "at line 1 column");
@@ -43,7 +43,7 @@ fn faults_of_a_batch_name_their_place() {
 fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     let check = |sample: &str, series: &str, part: &str| {
         let text = format!(r#"{{"samples": [{sample}, {{"metric": "ok", "value": 1}}]}}"#);
-        let JsonBatch { batch, unread } = one(&text).unwrap();
+        let JsonBatch { batch, unread } = parsed(&text).unwrap();
         assert_eq!((batch.values, unread.samples), (vec![1.0], 1), "{sample}");
         let example = &unread.examples[0];
         assert_eq!(example.series, series);
@@ -63,7 +63,7 @@ fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     check(r#"{"metric": "m", "tags": {"a": null}, "value": 1}"#, r#"m{a="null"}"#, "is null");
     check(r#"{"metric": "m", "tags": {"a": [1]}, "value": 1}"#, r#"m{a="[1]"}"#, "is [1]");
     let nul = r#"{"metric": "m", "tags": {"a\u0000": "x"}, "value": 1}"#;
-    check(nul, "m{a\0=\"x\"}", "holds a NUL byte");
+    check(nul, "m{a\0=\"x\"}", "contains a NUL byte");
     check("7", "samples.0", "invalid type");
     check(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is no number");
 }
@@ -73,17 +73,17 @@ fn a_malformed_column_or_definition_affects_only_its_samples() {
     let text = r#"{"series": [{"ref": 0, "metric": "a"}, {"ref": 1, "metric": "b", "kind": "x"}],
         "samples": {"refs": [0, 0, 1, 0, "x"], "times": [1, "noon", 1, 1, 1],
                     "values": [1, 2, 3, null, 5]}}"#;
-    let JsonBatch { batch, unread } = one(text).unwrap();
+    let JsonBatch { batch, unread } = parsed(text).unwrap();
     assert_eq!((batch.refs, batch.values, unread.samples), (vec![0], vec![1.0], 4));
     let named: Vec<_> = unread.examples.iter().map(|example| example.series.as_str()).collect();
     assert_eq!(named, ["a", "b", "a", "samples.4"]);
 }
 
 #[test]
-fn numbers_and_booleans_are_tag_values_as_they_are_written() {
+fn numbers_and_booleans_become_tag_values_with_their_text() {
     let text = r#"{"samples": [{"metric": "m", "value": 1,
         "tags": {"port": 8080, "id": 123456789012345678901234567890, "up": true, "v": 1.50}}]}"#;
-    let tags = one(text).unwrap().batch.series.remove(0).tags;
+    let tags = parsed(text).unwrap().batch.series.remove(0).tags;
     let tags: Vec<_> = tags.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(tags, ["id=123456789012345678901234567890", "port=8080", "up=true", "v=1.50"]);
 }
@@ -94,12 +94,12 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         {"metric": "disk", "tags": {"d": "sda"}, "time": 9, "kind": "counter", "unit": "bytes",
          "fields": {"read": 1, "write": 2, "bad": "x"}},
         {"fields": {"load": 0.5}}]}"#;
-    let JsonBatch { batch, unread } = one(text).unwrap();
+    let JsonBatch { batch, unread } = parsed(text).unwrap();
     let names: Vec<_> = batch.series.iter().map(|series| series.metric.as_str()).collect();
     assert_eq!(names, ["disk_read", "disk_write", "load"]);
-    let is_said =
+    let is_complete =
         |series: &SeriesDefinition| series.tags.len() == 1 && series.kind == Kind::Counter;
-    assert!(batch.series[..2].iter().all(is_said));
+    assert!(batch.series[..2].iter().all(is_complete));
     assert_eq!((batch.times, batch.values), (vec![9, 9, 5], vec![1.0, 2.0, 0.5]));
     assert_eq!((unread.samples, &*unread.examples[0].series), (1, r#"disk_bad{d="sda"}"#));
     // A long tag that is sent once must not expand to gigabytes.
@@ -109,7 +109,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         r#"{{"samples": [{{"tags": {{"t": "{tag}"}}, "fields": {{{}}}}}]}}"#,
         fields.join(",")
     );
-    let JsonBatch { batch, unread } = one(&text).unwrap();
+    let JsonBatch { batch, unread } = parsed(&text).unwrap();
     assert_eq!((batch.series.len(), unread.samples), (0, 1));
     assert!(unread.examples[0].message.contains("send fewer at a time"));
 }
@@ -118,7 +118,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
 fn two_kinds_of_one_series_are_two_definitions() {
     let text = r#"{"samples": [{"metric": "m", "value": 1},
         {"metric": "m", "kind": "counter", "value": 2}, {"metric": "m", "value": 3}]}"#;
-    let batch = one(text).unwrap().batch;
+    let batch = parsed(text).unwrap().batch;
     assert_eq!(batch.refs, [0, 1, 0]);
     assert_eq!((batch.series[0].kind, batch.series[1].kind), (Kind::Gauge, Kind::Counter));
 }

@@ -1,4 +1,5 @@
-//! The values of a JSON batch, parsed one by one, so that a bad value does not affect the others.
+//! The values of a JSON batch. Each value is parsed separately, so that an invalid value does not
+//! affect the others.
 
 use std::{fmt, marker::PhantomData};
 
@@ -77,7 +78,7 @@ impl Pairs<'_> {
         let mut tags = Vec::with_capacity(self.0.len());
         for (name, raw) in &self.0 {
             if name.contains('\0') {
-                return Err(format!("tag name {name:?} holds a NUL byte"));
+                return Err(format!("tag name {name:?} contains a NUL byte"));
             }
             let raw = raw.get();
             let value = match raw.as_bytes().first() {
@@ -88,7 +89,7 @@ impl Pairs<'_> {
                 _ => {
                     let raw = shown(raw);
                     return Err(format!(
-                        "tag {name:?} is {raw}; give a text, a number, true or false"
+                        "tag {name:?} is {raw}; use a text, a number, true or false"
                     ));
                 }
             };
@@ -99,7 +100,7 @@ impl Pairs<'_> {
     }
 }
 
-/// A sample's value, or its fault.
+/// Parses the value of a sample.
 pub(super) fn number(raw: &RawValue) -> Result<f64, String> {
     serde_json::from_str(raw.get()).map_err(|_| format!("value {} is no number", shown(raw.get())))
 }
@@ -153,10 +154,10 @@ pub(super) fn name_in(sample: &str) -> Option<String> {
     Some(series_name(&metric, &tags))
 }
 
-/// Returns the beginning of a text.
+/// Returns the beginning of a text, for messages.
 pub(super) fn shown(text: &str) -> String {
     let mut text = text.to_owned();
-    let end = text.char_indices().map(|(at, one)| at + one.len_utf8());
+    let end = text.char_indices().map(|(index, letter)| index + letter.len_utf8());
     let end = end.take_while(|end| *end <= SHOWN_BYTES_MAX).last().unwrap_or(0);
     text.truncate(end);
     text

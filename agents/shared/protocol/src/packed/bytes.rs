@@ -14,7 +14,7 @@ pub(super) fn unsigned(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Appends a signed number; small ones take few bytes.
+/// Appends a signed number in zigzag encoding, in which small numbers take few bytes.
 pub(super) fn signed(number: i64, out: &mut Vec<u8>) {
     unsigned(((number << 1) ^ (number >> 63)) as u64, out);
 }
@@ -45,8 +45,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
-        let (taken, rest) =
-            self.rest.split_at_checked(count).ok_or_else(|| self.fault("it ends too early"))?;
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(count)
+            .ok_or_else(|| self.fault("the body ends too early"))?;
         self.rest = rest;
         Ok(taken)
     }
@@ -56,7 +58,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn eight(&mut self) -> Result<[u8; 8], DecodeError> {
-        self.take(8)?.try_into().map_err(|_| self.fault("it ends too early"))
+        self.take(8)?.try_into().map_err(|_| self.fault("the body ends too early"))
     }
 
     pub(super) fn unsigned(&mut self) -> Result<u64, DecodeError> {
@@ -82,13 +84,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a count of items that take at least one byte each.
-    pub(super) fn count(&mut self, most: usize) -> Result<usize, DecodeError> {
+    pub(super) fn count(&mut self, max: usize) -> Result<usize, DecodeError> {
         let count = usize::try_from(self.unsigned()?).unwrap_or(usize::MAX);
-        if count > most {
-            return Err(self.fault(&format!("{count} where at most {most} may be")));
+        if count > max {
+            return Err(self.fault(&format!("{count} items; at most {max} are allowed")));
         }
         if count > self.left() {
-            return Err(self.fault(&format!("{count} where {} bytes are left", self.left())));
+            return Err(self.fault(&format!("{count} items, but {} bytes are left", self.left())));
         }
         Ok(count)
     }
@@ -96,6 +98,6 @@ impl<'a> Reader<'a> {
     pub(super) fn text(&mut self) -> Result<&'a str, DecodeError> {
         let length = self.count(usize::MAX)?;
         let bytes = self.take(length)?;
-        std::str::from_utf8(bytes).map_err(|_| self.fault("a text is no UTF-8"))
+        std::str::from_utf8(bytes).map_err(|_| self.fault("a text is not UTF-8"))
     }
 }

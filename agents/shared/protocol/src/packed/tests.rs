@@ -1,4 +1,4 @@
-//! Round trips of packed batches, and damaged ones.
+//! Round trips of packed batches, and damaged bodies.
 
 use proptest::prelude::*;
 
@@ -12,21 +12,21 @@ fn batch(seq: u64, values: &[f64]) -> Batch {
     Batch { agent, epoch, seq, refs, times, values: values.to_vec(), ..Batch::default() }
 }
 
-/// Returns true when all bits are equal.
-fn same(one: &[Batch], other: &[Batch]) {
+/// Asserts that all bits are equal.
+fn assert_same(left: &[Batch], right: &[Batch]) {
     let bits = |batches: &[Batch]| -> Vec<Vec<u64>> {
-        let of = |batch: &Batch| batch.values.iter().map(|value| value.to_bits()).collect();
-        batches.iter().map(of).collect()
+        let values = |batch: &Batch| batch.values.iter().map(|value| value.to_bits()).collect();
+        batches.iter().map(values).collect()
     };
     let rest = |batches: &[Batch]| -> Vec<Batch> {
         batches.iter().map(|batch| Batch { values: vec![], ..batch.clone() }).collect()
     };
-    assert_eq!(bits(one), bits(other));
-    assert_eq!(rest(one), rest(other));
+    assert_eq!(bits(left), bits(right));
+    assert_eq!(rest(left), rest(right));
 }
 
 #[test]
-fn every_value_comes_back_to_the_bit() {
+fn every_value_is_decoded_without_loss() {
     let values = [
         0.0,
         -0.0,
@@ -50,21 +50,21 @@ fn every_value_comes_back_to_the_bit() {
     let mut reversed = values;
     reversed.reverse();
     let batches = [batch(1, &values), batch(2, &values), batch(3, &reversed)];
-    same(&unpack(&pack(&batches)).unwrap(), &batches);
+    assert_same(&unpack(&pack(&batches)).unwrap(), &batches);
 }
 
 #[test]
-fn a_value_that_stays_or_steps_takes_two_bytes_or_three() {
+fn a_value_with_a_small_step_takes_three_bytes() {
     let first: Vec<f64> = (0..100).map(|at| f64::from(at * 1_000_003) + 0.25).collect();
     let next: Vec<f64> = first.iter().map(|value| value + 0.5).collect();
-    let one = pack(&[batch(1, &first)]).len();
+    let first_bytes = pack(&[batch(1, &first)]).len();
     // One byte each for the ref, the form and the step.
-    let step = pack(&[batch(1, &first), batch(2, &next)]).len() - one;
+    let step = pack(&[batch(1, &first), batch(2, &next)]).len() - first_bytes;
     assert!((300..320).contains(&step), "{step}");
 }
 
 #[test]
-fn faults_have_their_place() {
+fn faults_contain_their_place() {
     let whole = pack(&[batch(1, &[1.0, f64::NAN])]);
     for length in 0..whole.len() {
         let fault = unpack(&whole[..length]).unwrap_err();
@@ -80,7 +80,7 @@ fn faults_have_their_place() {
     check(b"GP\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "64 bits");
     check(b"GP\x02\x81\x08", "at most 1024");
     check(b"GP\x02\x01\x10\x00\x00\x00", "a sender's name");
-    check(b"GP\x02\x01\x00\x01a\x00\x00\x7f", "127 where 0 bytes are left");
+    check(b"GP\x02\x01\x00\x01a\x00\x00\x7f", "127 items, but 0 bytes are left");
 }
 
 fn any_batch() -> impl Strategy<Value = Batch> {
@@ -115,12 +115,12 @@ fn any_batch() -> impl Strategy<Value = Batch> {
 
 proptest! {
     #[test]
-    fn any_batches_come_back(batches in prop::collection::vec(any_batch(), 0..6)) {
-        same(&unpack(&pack(&batches)).unwrap(), &batches);
+    fn any_batches_round_trip(batches in prop::collection::vec(any_batch(), 0..6)) {
+        assert_same(&unpack(&pack(&batches)).unwrap(), &batches);
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_decoded_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         drop(unpack(&bytes));
         drop(unpack(&[b"GP\x02", &bytes[..]].concat()));
     }

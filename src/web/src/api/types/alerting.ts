@@ -69,7 +69,7 @@ export interface Acknowledgement {
   by: string;
   comment: string;
   at: number;
-  /** The end; without one, the acknowledgement lasts until the alert ends. */
+  /** The end; without this time, the acknowledgement lasts until the alert ends. */
   until?: number;
 }
 
@@ -83,7 +83,7 @@ export interface AlertEpisode {
   labels: Tags;
   state: "firing" | "no_data";
   firedAt: string;
-  /** `null` while it lasts. */
+  /** `null` while the alert fires. */
   resolvedAt: string | null;
   seconds: number | null;
   /** The last measured value. */
@@ -107,7 +107,7 @@ export interface Silence {
   createdBy: string;
   comment: string;
   recurring?: Recurrence;
-  /** The bounds of a recurring silence; `startsAt` and `endsAt` are those of one window. */
+  /** The bounds of a recurring silence; `startsAt` and `endsAt` are the bounds of one window. */
   recursFrom?: string;
   recursUntil?: string;
 }

@@ -33,8 +33,8 @@ export interface HostAgent {
   pinged: number;
   interval_ms: number;
   state: HostState;
-  /** The lead of its clock over the daemon's. */
   silent_ms: number;
+  /** The lead of its clock over the daemon's. */
   skew_ms: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Completion of PromQL: Prometheus' grammar decides which words fit at a position, and the words
- * are those of the daemon's own parser.
+ * Completion of PromQL: Prometheus' grammar decides which words fit at a position, and the daemon's
+ * parser decides which words exist.
  */
 import type { Completion, CompletionSource } from "@codemirror/autocomplete";
 import { newCompleteStrategy } from "@prometheus-io/codemirror-promql";
@@ -9,7 +9,7 @@ import { promqlFetch } from "../../api/client";
 /** Words of the library that the daemon's parser rejects: operators of native histograms. */
 const UNKNOWN = new Set(["</", ">/"]);
 
-/** Words of the daemon that the library lacks, by a word that fits at the same positions. */
+/** Words of the daemon that the library lacks, by a library word that fits where they fit. */
 const ADDED: Record<string, readonly Completion[]> = {
   abs: ["holt_winters", "integral", "max_of", "min_of"].map((label) => ({
     label,

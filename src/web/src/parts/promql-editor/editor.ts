@@ -1,6 +1,6 @@
 /**
- * The PromQL editor. A shadow root holds it, where CodeMirror adds its styles as sheets: the page's
- * policy allows no style elements.
+ * The PromQL editor, in a shadow root: there, CodeMirror adds its styles as sheets, because the
+ * page's policy allows no style elements.
  */
 import {
   acceptCompletion,

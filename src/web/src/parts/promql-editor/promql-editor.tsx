@@ -1,4 +1,4 @@
-/** A PromQL expression to edit. The editor is loaded when the first one is shown. */
+/** A PromQL expression to edit. The editor is loaded when the first expression is shown. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
 import "../../styles/promql-editor.css";
@@ -38,10 +38,10 @@ export function PromqlEditor({ label, value, error, onRun }: Props) {
   };
 
   useEffect(() => {
-    let isGone = false;
+    let isUnmounted = false;
     import("./editor").then(
       ({ createEditor }) => {
-        if (isGone || !host.current) return;
+        if (isUnmounted || !host.current) return;
         const parent = host.current;
         editor.current = createEditor({
           parent,
@@ -55,7 +55,7 @@ export function PromqlEditor({ label, value, error, onRun }: Props) {
       () => (shown.value = "plain"),
     );
     return () => {
-      isGone = true;
+      isUnmounted = true;
       clearTimeout(timer.current);
       editor.current?.destroy();
     };

@@ -87,13 +87,13 @@ export function NoRules() {
 /** The most rows listed at once. */
 const ROWS_MAX = 200;
 
-/** Notes on an alert. */
+/** The open dialog and its alert. */
 interface Doing {
   what: "silence" | "acknowledge";
   alert: Alert;
 }
 
-/** A list of alerts; also used for those of one rule. */
+/** The rows of alerts: of the whole list, or of one rule. */
 export function Rows({ listed, silences, onChange }: RowsProps) {
   const doing = useSignal<Doing | undefined>(undefined);
   const close = () => (doing.value = undefined);

@@ -38,7 +38,7 @@ const group = (...rules: AlertingRule[]): RuleGroup => ({
   rules,
 });
 
-it("lists firing alerts first, then the worst, then the newest; silenced ones come last", () => {
+it("sorts alerts by state, severity and age, with silenced alerts last", () => {
   const alerts = [
     alert({ host: "pending" }, { state: "pending" }),
     alert({ host: "old", severity: "warning" }),
@@ -54,7 +54,7 @@ it("lists firing alerts first, then the worst, then the newest; silenced ones co
   expect(chosen(listed, "warning", "firing")).toHaveLength(2);
 });
 
-it("gives each rule a name by which it is found", () => {
+it("finds each rule by its name, also rules of equal names", () => {
   const twins = group(rule([], { labels: { severity: "a" } }), rule([]), rule([], { name: "Low" }));
   const names = twins.rules.map((twin) => nameOfRule(twins, twin));
   expect(names).toEqual(["own/High/1", "own/High/2", "own/Low"]);
@@ -72,7 +72,7 @@ it("shows the labels that distinguish an alert from others of its rule", () => {
   ]);
 });
 
-it("writes numbers as people do", () => {
+it("writes values without exponents where possible", () => {
   for (const [text, expected] of [
     ["1e+00", "1"],
     ["9.273456e+01", "92.73"],

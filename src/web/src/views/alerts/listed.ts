@@ -13,7 +13,7 @@ export function isSilenced({ alert }: Pick<ListedAlert, "alert">): boolean {
   return (alert.silencedBy ?? []).length > 0;
 }
 
-/** From the worst; unknown ones come last. */
+/** Severities from the worst; unknown severities come last. */
 const SEVERITIES = ["critical", "page", "error", "high", "warning", "warn", "info"];
 
 export function severityOf({ labels }: { labels: Tags }): string {
@@ -41,7 +41,7 @@ export function alertsOf(groups: readonly RuleGroup[]): ListedAlert[] {
   return listed.sort(inOrder);
 }
 
-/** Firing alerts come before pending ones, then the worst, then the newest. */
+/** Sorts alerts: firing before pending, then by severity, then the newest first. */
 function inOrder(a: ListedAlert, b: ListedAlert): number {
   const state = (row: ListedAlert) => (isSilenced(row) ? 2 : row.alert.state === "firing" ? 0 : 1);
   return (
@@ -52,7 +52,7 @@ function inOrder(a: ListedAlert, b: ListedAlert): number {
   );
 }
 
-/** The alerts in a state that have all words of a text in a label or annotation. */
+/** The alerts in a state whose labels and annotations contain all words of a text. */
 export function chosen(listed: readonly ListedAlert[], text: string, state: string): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return listed.filter((row) => {
@@ -90,7 +90,7 @@ export function ruleNamed(groups: readonly RuleGroup[], name: string) {
   return undefined;
 }
 
-/** Prometheus writes `never` as the first instant of its calendar. */
+/** The instant of a text; `undefined` for never, which Prometheus writes as the year 1. */
 export function instantOf(text: string): number | undefined {
   const at = Date.parse(text);
   return Number.isNaN(at) || at < 0 ? undefined : at;

@@ -1,4 +1,4 @@
-/** The daemon's receivers; each can be sent a test, whose results are shown. */
+/** The daemon's receivers, each with a button that sends a test and shows its results. */
 import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";

@@ -153,7 +153,7 @@ function Matchers({ draft }: PartProps) {
   );
 }
 
-/** Start and end; for recurring windows, of the whole and of each day. */
+/** The start and end of the silence; for recurring windows, the bounds of all windows. */
 function When({ draft }: PartProps) {
   const { start, end, isRecurring } = draft.value;
   const { zone } = draft.value;

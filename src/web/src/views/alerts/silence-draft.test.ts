@@ -56,7 +56,7 @@ it("shows the bounds of a recurring silence, which may have no end", () => {
   expect(silenceOf(draft, "ann").recurring).toEqual(silence.recurring);
 });
 
-it("says what is missing", () => {
+it("reports missing and invalid fields", () => {
   const matchers = (name: string, value: string) => [
     { name, value, isRegex: false, isEqual: true },
   ];

@@ -16,7 +16,7 @@ export const WEEKDAYS = [
 export interface SilenceDraft {
   id: string | undefined;
   matchers: SilenceMatcher[];
-  /** In the format of fields, in the clock of `zone`. */
+  /** The start in the format of form fields, by the clock of `zone`. */
   start: string;
   end: string;
   zone: string;
@@ -33,7 +33,7 @@ export interface SilenceDraft {
 
 /** The initial length of a silence. */
 const LENGTH_MS = 2 * HOUR;
-/** A later time means no end. */
+/** A silence that lasts longer has no end. */
 const FAR_MS = 100 * 365 * 24 * HOUR;
 
 export interface About {
@@ -73,7 +73,7 @@ function matchersOf(labels: Tags): SilenceMatcher[] {
 
 const order = (name: string) => (name === "alertname" ? 0 : 1);
 
-/** The first error; `undefined` without one. */
+/** The first error in the form; `undefined` without errors. */
 export function faultOf(draft: SilenceDraft, author: string): string | undefined {
   const { matchers, isRecurring, from, until, weekdays, comment } = draft;
   const named = matchers.filter(({ name }) => name.trim() !== "");
@@ -93,9 +93,9 @@ export function faultOf(draft: SilenceDraft, author: string): string | undefined
 
 /** Start and end, to the millisecond unless the reader edited them. */
 function instantsOf({ zone, start, end, meant }: SilenceDraft) {
-  const of = (field: string, first: number) =>
+  const instantFor = (field: string, first: number) =>
     field === fieldOf(zone, first) ? first : instantOfField(zone, field);
-  return [of(start, meant.start), of(end, meant.end)] as const;
+  return [instantFor(start, meant.start), instantFor(end, meant.end)] as const;
 }
 
 const isTime = (text: string) => /^\d\d:\d\d$/.test(text);

@@ -1,4 +1,4 @@
-/** Silences and maintenance windows: active, pending and expired ones. */
+/** Active, pending and expired silences and maintenance windows. */
 import { useSignal } from "@preact/signals";
 import type { ApiError } from "../../api/client";
 import { api } from "../../api/client";

@@ -1,11 +1,11 @@
-/** A warning without receivers, with the settings that add one. */
+/** The warning that there are no receivers, with the settings that add a receiver. */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Callout } from "../../parts/callout";
 
 const STATUS_EVERY_MS = 30_000;
 
-/** The daemon's warning; `undefined` with receivers. */
+/** The daemon's warning; `undefined` when there are receivers. */
 export function useUntold(): string | undefined {
   const { data } = useResource("status", api.status, { everyMs: STATUS_EVERY_MS }).value;
   return data?.health.warnings.find(({ name }) => name === "untold")?.message;

@@ -18,7 +18,7 @@ interface Props {
   open: Dialogs | undefined;
   name: string;
   dashboard: Dashboard;
-  /** The name under which the dashboard is stored. */
+  /** The title of the stored dashboard. */
   savedTitle: string;
   frame: TimeFrame;
   chosen: Chosen;

@@ -73,7 +73,7 @@ export function Board({ loaded, onReload }: Props) {
     past.value = past.value.slice(0, -1);
     isTyping.current = false;
   };
-  const keep = async (to: string, next: Dashboard, at: number | null) => {
+  const store = async (to: string, next: Dashboard, at: number | null) => {
     const answer = await api.saveDashboard(to, at, next);
     saved.value = draft.value = next;
     past.value = [];
@@ -88,7 +88,7 @@ export function Board({ loaded, onReload }: Props) {
     }
     busy.value = true;
     try {
-      await keep(name, draft.value, version.value);
+      await store(name, draft.value, version.value);
       setParams({ edit: undefined }, { replace: true });
     } catch (cause) {
       if (cause instanceof ApiError && cause.word === "conflict") {
@@ -171,12 +171,12 @@ export function Board({ loaded, onReload }: Props) {
           open.value = undefined;
         }}
         onSaveAs={async (to, title) => {
-          await keep(to, { ...draft.value, title }, null);
+          await store(to, { ...draft.value, title }, null);
           unsaved.value = undefined;
           go(`/dashboards/${to}`);
         }}
         onOverwrite={async (at) => {
-          await keep(name, draft.value, at);
+          await store(name, draft.value, at);
           setParams({ edit: undefined }, { replace: true });
         }}
         onOpen={(dialog) => (open.value = { dialog })}

@@ -1,6 +1,6 @@
 /**
- * A conflict: another reader saved the dashboard meanwhile. The dialog lets the reader choose a
- * version.
+ * The dialog of a conflict: another reader saved the dashboard during the edit. The reader chooses
+ * a version.
  */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";

@@ -22,7 +22,7 @@ test("titles become names that the daemon accepts", () => {
   expect(slugOf("日本")).toBe("");
 });
 
-test("a name in use gets a number and stays within the limit", () => {
+test("a number is added to a name in use, within the limit of its length", () => {
   expect(freeName("hosts", ["hosts", "hosts-2"])).toBe("hosts-3");
   expect(freeName("", [])).toBe("dashboard");
   const long = "x".repeat(64);
@@ -33,7 +33,7 @@ describe("panels", () => {
   const twoOf = (dashboard: Dashboard) =>
     withPanel(withPanel(dashboard, chartPanel("a", [])), textPanel());
 
-  test("get new identifiers and free places", () => {
+  test("are added with new identifiers at free places", () => {
     const { panels } = twoOf(emptyDashboard("x"));
     expect(panels.map(({ id, x, y }) => [id, x, y])).toEqual([
       ["p1", 0, 0],
@@ -41,7 +41,7 @@ describe("panels", () => {
     ]);
   });
 
-  test("are copied below themselves, and removed without a gap", () => {
+  test("are copied below the original, and removed without a gap", () => {
     const copied = withCopy(twoOf(emptyDashboard("x")), "p1");
     expect(copied.panels.at(-1)).toMatchObject({ id: "p3", title: "a", x: 0, y: 8 });
     expect(withoutPanel(copied, "p1").panels.at(-1)).toMatchObject({ id: "p3", x: 0, y: 0 });

@@ -1,4 +1,4 @@
-/** Edits of a dashboard. Each returns a new dashboard, so that the old one can be restored. */
+/** Edits of a dashboard. Each edit returns a new dashboard, so that edits can be undone. */
 import type {
   ChartPanel,
   Dashboard,
@@ -11,7 +11,7 @@ import { freePlace, settled } from "./grid";
 
 export const PANELS_MAX = 100;
 
-/** A name for the address: lower case letters, digits and dashes. */
+/** Converts a title to a name for the address: lower case letters, digits and dashes. */
 export function slugOf(title: string): string {
   const plain = title.normalize("NFKD").toLowerCase();
   const slug = plain.replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
@@ -57,7 +57,7 @@ export function withPanel(dashboard: Dashboard, panel: Panel): Dashboard {
   return { ...dashboard, panels: [...panels, { ...panel, ...place, id: newId(panels) }] };
 }
 
-/** A copy is placed directly below its original. */
+/** Copies a panel to the place directly below it. */
 export function withCopy(dashboard: Dashboard, id: string): Dashboard {
   const { panels } = dashboard;
   const original = panels.find((panel) => panel.id === id);
@@ -77,7 +77,7 @@ export function withChanged(dashboard: Dashboard, panel: Panel): Dashboard {
 
 export const isVariableName = (name: string) => /^\w{1,64}$/.test(name);
 
-/** The error in the variables; `undefined` without one. */
+/** The first error in the variables; `undefined` without errors. */
 export function faultOf(variables: readonly Variable[]): string | undefined {
   const names = variables.map(({ name }) => name);
   const odd = names.find((name) => !isVariableName(name));
@@ -102,6 +102,6 @@ export function readDashboard(text: string): Dashboard | string {
   if (typeof read !== "object" || read === null || Array.isArray(read)) {
     return "This JSON is not a dashboard: an object with a title and panels is expected.";
   }
-  // The daemon reports errors inside of the dashboard, with their place.
+  // The daemon reports errors within the dashboard, with their place.
   return ("dashboard" in read ? read.dashboard : read) as Dashboard;
 }

@@ -1,4 +1,4 @@
-/** The panels in their grid. In edit mode, pointer and keyboard move and resize them. */
+/** The panels in their grid. In edit mode, pointer and keyboard move and resize panels. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
@@ -34,7 +34,7 @@ interface Drag {
   from: readonly Panel[];
 }
 
-const WAYS: Record<string, Direction> = {
+const DIRECTIONS: Record<string, Direction> = {
   ArrowLeft: "left",
   ArrowRight: "right",
   ArrowUp: "up",
@@ -76,24 +76,24 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
     drag.current = undefined;
     preview.value = undefined;
     if (!isKept || !at || !next || !isMoved(at.from, next)) return;
-    tell(next, at.id);
+    announce(next, at.id);
     onMoved(next);
   };
-  const tell = (next: readonly Panel[], id: string) => {
+  const announce = (next: readonly Panel[], id: string) => {
     const panel = next.find((other) => other.id === id);
     if (panel) announcement.value = `${nameOf(panel)}: ${placeText(panel)}`;
   };
   const byKey = (event: KeyboardEvent, panel: Panel) => {
-    const way = WAYS[event.key];
+    const direction = DIRECTIONS[event.key];
     if (event.key === "Escape") end(false);
-    if (!way) return;
+    if (!direction) return;
     event.preventDefault();
-    const next = (event.shiftKey ? resized : moved)(panels, panel.id, way);
+    const next = (event.shiftKey ? resized : moved)(panels, panel.id, direction);
     if (isMoved(panels, next)) {
       onMoved(next);
-      tell(next, panel.id);
+      announce(next, panel.id);
     } else {
-      announcement.value = `${nameOf(panel)} cannot move further ${way}`;
+      announcement.value = `${nameOf(panel)} cannot move further ${direction}`;
     }
   };
 

@@ -1,6 +1,6 @@
 /**
- * The places of panels: 12 columns, any number of rows. Panels never overlap and never float: each
- * is at the top or directly below another.
+ * The places of panels: 12 columns, any number of rows. Panels never overlap, and each panel is at
+ * the top or directly below another panel.
  */
 
 export const COLUMNS = 12;
@@ -36,8 +36,7 @@ export function overlap(a: Place, b: Place): boolean {
 }
 
 /**
- * Moves all panels up as far as possible; of panels that compete for a row, `first` is placed
- * first.
+ * Moves all panels up as far as possible; of panels in the same row, `first` is placed first.
  */
 export function settled<P extends Placed>(panels: readonly P[], first?: string): P[] {
   const order = [...panels].sort((a, b) => {
@@ -57,14 +56,14 @@ export function settled<P extends Placed>(panels: readonly P[], first?: string):
   return panels.flatMap((panel) => done.get(panel.id) ?? []);
 }
 
-/** Moves or resizes a panel; panels in its way are moved aside. */
+/** Moves or resizes a panel; panels in its direction are moved aside. */
 export function put<P extends Placed>(panels: readonly P[], id: string, to: Partial<Place>): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
   const place = within({ ...from, ...to });
-  const met = panels.filter((panel) => panel.id !== id && overlap(panel, place));
-  const [other] = met;
-  const isSwap = met.length === 1 && other && other.w === place.w && other.h === place.h;
+  const overlapped = panels.filter((panel) => panel.id !== id && overlap(panel, place));
+  const [other] = overlapped;
+  const isSwap = overlapped.length === 1 && other && other.w === place.w && other.h === place.h;
   // Panels of equal size swap places: otherwise the replaced panel would leave a gap.
   const isAside = isSwap && other.y === from.y && covers(place, other);
   const moved = panels.map((panel) => {
@@ -84,32 +83,40 @@ function covers(a: Place, b: Place): boolean {
 export type Direction = "left" | "right" | "up" | "down";
 
 /** Moves a panel one step: to the next place in that direction that changes the layout. */
-export function moved<P extends Placed>(panels: readonly P[], id: string, way: Direction): P[] {
+export function moved<P extends Placed>(
+panels: readonly P[],
+id: string,
+direction: Direction,
+): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
-  if (way === "left" || way === "right") {
-    return put(panels, id, { x: from.x + (way === "left" ? -1 : 1) });
+  if (direction === "left" || direction === "right") {
+    return put(panels, id, { x: from.x + (direction === "left" ? -1 : 1) });
   }
   const last = Math.max(...panels.map((panel) => panel.y + panel.h));
-  const step = way === "up" ? -1 : 1;
+  const step = direction === "up" ? -1 : 1;
   for (let y = from.y + step; y >= 0 && y <= last; y += step) {
     const next = put(panels, id, { y });
-    const there = next.find((panel) => panel.id === id);
-    if (there && Math.sign(there.y - from.y) === step) return next;
+    const result = next.find((panel) => panel.id === id);
+    if (result && Math.sign(result.y - from.y) === step) return next;
   }
   return [...panels];
 }
 
-/** Makes a panel one column or row larger or smaller. */
-export function resized<P extends Placed>(panels: readonly P[], id: string, way: Direction): P[] {
+/** Resizes a panel by one column or row. */
+export function resized<P extends Placed>(
+panels: readonly P[],
+id: string,
+direction: Direction,
+): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
-  const w = from.w + (way === "right" ? 1 : way === "left" ? -1 : 0);
-  const h = from.h + (way === "down" ? 1 : way === "up" ? -1 : 0);
+  const w = from.w + (direction === "right" ? 1 : direction === "left" ? -1 : 0);
+  const h = from.h + (direction === "down" ? 1 : direction === "up" ? -1 : 0);
   return put(panels, id, { w: Math.min(w, COLUMNS - from.x), h });
 }
 
-/** The topmost free place of this size; below all panels at the latest. */
+/** The topmost free place of this size, which may be below all panels. */
 export function freePlace(panels: readonly Placed[], w: number, h: number): Place {
   const last = Math.max(0, ...panels.map((panel) => panel.y + panel.h));
   for (let y = 0; y <= last; y++) {

@@ -53,11 +53,11 @@ export function blocksOf(markdown: string): Block[] {
   return blocks;
 }
 
-/** An item continues the list directly above it, or begins one. */
+/** Adds an item to the list directly above it, or begins a list. */
 function addItem(blocks: Block[], above: string | undefined, ordered: boolean, item: Inline[]) {
   const last = blocks.at(-1);
-  const goesOn = last?.kind === "list" && last.ordered === ordered && above?.trim() !== "";
-  if (goesOn) last.items.push(item);
+  const isContinued = last?.kind === "list" && last.ordered === ordered && above?.trim() !== "";
+  if (isContinued) last.items.push(item);
   else blocks.push({ kind: "list", ordered, items: [item] });
 }
 

@@ -1,4 +1,4 @@
-/** The text of a panel, as elements: nothing in it is ever parsed as HTML. */
+/** The text of a panel, as elements: the text is never parsed as HTML. */
 import type { ComponentChildren } from "preact";
 import { blocksOf, type Block, type Inline } from "./markdown";
 

@@ -9,7 +9,7 @@ import { Icon } from "../../parts/icon";
 import { freeName, isSlug, readDashboard, slugOf } from "../dashboard/draft";
 import { NameField, NO_SLUG, saveError } from "../dashboard/name-dialog";
 
-/** A larger file is rejected as no dashboard. */
+/** The size limit of an imported file. */
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 
 export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () => void }) {
@@ -26,7 +26,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
     error.value = chosen.size > FILE_BYTES_MAX ? "The file is too large." : undefined;
     if (error.value === undefined) text.value = await chosen.text();
   };
-  const bring = () => {
+  const submit = () => {
     if (read === undefined) error.value = "Choose a file, or paste its text.";
     else if (typeof read === "string") error.value = read;
     else if (!isSlug(name)) error.value = NO_SLUG;
@@ -45,7 +45,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
       action="Import"
       isReady={!busy.value}
       error={error.value}
-      onSubmit={bring}
+      onSubmit={submit}
       onClose={onClose}
     >
       <div

@@ -1,4 +1,4 @@
-/** Adds a chart to a dashboard, existing or new. */
+/** A dialog that adds a chart to an existing or new dashboard. */
 import { useSignal } from "@preact/signals";
 import { ApiError, api } from "../../api/client";
 import { useResource } from "../../api/resource";

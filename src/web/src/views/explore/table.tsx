@@ -62,16 +62,16 @@ interface HeadProps {
 }
 
 function Head({ label, title, column, order, isNumber, onOrder }: HeadProps) {
-  const isOwn = order.column === column;
+  const isSorted = order.column === column;
   return (
     <th
       scope="col"
       class={isNumber ? "num" : undefined}
-      aria-sort={isOwn ? (order.isDown ? "descending" : "ascending") : undefined}
+      aria-sort={isSorted ? (order.isDown ? "descending" : "ascending") : undefined}
     >
       <button type="button" title={title} onClick={() => onOrder(nextOrder(order, column))}>
         <span>{label}</span>
-        {isOwn ? <Icon name={order.isDown ? "down" : "up"} /> : null}
+        {isSorted ? <Icon name={order.isDown ? "down" : "up"} /> : null}
       </button>
     </th>
   );
@@ -135,7 +135,7 @@ function fullName({ metric, tags, label }: DrawnSeries): string {
 
 /** The row height, as in the styles. */
 const ROW_PX = 32;
-/** Rows drawn beyond the visible ones, on each side. */
+/** The number of rows drawn beyond the visible rows, on each side. */
 const SPARE = 12;
 /** The window of drawn rows moves in steps of this many rows. */
 const STEP_PX = 6 * ROW_PX;
@@ -148,15 +148,15 @@ function Rows({ data }: { data: ChartData }) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const look = () => {
+    const update = () => {
       const top = Math.floor(element.scrollTop / STEP_PX) * STEP_PX;
       const { top: before, height } = seen.peek();
       if (top === before && height === element.clientHeight) return;
       seen.value = { top, height: element.clientHeight };
     };
-    look();
-    element.addEventListener("scroll", look, { passive: true });
-    return () => element.removeEventListener("scroll", look);
+    update();
+    element.addEventListener("scroll", update, { passive: true });
+    return () => element.removeEventListener("scroll", update);
   }, []);
   const places = useMemo(
     () =>

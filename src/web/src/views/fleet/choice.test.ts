@@ -20,12 +20,12 @@ it("adds a value and removes it", () => {
 });
 
 it("reverses a column that is chosen again, and omits the default order from the address", () => {
-  const of = (sort: string) => choiceOf(new URLSearchParams({ sort }));
-  expect(nextSort(of(""), "cpu")).toBe("-cpu");
-  expect(nextSort(of("-cpu"), "cpu")).toBe("cpu");
-  expect(nextSort(of("-cpu"), "host")).toBe("host");
-  expect(nextSort(of("-cpu"), "state")).toBe(undefined);
-  expect(nextSort(of(""), "state")).toBe("state");
+  const sortedBy = (sort: string) => choiceOf(new URLSearchParams({ sort }));
+  expect(nextSort(sortedBy(""), "cpu")).toBe("-cpu");
+  expect(nextSort(sortedBy("-cpu"), "cpu")).toBe("cpu");
+  expect(nextSort(sortedBy("-cpu"), "host")).toBe("host");
+  expect(nextSort(sortedBy("-cpu"), "state")).toBe(undefined);
+  expect(nextSort(sortedBy(""), "state")).toBe("state");
 });
 
 it("ignores unknown columns and states", () => {

@@ -25,7 +25,7 @@ export function sortParam(column: Column, descending: boolean): string | undefin
   return descending ? `-${column}` : column;
 }
 
-/** Chooses another column, or reverses the order of the same one. */
+/** The order after a click on a column's head: another column, or the reversed order. */
 export function nextSort(choice: Choice, column: Column): string | undefined {
   const descending = choice.column === column ? !choice.descending : descendingFirst(column);
   return sortParam(column, descending);
@@ -63,7 +63,7 @@ export function tagsParam(tags: Choice["tags"]): string {
     .join(",");
 }
 
-/** The tags with one value added, or removed. */
+/** The tags with a value added, or removed if it was chosen. */
 export function withTag(tags: Choice["tags"], name: string, value: string): string {
   const changed = new Map([...tags].map(([name, values]) => [name, new Set(values)]));
   const values = changed.get(name) ?? new Set<string>();

@@ -1,4 +1,4 @@
-/** A search, and tags to filter by: each value shows the number of its hosts. */
+/** The filters of the fleet: a search, and tag values with their number of hosts. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { setParams } from "../../app/address";
@@ -8,9 +8,9 @@ import { nextSort, withTag } from "./choice";
 import { COLUMNS, tagCounts, type Choice, type Row, type TagCounts } from "./order";
 import { COLUMN_NAMES } from "./columns";
 
-/** The most chips in the row; the button shows all others. */
+/** The most chips in the row; the button shows all other chips. */
 const CHIPS_MAX = 12;
-/** The most values listed for a tag, those with the most hosts first. */
+/** The most values listed for a tag, sorted by their number of hosts. */
 const VALUES_MAX = 50;
 
 export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {
@@ -76,8 +76,8 @@ function Chips({ tags, choice, isOpen }: ChipsProps) {
   const chosen = tags.flatMap(chipsOf).filter((chip) => chip.chosen);
   const common: Chip[] = [];
   for (const tag of tags) {
-    // A row shows all values of a tag or none; a tag that differs for each host makes no useful
-    // chips.
+    // The row shows all values of a tag or none; chips of a tag that differs for each host are
+    // useless.
     const others = chipsOf(tag).filter((chip) => !chip.chosen && chip.hosts > 0);
     if (common.length + others.length <= CHIPS_MAX) common.push(...others);
   }

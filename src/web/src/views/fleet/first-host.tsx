@@ -1,4 +1,4 @@
-/** The page without hosts: how to add the first one. */
+/** The fleet without hosts: how to add the first host. */
 import { useSignal } from "@preact/signals";
 import { Icon } from "../../parts/icon";
 

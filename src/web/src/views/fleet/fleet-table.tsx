@@ -13,13 +13,13 @@ import { COLUMNS, type Choice, type Column, type Row } from "./order";
 
 const ROW_HEIGHT = 44;
 const CARD_HEIGHT = 96;
-/** On small screens the navigation covers the lower end. */
+/** The height of the navigation, which covers the lower end on small screens. */
 const PLACES_HEIGHT = 60;
 
 interface Props {
   rows: Row[];
   choice: Choice;
-  /** Whether sparklines are loaded, so that a missing one is not shown as loading. */
+  /** Whether sparklines are loaded, so that a missing sparkline is not shown as loading. */
   hasLines: boolean;
   /** Called when the reader begins or stops pointing at a row or moving through rows. */
   hold: (held: boolean) => void;
@@ -31,7 +31,7 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
   const rowHeight = isNarrow ? CARD_HEIGHT : ROW_HEIGHT;
   const grid = useRef<HTMLDivElement>(null);
   const head = useRef<HTMLDivElement>(null);
-  /** The host that has the keyboard focus, whatever its row. */
+  /** The host with the keyboard focus, in any row. */
   const at = useSignal<string | undefined>(undefined);
   const active = at.value === undefined ? -1 : rows.findIndex(({ host }) => host.host === at.value);
   const held = useHold(hold);
@@ -140,8 +140,8 @@ function useHold(hold: (held: boolean) => void) {
 function ColumnHead({ column, choice }: { column: Column; choice: Choice }) {
   const isSorted = choice.column === column;
   const direction = choice.descending ? "descending" : "ascending";
-  // The address of the same hosts in another order: a link to share, opened without a new step in
-  // the browser's history.
+  // The order is in the address, so that a link preserves it, but adds no step to the browser's
+  // history.
   const onClick = () => setParams({ sort: nextSort(choice, column) }, { replace: true });
   return (
     <div role="columnheader" class={`cell col-${column}`} aria-sort={isSorted ? direction : "none"}>

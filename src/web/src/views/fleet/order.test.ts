@@ -102,7 +102,7 @@ describe("filter", () => {
     });
   });
 
-  it("accepts hosts with the names of object properties", () => {
+  it("accepts hosts whose names are object properties", () => {
     const odd = [host("constructor"), host("__proto__")];
     expect(shown(odd, "sort=-cpu")).toEqual(["__proto__", "constructor"]);
     expect(shown(odd, "tags=toString=x")).toEqual([]);

@@ -23,7 +23,7 @@ export interface Choice {
   /** Words that must all occur in the name or the tags. */
   q: string;
   state: HostState | undefined;
-  /** Values by tag name: a host has one of the values of each name. */
+  /** Values by tag name: each tag of a matching host is one of the values of its name. */
   tags: ReadonlyMap<string, ReadonlySet<string>>;
   column: Column;
   descending: boolean;
@@ -112,7 +112,7 @@ function compareKeys(a: number | string, b: number | string): number {
 }
 
 /**
- * The sorted rows; equal rows are sorted by name. `ranks` are the places of names in their order.
+ * The sorted rows; equal rows are sorted by name. `ranks` are the positions of the sorted names.
  */
 export function sorted(
   rows: readonly Row[],
@@ -141,7 +141,7 @@ export function ranksOf(names: readonly string[]): Map<string, number> {
   return new Map([...names].sort(byName).map((name, place) => [name, place]));
 }
 
-/** A tag with the values that hosts have, those with the most hosts first. */
+/** A tag with the values that hosts have, sorted by their number of hosts. */
 export interface TagCounts {
   name: string;
   values: { value: string; hosts: number; chosen: boolean }[];

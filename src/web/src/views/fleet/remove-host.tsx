@@ -6,7 +6,7 @@ import { causeText, useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 
 interface Props {
-  /** The host to remove; `undefined` without one. */
+  /** The host to remove; `undefined` while the dialog is closed. */
   host: Signal<string | undefined>;
   removed: () => void;
 }

@@ -1,4 +1,4 @@
-/** The actions on a host. */
+/** The menu of actions on a host. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { go, hostPath, href } from "../../app/address";

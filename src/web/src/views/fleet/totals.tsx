@@ -18,7 +18,7 @@ const STATES: { state: HostState; label: string; hint: string }[] = [
 const chosen = param("state");
 
 export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
-  // Stopped hosts are rare: their tile is shown only when there are any.
+  // The tile of stopped hosts, which are rare, is shown only when there are any.
   const isShown = ({ state }: { state: HostState }) =>
     state !== "stopped" || chosen.value === state || (hosts?.totals[state] ?? 0) > 0;
   return (
@@ -46,7 +46,7 @@ export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
   );
 }
 
-/** The firing alerts of the daemon's own rules. */
+/** The tile of the daemon's rules that fire. */
 function Alerts() {
   const { data, error } = useResource("rules", (signal) => api.alertingRules(signal), {
     everyMs: 15_000,

@@ -15,7 +15,7 @@ import { Search } from "../../parts/search";
 import { groupsOf, matching, type Group, type MetricCount } from "./groups";
 import { tagsOfHost } from "./sections";
 
-/** Charts of a group that are shown at first, and the most lines of a chart. */
+/** The most charts of a group that are shown at first, and the most lines of a chart. */
 const CHARTS_MAX = 24;
 const LINES_MAX = 20;
 
@@ -23,7 +23,7 @@ interface AllMetricsProps {
   frame: TimeFrame;
   name: string;
   series: readonly SeriesEntry[];
-  /** Whether the first groups are open: when nothing else is shown. */
+  /** Whether the first groups are open, because the view has no other charts. */
   isOpen: boolean;
 }
 

@@ -60,16 +60,16 @@ it("converts seconds per second to percent", () => {
   ]);
 });
 
-it("requests the same numbers in rules", () => {
-  const of = (metric: string) => `rate(${metric}[5m])`;
+it("writes the derived numbers in PromQL for rules", () => {
+  const expressionFor = (metric: string) => `rate(${metric}[5m])`;
   const cpu = sharesOf(["cpu_user", "cpu_idle"]);
-  expect(cpu.expression("cpu_user", of)).toBe(
+  expect(cpu.expression("cpu_user", expressionFor)).toBe(
     "100 * rate(cpu_user[5m]) / (rate(cpu_user[5m]) + rate(cpu_idle[5m]))",
   );
-  expect(cpu.expression("cpu_idle", of)).toBeUndefined();
-  expect(percent.expression("busy", of)).toBe("100 * rate(busy[5m])");
-  expect(byOperation.expression("disk_latency_read", of)).toBe(
+  expect(cpu.expression("cpu_idle", expressionFor)).toBeUndefined();
+  expect(percent.expression("busy", expressionFor)).toBe("100 * rate(busy[5m])");
+  expect(byOperation.expression("disk_latency_read", expressionFor)).toBe(
     "rate(disk_latency_read[5m]) / rate(disk_iops_read[5m])",
   );
-  expect(byOperation.expression("disk_iops_read", of)).toBeUndefined();
+  expect(byOperation.expression("disk_iops_read", expressionFor)).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 /**
- * Series derived from others, such as shares of a total or times of one operation, and the same in
- * PromQL for rules.
+ * Series derived from other series, such as shares of a total or times of one operation, and the
+ * PromQL of these series for rules.
  */
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import type { Derive } from "../../chart/wish";
@@ -25,8 +25,8 @@ function last(metric: string): string {
 }
 
 /**
- * The times of all states as percent of their sum, the time of all cores. Idle time is not drawn:
- * it is the rest up to 100.
+ * The times of all states as percent of their sum, which is the time of all cores. Idle time, the
+ * rest up to 100, is not drawn.
  */
 export function sharesOf(metrics: readonly string[]): Derive {
   return {
@@ -69,8 +69,8 @@ function percentOf(data: ChartData): ChartData {
 }
 
 /**
- * The time of one operation: time spent divided by operations. Without operations there is no
- * value.
+ * The mean time of an operation: the time spent, divided by the operations. Without operations
+ * there is no value.
  */
 export const byOperation: Derive = {
   series: timeOfOperations,

@@ -34,9 +34,9 @@ export function groupsOf(series: readonly SeriesEntry[]): Group[] {
 /** The groups, limited to metrics whose names contain every word of a text. */
 export function matching(groups: readonly Group[], text: string): Group[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const holds = ({ metric }: MetricCount) =>
+  const matches = ({ metric }: MetricCount) =>
     words.every((word) => metric.toLowerCase().includes(word));
   return groups
-    .map(({ word, metrics }) => ({ word, metrics: metrics.filter(holds) }))
+    .map(({ word, metrics }) => ({ word, metrics: metrics.filter(matches) }))
     .filter(({ metrics }) => metrics.length > 0);
 }

@@ -1,4 +1,4 @@
-/** The head of a host: its state, since when, and its agents. */
+/** The head of a host: its state, its times and its agents. */
 import { api } from "../../api/client";
 import { useResource, type Resource } from "../../api/resource";
 import type { Host, HostAgent, HostsAnswer } from "../../api/types";
@@ -10,8 +10,8 @@ import type { ComponentChildren } from "preact";
 
 const EVERY_MS = 10_000;
 const STATES = { up: "Up", late: "Late", down: "Down", stopped: "Stopped" } as const;
-/** A smaller offset of the clock is not shown. */
-const SKEW_TOLD_MS = 2000;
+/** The smallest shown offset of an agent's clock. */
+const SKEW_SHOWN_MS = 2000;
 
 interface HeadProps {
   name: string;
@@ -44,7 +44,7 @@ export function HostHead({ name, children }: HeadProps) {
   );
 }
 
-/** A list without the host means that no agent sends pings; a failed request means nothing. */
+/** The text without facts: no agent pings for the host, or the request failed. */
 function NoFacts({ answer: { data, error } }: { answer: Resource<HostsAnswer> }) {
   if (data) {
     return <p class="host-facts muted">No agent pings for this host, so its state is unknown.</p>;
@@ -86,7 +86,7 @@ function Facts({ host }: { host: Host }) {
               {" "}
               for <Uptime since={agent.started} />
             </span>
-            {Math.abs(agent.skew_ms) >= SKEW_TOLD_MS && (
+            {Math.abs(agent.skew_ms) >= SKEW_SHOWN_MS && (
               <span class="warn">
                 {" "}
                 its clock is {lengthText(Math.abs(agent.skew_ms))}{" "}

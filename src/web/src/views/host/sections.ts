@@ -1,4 +1,4 @@
-/** The charts of a host, in the order in which one searches for a fault. */
+/** The charts of a host, in the order of a search for a fault. */
 import type { ChartProps } from "../../chart/chart";
 import type { MetricQuery } from "../../api/types";
 import { tagsOf } from "../../queries/tags";
@@ -6,7 +6,7 @@ import { byOperation, percent, sharesOf } from "./derive";
 
 export type HostChart = Omit<ChartProps, "frame">;
 
-/** A chart of any host: the metrics that it uses. */
+/** A chart of any host, with its metrics instead of queries. */
 type Plain = Omit<HostChart, "queries"> & { metrics: readonly string[] };
 
 export interface Section {

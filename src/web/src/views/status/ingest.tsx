@@ -11,7 +11,7 @@ interface Props {
 
 export function Ingest({ status, rates }: Props) {
   const protocols = [...status.protocols].sort((a, b) => b.accepted - a.accepted);
-  const heard = protocols.filter((p) => p.accepted + p.duplicate + p.refused > 0);
+  const active = protocols.filter((p) => p.accepted + p.duplicate + p.refused > 0);
   const silent = protocols.filter((p) => p.accepted + p.duplicate + p.refused === 0);
   const outcomes = Object.entries(status.requests.outcomes)
     .filter(([, count]) => count > 0)
@@ -21,7 +21,7 @@ export function Ingest({ status, rates }: Props) {
       <div class="card-head">
         <h2>Ingest by protocol</h2>
       </div>
-      {heard.length === 0 ? (
+      {active.length === 0 ? (
         <Empty title="No samples yet">
           <p>No protocol has delivered a sample since the daemon started.</p>
         </Empty>
@@ -31,7 +31,7 @@ export function Ingest({ status, rates }: Props) {
           class="ingest"
           heads={["Protocol", ...numbers("Samples/s", "Accepted", "Duplicate", "Refused")]}
         >
-          {heard.map((p) => (
+          {active.map((p) => (
             <tr key={p.protocol}>
               <th scope="row">{p.protocol}</th>
               <td class="num">{rates ? countText(rates.get(p.protocol) ?? 0) : "…"}</td>

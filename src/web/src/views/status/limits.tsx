@@ -1,4 +1,4 @@
-/** The limits, those closest to being reached first, with the setting of each. */
+/** The limits with their settings, sorted by the share that is reached. */
 import type { StatusAnswer } from "../../api/types";
 import { Icon } from "../../parts/icon";
 import { bytesText, countText, percentText } from "../../model/words";

@@ -18,11 +18,11 @@ export function ratesOf(before: Counted | undefined, after: Counted): Map<string
   );
 }
 
-/** The time over which rates are computed: senders send every ten seconds, some every minute. */
+/** The time over which rates are computed: most senders send every ten seconds. */
 const WINDOW_MS = 30_000;
 
 /**
- * The answers to compare the next one with, the oldest first. A restart discards the earlier ones.
+ * The answers to compare with the next answer, the oldest first. A restart discards them.
  */
 export function remembered<T extends Counted>(before: readonly T[], newest: T): T[] {
   const kept = before.filter(

@@ -1,4 +1,4 @@
-/** Senders by number of series, which shows the source of high cardinality, or by samples. */
+/** The senders, sorted by series, which shows the source of high cardinality, or by samples. */
 import { useSignal } from "@preact/signals";
 import { param, setParams } from "../../app/address";
 import type { StatusAnswer } from "../../api/types";
@@ -16,7 +16,7 @@ const COLUMNS: { column: SenderColumn; name: string; isNumber: boolean }[] = [
   { column: "heard", name: "Last batch", isNumber: true },
 ];
 
-/** Senders listed before the reader shows all. */
+/** The number of senders listed at first. */
 const FIRST = 12;
 
 const by = param("senders", "series");
@@ -73,7 +73,7 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
 function ShareCell({ value, whole, of }: { value: number; whole: number; of: string }) {
   const share = shareOf(value, whole);
   return (
-    <td class="num share" title={`${percentText(share * 100)} of the ${of} of those listed`}>
+    <td class="num share" title={`${percentText(share * 100)} of the ${of} of the listed senders`}>
       <span>{countText(value)}</span>
       <Meter share={share} plain />
     </td>

@@ -1,7 +1,7 @@
 /** Shares of a whole and of limits. */
 import type { StatusAnswer } from "../../api/types";
 
-/** From the first share on, a limit is near; from the second on, it is nearly reached. */
+/** The shares from which on a limit is near, and nearly reached. */
 const NEAR = 0.8;
 const REACHED = 0.95;
 

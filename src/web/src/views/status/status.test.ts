@@ -32,7 +32,7 @@ describe("answers to compare with", () => {
     expect(before.map(({ now }) => now)).toEqual([10_000, 20_000, 35_000]);
   });
 
-  it("contain none from before a restart, and none twice", () => {
+  it("contain no answer from before a restart, and no answer twice", () => {
     const before = [answer(1000, 900, 0), answer(3000, 5, 2000)];
     expect(remembered(before, answer(3000, 5, 2000))).toEqual([answer(3000, 5, 2000)]);
   });

@@ -8,7 +8,7 @@ import { ratesOf, remembered, sum } from "./rates";
 
 /** The delay of the second answer, which the first rates need. */
 const SECOND_ANSWER_MS = 1500;
-/** The default pause of an agent between rounds. */
+/** The default pause of agents between collections. */
 const PAUSE_MS = 10_000;
 
 export interface LiveStatus extends Resource<StatusAnswer> {

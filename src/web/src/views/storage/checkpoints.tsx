@@ -1,4 +1,4 @@
-/** What the last checkpoints moved from memory to the head and to documents. */
+/** The last checkpoints: the cells that they moved from memory to the head and to documents. */
 import type { Checkpoint, StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
 import { bytesText, countText, elapsedText } from "../../model/words";

@@ -18,7 +18,7 @@ interface Choice {
   metric: string;
   tags: string;
   resolution: string;
-  /** `undefined` means now. */
+  /** The time within the document; `undefined` means now. */
   time: number | undefined;
 }
 

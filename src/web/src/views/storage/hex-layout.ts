@@ -14,7 +14,7 @@ export interface Part {
   isEmpty: boolean;
 }
 
-/** Consecutive bytes of one part within a row: `part` is undefined for BSON's structure. */
+/** Consecutive bytes of a part within a row; `part` is undefined for bytes of BSON's structure. */
 export interface Run {
   from: number;
   to: number;
@@ -35,7 +35,7 @@ export function partsOf(document: StoredDocument): Part[] {
   return [...header, ...cells].sort((a, b) => a.offset - b.offset);
 }
 
-/** The bytes, divided into rows, and these into runs within one part. */
+/** Divides the bytes into rows, and each row into runs within one part. */
 export function hexRows(total: number, parts: readonly Part[], bytesPerRow: number): HexRow[] {
   const rows: HexRow[] = [];
   const add = (from: number, to: number, part: Part | undefined) => {

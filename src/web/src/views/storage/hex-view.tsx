@@ -153,7 +153,7 @@ function PointedText({ document, slot, column }: PointedProps) {
         <span>empty</span>
       ) : (
         <span>
-          {part.name === "checksum" ? "XXH3 of all before it" : `= ${numberText(part.value)}`}
+          {part.name === "checksum" ? "XXH3 of all bytes before" : `= ${numberText(part.value)}`}
         </span>
       )}
     </>

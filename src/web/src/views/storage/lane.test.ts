@@ -30,7 +30,7 @@ it("places blocks by time and fills them by bytes", () => {
   ]);
 });
 
-it("limits partitions outside to the edges", () => {
+it("limits places outside to the edges", () => {
   expect(placeOf({ start: 10, end: 20 }, 0)).toBe(0);
   expect(placeOf({ start: 10, end: 20 }, 99)).toBe(100);
 });

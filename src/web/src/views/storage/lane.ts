@@ -7,7 +7,7 @@ export interface Scale {
   end: number;
 }
 
-/** From the oldest partition to the end of the newest one, at least to now. */
+/** The range from the oldest to the end of the newest partition, extended to include now. */
 export function scaleOf(partitions: readonly Partition[], now: number): Scale | undefined {
   if (partitions.length === 0) return undefined;
   const start = Math.min(now, ...partitions.map(({ start }) => start));
@@ -15,7 +15,7 @@ export function scaleOf(partitions: readonly Partition[], now: number): Scale | 
   return end > start ? { start, end } : undefined;
 }
 
-/** Percent from the left edge. */
+/** The position in percent from the left edge. */
 export function placeOf(scale: Scale, at: number): number {
   const part = (at - scale.start) / (scale.end - scale.start);
   return Math.max(0, Math.min(1, part)) * 100;
@@ -23,10 +23,10 @@ export function placeOf(scale: Scale, at: number): number {
 
 export interface Block {
   partition: Partition;
-  /** The width in percent of the lane. */
+  /** The position and the width in percent of the lane. */
   left: number;
   width: number;
-  /** The bytes in percent of the largest partition's. */
+  /** The bytes in percent of the largest partition. */
   fill: number;
 }
 

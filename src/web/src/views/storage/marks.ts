@@ -3,9 +3,9 @@ import { signal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
 export interface Mark {
-  /** -1 for the header. */
+  /** The slot; -1 for the header. */
   slot: number;
-  /** The empty text for all columns of the slot. */
+  /** The column; the empty text for all columns of the slot. */
   column: string;
 }
 
@@ -28,8 +28,8 @@ export function point(to: Mark | undefined): void {
 }
 
 /**
- * Marks the pointed cell in the document: few elements change, and none is rendered again. Scrolls
- * to the first one if none is visible.
+ * Marks the pointed cell in the document: few elements change, and no element is rendered again.
+ * Scrolls to the first marked element if none is visible.
  */
 function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolean): void {
   for (const old of box.querySelectorAll(".marked, .marked-slot")) {
@@ -49,7 +49,7 @@ function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolean): voi
 }
 
 /**
- * Marks the pointed cell within a box; the returned function receives events of the pointer there.
+ * Marks the pointed cell within a box; the returned function handles pointer events of the box.
  */
 export function useMarks(box: { readonly current: HTMLElement | null }): (event: Event) => void {
   const isPointedHere = useRef(false);

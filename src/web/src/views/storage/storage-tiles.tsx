@@ -84,7 +84,7 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
         {!preallocation.enabled
           ? "preallocation.enabled is false"
           : preallocation.until === null
-            ? "created as the next period nears"
+            ? "created before the next period"
             : `shells, up to ${whenText(preferredZone.value, preallocation.until, storage.now)}`}
       </Tile>
     </div>

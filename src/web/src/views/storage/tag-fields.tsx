@@ -1,4 +1,4 @@
-/** The tags that identify one series of a metric: chosen one by one, or typed together. */
+/** Fields for the tags that identify a series of a metric: one for each tag, and a text of all. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { setParams } from "../../app/address";
@@ -75,7 +75,7 @@ interface TagFieldProps {
   onChoose: (value: string) => void;
 }
 
-/** Few values are a list; many values are searched. */
+/** The field of a tag: a list of few values, or a search among many values. */
 function TagField({ facet, metric, chosen, onChoose }: TagFieldProps) {
   const { name, values, values_total } = facet;
   const any = `any of ${values_total.toLocaleString("en")}`;
@@ -120,7 +120,7 @@ async function findValues(name: string, metric: string, text: string, signal: Ab
   return { total: found.length, items: [...any, ...found.slice(0, VALUES_MAX)] };
 }
 
-/** The values to choose from, including the chosen one. */
+/** The values to choose from, including the chosen value. */
 function optionsOf(facet: Facet, chosen: string | undefined): string[] {
   const values = facet.values.map(({ value }) => value).filter((value) => value !== "");
   return chosen === undefined || values.includes(chosen) ? values : [chosen, ...values];

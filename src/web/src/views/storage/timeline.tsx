@@ -1,4 +1,4 @@
-/** The partitions of each granularity, on one time line each. */
+/** A time line of the partitions for each granularity. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Partition, StorageAnswer, StoredGranularity } from "../../api/types";
@@ -83,7 +83,7 @@ function ticksOf(scale: Scale): { place: number; text: string }[] {
     .filter(({ place }) => place >= edge && place <= 100 - edge);
 }
 
-/** The two lines of a tick in one: the day before the time, the year after the day. */
+/** Joins the two lines of a tick: the day before the time, the year after the day. */
 function tickText(text: string): string {
   const lines = text.split("\n");
   return (text.includes(":") ? lines.reverse() : lines).join(" ");

@@ -15,7 +15,7 @@ it("writes long ranges by their days", () => {
   expect(spanText("UTC", start, end, now)).toBe("1 Jan 2026 – 1 Jan 2027");
 });
 
-it("includes the year if it is not the current one", () => {
+it("includes the year unless it is the current year", () => {
   expect(whenText("UTC", at("2025-12-31T23:30:00Z"), now)).toBe("31 Dec 2025 23:30");
   expect(whenText("Europe/Berlin", at("2025-12-31T23:30:00Z"), now)).toBe("1 Jan 00:30");
 });

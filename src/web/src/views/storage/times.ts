@@ -4,7 +4,7 @@ import { DAY, clockAt, dayText, timeText, type Clock } from "../../model/zone";
 /** A range of at least this length is written in days. */
 const LONG = 20 * DAY;
 
-/** `22 Nov 04:05`, with the year if it is not the current one. */
+/** `22 Nov 04:05`, with the year unless it is the current year. */
 export function whenText(zone: string, at: number, now: number): string {
   const clock = clockAt(zone, at);
   return `${dateOf(clock, clockAt(zone, now))} ${timeText(clock)}`;

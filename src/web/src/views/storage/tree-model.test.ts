@@ -34,7 +34,7 @@ it("continues the slots through the minutes of an hour, in numeric order", () =>
   ]);
 });
 
-it("never mistakes a tag for a cell, whatever its name", () => {
+it("never treats a tag as a cell, whatever the tag's name", () => {
   const nodes = treeOf({ tags: { n: "<b>" }, values: {} });
   expect(flat(nodes)).toEqual(["tags #-1", ' n="<b>"', "values #-1"]);
 });

@@ -4,12 +4,12 @@ export type Node =
   | { kind: "value"; name: string; text: string; slot: number; column: string }
   | { kind: "group"; name: string; slot: number; summary: string; isEmpty: boolean; nodes: Node[] };
 
-/** No document is nested deeper. */
+/** The deepest nesting that is walked; documents are not nested deeper. */
 const DEPTH_MAX = 8;
 
 /**
- * The tree of a nested document. The objects below `values` that have an `n` are cells: they are
- * the slots of the document, in order.
+ * The tree of a nested document. Objects below `values` with an `n` are cells, in the order of the
+ * document's slots.
  */
 export function treeOf(nested: unknown): Node[] {
   let slots = 0;
@@ -32,7 +32,7 @@ export function treeOf(nested: unknown): Node[] {
   return root.kind === "group" ? root.nodes : [];
 }
 
-/** Slots are numbered by text: "10" comes after "9". */
+/** Compares numeric names as numbers: "10" comes after "9". */
 function byNumber([a]: [string, unknown], [b]: [string, unknown]): number {
   const isNumbers = /^\d+$/.test(a) && /^\d+$/.test(b);
   return isNumbers ? Number(a) - Number(b) : 0;

@@ -25,7 +25,7 @@ const BATCH_SAMPLES_MAX: usize = 25_000;
 /// The maximum number of definitions in a batch.
 const BATCH_DEFINITIONS_MAX: usize = 5_000;
 
-/// The label that holds the metric's name in rules.
+/// The label that contains the metric's name in rules.
 const NAME: &str = "__name__";
 
 /// The refs of the spool's epoch.
@@ -47,7 +47,7 @@ pub(crate) struct Refs {
     round: u64,
 }
 
-/// The reason why a series gets no ref.
+/// The error for a series that gets no ref, because the table is full.
 #[derive(Clone, Copy)]
 struct Full;
 
@@ -80,7 +80,7 @@ impl Refs {
             let taken: usize = self.ruled.drain().map(|(key, _)| key.len()).sum();
             self.known_bytes = self.known_bytes.saturating_sub(taken);
             self.rules = rules;
-            // The places that series remember are out of date.
+            // With a new number, the places that series remember are no longer valid.
             self.id = new_id();
         }
     }
@@ -101,14 +101,14 @@ impl Refs {
         self.round += 1;
         let new = || Batch { agent: agent.to_owned(), ..Batch::default() };
         let mut batch = new();
-        let mut give_if_full = |batch: &mut Batch| {
+        let mut pass_if_full = |batch: &mut Batch| {
             let is_full = batch.values.len() >= BATCH_SAMPLES_MAX
                 || batch.series.len() >= BATCH_DEFINITIONS_MAX;
             if is_full { take(finish(std::mem::replace(batch, new()), time_ms)) } else { Ok(()) }
         };
         let mut key = String::new();
         for reading in readings.as_slice() {
-            give_if_full(&mut batch)?;
+            pass_if_full(&mut batch)?;
             key.clear();
             let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));
             write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
@@ -117,7 +117,7 @@ impl Refs {
             self.push(place, sample, &reading.metric, &mut batch, problems);
         }
         for reading in readings.known() {
-            give_if_full(&mut batch)?;
+            pass_if_full(&mut batch)?;
             let place = self.place_known(&reading.series, readings, &mut batch.series);
             let sample = (reading.value, reading.time_ms, reading.start_ms);
             self.push(place, sample, reading.series.metric(), &mut batch, problems);
@@ -161,12 +161,14 @@ impl Refs {
                 return;
             }
         };
-        let at = reference as usize;
-        if self.seen.len() <= at {
-            self.seen.resize(at + 1, (0, 0));
+        let index = reference as usize;
+        if self.seen.len() <= index {
+            self.seen.resize(index + 1, (0, 0));
         }
-        if std::mem::replace(&mut self.seen[at], (self.round, time_ms)) == (self.round, time_ms) {
-            problems.insert(format!("series {metric}"), "read twice at one time".to_owned());
+        if std::mem::replace(&mut self.seen[index], (self.round, time_ms)) == (self.round, time_ms)
+        {
+            problems
+                .insert(format!("series {metric}"), "two readings have the same time".to_owned());
             return;
         }
         batch.refs.push(reference);

@@ -89,7 +89,7 @@ fn refs_are_defined_once_and_survive_a_restart() {
 }
 
 #[test]
-fn a_series_read_twice_counts_once() {
+fn two_readings_of_a_series_at_one_time_count_once() {
     let mut problems = BTreeMap::new();
     let mut twice = readings();
     twice.gauge("load", "", &[("host", "a")], 9.0);
@@ -99,7 +99,7 @@ fn a_series_read_twice_counts_once() {
 }
 
 #[test]
-fn above_the_limit_known_series_continue_and_new_ones_are_refused() {
+fn above_the_limit_known_series_continue_and_new_series_are_rejected() {
     let mut problems = BTreeMap::new();
     let mut refs = refs_of(&[]);
     one_batch(&mut refs, 10, &readings(), &mut problems);
@@ -118,7 +118,7 @@ fn above_the_limit_known_series_continue_and_new_ones_are_refused() {
 }
 
 #[test]
-fn a_series_that_was_described_before_has_its_ref_and_times_of_its_own() {
+fn a_described_series_has_the_same_ref_and_keeps_the_times_of_its_readings() {
     let mut problems = BTreeMap::new();
     let mut refs = refs_of(&[]);
     let tags = vec![("host".to_owned(), "a".to_owned())];
@@ -136,7 +136,7 @@ fn a_series_that_was_described_before_has_its_ref_and_times_of_its_own() {
     both.push_known(known(f64::NAN, 9));
     both.gauge("load", "", &[("host", "a")], 4.0);
     let batch = one_batch(&mut refs, 10, &both, &mut problems);
-    assert_eq!(batch.refs, [0, 0, 0, 0], "the same series, however it is read");
+    assert_eq!(batch.refs, [0, 0, 0, 0], "both forms of readings share the ref");
     assert_eq!(batch.times, [10, 3, 8, 9]);
     assert_eq!(batch.values[..3], [4.0, 1.0, 2.0]);
     assert_eq!(batch.series.len(), 1);
@@ -147,7 +147,7 @@ fn a_series_that_was_described_before_has_its_ref_and_times_of_its_own() {
 }
 
 #[test]
-fn rules_drop_rename_and_join_series_before_they_are_known() {
+fn rules_drop_rename_and_join_series_before_refs_are_assigned() {
     let rules = serde_json::json!([
         {"source_labels": ["__name__"], "regex": "reads", "action": "drop"},
         {"source_labels": ["__name__"], "regex": "load|lode", "target_label": "__name__", "replacement": "system_load"},
@@ -165,9 +165,9 @@ fn rules_drop_rename_and_join_series_before_they_are_known() {
     let mut more = readings();
     more.gauge("lode", "", &[], 3.0);
     let batch = one_batch(&mut refs, 3, &more, &mut problems);
-    assert_eq!((batch.refs, batch.series), (vec![0], vec![]), "one series, read twice");
+    assert_eq!((batch.refs, batch.series), (vec![0], vec![]), "two readings of one series");
     assert_eq!(problems.len(), 1);
     refs.set_rules(Vec::new());
     let batch = one_batch(&mut refs, 4, &readings(), &mut problems);
-    assert_eq!(batch.refs, [1, 2], "without rules they are what they are read as");
+    assert_eq!(batch.refs, [1, 2], "without rules, series keep their names");
 }

@@ -1,6 +1,6 @@
-//! Rules that keep, drop, rename and rewrite labels, with the words and the semantics of
-//! Prometheus' `relabel_config` (prometheus.io, "Configuration"; behaviour checked against its own
-//! test cases, in `relabel/tests.rs`).
+//! Rules that keep, drop, rename and rewrite labels, with the keys and the semantics of Prometheus'
+//! `relabel_config` (prometheus.io, "Configuration"). `relabel/tests.rs` contains Prometheus' test
+//! cases.
 //!
 //! Must never know: the origin of the labels. The scrape agent applies rules to targets and
 //! samples, the kit applies them to the readings of all collectors.
@@ -200,8 +200,8 @@ impl Rule {
             Action::Lowercase => labels.set(&self.target_label, source.to_lowercase()),
             Action::Uppercase => labels.set(&self.target_label, source.to_uppercase()),
             Action::HashMod => {
-                let rest = hash(&source) % self.modulus;
-                labels.set(&self.target_label, rest.to_string());
+                let shard = hash(&source) % self.modulus;
+                labels.set(&self.target_label, shard.to_string());
             }
             Action::LabelMap => self.map(labels),
             Action::LabelDrop => labels.retain(|name| !self.pattern.is_match(name)),
@@ -231,7 +231,7 @@ impl Rule {
         }
     }
 
-    /// Go and the regex crate both accept `$1` and `${1}`.
+    /// Expands `$1` and `${1}` in a template; the regex crate uses the notation of Go.
     fn expand(found: &Captures<'_>, template: &str) -> String {
         let mut out = String::new();
         found.expand(template, &mut out);

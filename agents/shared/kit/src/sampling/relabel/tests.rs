@@ -1,4 +1,4 @@
-//! Upstream's relabel cases (prometheus, model/relabel), and more.
+//! The test cases of Prometheus (package model/relabel), and more.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn ports() -> Value {
     json!({"__tmp_port": "1234", "__port1": "1234", "__port2": "5678"})
 }
 
-/// Applies rules to labels; null when the labels are dropped.
+/// Applies rules to labels and checks the result; null means that the labels are dropped.
 fn check(cases: impl IntoIterator<Item = (Value, Value, Value)>) {
     for (input, rules, expected) in cases {
         let rules: Vec<Rule> = serde_json::from_value(rules).unwrap();
@@ -197,7 +197,7 @@ fn labels_are_dropped_kept_and_compared() {
 }
 
 #[test]
-fn rules_that_prometheus_refuses_are_refused_with_the_reason() {
+fn rules_that_prometheus_rejects_are_rejected_with_the_reason() {
     let check = |rule: Value, expected: &str| {
         let fault = serde_json::from_value::<Rule>(rule).map(|_| ()).unwrap_err().to_string();
         assert!(fault.contains(expected), "{fault}");
@@ -251,7 +251,7 @@ proptest! {
             apply(&[rule], &mut all);
         }
         let names: Vec<_> = all.iter().map(|(name, _)| name.to_owned()).collect();
-        prop_assert!(names.is_sorted_by(|one, next| one < next));
+        prop_assert!(names.is_sorted_by(|left, right| left < right));
         prop_assert!(all.iter().all(|(_, value)| !value.is_empty()));
     }
 }

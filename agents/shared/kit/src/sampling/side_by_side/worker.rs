@@ -21,10 +21,11 @@ use crate::{
 
 /// The stack size of a source's thread: sources read files and answers, without deep calls.
 const STACK_BYTES: usize = 512 * 1024;
+
 /// A request to a source's thread.
 pub(super) struct Ask {
     pub(super) tick_ms: i64,
-    /// A single round.
+    /// True for a single round.
     pub(super) is_alone: bool,
 }
 
@@ -35,6 +36,7 @@ struct Answer {
     result: Result<(), SourceError>,
 }
 
+/// The thread of a source, as seen by the sampling thread.
 #[derive(Debug)]
 pub(super) struct Worker {
     place: String,
@@ -52,7 +54,7 @@ pub(super) struct Worker {
 #[derive(Debug, Default)]
 struct Shown(HashMap<String, Arc<Series>>);
 
-/// The parts of an answer that remain valid until the next one.
+/// The parts of an answer that remain valid until the next answer.
 #[derive(Debug, Default)]
 struct LastReport {
     problems: BTreeMap<String, String>,
@@ -105,7 +107,8 @@ impl Worker {
         }
     }
 
-    /// Waits for the requests of this round only.
+    /// Waits for the answer to the request of this round. For an older request, only an answer that
+    /// has already arrived is used.
     pub(super) fn wait(&mut self, now_ms: i64, left: Duration, readings: &mut Readings) {
         if let Some(asked) = self.asked {
             let left = if asked == now_ms { left } else { Duration::ZERO };
@@ -124,7 +127,7 @@ impl Worker {
         }
         if self.has_ended {
             self.last_report = LastReport::default();
-            readings.problem(&*self.place, "its thread has ended");
+            readings.problem(&*self.place, "the thread of the source has ended");
         }
         self.last_report.clone_into(readings);
     }
@@ -148,8 +151,8 @@ impl Worker {
 }
 
 impl Shown {
-    /// Ends the series that are missing from an answer, such as those of a removed server. The
-    /// source itself ends readings with their own times.
+    /// Ends the series that are missing in an answer, such as the series of a removed server. The
+    /// source itself ends series whose readings have their own times.
     fn update(&mut self, answer: &mut Readings, time_ms: i64) {
         let mut before = std::mem::take(&mut self.0);
         for reading in answer.as_slice() {
@@ -162,7 +165,7 @@ impl Shown {
             self.0.insert(key, series);
         }
         let mut ended: Vec<_> = before.into_iter().collect();
-        ended.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        ended.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
         for (_, series) in ended {
             answer.push_known(KnownReading {
                 series,

@@ -29,21 +29,23 @@ use crate::{
     spool::{Spool, SpoolError, StoredBatch},
 };
 
-/// The limits of one request; a single batch is sent whatever its size.
+/// The limits of one request; a single batch is sent even if it is larger.
 const REQUEST_BATCHES_MAX: usize = 64;
 const REQUEST_BYTES_MAX: usize = 1024 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Jitter at most doubles the delay, so that no retry waits longer than `RETRY_MAX`.
+/// The first delay of a retry. Jitter at most doubles a delay.
 const BACKOFF_MIN: Duration = Duration::from_millis(500);
-/// After an outage a fleet returns within ten seconds, each agent at a different time.
+/// The largest delay without jitter. After an outage, a fleet returns within ten seconds, each
+/// agent at a different time.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// The largest delay that a daemon can request.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// The time for a last delivery when the agent stops.
 pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
-/// The number of newest batches that every second request sends before older ones.
+/// The number of newest batches in every second request of a backlog.
 const LIVE_BATCHES_MAX: usize = 8;
-/// The maximum distance between an accepted number and an older one: the daemon's window of
-/// numbers, with a margin.
+/// The maximum distance between an accepted number and an older number: the daemon's window of
+/// numbers, minus a margin.
 const LIVE_SPAN_MAX: u64 = 900;
 
 /// The outcome of one attempt.
@@ -53,7 +55,7 @@ pub(crate) enum Step {
     Idle,
     /// A batch left the queue, or the next attempt is smaller.
     Progress,
-    /// Retry after this delay; `answered` when the daemon asked for it.
+    /// Retry after this delay; `answered` is true when a response arrived.
     Retry { delay: Duration, answered: bool },
 }
 
@@ -65,8 +67,8 @@ enum Numbers {
     Unproven,
     /// The daemon has accepted new numbers of this epoch in this run.
     Proven,
-    /// A new epoch began because the daemon knew later numbers, and no number of it is accepted
-    /// yet.
+    /// A new epoch began because the daemon knew later numbers. The daemon has not accepted a
+    /// number of the new epoch yet.
     Renewed,
 }
 
@@ -94,7 +96,7 @@ pub(crate) struct Sender {
     /// Batches up to this number were in a request without a response.
     unsure_through: u64,
     numbers: Numbers,
-    /// Batches up to this number may have been posted before; later ones never were.
+    /// Batches up to this number may have been posted before; later batches were not.
     posted_through: u64,
     turn: Turn,
     clock_guard: ClockGuard,
@@ -258,8 +260,8 @@ impl Sender {
     }
 
     /// Returns true when the spool may be an older copy of itself: it existed when the agent
-    /// started, and the daemon has not accepted a new number yet. The check ends then, because a
-    /// proxy that repeats a request looks the same.
+    /// started, and the daemon has not accepted a new number yet. Later duplicates prove nothing,
+    /// because a proxy may have repeated a request.
     fn may_be_copy(&self) -> bool {
         self.numbers == Numbers::Unproven && self.spool.newest_at_open() > 0
     }
@@ -278,7 +280,8 @@ impl Sender {
     }
 
     /// Removes acknowledged batches. Batches whose numbers the daemon rejected are sent again in a
-    /// new epoch, except those that it may have accepted before, which would count twice.
+    /// new epoch. Batches that the daemon may have accepted before are set aside instead, because
+    /// they could count twice.
     fn acknowledged(
         &mut self,
         batches: &[StoredBatch],
@@ -304,7 +307,7 @@ impl Sender {
             return Ok(Step::Progress);
         }
         let before = self.spool.epoch();
-        // The daemon rejects an epoch in the future. An epoch that others overtook must increase.
+        // An epoch in the future is replaced by the current time. Any other epoch must increase.
         let is_far = answer.refused.contains_key("far_number");
         let least = if is_far { i64::MIN } else { before.saturating_add(1) };
         let epoch = self.now_ms().max(least);
@@ -313,7 +316,7 @@ impl Sender {
         warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
         // When the daemon rejects the new epoch too, the next attempt waits.
         if std::mem::replace(&mut self.numbers, Numbers::Renewed) == Numbers::Renewed {
-            return Ok(self.retry(None, "status 200, but it takes no number", true));
+            return Ok(self.retry(None, "status 200, but the daemon accepts no number", true));
         }
         Ok(Step::Progress)
     }
@@ -376,7 +379,7 @@ impl Sender {
         let failed = self.client.url();
         if after.is_none() && self.client.take_next() {
             let url = self.client.url();
-            info!(failed, url, cause, "taking the next daemon");
+            info!(failed, url, cause, "switching to the next daemon");
         }
         if is_first {
             let url = self.client.url();

@@ -1,6 +1,6 @@
 //! One request with batches: its format, and the definitions that the daemon lacks.
 //!
-//! Must never know: what follows from the outcome.
+//! Must never know: the reaction to the outcome.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -31,7 +31,7 @@ impl Sender {
         if outcome != Outcome::UnknownRefs {
             return Ok(outcome);
         }
-        debug!("the daemon does not know our refs; sending their definitions");
+        debug!("the daemon does not know the refs; sending their definitions");
         let refs = refs_in(batches).unwrap_or_default();
         let definitions = self.spool.definitions(&refs)?;
         let outcome = self.post_with(batches, Some(&definitions), &left);
@@ -43,7 +43,7 @@ impl Sender {
     }
 
     /// Posts the batches in the format of the daemon. A packed request that is rejected is repeated
-    /// as BSON, because an older daemon may have replaced the newer one.
+    /// as BSON, because an older daemon may have replaced the newer daemon.
     fn post_with(
         &self,
         batches: &[StoredBatch],
@@ -58,16 +58,18 @@ impl Sender {
                 self.totals.requests.add(1);
                 self.client.post(&body, left())
             }
-            // The daemon answered the first request, otherwise there would be no second one.
+            // Only an answer of the daemon leads to a second request.
             Ok(_) => {
-                let cause = "no time is left to post it again".to_owned();
+                let cause = "no time is left to repeat the request".to_owned();
                 Outcome::Retry { after: None, cause, answered: true }
             }
-            Err(cause) => Outcome::Refused(format!("cannot be read back: {cause}")),
+            Err(cause) => {
+                Outcome::Refused(format!("the stored batches cannot be decoded: {cause}"))
+            }
         };
         let form = self.client.form();
         let outcome = post(form);
-        let is_believed = form == Form::Bson || !matches!(outcome, Outcome::Refused(_));
-        if is_believed { outcome } else { post(Form::Bson) }
+        let is_final = form == Form::Bson || !matches!(outcome, Outcome::Refused(_));
+        if is_final { outcome } else { post(Form::Bson) }
     }
 }

@@ -1,4 +1,4 @@
-//! The sender against a real HTTP server on a socket, answering from a script.
+//! The sender with a real HTTP server on a socket, whose answers follow a script.
 
 use std::{
     io::{Read, Write},
@@ -55,7 +55,7 @@ fn define(reference: u32) -> SeriesDefinition {
     SeriesDefinition { reference, metric: format!("m{reference}"), ..SeriesDefinition::default() }
 }
 
-/// Returns a sender to one daemon; the token's file is removed before it is used.
+/// Returns a client of one daemon. The file of the token is removed before the token is used.
 fn client(url: &str, token: Option<&str>) -> Client {
     let folder = tempfile::tempdir().unwrap();
     let token = token.map(|token| {
@@ -83,7 +83,7 @@ fn waiting(spool: &Spool) -> u64 {
 }
 
 #[test]
-fn a_backlog_goes_in_one_request_and_leaves_when_acknowledged() {
+fn a_backlog_is_sent_in_full_requests_and_removed_when_acknowledged() {
     let (_folder, spool) = spool(100);
     let (url, server) = serve(vec![accepted(128), accepted(72)]);
     let (mut sender, totals) = sender(&spool, &url, Some("s3cret"));
@@ -94,7 +94,7 @@ fn a_backlog_goes_in_one_request_and_leaves_when_acknowledged() {
     let requests = server.join().unwrap();
     let numbers: Vec<u64> = requests[0].batches.iter().map(|batch| batch.0).collect();
     assert_eq!(numbers, (1..=64).collect::<Vec<_>>());
-    assert_eq!(requests[0].batches[0].1, [0, 1], "definitions travel where they are first used");
+    assert_eq!(requests[0].batches[0].1, [0, 1], "the first batch contains the definitions");
     assert!(requests[0].head.starts_with("POST /api/v1/ingest HTTP/1.1\r\n"));
     let head = requests[0].head.to_ascii_lowercase();
     assert!(head.contains("content-type: application/bson\r\n"), "{head}");
@@ -136,9 +136,9 @@ fn a_spool_whose_first_new_numbers_are_known_begins_a_new_epoch() {
     server.join().unwrap();
 }
 
-/// Returns the spool of an agent that has delivered a batch and restarted, with two batches of this
-/// run.
-fn begun_again() -> (TempDir, Arc<Spool>) {
+/// Returns the spool of an agent that has delivered a batch and was restarted, with two batches
+/// after the restart.
+fn restarted() -> (TempDir, Arc<Spool>) {
     let (folder, before) = spool(1);
     before.acknowledge(&[1]).unwrap();
     drop(before);
@@ -157,12 +157,12 @@ fn begun_again() -> (TempDir, Arc<Spool>) {
 }
 
 #[test]
-fn a_restored_spool_is_known_also_when_the_daemon_was_away_at_first() {
-    let (_folder, spool) = begun_again();
+fn a_restored_spool_is_detected_also_after_an_unreachable_daemon() {
+    let (_folder, spool) = restarted();
     let epoch = spool.epoch();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (url, server) = serve(vec![known(2), accepted(4)]);
-    let (mut sender, totals) = sender(&spool, &format!("http://{nobody}"), None);
+    let (mut sender, totals) = sender(&spool, &format!("http://{closed_port}"), None);
     assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { answered: false, .. }));
     sender.client = client(&url, None);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
@@ -173,8 +173,8 @@ fn a_restored_spool_is_known_also_when_the_daemon_was_away_at_first() {
 }
 
 #[test]
-fn a_spool_that_was_there_gives_a_new_number_alone_until_one_is_taken() {
-    let (_folder, spool) = begun_again();
+fn a_reopened_spool_sends_a_new_number_alone_until_one_is_accepted() {
+    let (_folder, spool) = restarted();
     let (url, server) = serve(vec![accepted(2), known(2)]);
     let (mut sender, _) = sender(&spool, &url, None);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
@@ -185,7 +185,7 @@ fn a_spool_that_was_there_gives_a_new_number_alone_until_one_is_taken() {
 }
 
 #[test]
-fn a_request_that_arrives_twice_is_acknowledged_once_a_new_number_was_taken() {
+fn duplicates_are_acknowledged_after_a_new_number_was_accepted() {
     let (_folder, spool) = spool(65);
     let epoch = spool.epoch();
     let (url, server) = serve(vec![accepted(128), known(2)]);
@@ -210,7 +210,7 @@ fn forgotten_refs_are_defined_again_in_the_first_batch() {
 }
 
 #[test]
-fn refs_still_unknown_after_their_definitions_are_kept_and_tried_later() {
+fn batches_are_kept_when_their_refs_stay_unknown_despite_definitions() {
     let (_folder, spool) = spool(1);
     let (url, server) = serve(vec![refused(409, "unknown_refs"), refused(409, "unknown_refs")]);
     let (mut sender, _) = sender(&spool, &url, None);
@@ -220,7 +220,7 @@ fn refs_still_unknown_after_their_definitions_are_kept_and_tried_later() {
 }
 
 #[test]
-fn a_busy_daemon_says_how_long_to_wait() {
+fn the_retry_after_of_a_busy_daemon_is_respected() {
     for status in [429, 503, 507] {
         let (_folder, spool) = spool(2);
         let busy = |after| (status, after, r#"{"error":"busy","message":"later"}"#.to_owned());
@@ -239,7 +239,7 @@ fn a_busy_daemon_says_how_long_to_wait() {
         assert_eq!(delay(), RETRY_MAX);
         let third = delay();
         assert!(third >= BACKOFF_MIN * 4 && third <= BACKOFF_MIN * 8, "{third:?}");
-        assert_eq!(waiting(&spool), 2, "nothing is forgotten");
+        assert_eq!(waiting(&spool), 2, "no batch is lost");
         assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
         assert_eq!((waiting(&spool), totals.requests_failed.get()), (0, 3));
         server.join().unwrap();
@@ -247,7 +247,7 @@ fn a_busy_daemon_says_how_long_to_wait() {
 }
 
 #[test]
-fn one_bad_batch_is_found_set_aside_and_does_not_block_the_others() {
+fn a_rejected_batch_is_set_aside_and_does_not_block_the_others() {
     let (_folder, spool) = spool(4);
     let (url, server) = serve(vec![
         refused(400, "malformed"),
@@ -273,7 +273,7 @@ fn one_bad_batch_is_found_set_aside_and_does_not_block_the_others() {
 }
 
 #[test]
-fn a_dead_daemon_loses_nothing_and_is_asked_ever_more_slowly() {
+fn an_unreachable_daemon_is_retried_with_backoff_and_no_batch_is_lost() {
     let (_folder, spool) = spool(2);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -292,7 +292,7 @@ fn a_dead_daemon_loses_nothing_and_is_asked_ever_more_slowly() {
 }
 
 #[test]
-fn stopping_flushes_what_waits_and_writes_the_report() {
+fn stopping_delivers_waiting_batches_and_writes_the_report() {
     let (folder, spool) = spool(2);
     let (url, server) = serve(vec![accepted(4)]);
     let (mut sender, _) = sender(&spool, &url, None);
@@ -307,7 +307,7 @@ fn stopping_flushes_what_waits_and_writes_the_report() {
 }
 
 #[test]
-fn stopping_with_a_dead_daemon_ends_at_once_and_keeps_the_batches() {
+fn stopping_with_an_unreachable_daemon_ends_at_once_and_keeps_the_batches() {
     let (_folder, spool) = spool(2);
     let (sender, _) = sender(&spool, "http://127.0.0.1:1", None);
     let (announce, rounds) = sync_channel(1);
@@ -335,7 +335,7 @@ fn stale(seqs: &[u64], reason: &str) -> (u16, &'static str, String) {
 
 #[test]
 fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
-    // Regression: an agent whose window a client had moved lost every batch, forever.
+    // Regression: after another client had advanced the window of numbers, every batch was lost.
     let (folder, spool) = spool(3);
     let (url, server) = serve(vec![
         stale(&[2, 3], "stale_number"),
@@ -392,7 +392,7 @@ fn a_batch_that_may_have_been_accepted_is_set_aside_rather_than_counted_twice() 
     assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 2));
 }
 
-/// Answers pings with these statuses in order, then ends; returns the number of pings.
+/// Starts a server that answers pings with these statuses in order, then ends.
 fn ping_server(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -411,7 +411,7 @@ fn ping_server(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<()>) {
 }
 
 #[test]
-fn a_ping_comes_at_the_start_and_not_again_before_it_is_due() {
+fn a_ping_is_sent_at_the_start_and_again_only_when_it_is_due() {
     let (url, server) = ping_server(vec![200]);
     let daemon = client(&url, None);
     let mut pinger = pinger();
@@ -431,7 +431,7 @@ fn a_ping_comes_at_the_start_and_not_again_before_it_is_due() {
 /// Regression: a backlog was delivered oldest first, so live samples arrived minutes after the
 /// daemon's return.
 #[test]
-fn while_much_waits_the_newest_batches_go_between_the_oldest() {
+fn with_a_backlog_requests_alternate_between_the_newest_and_the_oldest_batches() {
     let (_folder, spool) = spool(100);
     let (url, server) = serve(vec![accepted(128), accepted(16), accepted(56)]);
     let (mut sender, _) = sender(&spool, &url, None);
@@ -453,13 +453,13 @@ fn while_much_waits_the_newest_batches_go_between_the_oldest() {
 /// Regression: a spool from a backup reused numbers that the daemon knew; its samples were
 /// acknowledged as duplicates, and lost.
 #[test]
-fn a_batch_that_was_never_sent_and_is_known_begins_a_new_epoch() {
+fn a_known_number_of_a_batch_that_was_never_sent_begins_a_new_epoch() {
     let (_folder, spool) = spool(2);
     let known = (200, "", r#"{"accepted":0,"duplicates":4}"#.to_owned());
     let (url, server) = serve(vec![known, accepted(4)]);
     let (mut sender, totals) = sender(&spool, &url, None);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
-    assert_eq!(waiting(&spool), 2, "nothing is taken for sent");
+    assert_eq!(waiting(&spool), 2, "no batch counts as delivered");
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     let requests = server.join().unwrap();
     assert_eq!(requests[0].epochs, [5, 5]);
@@ -480,12 +480,13 @@ fn batches_of_an_earlier_run_may_be_duplicates() {
 }
 
 #[test]
-fn while_a_daemon_is_away_the_next_one_gets_the_waiting_batches() {
+fn the_next_daemon_receives_the_batches_of_an_unreachable_daemon() {
     let (_folder, spool) = spool(1);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (url, server) = serve(vec![accepted(2)]);
     let (mut sender, totals) = sender(&spool, &url, None);
-    sender.client = Client::new(&[format!("http://{nobody}"), url], None, TlsConfig::default());
+    sender.client =
+        Client::new(&[format!("http://{closed_port}"), url], None, TlsConfig::default());
     assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { .. }));
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     assert_eq!(totals.samples_acknowledged.get(), 2);

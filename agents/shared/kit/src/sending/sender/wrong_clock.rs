@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// The smallest difference that is corrected; smaller ones are below the precision of the
+/// The smallest difference that is corrected; smaller differences are below the precision of the
 /// measurement.
 const SHIFTED_FROM_MS: u64 = 2_000;
 
@@ -20,14 +20,14 @@ const SHIFTED_FROM_MS: u64 = 2_000;
 #[derive(Debug, Default)]
 pub(super) struct ClockGuard {
     clock_of: ClockOf,
-    /// A log line has reported that this host's clock is wrong.
-    is_wrong_told: bool,
+    /// True when a log line has reported that this host's clock is wrong.
+    is_wrong_logged: bool,
 }
 
 impl ClockGuard {
     /// Creates the initial state: nothing is logged yet.
     pub(super) fn new(clock_of: ClockOf) -> Self {
-        Self { clock_of, is_wrong_told: false }
+        Self { clock_of, is_wrong_logged: false }
     }
 }
 
@@ -37,22 +37,22 @@ impl Sender {
     pub(super) fn waits_for_clock(&mut self) -> bool {
         let ahead_ms = self.client.clock().ahead_ms(wall_base_ms());
         let Some(ahead_ms) = ahead_ms else {
-            return self.clock_guard.is_wrong_told && self.clock_guard.clock_of == ClockOf::Host;
+            return self.clock_guard.is_wrong_logged && self.clock_guard.clock_of == ClockOf::Host;
         };
         let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS;
         let url = self.client.url();
-        let was_wrong = std::mem::replace(&mut self.clock_guard.is_wrong_told, is_wrong);
+        let was_wrong = std::mem::replace(&mut self.clock_guard.is_wrong_logged, is_wrong);
         match (was_wrong, is_wrong, self.clock_guard.clock_of) {
             (false, true, ClockOf::Host) => warn!(
                 url,
                 clock = words(ahead_ms),
-                "this host's clock is wrong; samples wait until it is right: set it, or the agent's \
-                 option clock to daemon"
+                "this host's clock is wrong; samples wait until it is right: set the clock, or set \
+                 the agent's option clock to daemon"
             ),
             (false, true, ClockOf::Daemon) => warn!(
                 url,
                 clock = words(ahead_ms),
-                "this host's clock is wrong; samples get the daemon's times"
+                "this host's clock is wrong; samples are sent with the daemon's times"
             ),
             (true, false, _) => info!(url, "this host's clock is right again"),
             (false, false, _) | (true, true, _) => {}
@@ -72,7 +72,7 @@ impl Sender {
         if ahead_ms.unsigned_abs() >= least { ahead_ms } else { 0 }
     }
 
-    /// Returns the time, by the daemon's clock when this host's is wrong.
+    /// Returns the current time, by the daemon's clock when this host's clock is wrong.
     pub(super) fn now_ms(&self) -> i64 {
         let ahead_ms = self.client.clock().ahead_ms(wall_base_ms()).unwrap_or(0);
         let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::{unix_ms, wall_base_ms};
 
-/// Returns a response whose `Date` differs from the present by this much.
+/// Returns a response whose `Date` differs from the current time by `offset_ms`.
 fn accepted_at(offset_ms: i64) -> (u16, String, String) {
     let at = std::time::UNIX_EPOCH + Duration::from_millis((unix_ms() + offset_ms).unsigned_abs());
     let date = format!("Date: {}\r\n", httpdate::fmt_http_date(at));
@@ -12,10 +12,10 @@ fn accepted_at(offset_ms: i64) -> (u16, String, String) {
 
 const TWO_HOURS_MS: i64 = 7_200_000;
 
-/// Regression: an agent with a clock two hours ahead delivered nothing without a reason in the log;
-/// one behind sent wrong times.
+/// Regression: an agent with a clock two hours ahead delivered nothing, and the log showed no
+/// reason. With a clock behind, an agent sent wrong times.
 #[test]
-fn samples_of_a_clock_that_is_wrong_are_held() {
+fn samples_of_a_wrong_clock_are_held() {
     for offset_ms in [-TWO_HOURS_MS, TWO_HOURS_MS] {
         let (_folder, spool) = spool(100);
         let (url, server) = serve(vec![accepted_at(offset_ms)]);
@@ -27,7 +27,7 @@ fn samples_of_a_clock_that_is_wrong_are_held() {
         assert!(left > 0);
         assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
         assert_eq!(waiting(&spool), left);
-        // Within the tolerance, nothing waits.
+        // Without the daemon's time, no sample is held.
         sender.client.clock().forget();
         sender.clock_guard = ClockGuard::default();
         assert!(!sender.waits_for_clock());
@@ -70,7 +70,7 @@ fn samples_of_a_wrong_clock_are_sent_with_the_right_times() {
 }
 
 #[test]
-fn with_the_daemons_clock_nothing_waits_and_times_are_the_daemons() {
+fn with_the_daemons_clock_no_sample_is_held_and_times_are_corrected() {
     let (_folder, spool) = spool(0);
     let mut batch = Batch {
         agent: "a".to_owned(),

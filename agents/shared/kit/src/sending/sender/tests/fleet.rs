@@ -1,5 +1,5 @@
-//! Fifty agents whose daemon is away for half an hour, with a simulated clock: everything from the
-//! spool's file to the socket is real, but nothing sleeps.
+//! Fifty agents whose daemon is unreachable for half an hour, with a simulated clock. Everything
+//! from the spool's file to the socket is real, but no thread sleeps.
 
 use std::{
     cmp::Reverse,
@@ -24,16 +24,16 @@ const END: u64 = BACK_AT + 5 * MINUTE;
 const REQUEST: u64 = 20;
 
 /// The number of times that the daemon received each batch, by agent and number.
-type Taken = Arc<Mutex<HashMap<(String, u64), u64>>>;
+type Received = Arc<Mutex<HashMap<(String, u64), u64>>>;
 
-/// A daemon that recognizes duplicates, like the real one, until a test stops it.
+/// A daemon that recognizes duplicates, like the real daemon, until a test stops it.
 struct Daemon {
     address: SocketAddr,
     thread: JoinHandle<()>,
 }
 
 impl Daemon {
-    fn listen(address: &str, taken: Taken) -> Self {
+    fn listen(address: &str, received: Received) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
@@ -45,8 +45,8 @@ impl Daemon {
                 }
                 let (mut accepted, mut duplicates) = (0, 0);
                 for batch in batches_of(&head, &body) {
-                    let mut taken = taken.lock().unwrap();
-                    let times = taken.entry((batch.agent, batch.seq)).or_default();
+                    let mut received = received.lock().unwrap();
+                    let times = received.entry((batch.agent, batch.seq)).or_default();
                     *times += 1;
                     let count = if *times == 1 { &mut accepted } else { &mut duplicates };
                     *count += batch.values.len();
@@ -73,7 +73,7 @@ struct Agent {
     name: String,
     rounds: u64,
     is_idle: bool,
-    /// The time at which the daemon first had the newest round after its return.
+    /// The time after the return of the daemon at which it first received the newest round.
     live_at: Option<u64>,
     _folder: TempDir,
 }
@@ -119,24 +119,26 @@ struct Fleet {
     agents: Vec<Agent>,
     url: String,
     daemon: Option<Daemon>,
-    taken: Taken,
+    received: Received,
     events: BinaryHeap<Reverse<(u64, Event)>>,
-    requests_a_second: HashMap<u64, usize>,
+    requests_by_second: HashMap<u64, usize>,
 }
 
 impl Fleet {
     fn new() -> Self {
-        let taken = Taken::default();
-        let daemon = Daemon::listen("127.0.0.1:0", Arc::clone(&taken));
+        let received = Received::default();
+        let daemon = Daemon::listen("127.0.0.1:0", Arc::clone(&received));
         let url = format!("http://{}", daemon.address);
         let agents = (0..AGENTS).map(|number| Agent::new(number, &url)).collect();
         let mut events =
             BinaryHeap::from([Reverse((LEFT_AT, Event::Leave)), Reverse((BACK_AT, Event::Return))]);
         // The agents started at different times.
         let spread = INTERVAL / AGENTS as u64;
-        events.extend((0..AGENTS).map(|k| Reverse((k as u64 * spread, Event::Round(k)))));
-        let requests_a_second = HashMap::new();
-        Self { agents, url, daemon: Some(daemon), taken, events, requests_a_second }
+        events.extend(
+            (0..AGENTS).map(|number| Reverse((number as u64 * spread, Event::Round(number)))),
+        );
+        let requests_by_second = HashMap::new();
+        Self { agents, url, daemon: Some(daemon), received, events, requests_by_second }
     }
 
     fn run(&mut self) {
@@ -145,59 +147,59 @@ impl Fleet {
                 Event::Leave => self.daemon.take().unwrap().leave(),
                 Event::Return => {
                     let address = self.url.strip_prefix("http://").unwrap();
-                    self.daemon = Some(Daemon::listen(address, Arc::clone(&self.taken)));
+                    self.daemon = Some(Daemon::listen(address, Arc::clone(&self.received)));
                 }
-                Event::Round(k) if now < END => self.round(now, k),
+                Event::Round(number) if now < END => self.round(now, number),
                 Event::Round(_) => {}
-                Event::Step(k) => self.step(now, k),
+                Event::Step(number) => self.step(now, number),
             }
         }
         self.daemon.take().unwrap().leave();
     }
 
-    fn round(&mut self, now: u64, k: usize) {
-        let agent = &mut self.agents[k];
+    fn round(&mut self, now: u64, number: usize) {
+        let agent = &mut self.agents[number];
         agent.sample();
-        self.events.push(Reverse((now + INTERVAL, Event::Round(k))));
+        self.events.push(Reverse((now + INTERVAL, Event::Round(number))));
         if std::mem::take(&mut agent.is_idle) {
-            self.events.push(Reverse((now, Event::Step(k))));
+            self.events.push(Reverse((now, Event::Step(number))));
         }
     }
 
-    fn step(&mut self, now: u64, k: usize) {
-        let agent = &mut self.agents[k];
+    fn step(&mut self, now: u64, number: usize) {
+        let agent = &mut self.agents[number];
         let pause = match agent.sender.step(TIMEOUT).unwrap() {
             Step::Progress => Some(REQUEST),
             Step::Retry { delay, .. } => Some(u64::try_from(delay.as_millis()).unwrap()),
             Step::Idle => None,
         };
         if pause == Some(REQUEST) {
-            *self.requests_a_second.entry(now / SECOND).or_default() += 1;
+            *self.requests_by_second.entry(now / SECOND).or_default() += 1;
         }
         let newest = (agent.name.clone(), agent.rounds);
-        if now >= BACK_AT && self.taken.lock().unwrap().contains_key(&newest) {
+        if now >= BACK_AT && self.received.lock().unwrap().contains_key(&newest) {
             agent.live_at.get_or_insert(now);
         }
         agent.is_idle = pause.is_none();
-        self.events.extend(pause.map(|pause| Reverse((now + pause, Event::Step(k)))));
+        self.events.extend(pause.map(|pause| Reverse((now + pause, Event::Step(number)))));
     }
 }
 
 #[test]
-fn a_fleet_whose_daemon_was_away_brings_all_once_and_what_is_live_first() {
+fn after_an_outage_a_fleet_delivers_each_batch_once_and_live_data_first() {
     let mut fleet = Fleet::new();
     fleet.run();
-    let taken = fleet.taken.lock().unwrap();
+    let received = fleet.received.lock().unwrap();
     let rounds: u64 = fleet.agents.iter().map(|agent| agent.rounds).sum();
-    assert_eq!(taken.len() as u64, rounds);
-    assert!(taken.values().all(|times| *times == 1), "{taken:?}");
+    assert_eq!(received.len() as u64, rounds);
+    assert!(received.values().all(|times| *times == 1), "{received:?}");
     for agent in &fleet.agents {
         assert_eq!(agent.totals.samples_acknowledged.get(), 2 * agent.rounds, "{}", agent.name);
         assert_eq!(waiting(&agent.spool), 0, "{}", agent.name);
         let after = agent.live_at.unwrap() - BACK_AT;
-        assert!(after <= 10 * SECOND, "{} brought what is live after {after} ms", agent.name);
+        assert!(after <= 10 * SECOND, "{} delivered live data after {after} ms", agent.name);
     }
-    // Each agent returns at its own time.
-    let most = fleet.requests_a_second.values().max().unwrap();
-    assert!(*most <= 2 * AGENTS, "{most} requests in a second");
+    // Jitter spreads the requests of the agents.
+    let max = fleet.requests_by_second.values().max().unwrap();
+    assert!(*max <= 2 * AGENTS, "{max} requests in a second");
 }

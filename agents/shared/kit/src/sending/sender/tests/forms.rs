@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Turns a response into that of a daemon that reads packed bodies.
+/// Adds the header in which a daemon announces that it accepts packed bodies.
 fn reads_packed((status, _, body): (u16, &'static str, String)) -> (u16, &'static str, String) {
     (status, "Accept-Post: application/vnd.granary.packed\r\n", body)
 }
@@ -12,7 +12,7 @@ fn batches_are_packed_for_a_daemon_that_announces_support() {
     let (_folder, spool) = spool(200);
     let answers = [accepted(128), accepted(128), accepted(128)];
     let [first, second, third] = answers;
-    // An older daemon replaces it, and cannot read the body.
+    // An older daemon replaces the newer daemon, and cannot read the packed body.
     let refusal = refused(400, "malformed");
     let (url, server) =
         serve(vec![reads_packed(first), reads_packed(second), refusal, third, accepted(16)]);

@@ -4,13 +4,13 @@ use super::*;
 
 /// Regression: each stop of an agent for maintenance raised `HostDown`.
 #[test]
-fn an_agent_that_ends_in_order_reports_it_before_it_delivers_the_rest() {
-    for in_order in [true, false] {
+fn an_orderly_stop_is_reported_before_the_last_delivery() {
+    for is_orderly in [true, false] {
         let (_folder, spool) = spool(1);
         let (url, server) = serve(vec![accepted(2)]);
         let (mut sender, _) = sender(&spool, &url, None);
         let watched = Watched::new(Duration::ZERO);
-        if in_order {
+        if is_orderly {
             watched.end();
         }
         let mut pinger = Pinger::new(Ping::default(), Duration::ZERO, watched);
@@ -18,6 +18,6 @@ fn an_agent_that_ends_in_order_reports_it_before_it_delivers_the_rest() {
         sender.flush(&pinger).unwrap();
         let requests = server.join().unwrap();
         let ending: Vec<_> = requests[0].pings.iter().map(|ping| ping.ending).collect();
-        assert_eq!(ending, if in_order { vec![false, true] } else { vec![false] });
+        assert_eq!(ending, if is_orderly { vec![false, true] } else { vec![false] });
     }
 }
