@@ -15,7 +15,7 @@ fn documents_that_cannot_be_written_hold_back_nothing_else() {
     define(&mut appender, &[series("m", &[], Kind::Gauge)], SIX);
     let times = (0..24 * 60).map(|minute| (SIX.0 - minute * MINUTE, 1.0));
     send(&mut appender, samples(SeriesId(0), times), SIX);
-    let counts = |level: usize| -> u64 {
+    let counts = |level: usize| -> u32 {
         let range = SIX.minus(48 * HOUR)..SIX.plus(HOUR);
         slots(&store, level, range, SeriesId(0)).iter().map(|slot| slot.cell.n).sum()
     };

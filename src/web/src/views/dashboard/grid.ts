@@ -84,9 +84,9 @@ export type Direction = "left" | "right" | "up" | "down";
 
 /** Moves a panel one step: to the next place in that direction that changes the layout. */
 export function moved<P extends Placed>(
-panels: readonly P[],
-id: string,
-direction: Direction,
+  panels: readonly P[],
+  id: string,
+  direction: Direction,
 ): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
@@ -105,9 +105,9 @@ direction: Direction,
 
 /** Resizes a panel by one column or row. */
 export function resized<P extends Placed>(
-panels: readonly P[],
-id: string,
-direction: Direction,
+  panels: readonly P[],
+  id: string,
+  direction: Direction,
 ): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
