@@ -1,4 +1,4 @@
-//! Secrets of receivers, read at each use, so that a change takes effect at once.
+//! Secrets of receivers and Alertmanagers, read at each use, so that a change takes effect at once.
 //!
 //! Must never know: the purpose of a secret.
 

@@ -1,4 +1,4 @@
-//! The corpus of fuzzing: every input, and small mutations of it.
+//! Runs each fuzz target on every input of its corpus, and on small mutations of each input.
 
 use std::{fs, path::Path};
 
@@ -8,11 +8,11 @@ use granary::fuzzing::{TARGETS, Target};
 const MUTATIONS: usize = 20;
 
 #[test]
-fn no_decoder_panics_on_the_corpus_or_its_mutations() {
+fn no_fuzz_target_panics_on_its_corpus_or_on_mutations() {
     let mut rng = fastrand::Rng::with_seed(7);
-    let agents: [(&str, Target); 2] =
+    let agent_targets: [(&str, Target); 2] =
         [("scrape", granary_agent_scrape::fuzz), ("statsd", granary_agent_statsd::fuzz_datagrams)];
-    for (name, target) in TARGETS.into_iter().chain(agents) {
+    for (name, target) in TARGETS.into_iter().chain(agent_targets) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(name);
         let mut inputs = 0;
         for entry in fs::read_dir(&folder).unwrap() {

@@ -1,5 +1,6 @@
-//! The golden directory of each format: every later release opens it and reads the same numbers; an
-//! older release refuses it and does not change it.
+//! The golden directory of each format: a data directory in `tests/data` with its expected cells.
+//! Every later release opens it and reads the same numbers. An older release refuses it, and changes
+//! at most `journal.redb`, which redb writes when it opens the file.
 
 use std::{
     fs,
@@ -239,13 +240,14 @@ fn a_directory_of_a_build_before_the_first_release_is_refused_with_the_remedy() 
 fn write_the_data_directory_of_this_format() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), NOW);
-    let each = Kind::ALL.map(|kind| {
+    let series = Kind::ALL.map(|kind| {
         let key = key("golden_metric", &[("host", "web1"), ("kind", kind.as_str())]);
         SeriesInfo { key, kind, unit: "bytes".into(), sender: SENDER.into() }
     });
-    // The first documents are sealed at a checkpoint, others with their partition, and some later.
+    // Checkpoints seal the complete documents up to batch 440, and `seal` folds their segments. Later
+    // documents stay open, and the last batches are only in the journal.
     store.set_segment_documents_min(1);
-    define(&mut appender, &each, NOW);
+    define(&mut appender, &series, NOW);
     for seq in 1..=500 {
         // Two and a half days of samples; the oldest are past the retention of 1m.
         let at = NOW.0 - (500 - seq as i64) * 450_000;
@@ -257,7 +259,7 @@ fn write_the_data_directory_of_this_format() {
             assert_eq!(
                 store.seal(NOW, 20 * HOUR, &|_| true).unwrap().partitions,
                 0,
-                "not seen yet"
+                "the first call only notes what changes"
             );
             assert!(store.seal(NOW.plus(20 * HOUR), 20 * HOUR, &|_| true).unwrap().partitions > 0);
         }
@@ -270,8 +272,8 @@ fn write_the_data_directory_of_this_format() {
         }
     }
     appender.commit(&[], &[late(3)], NOW).unwrap();
-    let shells = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
-    store.preallocate(GranularityIndex(0), shells, &[SeriesId(0), SeriesId(1)]).unwrap();
+    let next_document = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
+    store.preallocate(GranularityIndex(0), next_document, &[SeriesId(0), SeriesId(1)]).unwrap();
     store.put_object(ObjectKind::Dashboard, "hosts", None, OBJECT, NOW).unwrap().unwrap();
     let golden = golden(FORMAT_VERSION);
     fs::remove_dir_all(&golden).ok();

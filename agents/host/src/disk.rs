@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 use procfs::{DiskStat, DiskStats};
 
 use crate::{
-    disk_intervals::{Between, Intervals},
+    disk_intervals::{ActivityNames, Intervals},
     host::Host,
 };
 
@@ -16,14 +16,14 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Prefixes of loop, memory, floppy and optical devices, which are not sampled.
 const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 
-/// Prefixes of volumes whose lower devices may be missing in /sys.
+/// Prefixes of volumes. These are volumes even when /sys lists no devices below them (`slaves`).
 const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
 
-/// A unit, and the accessor of the value.
-type Count = (&'static str, fn(&DiskStat) -> f64);
+/// A unit, and the function that reads the value.
+type Counter = (&'static str, fn(&DiskStat) -> f64);
 
-/// The counters in the order of the names below: unit and value.
-const COUNTED: [Count; 11] = [
+/// The counters, in the order of the names below.
+const COUNTERS: [Counter; 11] = [
     ("operations", |disk| disk.reads as f64),
     ("operations", |disk| disk.writes as f64),
     ("operations", |disk| (disk.reads + disk.writes) as f64),
@@ -37,12 +37,13 @@ const COUNTED: [Count; 11] = [
     ("seconds", |disk| disk.weighted_time_in_progress as f64 / 1000.0),
 ];
 
-/// The metric names of one family. Each operation counts once in a family, so that the family's
-/// series can be summed up.
+/// The metric names of one family: disks, partitions or volumes. An operation belongs to one device
+/// of a family, so that the series of one metric can be summed up.
 struct Names {
-    counted: [&'static str; COUNTED.len()],
+    counted: [&'static str; COUNTERS.len()],
     in_progress: &'static str,
-    between: Between,
+    /// The names of the gauges since the previous round.
+    activity: ActivityNames,
 }
 
 /// The family of whole disks.
@@ -61,7 +62,7 @@ const DISKS: Names = Names {
         "system_disk_queue_time",
     ],
     in_progress: "system_disk_operations_in_progress",
-    between: Between {
+    activity: ActivityNames {
         read_ms: "system_disk_latency_read_ms",
         write_ms: "system_disk_latency_write_ms",
         busy_percent: "system_disk_utilization_percent",
@@ -85,7 +86,7 @@ const PARTITIONS: Names = Names {
         "disk_partition_queue_time",
     ],
     in_progress: "disk_partition_operations_in_progress",
-    between: Between {
+    activity: ActivityNames {
         read_ms: "disk_partition_latency_read_ms",
         write_ms: "disk_partition_latency_write_ms",
         busy_percent: "disk_partition_utilization_percent",
@@ -109,7 +110,7 @@ const VOLUMES: Names = Names {
         "system_volume_queue_time",
     ],
     in_progress: "system_volume_operations_in_progress",
-    between: Between {
+    activity: ActivityNames {
         read_ms: "system_volume_latency_read_ms",
         write_ms: "system_volume_latency_write_ms",
         busy_percent: "system_volume_utilization_percent",
@@ -121,11 +122,11 @@ const VOLUMES: Names = Names {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Device<'a> {
     Disk,
-    /// A partition of this disk.
+    /// A partition, with the name of its disk.
     Partition(&'a str),
     Volume,
-    /// A device that is not sampled, because it has no medium of its own, or a volume counts its
-    /// operations.
+    /// A device that is not sampled: a loop, memory, floppy or optical device, one of its
+    /// partitions, or a device whose operations a volume counts.
     LeftOut,
 }
 
@@ -150,8 +151,8 @@ impl Source for Disk {
             match self.device(name, &names) {
                 Device::Disk => {
                     self.add(disk, &[("disk", name)], &DISKS, readings);
-                    // A disk without a partition table, such as most cloud volumes, is its own
-                    // partition.
+                    // A disk without a partition table, such as most data disks in clouds, is its
+                    // own partition.
                     if !names.iter().any(|part| whole_of(part, &names) == Some(name)) {
                         let tags = [("disk", name), ("partition", name)];
                         self.add(disk, &tags, &PARTITIONS, readings);
@@ -174,7 +175,7 @@ impl Disk {
     }
 
     fn device<'a>(&self, name: &str, names: &BTreeSet<&'a str>) -> Device<'a> {
-        if !is_real(name) {
+        if !has_sampled_name(name) {
             return Device::LeftOut;
         }
         if let Some(whole) = whole_of(name, names) {
@@ -188,7 +189,7 @@ impl Disk {
         let is_volume = VOLUME_PREFIXES.iter().any(|prefix| is_numbered(name, prefix));
         match is_volume || has_entries("slaves") {
             false => Device::Disk,
-            // A volume above counts the same operations.
+            // A volume that is built on this one (`holders`) counts the same operations.
             true if has_entries("holders") => Device::LeftOut,
             true => Device::Volume,
         }
@@ -204,15 +205,16 @@ impl Disk {
         let host = Arc::clone(&self.host);
         let mut tags = vec![("host", host.name.as_str())];
         tags.extend_from_slice(device_tags);
-        for (metric, (unit, value)) in names.counted.into_iter().zip(COUNTED) {
+        for (metric, (unit, value)) in names.counted.into_iter().zip(COUNTERS) {
             readings.counter(metric, unit, &tags, value(disk), Some(host.boot_ms));
         }
         readings.gauge(names.in_progress, "operations", &tags, disk.in_progress as f64);
-        self.intervals.add(disk, &names.between, &tags, readings);
+        self.intervals.add(disk, &names.activity, &tags, readings);
     }
 }
 
-/// Returns the disk of a partition: `sda` for `sda1`, `nvme0n1` for `nvme0n1p2`.
+/// Returns the device of which `name` is a partition: `sda` for `sda1`, `nvme0n1` for `nvme0n1p2`,
+/// `md0` for `md0p1`.
 fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
     let ends_in_digit = |text: &str| text.ends_with(|last: char| last.is_ascii_digit());
@@ -228,7 +230,7 @@ fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn is_real(name: &str) -> bool {
+fn has_sampled_name(name: &str) -> bool {
     !SKIPPED_PREFIXES.iter().any(|prefix| is_numbered(name, prefix))
 }
 
@@ -237,19 +239,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_without_a_medium_are_skipped() {
-        for real in ["sda", "sda1", "nvme0n1p2", "vda", "dm-0", "md0", "srv1"] {
-            assert!(is_real(real), "{real}");
+    fn loop_memory_floppy_and_optical_devices_are_skipped() {
+        for name in ["sda", "sda1", "nvme0n1p2", "vda", "dm-0", "md0", "srv1"] {
+            assert!(has_sampled_name(name), "{name}");
         }
         for other in ["loop0", "ram15", "zram0", "sr0", "fd0"] {
-            assert!(!is_real(other), "{other}");
+            assert!(!has_sampled_name(other), "{other}");
         }
     }
 
     #[test]
     fn an_operation_counts_once_in_each_family() {
         let folder = tempfile::tempdir().unwrap();
-        // LVM on encryption on a partition, beside a partitioned mirror of two disks.
+        // LVM (dm-1) on encryption (dm-0) on a partition (sda2); md0, which is partitioned, and zd0,
+        // whose prefix is unknown, are both on sdb.
         for (volume, relation, other) in [
             ("dm-0", "slaves", "sda2"),
             ("dm-0", "holders", "dm-1"),

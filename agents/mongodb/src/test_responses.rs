@@ -144,7 +144,7 @@ fn member() -> Document {
     }
 }
 
-/// Returns `serverStatus` of `MMAPv1`, as in 2.6 and 3.0.
+/// Returns `serverStatus` of `MMAPv1`, as in 2.6.
 pub(crate) fn server_status_of_mmap() -> Document {
     doc! {
         "host": "db1:27017", "version": "2.6.12", "process": "mongod", "pid": 4321_i64,
@@ -193,16 +193,23 @@ pub(crate) fn hello(role: &str) -> Document {
     hello
 }
 
+/// States of members of a replica set.
+const ARBITER: i32 = 7;
+const DOWN: i32 = 8;
+
+/// The difference of wall clocks between a lagging member's last operation and its `optimeDate`.
+const WALL_TIME_BEFORE_MS: i64 = 250;
+
 fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Document {
     let time = NOW_S - behind_s;
-    let millis = i64::from(time) * 1000 - i64::from(behind_s > 0) * 250;
+    let millis = i64::from(time) * 1000 - i64::from(behind_s > 0) * WALL_TIME_BEFORE_MS;
     let mut member = doc! {
-        "name": name, "health": f64::from(u8::from(state != 8)), "state": state,
+        "name": name, "health": f64::from(u8::from(state != DOWN)), "state": state,
         "optime": { "ts": Timestamp { time, increment: 1 }, "t": 3_i64 },
         "optimeDate": DateTime::from_millis(i64::from(time) * 1000),
         "lastAppliedWallTime": DateTime::from_millis(millis),
     };
-    if state == 7 || state == 8 {
+    if state == ARBITER || state == DOWN {
         // Arbiters have no optime; for members that are down, the test data leaves it out.
         for field in ["optime", "optimeDate", "lastAppliedWallTime"] {
             member.remove(field);
@@ -214,12 +221,13 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
     member
 }
 
-/// Returns `replSetGetStatus` with members by name, state and lag in seconds, and the queried
-/// member.
-pub(crate) fn set_status(member: &str, members: &[(&str, i32, u32)]) -> Document {
-    let state = members.iter().find(|(name, ..)| *name == member).map_or(0, |(_, state, _)| *state);
+/// Returns `replSetGetStatus` as the member `queried` answers it; each member has a name, a state and
+/// a lag in seconds.
+pub(crate) fn set_status(queried: &str, members: &[(&str, i32, u32)]) -> Document {
+    let state =
+        members.iter().find(|(name, ..)| *name == queried).map_or(0, |(_, state, _)| *state);
     let member = |(name, state, behind): &(&str, i32, u32)| {
-        member_of_set(name, *state, *behind, *name == member)
+        member_of_set(name, *state, *behind, *name == queried)
     };
     let members: Vec<Bson> = members.iter().map(member).map(Bson::Document).collect();
     doc! {
@@ -228,8 +236,8 @@ pub(crate) fn set_status(member: &str, members: &[(&str, i32, u32)]) -> Document
     }
 }
 
-/// Returns the response of a cursor with one document.
-pub(crate) fn cursor(first: Document) -> Document {
+/// Returns the response of a query with one document.
+pub(crate) fn first_batch(first: Document) -> Document {
     let ns = "local.oplog.rs";
     doc! { "cursor": { "firstBatch": [first], "id": 0_i64, "ns": ns }, "ok": 1.0 }
 }
@@ -239,9 +247,9 @@ pub(crate) fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64
     let mut status = status.clone();
     let uptime = status.get_i64("uptimeMillis").unwrap() + seconds * 1000;
     status.insert("uptimeMillis", uptime);
-    for (folder, field, by) in changes {
+    for (path, field, by) in changes {
         let mut inner = &mut status;
-        for name in folder.split('.') {
+        for name in path.split('.') {
             inner = inner.get_document_mut(name).unwrap();
         }
         let before = inner.get_i64(field).unwrap();

@@ -14,7 +14,7 @@ use mongodb::bson::{Bson, Document, Timestamp, doc};
 use super::*;
 use crate::{
     responder::{Responder, refusal},
-    test_responses::{NOW_S, cursor, hello, server_status, set_status},
+    test_responses::{NOW_S, first_batch, hello, server_status, set_status},
 };
 
 const NOW_MS: i64 = NOW_S as i64 * 1000;
@@ -27,7 +27,7 @@ fn answer(role: &str, version: &str, command: &Document) -> Document {
         "arbiter" => "db3:27017",
         _ => "db1:27017",
     };
-    let end = |time| cursor(doc! { "ts": Timestamp { time, increment: 1 } });
+    let end = |time| first_batch(doc! { "ts": Timestamp { time, increment: 1 } });
     match command.keys().next().map_or("", String::as_str) {
         "hello" | "isMaster" | "ismaster" => hello(role),
         _ if role == "arbiter" => refusal(13, "Unauthorized"),
@@ -37,7 +37,7 @@ fn answer(role: &str, version: &str, command: &Document) -> Document {
             let is_first = command.get_document("sort").unwrap().get_i32("$natural").unwrap() == 1;
             end(if is_first { NOW_S - 3600 } else { NOW_S })
         }
-        "aggregate" => cursor(doc! { "storageStats": { "size": 1_073_741_824_i64 } }),
+        "aggregate" => first_batch(doc! { "storageStats": { "size": 1_073_741_824_i64 } }),
         "hostInfo" => doc! { "system": { "numCores": 2 }, "ok": 1.0 },
         "listDatabases" => {
             let name = |name: &str| Bson::Document(doc! { "name": name });

@@ -11,16 +11,18 @@ use crate::{
     model::{Kind, SeriesInfo, SeriesKey, UnixMillis, counted},
 };
 
-/// The maximum number of metrics in a table.
-const METRICS_MAX: usize = 100;
-/// The maximum number of values of a tag in a table.
+/// The maximum number of metrics in the answer.
+const METRICS_SHOWN: usize = 100;
+/// The maximum number of values of a tag in the answer.
 const VALUES_SHOWN: usize = 3;
 
 /// A series of the files.
 #[derive(Debug)]
-pub(super) struct Surveyed {
+pub(super) struct SurveyedSeries {
     pub(super) info: SeriesInfo,
+    /// The time of the first sample.
     pub(super) first: UnixMillis,
+    /// The time of the last sample.
     pub(super) last: UnixMillis,
     samples: u64,
 }
@@ -28,10 +30,11 @@ pub(super) struct Surveyed {
 /// The series of the files with their times.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    pub(super) series: Vec<Surveyed>,
+    pub(super) series: Vec<SurveyedSeries>,
     by_key: HashMap<SeriesKey, usize, RandomState>,
-    /// The current file, and its series by their refs.
+    /// The index of the current file.
     file: usize,
+    /// The index in `series` of each ref of the current file.
     refs: Vec<usize>,
 }
 
@@ -58,7 +61,7 @@ impl Survey {
             let place = *self.by_key.entry(info.key.clone()).or_insert(next);
             if place == next {
                 let (first, last) = (UnixMillis(i64::MAX), UnixMillis(i64::MIN));
-                self.series.push(Surveyed { info: info.clone(), first, last, samples: 0 });
+                self.series.push(SurveyedSeries { info: info.clone(), first, last, samples: 0 });
             }
             self.refs.push(place);
         }
@@ -76,7 +79,7 @@ impl Survey {
     fn metrics(&self) -> BTreeMap<&str, Metric> {
         let mut metrics: BTreeMap<&str, Metric> = BTreeMap::new();
         for series in &self.series {
-            let Surveyed { info, first, last, samples } = series;
+            let SurveyedSeries { info, first, last, samples } = series;
             let metric = match metrics.entry(info.key.metric()) {
                 Entry::Occupied(metric) => metric.into_mut(),
                 Entry::Vacant(place) => place.insert(Metric {
@@ -103,7 +106,7 @@ impl Survey {
         let metrics = self.metrics();
         let header = ["metric", "kind", "series", "samples", "from", "to", "tags"];
         let mut shown = table::table(header.map(str::to_owned));
-        for (name, metric) in metrics.iter().take(METRICS_MAX) {
+        for (name, metric) in metrics.iter().take(METRICS_SHOWN) {
             let tags: Vec<_> =
                 metric.tags.iter().map(|(tag, values)| values_of(tag, values)).collect();
             shown.add_row([
@@ -116,7 +119,7 @@ impl Survey {
                 tags.join("\n"),
             ]);
         }
-        match metrics.len().saturating_sub(METRICS_MAX) {
+        match metrics.len().saturating_sub(METRICS_SHOWN) {
             0 => shown.to_string(),
             more => format!("{shown}\nand {}", counted(more, "more metric")),
         }
@@ -125,7 +128,7 @@ impl Survey {
     /// Returns the metrics as JSON.
     pub(super) fn json(&self) -> Value {
         let metrics = self.metrics();
-        let shown = metrics.iter().take(METRICS_MAX).map(|(name, metric)| {
+        let shown = metrics.iter().take(METRICS_SHOWN).map(|(name, metric)| {
             let tags = metric.tags.iter().map(|(tag, values)| {
                 let first: Vec<_> = values.iter().take(VALUES_SHOWN).collect();
                 (tag.clone(), json!({ "values": values.len(), "first": first }))

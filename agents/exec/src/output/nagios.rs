@@ -12,7 +12,8 @@ use super::Printed;
 /// The states: ok, warning, critical, unknown.
 const STATES: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// Parses the output of a plugin. Invalid performance data is skipped and reported.
+/// Parses the output of a plugin. Items without a label or a number, such as `a=U`, are skipped; the
+/// last of them is reported as a problem.
 ///
 /// # Errors
 /// The exit code is not a state.
@@ -22,12 +23,13 @@ pub(crate) fn read(output: &[u8], code: i32, readings: &mut Readings) -> Result<
     }
     readings.gauge("nagios_state", "", &[], f64::from(code));
     let text = String::from_utf8_lossy(output);
-    // In the other lines, everything after the first bar is data.
+    // The data of the first line begins after its first bar, and that of the other lines after the
+    // first bar in any of them. Further bars only separate items.
     let first = text.split_once('\n').map_or(&*text, |(first, _)| first);
     let rest = text.get(first.len()..).unwrap_or_default();
     for part in [first, rest].iter().filter_map(|part| part.split_once('|')).map(|(_, data)| data) {
         for word in words(&part.replace('|', " ")) {
-            match datum(&word) {
+            match parse_item(&word) {
                 Some(printed) => printed.push(None, readings),
                 None => readings.problem("performance data", format!("cannot parse {word:?}")),
             }
@@ -52,7 +54,8 @@ fn words(data: &str) -> Vec<String> {
     words
 }
 
-fn datum(word: &str) -> Option<Printed> {
+/// Parses an item of performance data.
+fn parse_item(word: &str) -> Option<Printed> {
     let (label, rest) = word.rsplit_once('=')?;
     let label = label.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(label);
     // A quote in a label is doubled.
@@ -70,11 +73,11 @@ fn datum(word: &str) -> Option<Printed> {
         "%" => (1.0, "percent", Kind::Gauge),
         "c" => (1.0, "", Kind::Counter),
         "" => (1.0, "", Kind::Gauge),
-        bytes => {
-            let power = ["B", "KB", "MB", "GB", "TB"].iter().position(|known| *known == bytes);
+        other => {
+            let power = ["B", "KB", "MB", "GB", "TB"].iter().position(|known| *known == other);
             match power {
                 Some(power) => (1024_f64.powi(power as i32), "bytes", Kind::Gauge),
-                None => (1.0, bytes, Kind::Gauge),
+                None => (1.0, other, Kind::Gauge),
             }
         }
     };
@@ -109,7 +112,7 @@ mod tests {
             ("rta".to_owned(), 0.0008, "seconds".to_owned()),
         ];
         assert_eq!(data(text), expected);
-        // The example of the guidelines, with additional lines.
+        // The guidelines' example of several lines; its last label has a space and a quote.
         let text = "DISK OK - free space: / 3326 MB (56%); | /=2643MB;5948;5958;0;5968\n/ 15272 MB (77%);\n/boot 68 MB (69%);\n/home 69357 MB (27%);\n/var/log 819 MB (84%); | /boot=68MB;88;93;0;98\n/home=69357MB;253404;253409;0;253414\n'/var/ l''og'=818MB\n";
         let read: Vec<_> = data(text).into_iter().map(|(label, value, _)| (label, value)).collect();
         let mib = |count: u32| f64::from(count) * 1_048_576.0;

@@ -1,5 +1,5 @@
-//! Notification files in Alertmanager's format: parsing into checked routes and receivers, or a
-//! list of all faults.
+//! Notification files in Alertmanager's format: the checks, whose result is the routing or the
+//! faults.
 //!
 //! Must never know: what is sent, and when.
 
@@ -21,10 +21,11 @@ pub use check::RESOLVE_TIMEOUT_MS;
 pub use http::read_http;
 use raw::RawFile;
 
-/// Checks a file; the templates in the result are still the names of files, not their texts.
+/// Checks the text of a file. `file` is its name in faults; relative paths in it start at `folder`.
+/// The templates in the result are still the names of files, not their texts.
 ///
 /// # Errors
-/// With all faults of the file.
+/// When the file has faults: all of them, or only the first when it is not valid YAML.
 pub fn check_routing(file: &str, folder: &Path, text: &str) -> Result<Routing, Vec<RuleFault>> {
     let options = serde_saphyr::options! { with_snippet: false };
     let raw = serde_saphyr::from_str_with_options::<RawFile>(text, options).map_err(|cause| {

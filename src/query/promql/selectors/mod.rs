@@ -1,7 +1,7 @@
 //! Selectors: the cells that are read for a selector, and its values at each time.
 //!
-//! No other part of PromQL reads the store. Each document is read once. Must never know: functions,
-//! operators, aggregations.
+//! No other part of PromQL reads the store. Equal windows of a selector share their cells, unless a
+//! later use needs more columns. Must never know: functions, operators, aggregations.
 
 mod extended;
 mod instant;
@@ -35,11 +35,11 @@ pub(crate) use instant::Take;
 use modifiers::shift;
 use plan::{Needed, Read};
 
-/// The evaluation of selectors.
+/// Reads the cells of a query's selectors, and keeps them for further uses of the same selector.
 pub(crate) struct Selectors<'a> {
     store: &'a Store,
     now: UnixMillis,
-    /// Maximum age of a sample that still counts as the value of a series.
+    /// A sample is the value of its series while it is younger than this.
     pub(crate) lookback_ms: i64,
     query: QueryRange,
     bounds: &'a Bounds<'a>,
@@ -49,7 +49,7 @@ pub(crate) struct Selectors<'a> {
 }
 
 impl<'a> Selectors<'a> {
-    /// Creates the evaluation without reading anything.
+    /// Creates the selectors of a query, without reading anything.
     pub(crate) fn new(
         store: &'a Store,
         now: UnixMillis,
@@ -62,8 +62,8 @@ impl<'a> Selectors<'a> {
         Self { store, now, lookback_ms, query, bounds, notes, read: RefCell::default() }
     }
 
-    /// Returns the windows of a range selector. For gauges and deltas, only the needed columns are
-    /// read.
+    /// Returns the windows of a range selector, with at least the given columns. Counters have all
+    /// columns, unless no column or only the first and last samples are needed.
     pub(crate) fn range(
         &self,
         selector: &MatrixSelector,

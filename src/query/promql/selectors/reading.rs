@@ -1,4 +1,4 @@
-//! Reading of the cells of a selector's series; each document is read once.
+//! Reading of the cells of a selector's series.
 //!
 //! Must never know: how the cells are used.
 

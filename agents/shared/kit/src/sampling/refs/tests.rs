@@ -141,7 +141,7 @@ fn a_described_series_has_the_same_ref_and_keeps_the_times_of_its_readings() {
     assert_eq!(batch.values[..3], [4.0, 1.0, 2.0]);
     assert_eq!(batch.series.len(), 1);
     assert!(problems.contains_key("series load"), "{problems:?}");
-    // A series has a different ref in each spool.
+    // Each spool assigns its own refs; in this one, 0 is taken.
     let mut other = refs_of(&[SeriesDefinition::default()]);
     assert_eq!(one_batch(&mut other, 10, &both, &mut problems).refs, [1, 1, 1, 1]);
 }
