@@ -28,7 +28,7 @@ use super::{
 use crate::model::{GranularityIndex, Kind, SeriesId, Span, UnixMillis};
 use gathered::{BySeries, Gathered, rows};
 use kinds::Parts;
-pub(crate) use kinds::Stretch;
+pub use kinds::Stretch;
 
 /// Slots that room is made for before any is read.
 const SLOTS_AT_ONCE: usize = 4096;
@@ -80,7 +80,7 @@ impl Store {
     }
 
     /// A view of each series without its parts.
-    pub(in crate::store) fn view_apart(
+    pub(crate) fn view_apart(
         &self,
         index: GranularityIndex,
         range: Range<UnixMillis>,

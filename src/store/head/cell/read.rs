@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Reads the values of a cell behind its times; `None` when they are not there.
-pub(in crate::store::head) fn decode(
+pub(in crate::head) fn decode(
     shape: Shape,
     bytes: &[u8],
     elapsed: &[u32],

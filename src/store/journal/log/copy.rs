@@ -13,20 +13,20 @@ use crate::store::{
 
 /// The copies of the files that have records after a given one.
 #[derive(Debug, Default)]
-pub(in crate::store::journal) struct LogCopies {
+pub(in crate::journal) struct LogCopies {
     copied: BTreeSet<u64>,
     /// The size of all copies in bytes.
-    pub(in crate::store::journal) bytes: u64,
+    pub(in crate::journal) bytes: u64,
 }
 
 impl LogCopies {
     /// The number of copies.
-    pub(in crate::store::journal) fn files(&self) -> u64 {
+    pub(in crate::journal) fn files(&self) -> u64 {
         self.copied.len() as u64
     }
 
     /// Copies some files of the medium into a folder.
-    pub(in crate::store::journal) fn copy(
+    pub(in crate::journal) fn copy(
         &mut self,
         medium: &dyn Medium,
         files: Vec<u64>,
@@ -46,13 +46,13 @@ impl LogCopies {
 
 impl Log {
     /// The files with records after `through`; the last one even if it has none.
-    pub(in crate::store::journal) fn files_after(&self, through: u64) -> Vec<u64> {
+    pub(in crate::journal) fn files_after(&self, through: u64) -> Vec<u64> {
         let covered = self.covered(through);
         self.files.iter().copied().filter(|first| !covered.contains(first)).collect()
     }
 
     /// The empty file that the journal may know as the last one after a failed note.
-    pub(in crate::store::journal) fn unnoted(&self) -> Option<u64> {
+    pub(in crate::journal) fn unnoted(&self) -> Option<u64> {
         self.made.as_ref().map(|(header, _)| header.first)
     }
 }
