@@ -17,17 +17,18 @@ pub mod actors;
 pub mod alerts;
 pub mod api;
 pub mod cli;
-pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod fuzzing;
 pub mod import;
-pub mod ingest;
 pub mod kept;
-pub mod model;
 pub mod notify;
-pub mod policy;
-pub mod query;
-mod shell;
-pub mod store;
 pub mod telemetry;
+
+// The folders that are crates.
+pub use granary_clock as clock;
+pub use granary_ingest as ingest;
+pub use granary_model as model;
+pub use granary_policy as policy;
+pub use granary_query as query;
+pub use granary_store as store;

@@ -3,6 +3,10 @@
 //! Roles, routes and commands read a clock and pass the time on; the model, decisions, the store
 //! and queries take times as arguments. Must never know: what the time is used for.
 
+// Paths are those of the crate granary, which reexports these crates.
+use granary_model as model;
+use granary_policy as policy;
+
 mod trusted;
 
 pub use trusted::{ClockReport, TrustedClock};

@@ -2,6 +2,17 @@
 //!
 //! Must never know: storage, transport, scheduling. All other folders use it.
 
+#[cfg(test)]
+extern crate self as granary;
+#[cfg(test)]
+#[path = "../../tests/support/times.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod setup;
+
+// Paths are those of the crate granary, which reexports these crates.
+#[cfg(test)]
+use crate as model;
+
 pub mod address;
 pub mod batch;
 pub mod cell;

@@ -3,6 +3,16 @@
 //! Must never know: files, sockets, actors, the clock. Callers pass the time and carry out the
 //! decisions.
 
+#[cfg(test)]
+extern crate self as granary;
+#[cfg(test)]
+#[path = "../../tests/support/times.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod setup;
+
+// Paths are those of the crate granary, which reexports these crates.
+use granary_model as model;
+
 pub mod admission;
 pub mod coverage;
 pub mod hosts;

@@ -5,6 +5,22 @@
 //! within a `budget`, and the answer is a struct that serializes. Modules from the ground up:
 //! `time` and `budget`, `cells` and `series`, then one module for each kind of answer.
 
+// The shared test setup refers to the crate by the name of the whole.
+#[cfg(test)]
+extern crate self as granary;
+#[cfg(test)]
+#[path = "../../tests/support/setup.rs"]
+#[allow(dead_code, clippy::panic, reason = "the tests in tests/ use more of it")]
+mod setup;
+
+// Paths are those of the crate granary, which reexports these crates.
+use crate as query;
+use granary_clock as clock;
+use granary_model as model;
+use granary_policy as policy;
+use granary_shell as shell;
+use granary_store as store;
+
 mod budget;
 mod cells;
 mod chart;
@@ -36,7 +52,7 @@ pub use overview::{
     Spark, Sparklines, SparklinesAnswer, StorageAnswer, StoredBytes, StoredGranularity,
     StoredJournal, senders, storage,
 };
-pub(crate) use pipeline::fuzz as fuzz_aggregate;
+pub use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, Points, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlSettings,

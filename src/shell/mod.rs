@@ -7,5 +7,9 @@
     reason = "code that accepts one kind of value refuses all others alike"
 )]
 
-pub(crate) mod notation;
-pub(crate) mod value;
+// Paths are those of the crate granary, which reexports these crates.
+use crate as shell;
+use granary_model as model;
+
+pub mod notation;
+pub mod value;

@@ -9,67 +9,80 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use crate::model::UnixMillis;
 
 /// The maximum depth of nested values.
-pub(crate) const DEPTH_MAX: usize = 32;
+pub const DEPTH_MAX: usize = 32;
 
 /// The maximum length of a text that is parsed as a number.
 const NUMBER_BYTES_MAX: usize = 64;
 
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Nothing.
     Null,
+    /// True or false.
     Bool(bool),
+    /// A whole number.
     Int(i64),
+    /// A number with a fraction.
     Float(f64),
+    /// A text.
     Text(Arc<str>),
+    /// A time.
     Date(UnixMillis),
+    /// An array.
     List(Vec<Value>),
+    /// A document.
     Fields(Fields),
 }
 
 /// A document with its fields in order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
+pub struct Fields(Vec<(Arc<str>, Value)>);
 
 impl Fields {
-    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+    /// Returns the value of a field.
+    pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(key, _)| **key == *name).map(|(_, value)| value)
     }
 
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+    /// Returns the value of a field, to change it.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.0.iter_mut().find(|(key, _)| **key == *name).map(|(_, value)| value)
     }
 
     /// Replaces the value of a field, or appends the field.
-    pub(crate) fn set(&mut self, name: Arc<str>, value: Value) {
+    pub fn set(&mut self, name: Arc<str>, value: Value) {
         match self.get_mut(&name) {
             Some(current) => *current = value,
             None => self.0.push((name, value)),
         }
     }
 
-    pub(crate) fn remove(&mut self, name: &str) {
+    /// Removes a field.
+    pub fn remove(&mut self, name: &str) {
         self.0.retain(|(key, _)| **key != *name);
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
+    /// Returns the fields in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
         self.0.iter().map(|(name, value)| (name, value))
     }
 
     /// Returns the only field of a document with one field.
-    pub(crate) fn single(&self) -> Option<(&str, &Value)> {
+    pub fn single(&self) -> Option<(&str, &Value)> {
         match &self.0[..] {
             [(name, value)] => Some((name, value)),
             _ => None,
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of fields.
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns the number of values in the document, or `None` when it is nested too deep.
-    pub(crate) fn size(&self) -> Option<usize> {
+    pub fn size(&self) -> Option<usize> {
         size_of_fields(self, 0)
     }
 }
@@ -120,28 +133,33 @@ fn parse_number(text: &str) -> Option<Value> {
 }
 
 impl Value {
-    pub(crate) fn text(text: &str) -> Self {
+    /// Returns a text as a value.
+    pub fn text(text: &str) -> Self {
         Self::Text(text.into())
     }
 
     /// Returns the number of nested values, or `None` when they are nested too deep.
-    pub(crate) fn size(&self) -> Option<usize> {
+    pub fn size(&self) -> Option<usize> {
         size_of_value(self, 0)
     }
 
-    pub(crate) fn as_text(&self) -> Option<&Arc<str>> {
+    /// Returns the text of a text.
+    pub fn as_text(&self) -> Option<&Arc<str>> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    pub(crate) fn as_whole(&self) -> Option<i64> {
+    /// Returns the number of a whole number.
+    pub fn as_whole(&self) -> Option<i64> {
         if let Self::Int(number) = self { Some(*number) } else { None }
     }
 
-    pub(crate) fn as_date(&self) -> Option<UnixMillis> {
+    /// Returns the time of a date.
+    pub fn as_date(&self) -> Option<UnixMillis> {
         if let Self::Date(at) = self { Some(*at) } else { None }
     }
 
-    pub(crate) fn number(&self) -> Option<f64> {
+    /// Returns the number of a number.
+    pub fn number(&self) -> Option<f64> {
         match self {
             Self::Int(number) => Some(*number as f64),
             Self::Float(number) => Some(*number),
@@ -155,7 +173,7 @@ impl Value {
     }
 
     /// Returns the value as a number; parses the number in a text.
-    pub(crate) fn to_number(&self) -> Option<Self> {
+    pub fn to_number(&self) -> Option<Self> {
         match self {
             Self::Int(_) | Self::Float(_) => Some(self.clone()),
             Self::Text(text) => parse_number(text),
@@ -164,7 +182,7 @@ impl Value {
     }
 
     /// Returns the kind of value, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "true or false",
@@ -177,7 +195,7 @@ impl Value {
     }
 
     /// Returns the value as a condition: null, false and zero are false.
-    pub(crate) fn is_truthy(&self) -> bool {
+    pub fn is_truthy(&self) -> bool {
         match self {
             Self::Null => false,
             Self::Bool(flag) => *flag,
@@ -188,7 +206,7 @@ impl Value {
     }
 
     /// Returns the rank of the value's type in MongoDB's sort order.
-    pub(crate) fn rank(&self) -> u8 {
+    pub fn rank(&self) -> u8 {
         match self {
             Self::Null => 0,
             Self::Int(_) | Self::Float(_) => 1,

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Fuzz entry point: decodes bytes as rows of the journal's tables.
-pub(crate) fn fuzz_rows(bytes: &[u8]) {
+pub fn fuzz_rows(bytes: &[u8]) {
     record::fuzz(bytes);
     log::read::fuzz(bytes);
     series_row::fuzz_rows(bytes);
@@ -26,11 +26,11 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
 }
 
 /// Fuzz entry point: decodes bytes as a tile of a segment, or as one of its blocks.
-pub(crate) fn fuzz_sealed(bytes: &[u8]) {
+pub fn fuzz_sealed(bytes: &[u8]) {
     segment::fuzzing::read(bytes);
 }
 
 /// Fuzz entry point: decodes bytes as a row of the head.
-pub(crate) fn fuzz_head(bytes: &[u8]) {
+pub fn fuzz_head(bytes: &[u8]) {
     head::fuzzing::read(bytes);
 }

@@ -5,6 +5,18 @@
 //! HTTP, actors, settings files. The writer thread calls [`Appender`]; everybody else holds a
 //! [`Store`].
 
+// The shared test setup refers to the crate by the name of the whole.
+#[cfg(test)]
+extern crate self as granary;
+#[cfg(test)]
+#[path = "../../tests/support/setup.rs"]
+#[allow(dead_code, clippy::panic, reason = "the tests in tests/ use more of it")]
+mod setup;
+
+// Paths are those of the crate granary, which reexports these crates.
+use crate as store;
+use granary_model as model;
+
 mod append;
 mod catalog;
 mod checkpoint;
@@ -43,7 +55,7 @@ pub use documents::{
 };
 pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
-pub(crate) use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
+pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
 pub use handle::{Count, Counters, LastSample, SealReport, Store};
 pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
 pub use limits::StoreLimits;
@@ -54,5 +66,4 @@ pub use objects::{
 pub use recovery::RecoveryReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
-pub(crate) use view::Stretch;
-pub use view::{View, Whereabouts};
+pub use view::{Stretch, View, Whereabouts};

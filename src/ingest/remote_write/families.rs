@@ -93,7 +93,7 @@ impl Families {
     }
 
     /// Returns true once after each change of kinds.
-    pub(in crate::ingest) fn has_changed(&mut self) -> bool {
+    pub(crate) fn has_changed(&mut self) -> bool {
         let changes = self.shared.changes.load(Ordering::Relaxed);
         std::mem::replace(&mut self.known_changes, changes) != changes
     }

@@ -67,20 +67,20 @@ impl Ends {
 
 /// The side of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::query) enum Side {
+pub(crate) enum Side {
     Before,
     After,
 }
 
 /// A search for the slots next to an edge of a range.
-pub(in crate::query) struct Neighbours<'a> {
-    pub(in crate::query) store: &'a Store,
-    pub(in crate::query) budget: &'a Budget,
-    pub(in crate::query) coverage: &'a Coverage<'a>,
+pub(crate) struct Neighbours<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) budget: &'a Budget,
+    pub(crate) coverage: &'a Coverage<'a>,
     /// The granularity of the range at this edge.
-    pub(in crate::query) granularity: GranularityIndex,
-    pub(in crate::query) edge: UnixMillis,
-    pub(in crate::query) side: Side,
+    pub(crate) granularity: GranularityIndex,
+    pub(crate) edge: UnixMillis,
+    pub(crate) side: Side,
 }
 
 impl Neighbours<'_> {
@@ -88,10 +88,7 @@ impl Neighbours<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or the budget is used up.
-    pub(in crate::query) fn of(
-        &self,
-        series: &[SeriesId],
-    ) -> Result<Vec<Option<Slot>>, QueryError> {
+    pub(crate) fn of(&self, series: &[SeriesId]) -> Result<Vec<Option<Slot>>, QueryError> {
         let mut found = vec![None; series.len()];
         let mut missing: Vec<usize> = (0..series.len()).collect();
         let mut coarse = Vec::new();

@@ -118,7 +118,7 @@ pub fn aggregate(
 }
 
 /// Entry point for fuzzing: parses a request and runs it over a fixed document.
-pub(crate) fn fuzz(text: &str, now: UnixMillis) {
+pub fn fuzz(text: &str, now: UnixMillis) {
     let Ok(request) = AggregateRequest::read(text, now) else { return };
     let day = |at: i64| {
         let fields = [("date".into(), Value::Date(now.plus(at))), ("views".into(), Value::Int(at))];

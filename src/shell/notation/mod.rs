@@ -13,49 +13,57 @@ use crate::model::UnixMillis;
 const CALLS_MAX: usize = 8;
 /// A parsed statement.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Statement {
+pub enum Statement {
     /// A value.
     Value(Value),
     /// The calls `db.NAME.METHOD(...)` and the calls on its result.
-    Calls { collection: String, calls: Vec<Call> },
+    Calls {
+        /// The name of the collection.
+        collection: String,
+        /// The calls in order.
+        calls: Vec<Call>,
+    },
 }
 
 /// A method call with its arguments.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Call {
-    pub(crate) method: String,
-    pub(crate) arguments: Vec<Value>,
+pub struct Call {
+    /// The name of the method.
+    pub method: String,
+    /// The arguments in order.
+    pub arguments: Vec<Value>,
 }
 
 /// Parses a text that contains exactly one statement.
 ///
 /// # Errors
 /// When the text is invalid; the message names the line.
-pub(crate) fn read(text: &str) -> Result<Statement, String> {
+pub fn read(text: &str) -> Result<Statement, String> {
     let mut reader = Reader::new(text);
     let read = reader.next()?;
     if reader.is_at_end() { Ok(read) } else { Err(reader.fault("the end")) }
 }
 
 /// Parses a date in RFC 3339, or a day.
-pub(crate) fn date(text: &str) -> Option<UnixMillis> {
+pub fn date(text: &str) -> Option<UnixMillis> {
     let instant = text.parse().ok().map(|at: jiff::Timestamp| UnixMillis(at.as_millisecond()));
     instant.or_else(|| text.parse().ok().map(UnixMillis::from_date))
 }
 
 /// A parser of consecutive statements.
-pub(crate) struct Reader<'t> {
+pub struct Reader<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Reader<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
+    /// Returns a parser at the start of a text.
+    pub fn new(text: &'t str) -> Self {
         Self { text, at: 0 }
     }
 
     /// Returns true when no statement is left.
-    pub(crate) fn is_at_end(&mut self) -> bool {
+    pub fn is_at_end(&mut self) -> bool {
         self.skip();
         self.at >= self.text.len()
     }
@@ -64,7 +72,7 @@ impl<'t> Reader<'t> {
     ///
     /// # Errors
     /// When the text is invalid; the message names the line.
-    pub(crate) fn next(&mut self) -> Result<Statement, String> {
+    pub fn next(&mut self) -> Result<Statement, String> {
         if !self.take("db.") {
             return Ok(Statement::Value(self.value(0)?));
         }

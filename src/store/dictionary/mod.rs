@@ -190,7 +190,7 @@ impl Dictionary {
     }
 
     /// Adds a series that does not exist yet; its id is the number of ids assigned before.
-    pub(crate) fn add(&mut self, info: SeriesInfo) -> SeriesId {
+    pub fn add(&mut self, info: SeriesInfo) -> SeriesId {
         let id = SeriesId(self.series.len() as u32);
         self.key_bytes += key_bytes(&info.key);
         for (name, value) in pairs(&info.key) {

@@ -17,7 +17,7 @@ use crate::{
 const SLOTS_BEFORE: i64 = 64;
 
 /// A part of a series of several kinds, or the series itself.
-pub(crate) type Stretch = (SeriesId, Kind);
+pub type Stretch = (SeriesId, Kind);
 
 /// The last readings of the stretches before a view, by series.
 type ReadingsBefore = HashMap<SeriesId, Vec<Before>>;
@@ -44,12 +44,15 @@ struct Before {
 impl View {
     /// Returns the parts of a series of several kinds, including the series itself, with their
     /// kinds; `None` for a series of one kind.
-    pub(crate) fn stretches(&self, series: SeriesId) -> Option<&[Stretch]> {
+    pub fn stretches(&self, series: SeriesId) -> Option<&[Stretch]> {
         self.parts.stretches.get(&series).map(Vec::as_slice)
     }
 
     /// Calls `visit` with the slots of each stretch, as they were stored, and with their kind.
-    pub(crate) fn each_stretch(
+    ///
+    /// # Errors
+    /// When the slots cannot be read.
+    pub fn each_stretch(
         &self,
         stretches: &[Stretch],
         mut visit: impl FnMut(Stretch, &mut Vec<Slot>),
@@ -63,7 +66,7 @@ impl View {
     }
 
     /// Replaces `slots` with the slots of a series of several kinds, as cells of one kind.
-    pub(crate) fn slots_as(
+    pub fn slots_as(
         &self,
         series: SeriesId,
         kind: Kind,

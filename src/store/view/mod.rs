@@ -28,7 +28,7 @@ use super::{
 use crate::model::{GranularityIndex, Kind, SeriesId, Span, UnixMillis};
 use gathered::{BySeries, Gathered, rows};
 use kinds::Parts;
-pub(crate) use kinds::Stretch;
+pub use kinds::Stretch;
 
 /// The maximum number of slots for which memory is reserved in advance.
 const SLOTS_AT_ONCE: usize = 4096;

@@ -27,7 +27,7 @@ const LISTS: [&str; 3] = ["days", "hours", "minutes"];
 type Metric = (Arc<str>, SeriesId);
 
 /// The documents of months.
-pub(in crate::query::pipeline) struct Months {
+pub(in crate::pipeline) struct Months {
     open: OpenLadder,
     /// The tag sets with their metrics.
     sets: Vec<(Fields, Vec<Metric>)>,

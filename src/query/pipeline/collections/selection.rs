@@ -38,12 +38,12 @@ const RESERVED_FIELDS: [&str; 15] = [
 ];
 
 /// A request to read a collection.
-pub(in crate::query::pipeline) struct CollectionRequest<'a> {
-    pub(in crate::query::pipeline) collection: Option<&'a str>,
-    pub(in crate::query::pipeline) selector: &'a Selector,
-    pub(in crate::query::pipeline) range: Option<&'a Range<UnixMillis>>,
-    pub(in crate::query::pipeline) needed: &'a NeededNames,
-    pub(in crate::query::pipeline) conditions: &'a Conditions,
+pub(in crate::pipeline) struct CollectionRequest<'a> {
+    pub(in crate::pipeline) collection: Option<&'a str>,
+    pub(in crate::pipeline) selector: &'a Selector,
+    pub(in crate::pipeline) range: Option<&'a Range<UnixMillis>>,
+    pub(in crate::pipeline) needed: &'a NeededNames,
+    pub(in crate::pipeline) conditions: &'a Conditions,
 }
 
 /// Returns the intersection of two ranges.
@@ -120,7 +120,7 @@ fn is_metric_field(store: &Store, budget: &Budget, name: &str) -> Result<bool, Q
 }
 
 /// Describes a tag that is compared with a number although none of its values is a number.
-pub(in crate::query::pipeline) fn note_of_text_values(
+pub(in crate::pipeline) fn note_of_text_values(
     store: &Store,
     budget: &Budget,
     conditions: &Conditions,

@@ -20,7 +20,7 @@ use crate::{
 const ROW_VALUES: usize = 12;
 
 /// The documents of slots.
-pub(in crate::query::pipeline) struct Slots {
+pub(in crate::pipeline) struct Slots {
     pub(super) view: View,
     pub(super) granularity: Granularity,
     pub(super) found: Vec<(SeriesId, SeriesInfo)>,

@@ -50,7 +50,7 @@ const MONTHS: [&str; 12] = [
 
 /// A part of a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::query::pipeline) enum DatePart {
+pub(in crate::pipeline) enum DatePart {
     Year,
     Month,
     DayOfMonth,
@@ -147,7 +147,7 @@ pub(super) fn parts(local: &Zoned, iso: bool) -> Value {
 
 /// The format of a date.
 #[derive(Debug, Clone)]
-pub(in crate::query::pipeline) struct DateFormat(Box<str>);
+pub(in crate::pipeline) struct DateFormat(Box<str>);
 
 impl DateFormat {
     /// Parses the `format` of a `$dateToString`; the default is ISO 8601.
@@ -219,7 +219,7 @@ fn write_part(letter: char, local: &Zoned, out: &mut String) {
 
 /// The periods of a `$dateTrunc`.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::query::pipeline) struct Truncation {
+pub(in crate::pipeline) struct Truncation {
     unit: Unit,
     /// Number of units in a period, at least 1.
     count: i64,

@@ -116,7 +116,7 @@ impl Labels {
     }
 
     /// Returns the labels without the metric's name, type and unit.
-    pub(crate) fn without_metric(&self) -> Self {
+    pub fn without_metric(&self) -> Self {
         self.filtered(is_kept_without_metric)
     }
 
@@ -139,7 +139,7 @@ impl Labels {
     }
 
     /// Sets a label; an empty value removes it.
-    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+    pub fn with(&self, name: &str, value: &str) -> Self {
         if self.get(name) == value {
             return self.clone();
         }

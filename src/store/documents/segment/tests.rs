@@ -168,7 +168,7 @@ fn another_reader_finds_the_same_cells() {
         assert!(tile.is_empty() || writer.add(id, 300, &mut tile).unwrap());
     }
     drop(writer.finish().unwrap());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sealed_reader.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sealed_reader.py");
     let output = Command::new("python3").arg(script).arg(dir.path().join(name)).output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{errors}");

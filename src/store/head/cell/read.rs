@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Reads the values of a cell, whose times are known; `None` when bytes are missing.
-pub(in crate::store::head) fn decode(
+pub(in crate::head) fn decode(
     shape: Shape,
     bytes: &[u8],
     elapsed: &[u32],

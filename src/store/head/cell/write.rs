@@ -36,11 +36,7 @@ fn put_bare(value: f64, bytes: u32, out: &mut Vec<u8>) {
 }
 
 /// Writes the values of a cell, and returns their shape.
-pub(in crate::store::head) fn encode(
-    cell: &Cell,
-    elapsed: &mut Elapsed,
-    out: &mut Vec<u8>,
-) -> Shape {
+pub(in crate::head) fn encode(cell: &Cell, elapsed: &mut Elapsed, out: &mut Vec<u8>) -> Shape {
     let Cell { n, first, last, min, max, sum, .. } = *cell;
     let is_within = min <= first && min <= last && max >= first && max >= last;
     let is_same = |value: f64, other: f64| value.to_bits() == other.to_bits();

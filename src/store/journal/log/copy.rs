@@ -13,20 +13,20 @@ use crate::store::{
 
 /// The copies of log files.
 #[derive(Debug, Default)]
-pub(in crate::store::journal) struct LogCopies {
+pub(in crate::journal) struct LogCopies {
     copied: BTreeSet<u64>,
     /// The size of all copies in bytes.
-    pub(in crate::store::journal) bytes: u64,
+    pub(in crate::journal) bytes: u64,
 }
 
 impl LogCopies {
     /// Returns the number of copies.
-    pub(in crate::store::journal) fn files(&self) -> u64 {
+    pub(in crate::journal) fn files(&self) -> u64 {
         self.copied.len() as u64
     }
 
     /// Copies files of the medium into a folder, unless they are copied already.
-    pub(in crate::store::journal) fn copy(
+    pub(in crate::journal) fn copy(
         &mut self,
         medium: &dyn Medium,
         files: Vec<u64>,
@@ -46,13 +46,13 @@ impl LogCopies {
 
 impl Log {
     /// Returns the files with records after `through`, and always the last file.
-    pub(in crate::store::journal) fn files_after(&self, through: u64) -> Vec<u64> {
+    pub(in crate::journal) fn files_after(&self, through: u64) -> Vec<u64> {
         let covered = self.covered(through);
         self.files.iter().copied().filter(|first| !covered.contains(first)).collect()
     }
 
     /// Returns the new, empty file whose number the journal may have stored although that failed.
-    pub(in crate::store::journal) fn unnoted(&self) -> Option<u64> {
+    pub(in crate::journal) fn unnoted(&self) -> Option<u64> {
         self.made.as_ref().map(|(header, _)| header.first)
     }
 }

@@ -52,9 +52,7 @@ impl Log {
 
     /// Returns the number of the last file that has a record, or of the last file when none has a
     /// record.
-    pub(in crate::store::journal) fn last_of(
-        medium: &Arc<dyn Medium>,
-    ) -> Result<Option<u64>, StoreError> {
+    pub(in crate::journal) fn last_of(medium: &Arc<dyn Medium>) -> Result<Option<u64>, StoreError> {
         let files = numbers(medium)?;
         for first in files.iter().copied().rev() {
             let name = name_of(first);
@@ -68,7 +66,7 @@ impl Log {
     }
 
     /// Returns the number of the first record in the log.
-    pub(in crate::store::journal) fn first_record(&self) -> Result<Option<u64>, StoreError> {
+    pub(in crate::journal) fn first_record(&self) -> Result<Option<u64>, StoreError> {
         let Some(first) = self.files.first().copied() else { return Ok(None) };
         let bytes = self.read(first)?;
         let found = frames_of(&bytes, first)?.next().map_err(corrupt(first))?;
@@ -76,7 +74,7 @@ impl Log {
     }
 
     /// Visits the records after `after`, in order.
-    pub(in crate::store::journal) fn replay(
+    pub(in crate::journal) fn replay(
         &self,
         after: u64,
         mut out: impl FnMut(u64, &[u8]) -> Result<(), StoreError>,
