@@ -9,6 +9,11 @@
 #[cfg(test)]
 extern crate self as granary;
 #[cfg(test)]
+#[path = "../tests/support/faulty/mod.rs"]
+#[expect(dead_code, reason = "the simulation needs more of it")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod faulty;
+#[cfg(test)]
 #[path = "../tests/support/setup.rs"]
 #[allow(dead_code, clippy::panic, reason = "the tests in tests/ use the rest of this module")]
 mod setup;

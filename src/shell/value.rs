@@ -81,6 +81,11 @@ impl Fields {
         self.0.len()
     }
 
+    /// Returns true for a document without fields.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the number of values in the document, or `None` when it is nested too deep.
     pub fn size(&self) -> Option<usize> {
         size_of_fields(self, 0)

@@ -12,6 +12,9 @@ use super::{
 };
 
 /// Fuzz entry point: decodes bytes as rows of the journal's tables.
+///
+/// # Panics
+/// When a decoder has a bug.
 pub fn fuzz_rows(bytes: &[u8]) {
     record::fuzz(bytes);
     log::read::fuzz(bytes);

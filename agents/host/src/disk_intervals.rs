@@ -8,7 +8,7 @@ use procfs::DiskStat;
 
 /// The metric names of one family of devices.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Between {
+pub(crate) struct ActivityNames {
     pub(crate) read_ms: &'static str,
     pub(crate) write_ms: &'static str,
     pub(crate) busy_percent: &'static str,
@@ -47,7 +47,7 @@ impl Intervals {
     pub(crate) fn add(
         &mut self,
         disk: &DiskStat,
-        names: &Between,
+        names: &ActivityNames,
         tags: &[(&'static str, &str)],
         readings: &mut Readings,
     ) {
@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_device_has_no_values_in_the_first_round_after_its_return() {
-        let names = Between { read_ms: "r", write_ms: "w", busy_percent: "b", queue_length: "q" };
+        let names =
+            ActivityNames { read_ms: "r", write_ms: "w", busy_percent: "b", queue_length: "q" };
         let line = "8 0 sda 10 0 80 7 5 0 40 3 0 9 10";
         let disk = DiskStat::from_line(line).unwrap();
         let mut intervals = Intervals::default();

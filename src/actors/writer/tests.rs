@@ -9,9 +9,9 @@ use super::*;
 use crate::{
     actors::{CheckpointHistory, Checkpointer, CheckpointerParts, lifelines},
     clock::{Stopwatch, SystemClock},
+    faulty::{Call, ENOSPC, Effect, Fault, FaultyMedium},
     model::{GranularitySet, Kind},
     setup::{define, open_on, series},
-    store::faulty::{Call, ENOSPC, Effect, Fault, FaultyMedium},
     telemetry::Condition,
 };
 

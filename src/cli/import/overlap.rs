@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::survey::{Survey, Surveyed};
+use super::survey::{Survey, SurveyedSeries};
 use crate::{
     cli::{
         http::{Daemon, read},
@@ -43,15 +43,15 @@ impl Overlap {
             }
         }
         if let Some((first, last)) = overlap.held {
-            let is_before = |surveyed: &Surveyed| surveyed.first < first;
-            let is_after = |surveyed: &Surveyed| surveyed.last > last;
+            let is_before = |surveyed: &SurveyedSeries| surveyed.first < first;
+            let is_after = |surveyed: &SurveyedSeries| surveyed.last > last;
             overlap.exceeds =
                 (survey.series.iter().any(is_before), survey.series.iter().any(is_after));
         }
         Ok(overlap)
     }
 
-    fn add(&mut self, surveyed: &Surveyed, first: UnixMillis, last: UnixMillis) {
+    fn add(&mut self, surveyed: &SurveyedSeries, first: UnixMillis, last: UnixMillis) {
         self.series += 1;
         let (earliest, latest) = self.held.unwrap_or((first, last));
         self.held = Some((earliest.min(first), latest.max(last)));
@@ -92,7 +92,7 @@ impl Overlap {
     }
 }
 
-fn question(surveyed: &Surveyed) -> serde_json::Value {
+fn question(surveyed: &SurveyedSeries) -> serde_json::Value {
     let entry = SeriesEntry::new(&surveyed.info);
     json!({ "metric": entry.metric, "tags": entry.tags, "start": surveyed.first.0, "end": surveyed.last.0 })
 }

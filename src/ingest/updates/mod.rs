@@ -76,7 +76,7 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
     let mut numbered: Vec<JsonBatch> = Vec::new();
     let (mut index, mut room) = (0_u64, DEFINITION_BYTES_MAX);
     while !reader.is_at_end() {
-        for command in commands(reader.next().map_err(fault)?).map_err(fault)? {
+        for command in commands(reader.next_statement().map_err(fault)?).map_err(fault)? {
             let mut numbered_builder = command.number.map(|(agent, epoch, seq)| {
                 let mut builder = BatchBuilder::default();
                 (builder.batch.batch.agent, builder.batch.batch.epoch, builder.batch.batch.seq) =

@@ -41,7 +41,7 @@ impl Accumulator {
         };
         let expression = match operator {
             Operator::Count => {
-                if !matches!(argument, Value::Fields(fields) if fields.len() == 0) {
+                if !matches!(argument, Value::Fields(fields) if fields.is_empty()) {
                     return Err("$count takes {}".to_owned());
                 }
                 Expression::Literal(Value::Int(1))

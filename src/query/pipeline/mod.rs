@@ -118,6 +118,9 @@ pub fn aggregate(
 }
 
 /// Entry point for fuzzing: parses a request and runs it over a fixed document.
+///
+/// # Panics
+/// When the pipeline has a bug.
 pub fn fuzz(text: &str, now: UnixMillis) {
     let Ok(request) = AggregateRequest::read(text, now) else { return };
     let day = |at: i64| {

@@ -214,7 +214,7 @@ impl Test {
             "$exists" => Ok(Self::Exists(value.is_truthy())),
             "$regex" => Ok(Self::Matches(pattern(value, options)?.into())),
             "$not" => match value {
-                Value::Fields(fields) if fields.len() > 0 => {
+                Value::Fields(fields) if !fields.is_empty() => {
                     Ok(Self::Not(Box::new(Self::All(Self::parse(value)?))))
                 }
                 _ => Err("$not takes a pattern or a document of conditions".to_owned()),

@@ -158,7 +158,7 @@ fn include(
             }
             Shown::Parts(parts) if part.get(name).is_none() => {
                 let computed = include(parts, &Fields::default(), whole, share)?;
-                if computed.len() > 0 {
+                if !computed.is_empty() {
                     out.set(name.clone(), Value::Fields(computed));
                 }
             }

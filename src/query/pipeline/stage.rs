@@ -146,7 +146,7 @@ fn reject_unknown(fields: &Fields, known: &[&str]) -> Result<(), String> {
 
 fn document<'v>(value: &'v Value, example: &str) -> Result<&'v Fields, String> {
     match value {
-        Value::Fields(fields) if fields.len() > 0 => Ok(fields),
+        Value::Fields(fields) if !fields.is_empty() => Ok(fields),
         _ => Err(format!("takes a document, such as {example}")),
     }
 }

@@ -40,7 +40,7 @@ pub struct Call {
 /// When the text is invalid; the message names the line.
 pub fn read(text: &str) -> Result<Statement, String> {
     let mut reader = Reader::new(text);
-    let read = reader.next()?;
+    let read = reader.next_statement()?;
     if reader.is_at_end() { Ok(read) } else { Err(reader.fault("the end")) }
 }
 
@@ -72,7 +72,7 @@ impl<'t> Reader<'t> {
     ///
     /// # Errors
     /// When the text is invalid; the message names the line.
-    pub fn next(&mut self) -> Result<Statement, String> {
+    pub fn next_statement(&mut self) -> Result<Statement, String> {
         if !self.take("db.") {
             return Ok(Statement::Value(self.value(0)?));
         }
@@ -184,12 +184,12 @@ mod tests {
     #[test]
     fn statements_are_parsed_one_after_the_other() {
         let mut reader = Reader::new("db.a.find();\n// next\n{x: 1}\ndb.b.find({})\noops(");
-        assert!(matches!(reader.next().unwrap(), Statement::Calls { .. }));
+        assert!(matches!(reader.next_statement().unwrap(), Statement::Calls { .. }));
         assert!(!reader.is_at_end());
-        assert!(matches!(reader.next().unwrap(), Statement::Value(_)));
-        assert!(matches!(reader.next().unwrap(), Statement::Calls { .. }));
+        assert!(matches!(reader.next_statement().unwrap(), Statement::Value(_)));
+        assert!(matches!(reader.next_statement().unwrap(), Statement::Calls { .. }));
         assert!(!reader.is_at_end());
-        assert!(reader.next().unwrap_err().contains("line 5"));
+        assert!(reader.next_statement().unwrap_err().contains("line 5"));
         assert!(Reader::new(" // nothing").is_at_end());
     }
 

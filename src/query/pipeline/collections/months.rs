@@ -137,7 +137,7 @@ impl Months {
                 counts.set(name.clone(), Value::Int(n as i64));
             }
         }
-        if counts.len() == 0 {
+        if counts.is_empty() {
             return Ok(None);
         }
         self.set_counts(&mut out, counts);
