@@ -132,3 +132,55 @@ impl Handler<Stop> for Preallocator {
         ctx.stop();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+    use crate::{
+        model::Kind,
+        setup::{HOUR, MINUTE, define, open, samples, send, series},
+    };
+
+    /// 2026-11-21T12:00:00Z
+    const NOON: UnixMillis = UnixMillis(1_795_262_400_000);
+
+    #[test]
+    fn only_series_of_a_failed_pass_are_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut appender) = open(dir.path(), NOON);
+        let mut begin = |host: &str, minute: i64| {
+            let now = NOON.plus(minute * MINUTE);
+            let id = define(&mut appender, &[series("m", &[("host", host)], Kind::Gauge)], now)[0];
+            send(&mut appender, samples(id, [(now.0, 1.0)]), now);
+        };
+        let finest = (GranularityIndex::FINEST, &store.granularities()[GranularityIndex::FINEST]);
+        let run = |progress: &mut Progress, minute: i64| {
+            progress.run(&store, finest, NOON.plus(minute * MINUTE).into(), &mut None).unwrap();
+            let counters = store.counters();
+            (counters.shells_preallocated.get(), counters.shells_missed.get())
+        };
+        let mut progress = Progress::default();
+        begin("a", 1);
+        assert_eq!(run(&mut progress, 29), (0, 0));
+        assert_eq!(run(&mut progress, 30), (1, 0));
+        begin("b", 40);
+        assert_eq!(run(&mut progress, 41), (1, 0));
+        assert_eq!(run(&mut progress, 54), (2, 0));
+        // A series that begins after the last pass needs no shell.
+        begin("c", 57);
+        assert_eq!(run(&mut progress, 60), (2, 0));
+        // A start repeats the pass that is due.
+        assert_eq!(run(&mut Progress::default(), 90), (5, 0));
+        // The passes of an hour failed for all series but one.
+        let coming = (NOON.plus(3 * HOUR), 2);
+        let mut failed = Progress { complete: None, coming: Some(coming) };
+        begin("d", 170);
+        assert_eq!(store.live_series(NOON.plus(2 * HOUR)).len(), 1);
+        assert_eq!(run(&mut failed, 180), (5, 0), "d is newer than the passes");
+        let mut failed = Progress { complete: None, coming: Some((coming.0, 4)) };
+        assert_eq!(run(&mut failed, 180), (5, 1));
+        assert_eq!(run(&mut failed, 181), (5, 1));
+    }
+}

@@ -81,7 +81,7 @@ impl Store {
     }
 
     /// Takes a consistent view of each series without its parts.
-    pub(in crate::store) fn view_apart(
+    pub(crate) fn view_apart(
         &self,
         index: GranularityIndex,
         range: Range<UnixMillis>,
