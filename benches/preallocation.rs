@@ -1,9 +1,10 @@
-//! The benefit of shells: six turns of an hour, one of them also of a day, with and without shells.
+//! The cost of shells: turns of an hour, the last one also of a day, with and without shells.
 //!
-//! 50,000 series send a sample every ten minutes, followed by a checkpoint. At each turn, small
-//! batches continue while the checkpoint runs. The output has for each variant: the seconds of
-//! creating shells, of the checkpoints at the turns of an hour (median, longest) and of the day,
-//! and of the small batches; the bytes written by the process, and the bytes of the files.
+//! 50,000 series (or the number in the argument) send a sample every ten minutes, followed by a
+//! checkpoint. Shells are inserted twice before each period, as the daemon does. Small batches are
+//! sent while the checkpoint of a turn runs, and queries read the current hour. Runs with and
+//! without shells alternate; the output has a line for each run, the medians of both variants, and
+//! their difference beside the range of equal runs.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
 #[path = "../tests/support/setup.rs"]
@@ -14,19 +15,24 @@ use std::{fs, thread};
 
 use granary::{
     clock::Stopwatch,
-    model::{AcceptedBatch, Kind, SeriesId, UnixMillis},
-    store::{Appender, Store},
+    model::{AcceptedBatch, GranularityIndex, Kind, SeriesId, UnixMillis},
+    policy::preallocation::live_since,
+    store::{Appender, Columns, Store},
 };
 use setup::{define, open, series};
 
-const SERIES: u32 = 50_000;
 /// The number of series of a batch that is sent while a checkpoint runs.
 const SMALL: u32 = 100;
+/// The number of series of a query of the current hour, and the queries after each turn.
+const ASKED: u32 = 1000;
+const QUERIES: usize = 500;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 /// 2026-11-21T21:00:00Z
 const BEGIN: UnixMillis = UnixMillis(1_795_294_800_000);
-const HOURS: i64 = 6;
+const HOURS: i64 = 3;
+/// The runs of each variant.
+const RUNS: usize = 5;
 
 fn samples(count: u32, at: UnixMillis) -> AcceptedBatch {
     AcceptedBatch {
@@ -43,94 +49,138 @@ fn written() -> u64 {
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
 }
 
-/// The duration of a turn in seconds: of the checkpoint, and of each small batch meanwhile.
-struct Turn {
-    checkpoint: f64,
-    batches: Vec<f64>,
-}
-
-fn turn(store: &Store, appender: &mut Appender, at: UnixMillis) -> Turn {
+/// Sends small batches until the work ends; returns the seconds of the work, and appends those of
+/// each batch.
+fn beside(
+    appender: &mut Appender,
+    at: UnixMillis,
+    batches: &mut Vec<f64>,
+    work: impl FnOnce() + Send,
+) -> f64 {
     thread::scope(|scope| {
-        let checkpoint = scope.spawn(|| {
+        let work = scope.spawn(|| {
             let watch = Stopwatch::start();
-            store.checkpoint(at).unwrap();
+            work();
             watch.seconds()
         });
-        let mut batches = Vec::new();
-        while !checkpoint.is_finished() {
+        let mut sent = 0;
+        while !work.is_finished() {
             let watch = Stopwatch::start();
-            let time = at.plus(batches.len() as i64 + 1);
-            appender.commit(&[], &[samples(SMALL, time)], at).unwrap();
+            sent += 1;
+            appender.commit(&[], &[samples(SMALL, at.plus(sent))], at).unwrap();
             batches.push(watch.seconds());
         }
-        Turn { checkpoint: checkpoint.join().unwrap(), batches }
+        work.join().unwrap()
     })
 }
 
-/// Creates the documents that begin at a time, as the preallocator does before it.
-fn preallocate(store: &Store, at: UnixMillis) {
-    let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
+/// Inserts the shells of the documents that begin at a time, as the preallocator does before it.
+fn preallocate(store: &Store, now: UnixMillis, next: UnixMillis) {
+    let live = store.live_series(live_since(&store.granularities()[GranularityIndex::FINEST], now));
     for (index, granularity) in store.granularities().indexed() {
-        if granularity.document_start(at) == at {
-            for part in ids.chunks(2000) {
-                store.preallocate(index, at, part).unwrap();
-            }
+        if granularity.document_start(next) == next {
+            store.preallocate(index, next, &live).unwrap();
         }
     }
 }
 
-fn quantile(sorted: &[f64], part: f64) -> f64 {
-    sorted[((sorted.len() - 1) as f64 * part) as usize]
+/// Reads the current hour of some series, again and again; appends the seconds of each reading.
+fn query(store: &Store, hour: UnixMillis, seconds: &mut Vec<f64>) {
+    let ids: Vec<_> = (0..ASKED).map(SeriesId).collect();
+    let mut slots = Vec::new();
+    for _ in 0..QUERIES {
+        let watch = Stopwatch::start();
+        let view = store.view(GranularityIndex::FINEST, hour..hour.plus(HOUR), &ids).unwrap();
+        for id in &ids {
+            view.slots_into(*id, Columns::ALL, &mut slots).unwrap();
+            assert!(!slots.is_empty());
+        }
+        seconds.push(watch.seconds());
+    }
 }
 
-fn run(with_shells: bool) {
+fn quantile(numbers: &mut [f64], part: f64) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[((numbers.len() - 1) as f64 * part) as usize]
+}
+
+/// The measured numbers by name.
+type Measured = [(&'static str, f64); 9];
+
+fn run(series_count: u32, with_shells: bool) -> Measured {
     let dir = tempfile::tempdir_in("target").unwrap();
     let (store, mut appender) = open(dir.path(), BEGIN);
     let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
-    define(&mut appender, &(0..SERIES).map(host).collect::<Vec<_>>(), BEGIN);
-    let (mut ahead, mut hours, mut day, mut batches) = (0.0, Vec::new(), 0.0, Vec::new());
+    let all: Vec<_> = (0..series_count).map(host).collect();
+    for part in all.chunks(100_000) {
+        define(&mut appender, part, BEGIN);
+    }
+    drop(all);
+    let (mut ahead, mut turns, mut queries) = (Vec::new(), Vec::new(), Vec::new());
+    let mut batches = Vec::new();
     let written_before = written();
+    let mut day = 0.0;
     for hour in 0..HOURS {
         let start = BEGIN.plus(hour * HOUR);
+        let next = start.plus(HOUR);
         for part in 1..6 {
             let at = start.plus(part * 10 * MINUTE);
-            appender.commit(&[], &[samples(SERIES, at)], at).unwrap();
+            appender.commit(&[], &[samples(series_count, at)], at).unwrap();
             store.checkpoint(at).unwrap();
+            if with_shells && (part == 3 || part == 5) {
+                let watch = Stopwatch::start();
+                preallocate(&store, at, next);
+                ahead.push(watch.seconds());
+            }
         }
-        let next = start.plus(HOUR);
-        if with_shells {
-            let watch = Stopwatch::start();
-            preallocate(&store, next);
-            ahead += watch.seconds();
-        }
-        let found = turn(&store, &mut appender, next.plus(10 * MINUTE));
-        batches.extend(found.batches);
-        if next.0 % (24 * HOUR) == 0 {
-            day = found.checkpoint;
-        } else {
-            hours.push(found.checkpoint);
-        }
+        let at = next.plus(10 * MINUTE);
+        appender.commit(&[], &[samples(series_count, at)], at).unwrap();
+        query(&store, next, &mut queries);
+        let turn = beside(&mut appender, at, &mut batches, || drop(store.checkpoint(at).unwrap()));
+        query(&store, next, &mut queries);
+        if hour == HOURS - 1 { day = turn } else { turns.push(turn) }
     }
-    let written = written() - written_before;
-    let bytes: u64 = store.partitions().iter().map(|partition| partition.bytes).sum();
-    hours.sort_by(f64::total_cmp);
-    batches.sort_by(f64::total_cmp);
-    println!(
-        "shells={with_shells}: ahead {ahead:.1} s; checkpoint at an hour's turn {:.2} s, longest \
-         {:.2} s, at the day's {day:.2} s; batches meanwhile p50 {:.1} ms, p99 {:.1} ms, longest \
-         {:.0} ms; written {} MiB, partitions {} MiB",
-        quantile(&hours, 0.5),
-        quantile(&hours, 1.0),
-        quantile(&batches, 0.5) * 1e3,
-        quantile(&batches, 0.99) * 1e3,
-        quantile(&batches, 1.0) * 1e3,
-        written >> 20,
-        bytes >> 20
-    );
+    let partitions: u64 = store.partitions().iter().map(|partition| partition.bytes).sum();
+    let longest_pass = if with_shells { quantile(&mut ahead, 1.0) } else { 0.0 };
+    [
+        ("checkpoint at an hour's turn, s", quantile(&mut turns, 0.5)),
+        ("checkpoint at the day's turn, s", day),
+        ("acknowledgement p50 meanwhile, ms", quantile(&mut batches, 0.5) * 1e3),
+        ("acknowledgement p99 meanwhile, ms", quantile(&mut batches, 0.99) * 1e3),
+        ("query of the current hour p50, ms", quantile(&mut queries, 0.5) * 1e3),
+        ("query of the current hour p99, ms", quantile(&mut queries, 0.99) * 1e3),
+        ("written, MiB", (written() - written_before) as f64 / f64::from(1 << 20)),
+        ("partitions, KiB", partitions as f64 / 1024.0),
+        ("longest pass over the series, ms", longest_pass * 1e3),
+    ]
 }
 
 fn main() {
-    for with_shells in [false, true, false, true] {
-        run(with_shells);
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse::<u32>().ok());
+    let series_count = numbers.next().unwrap_or(50_000);
+    let runs = numbers.next().map_or(RUNS, |runs| runs as usize);
+    let mut all: [Vec<Measured>; 2] = Default::default();
+    for round in 0..runs * 2 {
+        let with_shells = round % 2 == 1;
+        let measured = run(series_count, with_shells);
+        println!("shells={with_shells}: {measured:.2?}");
+        all[usize::from(with_shells)].push(measured);
+    }
+    println!("{series_count} series, medians of {runs} runs (least to most): off, on, difference");
+    for (index, (name, _)) in all[0][0].iter().enumerate() {
+        let [off, on] = [0, 1].map(|variant: usize| {
+            let mut found: Vec<_> = all[variant].iter().map(|run| run[index].1).collect();
+            [0.5, 0.0, 1.0].map(|part| quantile(&mut found, part))
+        });
+        println!(
+            "{name:36} {:9.2} ({:.2} to {:.2}) {:9.2} ({:.2} to {:.2}) {:+.1} %",
+            off[0],
+            off[1],
+            off[2],
+            on[0],
+            on[1],
+            on[2],
+            (on[0] / off[0] - 1.0) * 100.0
+        );
     }
 }

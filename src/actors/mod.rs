@@ -50,7 +50,7 @@ pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use line_keeper::LineKeeper;
 pub use notifier::{Muting, Notifier, NotifierParts};
 pub use observed::Observed;
-pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
+pub use preallocator::{Preallocator, PreallocatorParts};
 pub use retention::{Dropped, Retention, drop_expired};
 pub use sealer::{Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};

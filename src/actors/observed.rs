@@ -2,7 +2,7 @@
 //!
 //! Must never know: its readers.
 
-use super::{CheckpointHistory, IngestTally, ShellsAhead};
+use super::{CheckpointHistory, IngestTally};
 use crate::telemetry::Health;
 
 /// State that roles publish for the API. Clones are cheap.
@@ -14,6 +14,4 @@ pub struct Observed {
     pub checkpoints: CheckpointHistory,
     /// The accepted samples by sender, and examples of refused samples.
     pub ingest: IngestTally,
-    /// The preallocated shells.
-    pub shells: ShellsAhead,
 }

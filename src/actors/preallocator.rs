@@ -3,52 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
-use parking_lot::Mutex;
 
 use super::{Lifeline, Stop};
 use crate::{
     clock::Clock,
-    model::{Granularity, SeriesId, UnixMillis},
-    policy::preallocation,
-    store::{DocumentLayout, Store, StoreError},
+    model::{Granularity, GranularityIndex, Moment, SeriesId, UnixMillis},
+    policy::preallocation::{self, PassDue},
+    store::{Store, StoreError},
     telemetry::{Condition, Health},
 };
 
-/// The interval between two checks for due shells.
+/// The interval between two checks for due passes.
 const TICK: Duration = Duration::from_secs(1);
-/// The number of shells in one transaction, so that a checkpoint never waits long for it.
-const SHELLS_PER_TRANSACTION: usize = 2000;
-
-/// The preallocated shells by granularity. Clones are cheap.
-#[derive(Debug, Clone, Default)]
-pub struct ShellsAhead(Arc<Mutex<Vec<Option<ShellsMade>>>>);
-
-/// The shells of a granularity's coming documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShellsMade {
-    /// The start of the documents.
-    pub start: UnixMillis,
-    /// The end of the documents.
-    pub end: UnixMillis,
-    /// The number of documents.
-    pub count: usize,
-}
-
-impl ShellsAhead {
-    /// Returns the shells of each configured granularity whose period has not begun.
-    pub fn made(&self, now: UnixMillis) -> Vec<Option<ShellsMade>> {
-        let made = self.0.lock();
-        made.iter().map(|shells| shells.filter(|shells| shells.start > now)).collect()
-    }
-
-    fn note(&self, index: usize, made: ShellsMade) {
-        let mut all = self.0.lock();
-        if all.len() <= index {
-            all.resize(index + 1, None);
-        }
-        all[index] = Some(made);
-    }
-}
 
 /// The parts of the role.
 #[derive(Debug)]
@@ -58,11 +24,6 @@ pub struct PreallocatorParts {
     pub clock: Arc<dyn Clock>,
     pub health: Health,
     pub lifeline: Lifeline,
-    /// The maximum number of documents per second.
-    pub per_second: u32,
-    /// The maximum size of all shells of coming periods, in bytes.
-    pub bytes_max: u64,
-    pub ahead: ShellsAhead,
 }
 
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
@@ -73,15 +34,14 @@ pub struct Preallocator {
     progress: Vec<Progress>,
 }
 
-/// The document period for which shells are created.
+/// The passes over one granularity.
 #[derive(Debug, Clone, Default)]
 struct Progress {
-    document: Option<UnixMillis>,
-    /// The series that were live when the current period's second half began, within the budget.
-    live: Vec<SeriesId>,
-    /// The size of the shells in bytes.
-    bytes: u64,
-    done: usize,
+    /// The last pass that is complete. A start repeats it, which changes nothing.
+    complete: Option<PassDue>,
+    /// The start of the coming period, and the number of series when its last pass began: only
+    /// these must have a shell.
+    coming: Option<(UnixMillis, u32)>,
 }
 
 impl Preallocator {
@@ -102,72 +62,57 @@ impl Preallocator {
         }
     }
 
-    /// Creates the shells that are due, up to the rate limit.
+    /// Makes the passes that are due, of every granularity; the first failure is returned.
     fn preallocate(&mut self) -> Result<(), StoreError> {
         let now = self.parts.clock.moment();
-        let mut budget = self.parts.per_second as usize;
-        let store = self.parts.store.clone();
+        let (store, mut live, mut outcome) = (self.parts.store.clone(), None, Ok(()));
         for (index, granularity) in store.granularities().indexed() {
             let progress = &mut self.progress[index.0];
-            let Some(due) = preallocation::shells_due(granularity, progress.live.len(), now) else {
-                continue;
-            };
-            if progress.document != Some(due.document) {
-                let since = preallocation::live_since(granularity, now.clock);
-                let live = store.live_series(since);
-                self.plan(index.0, granularity, due.document, live, now.clock);
-                continue; // the next tick knows how many are due
-            }
-            while progress.done < due.count && budget > 0 {
-                let take = SHELLS_PER_TRANSACTION.min(budget).min(due.count - progress.done);
-                let series = &progress.live[progress.done..progress.done + take];
-                store.preallocate(index, due.document, series)?;
-                progress.done += take;
-                let (start, count) = (due.document, progress.done);
-                let end = granularity.document.next(start);
-                self.parts.ahead.note(index.0, ShellsMade { start, end, count });
-                budget -= take;
-                if progress.done == progress.live.len() {
-                    let (granularity, documents) = (&granularity.name, progress.done);
-                    let start = due.document;
-                    tracing::info!(granularity, documents, %start, "preallocated documents");
-                }
-            }
+            let done = progress.run(&store, (index, granularity), now, &mut live);
+            outcome = outcome.and(done);
         }
-        Ok(())
+        outcome
     }
 }
 
-impl Preallocator {
-    /// Begins a period; documents beyond the budget are created when samples arrive.
-    fn plan(
+impl Progress {
+    /// Makes the pass that is due, and looks for missed shells when a period has begun. `live` are
+    /// the live series, once one of the granularities needed them.
+    fn run(
         &mut self,
-        index: usize,
-        granularity: &Granularity,
-        document: UnixMillis,
-        mut live: Vec<SeriesId>,
-        now: UnixMillis,
-    ) {
-        let slots = granularity.slot_index(document, granularity.document.next(document));
-        let shell_bytes = DocumentLayout::new(slots, granularity.width_ms).length() as u64;
-        let is_other = |(other, progress): &(usize, &Progress)| {
-            *other != index && progress.document.is_some_and(|document| document > now)
+        store: &Store,
+        (index, granularity): (GranularityIndex, &Granularity),
+        now: Moment,
+        live: &mut Option<Vec<SeriesId>>,
+    ) -> Result<(), StoreError> {
+        let find = || {
+            let finest = &store.granularities()[GranularityIndex::FINEST];
+            store.live_series(preallocation::live_since(finest, now.clock))
         };
-        let others = self.progress.iter().enumerate().filter(is_other);
-        let other_bytes = others.map(|(_, progress)| progress.bytes).sum();
-        let bytes_max = self.parts.bytes_max;
-        let count = preallocation::affordable(live.len(), shell_bytes, other_bytes, bytes_max);
-        if count < live.len() {
-            let (granularity, without) = (&granularity.name, live.len() - count);
-            tracing::info!(
-                granularity,
-                without,
-                "series without shells: the shells of coming periods take 1 GiB"
-            );
+        let period = granularity.document_start(now.clock);
+        if let Some((document, known)) = self.coming.take_if(|(document, _)| *document <= period)
+            && document == period
+        {
+            let live = live.get_or_insert_with(find);
+            let expected = live.partition_point(|series| series.0 < known);
+            let missed = store.note_missed_shells(index, document, &live[..expected])?;
+            if missed > 0 {
+                let granularity = &granularity.name;
+                tracing::info!(granularity, missed, %document, "live series without a shell");
+            }
         }
-        live.truncate(count);
-        let bytes = count as u64 * shell_bytes;
-        self.progress[index] = Progress { document: Some(document), live, bytes, done: 0 };
+        let Some(due) = preallocation::pass_due(granularity, now) else { return Ok(()) };
+        if self.complete == Some(due) {
+            return Ok(());
+        }
+        self.coming = Some((due.document, store.dictionary().id_count() as u32));
+        let documents = store.preallocate(index, due.document, live.get_or_insert_with(find))?;
+        self.complete = Some(due);
+        if documents > 0 {
+            let (granularity, start) = (&granularity.name, due.document);
+            tracing::info!(granularity, documents, %start, "preallocated documents");
+        }
+        Ok(())
     }
 }
 
@@ -185,5 +130,57 @@ impl Handler<Stop> for Preallocator {
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
         self.parts.lifeline.release();
         ctx.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+    use crate::{
+        model::Kind,
+        setup::{HOUR, MINUTE, define, open, samples, send, series},
+    };
+
+    /// 2026-11-21T12:00:00Z
+    const NOON: UnixMillis = UnixMillis(1_795_262_400_000);
+
+    #[test]
+    fn only_series_of_a_failed_pass_are_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut appender) = open(dir.path(), NOON);
+        let mut begin = |host: &str, minute: i64| {
+            let now = NOON.plus(minute * MINUTE);
+            let id = define(&mut appender, &[series("m", &[("host", host)], Kind::Gauge)], now)[0];
+            send(&mut appender, samples(id, [(now.0, 1.0)]), now);
+        };
+        let finest = (GranularityIndex::FINEST, &store.granularities()[GranularityIndex::FINEST]);
+        let run = |progress: &mut Progress, minute: i64| {
+            progress.run(&store, finest, NOON.plus(minute * MINUTE).into(), &mut None).unwrap();
+            let counters = store.counters();
+            (counters.shells_preallocated.get(), counters.shells_missed.get())
+        };
+        let mut progress = Progress::default();
+        begin("a", 1);
+        assert_eq!(run(&mut progress, 29), (0, 0));
+        assert_eq!(run(&mut progress, 30), (1, 0));
+        begin("b", 40);
+        assert_eq!(run(&mut progress, 41), (1, 0));
+        assert_eq!(run(&mut progress, 54), (2, 0));
+        // A series that begins after the last pass needs no shell.
+        begin("c", 57);
+        assert_eq!(run(&mut progress, 60), (2, 0));
+        // A start repeats the pass that is due.
+        assert_eq!(run(&mut Progress::default(), 90), (5, 0));
+        // The passes of an hour failed for all series but one.
+        let coming = (NOON.plus(3 * HOUR), 2);
+        let mut failed = Progress { complete: None, coming: Some(coming) };
+        begin("d", 170);
+        assert_eq!(store.live_series(NOON.plus(2 * HOUR)).len(), 1);
+        assert_eq!(run(&mut failed, 180), (5, 0), "d is newer than the passes");
+        let mut failed = Progress { complete: None, coming: Some((coming.0, 4)) };
+        assert_eq!(run(&mut failed, 180), (5, 1));
+        assert_eq!(run(&mut failed, 181), (5, 1));
     }
 }

@@ -8,6 +8,7 @@ mod hosts;
 mod http;
 mod import;
 mod plan;
+mod preallocate;
 mod progress;
 mod query;
 mod ready;
@@ -51,6 +52,7 @@ enum Command {
     Ready(ready::ReadyArgs),
     Verify(verify::VerifyArgs),
     Plan(plan::PlanArgs),
+    Preallocate(preallocate::PreallocateArgs),
     Clock(clock::ClockArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
@@ -75,6 +77,7 @@ pub fn run() -> ExitCode {
         Command::Ready(args) => ready::ready(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Plan(args) => plan::plan(&args),
+        Command::Preallocate(args) => preallocate::preallocate(&args),
         Command::Clock(args) => clock::clock(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),

@@ -101,7 +101,8 @@ pub(super) fn list(ask: &AskArgs, selected: &SelectorArgs) -> anyhow::Result<Exi
     ask.print(&answer, || Ok(table::series(&read(&answer)?)))
 }
 
-fn selector(selected: &SelectorArgs) -> anyhow::Result<Value> {
+/// Returns the selector of a request's body.
+pub(super) fn selector(selected: &SelectorArgs) -> anyhow::Result<Value> {
     Ok(json!({ "metric": selected.metric, "tags": tags(selected.tags.tags.as_deref())? }))
 }
 

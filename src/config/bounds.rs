@@ -27,11 +27,6 @@ pub const ANNOTATIONS_MAX: usize = 5000;
 pub const SILENCES_KEPT: Duration = Duration::from_secs(5 * 86_400);
 /// The time without samples after which the state of a counter is packed in memory.
 pub const IDLE_AFTER: Duration = Duration::from_secs(3600);
-/// The number of empty documents inserted per second.
-pub const SHELLS_PER_SECOND: u32 = 20_000;
-/// The maximum size of empty documents that are created in advance; finer granularities have
-/// priority.
-pub const SHELL_BYTES_MAX: u64 = 1 << 30;
 /// The longest time between two searches for expired partitions.
 const RETENTION_INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// The clock is doubted when it differs by more than this from the time of the last run, or when it

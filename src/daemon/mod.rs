@@ -115,7 +115,7 @@ impl Daemon {
         })
         .context("start the writer thread")?;
         let preallocator = settings.preallocation.enabled.then(|| {
-            let role = preallocator(&store, &clock, &observed, &lifelines);
+            let role = preallocator(&store, &clock, &health, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
         let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);

@@ -82,17 +82,14 @@ pub(super) fn checkpointer(
 pub(super) fn preallocator(
     store: &Store,
     clock: &Arc<dyn Clock>,
-    observed: &Observed,
+    health: &Health,
     lifelines: &Lifelines,
 ) -> Preallocator {
     Preallocator::new(PreallocatorParts {
         store: store.clone(),
         clock: clock.clone(),
-        health: observed.health.clone(),
+        health: health.clone(),
         lifeline: lifelines.for_role("preallocator"),
-        per_second: bounds::SHELLS_PER_SECOND,
-        bytes_max: bounds::SHELL_BYTES_MAX,
-        ahead: observed.shells.clone(),
     })
 }
 

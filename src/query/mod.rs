@@ -41,9 +41,10 @@ pub use budget::{
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use documents::{
     CellPlace, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart, LevelsDocument,
-    MinuteTotals, NestedDocument, Row, ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue,
-    SlotValues, StoredCell, StoredDocumentAnswer, StoredDocumentRequest, StoredPartition,
-    StoredSeries, documents, stored_document,
+    MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest, PreallocatedLevel, Row,
+    ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue, SlotValues, StoredCell,
+    StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, StoredSeries, documents,
+    preallocate, stored_document,
 };
 pub use error::QueryError;
 pub use overview::{

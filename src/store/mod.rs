@@ -49,7 +49,7 @@ pub use dictionary::{
     changes::{ChangeAction, ChangeRefusal, PARTS_MAX, Renaming, SeriesChange, SeriesUpdate},
 };
 pub use documents::{
-    Columns, PartitionInfo, Slot,
+    Columns, PartitionInfo, ShellsOfSpan, Slot,
     partition::rows::layout::DocumentLayout,
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };

@@ -11,7 +11,7 @@ use std::{
 use granary::{
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
-        HostChanges, HostRecord, KeptHosts, Kind, SeriesId, SeriesInfo,
+        HostChanges, HostRecord, KeptHosts, Kind, SeriesId, SeriesInfo, UnixMillis,
     },
     store::{FORMAT_VERSION, Folder, Medium, ObjectKind, Store, verify},
 };
@@ -83,6 +83,11 @@ fn cells(store: &Store) -> Value {
     Value::Object((0..4).map(level).collect())
 }
 
+/// The start of the documents of the hour after the last sample.
+fn coming(store: &Store) -> UnixMillis {
+    store.granularities().as_slice()[0].document_start(NOW.plus(HOUR))
+}
+
 fn copy_out(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -144,6 +149,16 @@ fn assert_golden_numbers(golden: &Path) {
     let expected = fs::read_to_string(golden.join("expected.json")).unwrap();
     assert_eq!(cells(&store), serde_json::from_str::<Value>(&expected).unwrap());
     assert_eq!(store.dictionary().info(SeriesId(1)).unwrap().sender.as_ref(), SENDER);
+    let finest = GranularityIndex(0);
+    let coming = coming(&store)..coming(&store).plus(HOUR);
+    let has_shell = |id| {
+        let view = store.view(finest, coming.clone(), &[SeriesId(id)]).unwrap();
+        view.shells(SeriesId(id), &[]).unwrap() == [coming.clone()]
+    };
+    assert_eq!([0, 1, 2].map(has_shell), [true, true, false]);
+    let all = [0, 1, 2].map(SeriesId);
+    assert_eq!(store.preallocate(finest, coming.start, &all).unwrap(), 1);
+    assert!(has_shell(2));
     // The store recognizes the batches of the golden directory and accepts new ones.
     let mut verdict = |seq| appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0];
     assert_eq!([verdict(1), verdict(500)], [BatchVerdict::Duplicate, BatchVerdict::Duplicate]);
@@ -272,8 +287,8 @@ fn write_the_data_directory_of_this_format() {
         }
     }
     appender.commit(&[], &[late(3)], NOW).unwrap();
-    let next_document = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
-    store.preallocate(GranularityIndex(0), next_document, &[SeriesId(0), SeriesId(1)]).unwrap();
+    let shells = [SeriesId(0), SeriesId(1)];
+    store.preallocate(GranularityIndex(0), coming(&store), &shells).unwrap();
     store.put_object(ObjectKind::Dashboard, "hosts", None, OBJECT, NOW).unwrap().unwrap();
     let golden = golden(FORMAT_VERSION);
     fs::remove_dir_all(&golden).ok();

@@ -16,6 +16,7 @@ use crate::{
     objects::Objects,
     senders::{Fleet, Sent},
     setup::{DAY, HOUR, NOW as BEGIN},
+    shells::Inserted,
     snapshots::Shelf,
     stages,
     tally::Tally,
@@ -37,6 +38,8 @@ pub(crate) struct History {
     pub(crate) fleet: Fleet,
     pub(crate) sent: Vec<Sent>,
     pub(crate) objects: Objects,
+    /// Documents that were inserted ahead.
+    pub(crate) inserted: Vec<Inserted>,
     /// The history's snapshots; `None` until the first.
     pub(crate) shelf: Option<Shelf>,
     pub(crate) clock: SimulatedClock,
@@ -73,6 +76,7 @@ impl History {
             fleet,
             sent: Vec::new(),
             objects: Objects::default(),
+            inserted: Vec::new(),
             shelf: None,
             clock: SimulatedClock::new(),
             was_hurt: false,
@@ -279,6 +283,7 @@ impl History {
             to = from.plus(self.rng.i64(1..10 * HOUR));
         }
         self.compare_range(level, from, to);
+        self.check_shells();
     }
 
     fn compare_all(&mut self) {
@@ -287,6 +292,7 @@ impl History {
             self.compare_range(level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS));
         }
         self.compare_objects();
+        self.check_shells();
     }
 
     fn compare_range(&mut self, level: usize, from: UnixMillis, to: UnixMillis) {

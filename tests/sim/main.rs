@@ -26,6 +26,7 @@ mod senders;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]
 mod setup;
+mod shells;
 mod snapshots;
 mod stages;
 mod tally;

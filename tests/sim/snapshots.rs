@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::{
     faulty::FaultyMedium, history::History, levels::Levels, objects::Objects, senders::Sent,
-    setup::HOUR, upkeep::Upkeep, world::Worlds,
+    setup::HOUR, shells::Inserted, upkeep::Upkeep, world::Worlds,
 };
 
 const POLICY: SnapshotPolicy =
@@ -35,6 +35,7 @@ struct Saved {
     sent: Vec<Sent>,
     levels: Levels,
     objects: Objects,
+    inserted: Vec<Inserted>,
 }
 
 /// The folder of snapshots, and its expected contents.
@@ -143,7 +144,8 @@ impl History {
                 self.tally.note("snapshots");
                 self.trace(|| "snapshot".to_owned());
                 let (worlds, sent) = copied.journal.unwrap();
-                let saved = Saved { worlds, sent, levels, objects: copied.objects.unwrap() };
+                let (objects, inserted) = (copied.objects.unwrap(), self.inserted.clone());
+                let saved = Saved { worlds, sent, levels, objects, inserted };
                 self.compare(&target, &saved);
                 shelf.kept.insert(now.clock, saved);
             }
@@ -235,8 +237,9 @@ impl History {
         self.medium = FaultyMedium::new(self.rng.u64(..));
         put_all(&self.medium, &data, "");
         fs::remove_dir_all(&data).unwrap();
-        let Saved { worlds, sent, levels, objects } = saved.clone();
+        let Saved { worlds, sent, levels, objects, inserted } = saved.clone();
         (self.worlds, self.levels, self.objects) = (worlds, levels, objects);
+        self.inserted = inserted;
         for (batch, saved_batch) in self.sent.iter_mut().zip(sent) {
             *batch = saved_batch;
         }

@@ -52,6 +52,7 @@ const KINDS: &[&str] = &[
     "dropped partitions",
     "sealed partitions",
     "preallocations",
+    "shells checked",
     "deleted series",
     "forgotten series",
     "renamed series",

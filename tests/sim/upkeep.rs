@@ -139,11 +139,19 @@ impl History {
     fn upkeep(&mut self, work: &Upkeep) {
         let (store, now) = (self.store(), self.now());
         let outcome = work.run(&store, now);
+        if let (Upkeep::Preallocate(level, document), Ok(_)) = (work, &outcome) {
+            self.remember_shells(*level, *document);
+        }
         self.finished(work, outcome);
     }
 
     pub(crate) fn finished(&mut self, work: &Upkeep, outcome: Result<u64, StoreError>) {
         self.trace(|| format!("{work:?}: {outcome:?}"));
+        match (work, &outcome) {
+            (Upkeep::Drop, Ok(_)) => self.forget_dropped_shells(),
+            (Upkeep::Drop, Err(_)) => self.inserted.clear(),
+            _ => {}
+        }
         match (work, outcome) {
             (Upkeep::Checkpoint, Ok(_)) => self.tally.note("checkpoints"),
             (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),

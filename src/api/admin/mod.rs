@@ -1,10 +1,11 @@
-//! Changes to the store as a whole, over HTTP: series, senders, hosts, the clock, snapshots, and
-//! reloading the rules.
+//! Changes to the store as a whole, over HTTP: series, senders, hosts, the clock, snapshots,
+//! preallocation, and reloading the rules.
 //!
 //! Must never know: how a change is made.
 
 mod clock;
 mod hosts;
+mod preallocation;
 mod rules;
 mod senders;
 mod series;
@@ -51,6 +52,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::POST, "/api/v1/admin/series/delete", series::delete);
     scope.route(Method::POST, "/api/v1/admin/series/rename", series::rename);
     scope.route(Method::POST, "/api/v1/admin/series/merge", series::merge);
+    scope.route(Method::POST, "/api/v1/admin/preallocate", preallocation::preallocate);
     scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);

@@ -47,14 +47,14 @@ struct RenameBody {
 /// A metric and tags, each of which is optional.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeyParts {
+pub(super) struct KeyParts {
     metric: Option<String>,
     #[serde(default)]
     tags: BTreeMap<String, String>,
 }
 
 impl KeyParts {
-    fn selector(self) -> Selector {
+    pub(super) fn selector(self) -> Selector {
         Selector { metric: self.metric, tags: self.tags.into_iter().collect() }
     }
 }

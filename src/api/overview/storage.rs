@@ -1,14 +1,12 @@
 //! `GET /api/v1/storage`: partitions, journal, head, catalog, and recent checkpoints.
 
-use std::{ops::Range, path::PathBuf};
+use std::path::PathBuf;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 
 use super::{OverviewParts, respond};
 use crate::{
-    actors::ShellsMade,
-    model::{GranularityIndex, UnixMillis},
     query::{self, StorageAnswer},
     store::DiskSpace,
 };
@@ -33,7 +31,7 @@ struct Disk {
 #[derive(Serialize)]
 struct Preallocation {
     enabled: bool,
-    documents_ahead: Option<usize>,
+    documents_ahead: Option<u64>,
     until: Option<i64>,
 }
 
@@ -52,19 +50,14 @@ pub(super) async fn storage(parts: web::Data<OverviewParts>) -> HttpResponse {
 
 fn collect(parts: &OverviewParts) -> Answer {
     let (store, now) = (&parts.admin.store, parts.admin.clock.now());
-    let made = parts.observed.shells.made(now);
-    let shells = |index: GranularityIndex, range: Range<UnixMillis>| {
-        let shells = made.get(index.0).copied().flatten()?;
-        range.contains(&shells.start).then_some(shells.count as u64)
-    };
-    let stored = query::storage(store, &parts.bounds, now, shells);
+    let stored = query::storage(store, &parts.bounds, now);
     let disk = DiskSpace::of(&parts.data_dir).ok();
     let recent = parts.observed.checkpoints.last().into_iter();
     Answer {
         data_dir: parts.data_dir.clone(),
         disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),
+        preallocation: Preallocation::new(parts.preallocation_enabled, &stored),
         stored,
-        preallocation: Preallocation::new(parts.preallocation_enabled, &made),
         checkpoints: recent
             .map(|checkpoint| Checkpoint {
                 at: checkpoint.at.0,
@@ -78,12 +71,12 @@ fn collect(parts: &OverviewParts) -> Answer {
 }
 
 impl Preallocation {
-    fn new(enabled: bool, made: &[Option<ShellsMade>]) -> Self {
-        let made = || made.iter().flatten();
+    fn new(enabled: bool, stored: &StorageAnswer) -> Self {
+        let partitions = stored.granularities.iter().flat_map(|level| &level.partitions);
         Self {
             enabled,
-            documents_ahead: enabled.then(|| made().map(|shells| shells.count).sum()),
-            until: made().map(|shells| shells.end.0).max(),
+            documents_ahead: partitions.map(|partition| partition.shells).sum(),
+            until: stored.granularities.iter().filter_map(|level| level.preallocated_until).max(),
         }
     }
 }

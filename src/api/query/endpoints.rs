@@ -32,12 +32,12 @@ const HELD_BYTES_MAX: usize = 1 << 20;
 const CHART_PARAMS: [&str; 9] =
     ["metrics", "display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
 /// The parameters of documents besides series and a range.
-const DOCUMENTS_PARAMS: [&str; 7] =
-    ["display", "unfold", "form", "tz", "points", "merge", "group_by"];
+const DOCUMENTS_PARAMS: [&str; 8] =
+    ["display", "unfold", "form", "tz", "points", "merge", "group_by", "shells"];
 /// The parameters of a stored document besides series.
 const STORED_PARAMS: [&str; 2] = ["resolution", "time"];
 /// The parameters of an export besides series and a range.
-const EXPORT_PARAMS: [&str; 2] = ["after", "upto"];
+const EXPORT_PARAMS: [&str; 3] = ["after", "upto", "shells"];
 
 pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;
 
@@ -75,6 +75,7 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>)
             time_zone: params.time_zone()?,
             points: params.points()?,
             merge: params.merge(),
+            shells: params.shells_of_documents()?,
         };
         query::documents(&parts.store, budget, &request, &parts.limits, now.earliest())
     })
@@ -106,6 +107,7 @@ pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) ->
             range: params.range(now.clock)?,
             after: params.after,
             upto: params.upto,
+            shells: params.shells,
         };
         query::export(&parts.store, budget, &request, &parts.limits, now.earliest())
     })

@@ -11,7 +11,7 @@ mod tail;
 
 pub use hosts::Lines;
 pub(crate) use params::fuzz_query;
-pub(super) use params::selector;
+pub(super) use params::{range_between, selector};
 pub use tail::Tails;
 
 use std::{sync::Arc, time::Duration};

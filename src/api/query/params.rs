@@ -45,6 +45,9 @@ pub(super) struct Params {
     pub(super) after: Option<u32>,
     /// The newest series at the time of an export's first page.
     pub(super) upto: Option<u32>,
+    /// True to include preallocated documents without samples.
+    #[serde(default)]
+    pub(super) shells: bool,
 }
 
 /// The parameters of every query of series.
@@ -80,6 +83,7 @@ impl Params {
             ("time", self.time.is_some()),
             ("after", self.after.is_some()),
             ("upto", self.upto.is_some()),
+            ("shells", self.shells),
         ];
         let known: Vec<_> = known.iter().copied().flatten().copied().collect();
         match given.into_iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
@@ -169,6 +173,16 @@ impl Params {
                 "form={form:?} is not supported; use nested, levels or rows"
             ))),
         }
+    }
+
+    /// Returns whether a query of documents includes shells.
+    pub(super) fn shells_of_documents(&self) -> Result<bool, QueryError> {
+        if self.shells && self.form()? != DocumentsForm::Nested {
+            let message =
+                "shells=true only applies to form=nested; rows contain empty slots anyway";
+            return Err(QueryError::Invalid(message.to_owned()));
+        }
+        Ok(self.shells)
     }
 
     pub(super) fn time_zone(&self) -> Result<Option<TimeZone>, QueryError> {
@@ -267,6 +281,20 @@ pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     if let Merge::By(names) = params.merge() {
         assert!(!names.is_empty());
     }
+}
+
+/// Reads `start=`, which is now by default, and `end=`.
+pub(in crate::api) fn range_between(
+    start: Option<&str>,
+    end: &str,
+    now: UnixMillis,
+) -> Result<Range<UnixMillis>, QueryError> {
+    let start = start.map_or(Ok(now), |text| time("start", text))?;
+    let end = time("end", end)?;
+    if start >= end {
+        return Err(QueryError::Invalid(format!("start {start} is not before end {end}")));
+    }
+    Ok(start..end)
 }
 
 /// Parses a time, see [`UnixMillis::parse`]; the error names the parameter.

@@ -47,6 +47,9 @@ pub(super) struct ExportArgs {
     resolution: String,
     #[command(flatten)]
     times: TimeArgs,
+    /// Include preallocated documents without samples (bson and jsonl)
+    #[arg(long)]
+    shells: bool,
     /// Format of the file
     #[arg(long)]
     format: Format,
@@ -75,7 +78,12 @@ impl ExportArgs {
         let mut pairs: Vec<_> = self.selector.pairs().collect();
         pairs.push(("resolution", self.resolution.clone()));
         pairs.extend(self.times.pairs());
+        pairs.extend(self.shells_pair());
         pairs
+    }
+
+    fn shells_pair(&self) -> Option<Pair> {
+        self.shells.then(|| ("shells", true.to_string()))
     }
 
     /// Returns the parameters of the next page, with the values that the first page fixed.
@@ -86,12 +94,16 @@ impl ExportArgs {
         let mut pairs: Vec<_> =
             next.iter().filter_map(|(name, value)| Some((named(name)?, value.clone()))).collect();
         pairs.extend(self.selector.pairs());
+        pairs.extend(self.shells_pair());
         pairs
     }
 }
 
 pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let arguments = format!("{:?} {} {:?}", args.pairs(), args.daemon.url, args.format);
+    if args.shells && !matches!(args.format, Format::Bson | Format::Jsonl) {
+        bail!("--shells needs --format bson or jsonl: the other formats have no empty slots");
+    }
     if args.output == Path::new("-") {
         if args.format == Format::Parquet {
             bail!("a Parquet file cannot be written to standard output: name a file with --output");

@@ -147,14 +147,20 @@ struct DocumentsArgs {
     /// nested (default), levels (one document per month: days > hours > minutes) or rows
     #[arg(long)]
     form: Option<String>,
+    /// Include preallocated documents without samples
+    #[arg(long)]
+    shells: bool,
     #[command(flatten)]
     lines: LineArgs,
 }
 
 impl DocumentsArgs {
     fn pairs(&self) -> Vec<Pair> {
-        let form =
-            present([("unfold", Some(self.unfold.to_string())), ("form", self.form.clone())]);
+        let form = present([
+            ("unfold", Some(self.unfold.to_string())),
+            ("form", self.form.clone()),
+            ("shells", self.shells.then(|| true.to_string())),
+        ]);
         self.range.pairs().chain(self.lines.pairs()).chain(form).collect()
     }
 }

@@ -50,6 +50,7 @@ fn run_documents(store: &Store, budget: &Budget, form: DocumentsForm) -> Result<
         time_zone: None,
         points: None,
         merge: Merge::Nothing,
+        shells: form == DocumentsForm::Nested,
     };
     documents(store, budget, &request, &LIMITS, NOW).map(drop)
 }
@@ -76,6 +77,7 @@ const KINDS: [(&str, Run); 9] = [
             range: NOW.minus(120 * MINUTE)..NOW,
             after: None,
             upto: None,
+            shells: true,
         };
         export(store, budget, &request, &LIMITS, NOW).map(drop)
     }),

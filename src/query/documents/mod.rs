@@ -4,10 +4,12 @@
 
 pub(super) mod levels;
 pub(super) mod nested;
+mod preallocation;
 mod stored;
 
 pub use levels::{LevelPart, LevelsDocument};
 pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
+pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
 pub use stored::{
     CellPlace, ShownDocument, ShownPart, ShownSlot, StoredCell, StoredDocumentAnswer,
     StoredDocumentRequest, StoredPartition, StoredSeries, stored_document,
@@ -20,7 +22,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{Cell, UnixMillis},
+    model::{Cell, GranularityIndex, SeriesId, UnixMillis},
     policy::coverage::Coverage,
     query::{
         Budget, Display, Merge, QueryError, QueryLimits, Resolution, Selector,
@@ -35,7 +37,7 @@ use crate::{
         time::calendar::local_time,
         time::resolution::{AUTO_POINTS, granularity_of_documents, granularity_of_width},
     },
-    store::Store,
+    store::{Columns, Store, View},
 };
 
 const DAY_MS: i64 = 86_400_000;
@@ -61,6 +63,8 @@ pub struct DocumentsRequest {
     pub points: Option<usize>,
     /// The merging of series.
     pub merge: Merge,
+    /// True to include preallocated documents without samples, in the nested form.
+    pub shells: bool,
 }
 
 /// The form of documents.
@@ -158,6 +162,24 @@ struct DocumentsQuery<'a> {
     limits: &'a QueryLimits,
     coverage: Coverage<'a>,
     now: UnixMillis,
+}
+
+/// The preallocated documents of some series.
+struct Shells {
+    view: View,
+}
+
+impl Shells {
+    /// Returns the starts of the documents without samples that were preallocated for any of the
+    /// series.
+    fn of(&self, series: &[SeriesId]) -> Result<Vec<UnixMillis>, QueryError> {
+        let (mut starts, mut slots) = (Vec::new(), Vec::new());
+        for id in series {
+            self.view.slots_into(*id, Columns::NONE, &mut slots)?;
+            starts.extend(self.view.shells(*id, &slots)?.into_iter().map(|span| span.start));
+        }
+        Ok(starts)
+    }
 }
 
 impl DocumentsQuery<'_> {
@@ -262,15 +284,34 @@ impl DocumentsQuery<'_> {
             let coarser = coarser.filter(|_| nesting.local_slot().is_none());
             &nestings[coarser.map_or(granularity, |coarser| coarser.max(granularity)).0]
         };
+        let shells = self.request.shells.then(|| self.shells(groups, granularity)).transpose()?;
         let mut documents = Vec::new();
         self.read(&axis, groups, false, |group, cells| {
             let merged = group.merged.then_some(group.members.len());
             let slots = axis.slots().iter().copied().zip(cells.iter().copied());
             self.budget.take(slots.len() * SLOT_BYTES)?;
-            documents.extend(nest(&group.entry, merged, slots, nesting_of_width, self.budget)?);
+            let shells = shells.as_ref().map(|shells| shells.of(&group.members)).transpose()?;
+            let shells = (nesting, shells.unwrap_or_default());
+            let all = nest((&group.entry, merged), slots, nesting_of_width, shells, self.budget)?;
+            documents.extend(all);
             Ok(())
         })?;
         Ok(DocumentsAnswer::Documents { documents, notes: std::mem::take(&mut axis.notes) })
+    }
+
+    /// Returns the shells of a granularity over the stored documents that overlap the range.
+    fn shells(
+        &self,
+        groups: &[Group],
+        granularity: GranularityIndex,
+    ) -> Result<Shells, QueryError> {
+        let Range { start, end } = self.request.range;
+        let (stored, level) =
+            (self.coverage.stored(granularity), &self.coverage.granularities()[granularity]);
+        let last = level.document_start(end.minus(1));
+        let range = level.document_start(start)..level.document.next(last);
+        let ids: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
+        Ok(Shells { view: self.store.view(stored, range, &ids)? })
     }
 
     fn levels(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {

@@ -4,7 +4,7 @@
 //! Must never know: the store, HTTP.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::Range,
 };
 
@@ -255,18 +255,20 @@ impl Nesting {
     }
 }
 
-/// Builds the non-empty documents of one line from its slots, in ascending order.
+/// Builds the documents of one line from its slots, in ascending order: those with samples, and
+/// those of the requested nesting in which one of the preallocated documents begins.
 /// `nesting_of_width` returns the nesting for a slot width.
 ///
 /// # Errors
 /// When the budget is used up.
 pub(crate) fn nest<'n>(
-    entry: &SeriesEntry,
-    merged: Option<usize>,
+    (entry, merged): (&SeriesEntry, Option<usize>),
     slots: impl Iterator<Item = ((i64, i64), Cell)>,
     nesting_of_width: impl Fn(i64) -> &'n Nesting,
+    (requested, shells): (&Nesting, Vec<UnixMillis>),
     budget: &Budget,
 ) -> Result<Vec<NestedDocument>, QueryError> {
+    let shells: BTreeSet<_> = shells.into_iter().map(|start| requested.start_of(start)).collect();
     let mut documents: BTreeMap<(UnixMillis, String), NestedDocument> = BTreeMap::new();
     for (index, ((at, width), cell)) in slots.enumerate() {
         if index.is_multiple_of(SLOTS_AT_A_TIME) {
@@ -280,7 +282,11 @@ pub(crate) fn nest<'n>(
         };
         nesting.add(document, start, UnixMillis(at), &cell);
     }
-    Ok(documents.into_values().filter(|document| document.num_samples > 0).collect())
+    documents.retain(|(start, granularity), document| {
+        let is_shell = *granularity == requested.granularity.name && shells.contains(start);
+        document.num_samples > 0 || is_shell
+    });
+    Ok(documents.into_values().collect())
 }
 
 /// Builds one document as stored, including empty slots.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     model::{GranularityIndex, UnixMillis},
     query::StoredPartition,
-    store::{CheckpointBounds, PartitionInfo, Store},
+    store::{CheckpointBounds, PartitionInfo, ShellsOfSpan, Store},
 };
 
 /// Maximum number of partitions whose documents are counted; each requires reading a file.
@@ -42,6 +42,8 @@ pub struct StoredGranularity {
     pub retention: String,
     /// The partitions in ascending order.
     pub partitions: Vec<ListedPartition>,
+    /// The end of the last document that was preallocated and has not begun; `None` without one.
+    pub preallocated_until: Option<i64>,
 }
 
 /// A partition in the list.
@@ -54,7 +56,7 @@ pub struct ListedPartition {
     pub state: PartitionState,
     /// Number of documents, including shells; `None` when they were not counted.
     pub documents: Option<u64>,
-    /// Number of preallocated shells; `None` when unknown.
+    /// Number of preallocated documents that have not begun; `None` when they cannot be read.
     pub shells: Option<u64>,
 }
 
@@ -101,21 +103,16 @@ pub struct BoundedBytes {
     pub bytes_max: usize,
 }
 
-/// Reports the usage of the store. `shells` returns the number of preallocated documents of a
-/// granularity in a range.
-pub fn storage(
-    store: &Store,
-    bounds: &CheckpointBounds,
-    now: UnixMillis,
-    shells: impl Fn(GranularityIndex, Range<UnixMillis>) -> Option<u64>,
-) -> StorageAnswer {
+/// Reports the usage of the store.
+pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> StorageAnswer {
     let partitions = store.partitions();
     let counts = partitions.len() <= COUNTED_MAX;
-    let listed = |info: &PartitionInfo| {
+    let listed = |info: &PartitionInfo, ahead: Option<&[ShellsOfSpan]>| {
         let (id, end) = (info.id, info.end);
+        let within = |span: &&ShellsOfSpan| (id.start..end).contains(&span.start);
+        let shells = ahead.map(|ahead| ahead.iter().filter(within).map(|span| span.count).sum());
         let documents = if counts { store.documents_of(id) } else { None };
-        let shells =
-            if documents == Some(0) { Some(0) } else { shells(id.granularity, id.start..end) };
+        let documents = documents.map(|documents| documents + shells.unwrap_or(0));
         let partition = StoredPartition::new(info.clone(), store.granularity(id.granularity));
         ListedPartition {
             partition,
@@ -125,13 +122,16 @@ pub fn storage(
         }
     };
     let granularities = store.all_granularities().iter().enumerate().map(|(index, granularity)| {
-        let listed_partitions =
-            partitions.iter().filter(|info| info.id.granularity.0 == index).map(listed);
+        let ahead = store.shells_after(GranularityIndex(index), now).ok();
+        let of_granularity = partitions.iter().filter(|info| info.id.granularity.0 == index);
+        let listed_partitions = of_granularity.map(|info| listed(info, ahead.as_deref()));
+        let last = ahead.as_ref().and_then(|ahead| ahead.last());
         StoredGranularity {
             name: granularity.name.clone(),
             slot_ms: granularity.width_ms,
             retention: granularity.retention.to_string(),
             partitions: listed_partitions.collect(),
+            preallocated_until: last.map(|span| span.end.0),
         }
     });
     let (journal_bytes, records) = store.journal_waiting();

@@ -102,6 +102,7 @@ pub fn aggregate(
         range: request.range.as_ref(),
         needed: &request.needed,
         conditions: &request.conditions,
+        shells: request.shells,
     };
     let collection = Collection::open(store, budget, &collection_request, limits, now)?;
     let quota = Quota::new(limits.points_max, budget);

@@ -32,6 +32,8 @@ pub struct AggregateRequest {
     pub(super) needed: NeededNames,
     pub(super) conditions: Conditions,
     pub(super) shape: Shape,
+    /// True to include the empty slots of preallocated documents.
+    pub(super) shells: bool,
 }
 
 /// The form of the answer.
@@ -66,7 +68,8 @@ const VERBS: [(&str, Verb); 7] = [
 ];
 
 /// Fields that every command accepts.
-const COMMON_FIELDS: [&str; 6] = ["collection", "metric", "tags", "start", "end", "range"];
+const COMMON_FIELDS: [&str; 7] =
+    ["collection", "metric", "tags", "start", "end", "range", "shells"];
 
 impl Verb {
     fn named(name: &str) -> Option<Self> {
@@ -155,6 +158,7 @@ impl AggregateRequest {
             conditions: Conditions::of(&pipeline, &stages),
             stages,
             shape: verb.shape(),
+            shells: shells(fields)?,
         })
     }
 }
@@ -300,6 +304,14 @@ fn count_patterns(value: &Value) -> usize {
             fields.iter().map(count).sum()
         }
         _ => 0,
+    }
+}
+
+fn shells(fields: &Fields) -> Result<bool, QueryError> {
+    match fields.get("shells") {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(shells)) => Ok(*shells),
+        Some(_) => Err(QueryError::Invalid("shells is true or false".to_owned())),
     }
 }
 

@@ -40,6 +40,8 @@ pub struct ExportRequest {
     pub after: Option<u32>,
     /// The newest series to include, so that all pages contain the same series.
     pub upto: Option<u32>,
+    /// True to include preallocated documents without samples.
+    pub shells: bool,
 }
 
 /// A page of an export.
@@ -153,7 +155,9 @@ pub fn export(
         budget.check()?;
         view.slots_into(*id, Columns::ALL, &mut filled)?;
         budget.take(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
-        let documents = fold(granularity, &filled);
+        let shells = if request.shells { view.shells(*id, &filled)? } else { Vec::new() };
+        budget.take(shells.len() * size_of::<ExportDocument>())?;
+        let documents = fold(granularity, &filled, &shells);
         series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
     }
     let done = before + page.len();
@@ -172,15 +176,22 @@ pub fn export(
     })
 }
 
-fn fold(granularity: &Granularity, filled: &[Slot]) -> Vec<ExportDocument> {
-    let mut documents: BTreeMap<i64, ExportDocument> = BTreeMap::new();
+fn fold(
+    granularity: &Granularity,
+    filled: &[Slot],
+    shells: &[Range<UnixMillis>],
+) -> Vec<ExportDocument> {
+    let empty = |start: UnixMillis| ExportDocument {
+        start: start.0,
+        slots: granularity.slots(start),
+        cells: Vec::new(),
+    };
+    let starts = shells.iter().map(|span| granularity.document_start(span.start));
+    let mut documents: BTreeMap<i64, ExportDocument> =
+        starts.map(|start| (start.0, empty(start))).collect();
     for slot in filled.iter().filter(|slot| !slot.cell.is_empty()) {
         let start = granularity.document_start(slot.start);
-        let document = documents.entry(start.0).or_insert_with(|| ExportDocument {
-            start: start.0,
-            slots: granularity.slots(start),
-            cells: Vec::new(),
-        });
+        let document = documents.entry(start.0).or_insert_with(|| empty(start));
         let index = granularity.slot_index(start, slot.start);
         document.cells.push(NumberedCell(index, slot.cell));
     }

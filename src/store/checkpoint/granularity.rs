@@ -131,7 +131,7 @@ impl<'a> GranularityStep<'a> {
         let counters = self.to.counters;
         counters.cells_written.add(merged.cells);
         counters.documents_patched.add(merged.patched);
-        counters.shells_missed.add(merged.created);
+        counters.documents_created.add(merged.created);
         counters.documents_grown.add(merged.grown);
         counters.sealing_refused.add(merged.refused);
         Ok(())

@@ -57,7 +57,7 @@ impl Store {
         let inner = &*self.inner;
         let _one_at_a_time = inner.checkpointing.lock();
         let counters = &inner.counters;
-        let documents = || counters.documents_patched.get() + counters.shells_missed.get();
+        let documents = || counters.documents_patched.get() + counters.documents_created.get();
         let cells = || counters.cells_to_head.get() + counters.cells_written.get();
         let (documents_before, cells_before) = (documents(), cells());
         let written_before = written_by_this_thread();

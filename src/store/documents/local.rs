@@ -13,7 +13,8 @@ use std::{
 use parking_lot::MutexGuard;
 
 use super::{
-    CellSource, DocumentVisitor, Documents, DocumentsView, Folded, Merged, PartitionInfo, Stage,
+    CellSource, DocumentVisitor, Documents, DocumentsView, Folded, Merged, PartitionInfo,
+    ShellVisitor, ShellsOfSpan, Stage,
     mark::Mark,
     partition::Partition,
     partitions::{Partitions, view::PartitionsView},
@@ -191,16 +192,44 @@ impl Documents for LocalDocuments {
         at: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
-        let add = |partition: &Partition| {
+        let add = |partition: &Arc<Partition>| {
             partition.add_shells(partition.place.document_start(at), series)
         };
         let partition = self.partitions.get_or_create(granularity, at)?;
         match add(&partition) {
             Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => {
-                add(&*self.partitions.get_or_create(granularity, at)?)
+                add(&self.partitions.get_or_create(granularity, at)?)
             }
             outcome => outcome,
         }
+    }
+
+    fn count_absent(
+        &self,
+        granularity: GranularityIndex,
+        at: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        let Some(partition) = self.partitions.holding(granularity, at) else {
+            return Ok(series.len());
+        };
+        let document = partition.place.document_start(at);
+        let absent = partition.read().and_then(|reader| reader.absent(document, series));
+        self.partitions.or_replace(&partition, absent.map(|absent| absent.len()))
+    }
+
+    fn shells_since(
+        &self,
+        granularity: GranularityIndex,
+        since: UnixMillis,
+    ) -> Result<Vec<ShellsOfSpan>, StoreError> {
+        let mut spans = Vec::new();
+        for partition in self.partitions.overlapping(granularity, since.0..i64::MAX) {
+            let counted =
+                partition.read().and_then(|reader| reader.count_shells(since, &mut spans));
+            self.partitions.or_replace(&partition, counted)?;
+        }
+        Ok(spans)
     }
 
     fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
@@ -243,5 +272,14 @@ impl Documents for LocalDocuments {
         let reader = partition.read()?;
         reader.check(visit)?;
         Ok(Some(reader.mark))
+    }
+
+    fn check_shells(
+        &self,
+        id: PartitionId,
+        visit: &mut ShellVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(partition) = self.partitions.get(id) else { return Ok(()) };
+        partition.read()?.check_shells(visit)
     }
 }

@@ -16,11 +16,13 @@
 //! the mark, and never merges cells that the mark includes.
 //!
 //! **Cells.** Cells are merged with stored ones ([`Cell::merge`]), in any order, as long as the
-//! partition exists; a missing document is created as a shell, with all cells zero. A cell without
+//! partition exists; a missing document is created with all other cells zero. A cell without
 //! samples corrects the stored cell of its slot.
 //!
 //! **Shells.** [`Documents::add_shells`] changes no cell and no mark, so it may run at any time,
-//! and repeatedly.
+//! and repeatedly. A document that was added and never got a sample stays a shell until its
+//! partition is dropped, whatever is merged and sealed beside it. A shell whose time lost samples
+//! through damage is not shown, because its document may be among the lost ones.
 //!
 //! **Views.** A view shows the documents and the mark of each partition as of one moment, even
 //! while the partition changes or is dropped.
@@ -97,6 +99,17 @@ pub struct PartitionInfo {
     pub bytes: u64,
 }
 
+/// The shells of one document span of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShellsOfSpan {
+    /// The start of the documents.
+    pub start: UnixMillis,
+    /// The end of the documents, exclusive.
+    pub end: UnixMillis,
+    /// The number of documents.
+    pub count: u64,
+}
+
 /// The stage of a partition: whether changes of it are to be expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -156,6 +169,10 @@ pub(crate) trait CellSink {
 /// Visits a document with its start and series: its cells, or its fault.
 pub(crate) type DocumentVisitor<'a> = dyn FnMut(UnixMillis, SeriesId, Result<&[Cell], String>) + 'a;
 
+/// Visits a block of shells with the start of its documents: its last series, or its first series
+/// and the fault.
+pub(crate) type ShellVisitor<'a> = dyn FnMut(UnixMillis, SeriesId, Option<&'static str>) + 'a;
+
 /// Documents of all granularities; the module documents the contract. Only one checkpoint at a time
 /// merges; any thread may call everything else at any time.
 pub(crate) trait Documents: Send + Sync + Debug {
@@ -192,10 +209,9 @@ pub(crate) trait Documents: Send + Sync + Debug {
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
 
-    /// Converts a partition to its smallest form, if that is worth the work; a partition whose time
-    /// is not over keeps its shells. Changes no cell and no mark. Returns `None` when there was
-    /// nothing to do. `go_on` receives the number of bytes written since its last call, may wait,
-    /// and returns whether to continue.
+    /// Converts a partition to its smallest form, if that is worth the work. Changes no cell, no
+    /// shell and no mark. Returns `None` when there was nothing to do. `go_on` receives the number
+    /// of bytes written since its last call, may wait, and returns whether to continue.
     fn seal(
         &self,
         place: &Place,
@@ -203,14 +219,31 @@ pub(crate) trait Documents: Send + Sync + Debug {
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError>;
 
-    /// Creates the missing documents of `series` (ascending) for the span that contains `at`;
-    /// returns their number.
+    /// Inserts a shell for each of the series (ascending) without a document of the span that
+    /// contains `at`; returns the number of new shells. A missing partition is created.
     fn add_shells(
         &self,
         granularity: GranularityIndex,
         at: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError>;
+
+    /// Returns how many of the series, ascending, have neither a shell nor a document of the span
+    /// that contains `at`.
+    fn count_absent(
+        &self,
+        granularity: GranularityIndex,
+        at: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError>;
+
+    /// Returns the shells of the spans that begin at or after a time, ascending, also those that
+    /// have samples by now.
+    fn shells_since(
+        &self,
+        granularity: GranularityIndex,
+        since: UnixMillis,
+    ) -> Result<Vec<ShellsOfSpan>, StoreError>;
 
     /// Removes a partition; returns whether it existed. After a failure, the partition may still
     /// exist, and can be removed again.
@@ -219,7 +252,7 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// All partitions.
     fn partitions(&self) -> Vec<PartitionInfo>;
 
-    /// The number of documents of a partition, including shells; `None` when counting would read
+    /// The number of documents of a partition without its shells; `None` when counting would read
     /// each document, or when there is no such partition.
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError>;
 
@@ -238,6 +271,10 @@ pub(crate) trait Documents: Send + Sync + Debug {
         id: PartitionId,
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<Option<Mark>, StoreError>;
+
+    /// Reads all shells of a partition, and visits them.
+    fn check_shells(&self, id: PartitionId, visit: &mut ShellVisitor<'_>)
+    -> Result<(), StoreError>;
 }
 
 /// The documents of one granularity over a range, as of one moment.
@@ -254,7 +291,12 @@ pub(crate) trait DocumentsView: Send + Sync {
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError>;
 
-    /// The document of a series that begins at a time within the range, as it is stored.
+    /// Appends the spans of documents that overlap the range and are shells of a series, ascending.
+    /// Spans with samples may be among them.
+    fn shells(&self, series: SeriesId, out: &mut Vec<Range<UnixMillis>>) -> Result<(), StoreError>;
+
+    /// The document of a series that begins at a time within the range, as it is stored; the zeroed
+    /// document of a shell.
     fn stored(
         &self,
         start: UnixMillis,

@@ -5,7 +5,7 @@
 use crate::store::error::StoreError;
 
 /// The version of all files that this release writes.
-pub const FORMAT_VERSION: u64 = 1;
+pub const FORMAT_VERSION: u64 = 2;
 /// The key of the version in a file's table `meta`.
 pub(crate) const VERSION_KEY: &str = "format";
 /// The key in files of builds before the first release.

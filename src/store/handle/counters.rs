@@ -39,10 +39,12 @@ pub struct Counters {
     pub cells_to_head: Count,
     /// Documents that a checkpoint found and patched in place.
     pub documents_patched: Count,
-    /// Documents that a checkpoint had to create, because they had no shell.
-    pub shells_missed: Count,
+    /// Documents that a checkpoint created, because nothing of them was stored.
+    pub documents_created: Count,
     /// Shells inserted ahead of their time.
     pub shells_preallocated: Count,
+    /// Live series without a shell when the period of the document began.
+    pub shells_missed: Count,
     /// Documents whose length changed; must stay 0.
     pub documents_grown: Count,
     /// Finished checkpoints.

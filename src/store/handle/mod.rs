@@ -4,6 +4,7 @@
 
 mod counters;
 mod sealing;
+mod shells;
 mod status;
 mod unused;
 
@@ -35,9 +36,6 @@ pub use counters::{Count, Counters};
 pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
 use unused::KnownLong;
-
-/// The number of series that are read under one lock of the catalog, because batches wait for it.
-const SERIES_AT_ONCE: usize = 4096;
 
 /// The store, shared by all roles. Clones are cheap.
 #[derive(Debug, Clone)]
@@ -140,39 +138,6 @@ impl Store {
             self.inner.head.replace_if_damaged(fault)?;
         }
         outcome
-    }
-
-    /// Creates shells ahead of their time; returns the number of new ones.
-    ///
-    /// # Errors
-    /// When the partition cannot be written.
-    pub fn preallocate(
-        &self,
-        index: GranularityIndex,
-        document: UnixMillis,
-        series: &[SeriesId],
-    ) -> Result<usize, StoreError> {
-        let living: Vec<_> = {
-            let dictionary = self.dictionary();
-            series.iter().copied().filter(|id| dictionary.key(*id).is_some()).collect()
-        };
-        let added = self.inner.documents.add_shells(index, document, &living)?;
-        self.inner.counters.shells_preallocated.add(added as u64);
-        Ok(added)
-    }
-
-    /// Returns the series that are not deleted and whose latest sample is not older than `since`,
-    /// ascending.
-    pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
-        let ids = self.dictionary().select(&[]);
-        let mut live = Vec::new();
-        for chunk in ids.chunks(SERIES_AT_ONCE) {
-            let catalog = self.inner.catalog.read();
-            let is_live =
-                |id: &&SeriesId| catalog.state(**id).is_some_and(|state| state.last_at >= since);
-            live.extend(chunk.iter().filter(is_live).copied());
-        }
-        live
     }
 
     /// Returns whether any of the series has a sample at or after a time.

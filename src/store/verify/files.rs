@@ -102,6 +102,14 @@ pub(super) fn check_documents(
             }
         }
     })?;
+    store.inner.documents.check_shells(id, &mut |start, series, fault| {
+        let problem = match fault {
+            Some(fault) => fault,
+            None if dictionary.kind(series).is_none() => "the dictionary has no such series",
+            None => return,
+        };
+        report.fault(file, format!("shells of series {} at {start}: {problem}", series.0));
+    })?;
     let applied = store.inner.catalog.read().applied();
     if let Some(Mark { through, .. }) = mark
         && through > applied

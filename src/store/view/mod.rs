@@ -178,6 +178,32 @@ impl View {
         Ok(())
     }
 
+    /// Returns the document spans of a series that were preallocated and have no samples, ascending.
+    /// `slots` are the slots of the series, see [`Self::slots_into`]; only spans that lie whole in
+    /// the range of the view are returned.
+    ///
+    /// # Errors
+    /// When a partition cannot be read.
+    pub fn shells(
+        &self,
+        series: SeriesId,
+        slots: &[Slot],
+    ) -> Result<Vec<Range<UnixMillis>>, StoreError> {
+        let mut spans = Vec::new();
+        self.documents.shells(series, &mut spans)?;
+        for part in self.parts.of.get(&series).into_iter().flatten() {
+            self.documents.shells(*part, &mut spans)?;
+        }
+        spans.sort_unstable_by_key(|span| span.start);
+        spans.dedup();
+        spans.retain(|span| {
+            let first = slots.partition_point(|slot| slot.start < span.start);
+            let has_samples = slots.get(first).is_some_and(|slot| slot.start < span.end);
+            !has_samples && self.range.start <= span.start.0 && span.end.0 <= self.range.end
+        });
+        Ok(spans)
+    }
+
     /// Replaces `slots` with the slots of a series without its parts.
     fn slots_apart(
         &self,

@@ -20,13 +20,14 @@ pub(super) struct Mirrored {
 
 impl Mirrored {
     pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 20] = [
+        let counters: [(&str, ReadStore); 21] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_ha_samples_left_out_total", |s| s.counters().samples_of_replicas.get()),
             ("granary_ha_failovers_total", |s| s.counters().failovers.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
             ("granary_cells_written_total", |s| s.counters().cells_written.get()),
+            ("granary_documents_created_total", |s| s.counters().documents_created.get()),
             ("granary_documents_patched_total", |s| s.counters().documents_patched.get()),
             ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),
             ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),

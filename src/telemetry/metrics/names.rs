@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 75] = [
+pub const METRIC_NAMES: [(&str, &str); 76] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -38,10 +38,11 @@ pub const METRIC_NAMES: [(&str, &str); 75] = [
     ("granary_checkpoint_errors_total", "Failed checkpoints, which are retried"),
     ("granary_checkpoint_duration_seconds", "Duration of a checkpoint"),
     ("granary_cells_written_total", "Cells merged into documents"),
+    ("granary_documents_created_total", "Documents that checkpoints created"),
     ("granary_documents_patched_total", "Existing documents that were changed"),
     ("granary_documents_grown_total", "Documents whose length changed; must stay 0"),
-    ("granary_shells_preallocated_total", "Empty documents created in advance"),
-    ("granary_shells_missed_total", "Documents that a checkpoint had to create"),
+    ("granary_shells_preallocated_total", "Documents preallocated before their period"),
+    ("granary_shells_missed_total", "Live series without a preallocated document"),
     ("granary_partitions", "Partitions, by granularity"),
     ("granary_partition_file_bytes", "Size of partition files, by granularity"),
     ("granary_partitions_damaged", "Partition files set aside because they are damaged"),

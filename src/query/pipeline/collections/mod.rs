@@ -17,7 +17,7 @@ use crate::{
 use months::{Months, months};
 pub(super) use selection::{CollectionRequest, note_of_text_values};
 use selection::{overlap, select};
-use slots::Slots;
+use slots::{Shells, Slots};
 
 /// A collection that is read.
 pub(super) enum Collection {
@@ -45,6 +45,15 @@ impl Collection {
         let (oldest, latest) = time_bounds(&granularities[granularities.coarsest()], now);
         let requested = request.range.cloned().unwrap_or(oldest..latest);
         let Some(index) = named.map(GranularityIndex) else {
+            if request.shells {
+                let names: Vec<_> =
+                    all.iter().map(|granularity| granularity.name.as_str()).collect();
+                let message = format!(
+                    "shells: true needs the slots of a resolution: use one of {} as the collection",
+                    names.join(", ")
+                );
+                return Err(QueryError::Invalid(message));
+            }
             return Ok(Self::Months(months(store, budget, request, &requested, limits, now)?));
         };
         let granularity = store.granularity(index);
@@ -52,8 +61,10 @@ impl Collection {
         let range = overlap(&requested, &request.conditions.dates);
         let range = overlap(&range, &(time_bounds(granularity, now).0..UnixMillis::MAX));
         let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+        let shells =
+            request.shells.then(|| Shells::open(store, index, &range, &ids)).transpose()?;
         let view = store.view(index, range, &ids)?;
-        Ok(Self::Slots(Slots { view, granularity: granularity.clone(), found }))
+        Ok(Self::Slots(Slots { view, shells, granularity: granularity.clone(), found }))
     }
 
     /// Returns the documents in order of series and time.

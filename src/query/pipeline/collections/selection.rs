@@ -44,6 +44,8 @@ pub(in crate::pipeline) struct CollectionRequest<'a> {
     pub(in crate::pipeline) range: Option<&'a Range<UnixMillis>>,
     pub(in crate::pipeline) needed: &'a NeededNames,
     pub(in crate::pipeline) conditions: &'a Conditions,
+    /// True to include the empty slots of preallocated documents.
+    pub(in crate::pipeline) shells: bool,
 }
 
 /// Returns the intersection of two ranges.

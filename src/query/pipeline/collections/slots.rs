@@ -2,18 +2,20 @@
 //!
 //! Must never know: how series are selected, and the months.
 
+use std::ops::Range;
+
 use super::selection::tag_fields;
 use crate::{
-    model::{Granularity, SeriesId, SeriesInfo},
+    model::{Cell, Granularity, GranularityIndex, SeriesId, SeriesInfo, UnixMillis},
     query::{
-        Display,
+        Display, QueryError,
         pipeline::{
             document::{Document, Documents},
             quota::Quota,
             value::{Fields, Value},
         },
     },
-    store::{Slot, View},
+    store::{Slot, Store, View},
 };
 
 /// Number of values in a document, including the document itself but not its tags.
@@ -22,8 +24,48 @@ const ROW_VALUES: usize = 12;
 /// The documents of slots.
 pub(in crate::pipeline) struct Slots {
     pub(super) view: View,
+    /// The preallocated documents, when their empty slots are read too.
+    pub(super) shells: Option<Shells>,
     pub(super) granularity: Granularity,
     pub(super) found: Vec<(SeriesId, SeriesInfo)>,
+}
+
+/// The preallocated documents that overlap a range.
+pub(in crate::pipeline) struct Shells {
+    range: Range<UnixMillis>,
+    /// The whole documents.
+    view: View,
+    width_ms: i64,
+}
+
+impl Shells {
+    /// Opens a view of whole documents.
+    pub(super) fn open(
+        store: &Store,
+        index: GranularityIndex,
+        range: &Range<UnixMillis>,
+        series: &[SeriesId],
+    ) -> Result<Self, QueryError> {
+        let granularity = store.granularity(index);
+        let last = granularity.document_start(range.end.minus(1).max(range.start));
+        let whole = granularity.document_start(range.start)..granularity.document.next(last);
+        let view = store.view(index, whole, series)?;
+        Ok(Self { range: range.clone(), view, width_ms: granularity.width_ms })
+    }
+
+    /// Adds the empty slots of the preallocated documents of a series without samples.
+    fn add_to(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), QueryError> {
+        let of_documents = self.view.slots(series)?;
+        for span in self.view.shells(series, &of_documents)? {
+            let all = (span.start.0..span.end.0).step_by(self.width_ms as usize).map(UnixMillis);
+            let empty = all.filter(|start| {
+                *start < self.range.end && start.plus(self.width_ms) > self.range.start
+            });
+            slots.extend(empty.map(|start| Slot { start, cell: Cell::EMPTY }));
+        }
+        slots.sort_by_key(|slot| slot.start);
+        Ok(())
+    }
 }
 
 impl Slots {
@@ -34,7 +76,10 @@ impl Slots {
             let read = || {
                 // The quota is held as long as the slots that were read.
                 quota.budget().check()?;
-                let slots = self.view.slots(*id)?;
+                let mut slots = self.view.slots(*id)?;
+                if let Some(shells) = &self.shells {
+                    shells.add_to(*id, &mut slots)?;
+                }
                 let mut held = quota.begin(0);
                 held.take_bytes(size_of_val(&slots[..]))?;
                 Ok((slots, held))

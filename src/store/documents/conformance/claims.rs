@@ -8,7 +8,7 @@ use super::{
 use crate::{
     model::{Cell, SeriesId, Span, UnixMillis},
     store::{
-        documents::{CellSink, Columns, Stage, mark::Mark, stored::DocumentState},
+        documents::{CellSink, Columns, ShellsOfSpan, Stage, mark::Mark, stored::DocumentState},
         error::StoreError,
         faulty::{Call, EIO, Effect, Fault},
         file::medium::Medium,
@@ -62,9 +62,71 @@ fn shells_are_created_once_and_change_nothing() {
         assert_eq!(bench.of_place(&place, SeriesId(6)), []);
         assert_eq!(bench.documents.mark(&place).unwrap(), mark(5, place.end.0));
         // A shell does not set the mark of a new partition.
+        assert_eq!(bench.documents.count_absent(FINE, place.end, &series).unwrap(), 3);
         assert_eq!(bench.documents.add_shells(FINE, place.end, &series).unwrap(), 3);
+        assert_eq!(bench.documents.count_absent(FINE, place.end, &series).unwrap(), 0);
         let next = bench.place(FINE, place.end);
         assert_eq!(bench.documents.mark(&next).unwrap().through, 0);
+        let ahead = bench.documents.shells_since(FINE, place.id.start.plus(1)).unwrap();
+        let (start, end) = (place.end, place.end.plus(10 * MINUTE));
+        assert_eq!(ahead, [ShellsOfSpan { start, end, count: 3 }]);
+    });
+}
+
+#[test]
+fn shells_stay_until_their_partition_is_dropped() {
+    // Series of two blocks, and the last one that can exist.
+    let series = [3, 7, 16_384 + 9, u32::MAX].map(SeriesId);
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        let next = NOON.plus(10 * MINUTE);
+        assert_eq!(bench.documents.add_shells(FINE, next, &series).unwrap(), 4);
+        let late = vec![cell(7, next.0, 2.0), cell(7, NOON.0, 1.0), cell(9, NOON.0, 1.0)];
+        bench.merge(&place, mark(5, place.end.0), &late).unwrap();
+        for stage in [Stage::Busy, Stage::Quiet, Stage::Over] {
+            bench.reopen();
+            assert_eq!(bench.shells(&place, SeriesId(3)), [next]);
+            assert_eq!(bench.shells(&place, SeriesId(u32::MAX)), [next]);
+            assert_eq!(bench.shells(&place, SeriesId(9)), []);
+            let view = bench.documents.view(FINE, place.range()).unwrap();
+            let state = |id| view.stored(next, SeriesId(id)).unwrap().map(|shown| shown.state);
+            assert_eq!([3, 16_384 + 9].map(state), [Some(DocumentState::Shell); 2]);
+            assert!(state(7).is_some_and(|state| state != DocumentState::Shell));
+            assert_eq!([4, 9, 16_384].map(state), [None; 3]);
+            assert_eq!(bench.documents.add_shells(FINE, next, &series).unwrap(), 0);
+            bench.documents.seal(&place, stage, &|_| true).unwrap();
+        }
+        let mut blocks = Vec::new();
+        let mut visit = |_, last: SeriesId, fault: Option<_>| blocks.push((last.0, fault));
+        bench.documents.check_shells(place.id, &mut visit).unwrap();
+        assert_eq!(blocks, [(7, None), (16_384 + 9, None), (u32::MAX, None)]);
+        bench.documents.drop_partition(place.id).unwrap();
+        assert_eq!(bench.documents.count_absent(FINE, next, &series).unwrap(), 4);
+    });
+}
+
+#[test]
+fn a_shell_is_not_shown_for_a_document_that_may_be_lost() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        let next = NOON.plus(10 * MINUTE);
+        for start in [NOON, next] {
+            bench.documents.add_shells(FINE, start, &[SERIES, SeriesId(8)]).unwrap();
+        }
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        let damage = bench.subject.damage;
+        bench.change_documents(&place, |bytes| damage(bytes, NOON, SERIES));
+        bench.slots(FINE, place.range(), SERIES).unwrap_err();
+        assert_eq!(bench.shells(&place, SERIES), [next]);
+        let late = vec![cell(7, NOON.plus(MINUTE).0, 4.0)];
+        bench.merge(&place, mark(6, place.end.0), &late).unwrap();
+        for _ in 0..2 {
+            // Once the hole is remembered, nobody knows which documents were in it.
+            assert_eq!(bench.shells(&place, SeriesId(8)), [next]);
+            let view = bench.documents.view(FINE, place.range()).unwrap();
+            assert_eq!(view.stored(NOON, SeriesId(8)).unwrap(), None);
+            bench.reopen();
+        }
     });
 }
 
@@ -74,7 +136,7 @@ fn a_document_is_shown_as_it_is_stored() {
         let place = bench.place(FINE, NOON);
         bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0 + MINUTE, 2.5)]).unwrap();
         bench.documents.add_shells(FINE, NOON, &[SERIES, SeriesId(8)]).unwrap();
-        assert_eq!(bench.documents.count(place.id).unwrap().unwrap_or(2), 2);
+        assert_eq!(bench.documents.count(place.id).unwrap().unwrap_or(1), 1);
         let view = bench.documents.view(FINE, place.range()).unwrap();
         let shown = view.stored(NOON, SERIES).unwrap().unwrap();
         assert_ne!(shown.state, DocumentState::Shell);
@@ -92,8 +154,9 @@ fn a_document_is_shown_as_it_is_stored() {
         bytes.dedup();
         assert_eq!(bytes.len(), count);
         assert!(bytes.last().is_none_or(|last| *last < shown.bytes.len()));
-        let shell = view.stored(NOON, SeriesId(8)).unwrap();
-        assert!(shell.is_none_or(|shell| shell.state == DocumentState::Shell));
+        let shell = view.stored(NOON, SeriesId(8)).unwrap().unwrap();
+        assert_eq!((shell.state, shell.slots.len()), (DocumentState::Shell, 10));
+        assert!(shell.slots.iter().all(|slot| slot.cell.is_empty()));
         assert_eq!(view.stored(NOON, SeriesId(9)).unwrap(), None);
         assert_eq!(view.stored(NOON.plus(10 * MINUTE), SERIES).unwrap(), None);
     });
@@ -394,6 +457,8 @@ fn counts_once_after_a_cut(subject: Subject, after: u64) -> bool {
     assert_eq!(found(NOON, 7), [(NOON.0, 1.0)]);
     assert_eq!(found(next, 7), [(next.0, 2.0)]);
     assert_eq!(found(next, 9), [(next.0, 5.0)]);
+    let shells = bench.place(FINE, next.plus(HOUR));
+    assert_eq!(bench.shells(&shells, SERIES), [shells.id.start]);
     assert_eq!(bench.documents.holes(FINE), []);
     was_cut
 }

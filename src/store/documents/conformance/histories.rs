@@ -122,7 +122,10 @@ impl History {
                 let added = self.bench.documents.add_shells(place.id.granularity, at, &ids);
                 self.recover();
                 let again = self.bench.documents.add_shells(place.id.granularity, at, &ids);
-                assert!(added.is_err() || again.unwrap() == 0);
+                let again = again.unwrap();
+                assert!(added.is_err() || again == 0);
+                let start = place.document_start(at);
+                ids.into_iter().for_each(|id| self.map.add_shell(place.id, id, start));
             }
             Step::Drop { partition } => {
                 let place = self.place(*partition);
@@ -226,6 +229,18 @@ impl History {
             let mut slots = Vec::new();
             view.slots(series, Columns::ALL, &mut slots).unwrap();
             assert_eq!(slots, self.map.slots(granularity, &range, series), "{series:?}");
+            let mut shells = Vec::new();
+            view.shells(series, &mut shells).unwrap();
+            let expected: Vec<_> = self.map.shells(granularity, series).collect();
+            for span in &shells {
+                assert!(expected.contains(&span.start), "{series:?} at {}", span.start);
+            }
+            for start in expected {
+                let is_shown = shells.iter().any(|span| span.start == start);
+                let end = self.bench.place(granularity, start).next_document(start);
+                let has_samples = slots.iter().any(|slot| (start..end).contains(&slot.start));
+                assert!(is_shown || has_samples, "{series:?} has no shell at {start}");
+            }
         }
     }
 }

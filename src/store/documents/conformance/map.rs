@@ -2,7 +2,10 @@
 //!
 //! Must never know: files, faults.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use super::Cells;
 use crate::{
@@ -11,7 +14,11 @@ use crate::{
 };
 
 #[derive(Debug, Default)]
-pub(super) struct Map(BTreeMap<PartitionId, Partition>);
+pub(super) struct Map {
+    partitions: BTreeMap<PartitionId, Partition>,
+    /// The documents that were inserted ahead, by partition, series and start.
+    shells: BTreeSet<(PartitionId, SeriesId, UnixMillis)>,
+}
 
 #[derive(Debug)]
 struct Partition {
@@ -21,12 +28,12 @@ struct Partition {
 
 impl Map {
     pub(super) fn mark(&self, id: PartitionId) -> Mark {
-        self.0.get(&id).map_or(Mark::NONE, |partition| partition.mark)
+        self.partitions.get(&id).map_or(Mark::NONE, |partition| partition.mark)
     }
 
     pub(super) fn merge(&mut self, id: PartitionId, mark: Mark, cells: &Cells) {
         let empty = Partition { mark, cells: BTreeMap::new() };
-        let partition = self.0.entry(id).or_insert(empty);
+        let partition = self.partitions.entry(id).or_insert(empty);
         partition.mark = mark;
         for (series, slot, cell) in cells {
             partition.cells.entry((*series, *slot)).or_default().merge(cell);
@@ -34,17 +41,36 @@ impl Map {
     }
 
     pub(super) fn drop(&mut self, id: PartitionId) {
-        self.0.remove(&id);
+        self.partitions.remove(&id);
+        self.shells.retain(|(partition, _, _)| *partition != id);
+    }
+
+    pub(super) fn add_shell(&mut self, id: PartitionId, series: SeriesId, start: UnixMillis) {
+        self.shells.insert((id, series, start));
+    }
+
+    /// The starts of the documents of a series that were inserted ahead.
+    pub(super) fn shells(
+        &self,
+        granularity: GranularityIndex,
+        series: SeriesId,
+    ) -> impl Iterator<Item = UnixMillis> {
+        let is_asked = move |(id, of, _): &&(PartitionId, SeriesId, UnixMillis)| {
+            id.granularity == granularity && *of == series
+        };
+        self.shells.iter().filter(is_asked).map(|(_, _, start)| *start)
     }
 
     /// Returns whether a slot has samples.
     pub(super) fn has(&self, id: PartitionId, series: SeriesId, slot: i64) -> bool {
-        self.0.get(&id).is_some_and(|partition| partition.cells.contains_key(&(series, slot)))
+        self.partitions
+            .get(&id)
+            .is_some_and(|partition| partition.cells.contains_key(&(series, slot)))
     }
 
     /// The partitions that have cells.
     pub(super) fn ids(&self) -> impl Iterator<Item = PartitionId> {
-        self.0.keys().copied()
+        self.partitions.keys().copied()
     }
 
     pub(super) fn slots(
@@ -53,7 +79,7 @@ impl Map {
         range: &Range<i64>,
         series: SeriesId,
     ) -> Vec<Slot> {
-        let partitions = self.0.iter().filter(|(id, _)| id.granularity == granularity);
+        let partitions = self.partitions.iter().filter(|(id, _)| id.granularity == granularity);
         let cells = partitions.flat_map(|(_, partition)| &partition.cells);
         let found = cells.filter(|((id, slot), _)| *id == series && range.contains(slot));
         found.map(|((_, slot), cell)| Slot { start: UnixMillis(*slot), cell: *cell }).collect()

@@ -137,6 +137,14 @@ impl Bench {
         Ok(slots)
     }
 
+    /// The starts of the documents of a partition that are shells of a series, or were one.
+    fn shells(&self, place: &Place, series: SeriesId) -> Vec<UnixMillis> {
+        let mut spans = Vec::new();
+        let view = self.documents.view(place.id.granularity, place.range()).unwrap();
+        view.shells(series, &mut spans).unwrap();
+        spans.into_iter().map(|span| span.start).collect()
+    }
+
     /// The starts and sums of a series' slots in a partition.
     fn of_place(&self, place: &Place, series: SeriesId) -> Vec<(i64, f64)> {
         let slots = self.slots(place.id.granularity, place.range(), series).unwrap();

@@ -9,6 +9,7 @@ mod merge;
 pub(crate) mod reader;
 pub(crate) mod rows;
 pub(crate) mod segments;
+mod shells;
 
 use std::sync::{
     Arc,
@@ -16,7 +17,10 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
-use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition,
+    TableError, WriteTransaction,
+};
 
 use super::{Stage, mark::Mark, place::Place, segment::file::Segment};
 use crate::{
@@ -40,6 +44,11 @@ pub(crate) const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::n
 pub(crate) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 /// The numbers of the segments in use, and the spans of their documents.
 pub(crate) const SEGMENTS: TableDefinition<'_, u32, u64> = TableDefinition::new("segments");
+/// Blocks of shells by the seconds from the partition's start to the span's << 32, and the number
+/// of the block.
+pub(crate) const SHELLS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("shells");
+/// The table of shells within a read.
+pub(crate) type ShellTable = ReadOnlyTable<u64, &'static [u8]>;
 const START_KEY: &str = "start";
 const END_KEY: &str = "end";
 const WIDTH_KEY: &str = "width";
@@ -52,8 +61,10 @@ pub(crate) const UNTIL_KEY: &str = "applied_until";
 pub(crate) const CHECK_KEY: &str = "applied_check";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
-/// The maximum size of the compact file of a partition with sealed documents.
+/// The maximum size of the compact file of a partition with sealed documents, without its shells.
 const LOOSE_BYTES: u64 = 256 << 10;
+/// The size of a page of the file.
+const PAGE_BYTES: u64 = 4096;
 
 /// The reason why a partition's files will be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,17 +106,19 @@ impl Partition {
         numbers: Numbers,
     ) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name, OPTIONS)?;
-        let (place, named) = file.guard("open", || {
+        let (place, named, shell_bytes) = file.guard("open", || {
+            let txn = file.read()?;
             Ok((
                 read_place(&file, id, granularity, medium.format())?,
-                read_named(&file, &file.read()?)?,
+                read_named(&file, &txn)?,
+                shell_bytes_max(&file, &txn)?,
             ))
         })?;
         let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
         let partition = Self { damage, ..Self::of(medium, place, file, numbers) };
         partition.segments.open_named(&named)?;
         // The last run may have ended before the file shrank after folding.
-        let is_loose = !named.is_empty() && partition.file.bytes()? > LOOSE_BYTES;
+        let is_loose = !named.is_empty() && partition.file.bytes()? > LOOSE_BYTES + shell_bytes;
         partition.is_loose.store(is_loose, Ordering::Relaxed);
         Ok(partition)
     }
@@ -135,6 +148,7 @@ impl Partition {
             txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
             txn.open_table(SEGMENTS).map_err(file.fail("create"))?;
             txn.open_table(HOLES).map_err(file.fail("create"))?;
+            txn.open_table(SHELLS).map_err(file.fail("create"))?;
             let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
             for (key, value) in rows {
                 meta.insert(key, value).map_err(file.fail("create"))?;
@@ -264,6 +278,16 @@ impl Partition {
     pub(crate) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
         self.layouts.of(document)
     }
+}
+
+/// The most bytes that the blocks of shells take in their file: a page each.
+fn shell_bytes_max(file: &DatabaseFile, txn: &ReadTransaction) -> Result<u64, StoreError> {
+    let blocks = match txn.open_table(SHELLS) {
+        Ok(table) => table.len().map_err(file.fail("read"))?,
+        Err(TableError::TableDoesNotExist(_)) => 0,
+        Err(cause) => return Err(file.fail("read")(cause)),
+    };
+    Ok(blocks * PAGE_BYTES)
 }
 
 /// The segments that a file names.

@@ -2,12 +2,15 @@
 //!
 //! Must never know: what the mark means.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
-use redb::{AccessGuard, ReadOnlyTable, ReadableTableMetadata};
+use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTableMetadata};
 
 use super::{
-    CHECK_KEY, DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY,
+    CHECK_KEY, DOCUMENTS, META, Partition, ShellTable, THROUGH_KEY, UNTIL_KEY,
     rows::layout::DocumentLayout,
     segments::{
         Named,
@@ -37,6 +40,10 @@ pub(crate) struct PartitionReader {
     pub(crate) open_starts: Vec<UnixMillis>,
     pub(crate) named: Vec<Named>,
     pub(crate) segments: Vec<Arc<Segment>>,
+    /// The read of the file, from which few readers open more tables.
+    pub(crate) txn: ReadTransaction,
+    /// The table of shells, once it was opened; `None` in files that have none.
+    pub(crate) shells: OnceLock<Option<ShellTable>>,
 }
 
 impl Partition {
@@ -64,8 +71,17 @@ impl Partition {
             }
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
             let open_starts = self.open_starts(&documents)?;
-            let partition = self.clone();
-            Ok(PartitionReader { partition, mark, documents, open_starts, named, segments })
+            let (partition, shells) = (self.clone(), OnceLock::new());
+            Ok(PartitionReader {
+                partition,
+                mark,
+                documents,
+                open_starts,
+                named,
+                segments,
+                txn,
+                shells,
+            })
         })
     }
 }

@@ -68,6 +68,14 @@ impl DocumentsView for PartitionsView {
         Ok(())
     }
 
+    fn shells(&self, series: SeriesId, out: &mut Vec<Range<UnixMillis>>) -> Result<(), StoreError> {
+        for reader in &self.readers {
+            let outcome = reader.shells(series, &self.range, out);
+            self.partitions.or_replace(&reader.partition, outcome)?;
+        }
+        Ok(())
+    }
+
     fn stored(
         &self,
         start: UnixMillis,
@@ -76,10 +84,16 @@ impl DocumentsView for PartitionsView {
         let holds = |reader: &&PartitionReader| reader.partition.place.range().contains(&start.0);
         let Some(reader) = self.readers.iter().find(holds) else { return Ok(None) };
         let width_ms = reader.partition.place.width_ms;
-        let open = reader.document(start, series, |layout, doc| show(layout, doc, start, width_ms));
+        let shown = |layout: &DocumentLayout, doc: &[u8]| show(layout, doc, start, width_ms);
+        let open = reader.document(start, series, shown);
         let outcome = open.and_then(|open| match open {
             // A damaged row hides the sealed document that it replaced.
-            None if reader.row(start, series)?.is_none() => reader.stored_sealed(start, series),
+            None if reader.row(start, series)?.is_none() => {
+                match reader.stored_sealed(start, series)? {
+                    None => reader.stored_shell(start, series, shown),
+                    sealed => Ok(sealed),
+                }
+            }
             open => Ok(open),
         });
         self.partitions.or_replace(&reader.partition, outcome)

@@ -6,7 +6,7 @@
 mod layers;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ops::Range,
     sync::{Arc, atomic::Ordering},
 };
@@ -95,7 +95,7 @@ impl Partition {
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);
-        let Some(documents) = self.install(&portion, number, stage)? else { return Ok(None) };
+        let Some(documents) = self.install(&portion, number)? else { return Ok(None) };
         drop(portion);
         if documents > 0 {
             self.shrink()?;
@@ -114,18 +114,13 @@ impl Partition {
 
     /// Replaces everything that the reader saw with the segment; returns the number of removed open
     /// documents, or `None` when the partition is being removed.
-    fn install(
-        &self,
-        portion: &Portion,
-        number: u32,
-        stage: Stage,
-    ) -> Result<Option<u64>, StoreError> {
+    fn install(&self, portion: &Portion, number: u32) -> Result<Option<u64>, StoreError> {
         let going = self.going.lock();
         if going.is_some() {
             return self.segments.remove(number).map(|()| None);
         }
         let [from, to] = [portion.span.start, portion.span.end].map(|at| self.place.seconds(at));
-        let documents = self.commit_segment(&portion.reader, Named { number, from, to }, stage);
+        let documents = self.commit_segment(&portion.reader, Named { number, from, to });
         if documents.is_err() {
             self.remove_unnamed(number);
         }
@@ -192,28 +187,28 @@ impl Partition {
 
     /// Names the segment instead of the segments that it replaces, and removes the open documents
     /// that did not change meanwhile: a changed one stays, and counts instead of the sealed copy.
-    /// Shells stay while they may still be filled. Returns the number of removed documents.
-    fn commit_segment(
-        &self,
-        reader: &PartitionReader,
-        named: Named,
-        stage: Stage,
-    ) -> Result<u64, StoreError> {
+    /// Documents without samples, which releases of format 1 preallocated, become bits. Returns the
+    /// number of removed documents.
+    fn commit_segment(&self, reader: &PartitionReader, named: Named) -> Result<u64, StoreError> {
         self.file.transact("seal", |txn| {
             let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
-            let mut removed = 0;
+            let (mut removed, mut shells) = (0, BTreeMap::<_, Vec<_>>::new());
             for entry in reader.open_documents()? {
                 let (key, sealed) = entry.map_err(self.fail("seal"))?;
                 let key = key.value();
-                if stage != Stage::Over && self.is_shell(key, sealed.value()) {
-                    continue;
-                }
                 let current = table.get(key).map_err(self.fail("seal"))?;
                 let is_same = current.is_some_and(|current| current.value() == sealed.value());
                 if is_same {
                     table.remove(key).map_err(self.fail("seal"))?;
                     removed += 1;
+                    if self.is_shell(key, sealed.value()) {
+                        let (start, series) = self.place_of(key);
+                        shells.entry(start).or_default().push(series);
+                    }
                 }
+            }
+            for (start, series) in &shells {
+                self.set_bits(txn, *start, series)?;
             }
             let mut segments = txn.open_table(SEGMENTS).map_err(self.fail("seal"))?;
             for entry in &reader.named {
@@ -254,7 +249,7 @@ impl PartitionReader {
         let is_small = open < bytes_min;
         Ok(match (stage, self.segments.len()) {
             (Stage::Busy, _) => false,
-            (Stage::Quiet, _) => !is_small && self.filled_bytes()? >= bytes_min,
+            (Stage::Quiet, _) => !is_small,
             (Stage::Over, 0) => open > 0,
             (Stage::Over, 1) => !is_small,
             (Stage::Over, _) => true,
@@ -267,19 +262,6 @@ impl PartitionReader {
         let open = || self.documents.iter().map_err(partition.fail("read"));
         let has_any = !self.open_starts.is_empty();
         Ok(has_any.then(open).transpose()?.into_iter().flatten())
-    }
-
-    /// The bytes of the open documents that are not shells.
-    fn filled_bytes(&self) -> Result<u64, StoreError> {
-        let partition = &self.partition;
-        let mut bytes = 0;
-        for entry in self.open_documents()? {
-            let (key, document) = entry.map_err(partition.fail("read"))?;
-            if !partition.is_shell(key.value(), document.value()) {
-                bytes += document.value().len() as u64;
-            }
-        }
-        Ok(bytes)
     }
 
     /// The rows of series that have documents, ascending.

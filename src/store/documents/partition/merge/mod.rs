@@ -6,13 +6,10 @@ mod fresh;
 mod writer;
 
 use super::{CHECK_KEY, META, Partition, SEGMENTS, THROUGH_KEY, UNTIL_KEY, segments::Named};
-use crate::{
-    model::{SeriesId, UnixMillis},
-    store::{
-        documents::{CellSource, Merged, mark::Mark},
-        error::StoreError,
-        file::holes::Holes,
-    },
+use crate::store::{
+    documents::{CellSource, Merged, mark::Mark},
+    error::StoreError,
+    file::holes::Holes,
 };
 use writer::DocumentWriter;
 
@@ -55,18 +52,6 @@ impl Partition {
             self.damage.put_holes(holes);
         }
         outcome
-    }
-
-    /// Inserts shells for the series (ascending) without a document; returns their number.
-    pub(crate) fn add_shells(
-        &self,
-        document: UnixMillis,
-        series: &[SeriesId],
-    ) -> Result<usize, StoreError> {
-        self.file.transact("write", |txn| {
-            let segments = self.segments_of(txn)?;
-            DocumentWriter::new(self, txn, &segments, usize::MAX)?.add_shells(document, series)
-        })
     }
 
     /// Removes a segment after a failed transaction, unless the file names it nevertheless.

@@ -108,31 +108,6 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(found.is_some())
     }
 
-    pub(crate) fn add_shells(
-        &mut self,
-        document: UnixMillis,
-        series: &[SeriesId],
-    ) -> Result<usize, StoreError> {
-        let partition = self.partition;
-        let layout = partition.layout(document);
-        let mut added = 0;
-        for series in series {
-            let key = partition.key(document, *series);
-            if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
-                continue;
-            }
-            // A damaged document is replaced when cells for it are merged.
-            if !matches!(self.sealed(document, *series)?, Sealed::Nothing) {
-                continue;
-            }
-            layout.write_shell(*series, document, &mut self.buffer);
-            layout.write_checksum(&mut self.buffer);
-            self.table.insert(key, &*self.buffer).map_err(partition.fail("preallocate"))?;
-            (self.has_rows, added) = (true, added + 1);
-        }
-        Ok(added)
-    }
-
     /// Returns the state in segments of a document without an open row.
     fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<Sealed, StoreError> {
         let partition = self.partition;

@@ -23,7 +23,8 @@ const SENTENCES: Record<State, { word: string; means: string }> = {
   },
   shell: {
     word: "Shell",
-    means: "The document is preallocated: its bytes are on the disk, and each cell is empty.",
+    means:
+      "The document is preallocated and has no sample: each cell is empty, and one bit on the disk stands for all bytes.",
   },
   memory: {
     word: "In memory",
