@@ -29,6 +29,7 @@ mod error;
 mod overview;
 mod pipeline;
 mod promql;
+mod readings;
 mod series;
 mod stream;
 mod time;
@@ -60,6 +61,7 @@ pub use promql::{
     evaluate_vector, format_promql, lengths_of_plain_promql, measured_promql, promql, promql_tree,
     quantile_of_buckets, series_matchers,
 };
+pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
     AskedSeries, Cardinality, ChangeAnswer, ChangedSeries, FacetsAnswer, FindAnswer, FindRequest,
     FoundMetric, HELD_SERIES_MAX, HeldAnswer, HeldRequest, ListedMetric, MatchOperator, Merge,

@@ -38,6 +38,7 @@ mod peers;
 mod printed;
 mod prometheus_api;
 mod prometheus_clients;
+mod prometheus_reads;
 mod promqltest;
 #[path = "../support/protobuf.rs"]
 mod protobuf;

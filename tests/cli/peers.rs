@@ -8,6 +8,7 @@ mod collectd;
 mod mongodb;
 mod node_exporter;
 mod pipelines;
+mod reading_prometheus;
 mod statsd;
 
 use std::{

@@ -5,15 +5,20 @@
 
 mod answer;
 mod fault;
+mod federate;
 mod history;
 mod json;
 mod metadata;
 mod params;
 mod query;
+mod read_answer;
+mod read_messages;
 mod receive;
+mod remote_read;
 mod rules;
 mod series;
 mod status;
+mod text_names;
 mod times;
 mod writing;
 
@@ -64,6 +69,12 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
             .route(web::get().to(series::series))
             .route(web::post().to(series::series));
         scope.add(matched);
+    }
+    for path in ["/api/v1/read", "/prometheus/api/v1/read"] {
+        scope.route(Method::POST, path, remote_read::read);
+    }
+    for path in ["/federate", "/prometheus/federate"] {
+        scope.compressed(Method::GET, path, federate::federate);
     }
     for root in ["/", "/prometheus", "/prometheus/"] {
         scope.route(Method::GET, root, status::root);

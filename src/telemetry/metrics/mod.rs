@@ -204,6 +204,8 @@ impl Metrics {
             "promql_values",
             "promql_metadata",
             "promql_status",
+            "remote_read",
+            "federate",
         ] {
             self.queries.with_label_values(&[endpoint]);
         }
