@@ -26,6 +26,7 @@ mod cells;
 mod chart;
 mod documents;
 mod error;
+mod graphite;
 mod overview;
 mod pipeline;
 mod promql;
@@ -47,6 +48,9 @@ pub use documents::{
     StoredSeries, documents, stored_document,
 };
 pub use error::QueryError;
+pub use graphite::{
+    GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text, list_tags,
+};
 pub use overview::{
     BoundedBytes, FullestFilesystem, HostLines, HostsAnswer, HostsRemoved, ListedPartition,
     PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, SharedSparklines,

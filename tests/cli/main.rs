@@ -20,6 +20,7 @@ mod faults;
 mod finding;
 mod first_hour;
 mod first_week;
+mod graphite_api;
 mod hook;
 mod hosts;
 mod import;

@@ -5,6 +5,7 @@
 //! scrape. Meanwhile the daemon is killed and the sender restarted.
 
 mod collectd;
+mod graphite_web;
 mod mongodb;
 mod node_exporter;
 mod pipelines;

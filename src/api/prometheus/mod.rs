@@ -30,8 +30,11 @@ use actix_web::{
     web::{self, Query},
 };
 
+pub(in crate::api) use fault::Fault;
+pub(in crate::api) use params::Params;
 pub(crate) use params::fuzz_params;
-use receive::Received;
+pub(in crate::api) use query::fault;
+pub(in crate::api) use receive::{Received, in_turn};
 
 use super::{answer as own_answer, query::QueryParts, scope::Scope};
 

@@ -206,6 +206,9 @@ impl Metrics {
             "promql_status",
             "remote_read",
             "federate",
+            "graphite_render",
+            "graphite_find",
+            "graphite_tags",
         ] {
             self.queries.with_label_values(&[endpoint]);
         }
