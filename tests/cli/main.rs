@@ -24,6 +24,7 @@ mod graphite_api;
 mod hook;
 mod hosts;
 mod import;
+mod import_mongodump;
 mod import_resume;
 mod json;
 mod kills;
