@@ -2,8 +2,8 @@
 //!
 //! Must never know: how anything is computed or stored. `daemon` binds the address. The API has
 //! areas by what a caller may do, each with a scope for its routes and with the parts that its
-//! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` (queries by
-//! Prometheus' API), `overview` (the daemon's state), `objects` (dashboards and annotations),
+//! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
+//! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and annotations),
 //! `alerting` (alerts and silences), `admin` (changes to the whole store), and `health` and `page`,
 //! which are open to all. All areas share the other files: connections, `guard`, bodies, answers.
 
@@ -13,6 +13,7 @@ mod answer;
 mod body;
 mod connection;
 mod decompress;
+mod graphite;
 mod guard;
 mod health;
 mod ingest;
@@ -71,6 +72,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     // precede routes of the store's own API.
     page::routes(Scope::new(config, ()));
     prometheus::routes(Scope::new(config, query.clone()));
+    graphite::routes(Scope::new(config, query.clone()));
     query::routes(Scope::new(config, query));
     objects::routes(Scope::new(config, objects));
     alerting::routes(Scope::new(config, alerting));

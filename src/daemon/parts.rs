@@ -68,7 +68,6 @@ pub(super) fn api_parts(
     let bodies = bodies(settings);
     let Limits { query_series_max, query_points_max, query_memory_max, .. } = settings.limits;
     let limits = QueryLimits::new(query_series_max, query_points_max);
-    let scheduler = Scheduler::for_this_machine();
     let query = QueryParts {
         store: store.clone(),
         clock: clock.clone(),
@@ -82,9 +81,10 @@ pub(super) fn api_parts(
             .iter()
             .map(|alertmanager| alertmanager.url.clone())
             .collect(),
+        graphite_templates: settings.graphite_templates.clone().into(),
         limits,
         promql: settings.promql_settings(),
-        resources: QueryResources::new(scheduler, query_memory_max),
+        resources: QueryResources::new(Scheduler::for_this_machine(), query_memory_max),
         places: Arc::new(Semaphore::new(settings.limits.queries_max)),
         timeout: settings.limits.query_timeout,
         client_timeout: settings.server.client_timeout,

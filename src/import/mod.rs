@@ -8,6 +8,7 @@ pub mod csv;
 pub mod influx;
 pub mod intake;
 mod lines;
+pub mod mongodump;
 pub mod openmetrics;
 pub mod remote_write;
 pub mod selection;

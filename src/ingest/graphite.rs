@@ -10,81 +10,13 @@ use super::{
     rows::{Described, Rows, Target},
     series_cache::Fingerprint,
 };
+pub use crate::model::graphite::Template;
 use crate::{
     model::{SeriesKey, SeriesLimits, UnixMillis},
     policy::RefusalReason,
 };
 
 const PROTOCOL: u8 = 5;
-
-/// A rule that splits dotted paths that begin with its filter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
-    /// The parts that a path must begin with; `*` matches any part.
-    filter: Vec<String>,
-    /// The meaning of each part of the path.
-    parts: Vec<Part>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
-    /// A part that is left out.
-    Skip,
-    /// A part of the metric's name.
-    Metric,
-    /// The rest of the path is the metric's name.
-    MetricRest,
-    /// The value of a tag.
-    Tag(String),
-}
-
-impl Template {
-    /// Parses `FILTER PARTS`, such as `servers.* _.host.metric*`.
-    ///
-    /// # Errors
-    /// The text is malformed; the error shows the correct form.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let (filter, parts) = text.split_once(' ').ok_or_else(|| {
-            format!(
-                "{text:?} is no template; write `FILTER PARTS` as in `servers.* _.host.metric*`"
-            )
-        })?;
-        let part = |word: &str| match word {
-            "" | "_" => Part::Skip,
-            "metric" => Part::Metric,
-            "metric*" => Part::MetricRest,
-            tag => Part::Tag(tag.to_owned()),
-        };
-        let parts: Vec<_> = parts.trim().split('.').map(part).collect();
-        if !parts.iter().any(|part| matches!(part, Part::Metric | Part::MetricRest)) {
-            return Err(format!("{text:?} has no part that is `metric` or `metric*`"));
-        }
-        Ok(Self { filter: filter.split('.').map(str::to_owned).collect(), parts })
-    }
-
-    fn fits(&self, path: &str) -> bool {
-        let mut parts = path.split('.');
-        self.filter.iter().all(|wanted| parts.next().is_some_and(|p| wanted == "*" || wanted == p))
-    }
-
-    fn apply<'a>(&'a self, path: &'a str, tags: &mut Vec<(&'a str, &'a str)>) -> String {
-        let mut metric: Vec<&str> = Vec::new();
-        let mut words = path.split('.');
-        for (part, word) in self.parts.iter().zip(&mut words) {
-            match part {
-                Part::Skip => {}
-                Part::Metric => metric.push(word),
-                Part::Tag(name) => tags.push((name, word)),
-                Part::MetricRest => {
-                    metric.push(word);
-                    metric.extend(words);
-                    break;
-                }
-            }
-        }
-        metric.join(".")
-    }
-}
 
 /// Decodes complete lines; a malformed line does not affect the others. `now` replaces times that
 /// are missing or -1.
@@ -151,7 +83,7 @@ pub fn describe(
     }
     let template = templates.iter().find(|template| template.fits(path));
     let metric = match template {
-        Some(template) => template.apply(path, &mut tags),
+        Some(template) => template.split(path, &mut tags),
         None => path.to_owned(),
     };
     let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;

@@ -22,6 +22,7 @@ pub mod counter;
 pub mod display;
 pub mod gaps;
 pub mod granularity;
+pub mod graphite;
 pub mod host;
 pub mod keeping;
 pub mod length;

@@ -26,9 +26,11 @@ mod cells;
 mod chart;
 mod documents;
 mod error;
+mod graphite;
 mod overview;
 mod pipeline;
 mod promql;
+mod readings;
 mod series;
 mod stream;
 mod time;
@@ -47,6 +49,9 @@ pub use documents::{
     preallocate, stored_document,
 };
 pub use error::QueryError;
+pub use graphite::{
+    GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text, list_tags,
+};
 pub use overview::{
     BoundedBytes, FullestFilesystem, HostLines, HostsAnswer, HostsRemoved, ListedPartition,
     PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, SharedSparklines,
@@ -61,6 +66,7 @@ pub use promql::{
     evaluate_vector, format_promql, lengths_of_plain_promql, measured_promql, promql, promql_tree,
     quantile_of_buckets, series_matchers,
 };
+pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
     AskedSeries, Cardinality, ChangeAnswer, ChangedSeries, FacetsAnswer, FindAnswer, FindRequest,
     FoundMetric, HELD_SERIES_MAX, HeldAnswer, HeldRequest, ListedMetric, MatchOperator, Merge,

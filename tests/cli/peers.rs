@@ -5,9 +5,11 @@
 //! scrape. Meanwhile the daemon is killed and the sender restarted.
 
 mod collectd;
+mod graphite_web;
 mod mongodb;
 mod node_exporter;
 mod pipelines;
+mod reading_prometheus;
 mod statsd;
 
 use std::{

@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are only parsed, by their beginning, with the reason.
-const NOT_RUN: [(&str, &str); 35] = [
+const NOT_RUN: [(&str, &str); 37] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -50,6 +50,7 @@ const NOT_RUN: [(&str, &str); 35] = [
     ("granary alerts test-receiver", "no receivers are set up here, see receivers.rs"),
     ("granary alerts unack", "nothing fires here, see silences.rs"),
     ("granary-bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
+    ("granary import --format mongodump", "a dump of MongoDB, see import.rs"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
     ("granary import --template", "whisper files, see import.rs"),
     ("granary query promql 'ALERTS", "nothing fires here, see alerts.rs"),
@@ -61,6 +62,7 @@ const NOT_RUN: [(&str, &str); 35] = [
     ("granary silence expire", "ids are made up, see silences.rs"),
     ("granary serve", "every test starts a daemon this way"),
     ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
+    ("mongodump", "needs a MongoDB server; what it writes is imported in the next line"),
     ("printf", "needs nc and a port of Graphite, see protocols.rs"),
     ("promtool query", "needs promtool, see prometheus_clients.rs"),
     ("promtool tsdb", "needs Prometheus' files; what it writes is imported in the next line"),

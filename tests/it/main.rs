@@ -32,6 +32,7 @@ mod preallocation;
 mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
+mod readings;
 mod replay;
 mod replicas;
 mod retention;

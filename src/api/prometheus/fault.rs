@@ -11,7 +11,7 @@ use crate::{store::StoreError, telemetry::QueryOutcome};
 
 /// An error of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(in crate::api) struct Fault {
     kind: FaultKind,
     message: String,
     /// True when running the query again may succeed; see [`StoreError::is_transient`].
@@ -20,7 +20,7 @@ pub(super) struct Fault {
 
 /// The error types of Prometheus' HTTP API that occur here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FaultKind {
+pub(in crate::api) enum FaultKind {
     /// The request is invalid.
     BadData,
     /// The request is valid but cannot be answered.
@@ -59,7 +59,7 @@ impl Fault {
         self.is_transient
     }
 
-    pub(super) fn bad_data(message: impl fmt::Display) -> Self {
+    pub(in crate::api) fn bad_data(message: impl fmt::Display) -> Self {
         Self::new(FaultKind::BadData, message)
     }
 
@@ -68,7 +68,7 @@ impl Fault {
         Self::bad_data(format!("invalid parameter {name:?}: {message}"))
     }
 
-    pub(super) fn outcome(&self) -> QueryOutcome {
+    pub(in crate::api) fn outcome(&self) -> QueryOutcome {
         match self.kind {
             FaultKind::BadData | FaultKind::Execution => QueryOutcome::Invalid,
             FaultKind::TooMuch => QueryOutcome::TooMuch,
@@ -78,8 +78,9 @@ impl Fault {
         }
     }
 
-    pub(super) fn response(&self) -> HttpResponse {
-        let (status, error_type) = match self.kind {
+    /// Returns the status code, and Prometheus' word for the kind of error.
+    fn status(&self) -> (StatusCode, &'static str) {
+        match self.kind {
             FaultKind::BadData => (StatusCode::BAD_REQUEST, "bad_data"),
             FaultKind::Execution | FaultKind::TooMuch => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "execution")
@@ -87,7 +88,17 @@ impl Fault {
             FaultKind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
             FaultKind::Timeout => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),
             FaultKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
-        };
+        }
+    }
+
+    /// Returns the error as text, which the clients of protocols without JSON show.
+    pub(in crate::api) fn text_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.status().0);
+        response.content_type("text/plain; charset=utf-8").body(format!("{}\n", self.message))
+    }
+
+    pub(super) fn response(&self) -> HttpResponse {
+        let (status, error_type) = self.status();
         HttpResponse::build(status).json(ErrorBody {
             status: "error",
             error_type,

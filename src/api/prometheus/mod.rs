@@ -5,15 +5,20 @@
 
 mod answer;
 mod fault;
+mod federate;
 mod history;
 mod json;
 mod metadata;
 mod params;
 mod query;
+mod read_answer;
+mod read_messages;
 mod receive;
+mod remote_read;
 mod rules;
 mod series;
 mod status;
+mod text_names;
 mod times;
 mod writing;
 
@@ -25,8 +30,11 @@ use actix_web::{
     web::{self, Query},
 };
 
+pub(in crate::api) use fault::Fault;
+pub(in crate::api) use params::Params;
 pub(crate) use params::fuzz_params;
-use receive::Received;
+pub(in crate::api) use query::fault;
+pub(in crate::api) use receive::{Received, in_turn};
 
 use super::{answer as own_answer, query::QueryParts, scope::Scope};
 
@@ -64,6 +72,12 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
             .route(web::get().to(series::series))
             .route(web::post().to(series::series));
         scope.add(matched);
+    }
+    for path in ["/api/v1/read", "/prometheus/api/v1/read"] {
+        scope.route(Method::POST, path, remote_read::read);
+    }
+    for path in ["/federate", "/prometheus/federate"] {
+        scope.compressed(Method::GET, path, federate::federate);
     }
     for root in ["/", "/prometheus", "/prometheus/"] {
         scope.route(Method::GET, root, status::root);

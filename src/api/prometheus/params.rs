@@ -14,7 +14,7 @@ use crate::query::STEPS_MAX;
 
 /// Names and values in the order of the request: first the body, then the query string.
 #[derive(Debug, Default)]
-pub(super) struct Params(Vec<(String, String)>);
+pub(in crate::api) struct Params(Vec<(String, String)>);
 
 /// Start, end and step of a range query, in Unix milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub(super) struct Steps {
 
 impl Params {
     /// Returns the bytes that parsed parameters take: each has two strings.
-    pub(super) fn memory(query: &str, form: &[u8]) -> usize {
+    pub(in crate::api) fn memory(query: &str, form: &[u8]) -> usize {
         let pairs = query.bytes().chain(form.iter().copied()).filter(|byte| *byte == b'&').count();
         // Twice for the growing list, and once more for parsing.
         query.len() + form.len() + 4 * (pairs + 2) * size_of::<(String, String)>()
     }
 
     /// Reads the query string and the body. A body that is not a form is refused.
-    pub(super) fn read(query: &str, form: &[u8]) -> Result<Self, Fault> {
+    pub(in crate::api) fn read(query: &str, form: &[u8]) -> Result<Self, Fault> {
         let form = std::str::from_utf8(form).map_err(Fault::bad_data)?;
         let mut all = Vec::new();
         for text in [form, query] {
@@ -44,13 +44,13 @@ impl Params {
     }
 
     /// Returns the first non-empty value; an empty value counts as missing.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(in crate::api) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, value)| key == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
 
     /// Returns every value of a repeated parameter.
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(in crate::api) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
@@ -113,7 +113,7 @@ impl Params {
     }
 
     /// Returns a non-negative whole number; 0 counts as missing.
-    pub(super) fn number(&self, name: &str) -> Result<Option<usize>, Fault> {
+    pub(in crate::api) fn number(&self, name: &str) -> Result<Option<usize>, Fault> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let number: i64 = text.parse().map_err(|_| {
             Fault::parameter(name, format!("cannot parse {text:?} to a whole number"))

@@ -90,7 +90,7 @@ fn query_fault(cause: QueryError) -> Fault {
 }
 
 /// Returns Prometheus' fault for an error.
-pub(super) fn fault(cause: QueryError) -> Fault {
+pub(in crate::api) fn fault(cause: QueryError) -> Fault {
     let kind = match &cause {
         QueryError::Invalid(_) => FaultKind::BadData,
         QueryError::Execution(_) => FaultKind::Execution,

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A request with its body and the parts that answer it.
-pub(super) type Received = (HttpRequest, web::Payload, web::Data<QueryParts>);
+pub(in crate::api) type Received = (HttpRequest, web::Payload, web::Data<QueryParts>);
 
 /// A running query.
 pub(super) struct Call<'a> {
@@ -87,6 +87,23 @@ async fn answer(
     run: impl Fn(&Call<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> Result<(Writing, Option<Reservation>), Fault> {
     let limit = params.timeout(parts.promql.timeout)?;
+    in_turn(parts, limit, move |parts, budget| {
+        let now = parts.clock.moment();
+        let call = Call { params: &params, parts, now, budget };
+        let answer = query::run_with_retries(budget, || run(&call), Fault::is_transient)?;
+        budget.keep(answer.bytes());
+        Ok(Writing::start(answer))
+    })
+    .await
+}
+
+/// Waits for a place among the queries, and runs a query outside of the HTTP worker. Returns its
+/// result with the memory that the result holds.
+pub(in crate::api) async fn in_turn<T: Send + 'static>(
+    parts: web::Data<QueryParts>,
+    limit: Duration,
+    run: impl FnOnce(&QueryParts, &Budget) -> Result<T, Fault> + Send + 'static,
+) -> Result<(T, Option<Reservation>), Fault> {
     let budget = parts.resources.budget(limit);
     // Queries wait for their turn, as in Prometheus, because dashboards rely on it.
     let permit = timeout(limit, parts.places.clone().acquire_owned()).await;
@@ -99,11 +116,8 @@ async fn answer(
         // when the client has read it.
         let _permit = permit;
         budget.check().map_err(|_| late("in the queue", limit))?;
-        let now = parts.clock.moment();
-        let call = Call { params: &params, parts: &parts, now, budget: &budget };
-        let answer = query::run_with_retries(&budget, || run(&call), Fault::is_transient)?;
-        budget.keep(answer.bytes());
-        Ok((Writing::start(answer), budget.into_reservation()))
+        let result = run(&parts, &budget)?;
+        Ok((result, budget.into_reservation()))
     })
     .await;
     worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?

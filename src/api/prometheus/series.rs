@@ -23,7 +23,7 @@ use crate::{
 
 const TRUNCATED: &str = "results truncated due to limit";
 /// The maximum number of different `match[]` in a request.
-const SELECTORS_MAX: usize = 256;
+pub(super) const SELECTORS_MAX: usize = 256;
 
 pub(super) async fn series(received: Received) -> HttpResponse {
     respond("promql_series", received, |call| {

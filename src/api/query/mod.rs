@@ -23,7 +23,7 @@ use super::{body::Bodies, scope::Scope};
 use crate::{
     clock::TrustedClock,
     kept::{KnownHosts, KnownRules, KnownSilences},
-    model::UnixMillis,
+    model::{UnixMillis, graphite::Template},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -42,6 +42,8 @@ pub struct QueryParts {
     pub silences: KnownSilences,
     /// The addresses of Alertmanagers that receive alerts.
     pub alertmanagers: Arc<[String]>,
+    /// The templates that split Graphite's paths.
+    pub graphite_templates: Arc<[Template]>,
     pub limits: QueryLimits,
     pub promql: PromqlSettings,
     pub resources: QueryResources,

@@ -15,7 +15,10 @@ use flate2::read::MultiGzDecoder;
 
 use super::Format;
 use crate::{
-    import::{csv::Columns, remote_write, selection::Selection, whisper::metric_path},
+    import::{
+        csv::Columns, mongodump::collection_of, remote_write, selection::Selection,
+        whisper::metric_path,
+    },
     ingest::{graphite::Template, influx::Precision},
 };
 
@@ -46,7 +49,7 @@ pub(super) struct Input {
     pub(super) path: PathBuf,
     pub(super) format: Format,
     pub(super) bytes: u64,
-    /// The metric path of a whisper file; empty for other formats.
+    /// The metric path of a whisper file, or the collection of a dump; empty for other formats.
     pub(super) metric: String,
 }
 
@@ -71,9 +74,11 @@ pub(super) fn find(paths: &[PathBuf], options: &Options) -> anyhow::Result<Vec<I
         let root = options.root.as_deref().unwrap_or(path);
         for (file, bytes) in files_below(path)? {
             let named = format_of(&file);
-            // Folders of whisper files also contain other files.
+            // Folders of whisper files and of mongodump also contain other files.
             let format = match options.format {
-                Some(Format::Whisper) => named.filter(|format| *format == Format::Whisper),
+                Some(format @ (Format::Whisper | Format::MongoDump)) => {
+                    named.filter(|named| *named == format)
+                }
                 given => given.or(named),
             };
             out.extend(format.map(|format| input(file, format, root, bytes)));
@@ -86,6 +91,7 @@ fn input(path: PathBuf, format: Format, root: &Path, bytes: u64) -> Input {
     let below = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
     let metric = match format {
         Format::Whisper => metric_path(below.trim_start_matches('/')),
+        Format::MongoDump => collection_of(below.rsplit('/').next().unwrap_or_default()),
         Format::OpenMetrics | Format::Influx | Format::Csv | Format::RemoteWrite => String::new(),
     };
     Input { path, format, bytes, metric }
@@ -123,6 +129,7 @@ fn format_of(path: &Path) -> Option<Format> {
         "wsp" => Format::Whisper,
         "csv" | "tsv" => Format::Csv,
         "snappy" | "sz" => Format::RemoteWrite,
+        "bson" => Format::MongoDump,
         _ => return None,
     })
 }
@@ -161,7 +168,11 @@ impl Input {
         let plain = self.format == Format::RemoteWrite && !compressed(".gz") && !compressed(".zst");
         let limit = match self.format {
             Format::RemoteWrite => remote_write::BODY_BYTES_MAX as u64,
-            Format::OpenMetrics | Format::Influx | Format::Csv | Format::Whisper => WHOLE_BYTES_MAX,
+            Format::OpenMetrics
+            | Format::Influx
+            | Format::Csv
+            | Format::Whisper
+            | Format::MongoDump => WHOLE_BYTES_MAX,
         };
         let length = if plain {
             let file =

@@ -42,6 +42,7 @@ impl Input {
         match self.format {
             Format::OpenMetrics => words.push("openmetrics"),
             Format::RemoteWrite => words.push("remote-write"),
+            Format::MongoDump => words.extend(["mongodump", &self.metric]),
             Format::Influx => words.extend(["influx", precision_word(options.precision)]),
             Format::Whisper => {
                 words.extend(["whisper", &self.metric]);

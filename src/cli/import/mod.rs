@@ -50,6 +50,8 @@ Examples:
     granary import --max-time 2026-11-21 --dry-run samples.csv
   Bodies of remote-write requests, one per file, as they were sent:
     granary import --format remote-write bodies/
+  MongoDB collections with time series in their documents:
+    mongodump --db metrics --out dump && granary import --format mongodump dump/metrics
 
 To continue an interrupted import, run it again with the same options: the daemon recognizes
 accepted samples and skips them.";
@@ -70,7 +72,7 @@ pub(super) struct ImportArgs {
     #[command(flatten)]
     daemon: Daemon,
     /// Format of the files [default: by their names: .om .prom .txt, .lp .line .influx, .wsp, .csv
-    /// .tsv, .snappy .sz]
+    /// .tsv, .snappy .sz, .bson]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Kind of all series [default: from the file, else counters by name: `_total`, `_count`,
@@ -139,6 +141,9 @@ pub(super) enum Format {
     Csv,
     /// Bodies of Prometheus remote-write requests.
     RemoteWrite,
+    /// Documents of a MongoDB collection, as mongodump writes them.
+    #[value(name = "mongodump")]
+    MongoDump,
 }
 
 fn precision(word: &str) -> Result<Precision, String> {

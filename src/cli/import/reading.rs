@@ -27,6 +27,7 @@ use crate::{
         csv::Csv,
         influx::Influx,
         intake::{Receiver, Tally, read_all},
+        mongodump::MongoDump,
         openmetrics::OpenMetrics,
         remote_write::RemoteWrite,
         whisper::Whisper,
@@ -200,6 +201,7 @@ fn read_file(
         Format::Influx => run(&mut Influx::new(lines()?, options.precision)),
         Format::Csv => run(&mut Csv::new(lines()?, input.columns(options))),
         Format::Whisper => run(&mut Whisper::new(&whole()?, &input.metric, &options.templates)?),
+        Format::MongoDump => run(&mut MongoDump::new(lines()?, &input.metric)),
         Format::RemoteWrite => run(&mut RemoteWrite::new(&whole()?)?),
     }
 }

@@ -204,6 +204,11 @@ impl Metrics {
             "promql_values",
             "promql_metadata",
             "promql_status",
+            "remote_read",
+            "federate",
+            "graphite_render",
+            "graphite_find",
+            "graphite_tags",
         ] {
             self.queries.with_label_values(&[endpoint]);
         }

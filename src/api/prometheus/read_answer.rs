@@ -1,0 +1,141 @@
+//! The two forms of an answer to remote read: one compressed message of samples, or frames of XOR
+//! chunks.
+//!
+//! Memory is reserved as the answer grows. Must never know: requests, the store.
+
+use prost::{Message, encoding};
+use rusty_chunkenc::xor::{XORChunk, XORSample};
+
+use super::read_messages::{
+    Chunk, ChunkedReadResponse, ChunkedSeries, Encoding, LabelPair, RESULTS, Sample, TimeSeries,
+};
+use crate::query::{PromqlLimits, QueryError, SeriesReadings};
+
+/// The number of samples in a chunk, as in Prometheus.
+const CHUNK_SAMPLES: usize = 120;
+/// The number of chunks in a frame: at most 240 KB, as a sample takes at most 18 bytes.
+const FRAME_CHUNKS: usize = 110;
+
+/// An answer that grows series by series.
+pub(super) trait Answering {
+    fn begin_query(&mut self, index: usize, limits: &PromqlLimits<'_>) -> Result<(), QueryError>;
+    fn add(&mut self, series: &SeriesReadings, limits: &PromqlLimits<'_>)
+    -> Result<(), QueryError>;
+    fn end_query(&mut self, limits: &PromqlLimits<'_>) -> Result<(), QueryError>;
+}
+
+fn labels_of(series: &SeriesReadings) -> Vec<LabelPair> {
+    let pair =
+        |(name, value): (&str, &str)| LabelPair { name: name.to_owned(), value: value.to_owned() };
+    series.labels.iter().map(pair).collect()
+}
+
+/// A message `ReadResponse` with samples.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    message: Vec<u8>,
+    /// The result of the current query.
+    result: Vec<u8>,
+    /// The bytes for which memory is reserved.
+    taken: usize,
+}
+
+impl Samples {
+    fn reserve(&mut self, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+        let room = self.message.capacity() + self.result.capacity();
+        let grown = room.saturating_sub(self.taken);
+        self.taken += grown;
+        limits.take(grown)
+    }
+
+    /// Returns the compressed message.
+    pub(super) fn finish(self, limits: &PromqlLimits<'_>) -> Result<Vec<u8>, QueryError> {
+        limits.take(snap::raw::max_compress_len(self.message.len()))?;
+        let compressed = snap::raw::Encoder::new().compress_vec(&self.message);
+        compressed.map_err(|cause| {
+            QueryError::TooMuch(format!(
+                "the answer cannot be compressed: {cause}; ask for a shorter range or fewer series"
+            ))
+        })
+    }
+}
+
+impl Answering for Samples {
+    fn begin_query(&mut self, _: usize, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
+        self.result.clear();
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        series: &SeriesReadings,
+        limits: &PromqlLimits<'_>,
+    ) -> Result<(), QueryError> {
+        let sample = |(at_ms, value): &(i64, f64)| Sample { at_ms: *at_ms, value: *value };
+        let samples = series.readings.iter().map(sample).collect();
+        let message = TimeSeries { labels: labels_of(series), samples };
+        encoding::message::encode(RESULTS, &message, &mut self.result);
+        self.reserve(limits)
+    }
+
+    fn end_query(&mut self, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+        encoding::encode_key(RESULTS, encoding::WireType::LengthDelimited, &mut self.message);
+        encoding::encode_varint(self.result.len() as u64, &mut self.message);
+        self.message.extend_from_slice(&self.result);
+        self.reserve(limits)
+    }
+}
+
+/// Frames of XOR chunks. A frame is the length of its message as a varint, the message's CRC-32C in
+/// big-endian order, and the message.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    pub(super) all: Vec<Vec<u8>>,
+    query_index: i64,
+}
+
+impl Answering for Frames {
+    fn begin_query(&mut self, index: usize, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
+        self.query_index = index as i64;
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        series: &SeriesReadings,
+        limits: &PromqlLimits<'_>,
+    ) -> Result<(), QueryError> {
+        let labels = labels_of(series);
+        // A series without samples has a frame, too: its labels were looked up.
+        let no_samples = series.readings.is_empty().then_some(&[][..]);
+        let parts = series.readings.chunks(CHUNK_SAMPLES * FRAME_CHUNKS);
+        for part in no_samples.into_iter().chain(parts) {
+            limits.budget.check()?;
+            let chunks = part.chunks(CHUNK_SAMPLES).map(chunk).collect::<Result<_, _>>()?;
+            let series = vec![ChunkedSeries { labels: labels.clone(), chunks }];
+            let message = ChunkedReadResponse { series, query_index: self.query_index };
+            let message = message.encode_to_vec();
+            let mut frame = Vec::with_capacity(message.len() + 14);
+            encoding::encode_varint(message.len() as u64, &mut frame);
+            frame.extend_from_slice(&crc32c::crc32c(&message).to_be_bytes());
+            frame.extend_from_slice(&message);
+            limits.take(frame.capacity() + size_of::<Vec<u8>>())?;
+            self.all.push(frame);
+        }
+        Ok(())
+    }
+
+    fn end_query(&mut self, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
+        Ok(())
+    }
+}
+
+fn chunk(part: &[(i64, f64)]) -> Result<Chunk, QueryError> {
+    let sample = |(at_ms, value): &(i64, f64)| XORSample { timestamp: *at_ms, value: *value };
+    let mut data = Vec::new();
+    XORChunk::new(part.iter().map(sample).collect())
+        .write(&mut data)
+        .map_err(|cause| QueryError::Execution(format!("encode a chunk: {cause}")))?;
+    let (min_ms, max_ms) = (part.first().map_or(0, |s| s.0), part.last().map_or(0, |s| s.0));
+    Ok(Chunk { min_ms, max_ms, encoding: Encoding::Xor.into(), data })
+}

@@ -1,0 +1,130 @@
+//! The messages of Prometheus' remote read protocol
+//! (<https://prometheus.io/docs/prometheus/latest/querying/remote_read_api>).
+//!
+//! Must never know: how a request is answered.
+
+use prost::{Enumeration, Message};
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ReadRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) queries: Vec<ReadQuery>,
+    /// The forms of the answer that the client reads, the preferred one first.
+    #[prost(enumeration = "ResponseType", repeated, tag = "2")]
+    pub(super) accepted: Vec<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub(super) enum ResponseType {
+    Samples = 0,
+    StreamedXorChunks = 1,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ReadQuery {
+    #[prost(int64, tag = "1")]
+    pub(super) start_ms: i64,
+    /// The end of the range, inclusive.
+    #[prost(int64, tag = "2")]
+    pub(super) end_ms: i64,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) matchers: Vec<LabelMatcher>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) hints: Option<ReadHints>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LabelMatcher {
+    #[prost(enumeration = "MatchType", tag = "1")]
+    pub(super) kind: i32,
+    #[prost(string, tag = "2")]
+    pub(super) name: String,
+    #[prost(string, tag = "3")]
+    pub(super) value: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub(super) enum MatchType {
+    Equal = 0,
+    NotEqual = 1,
+    Pattern = 2,
+    NotPattern = 3,
+}
+
+/// The fields that are used. The step is not: a coarser granularity would return other samples.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ReadHints {
+    /// The function that gets the series. `series` is a lookup without samples.
+    #[prost(string, tag = "2")]
+    pub(super) function: String,
+    #[prost(int64, tag = "3")]
+    pub(super) start_ms: i64,
+    #[prost(int64, tag = "4")]
+    pub(super) end_ms: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LabelPair {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) value: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Sample {
+    #[prost(double, tag = "1")]
+    pub(super) value: f64,
+    #[prost(int64, tag = "2")]
+    pub(super) at_ms: i64,
+}
+
+/// The number of the field `results` of a response and of the field `timeseries` of a result.
+pub(super) const RESULTS: u32 = 1;
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TimeSeries {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) labels: Vec<LabelPair>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) samples: Vec<Sample>,
+}
+
+/// The message of a frame.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ChunkedReadResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) series: Vec<ChunkedSeries>,
+    /// The place of the query in the request.
+    #[prost(int64, tag = "2")]
+    pub(super) query_index: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ChunkedSeries {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) labels: Vec<LabelPair>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) chunks: Vec<Chunk>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Chunk {
+    #[prost(int64, tag = "1")]
+    pub(super) min_ms: i64,
+    #[prost(int64, tag = "2")]
+    pub(super) max_ms: i64,
+    #[prost(enumeration = "Encoding", tag = "3")]
+    pub(super) encoding: i32,
+    #[prost(bytes = "vec", tag = "4")]
+    pub(super) data: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub(super) enum Encoding {
+    Unknown = 0,
+    Xor = 1,
+}

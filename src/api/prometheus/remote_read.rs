@@ -1,0 +1,227 @@
+//! `POST /api/v1/read`: Prometheus remote read
+//! (<https://prometheus.io/docs/prometheus/latest/querying/remote_read_api>).
+//!
+//! A client gets samples, or a stream of XOR chunks when it prefers them. Errors are plain text, as
+//! in Prometheus. Must never know: how samples are read.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    body::BoxBody,
+    http::header,
+    web::{self, Bytes},
+};
+use prost::Message;
+
+use super::{
+    fault::Fault,
+    query::fault,
+    read_answer::{Answering, Frames, Samples},
+    read_messages::{MatchType, ReadQuery, ReadRequest, ResponseType},
+    receive::{Received, in_turn},
+};
+use crate::{
+    api::{
+        QueryParts,
+        answer::{self, pulled::PulledBody, slow::SlowReaders},
+        body::{Body, FORM_BYTES_MAX},
+    },
+    model::UnixMillis,
+    query::{
+        self, Budget, MatchOperator, PromqlLimits, QueryError, ReadingsRequest, SeriesMatcher,
+        whole_pattern,
+    },
+    telemetry::QueryOutcome,
+};
+
+/// The maximum number of queries in a request. Prometheus sends one.
+const QUERIES_MAX: usize = 64;
+/// The memory of a decoded request as a multiple of its bytes: an empty matcher takes two bytes.
+const DECODED_BYTES: usize = 64;
+/// The function that stands for a lookup of series without samples.
+const LOOKUP: &str = "series";
+
+pub(super) async fn read((request, payload, parts): Received) -> HttpResponse {
+    let metrics = parts.metrics.clone();
+    let refused = |outcome, response| answer::refused(&metrics, outcome, response);
+    let received = parts.bodies.receive_query(&request, payload, FORM_BYTES_MAX).await;
+    let body = match received {
+        Ok(Body { bytes, mut memory }) => {
+            memory.grow(bytes.len() * DECODED_BYTES).map(|()| (bytes, memory)).map_err(Into::into)
+        }
+        Err(refusal) => Err(refusal),
+    };
+    let (bytes, _memory) = match body {
+        Ok(body) => body,
+        Err(refusal) => return refused(QueryOutcome::Invalid, refusal.response()),
+    };
+    metrics.queries.with_label_values(&["remote_read"]).inc();
+    match answered(&request, &bytes, parts).await {
+        Ok(response) => response,
+        Err(fault) => refused(fault.outcome(), fault.text_response()),
+    }
+}
+
+async fn answered(
+    request: &HttpRequest,
+    bytes: &[u8],
+    parts: web::Data<QueryParts>,
+) -> Result<HttpResponse, Fault> {
+    let decoded = ReadRequest::decode(bytes).map_err(|cause| {
+        let encoding = request.headers().get(header::CONTENT_ENCODING);
+        Fault::bad_data(format!(
+            "the body is not a ReadRequest: {cause}; send Protocol Buffers with \
+             Content-Encoding: snappy (Content-Encoding is {encoding:?})"
+        ))
+    })?;
+    if decoded.queries.len() > QUERIES_MAX {
+        return Err(Fault::bad_data(format!(
+            "{} queries in a request exceed the limit of {QUERIES_MAX}: send fewer at a time",
+            decoded.queries.len()
+        )));
+    }
+    let slow = SlowReaders::new(&parts.metrics, parts.client_timeout);
+    let limit = parts.promql.timeout;
+    match response_type(&decoded.accepted)? {
+        ResponseType::Samples => {
+            let run = move |parts: &QueryParts, budget: &Budget| {
+                run_with_retries(parts, budget, &decoded.queries, Samples::default)
+                    .and_then(|samples| samples.finish(&parts.promql.limits(budget)).map_err(fault))
+            };
+            let (body, memory) = in_turn(parts, limit, run).await?;
+            let mut response = HttpResponse::Ok();
+            response.content_type("application/x-protobuf");
+            response.insert_header((header::CONTENT_ENCODING, "snappy"));
+            Ok(pulled(response, vec![body], memory, slow))
+        }
+        ResponseType::StreamedXorChunks => {
+            let run = move |parts: &QueryParts, budget: &Budget| {
+                let frames = run_with_retries(parts, budget, &decoded.queries, Frames::default)?;
+                Ok(frames.all)
+            };
+            let (frames, memory) = in_turn(parts, limit, run).await?;
+            let mut response = HttpResponse::Ok();
+            response.content_type(
+                "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse",
+            );
+            Ok(pulled(response, frames, memory, slow))
+        }
+    }
+}
+
+/// Returns the first form of the answer that the client accepts and that is supported.
+fn response_type(accepted: &[i32]) -> Result<ResponseType, Fault> {
+    if accepted.is_empty() {
+        return Ok(ResponseType::Samples);
+    }
+    accepted.iter().find_map(|kind| ResponseType::try_from(*kind).ok()).ok_or_else(|| {
+        Fault::bad_data(format!(
+            "none of the accepted response types {accepted:?} is supported: use SAMPLES (0) or \
+             STREAMED_XOR_CHUNKS (1)"
+        ))
+    })
+}
+
+/// Sends the parts of a body while the client reads them.
+fn pulled(
+    mut response: actix_web::HttpResponseBuilder,
+    parts: Vec<Vec<u8>>,
+    memory: Option<crate::query::Reservation>,
+    slow: SlowReaders,
+) -> HttpResponse {
+    let mut parts = parts.into_iter();
+    let body = PulledBody::new(move || parts.next().map(Bytes::from), memory, slow);
+    response.message_body(BoxBody::new(body)).unwrap_or_else(HttpResponse::from_error)
+}
+
+fn run_with_retries<A: Answering>(
+    parts: &QueryParts,
+    budget: &Budget,
+    queries: &[ReadQuery],
+    empty: impl Fn() -> A,
+) -> Result<A, Fault> {
+    let run = || {
+        let mut answer = empty();
+        let limits = parts.promql.limits(budget);
+        for (index, query) in queries.iter().enumerate() {
+            read_query(parts, &limits, query, index, &mut answer)?;
+        }
+        Ok(answer)
+    };
+    query::run_with_retries(budget, run, QueryError::is_transient).map_err(fault)
+}
+
+fn read_query(
+    parts: &QueryParts,
+    limits: &PromqlLimits<'_>,
+    query: &ReadQuery,
+    index: usize,
+    answer: &mut impl Answering,
+) -> Result<(), QueryError> {
+    let matchers = query.matchers.iter().map(|matcher| {
+        let value = matcher.value.clone();
+        let operator = match MatchType::try_from(matcher.kind) {
+            Ok(MatchType::Equal) => MatchOperator::Equal(value),
+            Ok(MatchType::NotEqual) => MatchOperator::NotEqual(value),
+            Ok(MatchType::Pattern) => MatchOperator::Pattern(whole_pattern(&value, limits)?),
+            Ok(MatchType::NotPattern) => MatchOperator::NotPattern(whole_pattern(&value, limits)?),
+            Err(_) => {
+                let kind = matcher.kind;
+                return Err(QueryError::Invalid(format!("matcher type {kind} is not known")));
+            }
+        };
+        Ok(SeriesMatcher { tag: matcher.name.clone(), operator })
+    });
+    let sets = [matchers.collect::<Result<Vec<_>, QueryError>>()?];
+    let now = parts.clock.moment().earliest();
+    answer.begin_query(index, limits)?;
+    let request = request_of(query);
+    let store = &parts.store;
+    query::each_series(store, &sets, &request, limits, now, &mut |series| {
+        answer.add(&series, limits)
+    })?;
+    answer.end_query(limits)
+}
+
+/// Returns the range of a query, narrowed to that of its hints.
+fn request_of(query: &ReadQuery) -> ReadingsRequest {
+    let time = |ms: i64| UnixMillis(ms.clamp(UnixMillis::MIN.0, UnixMillis::MAX.0));
+    let (mut start, mut end) = (time(query.start_ms), time(query.end_ms));
+    let hints = query.hints.as_ref();
+    if let Some(hints) = hints.filter(|hints| 0 < hints.start_ms && hints.start_ms <= hints.end_ms)
+    {
+        start = start.max(time(hints.start_ms));
+        end = end.min(time(hints.end_ms));
+    }
+    let labels_only = hints.is_some_and(|hints| hints.function == LOOKUP);
+    ReadingsRequest { range: start..end.plus(1), labels_only }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::read_messages::ReadHints, *};
+
+    #[test]
+    fn hints_narrow_the_range_and_a_lookup_reads_no_samples() {
+        let query =
+            |start_ms, end_ms, hints| ReadQuery { start_ms, end_ms, matchers: Vec::new(), hints };
+        let hints = |function: &str, start_ms, end_ms| {
+            Some(ReadHints { function: function.to_owned(), start_ms, end_ms })
+        };
+        let check = |query: ReadQuery, start: i64, end: i64, labels_only: bool| {
+            let range = UnixMillis(start)..UnixMillis(end);
+            assert_eq!(request_of(&query), ReadingsRequest { range, labels_only });
+        };
+        check(query(10, 20, None), 10, 21, false);
+        check(query(10, 20, hints("rate", 12, 30)), 12, 21, false);
+        check(query(10, 20, hints("series", 0, 0)), 10, 21, true);
+        check(query(i64::MIN, i64::MAX, None), 0, UnixMillis::MAX.0 + 1, false);
+    }
+
+    #[test]
+    fn the_first_supported_form_that_the_client_accepts_is_sent() {
+        assert_eq!(response_type(&[]).unwrap(), ResponseType::Samples);
+        assert_eq!(response_type(&[1, 0]).unwrap(), ResponseType::StreamedXorChunks);
+        assert_eq!(response_type(&[7, 0]).unwrap(), ResponseType::Samples);
+        assert!(response_type(&[7]).unwrap_err().to_string().contains("use SAMPLES"));
+    }
+}

@@ -1,0 +1,86 @@
+//! The context of an evaluation: the store, the time range, and the limits.
+//!
+//! Must never know: how expressions are evaluated, single functions.
+
+use std::ops::Range;
+
+use super::{aggregation::Aggregation, fetch::Wanted, line::Line, paths::Paths, syntax::Expr};
+use crate::{
+    model::{UnixMillis, graphite::Template},
+    query::{PromqlLimits, QueryError},
+    store::Store,
+};
+
+/// A function that evaluates an expression.
+pub(super) type Evaluate = fn(&Expr, &Context<'_>) -> Result<Vec<Line>, QueryError>;
+
+/// The context in which a target is evaluated. A function evaluates its arguments in a changed one,
+/// for example over an earlier range.
+#[derive(Clone)]
+pub(super) struct Context<'a> {
+    /// The evaluation, for the arguments of functions.
+    pub(super) evaluate: Evaluate,
+    pub(super) store: &'a Store,
+    pub(super) templates: &'a [Template],
+    pub(super) limits: &'a PromqlLimits<'a>,
+    pub(super) now: UnixMillis,
+    /// The time range in Unix seconds, end exclusive.
+    pub(super) range: Range<i64>,
+    /// The maximum number of points of a line.
+    pub(super) points: usize,
+    /// The number that `consolidateBy` chooses.
+    pub(super) shown: Option<Aggregation>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn paths(&self) -> Paths<'a> {
+        Paths { store: self.store, templates: self.templates, limits: self.limits }
+    }
+
+    /// Reads the series of a pattern.
+    pub(super) fn path(&self, pattern: &str) -> Result<Vec<Line>, QueryError> {
+        let found = self.paths().series(pattern)?;
+        self.wanted(pattern).lines(found)
+    }
+
+    /// Reads the series that fulfil conditions on their tags.
+    pub(super) fn tagged(&self, conditions: &[String]) -> Result<Vec<Line>, QueryError> {
+        let found = self.paths().by_tag(conditions)?;
+        let quoted: Vec<_> = conditions.iter().map(|text| format!("'{text}'")).collect();
+        self.wanted(&format!("seriesByTag({})", quoted.join(","))).lines(found)
+    }
+
+    fn wanted<'w>(&'w self, origin: &'w str) -> Wanted<'w> {
+        let millis = |seconds: i64| UnixMillis(seconds.saturating_mul(1000));
+        Wanted {
+            store: self.store,
+            limits: self.limits,
+            now: self.now,
+            range: millis(self.range.start)..millis(self.range.end),
+            points: self.points,
+            shown: self.shown,
+            origin,
+        }
+    }
+
+    /// Returns the context with the range moved to earlier times.
+    pub(super) fn earlier(&self, seconds: i64) -> Self {
+        let moved = |at: i64| at.saturating_sub(seconds).max(0);
+        Self { range: moved(self.range.start)..moved(self.range.end), ..self.clone() }
+    }
+
+    /// Returns the context with a range that begins earlier.
+    pub(super) fn longer(&self, seconds: i64) -> Self {
+        let start = self.range.start.saturating_sub(seconds).max(0);
+        let (longer, length) = (self.range.end - start, self.range.end - self.range.start);
+        // The steps stay as they are for the whole range.
+        let points = (self.points as i64).saturating_mul(longer) / length.max(1);
+        Self { range: start..self.range.end, points: points.max(1) as usize, ..self.clone() }
+    }
+
+    /// Reserves memory for lines that a function made.
+    pub(super) fn take(&self, lines: &[Line]) -> Result<(), QueryError> {
+        self.limits.budget.check()?;
+        self.limits.take(lines.iter().map(Line::bytes).sum())
+    }
+}

@@ -1,0 +1,158 @@
+//! Lines of stored series: the granularity, the number of each slot, and even steps.
+//!
+//! Must never know: targets, functions.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use super::{
+    aggregation::{Aggregation, NULL},
+    line::Line,
+    paths::FoundSeries,
+};
+use crate::{
+    model::{Cell, Kind, Span, UnixMillis},
+    policy::coverage::Coverage,
+    query::{
+        PromqlLimits, QueryError, QueryLimits, Resolution,
+        cells::axis::{Axis, AxisRequest},
+        cells::coverage::coverage,
+        cells::reader::CellReader,
+    },
+    store::Store,
+};
+
+/// The maximum number of points of a line when the request sets none, as in Prometheus.
+pub(super) const POINTS_MAX: usize = 11_000;
+
+/// A request for the lines of series.
+pub(super) struct Wanted<'a> {
+    pub(super) store: &'a Store,
+    pub(super) limits: &'a PromqlLimits<'a>,
+    pub(super) now: UnixMillis,
+    /// The time range, from after its start to its end.
+    pub(super) range: Range<UnixMillis>,
+    /// The maximum number of points of a line.
+    pub(super) points: usize,
+    /// The number of each slot; `None`: the kind of the series decides.
+    pub(super) shown: Option<Aggregation>,
+    /// The pattern that the series match.
+    pub(super) origin: &'a str,
+}
+
+impl Wanted<'_> {
+    /// Reads the lines of series.
+    pub(super) fn lines(&self, found: Vec<FoundSeries>) -> Result<Vec<Line>, QueryError> {
+        // A range that was moved to before 1970 is empty.
+        if found.is_empty() || self.range.start >= self.range.end {
+            return Ok(Vec::new());
+        }
+        let limits = QueryLimits::new(self.limits.series_max, self.limits.points_max);
+        let range = self.range.start..self.range.end.plus(1);
+        let coverage = coverage(self.store, &range, self.now);
+        let axis = self.axis(&coverage, &range, &limits, found.len())?;
+        let Some(step) = axis.slots().iter().map(|(_, width)| *width).max() else {
+            return Ok(Vec::new());
+        };
+        // As in Graphite, the range begins after `from` and ends with `until`.
+        let starts = axis.slots().iter().map(|(start, _)| *start);
+        let early = starts.clone().take_while(|start| *start <= self.range.start.0).count();
+        let skipped = early.min(axis.len() - 1);
+        let first = axis.slots()[skipped].0;
+        let places: Vec<_> =
+            starts.skip(skipped).map(|start| ((start - first) / step) as usize).collect();
+        let count = ((axis.end_or(range.end) - first) / step) as usize;
+        let ids = found.iter().map(|series| series.id).collect();
+        let mut reader = CellReader::new(self.store, self.limits.budget, &axis, ids);
+        let mut cells = vec![Cell::EMPTY; axis.len()];
+        let mut lines = Vec::with_capacity(found.len());
+        for series in found {
+            cells.fill(Cell::EMPTY);
+            reader.merge_next(&mut cells)?;
+            let kind = series.info.kind;
+            let mut values = vec![NULL; count];
+            for (cell, place) in cells.iter().skip(skipped).zip(&places) {
+                if let Some(value) = values.get_mut(*place) {
+                    *value = number(cell, kind, self.shown);
+                }
+            }
+            let line = self.line(&series, (first, step), values);
+            self.limits.take(line.bytes())?;
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+
+    fn line(&self, series: &FoundSeries, (first, step): (i64, i64), values: Vec<f64>) -> Line {
+        let tags = series.info.key.tags().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut tags: BTreeMap<_, _> = tags.collect();
+        let metric =
+            if series.name.is_plain() { &series.name.path } else { series.info.key.metric() };
+        tags.insert("name".to_owned(), metric.to_owned());
+        let by_kind = match series.info.kind {
+            Kind::Gauge => Aggregation::Average,
+            Kind::Counter => Aggregation::Last,
+            Kind::Delta => Aggregation::Sum,
+        };
+        Line {
+            name: series.name.to_string(),
+            origin: self.origin.to_owned(),
+            tags,
+            start: first.div_euclid(1000),
+            step: (step / 1000).max(1),
+            values,
+            consolidation: self.shown.unwrap_or(by_kind),
+        }
+    }
+
+    /// Chooses slots of one width. Where coarser slots continue, all slots are as wide.
+    fn axis(
+        &self,
+        coverage: &Coverage<'_>,
+        range: &Range<UnixMillis>,
+        limits: &QueryLimits,
+        series: usize,
+    ) -> Result<Axis, QueryError> {
+        let plan = |resolution: &Resolution| {
+            let request = AxisRequest {
+                resolution,
+                range,
+                zone: None,
+                points: Some(self.points),
+                series,
+                lines: series,
+                readings: None,
+            };
+            Axis::plan(coverage, &request, limits)
+        };
+        let axis = plan(&Resolution::Auto)?;
+        let widths = || axis.slots().iter().map(|(_, width)| *width);
+        let (Some(narrowest), Some(widest)) = (widths().min(), widths().max()) else {
+            return Ok(axis);
+        };
+        // Points are whole seconds apart.
+        let widest = widest.max(1000);
+        if narrowest == widest {
+            return Ok(axis);
+        }
+        plan(&Resolution::Named(Span::Fixed(widest).to_string()))
+    }
+}
+
+/// Returns the number of a cell: the mean of levels, the last reading of a counter, the sum of
+/// events, unless another number is asked for.
+fn number(cell: &Cell, kind: Kind, shown: Option<Aggregation>) -> f64 {
+    if cell.is_empty() {
+        return NULL;
+    }
+    // Other numbers of a counter's cell are increases and rates, not readings.
+    match (kind, shown) {
+        (Kind::Counter, Some(Aggregation::First)) => cell.first,
+        (Kind::Counter, _) | (_, Some(Aggregation::Last)) => cell.last,
+        (_, Some(Aggregation::First)) => cell.first,
+        (_, Some(Aggregation::Min)) => cell.min,
+        (_, Some(Aggregation::Max)) => cell.max,
+        (_, Some(Aggregation::Sum)) | (Kind::Delta, None) => cell.sum,
+        (_, Some(Aggregation::Count)) => f64::from(cell.n),
+        _ => cell.mean().unwrap_or(NULL),
+    }
+}

@@ -1,0 +1,130 @@
+//! Functions that combine the lines with equal parts of names or equal tags.
+
+use std::collections::BTreeMap;
+
+use super::{Entry, combine::combined_as};
+use crate::query::{
+    QueryError,
+    graphite::{
+        aggregation::Aggregation,
+        arguments::{Arguments, Node, key_of, path_of},
+        line::Line,
+    },
+};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    ("groupByNode", by_node),
+    ("groupByNodes", by_nodes),
+    ("groupByTags", by_tags),
+    ("sumSeriesWithWildcards", sum_without),
+    ("averageSeriesWithWildcards", average_without),
+    ("multiplySeriesWithWildcards", multiply_without),
+    ("aggregateWithWildcards", aggregate_without),
+];
+
+type Lines = Result<Vec<Line>, QueryError>;
+
+/// Returns the aggregate of the lines with the same key, in the order of the first of each.
+fn grouped(lines: Vec<Line>, aggregation: Aggregation, key: impl Fn(&Line) -> String) -> Vec<Line> {
+    let mut order: BTreeMap<String, usize> = BTreeMap::new();
+    let mut groups: Vec<(String, Vec<Line>)> = Vec::new();
+    for line in lines {
+        let key = key(&line);
+        let place = *order.entry(key.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((key, Vec::new()));
+        }
+        groups[place].1.push(line);
+    }
+    let combine = |(name, group): (String, Vec<Line>)| combined_as(group, name, aggregation);
+    groups.into_iter().filter_map(combine).collect()
+}
+
+fn by_node(arguments: &Arguments<'_>) -> Lines {
+    let node = match arguments.optional_number(1, "nodeNum") {
+        Ok(Some(place)) => Node::Part(place as i64),
+        _ => Node::Tag(arguments.text(1, "nodeNum")?),
+    };
+    let aggregation = arguments.aggregation(2, "callback", "average")?;
+    Ok(grouped(arguments.lines(0)?, aggregation, |line| key_of(line, &[node])))
+}
+
+fn by_nodes(arguments: &Arguments<'_>) -> Lines {
+    let aggregation = arguments.aggregation(1, "callback", "average")?;
+    let nodes = arguments.nodes(2)?;
+    Ok(grouped(arguments.lines(0)?, aggregation, |line| key_of(line, &nodes)))
+}
+
+/// Names each group `metric;tag=value;...`, with the aggregation's name when the metrics differ.
+fn by_tags(arguments: &Arguments<'_>) -> Lines {
+    let callback = arguments.text(1, "callback")?;
+    let aggregation = Aggregation::named(callback)?;
+    let tags: Vec<_> = arguments
+        .nodes(2)?
+        .into_iter()
+        .filter_map(|node| match node {
+            Node::Tag(tag) => Some(tag),
+            Node::Part(_) => None,
+        })
+        .collect();
+    let lines = arguments.lines(0)?;
+    let metric = |line: &Line| line.tags.get("name").cloned().unwrap_or_default();
+    let first = lines.first().map(&metric).unwrap_or_default();
+    let is_same = lines.iter().all(|line| metric(line) == first);
+    let shared = if is_same { first } else { callback.to_owned() };
+    let key = |line: &Line| {
+        let by_name = tags.contains(&"name");
+        let mut words = vec![if by_name { metric(line) } else { shared.clone() }];
+        let mut pairs: Vec<_> = tags.iter().filter(|tag| **tag != "name").collect();
+        pairs.sort();
+        words.extend(
+            pairs
+                .into_iter()
+                .map(|tag| format!("{tag}={}", line.tags.get(*tag).map_or("", String::as_str))),
+        );
+        words.join(";")
+    };
+    let mut groups = grouped(lines, aggregation, key);
+    for group in &mut groups {
+        let mut words = group.name.split(';');
+        let name = words.next().unwrap_or_default().to_owned();
+        let pairs = words.filter_map(|pair| pair.split_once('='));
+        let own = pairs.map(|(tag, value)| (tag.to_owned(), value.to_owned()));
+        group.tags = own.chain([("name".to_owned(), name)]).collect();
+    }
+    Ok(groups)
+}
+
+/// Combines the lines whose paths are equal without the parts at some places.
+fn without(arguments: &Arguments<'_>, aggregation: Aggregation, from: usize) -> Lines {
+    let places: Vec<_> = arguments
+        .nodes(from)?
+        .into_iter()
+        .filter_map(|node| match node {
+            Node::Part(place) => usize::try_from(place).ok(),
+            Node::Tag(_) => None,
+        })
+        .collect();
+    Ok(grouped(arguments.lines(0)?, aggregation, |line| {
+        let parts = path_of(&line.name).split('.').enumerate();
+        let kept: Vec<_> =
+            parts.filter(|(place, _)| !places.contains(place)).map(|(_, part)| part).collect();
+        kept.join(".")
+    }))
+}
+
+fn sum_without(arguments: &Arguments<'_>) -> Lines {
+    without(arguments, Aggregation::Sum, 1)
+}
+
+fn average_without(arguments: &Arguments<'_>) -> Lines {
+    without(arguments, Aggregation::Average, 1)
+}
+
+fn multiply_without(arguments: &Arguments<'_>) -> Lines {
+    without(arguments, Aggregation::Product, 1)
+}
+
+fn aggregate_without(arguments: &Arguments<'_>) -> Lines {
+    without(arguments, arguments.aggregation(1, "func", "sum")?, 2)
+}

@@ -1,0 +1,107 @@
+//! Functions that make lines, or read them at other times.
+
+use std::collections::BTreeMap;
+
+use super::Entry;
+use crate::query::{
+    QueryError,
+    graphite::{
+        aggregation::Aggregation, arguments::Arguments, line::Line, syntax::Expr,
+        times::offset_seconds,
+    },
+};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    ("seriesByTag", by_tag),
+    ("constantLine", constant),
+    ("threshold", threshold),
+    ("timeShift", shifted),
+    ("timeStack", stacked),
+];
+
+/// The maximum number of shifted copies.
+const STACKED_MAX: i64 = 100;
+
+type Lines = Result<Vec<Line>, QueryError>;
+
+fn by_tag(arguments: &Arguments<'_>) -> Lines {
+    let condition = |argument: &Expr| match argument {
+        Expr::Text(text) | Expr::Path(text) => Ok(text.clone()),
+        Expr::Call(_) | Expr::Number(_) | Expr::Bool(_) | Expr::Nothing => {
+            Err(arguments.fault("each argument must be a condition such as 'name=disk.used'"))
+        }
+    };
+    // An unquoted `tag=value` is read as an argument with a name.
+    let named = arguments.call.named.iter();
+    let named = named.map(|(tag, value)| Ok(format!("{tag}={}", condition(value)?)));
+    let all = arguments.call.arguments.iter().map(condition).chain(named);
+    arguments.context.tagged(&all.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Returns a line of one number at the start, the middle and the end of the range.
+fn level(arguments: &Arguments<'_>, value: f64, name: String) -> Line {
+    let range = &arguments.context.range;
+    let step = ((range.end - range.start) / 2).max(1);
+    Line {
+        tags: BTreeMap::from([("name".to_owned(), name.clone())]),
+        origin: name.clone(),
+        name,
+        start: range.start,
+        step,
+        values: vec![value; 3],
+        consolidation: Aggregation::Average,
+    }
+}
+
+fn constant(arguments: &Arguments<'_>) -> Lines {
+    let value = arguments.number(0, "value")?;
+    Ok(vec![level(arguments, value, value.to_string())])
+}
+
+fn threshold(arguments: &Arguments<'_>) -> Lines {
+    let value = arguments.number(0, "value")?;
+    let name = match arguments.text_or(1, "label", "")? {
+        "" => value.to_string(),
+        label => label.to_owned(),
+    };
+    Ok(vec![level(arguments, value, name)])
+}
+
+/// Returns the lines of an earlier range at the times of the present one. Without a sign, the range
+/// is earlier, too.
+fn shifted(arguments: &Arguments<'_>) -> Lines {
+    let text = arguments.text(1, "timeShift")?;
+    let seconds = offset_seconds(text).ok_or_else(|| {
+        arguments.fault(&format!("argument 2 (timeShift) is {text:?}; use a span such as '1d'"))
+    })?;
+    let text = text.trim();
+    let back = if text.starts_with('+') { -seconds } else { seconds.abs() };
+    let sign = if text.starts_with(['+', '-']) { "" } else { "-" };
+    let lines = arguments.lines_in(0, &arguments.context.earlier(back))?.into_iter();
+    let shifted = lines.map(|line| {
+        let name = format!("timeShift({}, \"{sign}{text}\")", line.name);
+        Line { start: line.start.saturating_add(back), ..line }.named(name)
+    });
+    Ok(shifted.collect())
+}
+
+fn stacked(arguments: &Arguments<'_>) -> Lines {
+    let unit = arguments.seconds(1, "timeShiftUnit")?;
+    let first = arguments.number(2, "timeShiftStart")? as i64;
+    let last = arguments.number(3, "timeShiftEnd")? as i64;
+    if first < 0 || last < first || last - first > STACKED_MAX {
+        let message =
+            format!("the shifts {first} to {last} must be 0 or more, at most {STACKED_MAX}");
+        return Err(arguments.fault(&message));
+    }
+    let mut all = Vec::new();
+    for times in first..=last {
+        let back = unit.saturating_mul(times);
+        let lines = arguments.lines_in(0, &arguments.context.earlier(back))?.into_iter();
+        all.extend(lines.map(|line| {
+            let name = format!("timeShift({},{back}s,{times})", line.name);
+            Line { start: line.start.saturating_add(back), ..line }.named(name)
+        }));
+    }
+    Ok(all)
+}

@@ -1,0 +1,227 @@
+//! Functions over stretches of time: moving windows, and summaries of longer steps.
+
+use super::Entry;
+use crate::query::{
+    QueryError,
+    graphite::{
+        aggregation::{Aggregation, NULL},
+        arguments::Arguments,
+        line::Line,
+        syntax::Expr,
+    },
+};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    ("movingAverage", moving_average),
+    ("movingMedian", moving_median),
+    ("movingSum", moving_sum),
+    ("movingMin", moving_min),
+    ("movingMax", moving_max),
+    ("movingWindow", moving_window),
+    ("exponentialMovingAverage", exponential),
+    ("summarize", summarize),
+    ("smartSummarize", summarize_from_start),
+    ("hitcount", hit_count),
+];
+
+/// The maximum number of points that a function may add.
+const POINTS_MAX: i64 = 1_000_000;
+
+type Lines = Result<Vec<Line>, QueryError>;
+
+/// The length of a moving window.
+enum Window {
+    Points(i64),
+    Seconds(i64),
+}
+
+impl Window {
+    fn of(arguments: &Arguments<'_>) -> Result<Self, QueryError> {
+        let window = match arguments.get(1, "windowSize") {
+            Some(Expr::Number(points)) => Self::Points(*points as i64),
+            _ => Self::Seconds(arguments.seconds(1, "windowSize")?),
+        };
+        if let Self::Points(points) = window
+            && !(1..=POINTS_MAX).contains(&points)
+        {
+            let message = format!("a window of {points} points must be 1 to {POINTS_MAX}");
+            return Err(arguments.fault(&message));
+        }
+        Ok(window)
+    }
+
+    fn points(&self, step: i64) -> usize {
+        match self {
+            Self::Points(points) => *points as usize,
+            Self::Seconds(seconds) => (seconds / step.max(1)).max(1) as usize,
+        }
+    }
+}
+
+/// Evaluates the first argument over a range that begins a window earlier; returns the lines, and
+/// the number of points before the range in each.
+fn with_earlier(
+    arguments: &Arguments<'_>,
+    window: &Window,
+) -> Result<Vec<(Line, usize)>, QueryError> {
+    let seconds = match window {
+        Window::Seconds(seconds) => *seconds,
+        Window::Points(points) => {
+            let step = arguments.lines(0)?.iter().map(|line| line.step).max();
+            points.saturating_mul(step.unwrap_or_default())
+        }
+    };
+    let start = arguments.context.range.start;
+    let lines = arguments.lines_in(0, &arguments.context.longer(seconds))?;
+    let before = |line: &Line| {
+        let before = (start - line.start).div_euclid(line.step.max(1)) + 1;
+        (before.max(0) as usize).min(line.values.len())
+    };
+    Ok(lines.into_iter().map(|line| (before(&line), line)).map(|(n, line)| (line, n)).collect())
+}
+
+/// Returns the window as it is shown in names.
+fn shown_window(arguments: &Arguments<'_>) -> String {
+    match arguments.get(1, "windowSize") {
+        Some(Expr::Text(span)) => format!("\"{span}\""),
+        window => window.map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// Aggregates the points before each point.
+fn moving(arguments: &Arguments<'_>, function: &str, aggregation: Aggregation) -> Lines {
+    let window = Window::of(arguments)?;
+    let shown = shown_window(arguments);
+    let mut all = Vec::new();
+    for (line, before) in with_earlier(arguments, &window)? {
+        arguments.context.limits.budget.check()?;
+        let points = window.points(line.step);
+        let work = (line.values.len() as i64).saturating_mul(points as i64);
+        if work > POINTS_MAX * 100 {
+            let message = format!(
+                "windows of {points} points over {} are too much: use a coarser step or a shorter \
+                 window",
+                line.values.len()
+            );
+            return Err(arguments.fault(&message));
+        }
+        let value = |index: usize| {
+            let first = index.saturating_sub(points);
+            aggregation.of_some(line.values[first..index].iter().copied())
+        };
+        let values = (before..line.values.len()).map(value).collect();
+        let name = format!("{function}({},{shown})", line.name);
+        let start = line.start + line.step * before as i64;
+        all.push(Line { start, values, ..line }.named(name));
+    }
+    Ok(all)
+}
+
+fn moving_average(arguments: &Arguments<'_>) -> Lines {
+    moving(arguments, "movingAverage", Aggregation::Average)
+}
+
+fn moving_median(arguments: &Arguments<'_>) -> Lines {
+    moving(arguments, "movingMedian", Aggregation::Median)
+}
+
+fn moving_sum(arguments: &Arguments<'_>) -> Lines {
+    moving(arguments, "movingSum", Aggregation::Sum)
+}
+
+fn moving_min(arguments: &Arguments<'_>) -> Lines {
+    moving(arguments, "movingMin", Aggregation::Min)
+}
+
+fn moving_max(arguments: &Arguments<'_>) -> Lines {
+    moving(arguments, "movingMax", Aggregation::Max)
+}
+
+fn moving_window(arguments: &Arguments<'_>) -> Lines {
+    let word = arguments.text_or(2, "func", "average")?;
+    let mut letters = word.chars();
+    let capital = letters.next().map(|first| first.to_ascii_uppercase());
+    let function: String = "moving".chars().chain(capital).chain(letters).collect();
+    moving(arguments, &function, Aggregation::named(word)?)
+}
+
+/// Begins with the mean of the window before the range.
+fn exponential(arguments: &Arguments<'_>) -> Lines {
+    let window = Window::of(arguments)?;
+    let shown = shown_window(arguments);
+    let smoothed = with_earlier(arguments, &window)?.into_iter().map(|(line, before)| {
+        let weight = 2.0 / (window.points(line.step) as f64 + 1.0);
+        let (earlier, later) = line.values.split_at(before);
+        let mut mean = Aggregation::Average.of_some(earlier.iter().copied());
+        let next = |value: &f64| {
+            if !value.is_nan() {
+                mean = if mean.is_nan() { *value } else { weight * value + (1.0 - weight) * mean };
+            }
+            if value.is_nan() { NULL } else { mean }
+        };
+        let values = later.iter().map(next).collect();
+        let name = format!("exponentialMovingAverage({},{shown})", line.name);
+        let start = line.start + line.step * before as i64;
+        Line { start, values, ..line }.named(name)
+    });
+    Ok(smoothed.collect())
+}
+
+/// Aggregates a line in buckets of some seconds from a time on.
+fn bucketed(line: Line, seconds: i64, start: i64, compute: impl Fn(&[f64]) -> f64) -> Line {
+    let count = (line.end() - start + seconds - 1).div_euclid(seconds).clamp(0, POINTS_MAX);
+    let mut buckets = vec![Vec::new(); count as usize];
+    for (index, value) in line.values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
+        let at = line.start + line.step * index as i64;
+        if let Some(bucket) = buckets.get_mut(((at - start) / seconds) as usize) {
+            bucket.push(*value);
+        }
+    }
+    let values = buckets.iter().map(|bucket| compute(bucket)).collect();
+    Line { start, step: seconds, values, ..line }
+}
+
+fn summarized(arguments: &Arguments<'_>, from_start: bool) -> Lines {
+    let seconds = arguments.seconds(1, "intervalString")?;
+    let interval = arguments.text(1, "intervalString")?;
+    let word = arguments.text_or(2, "func", "sum")?;
+    let aggregation = Aggregation::named(word)?;
+    let lines = arguments.lines(0)?;
+    let points: i64 = lines.iter().map(|line| (line.end() - line.start) / seconds + 2).sum();
+    if points > POINTS_MAX {
+        let message = format!("{points} points are more than {POINTS_MAX}: use a longer interval");
+        return Err(arguments.fault(&message));
+    }
+    let function = arguments.function();
+    let suffix = if from_start && function == "summarize" { ", true" } else { "" };
+    let summaries = lines.into_iter().map(|line| {
+        let name = format!("{function}({}, \"{interval}\", \"{word}\"{suffix})", line.name);
+        let aligned = line.start.div_euclid(seconds) * seconds;
+        let start = if from_start { line.start } else { aligned };
+        bucketed(line, seconds, start, |known| aggregation.of(known)).named(name)
+    });
+    Ok(summaries.collect())
+}
+
+fn summarize(arguments: &Arguments<'_>) -> Lines {
+    summarized(arguments, arguments.flag(3, "alignToFrom"))
+}
+
+fn summarize_from_start(arguments: &Arguments<'_>) -> Lines {
+    summarized(arguments, true)
+}
+
+/// Returns the numbers of hits in longer steps of a line that shows hits a second. The last step
+/// ends with the line.
+fn hit_count(arguments: &Arguments<'_>) -> Lines {
+    let seconds = arguments.seconds(1, "intervalString")?;
+    let interval = arguments.text(1, "intervalString")?;
+    let counts = arguments.lines(0)?.into_iter().map(|line| {
+        let name = format!("hitcount({}, \"{interval}\")", line.name);
+        let (step, length) = (line.step as f64, line.end() - line.start);
+        let start = line.end() - (length + seconds - 1).div_euclid(seconds) * seconds;
+        let count = |known: &[f64]| Aggregation::Sum.of(known) * step;
+        bucketed(line, seconds, start, count).named(name)
+    });
+    Ok(counts.collect())
+}

@@ -1,0 +1,268 @@
+//! The series that a pattern of paths matches, by their names in Graphite.
+//!
+//! A series without tags has its metric as its path. A series whose tags come from a template has
+//! the path that the template splits. All others have tags in their names, and are found by them.
+//! Must never know: values, functions.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+use super::glob;
+use crate::{
+    model::{
+        METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        graphite::{Condition, GraphiteName, Template},
+    },
+    query::{
+        MatchOperator, PromqlLimits, QueryError, SeriesMatcher, select_series,
+        series::selector::CHUNK, whole_pattern,
+    },
+    store::Store,
+};
+
+/// Limits for the keys of names: wide, because such a series only has to be looked for.
+const KEY_LIMITS: SeriesLimits =
+    SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
+
+/// A series that a pattern matches.
+#[derive(Debug, Clone)]
+pub(super) struct FoundSeries {
+    pub(super) id: SeriesId,
+    pub(super) info: SeriesInfo,
+    pub(super) name: GraphiteName,
+}
+
+/// A node of the tree of paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeKinds {
+    /// True when a series has this path.
+    pub is_leaf: bool,
+    /// True when series have paths below this one.
+    pub is_branch: bool,
+}
+
+/// The search for names.
+#[derive(Clone, Copy)]
+pub(super) struct Paths<'a> {
+    pub(super) store: &'a Store,
+    pub(super) templates: &'a [Template],
+    pub(super) limits: &'a PromqlLimits<'a>,
+}
+
+type Visit<'v> = &'v mut dyn FnMut(SeriesId, GraphiteName) -> Result<(), QueryError>;
+
+impl Paths<'_> {
+    /// Returns the series of a pattern, in order of their names.
+    pub(super) fn series(&self, pattern: &str) -> Result<Vec<FoundSeries>, QueryError> {
+        let mut found = BTreeMap::new();
+        let mut keep = |id, name: GraphiteName| {
+            self.limits.take(size_of::<FoundSeries>() + 2 * name.path.len())?;
+            found.insert(name, id);
+            self.check_count(found.len())
+        };
+        if pattern.contains(';') {
+            self.tagged(pattern, &mut keep)?;
+        } else {
+            for pattern in glob::expanded(pattern)? {
+                self.each(&pattern, false, &mut keep)?;
+            }
+        }
+        self.described(found.into_iter())
+    }
+
+    /// Returns the series with their metadata.
+    pub(super) fn described(
+        &self,
+        found: impl ExactSizeIterator<Item = (GraphiteName, SeriesId)>,
+    ) -> Result<Vec<FoundSeries>, QueryError> {
+        let mut all = Vec::with_capacity(found.len());
+        let mut found = found.peekable();
+        while found.peek().is_some() {
+            self.limits.budget.check()?;
+            let dictionary = self.store.dictionary();
+            all.extend(found.by_ref().take(CHUNK).filter_map(|(name, id)| {
+                dictionary.info(id).map(|info| FoundSeries { id, info, name })
+            }));
+        }
+        Ok(all)
+    }
+
+    /// Returns the nodes that a pattern matches, by their paths.
+    pub(super) fn nodes(&self, pattern: &str) -> Result<BTreeMap<String, NodeKinds>, QueryError> {
+        let mut nodes: BTreeMap<String, NodeKinds> = BTreeMap::new();
+        for pattern in glob::expanded(pattern)? {
+            let parts = pattern.split('.').count();
+            self.each(&pattern, true, &mut |_, name| {
+                let end = name.path.match_indices('.').nth(parts - 1).map(|(at, _)| at);
+                let path = name.path.get(..end.unwrap_or(name.path.len())).unwrap_or_default();
+                if !nodes.contains_key(path) {
+                    self.limits.take(path.len() + 64)?;
+                    nodes.insert(path.to_owned(), NodeKinds::default());
+                    self.check_count(nodes.len())?;
+                }
+                if let Some(node) = nodes.get_mut(path) {
+                    node.is_branch |= end.is_some();
+                    node.is_leaf |= end.is_none();
+                }
+                Ok(())
+            })?;
+        }
+        Ok(nodes)
+    }
+
+    fn check_count(&self, count: usize) -> Result<(), QueryError> {
+        let max = self.limits.series_max;
+        if count <= max {
+            return Ok(());
+        }
+        Err(QueryError::TooMuch(format!(
+            "more than {max} paths match: use a longer pattern or raise limits.query_series_max"
+        )))
+    }
+
+    /// Visits the series whose paths match a pattern without braces; with `below`, also those whose
+    /// paths continue after a matching part.
+    fn each(&self, pattern: &str, below: bool, visit: Visit<'_>) -> Result<(), QueryError> {
+        let rest = if below { "(?:\\..*)?" } else { "" };
+        let regex = whole_pattern(&format!("{}{rest}", glob::regex(pattern)), self.limits)?;
+        self.each_untagged(pattern, below, &regex, visit)?;
+        for template in self.templates {
+            let Some(matchers) = self.matchers(template, pattern, below)? else { continue };
+            for (id, info) in select_series(self.store, &matchers, self.limits)? {
+                let name = GraphiteName::of(&info.key, self.templates);
+                // Series without tags are visited above.
+                let has_tags = info.key.tags_count() > 0;
+                if has_tags && name.is_plain() && regex.is_match(&name.path) {
+                    visit(id, name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the series without tags, whose metric is their path.
+    fn each_untagged(
+        &self,
+        pattern: &str,
+        below: bool,
+        regex: &Regex,
+        visit: Visit<'_>,
+    ) -> Result<(), QueryError> {
+        let visit = &mut |metric: &str| {
+            let key = SeriesKey::new(metric, [], &KEY_LIMITS).ok();
+            let id = key.as_ref().and_then(|key| self.store.dictionary().find(key));
+            match id.zip(key) {
+                Some((id, key)) => visit(id, GraphiteName::of(&key, self.templates)),
+                None => Ok(()),
+            }
+        };
+        let start = glob::literal_start(pattern);
+        if regex.is_match(start) {
+            visit(start)?;
+        }
+        if start.len() == pattern.len() && !below {
+            return Ok(());
+        }
+        let mut after: Box<str> = start.into();
+        loop {
+            self.limits.budget.check()?;
+            let names = self.store.dictionary().values_after(METRIC_TAG, Some(&after), CHUNK);
+            let Some(last) = names.last().cloned() else { return Ok(()) };
+            for name in names.iter().take_while(|name| name.starts_with(start)) {
+                if regex.is_match(name) {
+                    visit(name)?;
+                }
+            }
+            if !last.starts_with(start) {
+                return Ok(());
+            }
+            after = last;
+        }
+    }
+
+    /// Returns the matchers of the series that a template makes from matching paths; `None` when it
+    /// makes none.
+    fn matchers(
+        &self,
+        template: &Template,
+        pattern: &str,
+        below: bool,
+    ) -> Result<Option<Vec<SeriesMatcher>>, QueryError> {
+        let parts: Vec<_> = pattern.split('.').collect();
+        let (mut metric, mut rest): (Vec<String>, _) = (Vec::new(), "");
+        let (mut matchers, mut used) = (Vec::new(), 0);
+        for condition in template.conditions() {
+            let part = parts.get(used).copied();
+            if part.is_none() && !below {
+                break;
+            }
+            used += 1;
+            let regex = part.map(glob::regex);
+            match condition {
+                Condition::Unknown => return Ok(None),
+                Condition::Literal(word) => {
+                    let regex =
+                        regex.map(|regex| whole_pattern(&regex, self.limits)).transpose()?;
+                    if regex.is_some_and(|regex| !regex.is_match(word)) {
+                        return Ok(None);
+                    }
+                }
+                Condition::Metric => metric.push(regex.unwrap_or_else(|| "[^.]*".to_owned())),
+                Condition::MetricRest => {
+                    let all = parts.get(used - 1..).unwrap_or_default();
+                    metric.extend(all.iter().map(|part| glob::regex(part)));
+                    if below {
+                        rest = if all.is_empty() { ".*" } else { "(?:\\..*)?" };
+                    }
+                    used = parts.len();
+                    break;
+                }
+                Condition::Tag(tag) => {
+                    let operator = match part {
+                        Some(part) if !glob::is_pattern(part) => {
+                            MatchOperator::Equal(part.to_owned())
+                        }
+                        _ => {
+                            let regex = regex.unwrap_or_else(|| ".+".to_owned());
+                            MatchOperator::Pattern(whole_pattern(&regex, self.limits)?)
+                        }
+                    };
+                    matchers.push(SeriesMatcher { tag: tag.to_owned(), operator });
+                }
+            }
+        }
+        // A template drops the parts after its last.
+        if used < parts.len() {
+            return Ok(None);
+        }
+        let metric = format!("{}{rest}", metric.join("\\."));
+        // A pattern that ends within the template says nothing of the metric.
+        let metric = if metric.is_empty() { ".*".to_owned() } else { metric };
+        let operator = MatchOperator::Pattern(whole_pattern(&metric, self.limits)?);
+        matchers.push(SeriesMatcher { tag: METRIC_TAG.to_owned(), operator });
+        Ok(Some(matchers))
+    }
+
+    /// Visits the series with the name `path;tag=value;...`, whose tags may be in any order.
+    fn tagged(&self, name: &str, visit: Visit<'_>) -> Result<(), QueryError> {
+        let mut words = name.split(';');
+        let path = words.next().unwrap_or_default();
+        let mut wanted: Vec<_> = words.map(str::to_owned).collect();
+        wanted.sort();
+        let mut matchers = Vec::new();
+        for pair in &wanted {
+            let (tag, value) = pair.split_once('=').ok_or_else(|| {
+                QueryError::Invalid(format!("tag {pair:?} of {name:?} is not name=value"))
+            })?;
+            matchers.push(SeriesMatcher::equal(tag, value));
+        }
+        for (id, info) in select_series(self.store, &matchers, self.limits)? {
+            let name = GraphiteName::of(&info.key, self.templates);
+            if name.path == path && name.tags == wanted {
+                visit(id, name)?;
+            }
+        }
+        Ok(())
+    }
+}

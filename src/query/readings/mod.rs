@@ -1,0 +1,39 @@
+//! Readings of series as other stores exchange them: times, values and stale markers, for remote
+//! read, federation and Graphite's protocol.
+//!
+//! The finest granularity that contains a time answers it. A cell of one or two samples contains
+//! these samples, with their exact times. A cell of more samples contributes its first and its last
+//! sample. The cell of a delta contributes its sum at the time of its last sample, because a delta
+//! counts the events since the sample before. No reading is ever made up: a slot without samples
+//! has none. Must never know: the protocols.
+
+mod reader;
+
+use std::ops::Range;
+
+pub use reader::{each_series, newest_readings};
+
+use crate::{
+    model::{Kind, UnixMillis},
+    query::Labels,
+};
+
+/// The readings of a series.
+#[derive(Debug, Clone)]
+pub struct SeriesReadings {
+    /// The labels of the series.
+    pub labels: Labels,
+    /// The kind of the values.
+    pub kind: Kind,
+    /// Times in Unix milliseconds, ascending, each with its value. A stale marker ends a series.
+    pub readings: Vec<(i64, f64)>,
+}
+
+/// The readings that a peer requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadingsRequest {
+    /// The time range, end exclusive.
+    pub range: Range<UnixMillis>,
+    /// True when only the labels of the series are needed.
+    pub labels_only: bool,
+}

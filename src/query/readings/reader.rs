@@ -1,0 +1,200 @@
+//! Reading of the cells of matching series at the finest granularities.
+//!
+//! Must never know: the protocols.
+
+use super::{ReadingsRequest, SeriesReadings};
+use crate::{
+    model::{
+        GranularityIndex, Kind, STALE_MARKER, SeriesId, SeriesInfo, UnixMillis, is_stale_marker,
+    },
+    query::{
+        Labels, PromqlLimits, QueryError, SeriesMatcher, budget::cache::Matched,
+        cells::coverage::coverage, series::selection::select_again, series::selector::CHUNK,
+    },
+    store::{Columns, Slot, Store, View},
+};
+
+/// Number of series per view. Creating a view blocks the writer for a moment.
+const SERIES_PER_VIEW: usize = 1024;
+
+/// Calls `visit` with the readings of each series that matches all matchers of one of the sets, in
+/// order of labels. Series without samples since the start of the range are left out.
+///
+/// # Errors
+/// When a limit is exceeded, the budget is used up, the store cannot be read, or `visit` fails.
+pub fn each_series(
+    store: &Store,
+    sets: &[Vec<SeriesMatcher>],
+    request: &ReadingsRequest,
+    limits: &PromqlLimits<'_>,
+    now: UnixMillis,
+    visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    let found = select(store, sets, request, limits)?;
+    let mut reader = Reader { store, limits, request, now, cells: 0, taken: 0, slots: Vec::new() };
+    for part in found.chunks(SERIES_PER_VIEW) {
+        reader.read(part, visit)?;
+    }
+    Ok(())
+}
+
+/// Calls `visit` with the newest reading of each matching series that is younger than the lookback.
+/// Series that ended with a stale marker are left out.
+///
+/// # Errors
+/// See [`each_series`].
+pub fn newest_readings(
+    store: &Store,
+    sets: &[Vec<SeriesMatcher>],
+    lookback_ms: i64,
+    limits: &PromqlLimits<'_>,
+    now: UnixMillis,
+    visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    let range = now.minus(lookback_ms).plus(1)..now.plus(1);
+    let request = ReadingsRequest { range, labels_only: false };
+    each_series(store, sets, &request, limits, now, &mut |series| {
+        let newest = series.readings.last().copied();
+        match newest.filter(|(_, value)| !is_stale_marker(*value)) {
+            Some(newest) => visit(SeriesReadings { readings: vec![newest], ..series }),
+            None => Ok(()),
+        }
+    })
+}
+
+/// A series to read.
+struct Selected {
+    id: SeriesId,
+    info: SeriesInfo,
+    place: u32,
+    /// The time of the stale marker that ended the series.
+    ended_at: Option<UnixMillis>,
+}
+
+/// Returns the matching series in order of labels.
+fn select(
+    store: &Store,
+    sets: &[Vec<SeriesMatcher>],
+    request: &ReadingsRequest,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Selected>, QueryError> {
+    let text = format!("readings {sets:?}");
+    let Matched { ids, places } = select_again(store, &text, &|| Ok(sets.to_vec()), limits)?;
+    let mut found: Vec<Selected> = Vec::new();
+    for (ids, places) in ids.chunks(CHUNK).zip(places.chunks(CHUNK)) {
+        limits.budget.check()?;
+        let (before, last) = (found.len(), store.last_samples(ids));
+        let dictionary = store.dictionary();
+        found.extend(ids.iter().zip(places).zip(last).filter_map(|((id, place), last)| {
+            let last = last.filter(|last| last.at >= request.range.start)?;
+            let info = dictionary.info(*id)?;
+            Some(Selected { id: *id, info, place: *place, ended_at: last.ended_at })
+        }));
+        drop(dictionary);
+        let keys = found[before..].iter().map(|series| Labels::bytes_of_key(&series.info.key));
+        limits.take(size_of_val(&found[before..]) + keys.sum::<usize>())?;
+    }
+    found.sort_unstable_by_key(|series| series.place);
+    Ok(found)
+}
+
+/// Reads the cells of series, and counts them.
+struct Reader<'a> {
+    store: &'a Store,
+    limits: &'a PromqlLimits<'a>,
+    request: &'a ReadingsRequest,
+    now: UnixMillis,
+    /// Number of cells read.
+    cells: usize,
+    /// Number of slots for which memory is reserved.
+    taken: usize,
+    slots: Vec<Slot>,
+}
+
+impl Reader<'_> {
+    fn read(
+        &mut self,
+        part: &[Selected],
+        visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let range = &self.request.range;
+        let mut views = Vec::new();
+        if !self.request.labels_only && range.start < range.end {
+            let coverage = coverage(self.store, range, self.now);
+            let segments = coverage.segments(GranularityIndex::FINEST, range.clone());
+            let ids: Vec<_> = part.iter().map(|series| series.id).collect();
+            for segment in coverage.with_fine_end(segments) {
+                views.push(self.store.view(segment.stored, segment.range, &ids)?);
+            }
+        }
+        for series in part {
+            self.limits.budget.check()?;
+            let mut readings = Vec::new();
+            for view in &views {
+                self.append(view, series, &mut readings)?;
+            }
+            let marker = series.ended_at.filter(|ended| range.contains(ended));
+            if let Some(ended) = marker.filter(|_| !readings.is_empty()) {
+                readings.push((ended.0, STALE_MARKER));
+            }
+            if readings.is_empty() && !self.request.labels_only {
+                continue;
+            }
+            let labels = Labels::of_key(series.info.key.clone());
+            visit(SeriesReadings { labels, kind: series.info.kind, readings })?;
+        }
+        Ok(())
+    }
+
+    /// Appends the readings of a segment.
+    fn append(
+        &mut self,
+        view: &View,
+        series: &Selected,
+        out: &mut Vec<(i64, f64)>,
+    ) -> Result<(), QueryError> {
+        let is_delta = series.info.kind == Kind::Delta;
+        let columns = if is_delta { Columns::ALL } else { Columns::ENDS };
+        view.slots_into(series.id, columns, &mut self.slots)?;
+        self.count(self.slots.len())?;
+        for slot in &self.slots {
+            for (at, value) in readings_of(slot, is_delta).into_iter().flatten() {
+                let is_later = out.last().is_none_or(|(before, _)| *before < at);
+                if is_later && self.request.range.contains(&UnixMillis(at)) {
+                    out.push((at, value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, more: usize) -> Result<(), QueryError> {
+        let max = self.limits.points_max;
+        self.cells += more;
+        if self.cells > max {
+            return Err(QueryError::TooMuch(format!(
+                "the query reads more than {max} slots: ask for a shorter range or fewer series, \
+                 or raise limits.query_points_max"
+            )));
+        }
+        // The buffers of slots and readings are reused for each series.
+        let room = self.slots.capacity();
+        let grown = room.saturating_sub(self.taken);
+        self.taken += grown;
+        self.limits.take(grown * (size_of::<Slot>() + 2 * size_of::<(i64, f64)>()))
+    }
+}
+
+/// Returns the known readings of a slot.
+fn readings_of(slot: &Slot, is_delta: bool) -> [Option<(i64, f64)>; 2] {
+    let Slot { start, cell } = slot;
+    let first_at = start.0 + i64::from(cell.first_at);
+    let last_at = start.0 + i64::from(cell.last_at);
+    match cell.n {
+        0 => [None; 2],
+        1 => [Some((last_at, cell.last)), None],
+        2.. if is_delta && cell.n > 2 => [Some((last_at, cell.sum)), None],
+        2.. if first_at == last_at => [Some((last_at, cell.last)), None],
+        2.. => [Some((first_at, cell.first)), Some((last_at, cell.last))],
+    }
+}
