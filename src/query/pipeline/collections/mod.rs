@@ -22,7 +22,7 @@ use slots::{Shells, Slots};
 /// A collection that is read.
 pub(super) enum Collection {
     Months(Months),
-    Slots(Slots),
+    Slots(Box<Slots>),
 }
 
 impl Collection {
@@ -64,7 +64,7 @@ impl Collection {
         let shells =
             request.shells.then(|| Shells::open(store, index, &range, &ids)).transpose()?;
         let view = store.view(index, range, &ids)?;
-        Ok(Self::Slots(Slots { view, shells, granularity: granularity.clone(), found }))
+        Ok(Self::Slots(Box::new(Slots { view, shells, granularity: granularity.clone(), found })))
     }
 
     /// Returns the documents in order of series and time.

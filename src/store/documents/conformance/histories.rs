@@ -125,7 +125,9 @@ impl History {
                 let again = again.unwrap();
                 assert!(added.is_err() || again == 0);
                 let start = place.document_start(at);
-                ids.into_iter().for_each(|id| self.map.add_shell(place.id, id, start));
+                for id in ids {
+                    self.map.add_shell(place.id, id, start);
+                }
             }
             Step::Drop { partition } => {
                 let place = self.place(*partition);

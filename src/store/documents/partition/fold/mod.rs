@@ -249,9 +249,8 @@ impl PartitionReader {
         let is_small = open < bytes_min;
         Ok(match (stage, self.segments.len()) {
             (Stage::Busy, _) => false,
-            (Stage::Quiet, _) => !is_small,
             (Stage::Over, 0) => open > 0,
-            (Stage::Over, 1) => !is_small,
+            (Stage::Quiet, _) | (Stage::Over, 1) => !is_small,
             (Stage::Over, _) => true,
         })
     }

@@ -150,9 +150,10 @@ impl PartitionReader {
             }
             let block = known.as_ref().and_then(|(_, block)| block.as_ref());
             let has_bit = block.is_some_and(|block| block.contains(bit));
-            if !has_bit && !(has_documents && self.has_document(document, *id, &mut scratch)?) {
-                absent.push(*id);
+            if has_bit || has_documents && self.has_document(document, *id, &mut scratch)? {
+                continue;
             }
+            absent.push(*id);
         }
         Ok(absent)
     }
