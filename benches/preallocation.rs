@@ -19,15 +19,13 @@ use granary::{
     policy::preallocation::live_since,
     store::{Appender, Columns, Store},
 };
-use setup::{define, open, series};
+use setup::{HOUR, MINUTE, define, open, series};
 
 /// The number of series of a batch that is sent while a checkpoint runs.
 const SMALL: u32 = 100;
 /// The number of series of a query of the current hour, and the queries after each turn.
 const ASKED: u32 = 1000;
 const QUERIES: usize = 500;
-const MINUTE: i64 = 60_000;
-const HOUR: i64 = 60 * MINUTE;
 /// 2026-11-21T21:00:00Z
 const BEGIN: UnixMillis = UnixMillis(1_795_294_800_000);
 const HOURS: i64 = 3;
@@ -136,7 +134,9 @@ fn run(series_count: u32, with_shells: bool) -> Measured {
         let at = next.plus(10 * MINUTE);
         appender.commit(&[], &[samples(series_count, at)], at).unwrap();
         query(&store, next, &mut queries);
-        let turn = beside(&mut appender, at, &mut batches, || drop(store.checkpoint(at).unwrap()));
+        let turn = beside(&mut appender, at, &mut batches, || {
+            store.checkpoint(at).unwrap();
+        });
         query(&store, next, &mut queries);
         if hour == HOURS - 1 { day = turn } else { turns.push(turn) }
     }
