@@ -1,5 +1,5 @@
-//! The checkpointer: moves the catalog into the head, and complete periods into documents, on a timer
-//! and on request.
+//! The checkpointer: moves the catalog into the head, and complete periods into documents, on a
+//! timer and on request.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 

@@ -30,7 +30,7 @@ struct Stretch {
     readings: Vec<(i64, u32)>,
     checkpoint: bool,
     restart: bool,
-    /// Whether the readings are a backlog, which the series before the last change receives.
+    /// True for a backlog, which the series before the last change receives.
     is_backlog: bool,
 }
 

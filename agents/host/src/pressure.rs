@@ -22,7 +22,7 @@ const LINES: [(&str, &str, &str, &str); 7] = [
 #[derive(Debug)]
 pub(crate) struct Pressure {
     host: Arc<Host>,
-    /// For each metric, the time of the previous round and its total in microseconds.
+    /// The time of the previous round and its total in microseconds, by metric.
     before: HashMap<&'static str, (i64, u64)>,
 }
 
