@@ -177,6 +177,9 @@ impl PartitionReader {
         scratch: &mut Scratch,
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
+        if self.open_starts.is_empty() && self.segments.is_empty() {
+            return Ok(()); // no documents but shells
+        }
         let place = &self.partition.place;
         let from = UnixMillis(range.start.max(place.id.start.0));
         let to = UnixMillis(range.end.min(place.end.0));
