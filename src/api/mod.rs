@@ -3,9 +3,10 @@
 //! Must never know: how anything is computed or stored. `daemon` binds the address. The API has
 //! areas by what a caller may do, each with a scope for its routes and with the parts that its
 //! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
-//! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and annotations),
-//! `alerting` (alerts and silences), `admin` (changes to the whole store), and `health` and `page`,
-//! which are open to all. All areas share the other files: connections, `guard`, bodies, answers.
+//! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
+//! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), and
+//! `health` and `page`, which are open to all. All areas share the other files: connections,
+//! `guard`, bodies, answers.
 
 mod admin;
 mod alerting;

@@ -1,6 +1,6 @@
 //! The golden directory of each format: a data directory in `tests/data` with its expected cells.
-//! Every later release opens it and reads the same numbers. An older release refuses it, and changes
-//! at most `journal.redb`, which redb writes when it opens the file.
+//! Every later release opens it and reads the same numbers. An older release refuses it, and
+//! changes at most `journal.redb`, which redb writes when it opens the file.
 
 use std::{
     fs,
@@ -259,8 +259,8 @@ fn write_the_data_directory_of_this_format() {
         let key = key("golden_metric", &[("host", "web1"), ("kind", kind.as_str())]);
         SeriesInfo { key, kind, unit: "bytes".into(), sender: SENDER.into() }
     });
-    // Checkpoints seal the complete documents up to batch 440, and `seal` folds their segments. Later
-    // documents stay open, and the last batches are only in the journal.
+    // Checkpoints seal the complete documents up to batch 440, and `seal` folds their segments.
+    // Later documents stay open, and the last batches are only in the journal.
     store.set_segment_documents_min(1);
     define(&mut appender, &series, NOW);
     for seq in 1..=500 {

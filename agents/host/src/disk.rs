@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn an_operation_counts_once_in_each_family() {
         let folder = tempfile::tempdir().unwrap();
-        // LVM (dm-1) on encryption (dm-0) on a partition (sda2); md0, which is partitioned, and zd0,
-        // whose prefix is unknown, are both on sdb.
+        // LVM (dm-1) on encryption (dm-0) on a partition (sda2); md0, which is partitioned, and
+        // zd0, whose prefix is unknown, are both on sdb.
         for (volume, relation, other) in [
             ("dm-0", "slaves", "sda2"),
             ("dm-0", "holders", "dm-1"),

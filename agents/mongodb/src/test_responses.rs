@@ -221,8 +221,8 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
     member
 }
 
-/// Returns `replSetGetStatus` as the member `queried` answers it; each member has a name, a state and
-/// a lag in seconds.
+/// Returns `replSetGetStatus` as the member `queried` answers it; each member has a name, a state
+/// and a lag in seconds.
 pub(crate) fn set_status(queried: &str, members: &[(&str, i32, u32)]) -> Document {
     let state =
         members.iter().find(|(name, ..)| *name == queried).map_or(0, |(_, state, _)| *state);

@@ -94,8 +94,8 @@ impl Store {
         self.inner.documents.partitions()
     }
 
-    /// Returns the number of documents of a partition without its shells; `None` when it is unknown,
-    /// or cannot be read now.
+    /// Returns the number of documents of a partition without its shells; `None` when it is
+    /// unknown, or cannot be read now.
     pub fn documents_of(&self, id: PartitionId) -> Option<u64> {
         self.inner.documents.count(id).ok().flatten()
     }

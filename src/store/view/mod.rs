@@ -178,9 +178,9 @@ impl View {
         Ok(())
     }
 
-    /// Returns the document spans of a series that were preallocated and have no samples, ascending.
-    /// `slots` are the slots of the series, see [`Self::slots_into`]; only spans that lie whole in
-    /// the range of the view are returned.
+    /// Returns the document spans of a series that were preallocated and have no samples,
+    /// ascending. `slots` are the slots of the series, see [`Self::slots_into`]; only spans that
+    /// lie whole in the range of the view are returned.
     ///
     /// # Errors
     /// When a partition cannot be read.

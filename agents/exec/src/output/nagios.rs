@@ -12,8 +12,8 @@ use super::Printed;
 /// The states: ok, warning, critical, unknown.
 const STATES: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// Parses the output of a plugin. Items without a label or a number, such as `a=U`, are skipped; the
-/// last of them is reported as a problem.
+/// Parses the output of a plugin. Items without a label or a number, such as `a=U`, are skipped;
+/// the last of them is reported as a problem.
 ///
 /// # Errors
 /// The exit code is not a state.
