@@ -21,8 +21,9 @@ if [ -z "${SKIP_BUILD:-}" ]; then
     esac
     [ -f src/web/dist/index.html ] ||
         { say "the page is not built: npm ci && npm run build in src/web"; exit 1; }
-    # Links the C library statically on every target, so that the binary runs anywhere.
-    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" cargo build --release --locked \
+    # Links the C library statically on every target, so that the binary runs anywhere. Incremental
+    # compilation would make the bytes depend on earlier builds.
+    CARGO_INCREMENTAL=0 RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" cargo build --release --locked \
         --target "$target" -p granary -p granary-agent
 fi
 
