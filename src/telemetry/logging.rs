@@ -9,13 +9,10 @@ use super::log_limit::{Limited, LogFormat};
 /// The folders of `src` that are crates, and log by the names of these.
 const CRATES: [&str; 7] = ["clock", "ingest", "model", "policy", "query", "shell", "store"];
 
-/// The prefix of the modules of the crate that contains the other folders.
-const MODULES: &str = "granary::";
-
 /// Returns a filter in which modules such as `granary::store` have the names of their crates.
 fn with_crates(filter: &str) -> String {
     CRATES.iter().fold(filter.to_owned(), |filter, name| {
-        filter.replace(&format!("{MODULES}{name}"), &format!("granary_{name}"))
+        filter.replace(&["granary", name].join("::"), &["granary", name].join("_"))
     })
 }
 

@@ -52,7 +52,7 @@ struct History {
     to: usize,
     /// The number of samples between checkpoints.
     checkpoints: Vec<usize>,
-    /// Whether the parts are merged one after another, or all at once.
+    /// True when the parts are merged one after another, false when all at once.
     one_by_one: bool,
 }
 
