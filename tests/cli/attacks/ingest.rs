@@ -238,7 +238,10 @@ fn no_client_sends_under_the_daemons_own_names() {
                 "samples": [{ "metric": "x", "value": 1 }] });
             let refused = daemon.post_json(&batch);
             let message = refused.body["message"].as_str().unwrap_or_default();
-            assert!(refused.status == 400 && message.contains("reserved for the daemon"), "{message}");
+            assert!(
+                refused.status == 400 && message.contains("reserved for the daemon"),
+                "{message}"
+            );
         }
         let ping = json!({ "pings": [{ "agent": agent, "program": "a", "version": "1",
             "started": now, "interval_ms": 1000, "sent": now }] });
