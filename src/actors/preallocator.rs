@@ -15,10 +15,12 @@ use crate::{
 
 /// The interval between two checks for due passes.
 const TICK: Duration = Duration::from_secs(1);
+/// The number of ticks before a failed pass is repeated.
+const RETRY_TICKS: u32 = 60;
 
 /// The parts of the role.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct PreallocatorParts {
     pub store: Store,
     pub clock: Arc<dyn Clock>,
@@ -32,6 +34,8 @@ pub struct Preallocator {
     parts: PreallocatorParts,
     /// The progress by granularity.
     progress: Vec<Progress>,
+    /// The number of ticks until a failed pass is repeated.
+    pause: u32,
 }
 
 /// The passes over one granularity.
@@ -48,13 +52,18 @@ impl Preallocator {
     /// Creates the role without starting it.
     pub fn new(parts: PreallocatorParts) -> Self {
         let progress = vec![Progress::default(); parts.store.granularities().count()];
-        Self { parts, progress }
+        Self { parts, progress, pause: 0 }
     }
 
     fn tick(&mut self) {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return;
+        }
         match self.preallocate() {
             Ok(()) => self.parts.health.clear(Condition::Preallocation),
             Err(cause) => {
+                self.pause = RETRY_TICKS;
                 self.parts.health.raise_fault(Condition::Preallocation, &cause);
                 let cause: &dyn std::error::Error = &cause;
                 tracing::warn!(cause, "preallocation failed and will be retried");
@@ -62,7 +71,7 @@ impl Preallocator {
         }
     }
 
-    /// Makes the passes that are due, of every granularity; the first failure is returned.
+    /// Runs the passes that are due, of every granularity; the first failure is returned.
     fn preallocate(&mut self) -> Result<(), StoreError> {
         let now = self.parts.clock.moment();
         let (store, mut live, mut outcome) = (self.parts.store.clone(), None, Ok(()));
@@ -76,8 +85,8 @@ impl Preallocator {
 }
 
 impl Progress {
-    /// Makes the pass that is due, and looks for missed shells when a period has begun. `live` are
-    /// the live series, once one of the granularities needed them.
+    /// Runs the pass that is due, and counts missed shells when a period has begun. `live` are the
+    /// live series, which the first granularity that needs them finds.
     fn run(
         &mut self,
         store: &Store,
@@ -90,7 +99,8 @@ impl Progress {
             store.live_series(preallocation::live_since(finest, now.clock))
         };
         let period = granularity.document_start(now.clock);
-        if let Some((document, known)) = self.coming.take_if(|(document, _)| *document <= period)
+        let begun = self.coming.filter(|(document, _)| *document <= period);
+        if let Some((document, known)) = begun
             && document == period
         {
             let live = live.get_or_insert_with(find);
@@ -100,6 +110,9 @@ impl Progress {
                 let granularity = &granularity.name;
                 tracing::info!(granularity, missed, %document, "live series without a shell");
             }
+        }
+        if begun.is_some() {
+            self.coming = None;
         }
         let Some(due) = preallocation::pass_due(granularity, now) else { return Ok(()) };
         if self.complete == Some(due) {

@@ -29,7 +29,8 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// The paths of the APIs. The other paths are the page and two cheap health checks.
-const APIS: [&str; 3] = ["/api", "/prometheus", "/metrics"];
+const APIS: [&str; 7] =
+    ["/api", "/prometheus", "/metrics", "/federate", "/render", "/tags", "/graphite"];
 
 /// The stand-in for a header that is not text; it matches no name.
 const NOT_TEXT: &str = "?.?";
@@ -232,7 +233,17 @@ mod tests {
     #[test]
     fn pages_of_other_sites_cannot_query() {
         let host = ("host", "localhost:7117");
-        let paths = ["/api/v1/tail", "/api/v1/rules", "/prometheus/api/v1/query", "/metrics"];
+        let paths = [
+            "/api/v1/tail",
+            "/api/v1/rules",
+            "/prometheus/api/v1/query",
+            "/metrics",
+            "/metrics/find",
+            "/federate",
+            "/render",
+            "/tags/findSeries",
+            "/graphite/render",
+        ];
         for path in paths {
             for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
                 let check = |headers: &[_]| check_at(path, method.clone(), headers);

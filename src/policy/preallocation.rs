@@ -65,8 +65,8 @@ pub enum SpansRefusal {
     },
 }
 
-/// Returns the starts of the documents of a granularity that overlap a range, ascending. All of
-/// them are within the retention before or after `now`, so their number is bounded.
+/// Returns the starts of the documents of a granularity that overlap a range, ascending, and at
+/// most `count_max` of them. All are within the retention before or after `now`.
 ///
 /// # Errors
 /// When a document is beyond the retention.
@@ -74,6 +74,7 @@ pub fn spans(
     granularity: &Granularity,
     range: &Range<UnixMillis>,
     now: UnixMillis,
+    count_max: usize,
 ) -> Result<Vec<UnixMillis>, SpansRefusal> {
     let (name, retention) = (granularity.name.clone(), granularity.retention);
     let kept_from = granularity.document_start(granularity.kept_from(now));
@@ -86,7 +87,7 @@ pub fn spans(
     }
     let first = granularity.document_start(range.start);
     let all = std::iter::successors(Some(first), |start| Some(granularity.document.next(*start)));
-    Ok(all.take_while(|start| *start < range.end).collect())
+    Ok(all.take_while(|start| *start < range.end).take(count_max).collect())
 }
 
 #[cfg(test)]
@@ -119,7 +120,7 @@ mod tests {
         let minute = &set.as_slice()[0];
         let hours = |from: i64, to: i64| {
             let range = HOUR.plus(from * 60 * MINUTE_MS + 1)..HOUR.plus(to * 60 * MINUTE_MS);
-            spans(minute, &range, HOUR).map(|starts| {
+            spans(minute, &range, HOUR, usize::MAX).map(|starts| {
                 starts.into_iter().map(|at| (at.0 - HOUR.0) / 60 / MINUTE_MS).collect::<Vec<_>>()
             })
         };

@@ -238,10 +238,14 @@ impl Drop for Daemon {
     }
 }
 
-/// All partition files of a granularity.
+/// All partition files of a granularity, the oldest partition first. In the second half of a
+/// document period, the last partition may contain only shells.
 pub(crate) fn partition_files(data: &Path, granularity: &str) -> Vec<PathBuf> {
     let folder = data.join("partitions").join(granularity);
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    let entries = fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
 }
 
 /// A time at which the documents of all granularities up to 1h are over, RFC 3339.

@@ -1,13 +1,22 @@
 //! `POST /api/v1/admin/preallocate`
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use super::series::{KeyParts, read};
 use crate::{
     api::{AdminParts, answer, query::range_between},
-    query::{self, PreallocateRequest},
+    query::{self, PreallocateRequest, QueryError},
 };
+
+/// Held while a request is processed: one at a time, so that requests never take all threads of
+/// metrics and queries.
+static RUNNING: Mutex<()> = Mutex::new(());
+
+fn busy() -> QueryError {
+    QueryError::Busy("another request preallocates documents: retry when it is complete".into())
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,15 +40,24 @@ pub(super) async fn preallocate(
         Ok(body) => body,
         Err(refused) => return refused,
     };
-    let now = parts.clock.now();
+    let moment = parts.clock.moment();
+    if moment.is_doubted() {
+        let message = "the clock is doubted, and documents of a wrong time would stay until their \
+                       retention: correct the clock, or run `granary clock confirm`";
+        return answer::error(StatusCode::SERVICE_UNAVAILABLE, "clock", message);
+    }
+    let now = moment.clock;
     let range = match range_between(body.start.as_deref(), &body.end, now) {
         Ok(range) => range,
         Err(cause) => return answer::query_error(&cause),
     };
     let PreallocateBody { selector, resolutions, .. } = body;
     let request = PreallocateRequest { selector: selector.selector(), range, resolutions };
-    let preallocate = web::block(move || query::preallocate(&parts.store, &request, now));
-    match preallocate.await {
+    let preallocate = web::block(move || {
+        let _running = RUNNING.try_lock()?;
+        Some(query::preallocate(&parts.store, &request, now))
+    });
+    match preallocate.await.map(|done| done.unwrap_or_else(|| Err(busy()))) {
         Ok(Ok(done)) => HttpResponse::Ok().json(done),
         Ok(Err(cause)) => answer::query_error(&cause),
         Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),

@@ -22,7 +22,11 @@ use super::{
 use crate::{
     api::{
         QueryParts,
-        answer::{self, pulled::PulledBody, slow::SlowReaders},
+        answer::{
+            self,
+            pulled::PulledBody,
+            slow::{CHUNK_BYTES, SlowReaders},
+        },
         body::{Body, FORM_BYTES_MAX},
     },
     model::UnixMillis,
@@ -35,8 +39,10 @@ use crate::{
 
 /// The maximum number of queries in a request. Prometheus sends one.
 const QUERIES_MAX: usize = 64;
+/// The maximum number of matchers in a query.
+const MATCHERS_MAX: usize = 64;
 /// The memory of a decoded request as a multiple of its bytes: an empty matcher takes two bytes.
-const DECODED_BYTES: usize = 64;
+const DECODED_BYTES: usize = 128;
 /// The function that stands for a lookup of series without samples.
 const LOOKUP: &str = "series";
 
@@ -91,7 +97,12 @@ async fn answered(
             let mut response = HttpResponse::Ok();
             response.content_type("application/x-protobuf");
             response.insert_header((header::CONTENT_ENCODING, "snappy"));
-            Ok(pulled(response, vec![body], memory, slow))
+            let body = Bytes::from(body);
+            let parts = (0..body.len()).step_by(CHUNK_BYTES).map(move |from| {
+                let end = body.len().min(from + CHUNK_BYTES);
+                body.slice(from..end)
+            });
+            Ok(pulled(response, parts, memory, slow))
         }
         ResponseType::StreamedXorChunks => {
             let run = move |parts: &QueryParts, budget: &Budget| {
@@ -103,7 +114,7 @@ async fn answered(
             response.content_type(
                 "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse",
             );
-            Ok(pulled(response, frames, memory, slow))
+            Ok(pulled(response, frames.into_iter().map(Bytes::from), memory, slow))
         }
     }
 }
@@ -124,12 +135,11 @@ fn response_type(accepted: &[i32]) -> Result<ResponseType, Fault> {
 /// Sends the parts of a body while the client reads them.
 fn pulled(
     mut response: actix_web::HttpResponseBuilder,
-    parts: Vec<Vec<u8>>,
+    mut parts: impl Iterator<Item = Bytes> + 'static,
     memory: Option<crate::query::Reservation>,
     slow: SlowReaders,
 ) -> HttpResponse {
-    let mut parts = parts.into_iter();
-    let body = PulledBody::new(move || parts.next().map(Bytes::from), memory, slow);
+    let body = PulledBody::new(move || parts.next(), memory, slow);
     response.message_body(BoxBody::new(body)).unwrap_or_else(HttpResponse::from_error)
 }
 
@@ -157,6 +167,12 @@ fn read_query(
     index: usize,
     answer: &mut impl Answering,
 ) -> Result<(), QueryError> {
+    if query.matchers.len() > MATCHERS_MAX {
+        return Err(QueryError::Invalid(format!(
+            "{} matchers in a query exceed the limit of {MATCHERS_MAX}",
+            query.matchers.len()
+        )));
+    }
     let matchers = query.matchers.iter().map(|matcher| {
         let value = matcher.value.clone();
         let operator = match MatchType::try_from(matcher.kind) {

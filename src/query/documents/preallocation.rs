@@ -74,7 +74,7 @@ pub fn preallocate(
     }
     let mut levels = Vec::new();
     for index in requested(store, &request.resolutions)? {
-        let spans = spans(store.granularity(index), &request.range, now)
+        let spans = spans(store.granularity(index), &request.range, now, SPANS_MAX + 1)
             .map_err(|cause| QueryError::Invalid(cause.to_string()))?;
         levels.push((index, spans));
     }

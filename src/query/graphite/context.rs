@@ -11,6 +11,9 @@ use crate::{
     store::Store,
 };
 
+/// The maximum shift of a range in seconds: 1,000 years.
+const SHIFT_MAX: i64 = 31_557_600_000;
+
 /// A function that evaluates an expression.
 pub(super) type Evaluate = fn(&Expr, &Context<'_>) -> Result<Vec<Line>, QueryError>;
 
@@ -64,23 +67,45 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the context with the range moved to earlier times.
-    pub(super) fn earlier(&self, seconds: i64) -> Self {
-        let moved = |at: i64| at.saturating_sub(seconds).max(0);
-        Self { range: moved(self.range.start)..moved(self.range.end), ..self.clone() }
+    ///
+    /// # Errors
+    /// When the range is moved by more than 1,000 years, to before 1970 or to after 9998.
+    pub(super) fn earlier(&self, seconds: i64) -> Result<Self, QueryError> {
+        if seconds.saturating_abs() > SHIFT_MAX {
+            return Err(QueryError::Invalid(format!(
+                "a shift of {seconds} s is more than 1,000 years: use a shorter one"
+            )));
+        }
+        let moved = |at: i64| at.saturating_sub(seconds);
+        let range = moved(self.range.start)..moved(self.range.end);
+        if range.start < 0 || range.end > UnixMillis::MAX.0 / 1000 {
+            return Err(QueryError::Invalid(format!(
+                "a shift of {seconds} s begins before the year 1970 or ends after 9998: use a \
+                 shorter one"
+            )));
+        }
+        Ok(Self { range, ..self.clone() })
     }
 
     /// Returns the context with a range that begins earlier.
     pub(super) fn longer(&self, seconds: i64) -> Self {
         let start = self.range.start.saturating_sub(seconds).max(0);
         let (longer, length) = (self.range.end - start, self.range.end - self.range.start);
-        // The steps stay as they are for the whole range.
+        // The steps stay as they are for the whole range, up to the limit of a query.
         let points = (self.points as i64).saturating_mul(longer) / length.max(1);
-        Self { range: start..self.range.end, points: points.max(1) as usize, ..self.clone() }
+        let points = (points.max(1) as usize).min(self.limits.points_max.max(1));
+        Self { range: start..self.range.end, points, ..self.clone() }
     }
 
-    /// Reserves memory for lines that a function made.
+    /// Reserves memory for lines that are copied.
     pub(super) fn take(&self, lines: &[Line]) -> Result<(), QueryError> {
         self.limits.budget.check()?;
         self.limits.take(lines.iter().map(Line::bytes).sum())
+    }
+
+    /// Reserves memory for one line that a function made, before it makes the next one.
+    pub(super) fn made(&self, line: Line) -> Result<Line, QueryError> {
+        self.take(std::slice::from_ref(&line))?;
+        Ok(line)
     }
 }

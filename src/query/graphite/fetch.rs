@@ -6,11 +6,11 @@ use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     aggregation::{Aggregation, NULL},
-    line::Line,
+    line::{Line, cut},
     paths::FoundSeries,
 };
 use crate::{
-    model::{Cell, Kind, Span, UnixMillis},
+    model::{Cell, GranularityIndex, Kind, Span, UnixMillis},
     policy::coverage::Coverage,
     query::{
         PromqlLimits, QueryError, QueryLimits, Resolution,
@@ -23,6 +23,9 @@ use crate::{
 
 /// The maximum number of points of a line when the request sets none, as in Prometheus.
 pub(super) const POINTS_MAX: usize = 11_000;
+
+/// The memory of a slot: its times, its place and its cell.
+const SLOT_BYTES: usize = size_of::<(i64, i64)>() + size_of::<usize>() + size_of::<Cell>();
 
 /// A request for the lines of series.
 pub(super) struct Wanted<'a> {
@@ -42,14 +45,16 @@ pub(super) struct Wanted<'a> {
 impl Wanted<'_> {
     /// Reads the lines of series.
     pub(super) fn lines(&self, found: Vec<FoundSeries>) -> Result<Vec<Line>, QueryError> {
-        // A range that was moved to before 1970 is empty.
         if found.is_empty() || self.range.start >= self.range.end {
             return Ok(Vec::new());
         }
         let limits = QueryLimits::new(self.limits.series_max, self.limits.points_max);
         let range = self.range.start..self.range.end.plus(1);
         let coverage = coverage(self.store, &range, self.now);
+        let taken = self.limits.budget.taken();
+        self.limits.take(self.slots_max(&coverage, found.len()).saturating_mul(SLOT_BYTES))?;
         let axis = self.axis(&coverage, &range, &limits, found.len())?;
+        self.limits.budget.keep(taken);
         let Some(step) = axis.slots().iter().map(|(_, width)| *width).max() else {
             return Ok(Vec::new());
         };
@@ -61,6 +66,7 @@ impl Wanted<'_> {
         let places: Vec<_> =
             starts.skip(skipped).map(|start| ((start - first) / step) as usize).collect();
         let count = ((axis.end_or(range.end) - first) / step) as usize;
+        self.reserve(&axis, count, &found)?;
         let ids = found.iter().map(|series| series.id).collect();
         let mut reader = CellReader::new(self.store, self.limits.budget, &axis, ids);
         let mut cells = vec![Cell::EMPTY; axis.len()];
@@ -76,10 +82,32 @@ impl Wanted<'_> {
                 }
             }
             let line = self.line(&series, (first, step), values);
-            self.limits.take(line.bytes())?;
+            // The numbers are reserved.
+            self.limits.take(line.bytes() - size_of_val(&line.values[..]))?;
             lines.push(line);
         }
         Ok(lines)
+    }
+
+    /// Returns the maximum number of slots of an axis.
+    fn slots_max(&self, coverage: &Coverage<'_>, series: usize) -> usize {
+        let finest = coverage.granularities()[GranularityIndex::FINEST].width_ms.max(1);
+        let length = self.range.end.0.saturating_sub(self.range.start.0).max(0) / finest + 2;
+        self.points.min(self.limits.points_max / series.max(1)).min(length as usize)
+    }
+
+    /// Reserves the memory of the slots and of the numbers of all lines before they are read.
+    fn reserve(&self, axis: &Axis, count: usize, found: &[FoundSeries]) -> Result<(), QueryError> {
+        let (series, points_max) = (found.len(), self.limits.points_max);
+        let points = count.saturating_mul(series);
+        if points > points_max {
+            return Err(QueryError::TooMuch(format!(
+                "{series} series of {count} points are more than {points_max}: ask for a shorter \
+                 range or window, fewer points or fewer series, or raise limits.query_points_max"
+            )));
+        }
+        let slots = axis.len().saturating_mul(SLOT_BYTES);
+        self.limits.take(slots.saturating_add(points.saturating_mul(size_of::<f64>())))
     }
 
     fn line(&self, series: &FoundSeries, (first, step): (i64, i64), values: Vec<f64>) -> Line {
@@ -94,8 +122,8 @@ impl Wanted<'_> {
             Kind::Delta => Aggregation::Sum,
         };
         Line {
-            name: series.name.to_string(),
-            origin: self.origin.to_owned(),
+            name: cut(series.name.to_string()),
+            origin: cut(self.origin.to_owned()),
             tags,
             start: first.div_euclid(1000),
             step: (step / 1000).max(1),

@@ -7,15 +7,25 @@ use crate::query::QueryError;
 
 /// The maximum number of patterns that braces stand for.
 const ALTERNATIVES_MAX: usize = 256;
+/// The maximum size of a pattern in bytes.
+const PATTERN_BYTES_MAX: usize = 4096;
+/// The maximum number of patterns with and without braces that are created from one pattern.
+const STEPS_MAX: usize = 4096;
 /// The characters that make a text a pattern.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// Returns the patterns that a pattern with braces stands for.
 ///
 /// # Errors
-/// When there are too many.
+/// When the pattern is too long, or there are too many.
 pub(super) fn expanded(pattern: &str) -> Result<Vec<String>, QueryError> {
-    let (mut open, mut done) = (vec![pattern.to_owned()], Vec::new());
+    if pattern.len() > PATTERN_BYTES_MAX {
+        let length = pattern.len();
+        return Err(QueryError::Invalid(format!(
+            "a path of {length} bytes exceeds the limit of {PATTERN_BYTES_MAX}: use several targets"
+        )));
+    }
+    let (mut open, mut done, mut steps) = (vec![pattern.to_owned()], Vec::new(), 0);
     while let Some(text) = open.pop() {
         // The innermost braces come first.
         let inner = text.find('}').and_then(|end| {
@@ -26,14 +36,16 @@ pub(super) fn expanded(pattern: &str) -> Result<Vec<String>, QueryError> {
             done.push(text);
             continue;
         };
-        // Reversed, because the last one is taken next.
-        open.extend(words.rsplit(',').map(|word| format!("{before}{word}{after}")));
-        if open.len() + done.len() > ALTERNATIVES_MAX {
+        let words_count = words.bytes().filter(|byte| *byte == b',').count() + 1;
+        steps += words_count;
+        if open.len() + done.len() + words_count > ALTERNATIVES_MAX || steps > STEPS_MAX {
             return Err(QueryError::Invalid(format!(
                 "the braces of {pattern:?} stand for more than {ALTERNATIVES_MAX} paths: use fewer, \
                  or *"
             )));
         }
+        // Reversed, because the last one is taken next.
+        open.extend(words.rsplit(',').map(|word| format!("{before}{word}{after}")));
     }
     Ok(done)
 }
@@ -98,6 +110,12 @@ mod tests {
         check("a}b{", &["a}b{"]);
         let many = expanded(&"{a,b}".repeat(9)).unwrap_err().to_string();
         assert!(many.contains("more than 256 paths"), "{many}");
+        let words = expanded(&format!("{{{}}}", ",".repeat(300))).unwrap_err().to_string();
+        assert!(words.contains("more than 256 paths"), "{words}");
+        let steps = format!("{}{}", "{a,b}".repeat(8), "{a}".repeat(1000));
+        assert!(expanded(&steps).is_err(), "the alternatives are copied for each of many braces");
+        let long = expanded(&"a".repeat(5000)).unwrap_err().to_string();
+        assert!(long.contains("a path of 5000 bytes exceeds the limit of 4096"), "{long}");
     }
 
     #[test]

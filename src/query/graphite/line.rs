@@ -6,6 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::aggregation::{Aggregation, NULL};
+use crate::query::{PromqlLimits, QueryError};
+
+/// The maximum size of a name or an origin in bytes. Longer ones are cut when they are created.
+pub(super) const NAME_BYTES_MAX: usize = 16 << 10;
 
 /// A line of the answer, or of a function's input.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,11 +33,18 @@ pub struct Line {
 impl Line {
     /// Returns the time after the last number.
     pub fn end(&self) -> i64 {
-        self.start + self.step * self.values.len() as i64
+        self.time_of(self.values.len())
     }
 
-    /// Returns the line with another name, which becomes its origin, too.
+    /// Returns the time of a number.
+    pub(super) fn time_of(&self, index: usize) -> i64 {
+        self.start.saturating_add(self.step.saturating_mul(index as i64))
+    }
+
+    /// Returns the line with another name, which becomes its origin, too. A name of more than
+    /// 16 KiB is cut.
     pub(super) fn named(self, name: String) -> Self {
+        let name = cut(name);
         Self { origin: name.clone(), name, ..self }
     }
 
@@ -64,12 +75,12 @@ impl Line {
             return;
         }
         let start = self.start.div_euclid(step) * step;
-        let end = (self.end() - 1).div_euclid(step) * step + step;
-        let count = ((end - start) / step).max(0) as usize;
+        let last = self.end().saturating_sub(1).div_euclid(step).saturating_mul(step);
+        let count = (last.saturating_sub(start) / step).saturating_add(1).max(0) as usize;
         let mut buckets: Vec<Vec<f64>> = vec![Vec::new(); count];
         for (index, value) in self.values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
-            let at = self.start + self.step * index as i64;
-            if let Some(bucket) = buckets.get_mut(((at - start) / step) as usize) {
+            let at = self.time_of(index).saturating_sub(start) / step;
+            if let Some(bucket) = buckets.get_mut(at as usize) {
                 bucket.push(*value);
             }
         }
@@ -81,7 +92,8 @@ impl Line {
     fn fit(&mut self, start: i64, count: usize) {
         let step = self.step;
         let value = |index: usize| {
-            let at = (start + step * index as i64 - self.start).div_euclid(step);
+            let at = start.saturating_add(step.saturating_mul(index as i64));
+            let at = at.saturating_sub(self.start).div_euclid(step.max(1));
             usize::try_from(at).ok().and_then(|at| self.values.get(at)).copied().unwrap_or(NULL)
         };
         self.values = (0..count).map(value).collect();
@@ -93,23 +105,58 @@ impl Line {
 pub(super) fn consolidate(line: &mut Line, points: usize) {
     let per_point = line.values.len().div_ceil(points.max(1)).max(1);
     if per_point > 1 {
-        line.merged(line.step * per_point as i64);
+        line.merged(line.step.saturating_mul(per_point as i64));
     }
 }
 
+/// Cuts a name or an origin to 16 KiB at the end of a character.
+pub(super) fn cut(mut name: String) -> String {
+    if name.len() > NAME_BYTES_MAX {
+        let ends_character = |end: &usize| name.is_char_boundary(*end);
+        let end = (0..=NAME_BYTES_MAX).rev().find(ends_character).unwrap_or_default();
+        name.truncate(end);
+        name.shrink_to_fit();
+    }
+    name
+}
+
 /// Brings lines to the same start, step and length.
-pub(super) fn normalize(lines: &mut [Line]) {
-    let Some(step) = lines.iter().map(|line| line.step).reduce(common_multiple) else { return };
+///
+/// # Errors
+/// When the lines would have too many points, or the budget is used up.
+pub(super) fn normalize(lines: &mut [Line], limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    let Some(step) = lines.iter().map(|line| line.step).reduce(common_multiple) else {
+        return Ok(());
+    };
     for line in &mut *lines {
+        limits.budget.check()?;
+        // The buckets are gone when the line is merged.
+        let taken = limits.budget.taken();
+        limits.take(line.values.len().saturating_mul(BUCKET_BYTES))?;
         line.merged(step);
+        limits.budget.keep(taken);
     }
     let start = lines.iter().map(|line| line.start).min().unwrap_or_default();
     let end = lines.iter().map(Line::end).max().unwrap_or_default();
-    let count = (end - start).max(0) as usize / step.max(1) as usize;
+    let count = end.saturating_sub(start).max(0) as usize / step.max(1) as usize;
+    let series = lines.len();
+    if count.saturating_mul(series) > limits.points_max {
+        return Err(QueryError::TooMuch(format!(
+            "{series} series of {count} points, brought to the same times, are more than {}: use \
+             series of closer times or a coarser step, or raise limits.query_points_max",
+            limits.points_max
+        )));
+    }
     for line in lines.iter_mut().filter(|line| line.start != start || line.values.len() != count) {
+        limits.budget.check()?;
+        limits.take(count * size_of::<f64>())?;
         line.fit(start, count);
     }
+    Ok(())
 }
+
+/// The memory that a number takes while it is merged with others: a list, and its place in one.
+pub(super) const BUCKET_BYTES: usize = 64;
 
 /// The widest common step: 1,000 years. Lines of stranger steps are merged to this one.
 const STEP_MAX: i64 = 31_557_600_000;
@@ -137,8 +184,44 @@ pub(super) fn line(name: &str, values: &[f64]) -> Line {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::query::Budget;
+
+    /// Limits without a limited budget.
+    pub(in super::super) const LIMITS: PromqlLimits<'static> = PromqlLimits {
+        series_max: 1000,
+        points_max: 1_000_000,
+        steps_max: 11_000,
+        query_bytes_max: 65_536,
+        regex_bytes_max: 1 << 20,
+        budget: &Budget::UNLIMITED,
+    };
+
+    #[test]
+    fn lines_of_distant_times_are_refused() {
+        let mut late = line("b", &[1.0; 3]);
+        late.start = 60 * 2_000_000;
+        let error = normalize(&mut [line("a", &[1.0]), late], &LIMITS).unwrap_err().to_string();
+        assert!(error.contains("2 series of 2000003 points"), "{error}");
+        assert!(error.contains("raise limits.query_points_max"), "{error}");
+        let mut last = line("b", &[1.0; 3]);
+        last.start = i64::MAX - 1;
+        assert_eq!(last.end(), i64::MAX);
+        assert!(normalize(&mut [line("a", &[1.0]), last], &LIMITS).is_err());
+        let budget = Budget::of_memory(1 << 20);
+        let scarce = PromqlLimits { budget: &budget, ..LIMITS };
+        let mut later = line("b", &[1.0]);
+        later.start = 60 * 400_000;
+        let refused = normalize(&mut [line("a", &[1.0]), later], &scarce).unwrap_err();
+        assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_between_characters() {
+        let named = line("a", &[]).named(format!("x{}", "\u{e9}".repeat(10_000)));
+        assert_eq!((named.name.len(), named.origin.len()), (16_383, 16_383));
+    }
 
     #[test]
     fn lines_of_different_steps_are_brought_to_the_same_times() {
@@ -147,7 +230,7 @@ mod tests {
         let mut coarse = line("b", &[10.0, 20.0]);
         coarse.step = 120;
         let mut both = [fine, coarse];
-        normalize(&mut both);
+        normalize(&mut both, &LIMITS).unwrap();
         assert_eq!((both[0].start, both[0].step, both[0].values.len()), (0, 120, 3));
         assert_eq!(both[0].values, [1.0, 3.0, 6.0]);
         assert_eq!(both[1].values[..2], [10.0, 20.0]);

@@ -21,7 +21,9 @@ use crate::{
     store::Store,
 };
 
-/// Limits for the keys of names: wide, because such a series only has to be looked for.
+/// The maximum number of tags in a name.
+const TAGS_MAX: usize = 64;
+/// Limits for the keys of names: wide, because such a series is only looked up.
 const KEY_LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
@@ -131,9 +133,9 @@ impl Paths<'_> {
             let Some(matchers) = self.matchers(template, pattern, below)? else { continue };
             for (id, info) in select_series(self.store, &matchers, self.limits)? {
                 let name = GraphiteName::of(&info.key, self.templates);
-                // Series without tags are visited above.
-                let has_tags = info.key.tags_count() > 0;
-                if has_tags && name.is_plain() && regex.is_match(&name.path) {
+                // Series whose metric is their path are visited above.
+                let is_visited = info.key.tags_count() == 0 && name.path == info.key.metric();
+                if !is_visited && name.is_plain() && regex.is_match(&name.path) {
                     visit(id, name)?;
                 }
             }
@@ -152,10 +154,9 @@ impl Paths<'_> {
         let visit = &mut |metric: &str| {
             let key = SeriesKey::new(metric, [], &KEY_LIMITS).ok();
             let id = key.as_ref().and_then(|key| self.store.dictionary().find(key));
-            match id.zip(key) {
-                Some((id, key)) => visit(id, GraphiteName::of(&key, self.templates)),
-                None => Ok(()),
-            }
+            let Some((id, key)) = id.zip(key) else { return Ok(()) };
+            let name = GraphiteName::of(&key, self.templates);
+            if name.path == metric { visit(id, name) } else { Ok(()) }
         };
         let start = glob::literal_start(pattern);
         if regex.is_match(start) {
@@ -248,8 +249,12 @@ impl Paths<'_> {
     fn tagged(&self, name: &str, visit: Visit<'_>) -> Result<(), QueryError> {
         let mut words = name.split(';');
         let path = words.next().unwrap_or_default();
-        let mut wanted: Vec<_> = words.map(str::to_owned).collect();
-        wanted.sort();
+        let mut wanted: Vec<_> = words.by_ref().take(TAGS_MAX).map(str::to_owned).collect();
+        if words.next().is_some() {
+            return Err(QueryError::Invalid(format!("a name has more than {TAGS_MAX} tags")));
+        }
+        // The order of tags in keys: by name.
+        wanted.sort_by(|a, b| a.split_once('=').cmp(&b.split_once('=')));
         let mut matchers = Vec::new();
         for pair in &wanted {
             let (tag, value) = pair.split_once('=').ok_or_else(|| {

@@ -11,7 +11,8 @@ use crate::{
     },
 };
 
-/// The number of series that are visited under the catalog's lock; batches wait meanwhile.
+/// The number of series that are visited under a lock of the catalog or of the dictionary; batches
+/// and new series wait meanwhile.
 const SERIES_AT_ONCE: usize = 4096;
 
 impl Store {
@@ -26,10 +27,14 @@ impl Store {
         at: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
-        let mut living: Vec<_> = {
+        let mut living = Vec::with_capacity(series.len());
+        for chunk in series.chunks(SERIES_AT_ONCE) {
             let dictionary = self.dictionary();
-            series.iter().copied().filter(|id| dictionary.key(*id).is_some()).collect()
-        };
+            living.extend(chunk.iter().filter(|id| dictionary.key(**id).is_some()).copied());
+        }
+        if living.is_empty() {
+            return Ok(0);
+        }
         living.sort_unstable();
         living.dedup();
         let added = self.inner.documents.add_shells(index, at, &living)?;
@@ -53,7 +58,7 @@ impl Store {
         Ok(missed)
     }
 
-    /// Series whose latest sample is not older than `since`, ascending, without those that are
+    /// Returns the series whose latest sample is not older than `since`, ascending, without those that are
     /// deleted or that their senders ended.
     pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
         let ids = self.dictionary().select(&[]);

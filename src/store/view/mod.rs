@@ -196,6 +196,18 @@ impl View {
         }
         spans.sort_unstable_by_key(|span| span.start);
         spans.dedup();
+        // A document whose samples may be lost, or are only in coarser granularities, is not a
+        // shell.
+        let all_gaps = if spans.is_empty() { Vec::new() } else { self.store.gaps() };
+        if let Some(gaps) = all_gaps.get(self.index.0) {
+            let overlaps = |hole: &Range<UnixMillis>, span: &Range<UnixMillis>| {
+                hole.start < span.end && span.start < hole.end
+            };
+            spans.retain(|span| {
+                gaps.complete_since <= span.start
+                    && !gaps.holes.iter().any(|hole| overlaps(hole, span))
+            });
+        }
         spans.retain(|span| {
             let first = slots.partition_point(|slot| slot.start < span.start);
             let has_samples = slots.get(first).is_some_and(|slot| slot.start < span.end);

@@ -8,7 +8,8 @@ use crate::query::{
     graphite::{
         aggregation::{Aggregation, NULL},
         arguments::{Arguments, key_of},
-        line::{Line, normalize},
+        context::Context,
+        line::{Line, NAME_BYTES_MAX, cut, normalize},
     },
 };
 
@@ -34,36 +35,60 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     ("group", group),
 ];
 
+/// The number of combined points between two checks of the budget.
+const CHECKED_POINTS: usize = 64;
+
 type Lines = Result<Vec<Line>, QueryError>;
 
-/// Returns one line with the aggregate of all lines at each time, named after their patterns.
-pub(super) fn combined(lines: Vec<Line>, function: &str, aggregation: Aggregation) -> Vec<Line> {
-    let mut origins: Vec<_> = lines.iter().map(|line| line.origin.clone()).collect();
-    let mut known = BTreeSet::new();
-    origins.retain(|origin| known.insert(origin.clone()));
-    let name = format!("{function}({})", origins.join(","));
-    combined_as(lines, name, aggregation).into_iter().collect()
+/// Returns one line with the aggregate of all lines at each time, named after their patterns. A
+/// name of more than 16 KiB is cut.
+pub(super) fn combined(
+    context: &Context<'_>,
+    lines: Vec<Line>,
+    function: &str,
+    aggregation: Aggregation,
+) -> Lines {
+    let (mut known, mut name) = (BTreeSet::new(), format!("{function}("));
+    for line in &lines {
+        context.limits.budget.check()?;
+        if name.len() <= NAME_BYTES_MAX && known.insert(&line.origin) {
+            let comma = if known.len() > 1 { "," } else { "" };
+            name.extend([comma, &line.origin]);
+        }
+    }
+    name.push(')');
+    Ok(combined_as(context, lines, name, aggregation)?.into_iter().collect())
 }
 
 /// Returns one line with the aggregate of all lines at each time; `None` without lines.
 pub(super) fn combined_as(
+    context: &Context<'_>,
     mut lines: Vec<Line>,
     name: String,
     aggregation: Aggregation,
-) -> Option<Line> {
-    normalize(&mut lines);
-    let first = lines.first()?;
+) -> Result<Option<Line>, QueryError> {
+    let name = cut(name);
+    normalize(&mut lines, context.limits)?;
+    let Some(first) = lines.first() else { return Ok(None) };
     let at = |index: usize| lines.iter().filter_map(move |line| line.values.get(index).copied());
-    let values = (0..first.values.len()).map(|index| aggregation.of_some(at(index))).collect();
+    let mut values = Vec::new();
+    for index in 0..first.values.len() {
+        if index % CHECKED_POINTS == 0 {
+            context.limits.budget.check()?;
+        }
+        values.push(aggregation.of_some(at(index)));
+    }
     let mut tags: BTreeMap<String, String> = first.tags.clone();
     tags.retain(|tag, value| lines.iter().all(|line| line.tags.get(tag) == Some(value)));
     tags.entry("name".to_owned()).or_insert_with(|| name.clone());
-    let line = Line { tags, values, ..first.clone() };
-    Some(line.named(name))
+    let (start, step, consolidation) = (first.start, first.step, first.consolidation);
+    let line = Line { name, origin: String::new(), tags, start, step, values, consolidation };
+    let origin = line.name.clone();
+    context.made(Line { origin, ..line }).map(Some)
 }
 
 fn all(arguments: &Arguments<'_>, function: &str, aggregation: Aggregation) -> Lines {
-    Ok(combined(arguments.all_lines()?, function, aggregation))
+    combined(arguments.context, arguments.all_lines()?, function, aggregation)
 }
 
 fn sum(arguments: &Arguments<'_>) -> Lines {
@@ -106,8 +131,8 @@ fn median(arguments: &Arguments<'_>) -> Lines {
 fn count(arguments: &Arguments<'_>) -> Lines {
     let lines = arguments.all_lines()?;
     let count = lines.len() as f64;
-    let combined = combined(lines, "countSeries", Aggregation::Count).into_iter();
-    Ok(combined.map(|line| line.mapped(|_| count)).collect())
+    let combined = combined(arguments.context, lines, "countSeries", Aggregation::Count)?;
+    Ok(combined.into_iter().map(|line| line.mapped(|_| count)).collect())
 }
 
 fn group(arguments: &Arguments<'_>) -> Lines {
@@ -117,7 +142,7 @@ fn group(arguments: &Arguments<'_>) -> Lines {
 fn aggregate(arguments: &Arguments<'_>) -> Lines {
     let name = arguments.text(1, "func")?;
     let function = format!("{}Series", name.trim_end_matches("Series"));
-    Ok(combined(arguments.lines(0)?, &function, Aggregation::named(name)?))
+    combined(arguments.context, arguments.lines(0)?, &function, Aggregation::named(name)?)
 }
 
 fn percentile(arguments: &Arguments<'_>) -> Lines {
@@ -125,7 +150,8 @@ fn percentile(arguments: &Arguments<'_>) -> Lines {
     let lines = arguments.lines(0)?;
     let origin = lines.first().map(|line| line.origin.clone()).unwrap_or_default();
     let name = format!("percentileOfSeries({origin},{percent})");
-    Ok(combined_as(lines, name, Aggregation::Percentile(percent)).into_iter().collect())
+    let aggregation = Aggregation::Percentile(percent);
+    Ok(combined_as(arguments.context, lines, name, aggregation)?.into_iter().collect())
 }
 
 /// Returns the quotient of two numbers; missing when the divisor is zero.
@@ -135,28 +161,32 @@ fn quotient(dividend: f64, divisor: f64) -> f64 {
 
 /// Computes a line from the numbers of two lines at the same times.
 pub(super) fn paired(
-    left: &Line,
-    right: &Line,
-    name: String,
+    context: &Context<'_>,
+    [left, right]: [&Line; 2],
+    function: &str,
     compute: impl Fn(f64, f64) -> f64,
-) -> Line {
+) -> Result<Line, QueryError> {
+    context.limits.budget.check()?;
+    // The copies are gone when the line is computed.
+    let taken = context.limits.budget.taken();
+    context.limits.take(left.bytes() + right.bytes())?;
+    let name = format!("{function}({},{})", left.name, right.name);
     let mut both = [left.clone(), right.clone()];
-    normalize(&mut both);
+    normalize(&mut both, context.limits)?;
     let [left, right] = both;
     let values = left.values.iter().zip(&right.values).map(|(a, b)| compute(*a, *b)).collect();
-    Line { values, ..left }.named(name)
+    drop(right);
+    context.limits.budget.keep(taken);
+    context.made(Line { values, ..left }.named(name))
 }
 
 fn divide(arguments: &Arguments<'_>) -> Lines {
     let (dividends, divisors) = (arguments.lines(0)?, arguments.lines(1)?);
     let divided = |dividend: Line| match divisors.as_slice() {
-        [divisor] => {
-            let name = format!("divideSeries({},{})", dividend.name, divisor.name);
-            Ok(paired(&dividend, divisor, name, quotient))
-        }
+        [divisor] => paired(arguments.context, [&dividend, divisor], "divideSeries", quotient),
         [] => {
             let name = format!("divideSeries({},MISSING)", dividend.name);
-            Ok(dividend.mapped(|_| NULL).named(name))
+            arguments.context.made(dividend.mapped(|_| NULL).named(name))
         }
         more => {
             let message = format!("the divisor must be one series, not {}", more.len());
@@ -178,69 +208,42 @@ fn divide_lists(arguments: &Arguments<'_>) -> Lines {
     }
     let pairs = dividends.iter().zip(&divisors);
     let divided = pairs.map(|(dividend, divisor)| {
-        let name = format!("divideSeries({},{})", dividend.name, divisor.name);
-        paired(dividend, divisor, name, quotient)
+        paired(arguments.context, [dividend, divisor], "divideSeries", quotient)
     });
-    Ok(divided.collect())
+    divided.collect()
+}
+
+fn percent(part: f64, total: f64) -> f64 {
+    quotient(part, total) * 100.0
 }
 
 /// Returns the percentage of each line of a total: the sum of all lines, another line, a number, or
 /// the sum of the lines with the same nodes.
 fn as_percent(arguments: &Arguments<'_>) -> Lines {
-    let lines = arguments.lines(0)?;
-    let percent = |part: f64, total: f64| quotient(part, total) * 100.0;
-    let total = arguments.get(1, "total");
+    let (context, lines) = (arguments.context, arguments.lines(0)?);
     if arguments.call.arguments.len() > 2 {
-        let nodes = arguments.nodes(2)?;
-        let totals = if total.is_some() { arguments.lines(1)? } else { lines.clone() };
-        let mut sums: BTreeMap<String, Vec<Line>> = BTreeMap::new();
-        for total in totals {
-            sums.entry(key_of(&total, &nodes)).or_default().push(total);
-        }
-        let sums: BTreeMap<String, Line> = sums
-            .into_iter()
-            .filter_map(|(key, group)| {
-                Some((key, combined(group, "sumSeries", Aggregation::Sum).pop()?))
-            })
-            .collect();
-        let of_group = lines.iter().map(|line| {
-            if let Some(total) = sums.get(&key_of(line, &nodes)) {
-                let name = format!("asPercent({},{})", line.name, total.name);
-                return paired(line, total, name, percent);
-            }
-            let name = format!("asPercent({},MISSING)", line.name);
-            line.clone().mapped(|_| NULL).named(name)
-        });
-        return Ok(of_group.collect());
+        return as_percent_of_groups(arguments, &lines);
     }
     if let Ok(Some(number)) = arguments.optional_number(1, "total") {
         let of_number = lines.into_iter().map(|line| {
             let name = format!("asPercent({},{number})", line.name);
-            line.mapped(|value| percent(value, number)).named(name)
+            context.made(line.mapped(|value| percent(value, number)).named(name))
         });
-        return Ok(of_number.collect());
+        return of_number.collect();
     }
-    let totals = match total {
-        Some(_) => arguments.lines(1)?,
-        None => combined(lines.clone(), "sumSeries", Aggregation::Sum),
+    let totals = if arguments.get(1, "total").is_some() {
+        arguments.lines(1)?
+    } else {
+        context.take(&lines)?;
+        combined(context, lines.clone(), "sumSeries", Aggregation::Sum)?
     };
+    let of = |line: &Line, total: &Line| paired(context, [line, total], "asPercent", percent);
     match totals.as_slice() {
-        [total] => Ok(lines
-            .iter()
-            .map(|line| {
-                let name = format!("asPercent({},{})", line.name, total.name);
-                paired(line, total, name, percent)
-            })
-            .collect()),
+        [total] => lines.iter().map(|line| of(line, total)).collect(),
         [] => Ok(Vec::new()),
-        many if many.len() == lines.len() => Ok(lines
-            .iter()
-            .zip(many)
-            .map(|(line, total)| {
-                let name = format!("asPercent({},{})", line.name, total.name);
-                paired(line, total, name, percent)
-            })
-            .collect()),
+        many if many.len() == lines.len() => {
+            lines.iter().zip(many).map(|(line, total)| of(line, total)).collect()
+        }
         many => {
             let message = format!(
                 "the total is {} series for {}: use one, or as many",
@@ -250,4 +253,35 @@ fn as_percent(arguments: &Arguments<'_>) -> Lines {
             Err(arguments.fault(&message))
         }
     }
+}
+
+/// Returns the percentage of each line of the sum of the lines with the same nodes.
+fn as_percent_of_groups(arguments: &Arguments<'_>, lines: &[Line]) -> Lines {
+    let (context, nodes) = (arguments.context, super::nodes(arguments, 2)?);
+    let totals = if arguments.get(1, "total").is_some() {
+        arguments.lines(1)?
+    } else {
+        context.take(lines)?;
+        lines.to_vec()
+    };
+    let mut groups: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+    for total in totals {
+        let key = cut(key_of(&total, &nodes));
+        context.limits.take(key.len() + size_of::<Line>())?;
+        groups.entry(key).or_default().push(total);
+    }
+    let mut sums: BTreeMap<String, Line> = BTreeMap::new();
+    for (key, group) in groups {
+        let sum = combined(context, group, "sumSeries", Aggregation::Sum)?.pop();
+        sums.extend(sum.map(|sum| (key, sum)));
+    }
+    let of_group = lines.iter().map(|line| {
+        if let Some(total) = sums.get(&cut(key_of(line, &nodes))) {
+            return paired(context, [line, total], "asPercent", percent);
+        }
+        context.take(std::slice::from_ref(line))?;
+        let name = format!("asPercent({},MISSING)", line.name);
+        Ok(line.clone().mapped(|_| NULL).named(name))
+    });
+    of_group.collect()
 }

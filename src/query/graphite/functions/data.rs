@@ -47,9 +47,9 @@ type Lines = Result<Vec<Line>, QueryError>;
 fn each(arguments: &Arguments<'_>, suffix: &str, change: impl Fn(Line) -> Line) -> Lines {
     let lines = arguments.lines(0)?.into_iter().map(|line| {
         let name = format!("{}({}{suffix})", arguments.function(), line.name);
-        change(line).named(name)
+        arguments.context.made(change(line).named(name))
     });
-    Ok(lines.collect())
+    lines.collect()
 }
 
 fn each_value(

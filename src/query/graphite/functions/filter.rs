@@ -47,11 +47,48 @@ fn limit(arguments: &Arguments<'_>) -> Lines {
     Ok(lines)
 }
 
+/// Keeps the lines that fulfil a condition.
+fn retained(
+    arguments: &Arguments<'_>,
+    lines: Vec<Line>,
+    mut keep: impl FnMut(&Line) -> bool,
+) -> Lines {
+    let mut kept = Vec::with_capacity(lines.len());
+    for line in lines {
+        arguments.context.limits.budget.check()?;
+        if keep(&line) {
+            kept.push(line);
+        }
+    }
+    Ok(kept)
+}
+
+/// Sorts lines by keys, whose memory is reserved until they are sorted.
+fn sorted_by_key<K: Ord>(
+    arguments: &Arguments<'_>,
+    lines: Vec<Line>,
+    key: impl Fn(&Line) -> K,
+    bytes: impl Fn(&K) -> usize,
+) -> Lines {
+    let limits = arguments.context.limits;
+    let taken = limits.budget.taken();
+    let mut keyed = Vec::with_capacity(lines.len());
+    for line in lines {
+        limits.budget.check()?;
+        let key = key(&line);
+        limits.take(bytes(&key))?;
+        keyed.push((key, line));
+    }
+    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let sorted = keyed.into_iter().map(|(_, line)| line).collect();
+    limits.budget.keep(taken);
+    Ok(sorted)
+}
+
 fn matching(arguments: &Arguments<'_>, wanted: bool) -> Lines {
     let pattern = pattern(arguments, arguments.text(1, "pattern")?)?;
-    let mut lines = arguments.lines(0)?;
-    lines.retain(|line| pattern.is_match(&line.name) == wanted);
-    Ok(lines)
+    let lines = arguments.lines(0)?;
+    retained(arguments, lines, |line| pattern.is_match(&line.name) == wanted)
 }
 
 fn exclude(arguments: &Arguments<'_>) -> Lines {
@@ -63,15 +100,13 @@ fn grep(arguments: &Arguments<'_>) -> Lines {
 }
 
 fn remove_empty(arguments: &Arguments<'_>) -> Lines {
-    let mut lines = arguments.lines(0)?;
-    lines.retain(|line| line.known().next().is_some());
-    Ok(lines)
+    retained(arguments, arguments.lines(0)?, |line| line.known().next().is_some())
 }
 
 fn unique(arguments: &Arguments<'_>) -> Lines {
-    let (mut lines, mut known) = (arguments.all_lines()?, BTreeSet::new());
-    lines.retain(|line| known.insert(line.name.clone()));
-    Ok(lines)
+    let (lines, mut known) = (arguments.all_lines()?, BTreeSet::new());
+    arguments.context.limits.take(lines.iter().map(|line| line.name.len() + 64).sum())?;
+    retained(arguments, lines, |line| known.insert(line.name.clone()))
 }
 
 fn aggregate(line: &Line, aggregation: Aggregation) -> f64 {
@@ -80,25 +115,23 @@ fn aggregate(line: &Line, aggregation: Aggregation) -> f64 {
 }
 
 /// Sorts lines by an aggregate; lines without numbers come last.
-fn sorted(mut lines: Vec<Line>, aggregation: Aggregation, descending: bool) -> Vec<Line> {
+fn sorted(arguments: &Arguments<'_>, aggregation: Aggregation, descending: bool) -> Lines {
     let empty = if descending { f64::NEG_INFINITY } else { f64::INFINITY };
-    lines.sort_by_cached_key(|line| {
+    let key = |line: &Line| {
         let value = aggregate(line, aggregation);
         let value = if value.is_nan() { empty } else { value };
         // The order of these whole numbers is that of the values.
         let bits = value.to_bits().cast_signed();
         let ascending = bits ^ ((bits >> 63) & i64::MAX);
         if descending { !ascending } else { ascending }
-    });
-    lines
+    };
+    sorted_by_key(arguments, arguments.lines(0)?, key, |_| size_of::<i64>())
 }
 
 fn sort_by_name(arguments: &Arguments<'_>) -> Lines {
     let (natural, reverse) = (arguments.flag(1, "natural"), arguments.flag(2, "reverse"));
-    let mut lines = arguments.lines(0)?;
-    lines.sort_by_cached_key(
-        |line| if natural { natural_key(&line.name) } else { line.name.clone() },
-    );
+    let key = |line: &Line| if natural { natural_key(&line.name) } else { line.name.clone() };
+    let mut lines = sorted_by_key(arguments, arguments.lines(0)?, key, String::len)?;
     if reverse {
         lines.reverse();
     }
@@ -124,25 +157,25 @@ fn natural_key(name: &str) -> String {
 }
 
 fn sort_by_total(arguments: &Arguments<'_>) -> Lines {
-    Ok(sorted(arguments.lines(0)?, Aggregation::Sum, true))
+    sorted(arguments, Aggregation::Sum, true)
 }
 
 fn sort_by_maxima(arguments: &Arguments<'_>) -> Lines {
-    Ok(sorted(arguments.lines(0)?, Aggregation::Max, true))
+    sorted(arguments, Aggregation::Max, true)
 }
 
 fn sort_by_minima(arguments: &Arguments<'_>) -> Lines {
-    Ok(sorted(arguments.lines(0)?, Aggregation::Min, false))
+    sorted(arguments, Aggregation::Min, false)
 }
 
 fn sort_by(arguments: &Arguments<'_>) -> Lines {
     let aggregation = arguments.aggregation(1, "func", "average")?;
-    Ok(sorted(arguments.lines(0)?, aggregation, arguments.flag(2, "reverse")))
+    sorted(arguments, aggregation, arguments.flag(2, "reverse"))
 }
 
 fn extreme(arguments: &Arguments<'_>, aggregation: Aggregation, descending: bool) -> Lines {
     let count = arguments.count(1, "n", 1)?;
-    let mut lines = sorted(arguments.lines(0)?, aggregation, descending);
+    let mut lines = sorted(arguments, aggregation, descending)?;
     lines.truncate(count);
     Ok(lines)
 }
@@ -186,9 +219,8 @@ fn kept(
     keep: impl Fn(f64, f64) -> bool,
 ) -> Lines {
     let border = arguments.number(1, "n")?;
-    let mut lines = arguments.lines(0)?;
-    lines.retain(|line| keep(aggregate(line, aggregation), border));
-    Ok(lines)
+    let lines = arguments.lines(0)?;
+    retained(arguments, lines, |line| keep(aggregate(line, aggregation), border))
 }
 
 fn average_above(arguments: &Arguments<'_>) -> Lines {
@@ -239,7 +271,6 @@ fn filter(arguments: &Arguments<'_>) -> Lines {
             return Err(arguments.fault(&message));
         }
     };
-    let mut lines = arguments.lines(0)?;
-    lines.retain(|line| keep(aggregate(line, aggregation), border));
-    Ok(lines)
+    let lines = arguments.lines(0)?;
+    retained(arguments, lines, |line| keep(aggregate(line, aggregation), border))
 }

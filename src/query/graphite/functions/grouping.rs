@@ -8,7 +8,7 @@ use crate::query::{
     graphite::{
         aggregation::Aggregation,
         arguments::{Arguments, Node, key_of, path_of},
-        line::Line,
+        line::{Line, cut},
     },
 };
 
@@ -25,19 +25,28 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 type Lines = Result<Vec<Line>, QueryError>;
 
 /// Returns the aggregate of the lines with the same key, in the order of the first of each.
-fn grouped(lines: Vec<Line>, aggregation: Aggregation, key: impl Fn(&Line) -> String) -> Vec<Line> {
+fn grouped(
+    arguments: &Arguments<'_>,
+    lines: Vec<Line>,
+    aggregation: Aggregation,
+    key: impl Fn(&Line) -> String,
+) -> Lines {
+    let context = arguments.context;
     let mut order: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<(String, Vec<Line>)> = Vec::new();
     for line in lines {
-        let key = key(&line);
+        context.limits.budget.check()?;
+        let key = cut(key(&line));
+        context.limits.take(2 * key.len() + size_of::<Line>())?;
         let place = *order.entry(key.clone()).or_insert(groups.len());
         if place == groups.len() {
             groups.push((key, Vec::new()));
         }
         groups[place].1.push(line);
     }
-    let combine = |(name, group): (String, Vec<Line>)| combined_as(group, name, aggregation);
-    groups.into_iter().filter_map(combine).collect()
+    let combine =
+        |(name, group): (String, Vec<Line>)| combined_as(context, group, name, aggregation);
+    groups.into_iter().filter_map(|group| combine(group).transpose()).collect()
 }
 
 fn by_node(arguments: &Arguments<'_>) -> Lines {
@@ -46,21 +55,20 @@ fn by_node(arguments: &Arguments<'_>) -> Lines {
         _ => Node::Tag(arguments.text(1, "nodeNum")?),
     };
     let aggregation = arguments.aggregation(2, "callback", "average")?;
-    Ok(grouped(arguments.lines(0)?, aggregation, |line| key_of(line, &[node])))
+    grouped(arguments, arguments.lines(0)?, aggregation, |line| key_of(line, &[node]))
 }
 
 fn by_nodes(arguments: &Arguments<'_>) -> Lines {
     let aggregation = arguments.aggregation(1, "callback", "average")?;
-    let nodes = arguments.nodes(2)?;
-    Ok(grouped(arguments.lines(0)?, aggregation, |line| key_of(line, &nodes)))
+    let nodes = super::nodes(arguments, 2)?;
+    grouped(arguments, arguments.lines(0)?, aggregation, |line| key_of(line, &nodes))
 }
 
 /// Names each group `metric;tag=value;...`, with the aggregation's name when the metrics differ.
 fn by_tags(arguments: &Arguments<'_>) -> Lines {
     let callback = arguments.text(1, "callback")?;
     let aggregation = Aggregation::named(callback)?;
-    let tags: Vec<_> = arguments
-        .nodes(2)?
+    let tags: Vec<_> = super::nodes(arguments, 2)?
         .into_iter()
         .filter_map(|node| match node {
             Node::Tag(tag) => Some(tag),
@@ -84,7 +92,7 @@ fn by_tags(arguments: &Arguments<'_>) -> Lines {
         );
         words.join(";")
     };
-    let mut groups = grouped(lines, aggregation, key);
+    let mut groups = grouped(arguments, lines, aggregation, key)?;
     for group in &mut groups {
         let mut words = group.name.split(';');
         let name = words.next().unwrap_or_default().to_owned();
@@ -97,20 +105,19 @@ fn by_tags(arguments: &Arguments<'_>) -> Lines {
 
 /// Combines the lines whose paths are equal without the parts at some places.
 fn without(arguments: &Arguments<'_>, aggregation: Aggregation, from: usize) -> Lines {
-    let places: Vec<_> = arguments
-        .nodes(from)?
+    let places: Vec<_> = super::nodes(arguments, from)?
         .into_iter()
         .filter_map(|node| match node {
             Node::Part(place) => usize::try_from(place).ok(),
             Node::Tag(_) => None,
         })
         .collect();
-    Ok(grouped(arguments.lines(0)?, aggregation, |line| {
+    grouped(arguments, arguments.lines(0)?, aggregation, |line| {
         let parts = path_of(&line.name).split('.').enumerate();
         let kept: Vec<_> =
             parts.filter(|(place, _)| !places.contains(place)).map(|(_, part)| part).collect();
         kept.join(".")
-    }))
+    })
 }
 
 fn sum_without(arguments: &Arguments<'_>) -> Lines {

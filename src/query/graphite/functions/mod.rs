@@ -12,7 +12,10 @@ mod sources;
 mod tests;
 mod windows;
 
-use super::{arguments::Arguments, line::Line};
+use super::{
+    arguments::{Arguments, Node},
+    line::Line,
+};
 use crate::query::QueryError;
 
 /// A function of the lines and settings in its arguments.
@@ -28,6 +31,19 @@ const GROUPS: [&[Entry]; 7] = [
     sources::FUNCTIONS,
     windows::FUNCTIONS,
 ];
+
+/// The maximum number of nodes of a call.
+const NODES_MAX: usize = 64;
+
+/// Returns the nodes from a place on.
+fn nodes<'a>(arguments: &Arguments<'a>, from: usize) -> Result<Vec<Node<'a>>, QueryError> {
+    let count = arguments.call.arguments.len().saturating_sub(from);
+    if count > NODES_MAX {
+        let message = format!("{count} nodes are more than {NODES_MAX}: use fewer");
+        return Err(arguments.fault(&message));
+    }
+    arguments.nodes(from)
+}
 
 /// Returns a function by its name.
 pub(super) fn find(name: &str) -> Option<Function> {

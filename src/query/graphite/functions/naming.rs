@@ -9,7 +9,7 @@ use crate::query::{
         aggregation::Aggregation,
         arguments::{Arguments, key_of, path_of},
         context::Context,
-        line::Line,
+        line::{Line, NAME_BYTES_MAX, cut},
     },
 };
 
@@ -38,9 +38,11 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 type Lines = Result<Vec<Line>, QueryError>;
 
+/// Renames each line. A name of more than 16 KiB is cut.
 fn renamed(arguments: &Arguments<'_>, name: impl Fn(&Line) -> String) -> Lines {
     let lines = arguments.lines(0)?.into_iter();
-    Ok(lines.map(|line| Line { name: name(&line), ..line }).collect())
+    let renamed = lines.map(|line| Line { name: cut(name(&line)), ..line });
+    renamed.map(|line| arguments.context.made(line)).collect()
 }
 
 fn unchanged(arguments: &Arguments<'_>) -> Lines {
@@ -53,7 +55,7 @@ fn alias(arguments: &Arguments<'_>) -> Lines {
 }
 
 fn by_nodes(arguments: &Arguments<'_>) -> Lines {
-    let nodes = arguments.nodes(1)?;
+    let nodes = super::nodes(arguments, 1)?;
     renamed(arguments, |line| key_of(line, &nodes))
 }
 
@@ -72,17 +74,58 @@ pub(super) fn pattern(arguments: &Arguments<'_>, text: &str) -> Result<regex::Re
         .map_err(|cause| arguments.fault(&format!("the pattern {text:?} is invalid: {cause}")))
 }
 
+/// A piece of a replacement: a text, or the number of a group.
+enum Piece<'a> {
+    Text(&'a str),
+    Group(usize),
+}
+
+/// Splits a replacement at the groups in it, such as `\1`.
+fn pieces(replacement: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut rest) = (Vec::new(), replacement);
+    let mut from = 0;
+    while let Some(at) = rest.get(from..).and_then(|text| text.find('\\')).map(|at| from + at) {
+        let (before, after) = rest.split_at(at);
+        let digits = after.bytes().skip(1).take_while(u8::is_ascii_digit).count();
+        from = at + 1;
+        if digits > 0 {
+            pieces.push(Piece::Text(before));
+            // The pattern has no group of a larger number.
+            let number = after.get(1..=digits).and_then(|number| number.parse().ok());
+            pieces.push(Piece::Group(number.unwrap_or(usize::MAX)));
+            (rest, from) = (after.get(1 + digits..).unwrap_or_default(), 0);
+        }
+    }
+    pieces.push(Piece::Text(rest));
+    pieces
+}
+
+/// Replaces all matches in a name. Ends as soon as the new name is longer than names can be.
+fn replaced(name: &str, pattern: &regex::Regex, pieces: &[Piece<'_>]) -> String {
+    let (mut new, mut end) = (String::new(), 0);
+    for found in pattern.captures_iter(name) {
+        let Some(whole) = found.get(0) else { continue };
+        new.push_str(name.get(end..whole.start()).unwrap_or_default());
+        end = whole.end();
+        for piece in pieces {
+            new.push_str(match piece {
+                Piece::Text(text) => text,
+                Piece::Group(number) => found.get(*number).map_or("", |group| group.as_str()),
+            });
+            if new.len() > NAME_BYTES_MAX {
+                return new;
+            }
+        }
+    }
+    new + name.get(end..).unwrap_or_default()
+}
+
 fn substituted(arguments: &Arguments<'_>) -> Lines {
     let pattern = pattern(arguments, arguments.text(1, "search")?)?;
-    // `\1` is `${1}` in the library.
-    let digits =
-        regex::Regex::new(r"\\(\d+)").map_err(|cause| arguments.fault(&cause.to_string()))?;
-    let text = arguments.text(2, "replace")?.replace('$', "$$");
-    let replacement = digits.replace_all(&text, "$${$1}").into_owned();
-    renamed(arguments, |line| {
-        let name = pattern.replace_all(&line.name, replacement.as_str());
-        name.chars().take(10_000).collect()
-    })
+    let text = arguments.text(2, "replace")?;
+    arguments.context.limits.take(text.len() * size_of::<Piece<'_>>())?;
+    let pieces = pieces(text);
+    renamed(arguments, |line| replaced(&line.name, &pattern, &pieces))
 }
 
 fn substring(arguments: &Arguments<'_>) -> Lines {
@@ -103,9 +146,9 @@ fn consolidated(arguments: &Arguments<'_>, aggregation: Aggregation, word: &str)
     let context = Context { shown: Some(aggregation), ..arguments.context.clone() };
     let lines = arguments.lines_in(0, &context)?.into_iter().map(|line| {
         let name = format!("consolidateBy({},\"{word}\")", line.name);
-        Line { consolidation: aggregation, ..line.named(name) }
+        arguments.context.made(Line { consolidation: aggregation, ..line.named(name) })
     });
-    Ok(lines.collect())
+    lines.collect()
 }
 
 fn consolidate_by(arguments: &Arguments<'_>) -> Lines {

@@ -6,7 +6,10 @@ use super::Entry;
 use crate::query::{
     QueryError,
     graphite::{
-        aggregation::Aggregation, arguments::Arguments, line::Line, syntax::Expr,
+        aggregation::Aggregation,
+        arguments::Arguments,
+        line::{Line, cut},
+        syntax::Expr,
         times::offset_seconds,
     },
 };
@@ -55,7 +58,7 @@ fn level(arguments: &Arguments<'_>, value: f64, name: String) -> Line {
 
 fn constant(arguments: &Arguments<'_>) -> Lines {
     let value = arguments.number(0, "value")?;
-    Ok(vec![level(arguments, value, value.to_string())])
+    Ok(vec![arguments.context.made(level(arguments, value, value.to_string()))?])
 }
 
 fn threshold(arguments: &Arguments<'_>) -> Lines {
@@ -64,7 +67,7 @@ fn threshold(arguments: &Arguments<'_>) -> Lines {
         "" => value.to_string(),
         label => label.to_owned(),
     };
-    Ok(vec![level(arguments, value, name)])
+    Ok(vec![arguments.context.made(level(arguments, value, cut(name)))?])
 }
 
 /// Returns the lines of an earlier range at the times of the present one. Without a sign, the range
@@ -77,19 +80,20 @@ fn shifted(arguments: &Arguments<'_>) -> Lines {
     let text = text.trim();
     let back = if text.starts_with('+') { -seconds } else { seconds.abs() };
     let sign = if text.starts_with(['+', '-']) { "" } else { "-" };
-    let lines = arguments.lines_in(0, &arguments.context.earlier(back))?.into_iter();
+    let lines = arguments.lines_in(0, &arguments.context.earlier(back)?)?.into_iter();
     let shifted = lines.map(|line| {
         let name = format!("timeShift({}, \"{sign}{text}\")", line.name);
-        Line { start: line.start.saturating_add(back), ..line }.named(name)
+        let line = Line { start: line.start.saturating_add(back), ..line };
+        arguments.context.made(line.named(name))
     });
-    Ok(shifted.collect())
+    shifted.collect()
 }
 
 fn stacked(arguments: &Arguments<'_>) -> Lines {
     let unit = arguments.seconds(1, "timeShiftUnit")?;
     let first = arguments.number(2, "timeShiftStart")? as i64;
     let last = arguments.number(3, "timeShiftEnd")? as i64;
-    if first < 0 || last < first || last - first > STACKED_MAX {
+    if first < 0 || last < first || last.saturating_sub(first) > STACKED_MAX {
         let message =
             format!("the shifts {first} to {last} must be 0 or more, at most {STACKED_MAX}");
         return Err(arguments.fault(&message));
@@ -97,11 +101,12 @@ fn stacked(arguments: &Arguments<'_>) -> Lines {
     let mut all = Vec::new();
     for times in first..=last {
         let back = unit.saturating_mul(times);
-        let lines = arguments.lines_in(0, &arguments.context.earlier(back))?.into_iter();
-        all.extend(lines.map(|line| {
+        let lines = arguments.lines_in(0, &arguments.context.earlier(back)?)?.into_iter();
+        for line in lines {
             let name = format!("timeShift({},{back}s,{times})", line.name);
-            Line { start: line.start.saturating_add(back), ..line }.named(name)
-        }));
+            let line = Line { start: line.start.saturating_add(back), ..line };
+            all.push(arguments.context.made(line.named(name))?);
+        }
     }
     Ok(all)
 }

@@ -6,7 +6,7 @@ use crate::query::{
     graphite::{
         aggregation::{Aggregation, NULL},
         arguments::Arguments,
-        line::Line,
+        line::{BUCKET_BYTES, Line},
         syntax::Expr,
     },
 };
@@ -26,6 +26,9 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 
 /// The maximum number of points that a function may add.
 const POINTS_MAX: i64 = 1_000_000;
+
+/// The number of points of a moving window between two checks of the budget.
+const CHECKED_POINTS: usize = 64;
 
 type Lines = Result<Vec<Line>, QueryError>;
 
@@ -109,10 +112,16 @@ fn moving(arguments: &Arguments<'_>, function: &str, aggregation: Aggregation) -
             let first = index.saturating_sub(points);
             aggregation.of_some(line.values[first..index].iter().copied())
         };
-        let values = (before..line.values.len()).map(value).collect();
+        let mut values = Vec::new();
+        for index in before..line.values.len() {
+            if index % CHECKED_POINTS == 0 {
+                arguments.context.limits.budget.check()?;
+            }
+            values.push(value(index));
+        }
         let name = format!("{function}({},{shown})", line.name);
-        let start = line.start + line.step * before as i64;
-        all.push(Line { start, values, ..line }.named(name));
+        let start = line.time_of(before);
+        all.push(arguments.context.made(Line { start, values, ..line }.named(name))?);
     }
     Ok(all)
 }
@@ -161,24 +170,55 @@ fn exponential(arguments: &Arguments<'_>) -> Lines {
         };
         let values = later.iter().map(next).collect();
         let name = format!("exponentialMovingAverage({},{shown})", line.name);
-        let start = line.start + line.step * before as i64;
-        Line { start, values, ..line }.named(name)
+        let start = line.time_of(before);
+        arguments.context.made(Line { start, values, ..line }.named(name))
     });
-    Ok(smoothed.collect())
+    smoothed.collect()
 }
 
 /// Aggregates a line in buckets of some seconds from a time on.
-fn bucketed(line: Line, seconds: i64, start: i64, compute: impl Fn(&[f64]) -> f64) -> Line {
-    let count = (line.end() - start + seconds - 1).div_euclid(seconds).clamp(0, POINTS_MAX);
+fn bucketed(
+    arguments: &Arguments<'_>,
+    line: Line,
+    seconds: i64,
+    start: i64,
+    compute: impl Fn(&[f64]) -> f64,
+) -> Result<Line, QueryError> {
+    let limits = arguments.context.limits;
+    let length = line.end().saturating_sub(start);
+    let count = length.saturating_add(seconds - 1).div_euclid(seconds).max(0);
+    check_points(arguments, count)?;
+    // The buckets are gone when they are aggregated.
+    let taken = limits.budget.taken();
+    limits.take((count as usize + line.values.len()).saturating_mul(BUCKET_BYTES))?;
     let mut buckets = vec![Vec::new(); count as usize];
     for (index, value) in line.values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
-        let at = line.start + line.step * index as i64;
-        if let Some(bucket) = buckets.get_mut(((at - start) / seconds) as usize) {
+        let place = line.time_of(index).saturating_sub(start) / seconds;
+        if let Some(bucket) = buckets.get_mut(place as usize) {
             bucket.push(*value);
         }
     }
     let values = buckets.iter().map(|bucket| compute(bucket)).collect();
-    Line { start, step: seconds, values, ..line }
+    drop(buckets);
+    limits.budget.keep(taken);
+    Ok(Line { start, step: seconds, values, ..line })
+}
+
+/// Refuses lines that would have too many points.
+fn check_points(arguments: &Arguments<'_>, points: i64) -> Result<(), QueryError> {
+    if points > POINTS_MAX {
+        let message = format!("{points} points are more than {POINTS_MAX}: use a longer interval");
+        return Err(arguments.fault(&message));
+    }
+    Ok(())
+}
+
+/// Returns the lines of the first argument, unless they would have too many points of an interval.
+fn lines_of_interval(arguments: &Arguments<'_>, seconds: i64) -> Lines {
+    let lines = arguments.lines(0)?;
+    let points = |line: &Line| line.end().saturating_sub(line.start) / seconds + 2;
+    check_points(arguments, lines.iter().map(points).fold(0, i64::saturating_add))?;
+    Ok(lines)
 }
 
 fn summarized(arguments: &Arguments<'_>, from_start: bool) -> Lines {
@@ -186,21 +226,17 @@ fn summarized(arguments: &Arguments<'_>, from_start: bool) -> Lines {
     let interval = arguments.text(1, "intervalString")?;
     let word = arguments.text_or(2, "func", "sum")?;
     let aggregation = Aggregation::named(word)?;
-    let lines = arguments.lines(0)?;
-    let points: i64 = lines.iter().map(|line| (line.end() - line.start) / seconds + 2).sum();
-    if points > POINTS_MAX {
-        let message = format!("{points} points are more than {POINTS_MAX}: use a longer interval");
-        return Err(arguments.fault(&message));
-    }
+    let lines = lines_of_interval(arguments, seconds)?;
     let function = arguments.function();
     let suffix = if from_start && function == "summarize" { ", true" } else { "" };
     let summaries = lines.into_iter().map(|line| {
         let name = format!("{function}({}, \"{interval}\", \"{word}\"{suffix})", line.name);
         let aligned = line.start.div_euclid(seconds) * seconds;
         let start = if from_start { line.start } else { aligned };
-        bucketed(line, seconds, start, |known| aggregation.of(known)).named(name)
+        let line = bucketed(arguments, line, seconds, start, |known| aggregation.of(known))?;
+        arguments.context.made(line.named(name))
     });
-    Ok(summaries.collect())
+    summaries.collect()
 }
 
 fn summarize(arguments: &Arguments<'_>) -> Lines {
@@ -216,12 +252,13 @@ fn summarize_from_start(arguments: &Arguments<'_>) -> Lines {
 fn hit_count(arguments: &Arguments<'_>) -> Lines {
     let seconds = arguments.seconds(1, "intervalString")?;
     let interval = arguments.text(1, "intervalString")?;
-    let counts = arguments.lines(0)?.into_iter().map(|line| {
+    let counts = lines_of_interval(arguments, seconds)?.into_iter().map(|line| {
         let name = format!("hitcount({}, \"{interval}\")", line.name);
         let (step, length) = (line.step as f64, line.end() - line.start);
         let start = line.end() - (length + seconds - 1).div_euclid(seconds) * seconds;
         let count = |known: &[f64]| Aggregation::Sum.of(known) * step;
-        bucketed(line, seconds, start, count).named(name)
+        let line = bucketed(arguments, line, seconds, start, count)?;
+        arguments.context.made(line.named(name))
     });
-    Ok(counts.collect())
+    counts.collect()
 }
