@@ -200,7 +200,7 @@ fn divide_lists(arguments: &Arguments<'_>) -> Lines {
     let (dividends, divisors) = (arguments.lines(0)?, arguments.lines(1)?);
     if dividends.len() != divisors.len() {
         let message = format!(
-            "the dividends are {} series and the divisors {}: use as many",
+            "the dividends are {} series and the divisors {}: use equal numbers of series",
             dividends.len(),
             divisors.len()
         );
@@ -246,7 +246,7 @@ fn as_percent(arguments: &Arguments<'_>) -> Lines {
         }
         many => {
             let message = format!(
-                "the total is {} series for {}: use one, or as many",
+                "the total is {} series for {}: use one, or one for each",
                 many.len(),
                 lines.len()
             );

@@ -115,7 +115,7 @@ impl PartitionReader {
         })
     }
 
-    /// Returns whether a document was preallocated, and no damage hides what became of it.
+    /// Returns whether a document was preallocated, and none of its time was lost.
     fn has_shell(&self, document: UnixMillis, series: SeriesId) -> Result<bool, StoreError> {
         let (block, bit) = block_and_bit(series);
         let has_bit = self.block(document, block)?.is_some_and(|block| block.contains(bit));
@@ -132,7 +132,7 @@ impl PartitionReader {
             || partition.segments.lost().iter().any(overlaps)
     }
 
-    /// Returns those of the series, ascending, that have neither a shell nor a stored document of
+    /// Returns the series, ascending, that have neither a shell nor a stored document of
     /// a span.
     pub(crate) fn absent(
         &self,

@@ -24,7 +24,7 @@ const SENTENCES: Record<State, { word: string; means: string }> = {
   shell: {
     word: "Shell",
     means:
-      "The document is preallocated and has no sample: each cell is empty, and one bit on the disk stands for all bytes.",
+      "The document is preallocated and has no sample: each cell is empty, and Granary stores one bit and computes the bytes.",
   },
   memory: {
     word: "In memory",
