@@ -116,7 +116,7 @@ fn targets_are_evaluated_as_by_graphite() {
     );
     check("constantLine(42)", &[("42", json!(42.0), json!(42.0))]);
     check(
-        "sumSeries(app.web.hits,timeShift(app.web.hits,'100y'))",
+        "sumSeries(app.web.hits,timeShift(app.web.hits,'50y'))",
         &[("sumSeries(app.web.hits)", json!(1.0), json!(9.0))],
     );
     check("nothing.here", &[]);
