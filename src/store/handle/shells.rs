@@ -58,8 +58,8 @@ impl Store {
         Ok(missed)
     }
 
-    /// Returns the series whose latest sample is not older than `since`, ascending, without those that are
-    /// deleted or that their senders ended.
+    /// Returns the series whose latest sample is not older than `since`, ascending, without those
+    /// that are deleted or that their senders ended.
     pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
         let ids = self.dictionary().select(&[]);
         let mut live = Vec::new();
