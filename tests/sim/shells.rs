@@ -1,4 +1,5 @@
-//! Shells: an inserted document exists, whatever happens, until its partition is dropped.
+//! Shells: an inserted document survives every fault until its partition is dropped, unless its time
+//! is in a gap.
 
 use granary::{
     model::{GranularityIndex, SeriesId, UnixMillis},
@@ -31,6 +32,9 @@ impl Inserted {
     /// Returns the series whose document is missing.
     fn missing(&self, store: &Store) -> Result<Vec<SeriesId>, StoreError> {
         let Some(index) = self.index(store) else { return Ok(Vec::new()) };
+        if self.may_be_lost(store, index) {
+            return Ok(Vec::new());
+        }
         let mut missing = Vec::new();
         for id in &self.series {
             if store.whereabouts(index, *id, self.at)?.document.is_none() {
@@ -38,6 +42,19 @@ impl Inserted {
             }
         }
         Ok(missing)
+    }
+
+    /// Returns whether the partition of the documents has gaps. A document in a gap does not count as
+    /// a shell, because its samples may be lost.
+    fn may_be_lost(&self, store: &Store, index: GranularityIndex) -> bool {
+        let gaps = &store.gaps()[index.0];
+        let holds = |start: UnixMillis, end: UnixMillis| start <= self.at && self.at < end;
+        let mut partitions = store.partitions().into_iter();
+        partitions.any(|info| {
+            let overlaps = gaps.complete_since > info.id.start
+                || gaps.holes.iter().any(|hole| hole.start < info.end && info.id.start < hole.end);
+            info.id.granularity == index && holds(info.id.start, info.end) && overlaps
+        })
     }
 
     /// Returns whether the partition of the documents exists.
