@@ -41,7 +41,8 @@ impl Inserted {
                 missing.push(*id);
             }
         }
-        Ok(missing)
+        // The partition may be dropped meanwhile.
+        Ok(if self.has_partition(store) { missing } else { Vec::new() })
     }
 
     /// Returns whether the partition of the documents has gaps. A document in a gap does not count as
