@@ -1,5 +1,5 @@
-//! Shells: an inserted document survives every fault until its partition is dropped, unless its time
-//! is in a gap.
+//! Shells: an inserted document survives every fault until its partition is dropped, unless its
+//! time is in a gap.
 
 use granary::{
     model::{GranularityIndex, SeriesId, UnixMillis},
@@ -45,8 +45,8 @@ impl Inserted {
         Ok(if self.has_partition(store) { missing } else { Vec::new() })
     }
 
-    /// Returns whether the partition of the documents has gaps. A document in a gap does not count as
-    /// a shell, because its samples may be lost.
+    /// Returns whether the partition of the documents has gaps. A document in a gap does not count
+    /// as a shell, because its samples may be lost.
     fn may_be_lost(&self, store: &Store, index: GranularityIndex) -> bool {
         let gaps = &store.gaps()[index.0];
         let holds = |start: UnixMillis, end: UnixMillis| start <= self.at && self.at < end;
