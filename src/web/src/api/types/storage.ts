@@ -25,6 +25,7 @@ export interface StoredGranularity {
   slot_ms: number;
   retention: string;
   partitions: Partition[];
+  preallocated_until: number | null;
 }
 
 export interface Partition {
