@@ -33,6 +33,7 @@ mod preallocator;
 mod retention;
 mod sealer;
 mod self_sampler;
+mod space_keeper;
 mod writer;
 
 pub use alert_forwarder::{AlertForwarder, AlertForwarderParts};
@@ -54,6 +55,7 @@ pub use preallocator::{Preallocator, PreallocatorParts};
 pub use retention::{Dropped, Retention, drop_expired};
 pub use sealer::{Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
+pub use space_keeper::{Forecast, SpaceKeeper};
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 
 use actix::prelude::Message;

@@ -92,7 +92,8 @@ fn bytes(count: u64) -> String {
 }
 
 fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
-    let header = ["on disk", "slots of a series", "bytes a slot", "bytes", "random values"];
+    let header =
+        ["on disk", "slots of a series", "bytes a slot", "bytes", "random values", "at a turn"];
     let mut disk = table(header.map(str::to_owned));
     for granularity in &plan.granularities {
         disk.add_row([
@@ -101,13 +102,15 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
             right(short(granularity.bytes_per_slot)),
             right(bytes(granularity.bytes)),
             right(bytes(granularity.bytes_at_most)),
+            right(bytes(granularity.turn_bytes)),
         ]);
     }
     for (name, count) in [("head", plan.head), ("journal", plan.journal), ("log", plan.log)] {
-        disk.add_row([right(name), right(""), right(""), right(bytes(count)), right(bytes(count))]);
+        let (name, count, none) = (right(name), right(bytes(count)), || right(""));
+        disk.add_row([name, none(), none(), count.clone(), count, none()]);
     }
     let (all, most) = (bytes(plan.disk()), bytes(plan.disk_at_most()));
-    disk.add_row([right("all"), right(""), right(""), right(all), right(most)]);
+    disk.add_row([right("all"), right(""), right(""), right(all), right(most), right("")]);
     let mut needs = table(["", "takes", "this machine has"].map(str::to_owned));
     let rows = [
         ("memory", bytes(plan.memory), bytes(machine.memory)),
@@ -137,6 +140,7 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
             "bytes_per_slot": granularity.bytes_per_slot,
             "bytes": granularity.bytes,
             "bytes_at_most": granularity.bytes_at_most,
+            "turn_bytes": granularity.turn_bytes,
         })
     });
     json!({

@@ -9,7 +9,7 @@ use anyhow::Context;
 use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Lifelines, Observed, Preallocator, PreallocatorParts,
-        Retention, Sealer, SealingEnd, WriterHandle,
+        Retention, Sealer, SealingEnd, SpaceKeeper, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{Settings, bounds},
@@ -76,6 +76,13 @@ pub(super) fn checkpointer(
         idle_after: Some(bounds::IDLE_AFTER),
         bounds: settings.checkpoint_bounds(),
         history: observed.checkpoints.clone(),
+        space: Some(SpaceKeeper {
+            store: store.clone(),
+            data_dir: settings.storage.data_dir.clone(),
+            metrics: metrics.clone(),
+            health: observed.health.clone(),
+            forecast: observed.forecast.clone(),
+        }),
     })
 }
 

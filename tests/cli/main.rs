@@ -20,6 +20,7 @@ mod faults;
 mod finding;
 mod first_hour;
 mod first_week;
+mod full_disk;
 mod graphite_api;
 mod hook;
 mod hosts;

@@ -18,6 +18,8 @@ struct Answer {
     #[serde(flatten)]
     stored: StorageAnswer,
     preallocation: Preallocation,
+    /// The next turn of each granularity, finest first.
+    forecast: Vec<Turn>,
     checkpoints: Vec<Checkpoint>,
 }
 
@@ -25,6 +27,17 @@ struct Answer {
 struct Disk {
     free: u64,
     total: u64,
+}
+
+/// The end of a document period, after which its documents are written.
+#[derive(Serialize)]
+struct Turn {
+    granularity: String,
+    at: i64,
+    /// The size of the documents, including finer granularities whose periods end at this time.
+    bytes: u64,
+    /// The bytes that the disk lacks.
+    missing: u64,
 }
 
 /// Preallocated shells of future documents.
@@ -58,6 +71,7 @@ fn collect(parts: &OverviewParts) -> Answer {
         disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),
         preallocation: Preallocation::new(parts.preallocation_enabled, &stored),
         stored,
+        forecast: forecast(parts),
         checkpoints: recent
             .map(|checkpoint| Checkpoint {
                 at: checkpoint.at.0,
@@ -68,6 +82,17 @@ fn collect(parts: &OverviewParts) -> Answer {
             })
             .collect(),
     }
+}
+
+fn forecast(parts: &OverviewParts) -> Vec<Turn> {
+    let turns = parts.observed.forecast.turns().into_iter();
+    let turn = turns.map(|turn| Turn {
+        granularity: turn.granularity,
+        at: turn.at.0,
+        bytes: turn.bytes,
+        missing: turn.missing,
+    });
+    turn.collect()
 }
 
 impl Preallocation {

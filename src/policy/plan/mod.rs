@@ -84,6 +84,8 @@ pub struct PlannedGranularity {
     pub bytes: u64,
     /// Bytes of all series when the values are random to the last bit.
     pub bytes_at_most: u64,
+    /// The bytes that a checkpoint writes when a document period ends.
+    pub turn_bytes: u64,
 }
 
 impl Plan {
@@ -182,7 +184,15 @@ fn planned(
         bytes_per_slot: series_bytes / filled.max(1.0),
         bytes: (series * series_bytes) as u64,
         bytes_at_most: (series * (filled * cost.random_slot + blocks * cost.block)) as u64,
+        turn_bytes: (series * document_bytes(granularity, interval)) as u64,
     }
+}
+
+/// Returns the size of a sealed document of a series with a sample at each interval.
+pub(crate) fn document_bytes(granularity: &Granularity, interval_ms: f64) -> f64 {
+    let width = granularity.width_ms as f64;
+    let cost = sealed((width / interval_ms).max(1.0));
+    granularity.document.longest_ms() as f64 / width.max(interval_ms) * cost.slot + cost.block
 }
 
 #[cfg(test)]

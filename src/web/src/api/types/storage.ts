@@ -16,8 +16,20 @@ export interface StorageAnswer {
   catalog: { bytes: number; bytes_max: number };
   objects: { bytes: number };
   preallocation: { enabled: boolean; documents_ahead: number | null; until: number | null };
+  /** The next turn of each granularity, finest first. */
+  forecast: Turn[];
   checkpoints: Checkpoint[];
   damaged: string[];
+}
+
+/** The end of a document period, after which a checkpoint writes the documents. */
+export interface Turn {
+  granularity: string;
+  at: number;
+  /** Bytes that the turn writes, including finer granularities. */
+  bytes: number;
+  /** Bytes that the disk lacks. */
+  missing: number;
 }
 
 export interface StoredGranularity {
