@@ -65,7 +65,7 @@ fn collect(parts: &OverviewParts) -> Answer {
     let (store, now) = (&parts.admin.store, parts.admin.clock.now());
     let stored = query::storage(store, &parts.bounds, now);
     let disk = DiskSpace::of(&parts.data_dir).ok();
-    let recent = parts.observed.checkpoints.last().into_iter();
+    let recent = parts.published.checkpoints.last().into_iter();
     Answer {
         data_dir: parts.data_dir.clone(),
         disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),
@@ -85,7 +85,7 @@ fn collect(parts: &OverviewParts) -> Answer {
 }
 
 fn forecast(parts: &OverviewParts) -> Vec<Turn> {
-    let turns = parts.observed.forecast.turns().into_iter();
+    let turns = parts.published.forecast.turns().into_iter();
     let turn = turns.map(|turn| Turn {
         granularity: turn.granularity,
         at: turn.at.0,
