@@ -67,14 +67,17 @@ impl SpaceKeeper {
     }
 
     fn turns(&self, free: u64, now: UnixMillis) -> Vec<TurnForecast> {
-        let store = &self.store;
-        let series = store.dictionary().len() as u64;
-        let last = |index| store.last_period_bytes(index, now);
-        let all = store.granularities().indexed();
-        let measured: Vec<_> =
-            all.map(|(index, _)| Written { series, last: last(index) }).collect();
-        forecast(store.granularities().as_slice(), &measured, free, now)
+        let measured = measured(&self.store, now);
+        forecast(self.store.granularities().as_slice(), &measured, free, now)
     }
+}
+
+/// Returns the documents of the last period of each granularity of the settings.
+pub(super) fn measured(store: &Store, now: UnixMillis) -> Vec<Written> {
+    let series = store.dictionary().len() as u64;
+    let last = |index| store.last_period_bytes(index, now);
+    let all = store.granularities().indexed();
+    all.map(|(index, _)| Written { series, last: last(index) }).collect()
 }
 
 /// Logs the granularities whose next turn begins or ceases to lack space.

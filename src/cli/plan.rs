@@ -80,9 +80,11 @@ fn machine(settings: &Settings) -> anyhow::Result<Machine> {
     let info = rustix::system::sysinfo();
     let memory: u64 = info.totalram.saturating_mul(info.mem_unit.into());
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    let disk = DiskSpace::of(&settings.storage.data_dir)?;
     Ok(Machine {
         memory: limit.trim().parse().map_or(memory, |limit: u64| limit.min(memory)),
-        disk_free: DiskSpace::of(&settings.storage.data_dir)?.free,
+        disk_free: disk.free,
+        disk_max: settings.storage.disk_max.map(|max| max.bytes(disk.total)),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
     })
 }
@@ -121,6 +123,11 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
     for (name, takes, has) in rows {
         needs.add_row([right(name), right(takes), right(has)]);
     }
+    if let Some(budget) = machine.disk_max {
+        let share = short(plan.share_within(budget) * 100.0);
+        let kept = format!("{share}% of each retention fits");
+        needs.add_row([right("disk_max"), right(bytes(budget)), right(kept)]);
+    }
     let verdict = match lacks {
         [] => "this machine is large enough".to_owned(),
         lacks => format!("this machine is too small: {}", lacks.join("; ")),
@@ -158,8 +165,10 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
         "machine": {
             "memory_bytes": machine.memory,
             "disk_free_bytes": machine.disk_free,
+            "disk_max_bytes": machine.disk_max,
             "cores": machine.cores,
         },
+        "kept_share": machine.disk_max.map_or(1.0, |budget| plan.share_within(budget)),
         "lacks": lacks,
     })
 }

@@ -111,6 +111,7 @@ pub(super) fn api_parts(
         clock,
         metrics,
         health: published.health.clone(),
+        budget: published.budget.clone(),
         hosts,
         rules,
         snapshots,
