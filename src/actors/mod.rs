@@ -15,7 +15,7 @@
 //! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, further ones are refused |
 //! | alert forwarder | an arbiter thread for each Alertmanager | none: firing alerts stay in memory until they are delivered |
 //! | notifier | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
-//! | line keeper | arbiter thread | timer only |
+//! | sparkline refresher | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; further rounds are dropped |
 //! | Graphite listeners | the main thread | TCP: back-pressure; UDP: dropped and counted |
 
@@ -26,13 +26,13 @@ mod collector;
 mod graphite;
 mod host_keeper;
 mod lifeline;
-mod line_keeper;
 mod notifier;
-mod observed;
 mod preallocator;
+mod published_state;
 mod retention;
 mod sealer;
 mod self_sampler;
+mod sparkline_refresher;
 mod writer;
 
 pub use alert_forwarder::{AlertForwarder, AlertForwarderParts};
@@ -42,18 +42,18 @@ pub use checkpointer::{
 };
 pub use collector::{
     AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
-    IngestTally, RefusedSample, RowsAnswer, counted_as,
+    IngestTally, RefusedSample, RowsAnswer, protocol_label,
 };
 pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
 pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
-pub use line_keeper::LineKeeper;
-pub use notifier::{Muting, Notifier, NotifierParts};
-pub use observed::Observed;
+pub use notifier::{IsSilenced, Notifier, NotifierParts};
 pub use preallocator::{Preallocator, PreallocatorParts};
+pub use published_state::PublishedState;
 pub use retention::{Dropped, Retention, drop_expired};
 pub use sealer::{Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
+pub use sparkline_refresher::SparklineRefresher;
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 
 use actix::prelude::Message;
