@@ -15,6 +15,7 @@ mod daemon;
 mod damage;
 mod dashboards;
 mod documents;
+mod downgrade;
 mod export;
 mod faults;
 mod finding;

@@ -7,6 +7,7 @@ mod changes;
 mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
+mod downgrade;
 mod files;
 mod finding;
 #[path = "../support/fleet.rs"]
@@ -33,6 +34,7 @@ mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod readings;
+mod rebuild;
 mod replay;
 mod replicas;
 mod retention;

@@ -17,9 +17,11 @@ mod damage;
 mod faulty;
 mod history;
 mod levels;
+mod lowered;
 mod meanwhile;
 mod objects;
 mod raised;
+mod rebuilt;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod senders;

@@ -26,6 +26,8 @@ const DAMAGED_FOLDER: &str = "damaged";
 const END: &str = ".redb";
 /// The end of the name of a marker, which records that a file is missing.
 const MISSING: &str = ".missing";
+/// The beginning of the name of a set-aside file whose loss no longer counts.
+const REBUILT: &str = "rebuilt-";
 
 /// The registered files, and the files that were lost.
 #[derive(Debug)]
@@ -48,7 +50,8 @@ struct Known {
 impl Register {
     /// Reads the register, and reports missing files.
     pub(crate) fn open(medium: Arc<dyn Medium>, journal: Arc<Journal>) -> Result<Self, StoreError> {
-        let damaged = medium.list(DAMAGED_FOLDER).map_err(fault("list", DAMAGED_FOLDER))?;
+        let mut damaged = medium.list(DAMAGED_FOLDER).map_err(fault("list", DAMAGED_FOLDER))?;
+        damaged.retain(|name| !name.starts_with(REBUILT));
         let known = Mutex::new(Known { files: journal.files()?, ends: journal.ends()? });
         let this = Self { medium, journal, known, damaged: RwLock::new(damaged) };
         for file in missing(&this.medium, &this.journal)? {
@@ -199,6 +202,30 @@ impl Register {
         let to = format!("{DAMAGED_FOLDER}/{name}");
         self.medium.rename(file, &to).map_err(fault("set aside", file))?;
         self.damaged.write().push(name);
+        Ok(())
+    }
+
+    /// Records that the loss of a partition no longer counts: its cells were computed again, or its
+    /// missing times are holes of the new partition. Removes its markers, and renames set-aside
+    /// files, which an operator may still want.
+    pub(crate) fn forget_loss(&self, file: &str) -> Result<(), StoreError> {
+        let name = aside_name(file);
+        let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        let mut damaged = self.damaged.write();
+        let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut *damaged)
+            .into_iter()
+            .partition(|other| other.strip_prefix(&name).is_some_and(is_of));
+        *damaged = kept;
+        for other in lost {
+            let path = format!("{DAMAGED_FOLDER}/{other}");
+            if other.ends_with(MISSING) {
+                self.medium.remove(&path).map_err(fault("remove", &path))?;
+                continue;
+            }
+            let free = self.free_name(&format!("{REBUILT}{other}"))?;
+            let to = format!("{DAMAGED_FOLDER}/{free}");
+            self.medium.rename(&path, &to).map_err(fault("rename", &path))?;
+        }
         Ok(())
     }
 
