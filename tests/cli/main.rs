@@ -46,6 +46,7 @@ mod promqltest;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod protocols;
+mod rebuild;
 mod receivers;
 mod reference_cases;
 mod remote_write;

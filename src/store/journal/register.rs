@@ -26,6 +26,8 @@ const DAMAGED_FOLDER: &str = "damaged";
 const END: &str = ".redb";
 /// The end of the name of a marker, which records that a file is missing.
 const MISSING: &str = ".missing";
+/// The end of the name of a segment, after its number and a dot.
+const SEALED: &str = "sealed";
 /// The beginning of the name of a set-aside file whose loss no longer counts.
 const REBUILT: &str = "rebuilt-";
 
@@ -207,14 +209,15 @@ impl Register {
 
     /// Records that the loss of a partition no longer counts: its cells were computed again, or its
     /// missing times are holes of the new partition. Removes its markers, and renames set-aside
-    /// files, which an operator may still want.
+    /// files and segments, which an operator may still want.
     pub(crate) fn forget_loss(&self, file: &str) -> Result<(), StoreError> {
         let name = aside_name(file);
         let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');
         let mut damaged = self.damaged.write();
-        let (lost, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut *damaged)
-            .into_iter()
-            .partition(|other| other.strip_prefix(&name).is_some_and(is_of));
+        let (lost, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *damaged).into_iter().partition(|other| {
+                other.strip_prefix(&name).is_some_and(is_of) || is_segment_of(&name, other)
+            });
         *damaged = kept;
         for other in lost {
             let path = format!("{DAMAGED_FOLDER}/{other}");
@@ -273,6 +276,14 @@ pub(crate) fn missing(
         }
     }
     Ok(missing)
+}
+
+/// Returns whether a set-aside file was a segment of a set-aside partition.
+fn is_segment_of(partition: &str, other: &str) -> bool {
+    let stem = partition.strip_suffix(END).unwrap_or(partition);
+    let rest = other.strip_prefix(stem).and_then(|rest| rest.strip_prefix('.'));
+    let parts = rest.and_then(|rest| rest.split_once('.'));
+    parts.is_some_and(|(number, end)| number.parse::<u32>().is_ok() && end.starts_with(SEALED))
 }
 
 /// Returns the name of a file after it is set aside.
