@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{offline::StoppedDir, progress, screen};
 use crate::{
-    model::counted,
+    model::with_noun,
     store::{self, DOWNGRADE_VERSION, FORMAT_VERSION},
 };
 
@@ -44,7 +44,7 @@ pub(super) fn downgrade(args: &DowngradeArgs) -> anyhow::Result<ExitCode> {
         "converted {} of {} from format {FORMAT_VERSION} to format {DOWNGRADE_VERSION}, \
          removed {}",
         report.lowered,
-        counted(report.files, "file"),
-        counted(report.shells, "preallocated document")
+        with_noun(report.files, "file"),
+        with_noun(report.shells, "preallocated document")
     ))
 }

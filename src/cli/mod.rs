@@ -92,7 +92,7 @@ pub fn run() -> ExitCode {
         Command::Downgrade(args) => downgrade::downgrade(&args),
     };
     result.unwrap_or_else(|cause| {
-        screen::complain(&format!("granary: {cause:#}"));
+        screen::print_error(&format!("granary: {cause:#}"));
         ExitCode::FAILURE
     })
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use super::{import::time_of, offline::StoppedDir, progress, screen};
 use crate::{
     clock::{Clock, SystemClock},
-    model::{UnixMillis, counted},
+    model::{UnixMillis, with_noun},
     store::{self, RebuildReport, RebuildWork, RebuiltLevel, RebuiltTimes},
 };
 
@@ -88,13 +88,13 @@ fn describe_level(level: &RebuiltLevel, is_dry: bool) -> Vec<String> {
         if !is_dry {
             lines.push(format!(
                 "  {} in {} written",
-                counted(*cells, "cell"),
-                counted(*documents, "document")
+                with_noun(*cells, "cell"),
+                with_noun(*documents, "document")
             ));
         }
     }
     if *larger > 0 {
-        let larger = counted(*larger, "cell");
+        let larger = with_noun(*larger, "cell");
         lines.push(format!("  {larger} kept, with more samples than {from} has"));
     }
     if !missing.is_empty() {

@@ -70,4 +70,4 @@ pub use rebuild::{RebuildReport, RebuildWork, RebuiltLevel, RebuiltTimes, plan_r
 pub use recovery::RecoveryReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
-pub use view::{Stretch, View, Whereabouts};
+pub use view::{SampleLocations, Stretch, View};

@@ -24,7 +24,7 @@ use crate::{
 fn lower(dir: &Path) -> Result<(u64, u64), String> {
     let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir).unwrap());
     let outcome = downgrade(&medium, &mut |_, _, _| {});
-    outcome.map(|report| (report.lowered, report.shells)).map_err(|fault| fault.chain())
+    outcome.map(|report| (report.lowered, report.shells)).map_err(|fault| fault.with_causes())
 }
 
 fn earlier(dir: &Path) -> Arc<dyn Medium> {

@@ -9,7 +9,6 @@ mod corpus;
 mod counters;
 mod downgrade;
 mod files;
-mod finding;
 #[path = "../support/fleet.rs"]
 mod fleet;
 mod full_disk;
@@ -35,11 +34,14 @@ mod promql;
 mod protobuf;
 mod readings;
 mod rebuild;
+mod removed_granularities;
 mod replay;
 mod replicas;
 mod retention;
 #[path = "../support/rounds.rs"]
 mod rounds;
+mod sample_locations;
+mod series_search;
 #[path = "../support/setup.rs"]
 mod setup;
 mod slow_disk;
@@ -47,8 +49,6 @@ mod snapshots;
 mod space;
 mod spans;
 mod spread;
-mod taken_away;
 mod tidy;
 mod verify;
-mod whereabouts;
 mod year;

@@ -226,7 +226,7 @@ fn an_unknown_granularity_and_the_finest_one_are_refused() {
     let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
     for name in ["1m", "7m"] {
         let work = RebuildWork { granularities: vec![name.to_owned()], ..RebuildWork::all() };
-        let refused = rebuild_on(&medium, &work, NOW, &mut |_| {}).unwrap_err().chain();
+        let refused = rebuild_on(&medium, &work, NOW, &mut |_| {}).unwrap_err().with_causes();
         assert!(refused.contains(&format!("{name} cannot be rebuilt")), "{refused}");
     }
 }

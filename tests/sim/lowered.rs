@@ -8,7 +8,7 @@ use granary::store::{DOWNGRADE_VERSION, FORMAT_VERSION, Medium, downgrade};
 
 use crate::{
     faulty::{Call, Effect, Fault, FaultyMedium},
-    raised::{cells, golden, open},
+    format_upgrade::{cells, golden, open},
 };
 
 /// The distance of the older release's format.
@@ -39,7 +39,11 @@ fn a_power_cut_while_lowering_a_directory_loses_nothing() {
         match open(&medium) {
             Ok(store) => assert!(cells(&store) == whole, "cut after {cuts} syncs, lowered"),
             Err(fault) => {
-                assert!(fault.chain().contains("of a newer release"), "{}", fault.chain());
+                assert!(
+                    fault.with_causes().contains("of a newer release"),
+                    "{}",
+                    fault.with_causes()
+                );
                 refused += 1;
             }
         }

@@ -15,12 +15,12 @@ mod counters;
 mod damage;
 #[path = "../support/faulty/mod.rs"]
 mod faulty;
+mod format_upgrade;
 mod history;
 mod levels;
 mod lowered;
 mod meanwhile;
 mod objects;
-mod raised;
 mod rebuilt;
 #[path = "../support/rounds.rs"]
 mod rounds;

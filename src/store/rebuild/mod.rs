@@ -178,7 +178,7 @@ impl Store {
             let dropped = match documents.drop_damage(&place) {
                 // A damaged file was set aside and replaced.
                 Err(fault) if fault.is_damage() => {
-                    out.push(format!("{}: set aside, because {}", info.file, fault.chain()));
+                    out.push(format!("{}: set aside, because {}", info.file, fault.with_causes()));
                     continue;
                 }
                 outcome => outcome?,
