@@ -34,7 +34,9 @@ fn lost_partitions_come_back_and_the_summary_fits_80_columns() {
     for level in ["5m", "1h"] {
         let files = partition_files(&data, level);
         assert!(!files.is_empty());
-        files.iter().for_each(|file| fs::remove_file(file).unwrap());
+        for file in files {
+            fs::remove_file(file).unwrap();
+        }
     }
     let (code, text) = rebuild(&daemon, &["--dry-run"]);
     assert!(code == Some(0) && text.contains("5m: can be rebuilt from 1m"), "{text}");

@@ -187,7 +187,9 @@ impl Head {
         index: GranularityIndex,
         mended: &[Range<UnixMillis>],
     ) -> Result<(), StoreError> {
-        mended.iter().for_each(|range| self.lost.write()[index.0].remove(range));
+        for range in mended {
+            self.lost.write()[index.0].remove(range);
+        }
         self.keep_lost()
     }
 

@@ -211,7 +211,9 @@ impl<'a> LevelStep<'a> {
             return Ok(());
         }
         let mut holes = Holes::default();
-        all.into_iter().for_each(|range| holes.add(range));
+        for range in all {
+            holes.add(range);
+        }
         // The times before the first rebuilt slot are incomplete as before.
         self.store.inner.journal.set_complete(&self.coarse.name, first, &holes)?;
         let mut gaps = self.store.inner.gaps.write();

@@ -127,7 +127,9 @@ impl Partition {
         match outcome {
             Ok(holes) => self.damage.put_holes(holes),
             Err(fault) => {
-                number.into_iter().for_each(|number| self.remove_unnamed(number));
+                if let Some(number) = number {
+                    self.remove_unnamed(number);
+                }
                 return Err(fault);
             }
         }
@@ -204,9 +206,9 @@ impl Partition {
                 if writer.add(id, count, &mut tile)? {
                     is_empty = false;
                 } else {
-                    slots.iter().for_each(|(series, slots)| {
+                    for (series, slots) in &slots {
                         intact.open.extend(self.open_documents_of(*series, slots));
-                    });
+                    }
                 }
             }
         }
