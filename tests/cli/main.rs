@@ -49,6 +49,7 @@ mod rebuild;
 mod receivers;
 mod reference_cases;
 mod remote_write;
+mod repair;
 mod replay;
 mod revised;
 mod self_samples;

@@ -21,11 +21,11 @@ use crate::{
 };
 
 /// The folder of damaged files, and of markers of missing files.
-const DAMAGED_FOLDER: &str = "damaged";
+pub(crate) const DAMAGED_FOLDER: &str = "damaged";
 /// The end of the name of a file; a number after it distinguishes several files.
 const END: &str = ".redb";
 /// The end of the name of a marker, which records that a file is missing.
-const MISSING: &str = ".missing";
+pub(crate) const MISSING: &str = ".missing";
 /// The end of the name of a segment, after its number and a dot.
 const SEALED: &str = "sealed";
 /// The beginning of the name of a set-aside file whose loss no longer counts.
@@ -287,7 +287,7 @@ fn is_segment_of(partition: &str, other: &str) -> bool {
 }
 
 /// Returns the name of a file after it is set aside.
-fn aside_name(file: &str) -> String {
+pub(crate) fn aside_name(file: &str) -> String {
     file.trim_start_matches("partitions/").replace('/', "-")
 }
 

@@ -8,6 +8,7 @@
 //!
 //! Must never know: who asks for it.
 
+mod changes;
 mod level;
 mod settle;
 mod times;
@@ -74,7 +75,7 @@ pub struct RebuiltLevel {
 /// The outcome of a rebuild.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RebuildReport {
-    /// The removed damaged data, with its file.
+    /// The files that were set aside or removed, and the damaged data that was removed from others.
     pub dropped: Vec<String>,
     /// The granularities, from finer to coarser, without the finest.
     pub levels: Vec<RebuiltLevel>,
@@ -127,7 +128,12 @@ fn run(
         let journal = Journal::open(medium)?;
         granularities::as_set(&journal.granularities()?, JOURNAL_FILE)?
     };
+    let files_before = changes::files(medium)?;
     let (store, _appender, recovery) = Store::open(medium.clone(), set, now)?;
+    let mut report = RebuildReport {
+        dropped: changes::since(medium, &files_before)?,
+        ..RebuildReport::default()
+    };
     // No sample arrived since the last run, so nothing became incomplete since then.
     let now = recovery.last_run.map_or(now, |last_run| now.min(last_run));
     let unknown = work
@@ -142,7 +148,6 @@ fn run(
         );
         return Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem });
     }
-    let mut report = RebuildReport::default();
     progress("reading all documents");
     store.drop_damage(is_dry, &mut report.dropped, progress)?;
     if !is_dry {
