@@ -17,7 +17,7 @@ use crate::{
     config::{Limits, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownPosted, KnownRules, KnownSilences, SnapshotSettings,
+        Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSilences, SnapshotSettings,
         Snapshots,
     },
     model::SeriesLimits,
@@ -101,7 +101,7 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
     };
-    let posted = KnownPosted::new(metrics.clone());
+    let posted = KnownPostedAlerts::new(metrics.clone());
     let alerting = alerting_parts(&rules, silences, posted, &clock, &bodies);
     let snapshots =
         Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
@@ -135,7 +135,7 @@ pub(super) fn api_parts(
 fn alerting_parts(
     rules: &KnownRules,
     silences: KnownSilences,
-    posted: KnownPosted,
+    posted: KnownPostedAlerts,
     clock: &TrustedClock,
     bodies: &Bodies,
 ) -> AlertingParts {
