@@ -28,6 +28,7 @@ mod import_resume;
 mod json;
 mod kills;
 mod kinds;
+mod late_revisions;
 mod levels;
 mod limits;
 #[path = "../support/manual.rs"]
@@ -48,7 +49,6 @@ mod receivers;
 mod reference_cases;
 mod remote_write;
 mod replay;
-mod revised;
 mod self_samples;
 mod senders;
 mod series_search;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use granary::{
     model::{Kind, Moment, UnixMillis},
     query::{
-        Budget, ChartRequest, Merge, PromqlSettings, PromqlValue, QueryError, QueryLimits,
-        QueryResources, Resolution, Scheduler, Selector, chart, evaluate_at,
+        Budget, ChartRequest, PromqlSettings, PromqlValue, QueryError, QueryLimits, QueryResources,
+        Resolution, Scheduler, Selector, SeriesMerge, chart, evaluate_at,
     },
 };
 
@@ -40,7 +40,7 @@ fn a_role_evaluates_an_expression_within_a_budget() {
     let answer = ask(&budget).unwrap();
     let PromqlValue::Vector(samples) = answer.value else { panic!("{answer:?}") };
     assert_eq!(samples.iter().map(|sample| sample.value).collect::<Vec<_>>(), [1.0]);
-    assert!(budget.taken() > 0 && resources.memory_free() < SETTINGS.memory_max);
+    assert!(budget.reserved() > 0 && resources.memory_free() < SETTINGS.memory_max);
     drop(budget);
     assert_eq!(resources.memory_free(), SETTINGS.memory_max);
     let late = ask(&resources.budget(Duration::ZERO));
@@ -67,9 +67,9 @@ fn the_metrics_of_a_chart_share_the_limit_of_series() {
         let answer = chart(bench.store(), &Budget::UNLIMITED, &request, &limits, now);
         answer.map(|answer| answer.series.len()).map_err(|cause| cause.to_string())
     };
-    assert_eq!(ask(&[], Merge::Nothing), Ok(2));
-    assert_eq!(ask(&["load"], Merge::Nothing), Ok(2), "a series counts once");
-    for merge in [Merge::Nothing, Merge::All] {
+    assert_eq!(ask(&[], SeriesMerge::Nothing), Ok(2));
+    assert_eq!(ask(&["load"], SeriesMerge::Nothing), Ok(2), "a series counts once");
+    for merge in [SeriesMerge::Nothing, SeriesMerge::All] {
         let refused = ask(&["idle"], merge).unwrap_err();
         assert!(refused.contains("4 series match, more than 3"), "{refused}");
     }

@@ -15,7 +15,7 @@ use super::{
     Format,
     delivery::Delivery,
     files::{Input, Options},
-    parcel::{Parcel, shown},
+    parcel::{Parcel, format_location},
     senders::SenderNames,
     summary::{EXAMPLES_MAX, Summary},
     survey::Survey,
@@ -41,7 +41,7 @@ const WAITING_MAX: usize = 16;
 /// An event of the reader.
 enum Event {
     Batch { parcel: Parcel, read: u64 },
-    Example { file: usize, place: Place, reason: RefusalReason, message: String },
+    Example { file: usize, location: Place, reason: RefusalReason, message: String },
     End { file: usize, tally: Tally, refused: BTreeMap<RefusalReason, u64>, fault: Option<String> },
 }
 
@@ -119,9 +119,9 @@ fn deliver(
                     flush(&mut group, inputs, delivery, summary, read_through)?;
                 }
             }
-            Event::Example { file, place, reason, message } => {
-                let place = shown(&inputs[file].path, place);
-                summary.example(&place, reason.as_str(), &message);
+            Event::Example { file, location, reason, message } => {
+                let location = format_location(&inputs[file].path, location);
+                summary.example(&location, reason.as_str(), &message);
             }
             Event::End { file, tally, refused, fault } => {
                 summary.add_file(tally, refused);
@@ -183,7 +183,7 @@ fn read_files(
     }
 }
 
-type Read = (Tally, Result<(), SourceFault>);
+type ReadOutcome = (Tally, Result<(), SourceFault>);
 
 fn read_file(
     input: &Input,
@@ -191,7 +191,7 @@ fn read_file(
     sender: String,
     reader: &mut Reader<'_>,
     read: &Arc<AtomicU64>,
-) -> Result<Read, SourceFault> {
+) -> Result<ReadOutcome, SourceFault> {
     let failed = |cause: io::Error| SourceFault::Read { line: 0, cause };
     let lines = || input.open(read).map_err(failed);
     let whole = || input.read_whole(read).map_err(failed);
@@ -224,14 +224,14 @@ impl Receiver for Reader<'_> {
         self.is_connected
     }
 
-    fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str) {
+    fn refused(&mut self, location: Place, reason: RefusalReason, count: u64, message: &str) {
         if count > 0 {
             *self.refused.entry(reason).or_default() += count;
         }
         if !message.is_empty() && self.examples < EXAMPLES_MAX {
             self.examples += 1;
             let message = message.to_owned();
-            let event = Event::Example { file: self.file, place, reason, message };
+            let event = Event::Example { file: self.file, location, reason, message };
             self.is_connected = self.sender.send(event).is_ok();
         }
     }

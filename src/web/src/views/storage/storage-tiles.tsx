@@ -1,8 +1,8 @@
-/** The totals of the storage, by place. */
+/** The totals of the storage: disk, journal, head, catalog. */
 import type { ComponentChildren } from "preact";
 import type { StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
-import { bytesText, countText, counted, percentText } from "../../model/words";
+import { bytesText, countText, countWithNoun, percentText } from "../../model/words";
 import { Meter } from "../status/meter";
 import { shareOf } from "../status/shares";
 import { whenText } from "./times";
@@ -50,7 +50,7 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
   return (
     <div class="tiles">
       <Tile label="All files" value={bytesText(storage.bytes)}>
-        {counted(partitions, "partition")}
+        {countWithNoun(partitions, "partition")}
       </Tile>
       <DiskTile disk={disk} />
       <Tile label="Series" value={countText(storage.series)}>
