@@ -5,6 +5,7 @@
 mod counters;
 mod sealing;
 mod shells;
+mod space;
 mod status;
 mod unused;
 
