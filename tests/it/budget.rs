@@ -11,7 +11,7 @@ use granary::{
 };
 
 use crate::{
-    promql::{DAY0, bench},
+    promql::{DAY0, fixture},
     setup::MINUTE,
 };
 
@@ -26,15 +26,15 @@ const SETTINGS: PromqlSettings = PromqlSettings {
 
 #[test]
 fn a_role_evaluates_an_expression_within_a_budget() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     for host in ["a", "b"] {
-        let id = bench.define("load", &[("host", host)], Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i < 60).then_some(2.0));
+        let id = fixture.define("load", &[("host", host)], Kind::Gauge);
+        fixture.fill(id, MINUTE, |i| (i < 60).then_some(2.0));
     }
     let resources = QueryResources::new(Scheduler::for_this_machine(), SETTINGS.memory_max);
     let now: Moment = UnixMillis(DAY0 + 30 * MINUTE).into();
     let ask = |budget: &Budget| {
-        evaluate_at(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
+        evaluate_at(fixture.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
     };
     let budget = resources.budget(SETTINGS.timeout);
     let answer = ask(&budget).unwrap();
@@ -51,10 +51,10 @@ fn a_role_evaluates_an_expression_within_a_budget() {
 
 #[test]
 fn the_metrics_of_a_chart_share_the_limit_of_series() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     for (metric, host) in [("load", "a"), ("load", "b"), ("idle", "a"), ("idle", "b")] {
-        let id = bench.define(metric, &[("host", host)], Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i < 3).then_some(1.0));
+        let id = fixture.define(metric, &[("host", host)], Kind::Gauge);
+        fixture.fill(id, MINUTE, |i| (i < 3).then_some(1.0));
     }
     let now = UnixMillis(DAY0 + 30 * MINUTE);
     let ask = |others: &[&str], merge| {
@@ -64,7 +64,7 @@ fn the_metrics_of_a_chart_share_the_limit_of_series() {
         let request =
             ChartRequest { others, merge, ..ChartRequest::new(selector, Resolution::Auto, range) };
         let limits = QueryLimits::new(3, 10_000);
-        let answer = chart(bench.store(), &Budget::UNLIMITED, &request, &limits, now);
+        let answer = chart(fixture.store(), &Budget::UNLIMITED, &request, &limits, now);
         answer.map(|answer| answer.series.len()).map_err(|cause| cause.to_string())
     };
     assert_eq!(ask(&[], SeriesMerge::Nothing), Ok(2));
