@@ -46,7 +46,9 @@ function BudgetTile({ budget }: { budget: DiskBudget }) {
   return (
     <Tile label="Disk budget" value={bytesText(bytes)} share={shareOf(bytes, bytes_max)}>
       of {bytesText(bytes_max)};{" "}
-      {drops.length === 0 ? "fits for a day" : `${countWithNoun(drops.length, "drop")} within a day`}
+      {drops.length === 0
+        ? "fits for a day"
+        : `${countWithNoun(drops.length, "drop")} within a day`}
     </Tile>
   );
 }
