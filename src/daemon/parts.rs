@@ -85,7 +85,7 @@ pub(super) fn api_parts(
         limits,
         promql: settings.promql_settings(),
         resources: QueryResources::new(Scheduler::for_this_machine(), query_memory_max),
-        places: Arc::new(Semaphore::new(settings.limits.queries_max)),
+        permits: Arc::new(Semaphore::new(settings.limits.queries_max)),
         timeout: settings.limits.query_timeout,
         client_timeout: settings.server.client_timeout,
         started: SystemClock.now(),

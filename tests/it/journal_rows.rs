@@ -36,7 +36,7 @@ fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
 }
 
 /// The last batches, which `counts` sends again.
-fn last() -> [AcceptedBatch; 2] {
+fn last_batches() -> [AcceptedBatch; 2] {
     [batch(5, [0, 1], NOW), batch(0, [2, 3], NOW)]
 }
 
@@ -52,7 +52,7 @@ fn fill(dir: &Path) {
         let committed = appender.commit(&[], &both, at).unwrap();
         assert!(committed.batches.iter().all(|batch| batch.is_accepted()));
     }
-    assert!(appender.commit(&[], &last(), NOW).unwrap().batches[1].is_accepted());
+    assert!(appender.commit(&[], &last_batches(), NOW).unwrap().batches[1].is_accepted());
     store.checkpoint(NOW).unwrap();
 }
 
@@ -64,7 +64,7 @@ fn try_open(dir: &Path) -> Option<(Store, Appender)> {
 
 /// Sends the last batches again and counts the samples of each series.
 fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
-    appender.commit(&[], &last(), NOW.plus(1)).unwrap();
+    appender.commit(&[], &last_batches(), NOW.plus(1)).unwrap();
     let count = |id| {
         // A series with a damaged key has no name that a sender could use.
         if store.dictionary().key(SeriesId(id)).is_none() {

@@ -1,6 +1,7 @@
 //! Tests of the library: the store against an oracle, simulated time, the house rules.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod batch_numbers;
 mod budget;
 mod calendar;
 mod changes;
@@ -19,12 +20,11 @@ mod journal_rows;
 mod kinds;
 mod late;
 mod long_series;
-mod lost;
+mod lost_files;
 mod manual;
 #[path = "../support/media.rs"]
 mod media;
 mod merging;
-mod numbers;
 mod objects;
 mod oracle;
 mod page_objects;

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     model::UnixMillis,
-    query::{Budget, PromqlLimits, lengths_of_plain_promql},
+    query::{Budget, PromqlLimits, durations_of_plain_promql},
 };
 
 /// The maximum number of repeated evaluations of a part of an episode.
@@ -178,7 +178,7 @@ fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) ->
     let is_whole = |length: &i64| length % slot_ms == 0 && *length <= longest_ms;
     let mut expressions = [Some(&rule.expression), policy.measured.as_ref()].into_iter().flatten();
     expressions.all(|text| {
-        let lengths = lengths_of_plain_promql(text, &LIMITS).ok().flatten();
+        let lengths = durations_of_plain_promql(text, &LIMITS).ok().flatten();
         lengths.is_some_and(|lengths| lengths.iter().all(is_whole))
     })
 }

@@ -15,7 +15,7 @@ use super::{
     Format,
     delivery::Delivery,
     files::{Input, Options},
-    parcel::{Parcel, shown},
+    parcel::{Parcel, format_location},
     senders::SenderNames,
     summary::{EXAMPLES_MAX, Summary},
     survey::Survey,
@@ -133,7 +133,7 @@ fn deliver(
                 }
             }
             Event::Example { file, location, reason, message } => {
-                let location = shown(&inputs[file].path, location);
+                let location = format_location(&inputs[file].path, location);
                 summary.example(&location, reason.as_str(), &message);
             }
             Event::End { file, tally, refused, fault } => {
@@ -196,7 +196,7 @@ fn read_files(
     }
 }
 
-type Read = (SampleTally, Result<(), SourceFault>);
+type ReadOutcome = (SampleTally, Result<(), SourceFault>);
 
 fn read_file(
     input: &Input,
@@ -204,7 +204,7 @@ fn read_file(
     sender: String,
     reader: &mut Reader<'_>,
     read: &Arc<AtomicU64>,
-) -> Result<Read, SourceFault> {
+) -> Result<ReadOutcome, SourceFault> {
     let failed = |cause: io::Error| SourceFault::Read { line: 0, cause };
     let lines = || input.open(read).map_err(failed);
     let whole = || input.read_whole(read).map_err(failed);

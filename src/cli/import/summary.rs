@@ -124,19 +124,19 @@ impl Summary {
     /// Reports a file that could not be read to its end.
     pub(super) fn fail(&mut self, path: &Path, fault: &str) {
         self.files_failed += 1;
-        self.progress.say(&format!("{}: {fault}", path.display()));
+        self.progress.print_line(&format!("{}: {fault}", path.display()));
     }
 
     /// Shows a refused sample, up to a limit.
     pub(super) fn example(&mut self, location: &str, reason: &str, message: &str) {
         if self.examples < EXAMPLES_MAX {
             self.examples += 1;
-            self.progress.say(&format!("{location}: {reason}: {message}"));
+            self.progress.print_line(&format!("{location}: {reason}: {message}"));
         }
     }
 
-    /// Returns messages about files whose accepted samples are gone with their series.
-    pub(super) fn gone(&self, inputs: &[Input]) -> Vec<String> {
+    /// Returns messages about files whose accepted samples were removed with their series.
+    pub(super) fn removed_series_messages(&self, inputs: &[Input]) -> Vec<String> {
         let message = |(sender, count): (&String, &u64)| {
             let (file, samples) = self.senders.get(sender)?;
             let path = inputs.get(*file)?.path.display();
@@ -160,8 +160,8 @@ impl Summary {
     }
 
     /// Writes a line above the bar.
-    pub(super) fn say(&self, line: &str) {
-        self.progress.say(line);
+    pub(super) fn print_line(&self, line: &str) {
+        self.progress.print_line(line);
     }
 
     /// Prints the summary.

@@ -62,7 +62,7 @@ fn check(readings: &[SentReading]) {
 fn promised(mut readings: Vec<SentReading>) -> Vec<SentReading> {
     let mut model = NaiveCounter::default();
     for (at, value, start) in &mut readings {
-        if let Some(newest) = model.newest().filter(|_| !model.is_promised(*at)) {
+        if let Some(newest) = model.newest().filter(|_| !model.is_guaranteed(*at)) {
             *at = newest + 15 * SECOND;
         }
         model.read(*at, *value, *start, i64::MIN);

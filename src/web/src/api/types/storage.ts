@@ -111,7 +111,7 @@ export interface StoredSlot {
   columns: StoredPart[];
 }
 
-/** A number of a document, and the place of its bytes. */
+/** A number of a document, and the position of its bytes. */
 export interface StoredPart {
   name: string;
   offset: number;

@@ -22,7 +22,7 @@ fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
 }
 
 /// The number of samples at the finest granularity.
-fn counted(store: &Store) -> u64 {
+fn count_samples(store: &Store) -> u64 {
     count(store, 0, NOW.minus(HOUR)..NOW, SeriesId(0))
 }
 
@@ -47,7 +47,7 @@ fn a_group_with_a_jump_in_numbers_calls_no_unaccepted_batch_a_duplicate() {
     assert_eq!(commit(&mut appender, &epochs), [accepted; 4]);
     let late = [batch("c", 6, 1), batch("c", 2, 2), batch("c", 3, 2)];
     assert_eq!(commit(&mut appender, &late), [accepted, BatchVerdict::StaleNumber, accepted]);
-    assert_eq!(counted(&store), 3 + 2 + 6);
+    assert_eq!(count_samples(&store), 3 + 2 + 6);
 }
 
 fn number() -> impl Strategy<Value = (u8, i64, u64)> {
@@ -83,7 +83,7 @@ proptest! {
                 (store, grouped) = open(dirs[0].path(), NOW);
             }
         }
-        prop_assert_eq!(counted(&store) as usize, accepted);
+        prop_assert_eq!(count_samples(&store) as usize, accepted);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The store, and the rules with their states.
-pub(super) struct Bench {
+pub(super) struct TestStore {
     store: Store,
     appender: Appender,
     promql: PromqlSettings,
@@ -39,7 +39,7 @@ struct RunningGroup {
     written: Vec<WrittenSeries>,
 }
 
-impl Bench {
+impl TestStore {
     /// Creates an empty store with slots of one second.
     pub(super) fn new(
         groups: Vec<RuleGroup>,
