@@ -13,7 +13,7 @@ fn rebuild(daemon: &Daemon, words: &[&str]) -> (Option<i32>, String) {
 }
 
 fn total(daemon: &Daemon, resolution: &str) -> f64 {
-    let words = ["chart", "--metric", "m", "--display", "total", "--range", "30h"];
+    let words = ["chart", "--metric", "m", "--display", "total", "--range", "40h"];
     let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
     assert_eq!(answer["notes"].as_array().map_or(0, Vec::len), 0, "{}", answer["notes"]);
     let points = answer["series"][0]["points"].as_array().unwrap();

@@ -57,7 +57,7 @@ fn a_directory_with_several_faults_is_sound_after_a_repair() {
     let (code, text) = verify(&daemon, &["--repair"]);
     assert!(code == Some(1) && text.contains("uses this data directory"), "{text}");
     for resolution in ["1m", "5m", "1h", "1d"] {
-        let words = ["chart", "--metric", "a", "--display", "total", "--range", "30h"];
+        let words = ["chart", "--metric", "a", "--display", "total", "--range", "40h"];
         let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
         let points = answer["series"][0]["points"].as_array().unwrap();
         let total: f64 = points.iter().filter_map(|point| point[1].as_f64()).sum();
