@@ -3,7 +3,10 @@
 use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::json;
 
-use crate::daemon::{Daemon, partition_files, request, wait_until, yesterday};
+use crate::{
+    daemon::{Daemon, partition_files, request, yesterday},
+    peers::wait_until,
+};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 
