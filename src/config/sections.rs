@@ -56,6 +56,8 @@ pub struct Storage {
     pub snapshot_dir: PathBuf,
     #[serde(with = "duration")]
     pub checkpoint_interval: Duration,
+    #[serde(with = "duration_or_none")]
+    pub check_interval: Option<Duration>,
     pub catalog_bytes_max: usize,
     pub cache_bytes_max: usize,
 }

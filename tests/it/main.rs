@@ -4,6 +4,7 @@
 mod budget;
 mod calendar;
 mod changes;
+mod checking;
 mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;

@@ -65,6 +65,13 @@ pub const METRIC_NAMES: [(&str, &str); 76] = [
         "granary_sealing_refused_total",
         "Documents refused because sealing would change them; must stay 0",
     ),
+    ("granary_checker_files_total", "Files that the checker read"),
+    ("granary_checker_bytes_total", "Bytes that the checker read"),
+    ("granary_checker_passes_total", "Passes of the checker over all files"),
+    (
+        "granary_checker_faults_total",
+        "Damaged documents, rows and objects that the checker found; must stay 0",
+    ),
     ("granary_queries_total", "Started queries, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
     (

@@ -42,7 +42,7 @@ function DiskTile({ disk }: Pick<StorageAnswer, "disk">) {
 }
 
 export function StorageTiles({ storage }: { storage: StorageAnswer }) {
-  const { disk, journal, head, catalog, objects, preallocation } = storage;
+  const { disk, journal, head, catalog, objects, checker, preallocation } = storage;
   const partitions = storage.granularities.reduce(
     (all, { partitions }) => all + partitions.length,
     0,
@@ -76,6 +76,9 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
       </Tile>
       <Tile label="Objects" value={bytesText(objects.bytes)}>
         dashboards, annotations
+      </Tile>
+      <Tile label="Checked" value={bytesText(checker.bytes)}>
+        {counted(checker.files, "file")} read since the start, {counted(checker.faults, "fault")}
       </Tile>
       <Tile
         label="Documents ahead"
