@@ -10,7 +10,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Lifeline, SealingEnd, Stop};
 use crate::{
-    clock::{Clock, Stopwatch, TrustedClock},
+    clock::{Stopwatch, TrustedClock},
     policy::CheckPass,
     store::{CheckedFile, Store},
 };

@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
+        Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
         Retention, Sealer, SealingEnd, SelfSampler, SparklineRefresher, Stop, Watcher, Writer,
         WriterHandle, WriterParts, lifelines,
     },

@@ -70,7 +70,8 @@ mod tests {
             sizes in prop::collection::vec(0_u64..1_000_000, 0..40),
             now in 0_i64..2_000_000_000_000,
         ) {
-            let mut pass = CheckPass::begin(sizes.iter().copied().enumerate(), WEEK, UnixMillis(now));
+            let files = sizes.iter().copied().enumerate();
+            let mut pass = CheckPass::begin(files, WEEK, UnixMillis(now));
             let total: u64 = sizes.iter().sum();
             let mut taken = Vec::new();
             for minute in 0..=7 * 24 * 60_u32 {

@@ -35,6 +35,7 @@ mod promql;
 mod protobuf;
 mod readings;
 mod rebuild;
+mod rebuild_random;
 mod removed_granularities;
 mod replay;
 mod replicas;

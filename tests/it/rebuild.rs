@@ -50,7 +50,7 @@ fn fill_store(store: &Store, appender: &mut granary::store::Appender, sealed: bo
 }
 
 /// All cells of the coarser granularities. Sums of these values do not depend on their order.
-fn cells(store: &Store) -> Vec<(usize, u32, i64, Cell)> {
+pub(crate) fn cells(store: &Store) -> Vec<(usize, u32, i64, Cell)> {
     let mut all = Vec::new();
     for level in 1..store.granularities().count() {
         for id in 0..3 {
@@ -138,6 +138,15 @@ fn a_missing_partition_is_computed_from_the_finer_granularity() {
     for level in ["5m", "1h"] {
         check(false, &|dir| fs::remove_file(partition(dir, level, ".redb")).unwrap());
     }
+}
+
+#[test]
+fn a_plan_counts_on_the_finer_granularities_that_are_rebuilt_first() {
+    check(false, &|dir| {
+        for level in ["5m", "1h", "1d"] {
+            fs::remove_file(partition(dir, level, ".redb")).unwrap();
+        }
+    });
 }
 
 #[test]

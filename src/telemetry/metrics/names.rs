@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 76] = [
+pub const METRIC_NAMES: [(&str, &str); 80] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
