@@ -1,5 +1,5 @@
-//! Random damage of coarser granularities: after a rebuild, a store is the same as its twin that was
-//! never damaged, also when both get more late samples.
+//! Random damage of coarser granularities: after a rebuild, a store is the same as its twin that
+//! was never damaged, also when both get more late samples.
 
 use std::{
     fs,
@@ -111,7 +111,9 @@ fn a_rebuilt_store_is_the_same_as_one_that_was_never_damaged() {
             send_random(appender, &mut Rng::with_seed(late), (50, 45));
         }
         assert!(all_cells(&store) == all_cells(&twin), "late, {}", shown());
-        [&store, &twin].map(|store| store.checkpoint(NOW).unwrap());
+        for store in [&store, &twin] {
+            store.checkpoint(NOW).unwrap();
+        }
         assert!(all_cells(&store) == all_cells(&twin), "late and checkpointed, {}", shown());
     }
 }
