@@ -118,7 +118,8 @@ impl Daemon {
             let role = preallocator(&store, &clock, &health, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
-        let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);
+        let watched = (&metrics, &published);
+        let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let sealing_end = SealingEnd::default();
         let role = sealer(settings, &store, &trusted, &health, &sealing_end, &lifelines);

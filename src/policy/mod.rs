@@ -16,6 +16,7 @@ use granary_model as model;
 pub mod admission;
 mod check_pass;
 pub mod coverage;
+pub mod forecast;
 pub mod hosts;
 pub mod plan;
 pub mod preallocation;
@@ -27,6 +28,7 @@ pub mod trust;
 
 pub use admission::{Admission, KindConflicts, RefusalReason};
 pub use check_pass::CheckPass;
+pub use forecast::TurnForecast;
 pub use hosts::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS};
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};
 pub use trust::{Change, Doubt, Trust, TrustRules};

@@ -8,6 +8,7 @@ mod checking;
 mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
+mod disk_budget;
 mod downgrade;
 mod files;
 #[path = "../support/fleet.rs"]
