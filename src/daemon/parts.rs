@@ -17,7 +17,7 @@ use crate::{
     config::{Limits, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownPosted, KnownRules, KnownSilences, SnapshotSettings,
+        Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSilences, SnapshotSettings,
         Snapshots,
     },
     model::SeriesLimits,
@@ -139,7 +139,7 @@ fn alerting_parts(
     clock: &TrustedClock,
     bodies: &Bodies,
 ) -> AlertingParts {
-    let posted = KnownPosted::new(metrics.clone());
+    let posted = KnownPostedAlerts::new(metrics.clone());
     let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
     let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
     AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }
