@@ -8,6 +8,7 @@ mod attacks;
 mod backup;
 mod changes;
 mod charts;
+mod checker;
 mod clock;
 mod coverage;
 #[path = "../support/daemon.rs"]

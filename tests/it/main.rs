@@ -5,6 +5,7 @@ mod batch_numbers;
 mod budget;
 mod calendar;
 mod changes;
+mod checking;
 mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
@@ -35,6 +36,7 @@ mod promql;
 mod protobuf;
 mod readings;
 mod rebuild;
+mod rebuild_random;
 mod removed_granularities;
 mod replay;
 mod replicas;

@@ -2,6 +2,7 @@
 //!
 //! Must never know: when an operation is due; the callers decide.
 
+mod checking;
 mod counters;
 mod sealing;
 mod shells;
@@ -33,6 +34,7 @@ use crate::model::{
     Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, PartitionId, SeriesId,
     SeriesState, StoredHosts, UnixMillis,
 };
+pub use checking::CheckedFile;
 pub use counters::{Count, Counters};
 pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;

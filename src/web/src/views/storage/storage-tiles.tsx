@@ -54,7 +54,7 @@ function BudgetTile({ budget }: { budget: DiskBudget }) {
 }
 
 export function StorageTiles({ storage }: { storage: StorageAnswer }) {
-  const { disk, budget, journal, head, catalog, objects, preallocation } = storage;
+  const { disk, budget, journal, head, catalog, objects, checker, preallocation } = storage;
   const partitions = storage.granularities.reduce(
     (all, { partitions }) => all + partitions.length,
     0,
@@ -89,6 +89,9 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
       </Tile>
       <Tile label="Objects" value={bytesText(objects.bytes)}>
         dashboards, annotations
+      </Tile>
+      <Tile label="Checked" value={bytesText(checker.bytes)}>
+        {counted(checker.files, "file")} read since the start, {counted(checker.faults, "fault")}
       </Tile>
       <Tile
         label="Documents ahead"
