@@ -7,8 +7,11 @@
 
 use std::{borrow::Cow, iter, ops::Range};
 
+mod classes;
+
 use super::times::{Times, ceil, floor};
 use crate::model::{Gaps, Granularity, GranularityIndex, GranularitySet, UnixMillis};
+pub use classes::{ClassTimes, LevelGaps};
 
 /// A part of a range, and the granularity that answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +41,12 @@ struct Holding {
     /// The start of the oldest partition that is kept.
     kept_from: UnixMillis,
     gaps: Gaps,
-    /// The times for which all samples exist, in whole slots.
+    /// The times for which all samples exist.
+    complete: Times,
+    /// These times in whole slots.
     whole: Times,
+    /// The rule of retention that keeps the samples of some series for less time, or not at all.
+    rule: Option<String>,
 }
 
 impl<'a> Coverage<'a> {
@@ -270,7 +277,10 @@ impl<'a> Coverage<'a> {
         let name = &self.granularities[granularity].name;
         let gaps = &self.holding(granularity).gaps;
         if !self.keeps(granularity, part.start) {
-            format!("{name} is no longer kept before {}", part.end)
+            match &self.holding(granularity).rule {
+                Some(rule) => format!("{name} is not kept before {} by rule {rule}", part.end),
+                None => format!("{name} is no longer kept before {}", part.end),
+            }
         } else if part.start < gaps.complete_since {
             format!("{name} does not have all samples before {}", part.end)
         } else if let Some(until) = self.stopped(granularity).filter(|until| part.end > *until) {
@@ -296,9 +306,10 @@ impl Holding {
             UnixMillis::MAX => UnixMillis::LATEST,
             until => until,
         };
-        let complete = Times::one(kept_from.max(gaps.complete_since)..until);
-        let whole = complete.without(&Times::new(gaps.holes.iter().cloned()));
-        Self { stored, kept_from, whole: whole.shrunk(granularity.width_ms), gaps }
+        let kept = Times::one(kept_from.max(gaps.complete_since)..until);
+        let complete = kept.without(&Times::new(gaps.holes.iter().cloned()));
+        let whole = complete.shrunk(granularity.width_ms);
+        Self { stored, kept_from, complete, whole, gaps, rule: None }
     }
 }
 
