@@ -16,7 +16,7 @@ use super::{binding::cannot_listen, parts::machine_name};
 use crate::{
     actors::{
         CannotListen, Collector, CollectorParts, GraphiteListeners, GraphiteSettings, Lifeline,
-        Lifelines, LineKeeper, SelfSampler, SelfSamplerParts,
+        Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts {
-    let (parts, tally) = (&parts.admin, parts.observed.ingest.clone());
+    let (parts, tally) = (&parts.admin, parts.published.ingest.clone());
     CollectorParts {
         tally,
         store: parts.store.clone(),
@@ -102,10 +102,10 @@ pub(super) fn start_self_sampler(
 }
 
 /// Returns the role that keeps the sparklines of all hosts up to date.
-pub(super) fn line_keeper(parts: &ApiParts, lifelines: &Lifelines) -> LineKeeper {
+pub(super) fn sparkline_refresher(parts: &ApiParts, lifelines: &Lifelines) -> SparklineRefresher {
     let query = parts.query.clone();
     let refresh = move || query.lines.refresh(&query).map_err(|cause| cause.to_string());
-    LineKeeper::new(refresh, lifelines.for_role("line keeper"))
+    SparklineRefresher::new(refresh, lifelines.for_role("sparkline refresher"))
 }
 
 /// Returns the number of blocking threads of an HTTP worker: all queries and tails may run on the

@@ -20,9 +20,9 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, Death, GraphiteListeners, HostKeeper, LineKeeper, Observed, Preallocator,
-        Retention, Sealer, SealingEnd, SelfSampler, Stop, Watcher, Writer, WriterHandle,
-        WriterParts, lifelines,
+        Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
+        Retention, Sealer, SealingEnd, SelfSampler, SparklineRefresher, Stop, Watcher, Writer,
+        WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
@@ -32,7 +32,7 @@ use crate::{
 use alerting::{Alerting, reload_on_signal};
 use data_dir::DataDir;
 pub use data_dir::process_using;
-use listeners::{line_keeper, start_graphite, start_self_sampler, start_server};
+use listeners::{sparkline_refresher, start_graphite, start_self_sampler, start_server};
 use parts::{SharedState, api_parts};
 use storing::{checkpointer, open_store, preallocator, retention, sealer};
 
@@ -74,7 +74,7 @@ struct Daemon {
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
     alerting: Alerting,
-    line_keeper: Addr<LineKeeper>,
+    sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Option<Addr<SelfSampler>>,
     sealer: Addr<Sealer>,
     /// Aborts the sealer's current work.
@@ -89,8 +89,8 @@ struct Daemon {
 impl Daemon {
     fn start(settings: &Settings) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
-        let observed = Observed::default();
-        let health = observed.health.clone();
+        let published = PublishedState::default();
+        let health = published.health.clone();
         health.raise(Condition::Lifecycle, "starting");
         // The address is bound first, so that nothing is created when it cannot be bound.
         let listener = binding::bind(settings.server.listen)?;
@@ -100,7 +100,7 @@ impl Daemon {
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
-        let checkpointer = checkpointer(settings, &store, &clock, &metrics, &observed, &lifelines);
+        let checkpointer = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
         let (writer, writer_handle) = Writer::start(WriterParts {
             store: store.clone(),
@@ -126,12 +126,13 @@ impl Daemon {
         let shared = SharedState::open(settings, &store, &trusted, &metrics)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
-        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, observed, shared);
+        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
         let graphite = start_graphite(settings, &parts, &lifelines, &mut arbiters)?;
         let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler = start_self_sampler(settings, &parts, &lifelines, &mut arbiters);
-        let line_keeper = start_on_arbiter(&mut arbiters, line_keeper(&parts, &lifelines));
+        let sparkline_refresher =
+            start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
         let server = start_server(settings, listener, parts, &lifelines, &mut arbiters)?;
         announce_ready(&health, settings, watch);
         Ok(Self {
@@ -144,7 +145,7 @@ impl Daemon {
             retention,
             host_keeper,
             alerting,
-            line_keeper,
+            sparkline_refresher,
             self_sampler,
             sealer,
             sealing_end,
@@ -195,7 +196,7 @@ impl Daemon {
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
         self.sealing_end.end();
         within("the sealer", step, self.sealer.send(Stop)).await;
-        within("the line keeper", step, self.line_keeper.send(Stop)).await;
+        within("the sparkline refresher", step, self.sparkline_refresher.send(Stop)).await;
         // 4. A checkpoint leaves nothing to replay for the next start.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;

@@ -61,7 +61,7 @@ impl IngestMemory {
     ///
     /// # Errors
     /// Too little memory is left.
-    pub fn take(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
+    pub fn reserve(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
         let permit = self.permit(0, bytes)?;
         Ok(HeldMemory { memory: self.clone(), permit })
     }
@@ -105,13 +105,13 @@ mod tests {
     #[test]
     fn memory_is_reserved_and_released() {
         let memory = IngestMemory::new(10 * UNIT_BYTES);
-        let mut held = memory.take(1).unwrap();
+        let mut held = memory.reserve(1).unwrap();
         held.grow(3 * UNIT_BYTES).unwrap();
         assert_eq!(memory.used_bytes(), 4 * UNIT_BYTES);
-        assert_eq!(memory.take(7 * UNIT_BYTES).unwrap_err(), NoMemory::Busy);
+        assert_eq!(memory.reserve(7 * UNIT_BYTES).unwrap_err(), NoMemory::Busy);
         let too_large = NoMemory::TooLarge { limit: 10 * UNIT_BYTES };
         assert_eq!(held.grow(7 * UNIT_BYTES), Err(too_large));
-        assert_eq!(memory.take(11 * UNIT_BYTES).unwrap_err(), too_large);
+        assert_eq!(memory.reserve(11 * UNIT_BYTES).unwrap_err(), too_large);
         drop(held);
         assert_eq!(memory.used_bytes(), 0);
     }

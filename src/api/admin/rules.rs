@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     api::{AdminParts, answer},
-    model::chain,
+    model::with_causes,
 };
 
 /// Reloads the rules. An invalid file changes nothing, and the response names it.
@@ -13,7 +13,7 @@ pub(super) async fn reload(parts: web::Data<AdminParts>) -> HttpResponse {
     match web::block(move || parts.rules.reload()).await {
         Ok(Ok(rules)) => HttpResponse::Ok().json(json!({ "rules": rules })),
         Ok(Err(cause)) => {
-            answer::error(StatusCode::INTERNAL_SERVER_ERROR, "bad_rules", chain(&cause))
+            answer::error(StatusCode::INTERNAL_SERVER_ERROR, "bad_rules", with_causes(&cause))
         }
         Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
     }

@@ -17,7 +17,7 @@ use actix_web::{
 use serde::Serialize;
 
 use super::{AdminParts, QueryParts, answer, scope::Scope};
-use crate::{actors::Observed, model::UnixMillis, store::CheckpointBounds};
+use crate::{actors::PublishedState, model::UnixMillis, store::CheckpointBounds};
 
 pub use limits::OverviewLimits;
 
@@ -27,7 +27,7 @@ pub use limits::OverviewLimits;
 pub struct OverviewParts {
     pub query: QueryParts,
     pub admin: AdminParts,
-    pub observed: Observed,
+    pub published: PublishedState,
     pub data_dir: PathBuf,
     pub bounds: CheckpointBounds,
     pub preallocation_enabled: bool,

@@ -31,7 +31,7 @@ use status::notified;
 use crate::{
     alerts::{Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, RuleGroup},
     clock::{Clock, SystemClock},
-    model::{UnixMillis, chain, counted},
+    model::{UnixMillis, with_causes, with_noun},
     query::PromqlSettings,
     telemetry::Metrics,
 };
@@ -83,7 +83,7 @@ impl KnownRules {
         let set = Arc::new(set);
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
-        let fault = Mutex::new(fault.map(|cause| chain(&cause)));
+        let fault = Mutex::new(fault.map(|cause| with_causes(&cause)));
         let loaded = RwLock::new(Loaded { set, generation: 1, read_at: SystemClock.now() });
         Self(Arc::new(Inner {
             sources,
@@ -109,7 +109,7 @@ impl KnownRules {
         let _reading = self.0.reading.lock();
         let read = self.0.sources.read(&self.0.promql);
         self.0.metrics.rules_reload_failed.set(i64::from(read.is_err()));
-        *self.0.fault.lock() = read.as_ref().err().map(|cause| chain(cause));
+        *self.0.fault.lock() = read.as_ref().err().map(|cause| with_causes(cause));
         let set = Arc::new(read.inspect_err(|cause| {
             let cause: &dyn std::error::Error = cause;
             tracing::error!(cause, "cannot use the rule files; the previous rules stay");
@@ -127,8 +127,8 @@ impl KnownRules {
     }
 
     /// Returns the reason why firing alerts notify nobody, if there is one.
-    pub fn untold(&self) -> Option<String> {
-        untold(&self.0.sources, &self.loaded().set)
+    pub fn no_receiver(&self) -> Option<String> {
+        no_receiver(&self.0.sources, &self.loaded().set)
     }
 
     /// Notes the number of firing alerts that messages only count.
@@ -143,14 +143,14 @@ impl KnownRules {
         if left_out > 0 {
             return Some(format!(
                 "{} above the limit of a rule are only counted: change expressions to return fewer series",
-                counted(left_out, "alert")
+                with_noun(left_out, "alert")
             ));
         }
         (unlisted > 0).then(|| {
             format!(
                 "{} exceed the limits of messages and are only counted: group alerts by a label \
                  with fewer values",
-                counted(unlisted, "alert")
+                with_noun(unlisted, "alert")
             )
         })
     }
@@ -282,11 +282,11 @@ fn count(set: &RuleSet) -> i64 {
 }
 
 /// Returns the reason why firing alerts of these rules notify nobody, if there is one.
-fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
+fn no_receiver(sources: &RuleSources, set: &RuleSet) -> Option<String> {
     let rules = set.groups.iter().flat_map(|group| &group.rules);
     let alerting = rules.filter(|rule| matches!(rule.action, Action::Alert(_))).count();
-    let has_ways = set.routing.as_ref().is_some_and(|routing| routing.has_ways());
-    (alerting > 0 && !has_ways && !sources.has_alertmanagers).then(|| {
+    let has_integrations = set.routing.as_ref().is_some_and(|routing| routing.has_integrations());
+    (alerting > 0 && !has_integrations && !sources.has_alertmanagers).then(|| {
         let remedy = match (&sources.notifications, &set.routing) {
             (Some(_), None) => "fix the file in alerts.notifications",
             (Some(_), Some(_)) => {
@@ -304,7 +304,7 @@ fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
 }
 
 fn warn_without_destination(sources: &RuleSources, set: &RuleSet) {
-    if let Some(reason) = untold(sources, set) {
+    if let Some(reason) = no_receiver(sources, set) {
         tracing::warn!(reason, "firing alerts notify nobody");
     }
 }

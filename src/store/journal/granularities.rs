@@ -177,7 +177,7 @@ pub(crate) fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranu
 
 /// Returns the granularities that these settings remove; their cells in the journal must be written
 /// to their files before.
-pub(crate) fn taken_away<'a>(
+pub(crate) fn removed_granularities<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,
 ) -> Vec<&'a Granularity> {
