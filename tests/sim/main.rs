@@ -22,6 +22,7 @@ mod meanwhile;
 mod objects;
 #[path = "../support/rounds.rs"]
 mod rounds;
+mod rules;
 mod senders;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]

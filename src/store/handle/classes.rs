@@ -105,6 +105,17 @@ impl Store {
         self.inner.classes.get(class).level_of_width(self.granularity(asked).width_ms)
     }
 
+    /// Returns how many of the series are kept at a granularity, or at a level of its width, at a
+    /// time.
+    pub fn count_kept(
+        &self,
+        asked: GranularityIndex,
+        at: UnixMillis,
+        series: &[SeriesId],
+    ) -> usize {
+        self.by_level(asked, at, series).iter().map(|(_, ids)| ids.len()).sum()
+    }
+
     /// Groups series by the level at which their samples of a time are kept.
     pub(crate) fn by_level(
         &self,

@@ -8,7 +8,7 @@ use super::{Journal, corrupt, fail, with_check, without_check};
 use crate::store::{classes::epochs::Epoch, error::StoreError};
 
 /// The table of epochs, numbered from 0. A journal without rules may lack it.
-const EPOCHS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("retention");
+pub(super) const EPOCHS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("retention");
 const OPERATION: &str = "store the rules of retention";
 
 impl Journal {

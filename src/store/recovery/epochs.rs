@@ -5,7 +5,7 @@
 //! know: the meaning of a rule.
 
 use crate::{
-    model::{GranularitySet, RetentionRule, UnixMillis},
+    model::{Gaps, Granularity, GranularitySet, RetentionRule, UnixMillis, split_level},
     store::{
         classes::{
             epochs::Epoch,
@@ -13,12 +13,55 @@ use crate::{
         },
         error::StoreError,
         handle::Store,
-        journal::{Journal, granularities::StoredGranularity},
+        journal::{
+            Journal,
+            granularities::{self, StoredGranularity},
+        },
     },
 };
 
 /// The time after the end of the last run from which a later start of new rules is reported.
 const LATE_MS: i64 = 3_600_000;
+
+/// The granularities and levels of the last run, and those of the settings.
+pub(super) struct StoredLevels<'a> {
+    pub(super) known: &'a [StoredGranularity],
+    pub(super) settings: &'a GranularitySet,
+    /// The names of granularities and levels with files.
+    pub(super) with_files: &'a [String],
+}
+
+/// The granularities and levels of this run.
+pub(super) struct Reconciled {
+    /// The rows to store, finest first.
+    pub(super) stored: Vec<StoredGranularity>,
+    /// The gaps in the store's order of levels: granularities, levels of classes, retired ones.
+    pub(super) gaps: Vec<Gaps>,
+    pub(super) retired: Vec<Granularity>,
+}
+
+impl StoredLevels<'_> {
+    /// Returns the granularities of this run, with the rows of the levels of classes.
+    pub(super) fn reconcile(
+        &self,
+        of_classes: Vec<StoredGranularity>,
+        latest: Option<UnixMillis>,
+        now: UnixMillis,
+    ) -> Reconciled {
+        let known: Vec<_> = self.known.iter().filter(|row| row.is_of_settings()).cloned().collect();
+        let is_of_settings = |name: &&String| split_level(name).1.is_none();
+        let with_files: Vec<_> = self.with_files.iter().filter(is_of_settings).cloned().collect();
+        let mut stored = granularities::reconcile(&known, self.settings, &with_files, latest, now);
+        let retired = granularities::retired(&stored);
+        let (living, stopped): (Vec<_>, Vec<_>) =
+            stored.iter().partition(|known| known.retired.is_none());
+        let rows = living.into_iter().chain(&of_classes).chain(stopped);
+        let gaps = rows.map(StoredGranularity::gaps).collect();
+        stored.extend(of_classes);
+        stored.sort_by_key(|row| row.granularity.width_ms);
+        Reconciled { stored, gaps, retired }
+    }
+}
 
 impl Store {
     /// Returns the classes and epochs of this run.

@@ -30,10 +30,9 @@ use super::{
     journal::{Journal, granularities, register::Register},
     objects::Objects,
 };
-use crate::model::{
-    AcceptedBatch, GranularitySet, RetentionRule, SeriesId, UnixMillis, split_level,
-};
+use crate::model::{AcceptedBatch, GranularitySet, RetentionRule, SeriesId, UnixMillis};
 use dictionary::load;
+use epochs::{Reconciled, StoredLevels};
 use lost_head::records_in_files;
 
 /// The maximum time between the last stored time of a run and its end.
@@ -95,24 +94,10 @@ impl Store {
         // Partitions that retention dropped were dropped before this time.
         let dropped_by = run_end.map_or(now, |end| now.min(end.plus(LAST_RUN_LATE_MS)));
         let latest = catalog.latest();
-        let of_settings = known.iter().filter(|row| row.is_of_settings()).cloned();
-        let is_of_settings = |name: &&String| split_level(name).1.is_none();
-        let with_files: Vec<_> = with_files.iter().filter(is_of_settings).cloned().collect();
-        let mut stored = granularities::reconcile(
-            &of_settings.collect::<Vec<_>>(),
-            &granularities,
-            &with_files,
-            latest,
-            dropped_by,
-        );
-        let retired = granularities::retired(&stored);
-        // The order is that of `documents.granularities()`.
-        let (living, stopped): (Vec<_>, Vec<_>) =
-            stored.iter().partition(|known| known.retired.is_none());
-        let rows = living.into_iter().chain(&resolved.rows).chain(stopped);
-        let gaps = rows.map(granularities::StoredGranularity::gaps).collect();
-        stored.extend(resolved.rows);
-        stored.sort_by_key(|row| row.granularity.width_ms);
+        let stored =
+            StoredLevels { known: &known, settings: &granularities, with_files: &with_files };
+        let Reconciled { stored, gaps, retired } =
+            stored.reconcile(resolved.rows, latest, dropped_by);
         let all = [classes.levels(), &retired].concat();
         let (living, run_end_or_now) = (classes.levels().len(), run_end.unwrap_or(now));
         let head = Head::open(medium.clone(), &all, living, register.clone(), run_end_or_now)?;
