@@ -272,6 +272,15 @@ impl<'a> Coverage<'a> {
         (until != UnixMillis::MAX).then_some(until)
     }
 
+    /// Returns the rule of retention that leaves out a granularity in a part of a range; damaged
+    /// documents come first.
+    fn rule_of(&self, granularity: GranularityIndex, part: &Range<UnixMillis>) -> Option<&str> {
+        let holding = self.holding(granularity);
+        let overlaps = |hole: &Range<UnixMillis>| hole.start < part.end && part.start < hole.end;
+        let is_damaged = holding.gaps.holes.iter().any(overlaps);
+        holding.rule.as_deref().filter(|_| !is_damaged)
+    }
+
     /// Describes why a granularity does not answer a part of a range.
     pub fn why_not(&self, granularity: GranularityIndex, part: &Range<UnixMillis>) -> String {
         let name = &self.granularities[granularity].name;
@@ -285,6 +294,8 @@ impl<'a> Coverage<'a> {
             format!("{name} does not have all samples before {}", part.end)
         } else if let Some(until) = self.stopped(granularity).filter(|until| part.end > *until) {
             format!("{name} has accepted no samples since {until}")
+        } else if let Some(rule) = self.rule_of(granularity, part) {
+            format!("{name} is not kept from {} to {} by rule {rule}", part.start, part.end)
         } else {
             format!(
                 "documents of {name} are damaged or missing from {} to {}",
