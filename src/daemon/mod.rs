@@ -30,8 +30,7 @@ use crate::{
     telemetry::{Condition, Health, Metrics},
 };
 use alerting::{Alerting, reload_on_signal};
-use data_dir::DataDir;
-pub use data_dir::process_using;
+pub use data_dir::{DataDir, process_using};
 use listeners::{sparkline_refresher, start_graphite, start_self_sampler, start_server};
 use parts::{SharedState, api_parts};
 use storing::{checkpointer, open_store, preallocator, retention, sealer};
@@ -118,7 +117,8 @@ impl Daemon {
             let role = preallocator(&store, &clock, &health, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
-        let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);
+        let watched = (&metrics, &published);
+        let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let sealing_end = SealingEnd::default();
         let role = sealer(settings, &store, &trusted, &health, &sealing_end, &lifelines);

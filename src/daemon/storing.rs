@@ -8,8 +8,8 @@ use anyhow::Context;
 
 use crate::{
     actors::{
-        Checkpointer, CheckpointerParts, Lifelines, Preallocator, PreallocatorParts,
-        PublishedState, Retention, Sealer, SealingEnd, WriterHandle,
+        Checkpointer, CheckpointerParts, DiskBudget, Lifelines, Preallocator, PreallocatorParts,
+        PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{Settings, bounds},
@@ -80,6 +80,13 @@ pub(super) fn checkpointer(
         idle_after: Some(bounds::IDLE_AFTER),
         bounds: settings.checkpoint_bounds(),
         history: published.checkpoints.clone(),
+        space: Some(SpaceKeeper {
+            store: store.clone(),
+            data_dir: settings.storage.data_dir.clone(),
+            metrics: metrics.clone(),
+            health: published.health.clone(),
+            forecast: published.forecast.clone(),
+        }),
     })
 }
 
@@ -101,17 +108,25 @@ pub(super) fn retention(
     settings: &Settings,
     store: &Store,
     clock: &TrustedClock,
-    health: &Health,
+    (metrics, published): (&Metrics, &PublishedState),
     writer: &WriterHandle,
     lifelines: &Lifelines,
 ) -> Retention {
+    let budget = |max| DiskBudget {
+        max,
+        data_dir: settings.storage.data_dir.clone(),
+        metrics: metrics.clone(),
+        health: published.health.clone(),
+        report: published.budget.clone(),
+    };
     Retention {
         store: store.clone(),
         clock: clock.clone(),
-        health: health.clone(),
+        health: published.health.clone(),
         lifeline: lifelines.for_role("retention"),
         interval: bounds::retention_interval(settings),
         writer: writer.clone(),
+        budget: settings.storage.disk_max.map(budget),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),
     }

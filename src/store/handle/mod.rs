@@ -6,6 +6,7 @@ mod classes;
 mod counters;
 mod sealing;
 mod shells;
+mod space;
 mod status;
 mod unused;
 
