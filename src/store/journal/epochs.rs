@@ -43,9 +43,13 @@ impl Journal {
         })
     }
 
-    /// Stores all epochs.
+    /// Stores all epochs. Without epochs, the table is removed: older releases do not know it.
     pub(crate) fn set_epochs(&self, epochs: &[Epoch]) -> Result<(), StoreError> {
         self.file.transact(OPERATION, |txn| {
+            if epochs.is_empty() {
+                txn.delete_table(EPOCHS).map_err(fail(OPERATION))?;
+                return Ok(());
+            }
             let mut table = txn.open_table(EPOCHS).map_err(fail(OPERATION))?;
             table.retain(|_, _| false).map_err(fail(OPERATION))?;
             for (number, epoch) in (0_u32..).zip(epochs) {
