@@ -64,9 +64,8 @@ pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), QueryE
 pub fn key_selector(text: &str) -> Result<KeySelector, String> {
     const BYTES_MAX: usize = 16 << 10;
     let parsed = ParsedQuery::new(text, BYTES_MAX)?;
-    let selector = match &parsed.tree {
-        Expr::Vector(selector) => selector,
-        _ => return Err(format!("{text} is not a series selector: use {{label=\"value\"}}")),
+    let Expr::Vector(selector) = &parsed.tree else {
+        return Err(format!("{text} is not a series selector: use {{label=\"value\"}}"));
     };
     let [matchers] = selector.alternatives.as_slice() else {
         return Err(format!("{text} has alternatives: use one pattern, or one rule for each"));
