@@ -45,8 +45,8 @@ struct Holding {
     complete: Times,
     /// These times in whole slots.
     whole: Times,
-    /// The rule of retention that keeps the samples of some series for less time, or not at all.
-    rule: Option<String>,
+    /// The times that rules of retention leave out for some series, with the rules.
+    left_out: Vec<(Range<UnixMillis>, String)>,
 }
 
 impl<'a> Coverage<'a> {
@@ -278,7 +278,8 @@ impl<'a> Coverage<'a> {
         let holding = self.holding(granularity);
         let overlaps = |hole: &Range<UnixMillis>| hole.start < part.end && part.start < hole.end;
         let is_damaged = holding.gaps.holes.iter().any(overlaps);
-        holding.rule.as_deref().filter(|_| !is_damaged)
+        let found = holding.left_out.iter().find(|(times, _)| overlaps(times));
+        found.filter(|_| !is_damaged).map(|(_, rule)| &**rule)
     }
 
     /// Describes why a granularity does not answer a part of a range.
@@ -286,7 +287,7 @@ impl<'a> Coverage<'a> {
         let name = &self.granularities[granularity].name;
         let gaps = &self.holding(granularity).gaps;
         if !self.keeps(granularity, part.start) {
-            match &self.holding(granularity).rule {
+            match self.rule_of(granularity, part) {
                 Some(rule) => format!("{name} is not kept before {} by rule {rule}", part.end),
                 None => format!("{name} is no longer kept before {}", part.end),
             }
@@ -320,7 +321,7 @@ impl Holding {
         let kept = Times::one(kept_from.max(gaps.complete_since)..until);
         let complete = kept.without(&Times::new(gaps.holes.iter().cloned()));
         let whole = complete.shrunk(granularity.width_ms);
-        Self { stored, kept_from, complete, whole, gaps, rule: None }
+        Self { stored, kept_from, complete, whole, gaps, left_out: Vec::new() }
     }
 }
 

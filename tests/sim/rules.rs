@@ -6,7 +6,7 @@ use granary::model::{Granularity, KeySelector, RetentionRule, Span, TagCompariso
 
 use crate::levels::Levels;
 
-/// Of this many histories, one has rules.
+/// The share of histories with rules: one of this many.
 const ONE_OF: u8 = 3;
 
 /// The rules of a history.

@@ -6,11 +6,8 @@
 
 use std::ops::Range;
 
-use super::{Coverage, Holding};
-use crate::{
-    model::{Gaps, Granularity, GranularityIndex, UnixMillis},
-    times::Times,
-};
+use super::{Coverage, Holding, Times};
+use crate::model::{Gaps, Granularity, GranularityIndex, UnixMillis};
 
 /// A level of a class with its gaps.
 pub type LevelGaps = (Granularity, Gaps);
@@ -29,8 +26,8 @@ struct Held {
     complete: Times,
     /// The start of the kept times; `LATEST` when nothing is kept.
     kept_from: UnixMillis,
-    /// The rule that restricts the times last.
-    rule: Option<String>,
+    /// The times that rules leave out, with the rules.
+    left_out: Vec<(Range<UnixMillis>, String)>,
 }
 
 impl Coverage<'_> {
@@ -57,10 +54,8 @@ impl Coverage<'_> {
                     None => of_series,
                     Some(others) => of_series.within(&others),
                 });
-                if level.kept_from >= kept_from {
-                    kept_from = level.kept_from;
-                    holding.rule.clone_from(&level.rule);
-                }
+                kept_from = kept_from.max(level.kept_from);
+                holding.left_out.extend_from_slice(&level.left_out);
             }
             // Only where some series keep samples is anything complete.
             let first = held.iter().flatten().map(|level| level.kept_from).min();
@@ -76,17 +71,23 @@ impl Coverage<'_> {
     fn held(&self, index: GranularityIndex, spans: &[ClassTimes], now: UnixMillis) -> Held {
         let holding = self.holding(index);
         let width = self.granularities[index].width_ms;
-        let mut held =
-            Held { complete: Times::default(), kept_from: UnixMillis::LATEST, rule: None };
+        let mut held = Held {
+            complete: Times::default(),
+            kept_from: UnixMillis::LATEST,
+            left_out: Vec::new(),
+        };
         for ClassTimes { times, rule } in spans {
             let within = Times::one(times.clone());
             let (complete, kept_from) = match rule {
                 None => (holding.complete.within(&within), holding.kept_from),
                 Some((name, levels)) => {
-                    held.rule = Some(name.clone());
                     let level = levels.iter().find(|(level, _)| level.width_ms == width);
-                    let Some((level, gaps)) = level else { continue };
+                    let Some((level, gaps)) = level else {
+                        held.left_out.push((times.clone(), name.clone()));
+                        continue;
+                    };
                     let of_level = Holding::new(holding.stored, level, gaps.clone(), now);
+                    held.left_out.push((times.start..of_level.kept_from, name.clone()));
                     (of_level.complete.within(&within), of_level.kept_from)
                 }
             };

@@ -41,6 +41,8 @@ pub(crate) fn coverage<'a>(
 fn times(span: ClassSpan, gaps: &[Gaps]) -> ClassTimes {
     let ClassSpan { times, name, levels } = span;
     let with_gaps = levels.into_iter().map(|(index, level)| (level, gaps[index.0].clone()));
-    let rule = (!name.is_empty()).then(|| (name, with_gaps.collect()));
+    // A class of a rule whose widths changed has a number after a dot.
+    let rule = name.split('.').next().unwrap_or_default().to_owned();
+    let rule = (!name.is_empty()).then(|| (rule, with_gaps.collect()));
     ClassTimes { times, rule }
 }
