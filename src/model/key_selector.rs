@@ -76,7 +76,7 @@ impl KeySelector {
         let compile = |matcher: &TagMatcher| match matcher.comparison {
             TagComparison::Equal | TagComparison::NotEqual => Ok(None),
             TagComparison::Pattern | TagComparison::NotPattern => {
-                let whole = format!("^(?s:{})$", go_regex::translated(&matcher.value));
+                let whole = format!("^(?s:{})$", go_regex::translate_pattern(&matcher.value));
                 let built = RegexBuilder::new(&whole).size_limit(PATTERN_BYTES_MAX).build();
                 built.map(Some).map_err(|cause| format!("pattern {:?}: {cause}", matcher.value))
             }

@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl From<SyntaxError> for QueryError {
-    /// Converts an error whose place in the query is unknown here: a duration that depends on the
-    /// times of the query and is invalid.
+    /// Converts an error whose location in the query is unknown here: a duration that depends on
+    /// the times of the query and is invalid.
     fn from(error: SyntaxError) -> Self {
         Self::Invalid(format!("parse error: {}", error.message))
     }
@@ -93,7 +93,7 @@ pub fn key_selector(text: &str) -> Result<KeySelector, String> {
 /// # Errors
 /// When the expression is invalid.
 pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, QueryError> {
-    Ok(syntax::formatted(&parse(query, limits)?.tree))
+    Ok(syntax::format_expression(&parse(query, limits)?.tree))
 }
 
 /// Returns the tree of an expression as JSON, in the format of Prometheus' `parse_query`.

@@ -27,8 +27,8 @@ use std::{
 
 use crate::{
     model::{
-        AcceptedBatch, Cell, Correction, GranularityIndex, Keeping, Kind, SeriesId, SeriesState,
-        TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+        AcceptedBatch, Cell, Correction, GranularityIndex, Kind, RetentionStarts, SeriesId,
+        SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
     },
     store::classes::{
         Class, Classes,
@@ -222,7 +222,7 @@ impl Catalog {
         self.is_changing
     }
 
-    fn apply_batch(&mut self, batch: &AcceptedBatch, keepings: &[Keeping]) -> TimesTally {
+    fn apply_batch(&mut self, batch: &AcceptedBatch, keepings: &[RetentionStarts]) -> TimesTally {
         let mut effects = Effects { tally: TimesTally::default(), corrections: Vec::new() };
         self.apply_samples(batch, keepings, &mut effects);
         for (series, Correction { at, increase, rate }) in effects.corrections {
@@ -243,7 +243,7 @@ impl Catalog {
     fn apply_samples(
         &mut self,
         batch: &AcceptedBatch,
-        keepings: &[Keeping],
+        keepings: &[RetentionStarts],
         effects: &mut Effects,
     ) {
         let classes = self.classes.clone();
@@ -348,12 +348,12 @@ impl Catalog {
 }
 
 /// Returns the times that each class keeps.
-fn keepings(classes: &Classes, now: UnixMillis) -> Vec<Keeping> {
-    classes.all().iter().map(|class| Keeping::new(&class.levels, now)).collect()
+fn keepings(classes: &Classes, now: UnixMillis) -> Vec<RetentionStarts> {
+    classes.all().iter().map(|class| RetentionStarts::new(&class.levels, now)).collect()
 }
 
 /// Returns the remembered slots of each class; none is remembered yet.
-fn slots_of<'a, T>(classes: &'a Classes, keepings: &'a [Keeping]) -> Vec<Slots<'a, T>> {
+fn slots_of<'a, T>(classes: &'a Classes, keepings: &'a [RetentionStarts]) -> Vec<Slots<'a, T>> {
     let all = classes.all().iter().zip(keepings);
     all.map(|(class, keeping)| Slots::new(&class.levels, keeping)).collect()
 }

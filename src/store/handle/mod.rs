@@ -2,6 +2,7 @@
 //!
 //! Must never know: when an operation is due; the callers decide.
 
+mod checking;
 mod classes;
 mod counters;
 mod sealing;
@@ -32,9 +33,10 @@ use super::{
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
-    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, KeptHosts, PartitionId,
-    SeriesId, SeriesState, UnixMillis,
+    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, PartitionId, SeriesId,
+    SeriesState, StoredHosts, UnixMillis,
 };
+pub use checking::CheckedFile;
 pub use counters::{Count, Counters};
 pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
@@ -285,7 +287,7 @@ impl Store {
     ///
     /// # Errors
     /// When the hosts cannot be read.
-    pub fn hosts(&self) -> Result<KeptHosts, StoreError> {
+    pub fn hosts(&self) -> Result<StoredHosts, StoreError> {
         self.inner.objects.hosts()
     }
 
