@@ -9,7 +9,7 @@ use anyhow::Context;
 use crate::{
     actors::{
         Checkpointer, CheckpointerParts, DiskBudget, Lifelines, Preallocator, PreallocatorParts,
-        PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper, WriterHandle,
+        PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper, SpaceKeeperParts, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{Settings, bounds},
@@ -76,13 +76,13 @@ pub(super) fn checkpointer(
         idle_after: Some(bounds::IDLE_AFTER),
         bounds: settings.checkpoint_bounds(),
         history: published.checkpoints.clone(),
-        space: Some(SpaceKeeper {
+        space: Some(SpaceKeeper::new(SpaceKeeperParts {
             store: store.clone(),
             data_dir: settings.storage.data_dir.clone(),
             metrics: metrics.clone(),
             health: published.health.clone(),
             forecast: published.forecast.clone(),
-        }),
+        })),
     })
 }
 

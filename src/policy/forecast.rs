@@ -21,6 +21,8 @@ pub struct Written {
     pub series: u64,
     /// The compressed bytes of the last complete document period; `None` before the first one.
     pub last: Option<u64>,
+    /// The bytes that are reserved for the next turn.
+    pub reserved: u64,
 }
 
 /// The forecast of one granularity's next turn.
@@ -33,8 +35,16 @@ pub struct TurnForecast {
     /// The bytes that the turn writes, including finer granularities whose periods end at the same
     /// time.
     pub bytes: u64,
+    /// The bytes that are reserved for the turn on the disk.
+    pub reserved: u64,
     /// The bytes that the disk lacks for the turn; 0 when there is enough space.
     pub missing: u64,
+}
+
+/// Returns true when a turn writes a segment, for which space can be reserved; fewer documents stay
+/// open.
+pub fn writes_segment(written: Written) -> bool {
+    written.series >= OPEN_MAX
 }
 
 /// Returns the bytes that a turn of a granularity writes. `finest_ms` is the slot width of the
@@ -64,9 +74,15 @@ pub fn forecast(
         let due = all().filter(|(other, _)| {
             other.width_ms <= granularity.width_ms && other.document_start(at) == at
         });
-        let bytes = due.map(|(other, written)| turn_bytes(other, *written, finest_ms)).sum::<u64>();
-        let missing = bytes.saturating_sub(free);
-        TurnForecast { granularity: granularity.name.clone(), at, bytes, missing }
+        let (mut bytes, mut reserved, mut unreserved) = (0_u64, 0_u64, 0_u64);
+        for (other, written) in due {
+            let needed = turn_bytes(other, *written, finest_ms);
+            bytes = bytes.saturating_add(needed);
+            reserved = reserved.saturating_add(written.reserved);
+            unreserved = unreserved.saturating_add(needed.saturating_sub(written.reserved));
+        }
+        let missing = unreserved.saturating_sub(free);
+        TurnForecast { granularity: granularity.name.clone(), at, bytes, reserved, missing }
     };
     granularities.iter().map(turn).collect()
 }
@@ -82,7 +98,7 @@ mod tests {
 
     fn of(last: [Option<u64>; 4], series: u64, free: u64) -> Vec<TurnForecast> {
         let set = GranularitySet::default();
-        forecast(set.as_slice(), &last.map(|last| Written { series, last }), free, NOW)
+        forecast(set.as_slice(), &last.map(|last| Written { series, last, reserved: 0 }), free, NOW)
     }
 
     #[test]
@@ -110,6 +126,20 @@ mod tests {
         // Measured bytes replace the estimate.
         let measured = of([Some(9 * MIB), None, None, None], 50_000, 0);
         assert_eq!(measured[0].bytes / MIB, 9);
+    }
+
+    #[test]
+    fn reserved_bytes_need_no_free_space() {
+        let set = GranularitySet::default();
+        let written = |reserved| Written { series: 1000, last: Some(100 * MIB), reserved };
+        // The reserve of one granularity does not serve another.
+        let measured = [written(120 * MIB), written(0), written(50 * MIB), written(0)];
+        let turns = forecast(set.as_slice(), &measured, 100 * MIB, NOW);
+        let mib = |bytes: u64| bytes.div_ceil(MIB);
+        let missing: Vec<_> = turns.iter().map(|turn| mib(turn.missing)).collect();
+        assert_eq!(missing, [0, 10, 70, 180]);
+        let reserved: Vec<_> = turns.iter().map(|turn| mib(turn.reserved)).collect();
+        assert_eq!(reserved, [120, 120, 170, 170]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::{
     model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
         error::StoreError,
-        file::{holes::Holes, medium::Medium, names::partition_file},
+        file::{holes::Holes, medium::Medium, names::partition_file, reserve},
         journal::register::Register,
     },
 };
@@ -36,6 +36,9 @@ const SEALED_MIN: usize = 512;
 /// Open documents beside a segment stay open, and late cells stay in a segment of their own, while
 /// they take fewer bytes than this for each document of the main segment.
 const LATE_BYTES: u64 = 128;
+/// The bytes that are allocated after the end of a partition's file for the commit that names a new
+/// segment.
+const COMMIT_BYTES: u64 = 64 << 10;
 
 /// The documents of a store.
 #[derive(Debug)]
@@ -80,6 +83,27 @@ impl LocalDocuments {
         };
         let all = self.partitions.all().into_iter();
         all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
+    }
+
+    /// Reserves bytes for the segment with the documents of the period that contains `at`, and
+    /// creates their partition. Returns the reserved bytes.
+    pub(crate) fn reserve(
+        &self,
+        index: GranularityIndex,
+        at: UnixMillis,
+        bytes: u64,
+    ) -> Result<u64, StoreError> {
+        let partitions = &self.partitions;
+        let name = |place: &Place| partition_file(partitions.granularity(index), place.range());
+        let mut file = name(&partitions.place(index, at));
+        if bytes > 0 {
+            let partition = partitions.get_or_create(index, at)?;
+            file = name(&partition.place);
+            partition.file.allocate(COMMIT_BYTES, u64::MAX)?;
+        }
+        let granularity = &partitions.granularity(index).name;
+        let fault = |cause| StoreError::Io { operation: "reserve space for", file, cause };
+        reserve::reserve(&partitions.medium, (granularity, &file.clone()), bytes).map_err(fault)
     }
 
     /// The sealed bytes of the last document period that ended by a time; `None` without one.
