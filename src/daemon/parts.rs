@@ -101,8 +101,7 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
     };
-    let posted = KnownPosted::new(metrics.clone());
-    let alerting = alerting_parts(&rules, silences, posted, &clock, &bodies);
+    let alerting = alerting_parts(&rules, silences, &metrics, &clock, &bodies);
     let snapshots =
         Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
     let admin = AdminParts {
@@ -119,7 +118,6 @@ pub(super) fn api_parts(
         series_limits: SeriesLimits::default(),
         query_limits: limits,
     };
-    let host_names = Arc::new(host_names(settings));
     let overview = OverviewParts {
         query: query.clone(),
         admin: admin.clone(),
@@ -130,16 +128,18 @@ pub(super) fn api_parts(
         limits: overview_limits(settings),
         started: SystemClock.now(),
     };
+    let host_names = Arc::new(host_names(settings));
     ApiParts { host_names, bodies, query, objects, alerting, admin, overview }
 }
 
 fn alerting_parts(
     rules: &KnownRules,
     silences: KnownSilences,
-    posted: KnownPosted,
+    metrics: &Metrics,
     clock: &TrustedClock,
     bodies: &Bodies,
 ) -> AlertingParts {
+    let posted = KnownPosted::new(metrics.clone());
     let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
     let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
     AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }
