@@ -111,6 +111,7 @@ impl Tally {
                 (Call::Write, Effect::Error(ENOSPC)) => "disk full",
                 (Call::Write, _) => "failed writes",
                 (Call::SetLen, _) => "failed set_len",
+                (Call::Allocate, _) => "failed allocations",
                 (Call::Sync, _) => "failed syncs",
                 (Call::Open, _) => "failed to open a file",
                 (Call::List, _) => "failed lists",

@@ -27,6 +27,8 @@ pub(crate) enum Upkeep {
     Drop,
     /// Seals partitions that are over.
     Seal,
+    /// Reserves bytes for the next documents of each granularity, and space for the journal.
+    Reserve(u64),
 }
 
 impl Upkeep {
@@ -51,6 +53,11 @@ impl Upkeep {
                 let report = store.seal(now, 0, &|_| true)?;
                 assert_eq!(report.refused, 0);
                 Ok(report.partitions)
+            }
+            Self::Reserve(bytes) => {
+                let bytes = vec![*bytes; store.granularities().count()];
+                let (reserved, outcome) = store.reserve_documents(now.latest(), &bytes);
+                outcome.and(store.reserve_journal()).map(|()| reserved.iter().sum())
             }
         }
     }
@@ -123,6 +130,11 @@ impl History {
         true
     }
 
+    pub(crate) fn reserve(&mut self) {
+        let bytes = [0, 100, 5000, 1 << 20][self.rng.usize(0..4)];
+        self.upkeep(&Upkeep::Reserve(bytes));
+    }
+
     pub(crate) fn seal(&mut self) {
         self.upkeep(&Upkeep::Seal);
     }
@@ -156,6 +168,7 @@ impl History {
             (Upkeep::Checkpoint, Ok(_)) => self.tally.note("checkpoints"),
             (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),
             (Upkeep::Drop, Ok(dropped)) => self.tally.count("dropped partitions", dropped),
+            (Upkeep::Reserve(_), Ok(_)) => self.tally.note("reserves"),
             (Upkeep::Seal, Ok(sealed)) => self.tally.count("sealed partitions", sealed),
             (Upkeep::Checkpoint, Err(cause)) => self.expect_fault(&cause, "failed checkpoints"),
             (_, Err(cause)) => self.expect_fault(&cause, "failed upkeep"),
@@ -234,7 +247,7 @@ impl History {
         let (call, effect) = match rng.u8(0..20) {
             0..6 => (Call::Sync, Effect::PowerCut),
             6..10 => (Call::Write, error(errno)),
-            10 => (Call::SetLen, error(errno)),
+            10 => (if rng.bool() { Call::SetLen } else { Call::Allocate }, error(errno)),
             11..14 if stages::FAILED_SYNCS => (Call::Sync, error(EIO)),
             14..16 if stages::FAILED_READS => (Call::Read, error(EIO)),
             16 => (Call::List, error(EIO)),
@@ -246,7 +259,7 @@ impl History {
         let after = match call {
             Call::Read => rng.u64(0..300),
             Call::List | Call::Open => rng.u64(0..4),
-            Call::Remove | Call::Rename => 0,
+            Call::Remove | Call::Rename | Call::Allocate => 0,
             Call::Write | Call::SetLen | Call::Sync => soon(rng),
         };
         let fault = Fault { call, after, times, effect };
