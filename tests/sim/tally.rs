@@ -44,6 +44,8 @@ const KINDS: &[&str] = &[
     "failed reads",
     "failed writes",
     "failed set_len",
+    "failed allocations",
+    "reserves",
     "failed syncs",
     "failed to open a file",
     "failed lists",
