@@ -50,6 +50,7 @@ mod reference_cases;
 mod remote_write;
 mod replay;
 mod revised;
+mod runaway;
 mod self_samples;
 mod senders;
 mod series_search;
@@ -58,6 +59,7 @@ mod settings;
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]
 mod setup;
 mod silences;
+mod small_disk;
 mod status;
 mod storage;
 mod tail;

@@ -93,17 +93,16 @@ impl LocalDocuments {
         at: UnixMillis,
         bytes: u64,
     ) -> Result<u64, StoreError> {
-        let partitions = &self.partitions;
-        let name = |place: &Place| partition_file(partitions.granularity(index), place.range());
-        let mut file = name(&partitions.place(index, at));
+        let granularity = self.partitions.granularity(index);
+        let mut place = self.partitions.place(index, at);
         if bytes > 0 {
-            let partition = partitions.get_or_create(index, at)?;
-            file = name(&partition.place);
+            let partition = self.partitions.get_or_create(index, at)?;
             partition.file.allocate(COMMIT_BYTES, u64::MAX)?;
+            place = partition.place.clone();
         }
-        let granularity = &partitions.granularity(index).name;
-        let fault = |cause| StoreError::Io { operation: "reserve space for", file, cause };
-        reserve::reserve(&partitions.medium, (granularity, &file.clone()), bytes).map_err(fault)
+        let file = partition_file(granularity, place.range());
+        let reserved = reserve::reserve(&self.partitions.medium, (&granularity.name, &file), bytes);
+        reserved.map_err(|cause| StoreError::Io { operation: "reserve space for", file, cause })
     }
 
     /// The sealed bytes of the last document period that ended by a time; `None` without one.
