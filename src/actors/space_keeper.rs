@@ -17,6 +17,9 @@ use crate::{
     telemetry::{Health, Metrics, Shortfall},
 };
 
+/// The number of document periods of which the largest counts.
+const PERIODS: usize = 2;
+
 /// The latest forecast of the next turns. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Forecast(Arc<Mutex<Vec<TurnForecast>>>);
@@ -145,7 +148,11 @@ fn report_changes(before: &[TurnForecast], turns: &[TurnForecast]) {
 /// Returns the documents of the last period of each granularity of the settings.
 pub(super) fn measured(store: &Store, now: UnixMillis) -> Vec<Written> {
     let series = store.dictionary().len() as u64;
-    let last = |index| store.last_period_bytes(index, now);
+    let written = |index| {
+        let last = store.last_periods(index, now, PERIODS);
+        let is_young = last.len() < PERIODS;
+        Written { series, last: last.into_iter().max().unwrap_or(0), is_young, reserved: 0 }
+    };
     let all = store.granularities().indexed();
-    all.map(|(index, _)| Written { series, last: last(index), reserved: 0 }).collect()
+    all.map(|(index, _)| written(index)).collect()
 }

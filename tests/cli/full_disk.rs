@@ -45,6 +45,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
         let answer = daemon.post_json(&batch);
         if answer.status != 200 {
             assert_eq!(answer.status, 507, "{}", answer.body);
+            assert!(answer.body.to_string().contains("No space left on device"), "{}", answer.body);
             break (batch, sum);
         }
         assert_eq!(answer.body["accepted"], 2000, "{}", answer.body);

@@ -46,12 +46,15 @@ struct Scene {
     random: fastrand::Rng,
     seq: u64,
     sum: u64,
+    /// The time of the last samples.
+    second: i64,
 }
 
 impl Scene {
-    /// Sends a random value of each series; the daemon must accept them.
+    /// Sends a random value of each series for the next second; the daemon must accept them.
     fn send(&mut self) {
-        let now = jiff::Timestamp::now().to_string();
+        self.second += 1;
+        let now = jiff::Timestamp::from_second(self.second).unwrap().to_string();
         let values: Vec<u64> = (0..SERIES).map(|_| self.random.u64(0..1 << 20)).collect();
         let sample = |(n, value): (usize, &u64)| json!({"metric": "m", "kind": "delta", "tags": {"n": n}, "time": now, "value": value});
         let samples: Vec<_> = values.iter().enumerate().map(sample).collect();
@@ -62,14 +65,17 @@ impl Scene {
         self.sum += values.iter().sum::<u64>();
     }
 
-    /// Sends a batch twice a second until `look` returns something.
+    /// Sends a batch for each second until `look` returns something.
     fn send_until<T>(&mut self, what: &str, mut look: impl FnMut(&Daemon) -> Option<T>) -> T {
-        for _ in 0..400 {
-            self.send();
+        let until = self.second + 200;
+        while self.second < until {
+            while self.second < jiff::Timestamp::now().as_second() {
+                self.send();
+            }
             if let Some(found) = look(&self.daemon) {
                 return found;
             }
-            std::thread::sleep(std::time::Duration::from_millis(500));
+            std::thread::sleep(std::time::Duration::from_millis(100));
         }
         panic!("{what}: {}", self.daemon.log());
     }
@@ -110,14 +116,15 @@ fn segments(daemon: &Daemon) -> usize {
 fn survives(disk: &SmallDisk) {
     let settings = format!("[storage]\ncheckpoint_interval = '2s'\n{}", granularities(&LEVELS));
     let daemon = Daemon::start_in(disk.data_dir(), &settings);
-    let mut scene = Scene { daemon, random: fastrand::Rng::new(), seq: 0, sum: 0 };
+    let second = jiff::Timestamp::now().as_second();
+    let mut scene = Scene { daemon, random: fastrand::Rng::new(), seq: 0, sum: 0, second };
     let reserved = |daemon: &Daemon| {
         let turns = get(daemon, "/api/v1/storage").1["forecast"].clone();
         let is_reserved = turns.as_array().unwrap().iter().all(|turn| {
             turn["bytes"].as_u64() > Some(50_000)
                 && turn["reserved"].as_u64() >= turn["bytes"].as_u64()
         });
-        (is_reserved && segments(daemon) > 0).then_some(())
+        (is_reserved && segments(daemon) > 2).then_some(())
     };
     scene.send_until("the next documents have reserved space", reserved);
     let runaway = Runaway::start(disk);

@@ -101,13 +101,26 @@ impl LocalDocuments {
             place = partition.place.clone();
         }
         let file = partition_file(granularity, place.range());
-        let reserved = reserve::reserve(&self.partitions.medium, (&granularity.name, &file), bytes);
+        let name = granularity.name.as_str();
+        let reserved = reserve::reserve(&self.partitions.medium, (name, &file), bytes);
         reserved.map_err(|cause| StoreError::Io { operation: "reserve space for", file, cause })
     }
 
-    /// The sealed bytes of the last document period that ended by a time; `None` without one.
-    pub(crate) fn last_period_bytes(&self, index: GranularityIndex, by: UnixMillis) -> Option<u64> {
-        self.partitions.last_period_bytes(index, by)
+    /// The bytes that are reserved for the segment of the period that contains `at`.
+    pub(crate) fn reserved(&self, index: GranularityIndex, at: UnixMillis) -> u64 {
+        let granularity = self.partitions.granularity(index);
+        let file = partition_file(granularity, self.partitions.place(index, at).range());
+        reserve::reserved(&self.partitions.medium, &file)
+    }
+
+    /// The sealed bytes of the last document periods that ended by a time, the latest first.
+    pub(crate) fn last_periods(
+        &self,
+        index: GranularityIndex,
+        by: UnixMillis,
+        count: usize,
+    ) -> Vec<u64> {
+        self.partitions.last_periods(index, by, count)
     }
 
     /// The times of replaced documents of a granularity, which were damaged.

@@ -69,6 +69,11 @@ pub(crate) fn reserve(
     Ok(length)
 }
 
+/// Returns the bytes that are reserved for the next segment of a partition.
+pub(crate) fn reserved(medium: &Arc<dyn Medium>, partition: &str) -> u64 {
+    medium.allocated_bytes(&reserved_file(partition)).unwrap_or(0)
+}
+
 /// Removes reserved files of granularities that `keeps` refuses.
 pub(crate) fn remove_others(
     medium: &Arc<dyn Medium>,

@@ -9,10 +9,10 @@ use crate::{
 };
 
 impl Store {
-    /// Returns the sealed bytes of the last document period of a granularity that ended by a time;
-    /// `None` when no period has sealed documents.
-    pub fn last_period_bytes(&self, index: GranularityIndex, by: UnixMillis) -> Option<u64> {
-        self.inner.documents.last_period_bytes(index, by)
+    /// Returns the sealed bytes of the last document periods of a granularity that ended by a time,
+    /// the latest first, at most `count`. Periods without sealed documents are left out.
+    pub fn last_periods(&self, index: GranularityIndex, by: UnixMillis, count: usize) -> Vec<u64> {
+        self.inner.documents.last_periods(index, by, count)
     }
 
     /// Reserves the bytes of each granularity's next documents, for the checkpoint that writes
@@ -29,8 +29,11 @@ impl Store {
         let (mut reserved, mut outcome) = (Vec::new(), Ok(()));
         for ((index, granularity), bytes) in self.granularities().indexed().zip(bytes) {
             let document = due_before(granularity, checkpoint);
-            let done = self.inner.documents.reserve(index, document, *bytes);
-            reserved.push(*done.as_ref().unwrap_or(&0));
+            let documents = &self.inner.documents;
+            let done = documents.reserve(index, document, *bytes);
+            // What was reserved before a failure still is.
+            let failed = |_: &StoreError| documents.reserved(index, document);
+            reserved.push(done.as_ref().map_or_else(failed, |bytes| *bytes));
             outcome = outcome.and(done.map(drop));
         }
         let is_kept = |name: &str| self.granularities().iter().any(|level| level.name == name);
