@@ -3,7 +3,13 @@
 
 use std::{
     fs,
-    process::{Child, Command, Stdio},
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -20,23 +26,35 @@ const SERIES: u64 = 2000;
 const LEVELS: [[&str; 4]; 3] =
     [["1s", "20s", "10m", "1h"], ["10s", "1m", "1h", "6h"], ["1m", "1h", "6h", "48h"]];
 
-/// A shell that appends to a file until the disk is full, and then continues.
-struct Runaway(Child);
+/// A writer that appends to a file until the disk is full, and takes every byte that becomes free.
+struct Runaway {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Runaway {
     fn start(disk: &SmallDisk) -> Self {
-        let script = "while :; do dd if=/dev/zero bs=64k >>ballast || dd if=/dev/zero bs=4k count=1 \
-                      >>ballast; done";
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).current_dir(disk.path()).stderr(Stdio::null());
-        Self(command.spawn().unwrap())
+        let ends = Arc::new(AtomicBool::new(false));
+        let mut file = fs::File::create(disk.path().join("ballast")).unwrap();
+        let ended = ends.clone();
+        let thread = std::thread::spawn(move || {
+            let bytes = vec![1; 1 << 16];
+            while !ended.load(Ordering::Relaxed) {
+                let is_full =
+                    |file: &mut fs::File, length| file.write_all(&bytes[..length]).is_err();
+                if is_full(&mut file, bytes.len()) && is_full(&mut file, 512) {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+        });
+        Self { ends, thread: Some(thread) }
     }
 }
 
 impl Drop for Runaway {
     fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
+        self.ends.store(true, Ordering::Relaxed);
+        drop(self.thread.take().map(JoinHandle::join));
     }
 }
 
@@ -75,7 +93,7 @@ impl Scene {
             if let Some(found) = look(&self.daemon) {
                 return found;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
         }
         panic!("{what}: {}", self.daemon.log());
     }
