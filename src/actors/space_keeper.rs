@@ -20,6 +20,9 @@ use crate::{
 /// The number of document periods of which the largest counts.
 const PERIODS: usize = 2;
 
+/// The free bytes below which a failed reservation means that none are free.
+const UNUSABLE_BYTES_MAX: u64 = 16 << 20;
+
 /// The latest forecast of the next turns. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Forecast(Arc<Mutex<Vec<TurnForecast>>>);
@@ -84,7 +87,9 @@ impl SpaceKeeper {
                 return;
             }
         };
-        self.publish(forecast(self.parts.store.granularities().as_slice(), &measured, free, now));
+        // Some file systems report free bytes that they do not give to any file.
+        let free = if self.has_failed && free < UNUSABLE_BYTES_MAX { 0 } else { free };
+        self.publish(&forecast(self.parts.store.granularities().as_slice(), &measured, free, now));
     }
 
     /// Reserves space for the log, the head and the documents of the next turns.
@@ -112,9 +117,9 @@ impl SpaceKeeper {
         (self.is_due, self.has_failed) = (failed, failed);
     }
 
-    fn publish(&self, turns: Vec<TurnForecast>) {
+    fn publish(&self, turns: &[TurnForecast]) {
         let SpaceKeeperParts { metrics, health, forecast, .. } = &self.parts;
-        for turn in &turns {
+        for turn in turns {
             let TurnForecast { granularity, at, bytes, reserved, missing } = turn;
             let labels = [granularity.as_str()];
             metrics.disk_missing_bytes.with_label_values(&labels).set(*missing as i64);
@@ -127,8 +132,8 @@ impl SpaceKeeper {
             });
             health.set_shortfall(Shortfall::Disk, granularity, reason);
         }
-        let before = std::mem::replace(&mut *forecast.0.lock(), turns.clone());
-        report_changes(&before, &turns);
+        let before = std::mem::replace(&mut *forecast.0.lock(), turns.to_vec());
+        report_changes(&before, turns);
     }
 }
 

@@ -29,25 +29,28 @@ const LEVELS: [[&str; 4]; 3] =
 /// A writer that appends to a file until the disk is full, and takes every byte that becomes free.
 struct Runaway {
     ends: Arc<AtomicBool>,
+    /// True when a write found the disk full.
+    is_full: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Runaway {
     fn start(disk: &SmallDisk) -> Self {
-        let ends = Arc::new(AtomicBool::new(false));
+        let [ends, is_full] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let mut file = fs::File::create(disk.path().join("ballast")).unwrap();
-        let ended = ends.clone();
+        let (ended, found_full) = (ends.clone(), is_full.clone());
         let thread = std::thread::spawn(move || {
             let bytes = vec![1; 1 << 16];
             while !ended.load(Ordering::Relaxed) {
                 let is_full =
                     |file: &mut fs::File, length| file.write_all(&bytes[..length]).is_err();
                 if is_full(&mut file, bytes.len()) && is_full(&mut file, 512) {
+                    found_full.store(true, Ordering::Relaxed);
                     std::thread::sleep(Duration::from_micros(200));
                 }
             }
         });
-        Self { ends, thread: Some(thread) }
+        Self { ends, is_full, thread: Some(thread) }
     }
 }
 
@@ -146,7 +149,9 @@ fn survives(disk: &SmallDisk) {
     };
     scene.send_until("the next documents have reserved space", reserved);
     let runaway = Runaway::start(disk);
-    until(&scene.daemon, "the disk is full", || (disk.free() < 4096).then_some(()));
+    until(&scene.daemon, "the disk is full", || {
+        runaway.is_full.load(Ordering::Relaxed).then_some(())
+    });
     let (before, errors) =
         (segments(&scene.daemon), metric(&scene.daemon, "granary_checkpoint_errors_total"));
     // The turn passes, and batches are accepted meanwhile.

@@ -48,7 +48,7 @@ fn the_size_of_complete_periods_is_measured_also_after_folding_and_a_restart() {
     define(&mut appender, &all, SIX);
     let mut random = fastrand::Rng::with_seed(7);
     let finest = GranularityIndex::FINEST;
-    assert_eq!(store.last_periods(finest, SIX, 9), []);
+    assert!(store.last_periods(finest, SIX, 9).is_empty());
     let mut fill = |hour: i64, minutes: std::ops::Range<i64>| {
         for minute in minutes {
             let batch = AcceptedBatch {
