@@ -18,6 +18,8 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
 use super::{
     durable::{copy_file, create_file, create_folders, settle_above},
     medium::Medium,
+    names::{HEAD_FILE, JOURNAL_FILE},
+    steady::SteadyFile,
 };
 
 /// A folder of the file system. Its path may contain symbolic links; the folder must not.
@@ -132,13 +134,13 @@ impl Medium for Folder {
         if let Err(cause) = fadvise(&file, 0, None, Advice::DontNeed) {
             tracing::warn!(name, %cause, "cannot drop the cached pages of a file");
         }
-        backend(file)
+        backend(name, file)
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
         let mut settled = self.settled.lock();
         let path = self.new_path(name, &mut settled)?;
-        backend(create_file(&path)?)
+        backend(name, create_file(&path)?)
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -210,7 +212,11 @@ impl Medium for Folder {
     }
 }
 
-fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
+fn backend(name: &str, file: File) -> io::Result<Box<dyn StorageBackend>> {
+    // Checkpoints change these files, also while another program fills the disk.
+    if [HEAD_FILE, JOURNAL_FILE].contains(&name) {
+        return Ok(Box::new(SteadyFile::new(file)?));
+    }
     Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
 }
 
@@ -315,6 +321,28 @@ mod tests {
         assert_eq!(&bytes, b"\0\0\0\0\0x\0");
         file.set_len(4096).unwrap();
         assert!(folder.allocated_bytes("file").unwrap() <= 8192, "the rest is free again");
+    }
+
+    #[test]
+    fn the_head_keeps_the_blocks_after_its_end_when_its_length_changes() {
+        let (_dir, folder) = folder();
+        let bytes = |name: &str| folder.allocated_bytes(name).unwrap();
+        for (name, keeps) in [(HEAD_FILE, true), ("other", false)] {
+            put(&folder, name, &[7; 8192]);
+            let file = folder.open(name).unwrap();
+            if folder.allocate(name, 1 << 20, u64::MAX).is_err() {
+                eprintln!("skipped: this file system allocates no blocks ahead");
+                return;
+            }
+            for length in [100_000, 4096, 65_536] {
+                file.set_len(length).unwrap();
+                assert_eq!(file.len().unwrap(), length);
+            }
+            assert_eq!(bytes(name) > 1 << 20, keeps, "{name}: {}", bytes(name));
+            file.set_len(4 << 20).unwrap();
+            file.set_len(4096).unwrap();
+            assert!(bytes(name) < 2 << 20, "{name}: {}", bytes(name));
+        }
     }
 
     #[test]

@@ -14,5 +14,6 @@ pub(crate) mod names;
 pub(crate) mod read_only;
 pub(crate) mod reserve;
 pub(crate) mod space;
+mod steady;
 pub(crate) mod version;
 pub(crate) mod watched;
