@@ -30,8 +30,7 @@ use crate::{
     telemetry::{Condition, Health, Metrics},
 };
 use alerting::{Alerting, reload_on_signal};
-use data_dir::DataDir;
-pub use data_dir::process_using;
+pub use data_dir::{DataDir, process_using};
 use listeners::{sparkline_refresher, start_graphite, start_self_sampler, start_server};
 use parts::{SharedState, api_parts};
 use storing::{checkpointer, open_store, preallocator, retention, sealer};

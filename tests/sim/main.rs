@@ -18,8 +18,10 @@ mod faulty;
 mod format_upgrade;
 mod history;
 mod levels;
+mod lowered;
 mod meanwhile;
 mod objects;
+mod rebuilt;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod senders;
