@@ -188,11 +188,9 @@ fn in_memory_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
 
 #[test]
 #[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
-fn on_ext4_and_xfs_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
-    for (kind, mib) in [("ext4", 64), ("xfs", 320)] {
-        match SmallDisk::loop_mounted(kind, mib) {
-            Ok(disk) => survives(&disk),
-            Err(cause) => eprintln!("skipped: {kind} cannot be mounted here: {cause}"),
-        }
+fn on_ext4_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
+    match SmallDisk::loop_mounted("ext4", 64) {
+        Ok(disk) => survives(&disk),
+        Err(cause) => eprintln!("skipped: ext4 cannot be mounted here: {cause}"),
     }
 }
