@@ -64,7 +64,7 @@ fn hot_path(criterion: &mut Criterion) {
 }
 
 /// Measures the machine's limits: a sample is a series, a time and a value.
-fn bare(criterion: &mut Criterion) {
+fn machine_limits(criterion: &mut Criterion) {
     const SAMPLE_BYTES: usize = 20;
     let mut group = criterion.benchmark_group("bare");
     group.throughput(Throughput::Elements(u64::from(SAMPLES)));
@@ -170,7 +170,7 @@ fn journal(criterion: &mut Criterion) {
             let batch = AcceptedBatch {
                 series: (0..REQUEST).map(SeriesId).collect(),
                 times: vec![at],
-                values: (0..REQUEST).map(|place| f64::from(place) / 3.0).collect(),
+                values: (0..REQUEST).map(|index| f64::from(index) / 3.0).collect(),
                 ..AcceptedBatch::default()
             };
             appender.commit(&[], &[batch], now).unwrap()
@@ -188,5 +188,5 @@ fn journal(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, hot_path, bare, head, journal);
+criterion_group!(benches, hot_path, machine_limits, head, journal);
 criterion_main!(benches);

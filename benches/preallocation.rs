@@ -42,14 +42,14 @@ fn samples(count: u32, at: UnixMillis) -> AcceptedBatch {
 }
 
 /// Returns the bytes that the process has written to disks.
-fn written() -> u64 {
+fn bytes_written() -> u64 {
     let io = fs::read_to_string("/proc/self/io").unwrap();
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
 }
 
-/// Sends small batches until the work ends; returns the seconds of the work, and appends those of
-/// each batch.
-fn beside(
+/// Sends small batches until the work ends. Returns the seconds of the work, and appends the
+/// seconds of each batch.
+fn time_work_under_load(
     appender: &mut Appender,
     at: UnixMillis,
     batches: &mut Vec<f64>,
@@ -103,9 +103,9 @@ fn quantile(numbers: &mut [f64], part: f64) -> f64 {
 }
 
 /// The measured numbers by name.
-type Measured = [(&'static str, f64); 9];
+type Measurements = [(&'static str, f64); 9];
 
-fn run(series_count: u32, with_shells: bool) -> Measured {
+fn run(series_count: u32, with_shells: bool) -> Measurements {
     let dir = tempfile::tempdir_in("target").unwrap();
     let (store, mut appender) = open(dir.path(), BEGIN);
     let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
@@ -116,7 +116,7 @@ fn run(series_count: u32, with_shells: bool) -> Measured {
     drop(all);
     let (mut ahead, mut turns, mut queries) = (Vec::new(), Vec::new(), Vec::new());
     let mut batches = Vec::new();
-    let written_before = written();
+    let written_before = bytes_written();
     let mut day = 0.0;
     for hour in 0..HOURS {
         let start = BEGIN.plus(hour * HOUR);
@@ -134,7 +134,7 @@ fn run(series_count: u32, with_shells: bool) -> Measured {
         let at = next.plus(10 * MINUTE);
         appender.commit(&[], &[samples(series_count, at)], at).unwrap();
         query(&store, next, &mut queries);
-        let turn = beside(&mut appender, at, &mut batches, || {
+        let turn = time_work_under_load(&mut appender, at, &mut batches, || {
             store.checkpoint(at).unwrap();
         });
         query(&store, next, &mut queries);
@@ -149,7 +149,7 @@ fn run(series_count: u32, with_shells: bool) -> Measured {
         ("acknowledgement p99 meanwhile, ms", quantile(&mut batches, 0.99) * 1e3),
         ("query of the current hour p50, ms", quantile(&mut queries, 0.5) * 1e3),
         ("query of the current hour p99, ms", quantile(&mut queries, 0.99) * 1e3),
-        ("written, MiB", (written() - written_before) as f64 / f64::from(1 << 20)),
+        ("written, MiB", (bytes_written() - written_before) as f64 / f64::from(1 << 20)),
         ("partitions, KiB", partitions as f64 / 1024.0),
         ("longest pass over the series, ms", longest_pass * 1e3),
     ]
@@ -159,7 +159,7 @@ fn main() {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse::<u32>().ok());
     let series_count = numbers.next().unwrap_or(50_000);
     let runs = numbers.next().map_or(RUNS, |runs| runs as usize);
-    let mut all: [Vec<Measured>; 2] = Default::default();
+    let mut all: [Vec<Measurements>; 2] = Default::default();
     for round in 0..runs * 2 {
         let with_shells = round % 2 == 1;
         let measured = run(series_count, with_shells);

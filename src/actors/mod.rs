@@ -12,6 +12,7 @@
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
+//! | checker | arbiter thread | timer only |
 //! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, further ones are refused |
 //! | alert forwarder | an arbiter thread for each Alertmanager | none: firing alerts stay in memory until they are delivered |
 //! | notifier | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
@@ -21,6 +22,7 @@
 
 mod alert_forwarder;
 mod alerter;
+mod checker;
 mod checkpointer;
 mod collector;
 mod disk_budget;
@@ -40,6 +42,7 @@ mod writer;
 
 pub use alert_forwarder::{AlertForwarder, AlertForwarderParts};
 pub use alerter::{Alerter, AlerterParts};
+pub use checker::Checker;
 pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
 };

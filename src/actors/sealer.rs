@@ -28,7 +28,7 @@ const BYTES_PER_SECOND: f64 = (32 << 20) as f64;
 /// The shortest wait that is worth its overhead.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 
-/// A flag that ends sealing. Clones are cheap.
+/// A flag that ends sealing, or the checker's work. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct SealingEnd(Arc<(Mutex<bool>, Condvar)>);
 
@@ -41,7 +41,7 @@ impl SealingEnd {
     }
 
     /// Waits for a time or until the end; returns true to continue.
-    fn wait(&self, time: Duration) -> bool {
+    pub(super) fn wait(&self, time: Duration) -> bool {
         let (has_ended, changed) = &*self.0;
         let mut has_ended = has_ended.lock();
         if time >= WAIT_MIN {

@@ -16,7 +16,7 @@ use super::{
     decompress::{self, Decompress, SETTING},
     refusal::Refusal,
 };
-use crate::ingest::memory::{HeldMemory, IngestMemory};
+use crate::ingest::memory::{IngestMemory, ReservedMemory};
 
 /// The largest body that an HTTP worker decompresses itself, in decompressed bytes.
 const IN_PLACE_BYTES_MAX: usize = 1 << 20;
@@ -27,7 +27,7 @@ pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) bytes: Bytes,
-    pub(super) memory: HeldMemory,
+    pub(super) memory: ReservedMemory,
 }
 
 /// Returns the `Content-Type` in lower case, without parameters.

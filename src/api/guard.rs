@@ -45,7 +45,7 @@ pub struct HostNames {
 
 /// The reason why a request is refused before it is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Foreign {
+pub(super) enum ForeignRequest {
     /// The request names another host.
     Host,
     /// The request comes from a page of another site or port.
@@ -77,11 +77,11 @@ impl HostNames {
         method: &Method,
         path: &str,
         headers: &HeaderMap,
-    ) -> Result<(), Foreign> {
+    ) -> Result<(), ForeignRequest> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(NOT_TEXT));
         let host = text(header::HOST);
         if host.is_some_and(|host| !self.contains(host)) {
-            return Err(Foreign::Host);
+            return Err(ForeignRequest::Host);
         }
         let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         if is_read && !APIS.iter().any(|api| path.starts_with(api)) {
@@ -98,14 +98,14 @@ impl HostNames {
             || site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
         if is_read {
             // A `Referer` may differ: a proxy in front of the page may have another name.
-            return if is_foreign { Err(Foreign::Origin) } else { Ok(()) };
+            return if is_foreign { Err(ForeignRequest::Origin) } else { Ok(()) };
         }
         // The daemon's own page sends changes by scripts, never by navigation or forms.
         let is_form = headers.contains_key(header::UPGRADE_INSECURE_REQUESTS)
             || text(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
         if is_foreign || is_form || text(header::REFERER).is_some_and(|page| !is_this_daemon(page))
         {
-            Err(Foreign::Origin)
+            Err(ForeignRequest::Origin)
         } else {
             Ok(())
         }
@@ -120,7 +120,7 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-impl Foreign {
+impl ForeignRequest {
     /// Returns the value of the label `reason`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    fn check(method: Method, headers: &[(&'static str, &str)]) -> Result<(), Foreign> {
+    fn check(method: Method, headers: &[(&'static str, &str)]) -> Result<(), ForeignRequest> {
         check_at("/api/v1/tail", method, headers)
     }
 
@@ -167,7 +167,7 @@ mod tests {
         path: &str,
         method: Method,
         headers: &[(&'static str, &str)],
-    ) -> Result<(), Foreign> {
+    ) -> Result<(), ForeignRequest> {
         let names = HostNames::new(&["granary.example.com".to_owned()], Some("Web1.x.org".into()));
         let request = TestRequest::default().method(method);
         let with = |request: TestRequest, pair: &(&'static str, &str)| request.insert_header(*pair);
@@ -192,8 +192,8 @@ mod tests {
         }
         for host in ["evil.example", "granary.example.com.evil.org", "127.0.0.1.evil.org", "é.org"]
         {
-            assert_eq!(check(Method::GET, &[("host", host)]), Err(Foreign::Host), "{host}");
-            assert_eq!(check(Method::POST, &[("host", host)]), Err(Foreign::Host), "{host}");
+            assert_eq!(check(Method::GET, &[("host", host)]), Err(ForeignRequest::Host), "{host}");
+            assert_eq!(check(Method::POST, &[("host", host)]), Err(ForeignRequest::Host), "{host}");
         }
         assert_eq!(check(Method::POST, &[]), Ok(()));
         let any = HostNames::new(&["*".to_owned()], None);
@@ -224,7 +224,11 @@ mod tests {
             ("sec-fetch-mode", "navigate"),
             ("upgrade-insecure-requests", "1"),
         ] {
-            assert_eq!(check(Method::POST, &[host, foreign]), Err(Foreign::Origin), "{foreign:?}");
+            assert_eq!(
+                check(Method::POST, &[host, foreign]),
+                Err(ForeignRequest::Origin),
+                "{foreign:?}"
+            );
             // Links and forms of other sites may open the page.
             assert_eq!(check_at("/explore", Method::GET, &[host, foreign]), Ok(()), "{foreign:?}");
         }
@@ -254,7 +258,7 @@ mod tests {
                     ("sec-fetch-site", "cross-site"),
                     ("sec-fetch-site", "same-site"),
                 ] {
-                    assert_eq!(check(&[host, foreign]), Err(Foreign::Origin), "{foreign:?}");
+                    assert_eq!(check(&[host, foreign]), Err(ForeignRequest::Origin), "{foreign:?}");
                 }
                 // Allowed: the page itself, a typed address, and a proxy that passes on a
                 // `Referer`.

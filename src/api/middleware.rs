@@ -11,7 +11,7 @@ use actix_web::{
 
 use super::{
     HostNames,
-    connection::{Answered, ConnectionTurn, TurnEnd},
+    connection::{AnswerBody, ConnectionTurn, TurnEnd},
 };
 use crate::telemetry::Metrics;
 
@@ -56,5 +56,5 @@ pub async fn receive<B: MessageBody + 'static>(
             response.headers_mut().insert(name, value);
         }
     }
-    Ok(response.map_body(|_, body| Answered { body, _end: end }))
+    Ok(response.map_body(|_, body| AnswerBody { body, _end: end }))
 }

@@ -15,7 +15,7 @@ use crate::{
 /// senders with [`CollectFault::SenderLimit`].
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The request cannot be read; the message names the place.
+    /// The request cannot be read; the message contains the location.
     Malformed(String),
     /// The `Content-Type` is not supported.
     UnknownMediaType(String),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::{flags::AskArgs, http::read};
+use super::{flags::ClientArgs, http::read};
 use crate::clock::ClockReport;
 
 /// Show whether a running daemon trusts its machine's clock, or confirm that the clock is right
@@ -16,7 +16,7 @@ use crate::clock::ClockReport;
 #[derive(Debug, Args)]
 pub(super) struct ClockArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     #[command(subcommand)]
     command: Option<ClockCommand>,
 }
@@ -28,12 +28,12 @@ enum ClockCommand {
 }
 
 pub(super) fn clock(args: &ClockArgs) -> anyhow::Result<ExitCode> {
-    let daemon = &args.ask.daemon;
+    let daemon = &args.client.daemon;
     let answer = match args.command {
         None => daemon.get("admin/clock", &[])?,
         Some(ClockCommand::Confirm) => daemon.post_empty("admin/clock/confirm")?,
     };
-    args.ask.print(&answer, || {
+    args.client.print(&answer, || {
         let report: ClockReport = read(&answer)?;
         let trusted = || format!("the clock shows {} and is trusted", report.clock);
         Ok(report.reason().unwrap_or_else(trusted))

@@ -19,7 +19,7 @@ pub(super) fn present<const N: usize>(
 
 /// The daemon to query, and the format of the output.
 #[derive(Debug, Args)]
-pub(super) struct AskArgs {
+pub(super) struct ClientArgs {
     #[command(flatten)]
     pub(super) daemon: Daemon,
     /// Print the daemon's JSON answer
@@ -27,14 +27,14 @@ pub(super) struct AskArgs {
     pub(super) json: bool,
 }
 
-impl AskArgs {
-    /// Prints the response as JSON when requested, otherwise the text that `shown` returns.
+impl ClientArgs {
+    /// Prints the response as JSON when requested, otherwise the text that `render` returns.
     pub(super) fn print(
         &self,
         answer: &str,
-        shown: impl FnOnce() -> anyhow::Result<String>,
+        render: impl FnOnce() -> anyhow::Result<String>,
     ) -> anyhow::Result<ExitCode> {
-        if self.json { screen::print_json(answer) } else { screen::print(&shown()?) }
+        if self.json { screen::print_json(answer) } else { screen::print(&render()?) }
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    flags::{AskArgs, present},
+    flags::{ClientArgs, present},
     http::read,
     screen,
     table::table,
@@ -35,7 +35,7 @@ host whose agents were shut down normally is stopped. A removed host returns wit
 series stay.")]
 pub(super) struct HostsArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     /// Only this host
     #[arg(long)]
     host: Option<String>,
@@ -57,27 +57,27 @@ enum HostsCommand {
 }
 
 pub(super) fn hosts(args: &HostsArgs) -> anyhow::Result<ExitCode> {
-    let daemon = &args.ask.daemon;
+    let daemon = &args.client.daemon;
     if let Some(HostsCommand::Remove { hosts }) = &args.command {
         let names: BTreeSet<_> = hosts.iter().collect();
         let answer = daemon.post_json("admin/hosts/remove", &json!({ "hosts": names }))?;
-        return args.ask.print(&answer, || {
+        return args.client.print(&answer, || {
             let HostsRemoved { total } = read(&answer)?;
             Ok(format!("removed {}", with_noun(total, "host")))
         });
     }
     let pairs: Vec<_> = present([("host", args.host.clone())]).collect();
     let answer = daemon.get("hosts", &pairs)?;
-    args.ask.print(&answer, || {
+    args.client.print(&answer, || {
         let mut listed: HostsAnswer = read(&answer)?;
         if args.down {
             listed.hosts.retain(|host| host.state != HostState::Up);
         }
-        Ok(shown(&listed))
+        Ok(render(&listed))
     })
 }
 
-fn shown(listed: &HostsAnswer) -> String {
+fn render(listed: &HostsAnswer) -> String {
     let states = HostState::ALL.iter();
     let totals: Vec<_> =
         states.map(|state| format!("{} {}", listed.totals.of(*state), state.as_str())).collect();

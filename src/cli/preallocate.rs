@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    flags::{AskArgs, SelectorArgs},
+    flags::{ClientArgs, SelectorArgs},
     http::read,
     series::selector,
     table::table,
@@ -29,7 +29,7 @@ Examples:
 A repeated command inserts nothing. A request has at most 1,000,000 documents.")]
 pub(super) struct PreallocateArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     #[command(flatten)]
     selector: SelectorArgs,
     /// Start: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
@@ -50,12 +50,12 @@ pub(super) fn preallocate(args: &PreallocateArgs) -> anyhow::Result<ExitCode> {
         "end": args.end,
         "resolutions": args.resolution,
     });
-    let answer = args.ask.daemon.post_json("admin/preallocate", &body)?;
-    args.ask.print(&answer, || Ok(shown(&read(&answer)?)))
+    let answer = args.client.daemon.post_json("admin/preallocate", &body)?;
+    args.client.print(&answer, || Ok(render(&read(&answer)?)))
 }
 
 /// Returns a table with a row per resolution, and the totals.
-fn shown(done: &PreallocateAnswer) -> String {
+fn render(done: &PreallocateAnswer) -> String {
     let mut table = table(["resolution", "start", "end", "inserted", "existed"].map(str::to_owned));
     for level in &done.resolutions {
         let [start, end] = [level.start, level.end].map(|at| UnixMillis(at).to_string());

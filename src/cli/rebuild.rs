@@ -67,7 +67,9 @@ pub(super) fn rebuild(args: &RebuildArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns the summary of a rebuild.
 pub(super) fn describe(report: &RebuildReport, is_dry: bool) -> String {
-    let mut lines: Vec<String> = report.dropped.iter().map(|text| screen::text(text)).collect();
+    let verb = if is_dry { "would do: " } else { "" };
+    let done = |text: &String| format!("{verb}{}", screen::text(text));
+    let mut lines: Vec<String> = report.dropped.iter().map(done).collect();
     for level in &report.levels {
         lines.extend(describe_level(level, is_dry));
     }

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_escaped() {
-        for (given, shown) in [
+        for (given, escaped) in [
             ("plain name-1.2 \u{e4}\u{4e2d}", "plain name-1.2 \u{e4}\u{4e2d}"),
             ("a\x1b[2Jb", r"a\u{1b}[2Jb"),
             ("a\nb\rc\td\x07", r"a\nb\rc\td\u{7}"),
@@ -111,8 +111,8 @@ mod tests {
             ("gpj.\u{202e}exe\u{2066}", r"gpj.\u{202e}exe\u{2066}"),
             ("a\u{2028}b\u{feff}", r"a\u{2028}b\u{feff}"),
         ] {
-            assert_eq!(text(given), shown);
-            assert_eq!(text(shown), shown, "again");
+            assert_eq!(text(given), escaped);
+            assert_eq!(text(escaped), escaped, "again");
         }
         assert_eq!(lines("a\x1b\nb\x07"), "a\\u{1b}\nb\\u{7}");
     }
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn escaped_json_has_the_same_value() {
         let value = serde_json::json!({"a\u{9b}b": ["\x1b[2J", "\u{202e}", "\n\u{7f}", "\u{e4}"]});
-        let shown = json(&serde_json::to_string_pretty(&value).unwrap());
-        assert!(!shown.chars().any(|c| is_control(c) && c != '\n'), "{shown}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        let escaped = json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!escaped.chars().any(|c| is_control(c) && c != '\n'), "{escaped}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
     }
 }

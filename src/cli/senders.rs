@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    flags::{AskArgs, present},
+    flags::{ClientArgs, present},
     http::read,
     screen,
     table::table,
@@ -28,7 +28,7 @@ A removed sender may send again at once, as a new sender. Its samples stay. If i
 batch whose response it never received, that batch counts twice.")]
 pub(super) struct SendersArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     #[command(subcommand)]
     command: SendersCommand,
 }
@@ -56,12 +56,12 @@ enum SendersCommand {
 }
 
 pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
-    let daemon = &args.ask.daemon;
+    let daemon = &args.client.daemon;
     match &args.command {
         SendersCommand::List { idle } => {
             let answer =
                 daemon.get("senders", &present([("idle", idle.clone())]).collect::<Vec<_>>())?;
-            args.ask.print(&answer, || {
+            args.client.print(&answer, || {
                 let listed: SendersAnswer = read(&answer)?;
                 Ok(format!("{}\n{}", rows(&listed.senders), with_noun(listed.total, "sender")))
             })
@@ -69,13 +69,13 @@ pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
         SendersCommand::Remove { agents, idle, dry_run } => {
             let body = json!({ "agents": agents, "idle": idle, "dry_run": dry_run });
             let answer = daemon.post_json("admin/senders/remove", &body)?;
-            args.ask.print(&answer, || {
-                let done: SendersRemoved = read(&answer)?;
-                let total = with_noun(done.total, "sender");
-                if !done.dry_run {
+            args.client.print(&answer, || {
+                let removed: SendersRemoved = read(&answer)?;
+                let total = with_noun(removed.total, "sender");
+                if !removed.dry_run {
                     return Ok(format!("removed {total}"));
                 }
-                let list = rows(&done.senders);
+                let list = rows(&removed.senders);
                 Ok(format!("{list}\n{total} would be removed; nothing was changed"))
             })
         }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
-    flags::{AskArgs, SelectorArgs},
+    flags::{ClientArgs, SelectorArgs},
     http::read,
     table,
 };
@@ -31,7 +31,7 @@ series become one series with the history of all: where several series have samp
 merge cannot be undone.")]
 pub(super) struct SeriesArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     #[command(subcommand)]
     command: SeriesCommand,
 }
@@ -81,11 +81,11 @@ impl NewKeyArgs {
 
 pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
     let change = |path: &str, body: &Value, done: &str| {
-        let answer = args.ask.daemon.post_json(path, body)?;
-        args.ask.print(&answer, || Ok(render(&read(&answer)?, done)))
+        let answer = args.client.daemon.post_json(path, body)?;
+        args.client.print(&answer, || Ok(render(&read(&answer)?, done)))
     };
     match &args.command {
-        SeriesCommand::List(selected) => list(&args.ask, selected),
+        SeriesCommand::List(selected) => list(&args.client, selected),
         SeriesCommand::Delete { selected, dry_run } => {
             let body = json!({ "selector": selector(selected)?, "dry_run": dry_run });
             change("admin/series/delete", &body, "deleted")
@@ -96,9 +96,9 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Lists the matching series.
-pub(super) fn list(ask: &AskArgs, selected: &SelectorArgs) -> anyhow::Result<ExitCode> {
-    let answer = ask.daemon.get("series", &selected.pairs().collect::<Vec<_>>())?;
-    ask.print(&answer, || Ok(table::series(&read(&answer)?)))
+pub(super) fn list(client: &ClientArgs, selected: &SelectorArgs) -> anyhow::Result<ExitCode> {
+    let answer = client.daemon.get("series", &selected.pairs().collect::<Vec<_>>())?;
+    client.print(&answer, || Ok(table::series(&read(&answer)?)))
 }
 
 /// Returns the selector of a request's body.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    flags::{AskArgs, current_user, duration},
+    flags::{ClientArgs, current_user, duration},
     http::{Daemon, read},
     screen,
     table::table,
@@ -31,7 +31,7 @@ Examples:
 Alertmanager's amtool works, too: amtool silence --alertmanager.url=http://127.0.0.1:7117")]
 pub(super) struct SilenceArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     #[command(subcommand)]
     command: SilenceCommand,
 }
@@ -91,7 +91,7 @@ struct AddArgs {
 /// The listed fields of a silence.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ListedSilence {
     id: String,
     status: Status,
     matchers: Vec<LabelMatcher>,
@@ -108,21 +108,21 @@ struct Status {
 }
 
 pub(super) fn silence(args: &SilenceArgs) -> anyhow::Result<ExitCode> {
-    let daemon = &args.ask.daemon;
+    let daemon = &args.client.daemon;
     match &args.command {
         SilenceCommand::Add(add) => {
             let answer = daemon.post_path_json("api/v2/silences", &add.body(SystemClock.now())?)?;
-            args.ask.print(&answer, || {
+            args.client.print(&answer, || {
                 let made: Value = read(&answer)?;
                 Ok(made["silenceID"].as_str().unwrap_or_default().to_owned())
             })
         }
         SilenceCommand::List { expired } => {
             let answer = daemon.get_path("api/v2/silences")?;
-            args.ask.print(&answer, || {
-                let mut all: Vec<Shown> = read(&answer)?;
+            args.client.print(&answer, || {
+                let mut all: Vec<ListedSilence> = read(&answer)?;
                 all.retain(|silence| *expired || silence.status.state != "expired");
-                Ok(shown(&all))
+                Ok(render(&all))
             })
         }
         SilenceCommand::Expire { ids } => expire(daemon, ids),
@@ -160,7 +160,7 @@ impl AddArgs {
     }
 }
 
-fn shown(all: &[Shown]) -> String {
+fn render(all: &[ListedSilence]) -> String {
     let totals = with_noun(all.len(), "silence");
     if all.is_empty() {
         return totals;
@@ -170,14 +170,14 @@ fn shown(all: &[Shown]) -> String {
     for silence in all {
         let matchers: Vec<_> = silence.matchers.iter().map(LabelMatcher::to_string).collect();
         let matchers = matchers.join(" ");
-        let recurs = silence.recurring.as_ref().map_or_else(String::new, recurs);
+        let recurrence_text = silence.recurring.as_ref().map_or_else(String::new, recurrence_text);
         let cells = [
             &silence.id,
             &silence.status.state,
             &matchers,
             &silence.starts_at,
             &silence.ends_at,
-            &recurs,
+            &recurrence_text,
             &silence.created_by,
             &silence.comment,
         ];
@@ -186,7 +186,7 @@ fn shown(all: &[Shown]) -> String {
     format!("{table}\n{totals}")
 }
 
-fn recurs(recurring: &Value) -> String {
+fn recurrence_text(recurring: &Value) -> String {
     let text = |key: &str| recurring[key].as_str().unwrap_or_default();
     let days = recurring["weekdays"].as_array().into_iter().flatten();
     let days: Vec<_> = days.filter_map(|day| day.as_str()?.get(..3)).collect();

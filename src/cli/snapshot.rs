@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{flags::AskArgs, http::read, progress, screen::print_error, verify};
+use super::{flags::ClientArgs, http::read, progress, screen::print_error, verify};
 use crate::{model::with_noun, store};
 
 /// Copy the data of a running daemon, as of one moment
@@ -19,7 +19,7 @@ use crate::{model::with_noun, store};
 #[command(mut_arg("json", |json| json.help("Print the daemon's JSON answer instead of the path")))]
 pub(super) struct SnapshotArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
 }
 
 /// Create a data directory from a snapshot
@@ -38,8 +38,8 @@ pub(super) struct RestoreArgs {
 }
 
 pub(super) fn snapshot(args: &SnapshotArgs) -> anyhow::Result<ExitCode> {
-    let answer = args.ask.daemon.post_empty("admin/snapshot")?;
-    args.ask.print(&answer, || {
+    let answer = args.client.daemon.post_empty("admin/snapshot")?;
+    args.client.print(&answer, || {
         let made: serde_json::Value = read(&answer)?;
         Ok(made["path"].as_str().unwrap_or_default().to_owned())
     })

@@ -79,9 +79,9 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
             let fault: serde_json::Value = serde_json::from_str(data).context("read an event")?;
             bail!("{}", screen::text(fault["message"].as_str().unwrap_or(data)));
         }
-        let shown = if args.json { format!("{}\n", screen::json(data)) } else { render(data)? };
+        let output = if args.json { format!("{}\n", screen::json(data)) } else { render(data)? };
         let mut out = io::stdout().lock();
-        match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
+        match out.write_all(output.as_bytes()).and_then(|()| out.flush()) {
             // The reader, such as `head`, has read enough.
             Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(ExitCode::SUCCESS);

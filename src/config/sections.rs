@@ -58,6 +58,8 @@ pub struct Storage {
     pub disk_max: Option<DiskMax>,
     #[serde(with = "duration")]
     pub checkpoint_interval: Duration,
+    #[serde(with = "duration_or_none")]
+    pub check_interval: Option<Duration>,
     pub catalog_bytes_max: usize,
     pub cache_bytes_max: usize,
 }

@@ -161,7 +161,7 @@ pub(super) fn start_server(
                 // Ends work for a client that has disconnected.
                 .h1_allow_half_closed(false)
                 .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
-                    connections.note(connection, data);
+                    connections.count(connection, data);
                 })
                 .finish(map_config(app().into_factory(), |()| AppConfig::default()))
                 .map_err(log_fault);

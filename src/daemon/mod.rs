@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
+        Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
         Retention, Sealer, SealingEnd, SelfSampler, SparklineRefresher, Stop, Watcher, Writer,
         WriterHandle, WriterParts, lifelines,
     },
@@ -33,7 +33,7 @@ use alerting::{Alerting, reload_on_signal};
 pub use data_dir::{DataDir, process_using};
 use listeners::{sparkline_refresher, start_graphite, start_self_sampler, start_server};
 use parts::{SharedState, api_parts};
-use storing::{checkpointer, open_store, preallocator, retention, sealer};
+use storing::{checker, checkpointer, open_store, preallocator, retention, sealer};
 
 /// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,8 @@ struct Daemon {
     sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Option<Addr<SelfSampler>>,
     sealer: Addr<Sealer>,
-    /// Aborts the sealer's current work.
+    checker: Option<Addr<Checker>>,
+    /// Aborts the current work of the sealer and the checker.
     sealing_end: SealingEnd,
     arbiters: Vec<Arbiter>,
     health: Health,
@@ -123,6 +124,8 @@ impl Daemon {
         let sealing_end = SealingEnd::default();
         let role = sealer(settings, &store, &trusted, &health, &sealing_end, &lifelines);
         let sealer = start_on_arbiter(&mut arbiters, role);
+        let checker = checker(settings, &store, &trusted, &sealing_end, &lifelines)
+            .map(|role| start_on_arbiter(&mut arbiters, role));
         let shared = SharedState::open(settings, &store, &trusted, &metrics)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
@@ -148,6 +151,7 @@ impl Daemon {
             sparkline_refresher,
             self_sampler,
             sealer,
+            checker,
             sealing_end,
             arbiters,
             health,
@@ -196,6 +200,9 @@ impl Daemon {
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
         self.sealing_end.end();
         within("the sealer", step, self.sealer.send(Stop)).await;
+        if let Some(checker) = &self.checker {
+            within("the checker", step, checker.send(Stop)).await;
+        }
         within("the sparkline refresher", step, self.sparkline_refresher.send(Stop)).await;
         // 4. A checkpoint leaves nothing to replay for the next start.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;

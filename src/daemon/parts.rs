@@ -17,7 +17,7 @@ use crate::{
     config::{Limits, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownPosted, KnownRules, KnownSilences, SnapshotSettings,
+        Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSilences, SnapshotSettings,
         Snapshots,
     },
     model::SeriesLimits,
@@ -85,7 +85,7 @@ pub(super) fn api_parts(
         limits,
         promql: settings.promql_settings(),
         resources: QueryResources::new(Scheduler::for_this_machine(), query_memory_max),
-        places: Arc::new(Semaphore::new(settings.limits.queries_max)),
+        permits: Arc::new(Semaphore::new(settings.limits.queries_max)),
         timeout: settings.limits.query_timeout,
         client_timeout: settings.server.client_timeout,
         started: SystemClock.now(),
@@ -139,7 +139,7 @@ fn alerting_parts(
     clock: &TrustedClock,
     bodies: &Bodies,
 ) -> AlertingParts {
-    let posted = KnownPosted::new(metrics.clone());
+    let posted = KnownPostedAlerts::new(metrics.clone());
     let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
     let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
     AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }

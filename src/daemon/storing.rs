@@ -8,8 +8,9 @@ use anyhow::Context;
 
 use crate::{
     actors::{
-        Checkpointer, CheckpointerParts, DiskBudget, Lifelines, Preallocator, PreallocatorParts,
-        PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper, SpaceKeeperParts, WriterHandle,
+        Checker, Checkpointer, CheckpointerParts, DiskBudget, Lifelines, Preallocator,
+        PreallocatorParts, PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper,
+        SpaceKeeperParts, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{Settings, bounds},
@@ -144,4 +145,22 @@ pub(super) fn sealer(
         lifeline: lifelines.for_role("sealer"),
         after: settings.storage.checkpoint_interval,
     }
+}
+
+/// Returns the checker; `None` when it is turned off.
+pub(super) fn checker(
+    settings: &Settings,
+    store: &Store,
+    clock: &TrustedClock,
+    end: &SealingEnd,
+    lifelines: &Lifelines,
+) -> Option<Checker> {
+    settings.storage.check_interval.map(|length| Checker {
+        store: store.clone(),
+        clock: clock.clone(),
+        lifeline: lifelines.for_role("checker"),
+        end: end.clone(),
+        length,
+        pass: None,
+    })
 }

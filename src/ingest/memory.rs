@@ -40,7 +40,7 @@ pub enum NoMemory {
 
 /// The memory of one request; dropping it releases the memory.
 #[derive(Debug)]
-pub struct HeldMemory {
+pub struct ReservedMemory {
     memory: IngestMemory,
     permit: OwnedSemaphorePermit,
 }
@@ -61,28 +61,28 @@ impl IngestMemory {
     ///
     /// # Errors
     /// Too little memory is left.
-    pub fn reserve(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
-        let permit = self.permit(0, bytes)?;
-        Ok(HeldMemory { memory: self.clone(), permit })
+    pub fn reserve(&self, bytes: usize) -> Result<ReservedMemory, NoMemory> {
+        let permit = self.acquire(0, bytes)?;
+        Ok(ReservedMemory { memory: self.clone(), permit })
     }
 
-    fn permit(&self, held: usize, bytes: usize) -> Result<OwnedSemaphorePermit, NoMemory> {
+    fn acquire(&self, held: usize, bytes: usize) -> Result<OwnedSemaphorePermit, NoMemory> {
         let units = bytes.div_ceil(UNIT_BYTES);
         if held.saturating_add(units) > self.total {
             return Err(NoMemory::TooLarge { limit: self.total * UNIT_BYTES });
         }
-        let taken = self.units.clone().try_acquire_many_owned(units as u32);
-        taken.map_err(|_| NoMemory::Busy)
+        let permit = self.units.clone().try_acquire_many_owned(units as u32);
+        permit.map_err(|_| NoMemory::Busy)
     }
 }
 
-impl HeldMemory {
+impl ReservedMemory {
     /// Reserves more memory.
     ///
     /// # Errors
     /// Too little memory is left.
     pub fn grow(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        let more = self.memory.permit(self.permit.num_permits(), bytes)?;
+        let more = self.memory.acquire(self.permit.num_permits(), bytes)?;
         self.permit.merge(more);
         Ok(())
     }

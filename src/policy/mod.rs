@@ -14,6 +14,7 @@ mod setup;
 use granary_model as model;
 
 pub mod admission;
+mod check_pass;
 pub mod coverage;
 pub mod forecast;
 pub mod hosts;
@@ -26,6 +27,7 @@ mod times;
 pub mod trust;
 
 pub use admission::{Admission, KindConflicts, RefusalReason};
+pub use check_pass::CheckPass;
 pub use forecast::TurnForecast;
 pub use hosts::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS};
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};

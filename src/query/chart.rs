@@ -9,11 +9,12 @@ use crate::{
     model::{Cell, SeriesId, SeriesInfo, UnixMillis},
     policy::coverage::Coverage,
     query::{
-        Budget, Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
+        Budget, Display, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
+        SeriesMerge,
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
         cells::reader::CellReader,
-        cells::spacing::Readings,
+        cells::spacing::SpacingSearch,
         series::grouping::{Group, Ranking, check_lines, group},
         series::selector::{check_count, series_max},
         series::suggestion,
@@ -40,7 +41,7 @@ pub struct ChartRequest {
     /// Maximum number of slots with automatic resolution.
     pub points: Option<usize>,
     /// The merging of series into lines.
-    pub merge: Merge,
+    pub merge: SeriesMerge,
     /// The ranking of lines; `None` shows all lines.
     pub rank: Option<Rank>,
 }
@@ -57,7 +58,7 @@ impl ChartRequest {
             displays: Vec::new(),
             time_zone: None,
             points: None,
-            merge: Merge::Nothing,
+            merge: SeriesMerge::Nothing,
             rank: None,
         }
     }
@@ -135,14 +136,14 @@ pub fn chart(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let merges = request.merge != Merge::Nothing || request.rank.is_some();
+    let merges = request.merge != SeriesMerge::Nothing || request.rank.is_some();
     let found = request.select(store, budget, limits, merges)?;
     let groups = group(&found, &request.merge, budget)?;
     let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
     check_lines(lines, limits)?;
     let coverage = coverage(store, &request.range, now);
     let ids = found.iter().map(|(id, _)| *id);
-    let readings = Readings::of((store, budget), &coverage, ids, &request.range);
+    let readings = SpacingSearch::new((store, budget), &coverage, ids, &request.range);
     let axis_request = AxisRequest {
         resolution: &request.resolution,
         range: &request.range,
@@ -187,7 +188,7 @@ impl LineBuilder<'_> {
         let (axis, request) = (self.axis, self.request);
         self.reserve_memory(&groups)?;
         let mut ranking = request.rank.map(Ranking::new);
-        let mut shown = Vec::new();
+        let mut lines = Vec::new();
         let mut cells = vec![Cell::EMPTY; axis.len()];
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
         let reader = CellReader::new(self.store, self.budget, axis, members);
@@ -206,24 +207,25 @@ impl LineBuilder<'_> {
             match (&mut ranking, request.rank) {
                 (Some(ranking), Some(rank)) => {
                     let display = rank.by.map_or(displays[0], |display| display.for_kind(kind));
-                    let closed = self.closed();
+                    let closed = self.ended_slots();
                     let width = closed.iter().map(|(_, width)| width).sum();
                     // A line without numbers in ended slots is ranked by all its slots.
                     let closed = display.of_cell(&merge_slots(&cells[..closed.len()]), width);
                     let number = closed.or_else(|| display.of_cell(&merge_slots(&cells), width));
                     ranking.push(number, self.group_lines(&cells, &group, &displays)?);
                 }
-                _ => shown.extend(self.group_lines(&cells, &group, &displays)?),
+                _ => lines.extend(self.group_lines(&cells, &group, &displays)?),
             }
         }
-        shown.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
-        Ok(shown)
+        lines.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
+        Ok(lines)
     }
 
     /// Reserves the memory of the lines that are held at a time, and of one line's cells.
     fn reserve_memory(&self, groups: &[Group]) -> Result<(), QueryError> {
-        let held = self.request.rank.map_or(usize::MAX, Ranking::<Vec<ChartSeries>>::held_max);
-        let entries = groups.iter().take(held).map(|group| group.entry.bytes());
+        let lines_held =
+            self.request.rank.map_or(usize::MAX, Ranking::<Vec<ChartSeries>>::lines_in_memory_max);
+        let entries = groups.iter().take(lines_held).map(|group| group.entry.bytes());
         let lines = entries.len().saturating_mul(self.request.displays.len().max(1));
         let points = lines.saturating_mul(self.axis.len()).saturating_mul(size_of::<Point>());
         let entries = entries.sum::<usize>() * self.request.displays.len().max(1);
@@ -233,7 +235,7 @@ impl LineBuilder<'_> {
 
     /// Returns the slots that decide the ranking: the ended slots, or all slots when no slot has
     /// ended.
-    fn closed(&self) -> &[(i64, i64)] {
+    fn ended_slots(&self) -> &[(i64, i64)] {
         let slots = self.axis.slots();
         let open = self.axis.incomplete_from(self.now);
         let closed = slots.partition_point(|(start, _)| open.is_none_or(|open| *start < open));

@@ -5,7 +5,7 @@
 //! within a `budget`, and the answer is a struct that serializes. Modules from the ground up:
 //! `time` and `budget`, `cells` and `series`, then one module for each kind of answer.
 
-// The shared test setup refers to the crate by the name of the whole.
+// The shared test setup refers to this crate as `granary`.
 #[cfg(test)]
 extern crate self as granary;
 #[cfg(test)]
@@ -13,7 +13,7 @@ extern crate self as granary;
 #[allow(dead_code, clippy::panic, reason = "the tests in tests/ use more of it")]
 mod setup;
 
-// Paths are those of the crate granary, which reexports these crates.
+// Paths begin as in the crate `granary`, which reexports these crates.
 use crate as query;
 use granary_clock as clock;
 use granary_model as model;
@@ -42,7 +42,7 @@ pub use budget::{
 };
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use documents::{
-    CellPlace, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart, LevelsDocument,
+    CellLocation, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart, LevelsDocument,
     MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest, PreallocatedLevel, Row,
     ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue, SlotValues, StoredCell,
     StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, StoredSeries, documents,
@@ -62,15 +62,15 @@ pub use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, Points, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlSettings,
-    PromqlValue, STEPS_MAX, VectorSample, check_promql, check_rule_promql, evaluate_at,
-    evaluate_vector, format_promql, lengths_of_plain_promql, measured_promql, promql, promql_tree,
-    quantile_of_buckets, series_matchers,
+    PromqlValue, STEPS_MAX, VectorSample, check_promql, check_rule_promql,
+    durations_of_plain_promql, evaluate_at, evaluate_vector, format_promql, measured_promql,
+    promql, promql_tree, quantile_of_buckets, series_matchers,
 };
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
     COVERED_SERIES_MAX, Cardinality, ChangeAnswer, ChangedSeries, CoverageAnswer, CoverageRequest,
-    FacetsAnswer, FindAnswer, FindRequest, FoundMetric, ListedMetric, MatchOperator, Merge,
-    NewName, Rank, RequestedSeries, Selector, SeriesAnswer, SeriesEntry, SeriesMatcher, TagFacet,
+    FacetsAnswer, FindAnswer, FindRequest, FoundMetric, ListedMetric, MatchOperator, NewName, Rank,
+    RequestedSeries, Selector, SeriesAnswer, SeriesEntry, SeriesMatcher, SeriesMerge, TagFacet,
     ValueFacet, cardinality, facets, find, list_label_names, list_label_values, list_metrics,
     preview, select_series, series, series_coverage, whole_pattern, with_samples_since,
 };

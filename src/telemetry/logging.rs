@@ -4,7 +4,7 @@
 
 use tracing_subscriber::EnvFilter;
 
-use super::log_limit::{Limited, LogFormat};
+use super::log_limit::{LimitedFormat, LogFormat};
 
 /// The folders of `src` that are crates, and log by the names of these.
 const CRATES: [&str; 7] = ["clock", "ingest", "model", "policy", "query", "shell", "store"];
@@ -30,10 +30,12 @@ pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let started = match format {
-        LogFormat::Text => builder.map_event_format(|inner| Limited::new(inner, format)).try_init(),
+        LogFormat::Text => {
+            builder.map_event_format(|inner| LimitedFormat::new(inner, format)).try_init()
+        }
         LogFormat::Json => {
             let builder = builder.json().flatten_event(true);
-            builder.map_event_format(|inner| Limited::new(inner, format)).try_init()
+            builder.map_event_format(|inner| LimitedFormat::new(inner, format)).try_init()
         }
     };
     if started.is_err() {

@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{RULES, set, until},
+    alerts::{RULES, poll_until, set},
     daemon::{Daemon, SECONDS, granary, granularities, request},
     hook::{Hook, tls_file},
     notifications,
@@ -19,7 +19,7 @@ use crate::{
 
 /// The alerts of all requests.
 fn alerts(hook: &Hook) -> Vec<Value> {
-    let bodies = hook.taken().into_iter();
+    let bodies = hook.received().into_iter();
     bodies.flat_map(|(_, body)| body.as_array().unwrap().clone()).collect()
 }
 
@@ -42,21 +42,21 @@ fn all_alertmanagers_are_notified_although_one_is_down() {
     let offline = Hook::free_address();
     let daemon = start(&[format!("http://{}", hook.address), format!("http://{offline}")]);
     set(&daemon, 7.0);
-    let received = until(&daemon, "an alert", || alerts(&hook).first().cloned());
+    let received = poll_until(&daemon, "an alert", || alerts(&hook).first().cloned());
     assert_eq!(received["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
     assert_eq!(received["annotations"]["summary"], "a is at 7");
     assert!(time(&received, "endsAt") > jiff::Timestamp::now(), "{received}");
-    until(&daemon, "a failure", || {
+    poll_until(&daemon, "a failure", || {
         let failed = "granary_notifications_total{outcome=\"failed\"} 0";
         (!daemon.metrics().contains(failed)).then_some(())
     });
     // Once the second server runs, it receives the present state.
     let back = Hook::start(Some(offline));
-    let late = until(&daemon, "the same alert", || alerts(&back).first().cloned());
+    let late = poll_until(&daemon, "the same alert", || alerts(&back).first().cloned());
     assert_eq!((&late["labels"], &late["startsAt"]), (&received["labels"], &received["startsAt"]));
     set(&daemon, 1.0);
     for hook in [&hook, &back] {
-        let ended = until(&daemon, "the end", || {
+        let ended = poll_until(&daemon, "the end", || {
             alerts(hook).into_iter().find(|alert| time(alert, "endsAt") < jiff::Timestamp::now())
         });
         assert_eq!(ended["startsAt"], received["startsAt"]);
@@ -91,7 +91,7 @@ fn an_alertmanager_behind_tls_receives_a_password_headers_external_labels_and_li
     let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
     set(&daemon, 7.0);
     let none_sent = "granary_notifications_total{outcome=\"sent\"} 0";
-    until(&daemon, "a failure", || {
+    poll_until(&daemon, "a failure", || {
         let metrics = daemon.metrics();
         let none_failed = "granary_notifications_total{outcome=\"failed\"} 0";
         (metrics.contains(none_sent) && !metrics.contains(none_failed)).then_some(())
@@ -100,8 +100,8 @@ fn an_alertmanager_behind_tls_receives_a_password_headers_external_labels_and_li
     // Both files are read again for each request.
     fs::write(daemon.dir.path().join("password"), "secret\n").unwrap();
     fs::copy(tls_file("authority.pem"), daemon.dir.path().join("ca.pem")).unwrap();
-    let alert = until(&daemon, "an alert", || alerts(&hook).first().cloned());
-    assert_eq!(hook.taken()[0].0, "/am/api/v2/alerts");
+    let alert = poll_until(&daemon, "an alert", || alerts(&hook).first().cloned());
+    assert_eq!(hook.received()[0].0, "/am/api/v2/alerts");
     let head = hook.heads()[0].to_lowercase();
     let basic = "authorization: basic z3jhbmfyetpzzwnyzxq=";
     assert!(head.contains(basic) && head.contains("x-scope: b\r\n"), "{head}");
@@ -129,11 +129,11 @@ fn alerts_that_an_alertmanager_rejects_do_not_delay_others() {
     let high = |host: usize| json!({ "metric": "level", "tags": { "host": format!("h{host:02}") }, "value": 7 });
     // More alerts than fit in one request; the first request always fails.
     daemon.accept(&(0..80).map(high).collect());
-    until(&daemon, "the other alerts", || {
+    poll_until(&daemon, "the other alerts", || {
         alerts(&hook).iter().any(|received| received["labels"]["host"] == "h79").then_some(())
     });
     assert!(alerts(&hook).iter().all(|received| received["labels"]["host"] != "h00"));
-    until(&daemon, "failed alerts are retried", || {
+    poll_until(&daemon, "failed alerts are retried", || {
         let metrics = daemon.metrics();
         let failed = "granary_notifications_total{outcome=\"failed\"} ";
         let count = metrics.lines().find_map(|line| line.strip_prefix(failed))?;
@@ -142,19 +142,19 @@ fn alerts_that_an_alertmanager_rejects_do_not_delay_others() {
 }
 
 /// A real Alertmanager.
-pub(crate) struct Real {
+pub(crate) struct RealAlertmanager {
     process: Child,
     pub(crate) url: String,
 }
 
-impl Drop for Real {
+impl Drop for RealAlertmanager {
     fn drop(&mut self) {
         drop(self.process.kill());
         drop(self.process.wait());
     }
 }
 
-impl Real {
+impl RealAlertmanager {
     /// Starts an Alertmanager with a configuration; its data is in the folder.
     pub(crate) fn start(folder: &Path, configuration: &str) -> Self {
         need("prometheus-alertmanager");
@@ -177,7 +177,10 @@ impl Real {
 fn the_real_alertmanager_accepts_alerts_and_amtool_lists_them() {
     need("amtool");
     let folder = tempfile::tempdir().unwrap();
-    let real = Real::start(folder.path(), "route: {receiver: none}\nreceivers: [{name: none}]\n");
+    let real = RealAlertmanager::start(
+        folder.path(),
+        "route: {receiver: none}\nreceivers: [{name: none}]\n",
+    );
     let url = real.url.clone();
     let daemon = start(std::slice::from_ref(&url));
     let listed = || {
@@ -186,11 +189,11 @@ fn the_real_alertmanager_accepts_alerts_and_amtool_lists_them() {
         serde_json::from_slice::<Value>(&output.unwrap().stdout).unwrap_or_default()
     };
     set(&daemon, 7.0);
-    let listed_one = until(&daemon, "amtool", || listed().get(0).cloned());
+    let listed_one = poll_until(&daemon, "amtool", || listed().get(0).cloned());
     assert_eq!(listed_one["labels"]["alertname"], "High");
     assert_eq!(listed_one["annotations"]["summary"], "a is at 7");
     set(&daemon, 1.0);
-    until(&daemon, "the end", || listed().as_array()?.is_empty().then_some(()));
+    poll_until(&daemon, "the end", || listed().as_array()?.is_empty().then_some(()));
 }
 
 const ROUTES: &str = "route:
@@ -241,7 +244,7 @@ fn comparable(mut value: Value) -> Value {
 fn alerts_groups_and_receivers_are_listed_as_by_a_real_alertmanager() {
     need("amtool");
     let folder = tempfile::tempdir().unwrap();
-    let real = Real::start(folder.path(), ROUTES);
+    let real = RealAlertmanager::start(folder.path(), ROUTES);
     let daemon = notifications::start(ROUTES, &format!("alertmanagers = ['{}']", real.url));
     for host in ["a", "b", "c", "d"] {
         notifications::set(&daemon, host, 7.0);
@@ -259,7 +262,7 @@ fn alerts_groups_and_receivers_are_listed_as_by_a_real_alertmanager() {
     };
     for url in [&real.url, &daemon.url] {
         // Alertmanager does not answer before it has started.
-        until(&daemon, "all", || {
+        poll_until(&daemon, "all", || {
             let (_, alerts) = request(url, "GET", "/api/v2/alerts", &[], "").ok()?;
             (alerts.as_array()?.len() == 4).then_some(())
         });

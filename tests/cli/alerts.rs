@@ -49,7 +49,7 @@ pub(crate) fn ask(daemon: &Daemon, path: &str) -> Value {
 
 /// Polls until there is an acceptable answer.
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
-pub(crate) fn until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn poll_until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -62,7 +62,7 @@ pub(crate) fn until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Op
 
 /// The only alert, once it is in a state.
 pub(crate) fn alert(daemon: &Daemon, state: &str) -> Value {
-    until(daemon, state, || {
+    poll_until(daemon, state, || {
         let alerts = ask(daemon, "/api/v1/alerts")["alerts"].clone();
         alerts.as_array()?.iter().find(|alert| alert["state"] == state).cloned()
     })
@@ -89,7 +89,7 @@ fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
     );
     let firing = alert(&daemon, "firing");
     assert_eq!(firing["activeAt"], pending["activeAt"]);
-    until(&daemon, "ALERTS", || {
+    poll_until(&daemon, "ALERTS", || {
         (values(&daemon, "ALERTS{alertstate=\"firing\"}") == [1.0]).then_some(())
     });
     // The series of the pending alert has ended, long before the lookback would end it.
@@ -113,7 +113,7 @@ fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
     assert!(metrics.contains("granary_rule_evaluation_failures_total 0"), "{metrics}");
 
     set(&daemon, 3.0);
-    until(&daemon, "the end", || {
+    poll_until(&daemon, "the end", || {
         ask(&daemon, "/api/v1/alerts")["alerts"].as_array()?.is_empty().then_some(())
     });
     assert_eq!(values(&daemon, "ALERTS"), [0.0; 0]);
@@ -126,7 +126,7 @@ fn an_alert_continues_after_kill_9_without_a_change() {
     let pending = alert(&daemon, "pending");
     daemon.kill();
     daemon.restart();
-    let found = until(&daemon, "the alert", || {
+    let found = poll_until(&daemon, "the alert", || {
         let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
         alerts.get(0).cloned()
     });
@@ -167,7 +167,7 @@ fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
     fs::write(rules_file(&daemon), more).unwrap();
     let pid = daemon.pid().to_string();
     assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-    until(&daemon, "the new rule", || {
+    poll_until(&daemon, "the new rule", || {
         let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
         (alerts.as_array()?.len() == 2).then_some(())
     });
@@ -175,7 +175,7 @@ fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
     // Without rules, no alert fires, and the series end.
     fs::write(rules_file(&daemon), "").unwrap();
     assert_eq!(reload(), (200, json!({ "rules": 0 })));
-    until(&daemon, "the end", || values(&daemon, "ALERTS").is_empty().then_some(()));
+    poll_until(&daemon, "the end", || values(&daemon, "ALERTS").is_empty().then_some(()));
 }
 
 fn check(path: &Path) -> (bool, String) {
@@ -343,7 +343,7 @@ fn hosts_that_ping_become_series_for_rules() {
     let kind = [("Content-Type", "application/json")];
     let (status, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
     assert_eq!(status, 200, "{answer}");
-    until(&daemon, "the hosts' series", || {
+    poll_until(&daemon, "the hosts' series", || {
         (values(&daemon, "granary_host_up") == [1.0, 1.0]).then_some(())
     });
     let silent = values(&daemon, "granary_host_silent_seconds{agent=\"a\", program=\"host\"}");
@@ -362,7 +362,7 @@ fn hosts_that_ping_become_series_for_rules() {
     let body = json!({ "pings": [last] }).to_string();
     let (_, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
     assert_eq!(answer["accepted"], 1, "{answer}");
-    until(&daemon, "the ordered stop", || {
+    poll_until(&daemon, "the ordered stop", || {
         (values(&daemon, "granary_host_stopped_seconds{host=\"web1\"}").len() == 1).then_some(())
     });
     for ended in ["granary_host_up", "granary_host_silent_seconds"] {
@@ -371,7 +371,7 @@ fn hosts_that_ping_become_series_for_rules() {
     // The alert of a removed host ends.
     let (status, _) = request(&daemon.url, "DELETE", "/api/v1/hosts?host=web2", &[], "").unwrap();
     assert_eq!(status, 204);
-    until(&daemon, "the end", || values(&daemon, "granary_host_up").is_empty().then_some(()));
+    poll_until(&daemon, "the end", || values(&daemon, "granary_host_up").is_empty().then_some(()));
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn a_slow_group_does_not_delay_others() {
         let group = groups.as_array().unwrap().iter().find(|group| group["name"] == name).cloned();
         group.unwrap()["missedEvaluations"].as_u64().unwrap()
     };
-    until(&daemon, "a group that is slow", || (missed("slow") > 1).then_some(()));
+    poll_until(&daemon, "a group that is slow", || (missed("slow") > 1).then_some(()));
     let (slow, quick) = (missed("slow"), missed("quick"));
     assert!(quick * 2 < slow, "{quick} missed beside {slow}");
     // A stop ends a running evaluation.

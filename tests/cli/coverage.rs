@@ -1,4 +1,4 @@
-//! Granularities without all samples: others replace them, and the answer says so.
+//! Incomplete granularities: other granularities replace them, and the answer reports it.
 
 use serde_json::{Value, json};
 

@@ -236,7 +236,7 @@ fn start_with_many_series(dir: &Path) -> Daemon {
 const MANY: [&str; 6] = ["--metric", "many", "--resolution", "1m", "--range", "2h"];
 
 /// Starts an export to `path`, kills it, and appends half a row; returns the unfinished file.
-fn killed(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
+fn killed_export(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
     let partial = PathBuf::from(format!("{}.partial", path.display()));
     let state = PathBuf::from(format!("{}.state", partial.display()));
     let mut child = command(daemon, format, path, &MANY).stderr(Stdio::null()).spawn().unwrap();
@@ -262,7 +262,7 @@ fn a_killed_export_continues_without_duplicate_or_missing_rows() {
     let daemon = start_with_many_series(dir.path());
     let expected: Vec<_> = (0..600).map(|series| format!("{series:04}")).collect();
     let path = dir.path().join("out.csv");
-    let partial = killed(&daemon, "csv", &path);
+    let partial = killed_export(&daemon, "csv", &path);
     let other = command(&daemon, "jsonl", &path, &MANY).output().unwrap();
     assert!(!other.status.success(), "an export in another format does not continue it");
     let state = fs::read(dir.path().join("out.csv.partial.state")).unwrap();
@@ -275,7 +275,7 @@ fn a_killed_export_continues_without_duplicate_or_missing_rows() {
     assert!(!partial.exists() && !note.exists());
 
     let path = dir.path().join("out.parquet");
-    let partial = killed(&daemon, "parquet", &path);
+    let partial = killed_export(&daemon, "parquet", &path);
     export(&daemon, "parquet", &path, &MANY);
     let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
     let rows = file.get_row_iter(None).unwrap().map(Result::unwrap);

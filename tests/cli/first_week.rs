@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::{Daemon, granary},
-    import::{Imported, import, points},
+    import::{ImportOutput, import, points},
     remote_write::minute,
 };
 
@@ -42,7 +42,7 @@ fn rooms(at: i64) -> String {
 
 const AS_ROOMS: [&str; 4] = ["--csv-metric", "room_celsius", "--csv-value", "celsius"];
 
-fn import_rooms(daemon: &Daemon, file: &Path, more: &[&str]) -> Imported {
+fn import_rooms(daemon: &Daemon, file: &Path, more: &[&str]) -> ImportOutput {
     import(daemon, &[&AS_ROOMS, more, &[path(file)]].concat())
 }
 
@@ -157,7 +157,7 @@ fn numbered_batches_with_deleted_series_are_reported() {
         (&retry.body["duplicates"], &retry.body["emptied"]),
         (&json!(2), &json!({"cron": 1}))
     );
-    // A number that is too old to be known has the note, too.
+    // A batch number that is too old to be known also has the note.
     assert_eq!(daemon.post_json(&batch(5000, &["b"])).body["accepted"], 1);
     let stale = daemon.post_json(&batch(1, &["a", "b"])).body;
     assert_eq!(
@@ -219,7 +219,7 @@ fn an_import_that_overlaps_live_samples_is_refused_until_its_range_is_limited() 
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let at = minute();
-    // Live samples of the last two minutes, of the lab only, equal to those of the file.
+    // Live samples of the last two minutes, of the lab only, equal to the samples of the file.
     let live: Vec<_> = (2..4)
         .map(|index| {
             json!({"metric": "room_celsius", "tags": {"room": "lab"}, "time": at + index * 60_000,

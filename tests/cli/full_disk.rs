@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::until,
+    alerts::poll_until,
     daemon::{Daemon, yesterday},
     damage::total,
     prometheus_api::get,
@@ -78,7 +78,7 @@ fn a_disk_that_is_too_small_for_the_next_documents_is_reported_with_bytes_and_ti
     let sample = |n| json!({"metric": "m", "tags": {"n": n}, "time": now, "value": n});
     daemon.accept(&(0..SERIES).map(sample).collect());
     let reason = |daemon: &Daemon| answer(daemon, "/readyz")["reasons"]["disk"].clone();
-    let turns = until(&daemon, "the series are forecast", || {
+    let turns = poll_until(&daemon, "the series are forecast", || {
         let turns = answer(&daemon, "/api/v1/storage")["forecast"].clone();
         (turns[0]["bytes"].as_u64()? > SERIES * 100).then_some(turns)
     });
@@ -87,8 +87,9 @@ fn a_disk_that_is_too_small_for_the_next_documents_is_reported_with_bytes_and_ti
     assert_eq!(reason(&daemon), Value::Null);
     let ballast = small.path().join("ballast");
     fs::write(&ballast, vec![1; small.free() - 4096]).unwrap();
-    let reason =
-        until(&daemon, "the daemon is degraded", || reason(&daemon).as_str().map(str::to_owned));
+    let reason = poll_until(&daemon, "the daemon is degraded", || {
+        reason(&daemon).as_str().map(str::to_owned)
+    });
     assert!(reason.starts_with("1d: documents of ") && reason.ends_with("and 3 more"), "{reason}");
     let missing = "granary_disk_missing_bytes{granularity=\"1m\"} ";
     let shown = |daemon: &Daemon| {
@@ -99,7 +100,7 @@ fn a_disk_that_is_too_small_for_the_next_documents_is_reported_with_bytes_and_ti
     assert!((bytes[0] - 4096..=bytes[0]).contains(&shown(&daemon)), "{} {bytes:?}", shown(&daemon));
     assert_eq!(answer(&daemon, "/readyz")["status"], "degraded");
     fs::remove_file(&ballast).unwrap();
-    until(&daemon, "the daemon is ready", || {
+    poll_until(&daemon, "the daemon is ready", || {
         (answer(&daemon, "/readyz")["status"] == "ready").then_some(())
     });
     assert_eq!(shown(&daemon), 0);

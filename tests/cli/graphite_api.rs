@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Ten minutes of series with paths, with paths by a template, and with tags.
-fn filled() -> (Daemon, i64) {
+fn filled_daemon() -> (Daemon, i64) {
     let daemon = Daemon::start("graphite.templates = ['servers.* _.host.metric*']");
     let start = minute();
     let values = |value: fn(i64) -> f64| -> Vec<(i64, f64)> {
@@ -59,7 +59,7 @@ fn lines(daemon: &Daemon, start: i64, target: &str) -> Vec<(String, Value, Value
 
 #[test]
 fn targets_are_evaluated_as_by_graphite() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let (_, found) = render(&daemon, start, "app.web.hits", "");
     assert_eq!(found[0]["target"], "app.web.hits");
     assert_eq!(found[0]["tags"], json!({ "name": "app.web.hits" }));
@@ -126,7 +126,7 @@ fn targets_are_evaluated_as_by_graphite() {
 
 #[test]
 fn names_are_found_as_in_a_tree_and_by_tags() {
-    let (daemon, _) = filled();
+    let (daemon, _) = filled_daemon();
     let check = |path: &str, expected: Value| {
         let (status, found) = get(&daemon, path);
         assert_eq!((status, found), (200, expected), "{path}");
@@ -168,7 +168,7 @@ fn names_are_found_as_in_a_tree_and_by_tags() {
 
 #[test]
 fn lines_have_other_formats_and_forms_are_accepted() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let (from, until) = (start - 1, start + 119);
     let path = format!("/render?target=app.web.hits&from={from}&until={until}&format=");
     let (_, raw) = get(&daemon, &format!("{path}raw"));
@@ -187,7 +187,7 @@ fn lines_have_other_formats_and_forms_are_accepted() {
 
 #[test]
 fn errors_name_the_place_and_the_remedy() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let check = |target: &str, more: &str, part: &str| {
         let (status, text) = render(&daemon, start, target, more);
         assert!(status == 400 && text.as_str().unwrap().contains(part), "{status} {text}");

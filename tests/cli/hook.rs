@@ -16,11 +16,11 @@ use serde_json::Value;
 
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
-    taken: Arc<Mutex<Taken>>,
+    received: Arc<Mutex<ReceivedRequests>>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct ReceivedRequests {
     /// Paths and bodies.
     bodies: Vec<(String, Value)>,
     /// The headers of each request.
@@ -43,15 +43,15 @@ impl Hook {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(address.unwrap_or(any)).unwrap();
         let address = listener.local_addr().unwrap();
-        let taken = Arc::new(Mutex::new(Taken::default()));
-        let all = taken.clone();
+        let received = Arc::new(Mutex::new(ReceivedRequests::default()));
+        let all = received.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 // A killed client sends half a request, which is ignored.
-                take(stream.unwrap(), text, &all);
+                receive_request(stream.unwrap(), text, &all);
             }
         });
-        Self { address, taken }
+        Self { address, received }
     }
 
     /// Starts a server with TLS; `tls_file("authority.pem")` signed its certificate.
@@ -69,16 +69,16 @@ impl Hook {
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let taken = Arc::new(Mutex::new(Taken::default()));
-        let all = taken.clone();
+        let received = Arc::new(Mutex::new(ReceivedRequests::default()));
+        let all = received.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let connection = ServerConnection::new(config.clone()).unwrap();
                 // A client that does not trust the certificate sends nothing.
-                take(StreamOwned::new(connection, stream.unwrap()), None, &all);
+                receive_request(StreamOwned::new(connection, stream.unwrap()), None, &all);
             }
         });
-        Self { address, taken }
+        Self { address, received }
     }
 
     /// An address at which no server listens yet.
@@ -87,18 +87,18 @@ impl Hook {
     }
 
     /// The received requests, in order.
-    pub(crate) fn taken(&self) -> Vec<(String, Value)> {
-        self.taken.lock().unwrap().bodies.clone()
+    pub(crate) fn received(&self) -> Vec<(String, Value)> {
+        self.received.lock().unwrap().bodies.clone()
     }
 
     /// The headers of the received requests, in order.
     pub(crate) fn heads(&self) -> Vec<String> {
-        self.taken.lock().unwrap().heads.clone()
+        self.received.lock().unwrap().heads.clone()
     }
 
     /// The bodies received at a path.
-    pub(crate) fn taken_at(&self, path: &str) -> Vec<Value> {
-        self.taken()
+    pub(crate) fn received_at(&self, path: &str) -> Vec<Value> {
+        self.received()
             .into_iter()
             .filter(|(sent_to, _)| sent_to == path)
             .map(|(_, body)| body)
@@ -107,7 +107,11 @@ impl Hook {
 }
 
 /// Records one request and answers it; with an error if its body contains a text.
-fn take(stream: impl Read + Write, failing: Option<&str>, taken: &Mutex<Taken>) -> Option<()> {
+fn receive_request(
+    stream: impl Read + Write,
+    failing: Option<&str>,
+    received: &Mutex<ReceivedRequests>,
+) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut head, mut line, mut length) =
         (String::new(), String::new(), String::new(), 0);
@@ -129,10 +133,10 @@ fn take(stream: impl Read + Write, failing: Option<&str>, taken: &Mutex<Taken>) 
         return stream.write_all(answer.as_bytes()).ok();
     }
     let path = first.split(' ').nth(1)?.to_owned();
-    let mut taken = taken.lock().unwrap();
-    taken.bodies.push((path, serde_json::from_str(&body).ok()?));
-    taken.heads.push(head);
-    drop(taken);
+    let mut received = received.lock().unwrap();
+    received.bodies.push((path, serde_json::from_str(&body).ok()?));
+    received.heads.push(head);
+    drop(received);
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     stream.write_all(answer.as_bytes()).ok()?;
     stream.flush().ok()

@@ -133,7 +133,7 @@ fn a_body_that_is_not_json_or_too_long_is_refused() {
 }
 
 /// Polls until a condition holds.
-fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+fn poll_until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..600 {
         if let Some(found) = look() {
             return found;
@@ -178,7 +178,7 @@ fn an_agent_reports_its_host_and_its_restarts() {
         let listed = hosts(daemon, "?host=web1");
         listed["hosts"][0]["agents"][0]["started"].as_i64()
     };
-    let before = until(|| started(&daemon));
+    let before = poll_until(|| started(&daemon));
     let web1 = hosts(&daemon, "")["hosts"][0].clone();
     assert_eq!((&web1["state"], &web1["tags"]["role"]), (&json!("up"), &json!("db")));
     assert!(web1["booted"].as_i64().unwrap() < before, "{web1}");
@@ -187,7 +187,7 @@ fn an_agent_reports_its_host_and_its_restarts() {
     assert_eq!(started(&daemon), Some(before));
     stop(first);
     let second = agent(&daemon);
-    let after = until(|| started(&daemon).filter(|after| *after != before));
+    let after = poll_until(|| started(&daemon).filter(|after| *after != before));
     stop(second);
     let (start, end) = (before - 1000, after + 60_000);
     let range = format!("start={start}&end={end}&tags=host=web1");
@@ -244,7 +244,7 @@ fn a_host_is_stopped_after_an_agents_orderly_stop_but_not_after_a_kill() {
     let mut daemon = Daemon::start("");
     let state = |daemon: &Daemon| hosts(daemon, "")["hosts"][0]["state"].clone();
     let first = agent(&daemon);
-    until(|| (state(&daemon) == "up").then_some(()));
+    poll_until(|| (state(&daemon) == "up").then_some(()));
     stop_in_order(first);
     assert_eq!(state(&daemon), "stopped");
     daemon.kill();
@@ -254,7 +254,7 @@ fn a_host_is_stopped_after_an_agents_orderly_stop_but_not_after_a_kill() {
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("0 up, 0 late, 0 down, 1 stopped"), "{shown}");
     let second = agent(&daemon);
-    until(|| (state(&daemon) == "up").then_some(()));
+    poll_until(|| (state(&daemon) == "up").then_some(()));
     stop(second);
     assert_eq!(state(&daemon), "up", "only silence follows a kill");
 }

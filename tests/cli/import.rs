@@ -15,25 +15,25 @@ use crate::{
 };
 
 /// The output of `granary import`.
-pub(crate) struct Imported {
+pub(crate) struct ImportOutput {
     pub(crate) code: Option<i32>,
     pub(crate) summary: Value,
     pub(crate) errors: String,
 }
 
 /// Runs `granary import` to its end.
-pub(crate) fn import(daemon: &Daemon, words: &[&str]) -> Imported {
+pub(crate) fn import(daemon: &Daemon, words: &[&str]) -> ImportOutput {
     let mut command = granary();
     let output =
         command.args(["import", "--json", "--url", &daemon.url]).args(words).output().unwrap();
-    Imported {
+    ImportOutput {
         code: output.status.code(),
         summary: serde_json::from_slice(&output.stdout).unwrap_or_default(),
         errors: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
-impl Imported {
+impl ImportOutput {
     /// Samples accepted, accepted before, and refused.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         let refused =

@@ -1,5 +1,5 @@
-//! Batches in the form that scripts write: each sample has a verdict of its own, and none is
-//! dropped silently.
+//! Batches in the form that scripts write: each sample has a separate verdict, and no
+//! sample is dropped silently.
 
 use serde_json::json;
 

@@ -34,7 +34,7 @@ fn batch(seq: u64) -> Value {
     json!({"agent": "killer", "epoch": 1, "seq": seq, "samples": samples})
 }
 
-/// Sends numbered batches until the daemon is gone; returns the first number without an
+/// Sends numbered batches until the daemon stops; returns the first number without an
 /// acknowledgement.
 fn send_until_gone(url: &str, from: u64) -> u64 {
     let (client, mut seq) = (client(), from);

@@ -124,19 +124,19 @@ fn metadata_of_remote_write_changes_the_kind_unless_it_flaps() {
     let daemon = Daemon::start("");
     let at = minute();
     // Counter, gauge, ...: the last change is one too many for an hour.
-    for (place, code) in [1, 2, 1, 2, 1, 2].into_iter().enumerate() {
+    for (index, code) in [1, 2, 1, 2, 1, 2].into_iter().enumerate() {
         let metadata = message(|out| {
             int(1, code, out);
             bytes(2, b"odd", out);
         });
         let metadata = message(|out| bytes(3, &metadata, out));
-        let sample = (at + 10_000 * place as i64, place as f64);
+        let sample = (at + 10_000 * index as i64, index as f64);
         let samples = request(&[series(&[("__name__", "odd")], &[sample])]);
         assert_eq!(write(&daemon, V1, &metadata).status, 204);
         let written = write(&daemon, V1, &samples);
         assert_eq!(written.status, 204, "{}", written.body);
-        let expected = if place % 2 == 0 || place == 5 { "counter" } else { "gauge" };
-        assert_eq!(kind(&daemon, "odd"), expected, "change {place}");
+        let expected = if index % 2 == 0 || index == 5 { "counter" } else { "gauge" };
+        assert_eq!(kind(&daemon, "odd"), expected, "change {index}");
     }
     let metrics = daemon.metrics();
     assert!(metrics.contains("granary_series_kind_changed_total 4\n"), "{metrics}");
@@ -150,9 +150,9 @@ fn metadata_of_remote_write_changes_the_kind_unless_it_flaps() {
 fn a_sum_of_otlp_that_was_a_gauge_changes_the_kind() {
     let daemon = Daemon::start("");
     let at = minute();
-    for (place, data) in ["gauge", "sum", "sum"].into_iter().enumerate() {
-        let nanos = ((at + 10_000 * place as i64) * 1_000_000).to_string();
-        let points = json!([{"timeUnixNano": nanos, "asDouble": place}]);
+    for (index, data) in ["gauge", "sum", "sum"].into_iter().enumerate() {
+        let nanos = ((at + 10_000 * index as i64) * 1_000_000).to_string();
+        let points = json!([{"timeUnixNano": nanos, "asDouble": index}]);
         let data_of =
             json!({"dataPoints": points, "aggregationTemporality": 2, "isMonotonic": true});
         let metric = json!({"name": "jobs", data: data_of});

@@ -228,7 +228,7 @@ fn a_query_ends_when_its_client_disconnects() {
     let path = format!("/api/v1/query_range?query={query}&start=1000000&end=1010000&step=1");
     let mut client = TcpStream::connect(address).unwrap();
     write!(client, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    // That query occupies the only place: another query waits until its timeout.
+    // That query holds the only permit: another query waits until its timeout.
     loop {
         let (status, body) = ask(&daemon, "query", &[("query", "1"), ("timeout", "100ms")]);
         if status == 503 {

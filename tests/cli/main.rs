@@ -8,6 +8,7 @@ mod attacks;
 mod backup;
 mod changes;
 mod charts;
+mod checker;
 mod clock;
 mod coverage;
 #[path = "../support/daemon.rs"]
@@ -30,6 +31,7 @@ mod import_resume;
 mod json;
 mod kills;
 mod kinds;
+mod late_revisions;
 mod levels;
 mod limits;
 #[path = "../support/manual.rs"]
@@ -52,7 +54,6 @@ mod reference_cases;
 mod remote_write;
 mod repair;
 mod replay;
-mod revised;
 mod runaway;
 mod self_samples;
 mod senders;

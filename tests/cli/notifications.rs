@@ -15,8 +15,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    alertmanager::Real,
-    alerts::{RULES, ask, until},
+    alertmanager::RealAlertmanager,
+    alerts::{RULES, ask, poll_until},
     daemon::{Daemon, SECONDS, granary, granularities, request},
     hook::Hook,
     peers::need,
@@ -54,7 +54,7 @@ pub(crate) fn webhook(hook: &Hook) -> String {
 
 /// The notifications about a host, in order: state and start.
 pub(crate) fn notifications_of(hook: &Hook, host: &str) -> Vec<(String, String)> {
-    let documents = hook.taken().into_iter().map(|(_, body)| body);
+    let documents = hook.received().into_iter().map(|(_, body)| body);
     let alerts = documents.flat_map(|document| document["alerts"].as_array().unwrap().clone());
     let of_host = alerts.filter(|alert| alert["labels"]["host"] == host);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -71,22 +71,22 @@ fn a_webhook_that_was_down_is_notified_once_when_it_returns() {
     set(&daemon, "a", 7.0);
     set(&daemon, "b", 7.0);
     let failed = "granary_receiver_notifications_total{outcome=\"failed\",receiver=\"own\"}";
-    until(&daemon, "a failure", || daemon.metrics().contains(failed).then_some(()));
+    poll_until(&daemon, "a failure", || daemon.metrics().contains(failed).then_some(()));
     assert!(daemon.metrics().contains("granary_receiver_queue_length{receiver=\"own\"} 2"));
     set(&daemon, "b", 1.0);
     let hook = Hook::start(Some(address));
-    until(&daemon, "both", || {
+    poll_until(&daemon, "both", || {
         let ends = |host: &str| {
             notifications_of(&hook, host).last().map(|notification| notification.0.clone())
         };
         (ends("a")? == "firing" && ends("b")? == "resolved").then_some(())
     });
-    until(&daemon, "an empty queue", || {
+    poll_until(&daemon, "an empty queue", || {
         daemon.metrics().contains("granary_receiver_queue_length{receiver=\"own\"} 0").then_some(())
     });
     assert_eq!(notifications_of(&hook, "a").len(), 1);
     let document = hook
-        .taken()
+        .received()
         .into_iter()
         .map(|(_, body)| body)
         .find(|body| body["groupLabels"]["host"] == "a");
@@ -107,7 +107,7 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     fs::write(at("other-rules.yml"), other).unwrap();
     set(&daemon, "a", 7.0);
     // A kill before delivery is recorded would repeat the notification.
-    until(&daemon, "the firing alert", || {
+    poll_until(&daemon, "the firing alert", || {
         let metrics = daemon.metrics();
         let noted = [
             "notifications_total{outcome=\"sent\",receiver=\"own\"} 1",
@@ -121,12 +121,12 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     daemon.restart();
     let tags = json!({ "host": "b" });
     daemon.accept(&json!([{ "metric": "other", "tags": tags, "value": 7.0 }]));
-    until(&daemon, "the valid file", || notifications_of(&hook, "b").first().cloned());
+    poll_until(&daemon, "the valid file", || notifications_of(&hook, "b").first().cloned());
     assert_eq!(notifications_of(&hook, "a").len(), 1, "no evaluation ended the alert");
     let (_, shown) =
         request(&daemon.url, "GET", "/api/v2/alerts?filter=host%3Da", &[], "").unwrap();
     assert_eq!(shown[0]["status"]["state"], "active", "{shown}");
-    // Prometheus' list contains it, too.
+    // Prometheus' list also contains the alert.
     let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
     let is_a = |value: &Value| value["labels"]["host"] == "a" && value["state"] == "firing";
     assert!(alerts.as_array().unwrap().iter().any(is_a), "{alerts}");
@@ -135,7 +135,7 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     fs::write(&rules, good).unwrap();
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert_eq!(status, 200);
-    until(&daemon, "the end", || {
+    poll_until(&daemon, "the end", || {
         (notifications_of(&hook, "a").last()?.0 == "resolved").then_some(())
     });
     assert_eq!(notifications_of(&hook, "a").len(), 2, "{:?}", notifications_of(&hook, "a"));
@@ -159,11 +159,13 @@ fn kill_9_loses_no_notification_and_resolves_no_alert() {
         daemon.kill();
         daemon.restart();
         let expected = if round % 2 == 0 { "firing" } else { "resolved" };
-        until(&daemon, expected, || {
+        poll_until(&daemon, expected, || {
             (notifications_of(&hook, "flips").last()?.0 == expected).then_some(())
         });
     }
-    until(&daemon, "the alert that stays", || notifications_of(&hook, "stays").first().cloned());
+    poll_until(&daemon, "the alert that stays", || {
+        notifications_of(&hook, "stays").first().cloned()
+    });
     let stays = notifications_of(&hook, "stays");
     let distinct: BTreeSet<_> = stays.iter().collect();
     assert_eq!(distinct.len(), 1, "the alert fires without a break: {distinct:?}");
@@ -198,22 +200,22 @@ fn a_silence_suppresses_notifications_and_an_acknowledgement_stops_escalation() 
         String::from_utf8(output.stdout).unwrap()
     };
     let notifications_at = |path: &str, host: &str| {
-        let documents = hook.taken_at(path);
+        let documents = hook.received_at(path);
         documents.iter().filter(|document| document["groupLabels"]["host"] == host).count()
     };
     let id = run(&["silence", "add", "host=quiet", "--comment", "moved", "--by", "ann"]);
     set(&daemon, "quiet", 7.0);
     set(&daemon, "kept", 7.0);
-    until(&daemon, "the alert to acknowledge", || {
+    poll_until(&daemon, "the alert to acknowledge", || {
         (notifications_at("/own", "kept") > 0).then_some(())
     });
     run(&["alerts", "ack", "host=kept", "--by", "ann"]);
     set(&daemon, "left", 7.0);
-    until(&daemon, "an escalation", || (notifications_at("/boss", "left") > 0).then_some(()));
+    poll_until(&daemon, "an escalation", || (notifications_at("/boss", "left") > 0).then_some(()));
     assert_eq!(notifications_at("/boss", "kept"), 0, "the alert is acknowledged");
     assert_eq!(notifications_at("/own", "quiet") + notifications_at("/boss", "quiet"), 0);
     run(&["silence", "expire", id.trim()]);
-    until(&daemon, "the alert after its silence", || {
+    poll_until(&daemon, "the alert after its silence", || {
         (notifications_at("/own", "quiet") > 0).then_some(())
     });
 }
@@ -241,7 +243,7 @@ fn slack_pagerduty_and_commands_are_notified_in_their_formats() {
     );
     let daemon = start(&settings, "");
     set(&daemon, "a", 7.0);
-    let slack = until(&daemon, "Slack", || hook.taken_at("/slack").first().cloned());
+    let slack = poll_until(&daemon, "Slack", || hook.received_at("/slack").first().cloned());
     assert_eq!((&slack["channel"], &slack["username"]), (&json!("#ops"), &json!("Granary")));
     let attachment = &slack["attachments"][0];
     assert_eq!(
@@ -250,7 +252,8 @@ fn slack_pagerduty_and_commands_are_notified_in_their_formats() {
     );
     assert_eq!(attachment["fields"], json!([{"title": "host", "value": "a", "short": false}]));
     assert!(attachment["text"].as_str().unwrap().contains("a is at 7"), "{attachment}");
-    let event = until(&daemon, "PagerDuty", || hook.taken_at("/pagerduty").first().cloned());
+    let event =
+        poll_until(&daemon, "PagerDuty", || hook.received_at("/pagerduty").first().cloned());
     assert_eq!(
         (&event["event_action"], &event["routing_key"]),
         (&json!("trigger"), &json!("the-key"))
@@ -260,9 +263,9 @@ fn slack_pagerduty_and_commands_are_notified_in_their_formats() {
         (&json!("[FIRING:1] a"), &json!("page"))
     );
     set(&daemon, "a", 1.0);
-    let end = until(&daemon, "the end", || hook.taken_at("/pagerduty").get(1).cloned());
+    let end = poll_until(&daemon, "the end", || hook.received_at("/pagerduty").get(1).cloned());
     assert_eq!((&end["event_action"], &end["dedup_key"]), (&json!("resolve"), &event["dedup_key"]));
-    let lines = until(&daemon, "the command", || {
+    let lines = poll_until(&daemon, "the command", || {
         let text = fs::read_to_string(&out).ok()?;
         let lines =
             text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>().ok()?;
@@ -270,7 +273,7 @@ fn slack_pagerduty_and_commands_are_notified_in_their_formats() {
     });
     assert_eq!((&lines[0]["status"], &lines[1]["status"]), (&json!("firing"), &json!("resolved")));
     // Slack receives no resolved notification, because it is not configured.
-    assert_eq!(hook.taken_at("/slack").len(), 1);
+    assert_eq!(hook.received_at("/slack").len(), 1);
 }
 
 #[test]
@@ -299,14 +302,14 @@ fn a_file_of_receivers_is_checked_and_an_invalid_one_changes_nothing() {
     assert!(status == 500 && answer.to_string().contains("opsgenie"), "{answer}");
     // Earlier alerts are notified.
     set(&daemon, "a", 7.0);
-    until(&daemon, "the webhook", || hook.taken().first().cloned());
+    poll_until(&daemon, "the webhook", || hook.received().first().cloned());
     // A reloaded route notifies another receiver.
     let other = Hook::start(None);
     fs::write(&path, webhook(&other)).unwrap();
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert_eq!(status, 200);
     set(&daemon, "b", 7.0);
-    until(&daemon, "the other receiver", || notifications_of(&other, "b").first().cloned());
+    poll_until(&daemon, "the other receiver", || notifications_of(&other, "b").first().cloned());
 }
 
 #[test]
@@ -342,13 +345,13 @@ receivers:
         )
     };
     let folder = tempfile::tempdir().unwrap();
-    let real = Real::start(folder.path(), &settings(&theirs));
+    let real = RealAlertmanager::start(folder.path(), &settings(&theirs));
     let daemon = start(&settings(&ours), &format!("alertmanagers = ['{}']", real.url));
     for host in ["c", "a", "b", "d"] {
         set(&daemon, host, 7.0);
     }
     let known = |hook: &Hook| {
-        let mut all: Vec<_> = hook.taken();
+        let mut all: Vec<_> = hook.received();
         for (_, body) in &mut all {
             // The address of the program itself, which differs.
             body["externalURL"] = Value::Null;
@@ -360,8 +363,8 @@ receivers:
         all
     };
     let both = |daemon: &Daemon, count: usize| {
-        until(daemon, "both", || {
-            (theirs.taken().len() >= count && ours.taken().len() >= count).then_some(())
+        poll_until(daemon, "both", || {
+            (theirs.received().len() >= count && ours.received().len() >= count).then_some(())
         });
         assert_eq!(known(&theirs), known(&ours));
     };
@@ -430,7 +433,7 @@ receivers:
     let tls = format!(", tls_config: {{ca_file: '{}'}}", at("ca.pem"));
     let daemon = start(&settings(&tls), "");
     set(&daemon, "a", 7.0);
-    let mail = until(&daemon, "a mail", || server.mails.lock().unwrap().first().cloned());
+    let mail = poll_until(&daemon, "a mail", || server.mails.lock().unwrap().first().cloned());
     assert_eq!(mail["encrypted"], true);
     assert_eq!(mail["to"], json!(["ann@example.org", "bob@example.org"]));
     assert_eq!(
@@ -441,7 +444,7 @@ receivers:
         assert!(mail["parts"][kind].as_str().unwrap().contains("a is at 7"), "{mail}");
     }
     set(&daemon, "a", 1.0);
-    let end = until(&daemon, "the end", || server.mails.lock().unwrap().get(1).cloned());
+    let end = poll_until(&daemon, "the end", || server.mails.lock().unwrap().get(1).cloned());
     assert_eq!(end["subject"], "[RESOLVED] a");
     assert_ne!(end["id"], mail["id"]);
 
@@ -451,6 +454,6 @@ receivers:
     assert_eq!(status, 200);
     set(&daemon, "b", 7.0);
     let failed = "granary_receiver_notifications_total{outcome=\"failed\",receiver=\"own\"}";
-    until(&daemon, "a failure", || daemon.metrics().contains(failed).then_some(()));
+    poll_until(&daemon, "a failure", || daemon.metrics().contains(failed).then_some(()));
     assert_eq!(server.mails.lock().unwrap().len(), 2);
 }

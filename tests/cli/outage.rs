@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{ask, until},
+    alerts::{ask, poll_until},
     daemon::{granary, request},
     hook::Hook,
     notifications::{ROUTE, set, start},
@@ -24,17 +24,18 @@ fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
     };
     daemon.accept(&all(7.0));
     let counts_of = |hook: &Hook, status: &str| {
-        let documents = hook.taken().into_iter().map(|(_, body)| body);
+        let documents = hook.received().into_iter().map(|(_, body)| body);
         let alerts = |value: &Value| value["alerts"].as_array().map_or(0, Vec::len);
         let document = documents.filter(|document| document["status"] == status);
         let counts = document
             .map(|document| (alerts(&document), document["truncatedAlerts"].as_u64().unwrap()));
         counts.collect::<Vec<_>>()
     };
-    let firing = until(&daemon, "the notification", || counts_of(&hook, "firing").first().copied());
+    let firing =
+        poll_until(&daemon, "the notification", || counts_of(&hook, "firing").first().copied());
     assert_eq!(firing, (500, 2000));
     assert_eq!(counts_of(&hook, "firing").len(), 1, "in one message");
-    until(&daemon, "the degraded state", || {
+    poll_until(&daemon, "the degraded state", || {
         let (_, ready) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
         (ready["status"] == "degraded" && ready["reasons"]["alerts"].is_string()).then_some(())
     });
@@ -46,7 +47,7 @@ fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
     assert!(acknowledged.status.success(), "{acknowledged:?}");
     daemon.kill();
     daemon.restart();
-    let alerts = until(&daemon, "the alerts", || {
+    let alerts = poll_until(&daemon, "the alerts", || {
         let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].as_array().cloned()?;
         (alerts.len() == count).then_some(alerts)
     });
@@ -54,8 +55,8 @@ fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
         alerts.iter().filter(|alert| alert["acknowledged"]["by"] == "ann").count();
     assert_eq!(acknowledged_count, 1);
     daemon.accept(&all(1.0));
-    until(&daemon, "the end", || counts_of(&hook, "resolved").first().copied());
-    until(&daemon, "a healthy store", || {
+    poll_until(&daemon, "the end", || counts_of(&hook, "resolved").first().copied());
+    poll_until(&daemon, "a healthy store", || {
         let (_, ready) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
         ready["reasons"]["alerts"].is_null().then_some(())
     });
@@ -77,7 +78,7 @@ fn opsgenie_teams_telegram_and_discord_are_notified_in_their_formats() {
     );
     let daemon = start(&settings, "");
     set(&daemon, "a", 7.0);
-    let first = |path: &str| until(&daemon, path, || hook.taken_at(path).first().cloned());
+    let first = |path: &str| poll_until(&daemon, path, || hook.received_at(path).first().cloned());
     let opened = first("/opsgenie/v2/alerts");
     assert_eq!(opened["message"], "[FIRING:1] a");
     assert_eq!(first("/teams")["title"], "[FIRING:1] a");

@@ -71,7 +71,7 @@ const NOT_RUN: [(&str, &str); 37] = [
 ];
 
 /// A command with its continuation lines, up to the end of its quotes.
-fn whole(first: &str, lines: &mut Lines<'_>) -> String {
+fn whole_command(first: &str, lines: &mut Lines<'_>) -> String {
     let mut command = first.to_owned();
     while command.matches('\'').count() % 2 == 1 || command.ends_with('\\') {
         command.push('\n');
@@ -88,7 +88,7 @@ fn commands(text: &str) -> Vec<String> {
         // A comment after a command begins with two blanks.
         let start = line.split("  #").next().unwrap_or_default().trim();
         if !start.is_empty() && !start.starts_with('#') {
-            found.push(whole(start, &mut lines));
+            found.push(whole_command(start, &mut lines));
         }
     }
     found
@@ -101,7 +101,7 @@ fn commands_of_help(text: &str) -> Vec<String> {
     while let Some(line) = lines.next() {
         let start = line.trim_start();
         if start.len() < line.len() && PROGRAMS.iter().any(|program| start.starts_with(program)) {
-            found.push(whole(start, &mut lines));
+            found.push(whole_command(start, &mut lines));
         }
     }
     found
@@ -133,13 +133,13 @@ fn examples(language: &str) -> Vec<Example> {
     all.filter(|example| example.language == language).collect()
 }
 
-/// Every printed command with its place, in reading order.
-fn printed() -> Vec<(String, String)> {
+/// Every printed command with its location, in reading order.
+fn printed_commands() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for example in examples("sh") {
         let commands_of_example = commands(&example.text);
         found.extend(
-            commands_of_example.into_iter().map(|command| (command, example.place.clone())),
+            commands_of_example.into_iter().map(|command| (command, example.location.clone())),
         );
     }
     assert!(found.len() >= 60, "{found:?}");
@@ -252,11 +252,11 @@ fn every_printed_command_works() {
         ["granary series", "granary senders"].iter().any(|prefix| command.starts_with(prefix))
     };
     let (last, first): (Vec<_>, Vec<_>) =
-        printed().into_iter().partition(|(command, _)| is_last(command));
-    for (command, place) in first.into_iter().chain(last) {
+        printed_commands().into_iter().partition(|(command, _)| is_last(command));
+    for (command, location) in first.into_iter().chain(last) {
         let parsed = Command::new("sh").args(["-n", "-c", &command]).output().unwrap();
         if !parsed.status.success() {
-            wrong.push(format!("{place}\n$ {command}\nis not valid shell: {parsed:?}"));
+            wrong.push(format!("{location}\n$ {command}\nis not valid shell: {parsed:?}"));
         }
         if let Some((start_of_command, _)) =
             NOT_RUN.iter().find(|(start, _)| command.starts_with(start))
@@ -266,7 +266,7 @@ fn every_printed_command_works() {
         }
         let output = run(&daemon, folder.path(), &command);
         if let Some(fault) = fault_of(&command, &output) {
-            wrong.push(format!("{place}\n$ {command}\n{fault}"));
+            wrong.push(format!("{location}\n$ {command}\n{fault}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -287,7 +287,7 @@ fn every_printed_setting_is_accepted() {
         fs::write(&file, &example.text).unwrap();
         let output = granary().args(["check-config", "--config"]).arg(&file).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {text}", example.place);
+        assert!(output.status.success(), "{}: {text}", example.location);
     }
 }
 
@@ -301,14 +301,14 @@ fn promtool_accepts_every_printed_setting_of_prometheus() {
     fs::create_dir(folder.path().join("rules")).unwrap();
     let rules = "rules/granary.yml";
     fs::copy(root().join("deploy").join(rules), folder.path().join(rules)).unwrap();
-    let printed = examples("yaml").into_iter().map(|example| (example.place, example.text));
+    let printed = examples("yaml").into_iter().map(|example| (example.location, example.text));
     let all: Vec<_> = printed.chain([("deploy/prometheus.yml".to_owned(), deployed)]).collect();
     assert!(all.len() >= 2);
-    for (place, text) in all {
+    for (location, text) in all {
         fs::write(&file, text).unwrap();
         let output = Command::new("promtool").args(["check", "config"]).arg(&file).output();
         let output = output.unwrap();
-        assert!(output.status.success(), "{place}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{location}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 

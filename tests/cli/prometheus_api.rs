@@ -15,7 +15,7 @@ use crate::{
 
 /// Starts a daemon with samples every 15 s for ten minutes, from about 20 minutes ago on; returns
 /// the daemon and the first time.
-pub(crate) fn filled() -> (Daemon, i64) {
+pub(crate) fn filled_daemon() -> (Daemon, i64) {
     let daemon = Daemon::start("");
     let start = crate::remote_write::minute();
     let times: Vec<_> = (0..40).map(|i| start + i * 15_000).collect();
@@ -49,7 +49,7 @@ pub(crate) fn post(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, 
 
 #[test]
 fn queries_are_answered_under_both_prefixes_by_get_and_post() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let at = start / 1000 + 585;
     let form = [("query", "sum(level)"), ("time", &at.to_string())];
     let expected = json!({"status": "success", "data": {"resultType": "vector",
@@ -73,7 +73,7 @@ fn queries_are_answered_under_both_prefixes_by_get_and_post() {
 
 #[test]
 fn errors_have_the_words_and_codes_of_prometheus() {
-    let (daemon, _) = filled();
+    let (daemon, _) = filled_daemon();
     let check = |path: &str, status: u16, kind: &str, part: &str| {
         let (found, body) = get(&daemon, &format!("/api/v1/{path}"));
         assert_eq!((found, &body["status"]), (status, &json!("error")), "{path}: {body}");
@@ -99,7 +99,7 @@ fn errors_have_the_words_and_codes_of_prometheus() {
 
 #[test]
 fn series_labels_values_and_metadata_are_listed() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let data = |path: &str| {
         let (status, body) = get(&daemon, path);
         assert_eq!((status, &body["status"]), (200, &json!("success")), "{path}: {body}");
@@ -159,7 +159,7 @@ fn series_labels_values_and_metadata_are_listed() {
 
 #[test]
 fn answers_are_compressed_on_request_except_for_ingest() {
-    let (daemon, _) = filled();
+    let (daemon, _) = filled_daemon();
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .accept_encoding("gzip")
@@ -196,7 +196,7 @@ fn answers_are_compressed_on_request_except_for_ingest() {
 
 #[test]
 fn a_long_answer_is_complete_and_releases_its_query_slot() {
-    let (daemon, _) = filled();
+    let (daemon, _) = filled_daemon();
     let path = "/api/v1/query_range?query=vector(time())&start=0&end=10000&step=1";
     for _ in 0..40 {
         let (status, body) = get(&daemon, path);
@@ -215,7 +215,7 @@ fn heavy_query(parts: usize, steps: u32) -> String {
 
 #[test]
 fn many_heavy_queries_wait_for_their_turn_while_ingest_continues() {
-    let (daemon, _) = filled();
+    let (daemon, _) = filled_daemon();
     std::thread::scope(|scope| {
         let all: Vec<_> =
             (0..60).map(|_| scope.spawn(|| get(&daemon, &heavy_query(3, 100)))).collect();
@@ -252,7 +252,7 @@ fn a_query_without_a_client_releases_its_place() {
     // A reset, as after the restart of a process.
     rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
-    // The place is free long before the two minutes of the query are over.
+    // The permit is released long before the two minutes of the query are over.
     let (status, body) = get(&daemon, "/api/v1/query?query=1&timeout=20s");
     assert_eq!(status, 200, "{body}");
 }
@@ -282,7 +282,7 @@ fn odd_queries_are_answered_or_refused_without_harm() {
 
 #[test]
 fn queries_run_at_lower_priority_than_ingest() {
-    let (daemon, _) = filled();
+    let (daemon, _) = filled_daemon();
     assert_eq!(get(&daemon, "/api/v1/query?query=1").0, 200);
     let mut nice = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap() {
@@ -298,7 +298,7 @@ fn queries_run_at_lower_priority_than_ingest() {
 
 #[test]
 fn cardinality_and_trees_of_queries_have_the_form_of_prometheus() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
         let (status, tsdb) = get(&daemon, &format!("{prefix}/status/tsdb?limit=1"));
         let head = &tsdb["data"]["headStats"];

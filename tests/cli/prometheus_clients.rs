@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{
     peers::{need, run_script},
-    prometheus_api::{filled, get, post},
+    prometheus_api::{filled_daemon, get, post},
 };
 
 #[test]
 #[ignore = "needs promtool; .ci/run installs it and runs this"]
 fn promtool_queries_the_daemon_and_lists_its_series() {
     need("promtool");
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let seconds = |more: i64| (start / 1000 + more).to_string();
     let run = |words: &[&str]| {
         let mut command = Command::new("promtool");
@@ -45,7 +45,7 @@ fn promtool_queries_the_daemon_and_lists_its_series() {
 #[test]
 #[ignore = "needs prometheus-api-client; .ci/run installs it and runs this"]
 fn the_python_client_reads_written_samples() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let words = [daemon.url.as_str(), &(start / 1000).to_string()];
     run_script("clients/read_prometheus.py", &words);
 }
@@ -55,7 +55,7 @@ fn the_python_client_reads_written_samples() {
 fn the_javascript_client_reads_written_samples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let modules = std::env::var("GRANARY_TEST_NODE_PATH").unwrap_or_default();
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let script = root.join("tests/data/clients/read_prometheus.js");
     let output = Command::new("node")
         .arg(script)
@@ -69,7 +69,7 @@ fn the_javascript_client_reads_written_samples() {
 /// The requests of Grafana's Prometheus data source, as it sends them by default.
 #[test]
 fn the_requests_of_grafanas_data_source_are_answered() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let (from, to) = ((start / 1000).to_string(), (start / 1000 + 600).to_string());
     let success = |(status, body): (u16, Value)| {
         assert_eq!((status, &body["status"]), (200, &json!("success")), "{body}");

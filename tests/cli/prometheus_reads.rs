@@ -2,7 +2,7 @@
 
 use crate::{
     daemon::{Daemon, client},
-    prometheus_api::filled,
+    prometheus_api::filled_daemon,
     protobuf::{bytes, int, message},
     remote_write::{V1, minute, request, series, write},
 };
@@ -54,7 +54,7 @@ fn federate_lists_the_newest_samples_with_their_times() {
 
 #[test]
 fn errors_are_text_that_names_the_remedy() {
-    let (daemon, start) = filled();
+    let (daemon, start) = filled_daemon();
     let (status, kind, text) = get(&daemon, "/federate", "");
     assert_eq!((status, &*kind), (400, "text/plain; charset=utf-8"));
     assert!(text.contains("add match[]=SELECTOR"), "{text}");

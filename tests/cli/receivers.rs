@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{ask, until},
+    alerts::{ask, poll_until},
     daemon::{Daemon, granary, request},
     hook::Hook,
     notifications::{ROUTE, notifications_of, set, start, webhook},
@@ -29,20 +29,20 @@ fn notifications_contain_links_and_are_routed_by_external_labels() {
                 [server]\nexternal_url = 'https://granary.example.org/g/'";
     let daemon = start(&notifications, more);
     set(&daemon, "a", 7.0);
-    let received = |path: &str| hook.taken_at(path).first().cloned();
-    let document = until(&daemon, "a message", || received("/"));
+    let received = |path: &str| hook.received_at(path).first().cloned();
+    let document = poll_until(&daemon, "a message", || received("/"));
     assert_eq!(document["externalURL"], "https://granary.example.org/g");
     assert_eq!(document["groupLabels"], json!({"region": "eu"}));
     let link = "https://granary.example.org/g/graph?g0.expr=level+%3E+5&g0.tab=1";
     assert_eq!(document["alerts"][0]["generatorURL"], link);
     let page = "https://granary.example.org/g/alerts";
-    let slack = until(&daemon, "Slack's", || received("/slack"))["attachments"][0].clone();
+    let slack = poll_until(&daemon, "Slack's", || received("/slack"))["attachments"][0].clone();
     assert_eq!(slack["title_link"], page);
     assert_eq!(slack["text"], format!("https://granary.example.org/g {link}"));
-    let discord = until(&daemon, "Discord's", || received("/discord"))["embeds"][0].clone();
+    let discord = poll_until(&daemon, "Discord's", || received("/discord"))["embeds"][0].clone();
     assert_eq!(discord["url"], page);
     assert!(discord["description"].as_str().unwrap().ends_with(page), "{discord}");
-    assert_eq!(until(&daemon, "PagerDuty's", || received("/pagerduty"))["client_url"], page);
+    assert_eq!(poll_until(&daemon, "PagerDuty's", || received("/pagerduty"))["client_url"], page);
     // The daemon accepts requests under that name, and redirects from the link to its page.
     let host = [("Host", "granary.example.org")];
     let (status, _) = request(&daemon.url, "GET", "/api/v2/status", &host, "").unwrap();
@@ -89,7 +89,7 @@ fn a_test_of_a_receiver_shows_its_answers() {
     assert!(answer["integrations"][1]["answer"].as_str().unwrap().starts_with("500"), "{answer}");
     assert!(!answer.to_string().contains("a-long-secret"), "{answer}");
     // The test alert fires and ends, so that no incident stays open, and is not listed.
-    let received = hook.taken();
+    let received = hook.received();
     let statuses: Vec<_> = received.iter().map(|(_, body)| body["status"].clone()).collect();
     assert_eq!(statuses, ["firing", "resolved"]);
     assert_eq!(received[0].1["alerts"][0]["labels"]["region"], "eu");
@@ -113,7 +113,7 @@ fn an_acknowledgement_expires_and_the_alert_is_notified_again() {
     let settings = webhook(&hook).replace("repeat_interval: 1h", "repeat_interval: 1s");
     let daemon = start(&settings, "");
     set(&daemon, "a", 7.0);
-    until(&daemon, "two messages", || (notifications_of(&hook, "a").len() >= 2).then_some(()));
+    poll_until(&daemon, "two messages", || (notifications_of(&hook, "a").len() >= 2).then_some(()));
     let (succeeds, output) =
         command(&daemon, &["alerts", "ack", "host=a", "--by", "ann", "--for", "6s"]);
     assert!(succeeds, "{output}");
@@ -121,9 +121,9 @@ fn an_acknowledgement_expires_and_the_alert_is_notified_again() {
     let shown = acknowledged();
     assert!(shown["until"].as_i64().unwrap() - shown["at"].as_i64().unwrap() <= 6000, "{shown}");
     assert!(command(&daemon, &["alerts"]).1.contains("ann until 20"));
-    until(&daemon, "the end", || acknowledged().is_null().then_some(()));
+    poll_until(&daemon, "the end", || acknowledged().is_null().then_some(()));
     let count = notifications_of(&hook, "a").len();
-    until(&daemon, "another message", || {
+    poll_until(&daemon, "another message", || {
         (notifications_of(&hook, "a").len() > count).then_some(())
     });
     // The acknowledgement is stored with its end and survives kill -9.
@@ -157,7 +157,7 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
         "generatorURL": "http://loki/graph",
     }]);
     assert_eq!(post(&daemon, &alert).0, 200);
-    let received = until(&daemon, "a message", || hook.taken().first().cloned()).1;
+    let received = poll_until(&daemon, "a message", || hook.received().first().cloned()).1;
     let first = &received["alerts"][0];
     assert_eq!(first["labels"], json!({ "alertname": "Loki", "host": "l" }));
     assert_eq!(first["generatorURL"], "http://loki/graph");
@@ -178,7 +178,7 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
     let states = notifications_of(&hook, "l");
     assert_eq!(states.len(), 1, "{states:?}");
     // The alert ends when its sender stops sending it.
-    until(&daemon, "the end", || {
+    poll_until(&daemon, "the end", || {
         (notifications_of(&hook, "l").last()?.0 == "resolved").then_some(())
     });
     assert_eq!(notifications_of(&hook, "l").len(), 2);
@@ -188,7 +188,7 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
         &json!([{ "labels": {} }, { "labels": { "alertname": "Good", "host": "g" } }]),
     );
     assert!(status == 400 && answer.to_string().contains("at least one label"), "{answer}");
-    until(&daemon, "the valid alert", || notifications_of(&hook, "g").first().cloned());
+    poll_until(&daemon, "the valid alert", || notifications_of(&hook, "g").first().cloned());
     assert_eq!(post(&daemon, &json!({ "labels": {} })).0, 400);
     let metrics = daemon.metrics();
     for line in ["{outcome=\"taken\"} 2", "{outcome=\"invalid\"} 1", "{outcome=\"refused\"} 0"] {

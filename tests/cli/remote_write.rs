@@ -46,13 +46,13 @@ pub(crate) fn request(all: &[Vec<u8>]) -> Vec<u8> {
     message(|out| all.iter().for_each(|series| bytes(1, series, out)))
 }
 
-pub(crate) struct Written {
+pub(crate) struct WriteResponse {
     pub(crate) status: u16,
     pub(crate) samples: Option<u64>,
     pub(crate) body: String,
 }
 
-pub(crate) fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> Written {
+pub(crate) fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> WriteResponse {
     let body = snap::raw::Encoder::new().compress_vec(plain).unwrap();
     let request = client().post(format!("{}/api/v1/write", daemon.url));
     let request = request.content_type(media_type).header("Content-Encoding", "snappy");
@@ -60,7 +60,7 @@ pub(crate) fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> Written 
     let header = response.headers().get("X-Prometheus-Remote-Write-Samples-Written");
     let samples = header.map(|value| value.to_str().unwrap().parse().unwrap());
     let body = response.body_mut().read_to_string().unwrap();
-    Written { status: response.status().as_u16(), samples, body }
+    WriteResponse { status: response.status().as_u16(), samples, body }
 }
 
 pub(crate) fn points(daemon: &Daemon, metric: &str, display: &str) -> Vec<f64> {

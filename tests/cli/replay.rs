@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::until,
+    alerts::poll_until,
     daemon::{Daemon, granary},
 };
 
@@ -53,7 +53,7 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let episodes = until(&daemon, "the samples", || {
+    let episodes = poll_until(&daemon, "the samples", || {
         let answer: Value = serde_json::from_str(&replay(&["--json"])).unwrap();
         let episodes = answer["episodes"].as_array().unwrap().clone();
         (episodes.len() == 3).then_some(episodes)

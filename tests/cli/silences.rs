@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{alert, set, start, until},
+    alerts::{alert, poll_until, set, start},
     daemon::{Daemon, granary, request},
     peers::need,
 };
@@ -155,7 +155,7 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     // An alert that ends and fires again is a new alert.
     assert!(run(&daemon, &ack).0);
     set(&daemon, 1.0);
-    until(&daemon, "the end", || states(&daemon, "/api/v2/alerts").is_empty().then_some(()));
+    poll_until(&daemon, "the end", || states(&daemon, "/api/v2/alerts").is_empty().then_some(()));
     set(&daemon, 7.0);
     assert_eq!(acknowledged(&daemon), Value::Null);
     // The ended alert is in the history with its acknowledgement, also after kill -9.

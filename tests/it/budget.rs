@@ -5,13 +5,13 @@ use std::time::Duration;
 use granary::{
     model::{Kind, Moment, UnixMillis},
     query::{
-        Budget, ChartRequest, Merge, PromqlSettings, PromqlValue, QueryError, QueryLimits,
-        QueryResources, Resolution, Scheduler, Selector, chart, evaluate_at,
+        Budget, ChartRequest, PromqlSettings, PromqlValue, QueryError, QueryLimits, QueryResources,
+        Resolution, Scheduler, Selector, SeriesMerge, chart, evaluate_at,
     },
 };
 
 use crate::{
-    promql::{DAY0, bench},
+    promql::{DAY0, fixture},
     setup::MINUTE,
 };
 
@@ -26,21 +26,21 @@ const SETTINGS: PromqlSettings = PromqlSettings {
 
 #[test]
 fn a_role_evaluates_an_expression_within_a_budget() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     for host in ["a", "b"] {
-        let id = bench.define("load", &[("host", host)], Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i < 60).then_some(2.0));
+        let id = fixture.define("load", &[("host", host)], Kind::Gauge);
+        fixture.fill(id, MINUTE, |i| (i < 60).then_some(2.0));
     }
     let resources = QueryResources::new(Scheduler::for_this_machine(), SETTINGS.memory_max);
     let now: Moment = UnixMillis(DAY0 + 30 * MINUTE).into();
     let ask = |budget: &Budget| {
-        evaluate_at(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
+        evaluate_at(fixture.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
     };
     let budget = resources.budget(SETTINGS.timeout);
     let answer = ask(&budget).unwrap();
     let PromqlValue::Vector(samples) = answer.value else { panic!("{answer:?}") };
     assert_eq!(samples.iter().map(|sample| sample.value).collect::<Vec<_>>(), [1.0]);
-    assert!(budget.taken() > 0 && resources.memory_free() < SETTINGS.memory_max);
+    assert!(budget.reserved() > 0 && resources.memory_free() < SETTINGS.memory_max);
     drop(budget);
     assert_eq!(resources.memory_free(), SETTINGS.memory_max);
     let late = ask(&resources.budget(Duration::ZERO));
@@ -51,10 +51,10 @@ fn a_role_evaluates_an_expression_within_a_budget() {
 
 #[test]
 fn the_metrics_of_a_chart_share_the_limit_of_series() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     for (metric, host) in [("load", "a"), ("load", "b"), ("idle", "a"), ("idle", "b")] {
-        let id = bench.define(metric, &[("host", host)], Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i < 3).then_some(1.0));
+        let id = fixture.define(metric, &[("host", host)], Kind::Gauge);
+        fixture.fill(id, MINUTE, |i| (i < 3).then_some(1.0));
     }
     let now = UnixMillis(DAY0 + 30 * MINUTE);
     let ask = |others: &[&str], merge| {
@@ -64,12 +64,12 @@ fn the_metrics_of_a_chart_share_the_limit_of_series() {
         let request =
             ChartRequest { others, merge, ..ChartRequest::new(selector, Resolution::Auto, range) };
         let limits = QueryLimits::new(3, 10_000);
-        let answer = chart(bench.store(), &Budget::UNLIMITED, &request, &limits, now);
+        let answer = chart(fixture.store(), &Budget::UNLIMITED, &request, &limits, now);
         answer.map(|answer| answer.series.len()).map_err(|cause| cause.to_string())
     };
-    assert_eq!(ask(&[], Merge::Nothing), Ok(2));
-    assert_eq!(ask(&["load"], Merge::Nothing), Ok(2), "a series counts once");
-    for merge in [Merge::Nothing, Merge::All] {
+    assert_eq!(ask(&[], SeriesMerge::Nothing), Ok(2));
+    assert_eq!(ask(&["load"], SeriesMerge::Nothing), Ok(2), "a series counts once");
+    for merge in [SeriesMerge::Nothing, SeriesMerge::All] {
         let refused = ask(&["idle"], merge).unwrap_err();
         assert!(refused.contains("4 series match, more than 3"), "{refused}");
     }

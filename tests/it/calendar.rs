@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use granary::{
     model::{AcceptedBatch, Kind, SeriesId, UnixMillis},
     query::{
-        Budget, CalendarUnit, ChartRequest, Display, Merge, QueryLimits, Resolution, Selector,
-        chart, time_zone,
+        Budget, CalendarUnit, ChartRequest, Display, QueryLimits, Resolution, Selector,
+        SeriesMerge, chart, time_zone,
     },
     store::Store,
 };
@@ -64,13 +64,13 @@ impl Monday for jiff::civil::ISOWeekDate {
     }
 }
 
-struct Filled {
+struct FilledStore {
     store: Store,
     _dir: tempfile::TempDir,
 }
 
 /// A store with samples of two series; the first part is checkpointed.
-fn filled(samples: &[(u32, i64, i32)], checkpointed: usize) -> Filled {
+fn filled_store(samples: &[(u32, i64, i32)], checkpointed: usize) -> FilledStore {
     let dir = tempfile::tempdir().unwrap();
     let set = granularities(&[
         ["5m", "4h", "1d", "3360d"],
@@ -95,10 +95,10 @@ fn filled(samples: &[(u32, i64, i32)], checkpointed: usize) -> Filled {
             store.checkpoint(NOW).unwrap();
         }
     }
-    Filled { store, _dir: dir }
+    FilledStore { store, _dir: dir }
 }
 
-fn check(filled: &Filled, samples: &[(u32, i64, i32)], unit: CalendarUnit, zone: &TimeZone) {
+fn check(filled: &FilledStore, samples: &[(u32, i64, i32)], unit: CalendarUnit, zone: &TimeZone) {
     let local = |at: i64| UnixMillis(at).timestamp().to_zoned(zone.clone());
     let mut expected: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for (_, at, value) in samples {
@@ -111,7 +111,7 @@ fn check(filled: &Filled, samples: &[(u32, i64, i32)], unit: CalendarUnit, zone:
     let request = ChartRequest {
         displays: vec![Display::Count, Display::Total, Display::Avg],
         time_zone: Some(zone.clone()),
-        merge: Merge::All,
+        merge: SeriesMerge::All,
         ..ChartRequest::new(
             Selector { metric: Some("views".into()), tags: Vec::new() },
             Resolution::Calendar(unit),
@@ -144,7 +144,7 @@ proptest! {
         let start = start.parse::<jiff::Timestamp>().unwrap().as_millisecond();
         let samples: Vec<_> =
             samples.into_iter().map(|(series, at, value)| (series, start + at, value)).collect();
-        let filled = filled(&samples, checkpointed);
+        let filled = filled_store(&samples, checkpointed);
         for zone in ZONES {
             let zone = time_zone(zone).unwrap();
             for (unit, _) in CalendarUnit::NAMED {

@@ -288,11 +288,11 @@ fn a_failed_write_breaks_no_running_query() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// Flips one bit at the first place of a file with these bytes.
+/// Flips one bit at the first occurrence of these bytes in a file.
 fn flip(file: &Path, bytes: &[u8]) {
     let mut content = fs::read(file).unwrap();
-    let places = content.windows(bytes.len()).filter(|window| *window == bytes).count();
-    assert!(places > 0, "{}", file.display());
+    let occurrences = content.windows(bytes.len()).filter(|window| *window == bytes).count();
+    assert!(occurrences > 0, "{}", file.display());
     let at = content.windows(bytes.len()).position(|window| window == bytes).unwrap();
     content[at + 6] ^= 0x10;
     fs::write(file, content).unwrap();

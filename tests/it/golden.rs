@@ -10,8 +10,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
-        HostChanges, HostRecord, KeptHosts, Kind, SeriesId, SeriesInfo, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, GranularityIndex, GranularitySet,
+        HostChanges, HostRecord, Kind, SeriesId, SeriesInfo, StoredHosts, UnixMillis,
     },
     store::{FORMAT_VERSION, Folder, Medium, ObjectKind, Store, verify},
 };
@@ -32,7 +32,11 @@ pub(crate) fn golden(format: u64) -> PathBuf {
 
 pub(crate) fn batch(seq: u64, at: i64) -> AcceptedBatch {
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber { sender: SENDER.into(), epoch: 3, seq }),
+        deduplication: Deduplication::ByNumber(BatchNumber {
+            sender: SENDER.into(),
+            epoch: 3,
+            seq,
+        }),
         series: (0..3).map(SeriesId).collect(),
         times: vec![at],
         starts: vec![NOW.0 - 50 * HOUR],
@@ -43,10 +47,10 @@ pub(crate) fn batch(seq: u64, at: i64) -> AcceptedBatch {
 
 /// A late batch without a number: each sample has its own time, and the series are in descending
 /// order.
-fn late(hours: i64) -> AcceptedBatch {
+fn late_batch(hours: i64) -> AcceptedBatch {
     let at = NOW.0 - hours * HOUR;
     AcceptedBatch {
-        counts_once: CountsOnce::Never,
+        deduplication: Deduplication::Never,
         series: (0..3).rev().map(SeriesId).collect(),
         times: vec![at, at - 1000, at + 77],
         starts: vec![at - 5000, at - 6000, 0],
@@ -84,7 +88,7 @@ pub(crate) fn cells(store: &Store) -> Value {
 }
 
 /// The start of the documents of the hour after the last sample.
-fn coming(store: &Store) -> UnixMillis {
+fn next_hour_start(store: &Store) -> UnixMillis {
     store.granularities().as_slice()[0].document_start(NOW.plus(HOUR))
 }
 
@@ -131,7 +135,7 @@ fn the_objects_of_every_format_are_readable() {
         let store = open(dir.path(), NOW).0;
         let object = store.object(ObjectKind::Dashboard, "hosts").unwrap().unwrap();
         assert_eq!((object.version, object.bytes.as_slice()), (1, OBJECT));
-        assert_eq!(store.hosts().unwrap(), KeptHosts::default());
+        assert_eq!(store.hosts().unwrap(), StoredHosts::default());
         let host = ("web1".into(), HostRecord { first_seen: 5, ..HostRecord::default() });
         let changes = HostChanges { changed: vec![host.clone()], ..HostChanges::default() };
         store.keep_hosts(&changes).unwrap();
@@ -150,14 +154,14 @@ fn assert_golden_numbers(golden: &Path) {
     assert_eq!(cells(&store), serde_json::from_str::<Value>(&expected).unwrap());
     assert_eq!(store.dictionary().info(SeriesId(1)).unwrap().sender.as_ref(), SENDER);
     let finest = GranularityIndex(0);
-    let coming = coming(&store)..coming(&store).plus(HOUR);
+    let coming_hour = next_hour_start(&store)..next_hour_start(&store).plus(HOUR);
     let has_shell = |id| {
-        let view = store.view(finest, coming.clone(), &[SeriesId(id)]).unwrap();
-        view.shells(SeriesId(id), &[]).unwrap() == [coming.clone()]
+        let view = store.view(finest, coming_hour.clone(), &[SeriesId(id)]).unwrap();
+        view.shells(SeriesId(id), &[]).unwrap() == [coming_hour.clone()]
     };
     assert_eq!([0, 1, 2].map(has_shell), [true, true, false]);
     let all = [0, 1, 2].map(SeriesId);
-    assert_eq!(store.preallocate(finest, coming.start, &all).unwrap(), 1);
+    assert_eq!(store.preallocate(finest, coming_hour.start, &all).unwrap(), 1);
     assert!(has_shell(2));
     // The store recognizes the batches of the golden directory and accepts new ones.
     let mut verdict = |seq| appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0];
@@ -173,7 +177,7 @@ pub(crate) fn refusal(medium: Arc<dyn Medium>) -> String {
 }
 
 /// The first fault that `verify` finds.
-fn verified(dir: &Path) -> String {
+fn first_fault(dir: &Path) -> String {
     verify(dir, NOW, &mut |_| {}).unwrap().faults.remove(0).problem
 }
 
@@ -218,7 +222,7 @@ fn a_directory_raised_by_a_later_release_is_refused() {
     let found = refusal(Arc::new(Folder::new(dir.path()).unwrap()));
     let expected = format!("journal.redb: format {} of a newer release", FORMAT_VERSION + 1);
     assert!(found.contains(&expected) && found.contains("newer one"), "{found}");
-    assert!(verified(dir.path()).contains(&expected));
+    assert!(first_fault(dir.path()).contains(&expected));
     assert!(unopened(dir.path()) == raised, "this release changed a directory that it refuses");
     assert_eq!(cells(&open_on(later(), &GranularitySet::default(), NOW).0), raised_cells);
 }
@@ -245,7 +249,7 @@ fn a_directory_of_a_build_before_the_first_release_is_refused_with_the_remedy() 
         let found = refusal(Arc::new(Folder::new(dir.path()).unwrap()));
         let expected = format!("format {version} of a build before the first release");
         assert!(found.contains(&expected) && found.contains("empty data directory"), "{found}");
-        assert!(verified(dir.path()).contains(&expected));
+        assert!(first_fault(dir.path()).contains(&expected));
         assert_eq!(names(dir.path()), before);
     }
 }
@@ -282,13 +286,13 @@ fn write_the_data_directory_of_this_format() {
             store.set_segment_documents_min(512);
             // These samples are late: their documents are open, beside the sealed ones of the
             // partition.
-            appender.commit(&[], &[late(30)], NOW).unwrap();
+            appender.commit(&[], &[late_batch(30)], NOW).unwrap();
             store.checkpoint(NOW).unwrap();
         }
     }
-    appender.commit(&[], &[late(3)], NOW).unwrap();
+    appender.commit(&[], &[late_batch(3)], NOW).unwrap();
     let shells = [SeriesId(0), SeriesId(1)];
-    store.preallocate(GranularityIndex(0), coming(&store), &shells).unwrap();
+    store.preallocate(GranularityIndex(0), next_hour_start(&store), &shells).unwrap();
     store.put_object(ObjectKind::Dashboard, "hosts", None, OBJECT, NOW).unwrap().unwrap();
     let golden = golden(FORMAT_VERSION);
     fs::remove_dir_all(&golden).ok();

@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularitySet, Kind, SeriesId,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, GranularitySet, Kind, SeriesId,
         UnixMillis,
     },
     store::{Appender, Folder, Store, verify},
@@ -21,12 +21,12 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// A batch of an agent, or of a sender that does not number its batches.
 fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
-    let counts_once = match seq {
-        0 => CountsOnce::ByTime { window_ms: HOUR },
-        _ => CountsOnce::ByNumber(BatchNumber { sender: "agent".into(), epoch: 5, seq }),
+    let deduplication = match seq {
+        0 => Deduplication::ByTime { window_ms: HOUR },
+        _ => Deduplication::ByNumber(BatchNumber { sender: "agent".into(), epoch: 5, seq }),
     };
     AcceptedBatch {
-        counts_once,
+        deduplication,
         series: ids.map(SeriesId).to_vec(),
         times: vec![at.0],
         starts: vec![at.0 - MINUTE],
@@ -36,7 +36,7 @@ fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
 }
 
 /// The last batches, which `counts` sends again.
-fn last() -> [AcceptedBatch; 2] {
+fn last_batches() -> [AcceptedBatch; 2] {
     [batch(5, [0, 1], NOW), batch(0, [2, 3], NOW)]
 }
 
@@ -52,7 +52,7 @@ fn fill(dir: &Path) {
         let committed = appender.commit(&[], &both, at).unwrap();
         assert!(committed.batches.iter().all(|batch| batch.is_accepted()));
     }
-    assert!(appender.commit(&[], &last(), NOW).unwrap().batches[1].is_accepted());
+    assert!(appender.commit(&[], &last_batches(), NOW).unwrap().batches[1].is_accepted());
     store.checkpoint(NOW).unwrap();
 }
 
@@ -64,7 +64,7 @@ fn try_open(dir: &Path) -> Option<(Store, Appender)> {
 
 /// Sends the last batches again and counts the samples of each series.
 fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
-    appender.commit(&[], &last(), NOW.plus(1)).unwrap();
+    appender.commit(&[], &last_batches(), NOW.plus(1)).unwrap();
     let count = |id| {
         // A series with a damaged key has no name that a sender could use.
         if store.dictionary().key(SeriesId(id)).is_none() {
@@ -290,6 +290,6 @@ fn a_sender_with_a_damaged_window_is_refused_until_it_begins_a_new_epoch() {
     let (_store, mut appender) = open(dir.path(), NOW);
     let mut later = batch(7, [0, 1], NOW.plus(5));
     let number = BatchNumber { sender: "agent".into(), epoch: NOW.0 + 1, seq: 7 };
-    later.counts_once = CountsOnce::ByNumber(number);
+    later.deduplication = Deduplication::ByNumber(number);
     assert!(appender.commit(&[], &[later], NOW.plus(5)).unwrap().batches[0].is_accepted());
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::setup::{self, HOUR, NOW, SECOND, SIX, define, samples, send, series, slots};
 
-fn named(kind: Kind) -> SeriesInfo {
+fn series_info(kind: Kind) -> SeriesInfo {
     series("queue_length", &[("host", "web1")], kind)
 }
 
@@ -20,7 +20,7 @@ fn now() -> UnixMillis {
 
 /// Changes the kind of the series.
 fn change(appender: &mut Appender, kind: Kind) -> Option<SeriesId> {
-    appender.change_kinds(&[named(kind)], now()).unwrap()[0]
+    appender.change_kinds(&[series_info(kind)], now()).unwrap()[0]
 }
 
 /// Consecutive readings of one kind.
@@ -90,12 +90,12 @@ fn compare(store: &Store, id: SeriesId, all: &[(i64, f64)], kind: Kind) {
 fn check(all: &[Stretch], kinds: [Kind; 2]) {
     let dir = tempfile::tempdir().unwrap();
     let (mut store, mut appender) = setup::open(dir.path(), now());
-    let mut ids = vec![define(&mut appender, &[named(kinds[0])], now())[0]];
+    let mut ids = vec![define(&mut appender, &[series_info(kinds[0])], now())[0]];
     let (mut at, mut value, mut sent) = (SIX.0, 0.0, Vec::new());
     let mut kind = kinds[0];
-    for (place, stretch) in all.iter().enumerate() {
+    for (index, stretch) in all.iter().enumerate() {
         let is_backlog = stretch.is_backlog && ids.len() > 1;
-        if place > 0 && !is_backlog {
+        if index > 0 && !is_backlog {
             kind = if kind == kinds[0] { kinds[1] } else { kinds[0] };
             ids.push(change(&mut appender, kind).unwrap());
         }
@@ -118,7 +118,7 @@ fn check(all: &[Stretch], kinds: [Kind; 2]) {
             drop((store, appender));
             (store, appender) = setup::open(dir.path(), now());
         }
-        assert_eq!(store.dictionary().find(&named(kind).key), Some(id));
+        assert_eq!(store.dictionary().find(&series_info(kind).key), Some(id));
         assert_eq!(store.dictionary().len(), 1);
         compare(&store, id, &sent, kind);
     }
@@ -157,7 +157,7 @@ fn a_kind_changes_at_most_four_times_an_hour_and_not_for_another_sender_or_unit(
     let of = |kind, unit: &str, sender: &str| SeriesInfo {
         unit: unit.into(),
         sender: sender.into(),
-        ..named(kind)
+        ..series_info(kind)
     };
     let first = define(&mut appender, &[of(Kind::Gauge, "bytes", "a")], NOW)[0];
     send(&mut appender, samples(first, [(NOW.0, 1.0)]), NOW);
@@ -183,7 +183,7 @@ fn a_kind_changes_at_most_four_times_an_hour_and_not_for_another_sender_or_unit(
 fn a_series_of_several_kinds_is_snapshotted_and_its_former_samples_show_before_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(&dir.path().join("data"), now());
-    let gauge = define(&mut appender, &[named(Kind::Gauge)], now())[0];
+    let gauge = define(&mut appender, &[series_info(Kind::Gauge)], now())[0];
     send(&mut appender, samples(gauge, [(SIX.0, 4.0)]), now());
     let counter = change(&mut appender, Kind::Counter).unwrap();
     let check = |store: &Store| {

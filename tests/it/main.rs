@@ -1,9 +1,11 @@
 //! Tests of the library: the store against an oracle, simulated time, the house rules.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod batch_numbers;
 mod budget;
 mod calendar;
 mod changes;
+mod checking;
 mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
@@ -19,12 +21,11 @@ mod journal_rows;
 mod kinds;
 mod late;
 mod long_series;
-mod lost;
+mod lost_files;
 mod manual;
 #[path = "../support/media.rs"]
 mod media;
 mod merging;
-mod numbers;
 mod objects;
 mod oracle;
 mod page_objects;
@@ -35,6 +36,7 @@ mod promql;
 mod protobuf;
 mod readings;
 mod rebuild;
+mod rebuild_random;
 mod removed_granularities;
 mod replay;
 mod replicas;

@@ -61,20 +61,23 @@ fn the_readme_is_one_page() {
 fn lines_fit_a_narrow_screen_and_examples_name_their_language() {
     for page in pages() {
         for (number, line) in page.text.lines().enumerate() {
-            let place = format!("{}:{}", page.name, number + 1);
+            let location = format!("{}:{}", page.name, number + 1);
             let columns = line.chars().count();
-            assert!(line.starts_with('|') || columns <= COLUMNS_MAX, "{place}: {columns} columns");
+            assert!(
+                line.starts_with('|') || columns <= COLUMNS_MAX,
+                "{location}: {columns} columns"
+            );
         }
         let is_indented = |line: &&str| line.starts_with("    ");
         let indented = prose(&page).into_iter().find(is_indented);
         assert_eq!(indented, None, "{}: put examples between fences", page.name);
         for example in page.examples() {
-            let (language, place) = (&*example.language, &example.place);
+            let (language, location) = (&*example.language, &example.location);
             assert!(
                 LANGUAGES.contains(&language),
-                "{place}: name the language, one of {LANGUAGES:?}"
+                "{location}: name the language, one of {LANGUAGES:?}"
             );
-            assert!(!example.text.trim().is_empty(), "{place}: the example is empty");
+            assert!(!example.text.trim().is_empty(), "{location}: the example is empty");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::setup::{self, HOUR, MINUTE, NOW, SECOND, SIX, define, samples, send, 
 
 const METRIC: &str = "requests";
 
-fn named(part: usize, kind: Kind) -> SeriesInfo {
+fn series_info(part: usize, kind: Kind) -> SeriesInfo {
     series(METRIC, &[("host", "web1"), ("part", &part.to_string())], kind)
 }
 
@@ -25,8 +25,8 @@ fn merge(matcher: (&str, &str), to: usize) -> SeriesChange {
     SeriesChange { matchers: vec![matcher], action: ChangeAction::Merge(renaming) }
 }
 
-fn found(store: &Store, part: usize, kind: Kind) -> Option<SeriesId> {
-    store.dictionary().find(&named(part, kind).key)
+fn find_series(store: &Store, part: usize, kind: Kind) -> Option<SeriesId> {
+    store.dictionary().find(&series_info(part, kind).key)
 }
 
 /// All slots of a series at each granularity.
@@ -37,8 +37,8 @@ fn all_slots(store: &Store, series: SeriesId) -> Vec<Vec<Slot>> {
         .collect()
 }
 
-/// Samples of one series, divided among parts: the samples of each part follow those of the
-/// previous part.
+/// Samples of one series, divided among parts: the samples of each part follow the samples of
+/// the previous part.
 #[derive(Debug, Clone)]
 struct History {
     kind: Kind,
@@ -116,14 +116,14 @@ fn check(history: &History) {
     let (store, mut appender) = setup::open(dir.path(), now());
     let mut ids = [SeriesId(0); 4];
     for part in &history.order {
-        ids[*part] = define(&mut appender, &[named(*part, history.kind)], now())[0];
+        ids[*part] = define(&mut appender, &[series_info(*part, history.kind)], now())[0];
     }
     let all = history.samples();
     let merged_at = history.cuts[3].min(all.len());
-    for (place, sample) in all[..merged_at].iter().enumerate() {
-        let part = history.cuts[..3].iter().filter(|cut| **cut <= place).count();
+    for (index, sample) in all[..merged_at].iter().enumerate() {
+        let part = history.cuts[..3].iter().filter(|cut| **cut <= index).count();
         send(&mut appender, samples(ids[part], [*sample]), now());
-        if history.checkpoints.contains(&place) {
+        if history.checkpoints.contains(&index) {
             store.checkpoint(now()).unwrap();
         }
     }
@@ -131,16 +131,16 @@ fn check(history: &History) {
     assert_eq!(store.dictionary().len(), 1);
     drop((store, appender));
     let (store, mut appender) = setup::open(dir.path(), now());
-    let whole = found(&store, history.to, history.kind).unwrap();
-    for (place, sample) in all.iter().enumerate().skip(merged_at) {
+    let whole = find_series(&store, history.to, history.kind).unwrap();
+    for (index, sample) in all.iter().enumerate().skip(merged_at) {
         send(&mut appender, samples(whole, [*sample]), now());
-        if history.checkpoints.contains(&place) {
+        if history.checkpoints.contains(&index) {
             store.checkpoint(now()).unwrap();
         }
     }
     let oracle_dir = tempfile::tempdir().unwrap();
     let (oracle_store, mut oracle) = setup::open(oracle_dir.path(), now());
-    let oracle_id = define(&mut oracle, &[named(9, history.kind)], now())[0];
+    let oracle_id = define(&mut oracle, &[series_info(9, history.kind)], now())[0];
     send(&mut oracle, samples(oracle_id, all.iter().copied()), now());
     let expected = all_slots(&oracle_store, oracle_id);
     compare(history, &all_slots(&store, whole), &expected);
@@ -180,14 +180,14 @@ proptest! {
 fn an_impossible_merge_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
-    let unit = SeriesInfo { unit: "bytes".into(), ..named(2, Kind::Gauge) };
-    define(&mut appender, &[named(0, Kind::Gauge), named(1, Kind::Delta), unit], NOW);
+    let unit = SeriesInfo { unit: "bytes".into(), ..series_info(2, Kind::Gauge) };
+    define(&mut appender, &[series_info(0, Kind::Gauge), series_info(1, Kind::Delta), unit], NOW);
     for part in ["1", "2"] {
         let refused = appender.change(&merge(("part", part), 0), NOW).unwrap().unwrap_err();
         assert!(matches!(refused, ChangeRefusal::Unlike { .. }), "{refused}");
     }
     assert_eq!(store.dictionary().len(), 3);
-    let many: Vec<_> = (10..10 + PARTS_MAX).map(|part| named(part, Kind::Gauge)).collect();
+    let many: Vec<_> = (10..10 + PARTS_MAX).map(|part| series_info(part, Kind::Gauge)).collect();
     define(&mut appender, &many, NOW);
     let delete = |part: &str| SeriesChange {
         matchers: vec![Matcher { tag: "part".into(), value: part.into() }],
@@ -210,7 +210,7 @@ fn an_impossible_merge_is_refused_and_changes_nothing() {
 fn counters_that_overlap_in_time_are_not_merged() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
-    let all = [0, 1, 2, 3].map(|part| named(part, Kind::Counter));
+    let all = [0, 1, 2, 3].map(|part| series_info(part, Kind::Counter));
     let ids = define(&mut appender, &all, NOW);
     let at = |minute: i64| NOW.minus(HOUR).0 + minute * MINUTE;
     for (id, minutes) in ids.iter().zip([[0, 5], [10, 15], [20, 25], [24, 30]]) {
@@ -226,7 +226,7 @@ fn counters_that_overlap_in_time_are_not_merged() {
     assert_eq!(refused("0", 2), Ok(1));
     assert_eq!(refused("1", 2), Err(true));
     assert_eq!(store.dictionary().len(), 3);
-    let whole = found(&store, 2, Kind::Counter).unwrap();
+    let whole = find_series(&store, 2, Kind::Counter).unwrap();
     let slots = slots(&store, 0, NOW.minus(2 * HOUR)..NOW, whole);
     assert_eq!(slots.iter().map(|slot| slot.cell.sum).sum::<f64>(), 25.0);
 }
@@ -235,7 +235,8 @@ fn counters_that_overlap_in_time_are_not_merged() {
 fn merged_series_are_renamed_snapshotted_and_deleted_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(&dir.path().join("data"), NOW);
-    let ids = define(&mut appender, &[named(0, Kind::Gauge), named(1, Kind::Gauge)], NOW);
+    let ids =
+        define(&mut appender, &[series_info(0, Kind::Gauge), series_info(1, Kind::Gauge)], NOW);
     let first = NOW.minus(10 * MINUTE).0;
     send(&mut appender, samples(ids[0], [(first, 1.0)]), NOW);
     send(&mut appender, samples(ids[1], [(first + MINUTE, 2.0)]), NOW);
@@ -244,7 +245,7 @@ fn merged_series_are_renamed_snapshotted_and_deleted_as_one() {
     let rename = merge(("part", "1"), 7);
     assert_eq!(appender.change(&rename, NOW).unwrap(), Ok(1));
     let count = |store: &Store, part| {
-        let id = found(store, part, Kind::Gauge).unwrap();
+        let id = find_series(store, part, Kind::Gauge).unwrap();
         setup::count(store, 0, NOW.minus(HOUR)..NOW, id)
     };
     assert_eq!(count(&store, 7), 2);

@@ -8,9 +8,9 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, Cell, CountsOnce, Granularity, GranularityIndex,
-        GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesLimits, TimesTally,
-        UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, Cell, Deduplication, Granularity,
+        GranularityIndex, GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesLimits,
+        TimesTally, UnixMillis,
     },
     store::{Appender, ChangeAction, Columns, Matcher, Renaming, SeriesChange, Slot, Store, View},
 };
@@ -84,20 +84,20 @@ fn change(appender: &mut Appender, series: u32, action: ChangeAction) -> usize {
 }
 
 /// Keys: level, series and slot.
-type Place = (usize, u32, i64);
+type SlotKey = (usize, u32, i64);
 
 /// The expected content of the store, from all samples.
 #[derive(Default)]
-struct Naive {
+struct NaiveStore {
     seen: HashSet<(u8, u64)>,
     counters: BTreeMap<u32, NaiveCounter>,
     /// The time of each series' latest sample.
     last: BTreeMap<u32, i64>,
     /// Times and values of the samples.
-    slots: BTreeMap<Place, Vec<(i64, f64)>>,
+    slots: BTreeMap<SlotKey, Vec<(i64, f64)>>,
 }
 
-impl Naive {
+impl NaiveStore {
     fn add(&mut self, set: &GranularitySet, sample: &Sample, counts_from: i64) {
         let Sample { series, at, value, start } = *sample;
         if kind(series) == Kind::Counter {
@@ -105,8 +105,8 @@ impl Naive {
         }
         let last = self.last.entry(series).or_insert(at);
         *last = at.max(*last);
-        for place in places(set, series, at) {
-            self.slots.entry(place).or_default().push((at, value));
+        for key in slot_keys(set, series, at) {
+            self.slots.entry(key).or_default().push((at, value));
         }
     }
 
@@ -124,12 +124,12 @@ impl Naive {
 
     /// The samples to send. A late reading of a counter that has no guarantee gets a time after
     /// all others.
-    fn promised(&self, samples: &[Sample]) -> Vec<Sample> {
+    fn guaranteed_samples(&self, samples: &[Sample]) -> Vec<Sample> {
         let mut counters = self.counters.clone();
         let mut samples = samples.to_vec();
         for sample in samples.iter_mut().filter(|sample| kind(sample.series) == Kind::Counter) {
             let counter = counters.entry(sample.series).or_default();
-            if let Some(newest) = counter.newest().filter(|_| !counter.is_promised(sample.at)) {
+            if let Some(newest) = counter.newest().filter(|_| !counter.is_guaranteed(sample.at)) {
                 sample.at = newest + 1 + sample.at % 90_000;
             }
             // The start from which a first reading counts does not affect the guarantee.
@@ -138,28 +138,25 @@ impl Naive {
         samples
     }
 
-    fn forget(&mut self, series: u32) {
+    fn remove_series(&mut self, series: u32) {
         self.counters.remove(&series);
         self.last.remove(&series);
         self.slots.retain(|(_, id, _), _| *id != series);
     }
 
     /// The expected cells.
-    fn cells(&self, set: &GranularitySet) -> BTreeMap<Place, Cell> {
-        let mut cells: BTreeMap<_, _> = self
-            .slots
-            .iter()
-            .map(|(place, samples)| (*place, Self::cell(*place, samples)))
-            .collect();
+    fn cells(&self, set: &GranularitySet) -> BTreeMap<SlotKey, Cell> {
+        let mut cells: BTreeMap<_, _> =
+            self.slots.iter().map(|(key, samples)| (*key, Self::cell(*key, samples))).collect();
         for (series, counter) in &self.counters {
             for (at, increase) in counter.increases() {
-                for place in places(set, *series, at) {
-                    cells.get_mut(&place).unwrap().sum += increase;
+                for key in slot_keys(set, *series, at) {
+                    cells.get_mut(&key).unwrap().sum += increase;
                 }
             }
             for (at, rate) in counter.rates() {
-                for place in places(set, *series, *at) {
-                    let cell = cells.get_mut(&place).unwrap();
+                for key in slot_keys(set, *series, *at) {
+                    let cell = cells.get_mut(&key).unwrap();
                     (cell.min, cell.max) = (cell.min.min(*rate), cell.max.max(*rate));
                 }
             }
@@ -168,7 +165,7 @@ impl Naive {
     }
 
     /// The cell of a counter, without sum and rates.
-    fn cell((_, series, slot): Place, samples: &[(i64, f64)]) -> Cell {
+    fn cell((_, series, slot): SlotKey, samples: &[(i64, f64)]) -> Cell {
         let adds = kind(series) != Kind::Counter;
         let values = || samples.iter().map(|(_, value)| *value).filter(|_| adds);
         let is_nan = adds && values().all(f64::is_nan);
@@ -206,15 +203,15 @@ impl Naive {
             }
             let expected = expected.iter().filter(|((index, ..), _)| *index == level);
             let mut left = found.clone();
-            for (place, expected) in expected {
-                let cell = left.remove(place).unwrap_or_else(|| panic!("{place:?} is missing"));
+            for (key, expected) in expected {
+                let cell = left.remove(key).unwrap_or_else(|| panic!("{key:?} is missing"));
                 let close = if expected.sum.is_finite() {
                     (cell.sum - expected.sum).abs() <= 1e-9 * expected.sum.abs().max(1.0)
                 } else {
                     cell.sum == expected.sum || cell.sum.is_nan() && expected.sum.is_nan()
                 };
-                assert!(close, "{place:?}: sum {} instead of {}", cell.sum, expected.sum);
-                assert_eq!(Cell { sum: expected.sum, ..cell }, *expected, "{place:?}");
+                assert!(close, "{key:?}: sum {} instead of {}", cell.sum, expected.sum);
+                assert_eq!(Cell { sum: expected.sum, ..cell }, *expected, "{key:?}");
             }
             assert_eq!(left, BTreeMap::new(), "slots that should be empty");
         }
@@ -245,20 +242,20 @@ fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
 }
 
 /// The slots of a sample: one per granularity that keeps it.
-fn places(set: &GranularitySet, series: u32, at: i64) -> Vec<Place> {
+fn slot_keys(set: &GranularitySet, series: u32, at: i64) -> Vec<SlotKey> {
     let levels = set.iter().enumerate();
     let kept = levels.filter(|(_, granularity)| granularity.keeps(UnixMillis(at), NOW));
-    let place = |(level, granularity): (usize, &Granularity)| {
+    let key = |(level, granularity): (usize, &Granularity)| {
         (level, series, at - at.rem_euclid(granularity.width_ms))
     };
-    kept.map(place).collect()
+    kept.map(key).collect()
 }
 
 fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
     let shared = samples.iter().all(|sample| sample.at == samples[0].at);
     let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber {
+        deduplication: Deduplication::ByNumber(BatchNumber {
             sender: format!("agent{sender}").into(),
             epoch: 1,
             seq,
@@ -276,12 +273,12 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
     let (mut store, mut appender) = open_with(dir.path(), set, NOW);
     store.set_segment_documents_min(segment_documents_min);
     let mut ids = define(&store, &mut appender, 0..SERIES);
-    let mut naive = Naive::default();
+    let mut naive = NaiveStore::default();
     let mut grown = 0;
     for step in steps {
         match step {
             Step::Send { sender, seq, samples } => {
-                let samples = &naive.promised(samples);
+                let samples = &naive.guaranteed_samples(samples);
                 // The same batch twice in one group, as when a retry overtakes the answer.
                 let twice = [(); 2].map(|()| batch(&ids, *sender, *seq, samples));
                 let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;
@@ -319,7 +316,7 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
             Step::Delete { series } => {
                 assert_eq!(change(&mut appender, *series, ChangeAction::Delete), 1);
                 ids[*series as usize] = define(&store, &mut appender, *series..series + 1)[0];
-                naive.forget(*series);
+                naive.remove_series(*series);
             }
             Step::Rename { series, to } => {
                 let tags = vec![("moved".to_owned(), to.to_string())];

@@ -17,12 +17,12 @@ fn open(dir: &Path) -> Store {
     setup::open(dir, NOW).0
 }
 
-fn titled(title: &str) -> Dashboard {
+fn dashboard_titled(title: &str) -> Dashboard {
     let json = json!({ "schema": 1, "title": title, "variables": [], "panels": [] });
     Dashboard::read(&json.to_string()).unwrap()
 }
 
-fn shown<T: serde::Serialize>(answer: &T) -> Value {
+fn to_json<T: serde::Serialize>(answer: &T) -> Value {
     serde_json::to_value(answer).unwrap()
 }
 
@@ -30,19 +30,23 @@ fn shown<T: serde::Serialize>(answer: &T) -> Value {
 fn of_two_conflicting_saves_the_second_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let first = dashboards::put(&store, "mine", None, &titled("one"), NOW).unwrap();
+    let first = dashboards::put(&store, "mine", None, &dashboard_titled("one"), NOW).unwrap();
     let found = |outcome: Result<u64, ObjectFault>| match outcome {
         Err(ObjectFault::Refused(ObjectRefusal::Conflict { found, .. })) => found,
         other => panic!("{other:?}"),
     };
     // Both have read the first version.
-    let second = dashboards::put(&store, "mine", Some(first), &titled("two"), NOW).unwrap();
-    let refused = dashboards::put(&store, "mine", Some(first), &titled("three"), NOW);
+    let second =
+        dashboards::put(&store, "mine", Some(first), &dashboard_titled("two"), NOW).unwrap();
+    let refused = dashboards::put(&store, "mine", Some(first), &dashboard_titled("three"), NOW);
     assert_eq!(found(refused), Some(second));
-    assert_eq!(found(dashboards::put(&store, "mine", None, &titled("x"), NOW)), Some(second));
+    assert_eq!(
+        found(dashboards::put(&store, "mine", None, &dashboard_titled("x"), NOW)),
+        Some(second)
+    );
     drop(store);
     let store = open(dir.path());
-    let answer = shown(&dashboards::get(&store, "mine").unwrap());
+    let answer = to_json(&dashboards::get(&store, "mine").unwrap());
     assert_eq!(answer["dashboard"]["title"], "two");
     assert_eq!((&answer["version"], &answer["builtin"]), (&json!(second), &json!(false)));
     assert!(matches!(
@@ -59,11 +63,11 @@ fn built_in_dashboards_come_first_and_cannot_be_changed() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     for name in ["zoo", "apes"] {
-        dashboards::put(&store, name, None, &titled(name), NOW).unwrap();
+        dashboards::put(&store, name, None, &dashboard_titled(name), NOW).unwrap();
     }
     // A damaged dashboard does not hide the others, and can be replaced.
     store.put_object(ObjectKind::Dashboard, "broken", None, b"{", NOW).unwrap().unwrap();
-    let listed = shown(&dashboards::list(&store).unwrap());
+    let listed = to_json(&dashboards::list(&store).unwrap());
     let listed = listed["dashboards"].as_array().unwrap();
     let names: Vec<_> =
         listed.iter().map(|dashboard| dashboard["name"].as_str().unwrap()).collect();
@@ -80,13 +84,13 @@ fn built_in_dashboards_come_first_and_cannot_be_changed() {
     );
     assert_eq!(listed[4]["title"], "broken (damaged)");
     for name in ["hosts", "mongodb", "granary", "", "A", "a/b", "a b", &"x".repeat(65)] {
-        let outcome = dashboards::put(&store, name, None, &titled("x"), NOW);
+        let outcome = dashboards::put(&store, name, None, &dashboard_titled("x"), NOW);
         assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
         let outcome = dashboards::delete(&store, name, Some(1));
         assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
     }
     let version = listed[4]["version"].as_u64();
-    dashboards::put(&store, "broken", version, &titled("fixed"), NOW).unwrap();
+    dashboards::put(&store, "broken", version, &dashboard_titled("fixed"), NOW).unwrap();
 }
 
 /// The metrics that a dashboard queries.
@@ -109,7 +113,7 @@ fn metrics(dashboard: &Value) -> BTreeSet<String> {
 fn built_in_dashboards_query_existing_metrics() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let get = |name| shown(&dashboards::get(&store, name).unwrap())["dashboard"].clone();
+    let get = |name| to_json(&dashboards::get(&store, name).unwrap())["dashboard"].clone();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (name, agent) in [("hosts", "host"), ("mongodb", "mongodb")] {
         let table = root.join("agents").join(agent).join("METRICS.md");
@@ -147,7 +151,7 @@ fn texts(annotations: &Annotations, start: i64, end: i64, tags: &[(&str, &str)])
     let tags = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let (start, end) = (UnixMillis(start), UnixMillis(end));
     let wanted = AnnotationsQuery { start, end, tags: tags.collect() };
-    let answer = shown(&annotations.list(&wanted, None).unwrap());
+    let answer = to_json(&annotations.list(&wanted, None).unwrap());
     assert_eq!(answer["left_out"], 0);
     let found = answer["annotations"].as_array().unwrap();
     found
@@ -215,7 +219,7 @@ fn an_answer_has_the_newest_annotations_and_the_number_of_others() {
         add(&annotations, json!({ "text": index.to_string(), "time": NOW.0 + index }));
     }
     let all = AnnotationsQuery { start: UnixMillis::MIN, end: UnixMillis::MAX, tags: vec![] };
-    let answer = shown(&annotations.list(&all, None).unwrap());
+    let answer = to_json(&annotations.list(&all, None).unwrap());
     let found = answer["annotations"].as_array().unwrap();
     assert_eq!((found.len(), &answer["left_out"]), (1000, &json!(3)));
     assert_eq!((&found[0]["text"], &found[999]["text"]), (&json!("3"), &json!("1002")));

@@ -7,9 +7,10 @@ use granary::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::preallocation::{live_since, pass_due},
     query::{
-        AggregateRequest, Budget, CellPlace, DocumentsForm, DocumentsRequest, ExportRequest, Merge,
+        AggregateRequest, Budget, CellLocation, DocumentsForm, DocumentsRequest, ExportRequest,
         NestedDocument, PreallocateRequest, QueryError, QueryLimits, Resolution, Selector,
-        StoredDocumentRequest, aggregate, documents, export, preallocate, stored_document,
+        SeriesMerge, StoredDocumentRequest, aggregate, documents, export, preallocate,
+        stored_document,
     },
     store::Store,
 };
@@ -42,20 +43,20 @@ fn nested(store: &Store, range: Range<UnixMillis>, now: UnixMillis, shells: bool
         display: None,
         time_zone: None,
         points: None,
-        merge: Merge::Nothing,
+        merge: SeriesMerge::Nothing,
         shells,
     };
     let answer = documents(store, &Budget::UNLIMITED, &request, &LIMITS, now).unwrap();
     serde_json::to_value(answer).unwrap()["documents"].clone()
 }
 
-fn piped(store: &Store, command: &Value, now: UnixMillis) -> Result<Value, QueryError> {
+fn run_pipeline(store: &Store, command: &Value, now: UnixMillis) -> Result<Value, QueryError> {
     let request = AggregateRequest::read(&command.to_string(), now)?;
     let answer = aggregate(store, &Budget::UNLIMITED, &request, &LIMITS, now)?;
     Ok(serde_json::to_value(answer).unwrap())
 }
 
-fn exported(store: &Store, range: Range<UnixMillis>, now: UnixMillis, shells: bool) -> Value {
+fn export_page(store: &Store, range: Range<UnixMillis>, now: UnixMillis, shells: bool) -> Value {
     let (after, upto) = (None, None);
     let resolution = Resolution::Named("1m".into());
     let request = ExportRequest { selector: selector(), resolution, range, after, upto, shells };
@@ -64,7 +65,7 @@ fn exported(store: &Store, range: Range<UnixMillis>, now: UnixMillis, shells: bo
 }
 
 /// The state of the document of a host, and the number of its samples.
-fn stored(store: &Store, host: &str, time: UnixMillis) -> (CellPlace, Option<u64>) {
+fn stored_state(store: &Store, host: &str, time: UnixMillis) -> (CellLocation, Option<u64>) {
     let selector = Selector { metric: Some("m".into()), tags: vec![("host".into(), host.into())] };
     let request = StoredDocumentRequest { selector, granularity: Some("1m".into()), time };
     let answer = stored_document(store, &Budget::UNLIMITED, &request).unwrap();
@@ -108,9 +109,9 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
         assert_eq!(slots.len(), 1, "series {series}");
         assert_eq!(slots[0].start, later);
     }
-    assert_eq!(stored(&store, "known", COMING), (CellPlace::Open, Some(1)));
-    assert_eq!(stored(&store, "ended", COMING), (CellPlace::Shell, Some(0)));
-    assert_eq!(stored(&store, "quiet", COMING), (CellPlace::None, None));
+    assert_eq!(stored_state(&store, "known", COMING), (CellLocation::Open, Some(1)));
+    assert_eq!(stored_state(&store, "ended", COMING), (CellLocation::Shell, Some(0)));
+    assert_eq!(stored_state(&store, "quiet", COMING), (CellLocation::None, None));
 }
 
 #[test]
@@ -130,9 +131,9 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
     let answers = |store: &Store, now| {
         [
             nested(store, range.clone(), now, false),
-            piped(store, &find(false), now).unwrap(),
-            piped(store, &count, now).unwrap(),
-            exported(store, range.clone(), now, false),
+            run_pipeline(store, &find(false), now).unwrap(),
+            run_pipeline(store, &count, now).unwrap(),
+            export_page(store, range.clone(), now, false),
         ]
     };
     let before = answers(&store, NOW);
@@ -151,8 +152,8 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
         assert_eq!((values.len(), document.num_samples), (60, 0));
         assert!(values.iter().all(|value| value.n == 0 && value.sum.is_none()));
     }
-    assert_eq!(stored(&store, "a", COMING), (CellPlace::Shell, Some(0)));
-    // One of both series has samples in it.
+    assert_eq!(stored_state(&store, "a", COMING), (CellLocation::Shell, Some(0)));
+    // One of the two series has samples in the hour.
     let later = COMING.plus(5 * MINUTE);
     send(&mut appender, samples(SeriesId(0), [(later.0, 0.0)]), later);
     for now in [later, OVER.plus(10 * MINUTE)] {
@@ -163,19 +164,19 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
         assert_eq!(samples, [1, 0]);
         let filled = nested(&store, COMING..OVER, now, false);
         assert_eq!(filled.as_array().unwrap().len(), 1);
-        let found = piped(&store, &find(true), now).unwrap();
+        let found = run_pipeline(&store, &find(true), now).unwrap();
         let found = found["documents"].as_array().unwrap();
         let empty: Vec<_> = found.iter().filter(|slot| slot["n"] == 0).collect();
         assert_eq!((found.len(), empty.len()), (63, 60));
         assert!(empty.iter().all(|slot| slot["host"] == "b" && slot["sum"].is_null()));
-        let pages = exported(&store, COMING..OVER, now, true);
+        let pages = export_page(&store, COMING..OVER, now, true);
         let cells = |series: usize| pages[series]["documents"][0]["cells"].as_array().map(Vec::len);
         assert_eq!([cells(0), cells(1)], [Some(1), Some(0)]);
-        let without = exported(&store, COMING..OVER, now, false);
+        let without = export_page(&store, COMING..OVER, now, false);
         assert_eq!(without[1]["documents"], json!([]));
     }
     let months = json!({"find": "m", "shells": true});
-    let refused = piped(&store, &months, NOW).unwrap_err().to_string();
+    let refused = run_pipeline(&store, &months, NOW).unwrap_err().to_string();
     assert!(refused.contains("1m, 5m, 1h, 1d"), "{refused}");
 }
 

@@ -25,21 +25,21 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     budget: &Budget::UNLIMITED,
 };
 
-struct Bench {
+struct Fixture {
     store: Store,
     appender: Appender,
     now: UnixMillis,
     _dir: tempfile::TempDir,
 }
 
-fn bench(now: i64) -> Bench {
+fn fixture(now: i64) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let now = UnixMillis(now);
     let (store, appender) = setup::open(dir.path(), now);
-    Bench { store, appender, now, _dir: dir }
+    Fixture { store, appender, now, _dir: dir }
 }
 
-impl Bench {
+impl Fixture {
     fn fill(&mut self, metric: &str, kind: Kind, points: impl IntoIterator<Item = (i64, f64)>) {
         let id = setup::define(&mut self.appender, &[series(metric, &[], kind)], self.now)[0];
         let points = points.into_iter().map(|(at, value)| (DAY0 + at, value));
@@ -74,56 +74,56 @@ impl Bench {
 
 #[test]
 fn slots_of_up_to_two_samples_are_exact_and_others_have_their_ends() {
-    let mut bench = bench(DAY0 + HOUR);
+    let mut fixture = fixture(DAY0 + HOUR);
     let half_minutes: Vec<_> = (0..20).map(|i| (30 * SECOND * i + 7, i as f64)).collect();
-    bench.fill("exact", Kind::Gauge, half_minutes.clone());
-    assert_eq!(bench.readings("exact", 0..HOUR), half_minutes);
-    let within = bench.readings("exact", 60_007..90_007);
+    fixture.fill("exact", Kind::Gauge, half_minutes.clone());
+    assert_eq!(fixture.readings("exact", 0..HOUR), half_minutes);
+    let within = fixture.readings("exact", 60_007..90_007);
     assert_eq!(within, [(60_007, 2.0)], "the end is exclusive");
-    bench.fill("merged", Kind::Gauge, (0..8).map(|i| (15 * SECOND * i, i as f64)));
+    fixture.fill("merged", Kind::Gauge, (0..8).map(|i| (15 * SECOND * i, i as f64)));
     let ends = [(0, 0.0), (45_000, 3.0), (60_000, 4.0), (105_000, 7.0)];
-    assert_eq!(bench.readings("merged", 0..HOUR), ends);
+    assert_eq!(fixture.readings("merged", 0..HOUR), ends);
     // A delta counts the events since the sample before: nothing is lost.
-    bench.fill("events", Kind::Delta, (0..8).map(|i| (15 * SECOND * i, i as f64)));
-    assert_eq!(bench.readings("events", 0..HOUR), [(45_000, 6.0), (105_000, 22.0)]);
+    fixture.fill("events", Kind::Delta, (0..8).map(|i| (15 * SECOND * i, i as f64)));
+    assert_eq!(fixture.readings("events", 0..HOUR), [(45_000, 6.0), (105_000, 22.0)]);
 }
 
 #[test]
 fn a_stale_marker_ends_a_series_and_a_gap_has_no_readings() {
-    let mut bench = bench(DAY0 + HOUR);
-    bench.fill("ends", Kind::Gauge, [(0, 1.0), (MINUTE, 2.0), (2 * MINUTE, STALE_MARKER)]);
-    let readings = bench.readings("ends", 0..HOUR);
+    let mut fixture = fixture(DAY0 + HOUR);
+    fixture.fill("ends", Kind::Gauge, [(0, 1.0), (MINUTE, 2.0), (2 * MINUTE, STALE_MARKER)]);
+    let readings = fixture.readings("ends", 0..HOUR);
     assert_eq!(readings[..2], [(0, 1.0), (MINUTE, 2.0)]);
     assert_eq!((readings.len(), readings[2].0), (3, 2 * MINUTE));
     assert!(is_stale_marker(readings[2].1));
-    assert_eq!(bench.readings("ends", 0..2 * MINUTE).len(), 2, "the marker is after the range");
-    bench.fill("gap", Kind::Counter, [(0, 1.0), (20 * MINUTE, 2.0)]);
-    assert_eq!(bench.readings("gap", 0..HOUR), [(0, 1.0), (20 * MINUTE, 2.0)]);
+    assert_eq!(fixture.readings("ends", 0..2 * MINUTE).len(), 2, "the marker is after the range");
+    fixture.fill("gap", Kind::Counter, [(0, 1.0), (20 * MINUTE, 2.0)]);
+    assert_eq!(fixture.readings("gap", 0..HOUR), [(0, 1.0), (20 * MINUTE, 2.0)]);
 }
 
 #[test]
 fn older_times_are_answered_by_the_finest_granularity_that_has_them() {
     // Minutes are kept for two days, five minutes for two weeks.
-    let mut bench = bench(DAY0 + 3 * HOUR);
-    bench.fill("level", Kind::Gauge, (0..180).map(|i| (MINUTE * i, i as f64)));
-    assert_eq!(bench.readings("level", 0..HOUR).len(), 60);
-    bench.now = UnixMillis(DAY0 + 5 * DAY);
-    let five = bench.readings("level", 0..HOUR);
+    let mut fixture = fixture(DAY0 + 3 * HOUR);
+    fixture.fill("level", Kind::Gauge, (0..180).map(|i| (MINUTE * i, i as f64)));
+    assert_eq!(fixture.readings("level", 0..HOUR).len(), 60);
+    fixture.now = UnixMillis(DAY0 + 5 * DAY);
+    let five = fixture.readings("level", 0..HOUR);
     assert_eq!(five.len(), 24, "the first and the last of each five minutes");
     assert_eq!(five[..3], [(0, 0.0), (4 * MINUTE, 4.0), (5 * MINUTE, 5.0)]);
-    bench.now = UnixMillis(DAY0 + 60 * DAY);
-    assert_eq!(bench.readings("level", 0..HOUR), [(0, 0.0), (59 * MINUTE, 59.0)]);
+    fixture.now = UnixMillis(DAY0 + 60 * DAY);
+    assert_eq!(fixture.readings("level", 0..HOUR), [(0, 0.0), (59 * MINUTE, 59.0)]);
 }
 
 #[test]
 fn the_newest_reading_is_within_the_lookback_and_not_stale() {
-    let mut bench = bench(DAY0 + 10 * MINUTE);
-    bench.fill("fresh", Kind::Gauge, (0..11).map(|i| (MINUTE * i - 1, i as f64)).skip(1));
-    bench.fill("old", Kind::Gauge, [(5 * MINUTE, 1.0)]);
-    bench.fill("stale", Kind::Gauge, [(9 * MINUTE, 1.0), (9 * MINUTE + 1, STALE_MARKER)]);
+    let mut fixture = fixture(DAY0 + 10 * MINUTE);
+    fixture.fill("fresh", Kind::Gauge, (0..11).map(|i| (MINUTE * i - 1, i as f64)).skip(1));
+    fixture.fill("old", Kind::Gauge, [(5 * MINUTE, 1.0)]);
+    fixture.fill("stale", Kind::Gauge, [(9 * MINUTE, 1.0), (9 * MINUTE + 1, STALE_MARKER)]);
     let sets = series_matchers("{__name__=~\".+\"}", &LIMITS).unwrap();
     let mut found = Vec::new();
-    newest_readings(&bench.store, &sets, 5 * MINUTE, &LIMITS, bench.now, &mut |series| {
+    newest_readings(&fixture.store, &sets, 5 * MINUTE, &LIMITS, fixture.now, &mut |series| {
         found.push((series.labels.to_string(), series.readings));
         Ok(())
     })
@@ -133,16 +133,16 @@ fn the_newest_reading_is_within_the_lookback_and_not_stale() {
 
 #[test]
 fn limits_are_named() {
-    let mut bench = bench(DAY0 + HOUR);
-    bench.fill("a", Kind::Gauge, (0..30).map(|i| (MINUTE * i, i as f64)));
+    let mut fixture = fixture(DAY0 + HOUR);
+    fixture.fill("a", Kind::Gauge, (0..30).map(|i| (MINUTE * i, i as f64)));
     let few = PromqlLimits { points_max: 20, ..LIMITS };
-    let error = bench.read("a", 0..HOUR, &few).unwrap_err().to_string();
+    let error = fixture.read("a", 0..HOUR, &few).unwrap_err().to_string();
     assert!(error.contains("more than 20 slots") && error.contains("query_points_max"), "{error}");
     let none = PromqlLimits { series_max: 0, ..LIMITS };
-    let error = bench.read("a", 0..HOUR, &none).unwrap_err().to_string();
+    let error = fixture.read("a", 0..HOUR, &none).unwrap_err().to_string();
     assert!(error.contains("limits.query_series_max"), "{error}");
     let small = Budget::of_memory(100);
     let poor = PromqlLimits { budget: &small, ..LIMITS };
-    let error = bench.read("a", 0..HOUR, &poor).unwrap_err().to_string();
+    let error = fixture.read("a", 0..HOUR, &poor).unwrap_err().to_string();
     assert!(error.contains("limits.query_memory_max"), "{error}");
 }

@@ -24,7 +24,7 @@ const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documen
 
 /// Samples of three kinds over 30 hours, in three checkpoints and the journal; `sealed` documents
 /// are in segments.
-fn fill(dir: &Path, sealed: bool) {
+pub(crate) fn fill(dir: &Path, sealed: bool) {
     let (store, mut appender) = open(dir, NOW);
     fill_store(&store, &mut appender, sealed);
 }
@@ -50,7 +50,7 @@ fn fill_store(store: &Store, appender: &mut granary::store::Appender, sealed: bo
 }
 
 /// All cells of the coarser granularities. Sums of these values do not depend on their order.
-fn cells(store: &Store) -> Vec<(usize, u32, i64, Cell)> {
+pub(crate) fn cells(store: &Store) -> Vec<(usize, u32, i64, Cell)> {
     let mut all = Vec::new();
     for level in 1..store.granularities().count() {
         for id in 0..3 {
@@ -66,7 +66,7 @@ fn rebuild(dir: &Path) -> RebuildReport {
     rebuild_on(&medium, &RebuildWork::all(), NOW, &mut |_| {}).unwrap()
 }
 
-fn partition(dir: &Path, level: &str, end: &str) -> PathBuf {
+pub(crate) fn partition(dir: &Path, level: &str, end: &str) -> PathBuf {
     let files = fs::read_dir(dir.join("partitions").join(level)).unwrap();
     let mut files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -75,7 +75,7 @@ fn partition(dir: &Path, level: &str, end: &str) -> PathBuf {
 }
 
 /// Flips a bit in the first document with samples.
-fn damage_document(file: &Path) {
+pub(crate) fn damage_document(file: &Path) {
     let db = Database::open(file).unwrap();
     let txn = db.begin_write().unwrap();
     {
@@ -91,7 +91,7 @@ fn damage_document(file: &Path) {
 }
 
 /// Flips a bit near the start of a file.
-fn damage_bytes(file: &Path, at: usize) {
+pub(crate) fn damage_bytes(file: &Path, at: usize) {
     let mut bytes = fs::read(file).unwrap();
     bytes[at] ^= 4;
     fs::write(file, bytes).unwrap();
@@ -138,6 +138,15 @@ fn a_missing_partition_is_computed_from_the_finer_granularity() {
     for level in ["5m", "1h"] {
         check(false, &|dir| fs::remove_file(partition(dir, level, ".redb")).unwrap());
     }
+}
+
+#[test]
+fn a_plan_counts_on_the_finer_granularities_that_are_rebuilt_first() {
+    check(false, &|dir| {
+        for level in ["5m", "1h"] {
+            fs::remove_file(partition(dir, level, ".redb")).unwrap();
+        }
+    });
 }
 
 #[test]

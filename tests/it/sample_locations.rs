@@ -1,8 +1,8 @@
-//! The reported place of a sample is correct at every stage of its life.
+//! The reported location of a sample is correct at every stage of its life.
 
 use granary::{
     model::{GranularityIndex, Kind, SeriesId, UnixMillis},
-    query::{Budget, CellPlace, Selector, StoredDocumentAnswer, StoredDocumentRequest},
+    query::{Budget, CellLocation, Selector, StoredDocumentAnswer, StoredDocumentRequest},
     store::Store,
 };
 
@@ -20,8 +20,8 @@ fn ask(store: &Store, time: UnixMillis, granularity: &str) -> StoredDocumentAnsw
     granary::query::stored_document(store, &Budget::UNLIMITED, &request).unwrap()
 }
 
-/// The reported place of the slot, and the sums in memory, in the head and in the document.
-fn places(answer: &StoredDocumentAnswer) -> (CellPlace, [f64; 3]) {
+/// The reported location of the slot, and the sums in memory, in the head and in the document.
+fn locations(answer: &StoredDocumentAnswer) -> (CellLocation, [f64; 3]) {
     let sum = |cells: &[granary::query::StoredCell]| cells.iter().filter_map(|cell| cell.sum).sum();
     let slots = answer.document.iter().flat_map(|part| &part.slots);
     let of_slot = |columns: &[granary::query::ShownPart]| {
@@ -36,34 +36,34 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), TIME);
     let id = setup::define(&mut appender, &[setup::series("m", &[], Kind::Gauge)], TIME)[0];
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::None, [0.0; 3]));
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::None, [0.0; 3]));
     assert_eq!(ask(&store, TIME, "1m").partition, None);
     setup::send(&mut appender, setup::samples(id, [(TIME.0, 5.0)]), TIME);
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [5.0, 0.0, 0.0]));
-    assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Memory, [5.0, 0.0, 0.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::Memory, [5.0, 0.0, 0.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1d")), (CellLocation::Memory, [5.0, 0.0, 0.0]));
     store.checkpoint(TIME.plus(MINUTE)).unwrap();
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Head, [0.0, 5.0, 0.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::Head, [0.0, 5.0, 0.0]));
     // A late sample is in memory, while the first sample is in the head.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 1000, 2.0)]), TIME.plus(MINUTE));
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [2.0, 5.0, 0.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::Memory, [2.0, 5.0, 0.0]));
     assert_eq!(ask(&store, TIME, "1m").document, None);
-    // The hour is over: its document is written, and that of the day is not due yet.
+    // The hour is over: its document is written, and the document of the day is not due yet.
     let later = TIME.plus(2 * HOUR);
     let report = store.checkpoint(later).unwrap();
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 7.0]));
-    assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Head, [0.0, 7.0, 0.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::Open, [0.0, 0.0, 7.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1d")), (CellLocation::Head, [0.0, 7.0, 0.0]));
     // At least one cell moves into the head of each granularity, and one cell from the head to
     // the hour's document.
     assert!(report.cells >= 4 && report.documents >= 1, "{report:?}");
     // A late sample waits in memory until it is merged.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 2000, 1.0)]), later);
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [1.0, 0.0, 7.0]));
-    assert_eq!(places(&ask(&store, TIME.plus(MINUTE), "1m")).0, CellPlace::Open);
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::Memory, [1.0, 0.0, 7.0]));
+    assert_eq!(locations(&ask(&store, TIME.plus(MINUTE), "1m")).0, CellLocation::Open);
     store.checkpoint(later.plus(MINUTE)).unwrap();
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 8.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::Open, [0.0, 0.0, 8.0]));
     drop((store, appender));
     let (store, _appender) = setup::open(dir.path(), later);
-    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 8.0]));
+    assert_eq!(locations(&ask(&store, TIME, "1m")), (CellLocation::Open, [0.0, 0.0, 8.0]));
     // Shells have no cells.
     let ahead = later.plus(HOUR);
     store
@@ -73,7 +73,7 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
             &[id],
         )
         .unwrap();
-    assert_eq!(places(&ask(&store, ahead, "1m")), (CellPlace::Shell, [0.0; 3]));
+    assert_eq!(locations(&ask(&store, ahead, "1m")), (CellLocation::Shell, [0.0; 3]));
 }
 
 #[test]

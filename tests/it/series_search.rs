@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::setup::{self, NOW};
 
-fn found(store: &Store, text: &str, count: usize) -> FindAnswer {
+fn search(store: &Store, text: &str, count: usize) -> FindAnswer {
     let request = FindRequest::new(text, Some(count)).unwrap();
     find(store, &Budget::UNLIMITED, &request).unwrap()
 }
@@ -30,18 +30,18 @@ fn the_best_of_thousands_of_metrics_are_found_with_their_series() {
         series.push(granary::model::SeriesInfo { unit: "tasks".into(), ..load });
     }
     setup::define(&mut appender, &series, NOW);
-    let answer = found(&store, "LOAD", 2);
+    let answer = search(&store, "LOAD", 2);
     assert_eq!((answer.total, answer.metrics.len()), (5001, 2));
-    let first = &found(&store, "load system", 2).metrics[0];
+    let first = &search(&store, "load system", 2).metrics[0];
     assert_eq!((first.metric.as_str(), first.series), ("system_load", 3));
     assert_eq!((first.kind, first.unit.as_str()), (Kind::Counter, "tasks"));
     assert_eq!(answer.metrics[1].metric, "noise_0_loads");
-    assert_eq!(found(&store, "", 1).total, 5001);
+    assert_eq!(search(&store, "", 1).total, 5001);
     // A deleted metric is not found.
     let matchers = vec![Matcher { tag: "host".into(), value: "b".into() }];
     let change = SeriesChange { matchers, action: ChangeAction::Delete };
     appender.change(&change, NOW).unwrap().unwrap();
-    assert_eq!(found(&store, "system_load", 9).metrics[0].series, 2);
+    assert_eq!(search(&store, "system_load", 9).metrics[0].series, 2);
 }
 
 /// Generates the tags of a series, or filters: with few names and values, many filters match.
@@ -120,7 +120,7 @@ fn facets_show_the_values_with_most_series_and_count_their_memory() {
     assert_eq!((answer.series, hosts.values_total, hosts.values.len()), (2060, 2000, 50));
     let expected: Vec<_> = (1000..1050).map(|n| ValueFacet { value: name(n), series: 2 }).collect();
     assert_eq!(hosts.values, expected);
-    assert!(budget.taken() > 2000 * 5);
+    assert!(budget.reserved() > 2000 * 5);
     let fault = facets(&store, &Budget::of_memory(50_000), &selector).unwrap_err();
     assert!(matches!(fault, QueryError::Busy(_)), "{fault}");
 }

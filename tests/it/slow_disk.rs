@@ -140,16 +140,16 @@ fn batches_beyond_the_memory_limit_are_refused_until_a_checkpoint() {
         let times = (from..from + 1000).map(|slot| SIX.0 - slot * MINUTE);
         samples(SeriesId(SERIES - 1), times.map(|at| (at, 1.0)))
     };
-    let mut taken = 0;
+    let mut accepted = 0;
     loop {
-        let batch = backfill(taken * 1000);
+        let batch = backfill(accepted * 1000);
         if !store.room(&bounds, SIX).take(std::slice::from_ref(&batch)) {
             break;
         }
         appender.commit(&[], &[batch], SIX).unwrap();
-        taken += 1;
+        accepted += 1;
     }
-    assert!(taken >= 3, "{taken}");
+    assert!(accepted >= 3, "{accepted}");
     assert!(store.catalog_bytes() <= 2 << 20, "{}", store.catalog_bytes());
     assert!(store.needs_checkpoint(&bounds) && !store.is_full(&bounds));
     store.checkpoint(SIX).unwrap();

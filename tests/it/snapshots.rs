@@ -151,7 +151,7 @@ fn a_snapshot_contains_the_holes_of_the_store() {
         }
         restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
         let name = file.trim_start_matches("partitions/").replace('/', "-");
-        // A copy of the copy has the hole, too.
+        // A copy of the copy also has the hole.
         setup::open(&path("restored"), NOW).0.snapshot(&path("again"), NOW, &mut |_| {}).unwrap();
         for copy in ["restored", "again"] {
             let restored = setup::open(&path(copy), NOW).0;

@@ -7,7 +7,8 @@ use granary::{
         counter::spread::{Gap, spacing_ms},
     },
     query::{
-        Budget, ChartAnswer, ChartRequest, Merge, QueryLimits, Rank, Resolution, Selector, chart,
+        Budget, ChartAnswer, ChartRequest, QueryLimits, Rank, Resolution, Selector, SeriesMerge,
+        chart,
     },
     store::{Appender, Store},
 };
@@ -22,7 +23,7 @@ type Readings = Vec<(i64, f64)>;
 
 const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, points_max: 1_000_000 };
 
-struct Filled {
+struct FilledStore {
     _dir: tempfile::TempDir,
     store: Store,
     _appender: Appender,
@@ -30,22 +31,22 @@ struct Filled {
 }
 
 /// A store with the readings of each counter; the host is the counter's index.
-fn filled(set: &GranularitySet, counters: &[Readings], now: i64) -> Filled {
+fn filled_store(set: &GranularitySet, counters: &[Readings], now: i64) -> FilledStore {
     let dir = tempfile::tempdir().unwrap();
     let now = SIX.plus(now);
     let (store, mut appender) = open_with(dir.path(), set, now);
-    for (place, readings) in counters.iter().enumerate() {
-        let host = place.to_string();
+    for (index, readings) in counters.iter().enumerate() {
+        let host = index.to_string();
         let known = series("bytes", &[("host", &host)], Kind::Counter);
         let id: SeriesId = define(&mut appender, &[known], now)[0];
         let times = readings.iter().map(|(at, value)| (SIX.0 + at, *value));
         let batch: AcceptedBatch = samples(id, times);
         appender.commit(&[], &[batch], now).unwrap();
     }
-    Filled { _dir: dir, store, _appender: appender, now }
+    FilledStore { _dir: dir, store, _appender: appender, now }
 }
 
-impl Filled {
+impl FilledStore {
     fn chart(&self, change: impl FnOnce(&mut ChartRequest), range: (i64, i64)) -> ChartAnswer {
         let selector = Selector { metric: Some("bytes".into()), ..Selector::default() };
         let range = SIX.plus(range.0)..SIX.plus(range.1);
@@ -70,10 +71,10 @@ fn numbers(points: &[(i64, Option<f64>)]) -> Vec<Option<f64>> {
 #[test]
 fn the_growth_over_a_gap_is_spread_over_its_slots() {
     let readings = (1..12).chain(61..72).map(|i| (i * 5 * SECOND, (i * 5) as f64)).collect();
-    let filled = filled(&GranularitySet::default(), &[readings], DAY);
+    let filled = filled_store(&GranularitySet::default(), &[readings], DAY);
     let all = [50.0, 60.0, 60.0, 60.0, 60.0, 60.0].map(Some);
     assert_eq!(numbers(&filled.totals("1m", (0, 6 * MINUTE))), all);
-    // No reading is within the range, or only at one end of it.
+    // No reading is within the range, or only at one end of the range.
     assert_eq!(numbers(&filled.totals("1m", (2 * MINUTE, 4 * MINUTE))), all[2..4]);
     assert_eq!(numbers(&filled.totals("1m", (0, 3 * MINUTE))), all[..3]);
     assert_eq!(numbers(&filled.totals("1m", (3 * MINUTE, 6 * MINUTE))), all[3..]);
@@ -85,7 +86,7 @@ fn the_growth_over_a_gap_is_spread_over_its_slots() {
 fn over_a_gap_a_constant_counter_shows_zeros_and_a_reset_counter_shows_nothing() {
     let rests = vec![(30 * SECOND, 7.0), (5 * MINUTE, 7.0)];
     let falls = vec![(30 * SECOND, 7.0), (5 * MINUTE, 3.0)];
-    let filled = filled(&GranularitySet::default(), &[rests, falls], DAY);
+    let filled = filled_store(&GranularitySet::default(), &[rests, falls], DAY);
     let answer = filled.chart(|_| {}, (0, 6 * MINUTE));
     let [rests, falls] = [0, 1].map(|host| numbers(&answer.series[host].points));
     assert_eq!(rests, [Some(0.0); 6]);
@@ -96,7 +97,7 @@ fn over_a_gap_a_constant_counter_shows_zeros_and_a_reset_counter_shows_nothing()
 fn slots_finer_than_readings_show_the_true_rate_and_auto_selects_no_finer_slots() {
     let set = granularities(&[["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "2d"]]);
     let readings = (0..60).map(|i| (i * 10 * SECOND + 3, (i * 30) as f64)).collect();
-    let filled = filled(&set, &[readings], 10 * MINUTE);
+    let filled = filled_store(&set, &[readings], 10 * MINUTE);
     let range = (MINUTE, 9 * MINUTE);
     let rate = |request: &mut ChartRequest| {
         request.displays = vec![Display::AvgPerSec];
@@ -118,9 +119,9 @@ fn the_current_slot_does_not_affect_the_order() {
     // One host has reported a high value since the minute began; the other has not reported yet.
     let busy = vec![(0, 0.0), (55 * SECOND, 60.0)];
     let late = vec![(0, 0.0), (50 * SECOND, 10.0), (61 * SECOND, 5000.0)];
-    let filled = filled(&GranularitySet::default(), &[busy, late], 70 * SECOND);
+    let filled = filled_store(&GranularitySet::default(), &[busy, late], 70 * SECOND);
     let top = |request: &mut ChartRequest| {
-        request.merge = Merge::Nothing;
+        request.merge = SeriesMerge::Nothing;
         request.rank = Some(Rank { count: 1, by: None, lowest: false });
     };
     let answer = filled.chart(top, (0, 2 * MINUTE));
@@ -139,7 +140,7 @@ fn a_first_reading_counts_growth_since_its_senders_previous_round() {
     let mut send = |at: i64, readings: &[(usize, f64, i64)]| {
         let at = SIX.0 + at;
         let batch = AcceptedBatch {
-            series: readings.iter().map(|(place, ..)| ids[*place]).collect(),
+            series: readings.iter().map(|(index, ..)| ids[*index]).collect(),
             times: vec![at],
             starts: readings.iter().map(|(.., age)| at - age).collect(),
             values: readings.iter().map(|(_, value, _)| *value).collect(),
@@ -153,8 +154,8 @@ fn a_first_reading_counts_growth_since_its_senders_previous_round() {
     send(15 * SECOND, &[(0, 2100.0, boot + 10 * SECOND), born, near, found]);
     // The sender is unknown: the reading counts when the counter started within the slot.
     send(90 * SECOND, &[(4, 8.0, 30 * SECOND)]);
-    let sum = |place: usize| {
-        let slots = crate::setup::slots(&store, 0, SIX..SIX.plus(HOUR), ids[place]);
+    let sum = |index: usize| {
+        let slots = crate::setup::slots(&store, 0, SIX..SIX.plus(HOUR), ids[index]);
         slots.iter().map(|slot| slot.cell.sum).sum::<f64>()
     };
     assert_eq!([0, 1, 2, 3, 4].map(sum), [20.0, 5.0, 6.0, 0.0, 8.0]);
@@ -228,7 +229,9 @@ proptest! {
     ) {
         let minutes = readings.last().unwrap().0 / MINUTE + 2;
         prop_assume!(minutes < 40 * 60);
-        let filled = filled(&GranularitySet::default(), std::slice::from_ref(&readings), minutes * MINUTE + HOUR);
+        let counters = std::slice::from_ref(&readings);
+        let now = minutes * MINUTE + HOUR;
+        let filled = filled_store(&GranularitySet::default(), counters, now);
         if is_stored {
             filled.store.checkpoint(filled.now).unwrap();
         }

@@ -1,11 +1,11 @@
 //! Counters in a naive model, which keeps all readings of a counter and compares each reading with
 //! the reading before it in time. The model ignores which readings the store keeps, and uses only
-//! the store's guarantees: see [`NaiveCounter::is_promised`].
+//! the store's guarantees: see [`NaiveCounter::is_guaranteed`].
 
 use std::collections::BTreeMap;
 
-/// A first reading counts whole when its counter started within this time before it, and after a
-/// time derived from the sender's rounds.
+/// A first reading counts in full when its counter started within this time before the reading, and
+/// after a time derived from the sender's rounds.
 const START_COUNTS_MS: i64 = 3_600_000;
 /// The number of readings that are corrected in any order.
 const ANY_ORDER: usize = 8;
@@ -27,9 +27,9 @@ pub(crate) struct NaiveCounter {
 }
 
 impl NaiveCounter {
-    /// Returns true if the store guarantees that the growth at this time equals that of readings in
-    /// order.
-    pub(crate) fn is_promised(&self, at: i64) -> bool {
+    /// Returns true if the store guarantees that the growth at this time equals the growth of
+    /// readings in order.
+    pub(crate) fn is_guaranteed(&self, at: i64) -> bool {
         let newer = self.readings.range(at + 1..).count();
         let known = usize::from(self.readings.contains_key(&at));
         self.readings.len() <= ANY_ORDER || newer + known < LATEST
@@ -40,7 +40,7 @@ impl NaiveCounter {
         self.readings.keys().next_back().copied()
     }
 
-    /// Adds a reading; a start of 0 is unknown. A first reading counts whole when the counter
+    /// Adds a reading; a start of 0 is unknown. A first reading counts in full when the counter
     /// started at `counts_from` or later.
     pub(crate) fn read(&mut self, at: i64, value: f64, start: i64, counts_from: i64) {
         // A start at the reading or after it has no meaning.

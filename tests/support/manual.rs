@@ -17,7 +17,7 @@ pub(crate) struct Example {
     pub(crate) language: String,
     pub(crate) text: String,
     /// The position of its first line, such as `docs/asking.md:33`.
-    pub(crate) place: String,
+    pub(crate) location: String,
 }
 
 pub(crate) fn root() -> PathBuf {
@@ -53,7 +53,7 @@ impl Page {
             found.push(Example {
                 language: language.to_owned(),
                 text: inside.flat_map(|line| [line, "\n"]).collect(),
-                place: format!("{}:{}", self.name, number + 1),
+                location: format!("{}:{}", self.name, number + 1),
             });
         }
         found

@@ -6,18 +6,18 @@ use clap::{Parser, ValueEnum};
 use granary_agent_kit::unix_ms;
 
 use crate::{
-    fleet::{Fleet, Like},
+    fleet::{Fleet, HostContent},
     plan::{Plan, Protocol},
 };
 
 /// Measure a running daemon with a synthetic fleet
 ///
 /// Each host sends one batch per round with a sample of each metric; three of five metrics are
-/// counters. At pace `real`, a round takes the interval, and hosts send at different moments of it,
-/// as agents do. At pace `max`, the rounds are in the past and are sent as fast as the daemon
-/// acknowledges them, several batches per request, as an agent sends its backlog. Acknowledged
-/// samples are durable. The hosts ping as agents do. At the end, the series of the run, which have
-/// the tag `bench`, and the hosts are deleted.
+/// counters. At pace `real`, a round takes the interval, and hosts send at different moments of the
+/// interval, as agents do. At pace `max`, the rounds are in the past and are sent as fast as the
+/// daemon acknowledges them, several batches per request, as an agent sends its backlog.
+/// Acknowledged samples are durable. The hosts ping as agents do. At the end, the series of the
+/// run, which have the tag `bench`, and the hosts are deleted.
 #[derive(Debug, Parser)]
 #[command(
     name = "granary-bench",
@@ -34,8 +34,8 @@ pub struct Args {
     pub(crate) hosts: usize,
     /// Content of a host: numbers with made-up names, or the metrics of the host agent with daily
     /// cycles
-    #[arg(long, value_enum, default_value_t = Like::Numbers)]
-    like: Like,
+    #[arg(long, value_enum, default_value_t = HostContent::Numbers)]
+    like: HostContent,
     /// Series per host that sends numbers
     #[arg(long, default_value_t = 100)]
     metrics: usize,
@@ -94,7 +94,7 @@ impl Args {
             "--hosts, --metrics and --rounds must be 1 or more"
         );
         anyhow::ensure!(
-            self.like == Like::Numbers || self.protocol == Protocol::Native,
+            self.like == HostContent::Numbers || self.protocol == Protocol::Native,
             "--like host sends the host agent's metrics: remove --protocol"
         );
         let rounds_in = |span: Duration| span.as_millis() as usize / interval_ms as usize;

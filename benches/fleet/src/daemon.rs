@@ -15,18 +15,18 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     /// Returns the address of a path.
-    pub(crate) fn at(&self, path: &str) -> String {
+    pub(crate) fn url_of(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
     /// Returns the text of `/metrics`.
     pub(crate) fn metrics(&self) -> anyhow::Result<String> {
-        self.text(agent(TIMEOUT).get(self.at("/metrics")).call())
+        self.text(agent(TIMEOUT).get(self.url_of("/metrics")).call())
     }
 
     /// Posts JSON to a path below `/api/v1`.
     pub(crate) fn post_json(&self, path: &str, content: &serde_json::Value) -> anyhow::Result<()> {
-        let request = agent(TIMEOUT).post(self.at(&format!("/api/v1/{path}")));
+        let request = agent(TIMEOUT).post(self.url_of(&format!("/api/v1/{path}")));
         self.text(request.content_type("application/json").send(content.to_string()))?;
         Ok(())
     }

@@ -3,11 +3,11 @@
 use clap::ValueEnum;
 use granary_protocol::{Batch, Kind, Ping, SeriesDefinition, encode_batch};
 
-use crate::host_like::HostLike;
+use crate::synthetic_host::SyntheticHost;
 
 /// The content of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Like {
+pub(crate) enum HostContent {
     /// Series with made-up names.
     Numbers,
     /// The metrics of the host agent, with plausible values.
@@ -20,7 +20,7 @@ pub(crate) struct Fleet {
     pub(crate) hosts: usize,
     pub(crate) metrics: usize,
     pub(crate) epoch: i64,
-    pub(crate) like: Like,
+    pub(crate) like: HostContent,
 }
 
 impl Fleet {
@@ -37,10 +37,10 @@ impl Fleet {
             return false;
         }
         let (values, starts) = match self.like {
-            Like::Numbers => {
+            HostContent::Numbers => {
                 ((0..self.metrics).map(|metric| value(host, metric, round)).collect(), Vec::new())
             }
-            Like::Host => self.host_like(host).values(at_ms),
+            HostContent::Host => self.synthetic_host(host).values(at_ms),
         };
         let mut batch = Batch {
             agent: self.name(host),
@@ -61,35 +61,35 @@ impl Fleet {
 
     /// Returns true when a host sends nothing at a time.
     pub(crate) fn is_silent(&self, host: usize, at_ms: i64) -> bool {
-        self.like == Like::Host && self.host_like(host).is_silent(at_ms)
+        self.like == HostContent::Host && self.synthetic_host(host).is_silent(at_ms)
     }
 
     /// The number of series of each host.
     pub(crate) fn series(&self) -> usize {
         match self.like {
-            Like::Numbers => self.metrics,
-            Like::Host => HostLike::series(),
+            HostContent::Numbers => self.metrics,
+            HostContent::Host => SyntheticHost::series(),
         }
     }
 
     /// The name of a host and its agent.
     pub(crate) fn name(&self, host: usize) -> String {
         match self.like {
-            Like::Numbers => format!("bench-{host:05}"),
-            Like::Host => self.host_like(host).name(),
+            HostContent::Numbers => format!("bench-{host:05}"),
+            HostContent::Host => self.synthetic_host(host).name(),
         }
     }
 
     /// A ping of the host's agent.
     pub(crate) fn ping(&self, host: usize, interval_ms: u64, now_ms: i64) -> Ping {
-        let role = (self.like == Like::Host).then(|| self.host_like(host).role());
+        let role = (self.like == HostContent::Host).then(|| self.synthetic_host(host).role());
         let role = role.map(|role| ("role".to_owned(), role.to_owned()));
         Ping {
             agent: self.name(host),
             program: "bench".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: self.epoch,
-            booted: (self.like == Like::Host).then(|| self.host_like(host).booted_ms()),
+            booted: (self.like == HostContent::Host).then(|| self.synthetic_host(host).booted_ms()),
             interval_ms,
             sent: now_ms,
             tags: role.into_iter().chain([datacenter(host)]).collect(),
@@ -97,18 +97,20 @@ impl Fleet {
         }
     }
 
-    fn host_like(&self, host: usize) -> HostLike {
-        HostLike::new(host, self.epoch)
+    fn synthetic_host(&self, host: usize) -> SyntheticHost {
+        SyntheticHost::new(host, self.epoch)
     }
 
     fn definitions(&self, host: usize) -> Vec<SeriesDefinition> {
         match self.like {
-            Like::Numbers => (0..self.metrics).map(|metric| self.series_of(host, metric)).collect(),
-            Like::Host => {
-                let host_like = self.host_like(host);
+            HostContent::Numbers => {
+                (0..self.metrics).map(|metric| self.series_of(host, metric)).collect()
+            }
+            HostContent::Host => {
+                let synthetic_host = self.synthetic_host(host);
                 let mut tags = self.tags(host);
-                tags.push(("role".into(), host_like.role().into()));
-                host_like.definitions(&tags)
+                tags.push(("role".into(), synthetic_host.role().into()));
+                synthetic_host.definitions(&tags)
             }
         }
     }

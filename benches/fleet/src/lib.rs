@@ -7,13 +7,13 @@
 mod args;
 mod daemon;
 mod fleet;
-mod host_like;
 mod load;
 mod outcome;
 mod pings;
 mod plan;
 mod remote_write;
 mod report;
+mod synthetic_host;
 
 use std::io::{self, Write};
 

@@ -13,7 +13,7 @@ use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
 use crate::{
     daemon::{self, Daemon},
-    outcome::{Answer, Answered, Outcome},
+    outcome::{Answer, Outcome, TimedResponse},
     pings,
     plan::{Plan, Protocol},
     remote_write, warn,
@@ -38,15 +38,15 @@ pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
         if plan.protocol == Protocol::Native {
             scope.spawn(move || pings::run(daemon, plan, &done));
         }
-        let (answers, answered) = sync_channel(ANSWERS_MAX);
+        let (response_sender, responses) = sync_channel(ANSWERS_MAX);
         let connections: Vec<_> = (0..plan.connections)
             .map(|index| {
-                let connection = Connection::new(daemon, plan, watch, answers.clone());
+                let connection = Connection::new(daemon, plan, watch, response_sender.clone());
                 scope.spawn(move || connection.send_share(index))
             })
             .collect();
-        drop(answers);
-        count(plan, &watch, &answered, &mut outcome);
+        drop(response_sender);
+        count(plan, &watch, &responses, &mut outcome);
         for connection in connections {
             let sent = connection.join();
             sent.map_err(|_| anyhow::anyhow!("a connection's thread panicked"))??;
@@ -58,11 +58,16 @@ pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
 }
 
 /// Counts the responses of all connections and reports each minute's figures.
-fn count(plan: &Plan, watch: &Stopwatch, answered: &Receiver<Answered>, outcome: &mut Outcome) {
+fn count(
+    plan: &Plan,
+    watch: &Stopwatch,
+    responses: &Receiver<TimedResponse>,
+    outcome: &mut Outcome,
+) {
     for minute in 0.. {
         let end = Duration::from_secs(60 * (minute as u64 + 1));
         loop {
-            match answered.recv_timeout(end.saturating_sub(watch.elapsed())) {
+            match responses.recv_timeout(end.saturating_sub(watch.elapsed())) {
                 Ok(answer) => outcome.add(&answer),
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -79,7 +84,7 @@ struct Connection<'a> {
     plan: &'a Plan,
     agent: ureq::Agent,
     watch: Stopwatch,
-    answers: SyncSender<Answered>,
+    answers: SyncSender<TimedResponse>,
     body: Vec<u8>,
 }
 
@@ -88,7 +93,7 @@ impl<'a> Connection<'a> {
         daemon: &'a Daemon,
         plan: &'a Plan,
         watch: Stopwatch,
-        answers: SyncSender<Answered>,
+        answers: SyncSender<TimedResponse>,
     ) -> Self {
         Self { daemon, plan, agent: daemon::agent(TIMEOUT), watch, answers, body: Vec::new() }
     }
@@ -159,16 +164,16 @@ impl<'a> Connection<'a> {
 
     /// Posts encoded samples. A response to remote write has no counts: acknowledged samples count
     /// as accepted.
-    fn post(&self, body: &[u8], samples: u64) -> anyhow::Result<Answered> {
+    fn post(&self, body: &[u8], samples: u64) -> anyhow::Result<TimedResponse> {
         let watch = Stopwatch::start();
         let protocol = self.plan.protocol;
         let request = match protocol {
             Protocol::Native => {
-                self.agent.post(self.daemon.at(INGEST_PATH)).content_type(BSON_MEDIA_TYPE)
+                self.agent.post(self.daemon.url_of(INGEST_PATH)).content_type(BSON_MEDIA_TYPE)
             }
             Protocol::RemoteWrite => self
                 .agent
-                .post(self.daemon.at(REMOTE_WRITE_PATH))
+                .post(self.daemon.url_of(REMOTE_WRITE_PATH))
                 .content_type("application/x-protobuf")
                 .header("Content-Encoding", "snappy")
                 .header("X-Prometheus-Remote-Write-Version", "0.1.0"),
@@ -190,6 +195,6 @@ impl<'a> Connection<'a> {
             (_, 429) | (Protocol::RemoteWrite, 503) => Answer::Busy,
             (_, status) => anyhow::bail!("{url} answered {status}: {text}"),
         };
-        Ok(Answered { at: self.watch.elapsed().as_secs_f64(), seconds, answer })
+        Ok(TimedResponse { at: self.watch.elapsed().as_secs_f64(), seconds, answer })
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A response with its times.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
+pub(crate) struct TimedResponse {
     /// Seconds from the start of the run to the response.
     pub(crate) at: f64,
     /// Seconds from the request to the response.
@@ -39,7 +39,7 @@ pub(crate) struct Tally {
 
 /// Quantiles of the acknowledgement time, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Acknowledged {
+pub(crate) struct AckQuantiles {
     #[serde(rename = "ack_p50_ms")]
     pub(crate) p50: f64,
     #[serde(rename = "ack_p99_ms")]
@@ -48,7 +48,7 @@ pub(crate) struct Acknowledged {
     pub(crate) max: f64,
 }
 
-impl fmt::Display for Acknowledged {
+impl fmt::Display for AckQuantiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { p50, p99, max } = self;
         write!(f, "{p50:.1} ms, {p99:.1} ms, {max:.1} ms")
@@ -63,7 +63,7 @@ pub(crate) struct Outcome {
 }
 
 impl Tally {
-    fn add(&mut self, answered: &Answered) {
+    fn add(&mut self, answered: &TimedResponse) {
         self.requests += 1;
         match answered.answer {
             Answer::Acknowledged { accepted, duplicates, refused } => {
@@ -90,20 +90,20 @@ impl Tally {
     }
 
     /// The quantiles of the acknowledgement time; zeros when nothing was acknowledged.
-    pub(crate) fn acknowledged(&self) -> Acknowledged {
+    pub(crate) fn acknowledged(&self) -> AckQuantiles {
         let mut seconds = self.acknowledged.clone();
         seconds.sort_by(f64::total_cmp);
         let quantile = |q: f64| {
             let index = (seconds.len().saturating_sub(1) as f64 * q).round() as usize;
             seconds.get(index).map_or(0.0, |seconds| seconds * 1000.0)
         };
-        Acknowledged { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1.0) }
+        AckQuantiles { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1.0) }
     }
 }
 
 impl Outcome {
     /// Counts a response.
-    pub(crate) fn add(&mut self, answered: &Answered) {
+    pub(crate) fn add(&mut self, answered: &TimedResponse) {
         let minute = (answered.at / 60.0) as usize;
         if minute >= self.minutes.len() {
             self.minutes.resize_with(minute + 1, Tally::default);
@@ -145,19 +145,19 @@ impl Outcome {
 mod tests {
     use super::*;
 
-    fn acknowledged(at: f64, seconds: f64) -> Answered {
+    fn acknowledged(at: f64, seconds: f64) -> TimedResponse {
         let answer = Answer::Acknowledged { accepted: 10, duplicates: 1, refused: 2 };
-        Answered { at, seconds, answer }
+        TimedResponse { at, seconds, answer }
     }
 
     #[test]
     fn the_first_minute_is_separate() {
         let mut outcome = Outcome::default();
         outcome.add(&acknowledged(1.0, 3.0));
-        outcome.add(&Answered { at: 59.9, seconds: 9.0, answer: Answer::Busy });
+        outcome.add(&TimedResponse { at: 59.9, seconds: 9.0, answer: Answer::Busy });
         assert!(outcome.after_first_minute().is_none());
         outcome.add(&acknowledged(60.0, 0.002));
-        outcome.add(&Answered { at: 200.0, seconds: 9.0, answer: Answer::Define });
+        outcome.add(&TimedResponse { at: 200.0, seconds: 9.0, answer: Answer::Define });
         for (minute, expected) in [
             (0, "minute 1: samples 10, requests 2, busy responses 1,"),
             (1, "minute 2: samples 10, requests 1, busy responses 0,"),

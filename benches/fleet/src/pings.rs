@@ -43,7 +43,7 @@ fn ping_all(daemon: &Daemon, plan: &Plan, agent: &ureq::Agent) -> anyhow::Result
         let now_ms = unix_ms();
         let ping = |host: &usize| plan.fleet.ping(*host, interval_ms, now_ms);
         let body = PingBody { pings: hosts.iter().map(ping).collect() };
-        let request = agent.post(daemon.at(PING_PATH));
+        let request = agent.post(daemon.url_of(PING_PATH));
         let request = request.content_type("application/json");
         let status = request.send(serde_json::to_vec(&body)?)?.status();
         anyhow::ensure!(status.is_success(), "{} answered {status}", daemon.url);

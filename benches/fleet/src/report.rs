@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     daemon::Daemon,
-    outcome::{Acknowledged, Outcome, Tally},
+    outcome::{AckQuantiles, Outcome, Tally},
 };
 
 /// The resources that the daemon used, by its own metrics.
@@ -56,8 +56,8 @@ pub(crate) struct Report {
     seconds: f64,
     samples_per_second: f64,
     #[serde(flatten)]
-    ack: Acknowledged,
-    after_first_minute: Option<Rest>,
+    ack: AckQuantiles,
+    after_first_minute: Option<LaterFigures>,
     daemon_cpu_seconds: f64,
     daemon_cpu_seconds_per_million_samples: f64,
     daemon_peak_memory_bytes: f64,
@@ -65,13 +65,13 @@ pub(crate) struct Report {
 
 /// The figures after the first minute.
 #[derive(Debug, Serialize)]
-struct Rest {
+struct LaterFigures {
     requests_refused_busy: u64,
     #[serde(flatten)]
-    ack: Acknowledged,
+    ack: AckQuantiles,
 }
 
-impl Rest {
+impl LaterFigures {
     fn new(tally: &Tally) -> Self {
         Self { requests_refused_busy: tally.busy, ack: tally.acknowledged() }
     }
@@ -91,7 +91,7 @@ impl Report {
             seconds: outcome.seconds,
             samples_per_second: accepted / outcome.seconds,
             ack: total.acknowledged(),
-            after_first_minute: outcome.after_first_minute().as_ref().map(Rest::new),
+            after_first_minute: outcome.after_first_minute().as_ref().map(LaterFigures::new),
             daemon_cpu_seconds: cpu,
             daemon_cpu_seconds_per_million_samples: cpu / (accepted / 1e6),
             daemon_peak_memory_bytes: after.peak_bytes,

@@ -24,7 +24,7 @@ const UNTIL_MS_MAX: i64 = 366 * 86_400_000;
 /// The labels of the alerts and the person who acknowledges them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Posted {
+struct AcknowledgeRequest {
     labels: LabelSet,
     #[serde(default)]
     by: String,
@@ -78,14 +78,14 @@ async fn change(
     request: &HttpRequest,
     payload: web::Payload,
     parts: &AlertingParts,
-    acknowledgement: impl FnOnce(Posted) -> Result<Option<Acknowledgement>, String>,
+    acknowledgement: impl FnOnce(AcknowledgeRequest) -> Result<Option<Acknowledgement>, String>,
 ) -> HttpResponse {
     let body = match parts.bodies.receive_change(request, payload).await {
         Ok(body) => body,
         Err(refusal) => return refusal.response(),
     };
     let invalid = |message: String| answer::error(StatusCode::BAD_REQUEST, "invalid", message);
-    let posted = match serde_json::from_slice::<Posted>(&body.bytes) {
+    let posted = match serde_json::from_slice::<AcknowledgeRequest>(&body.bytes) {
         Ok(posted) if posted.labels.is_empty() => {
             return invalid("labels: at least one label is required, such as alertname".to_owned());
         }

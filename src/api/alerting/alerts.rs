@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::{AlertingParts, fault, params::Params, time};
 use crate::{
     alerts::{
-        Acknowledgement, External, GroupKey, Inhibitors, LabelMatcher, MessageAlert, PostedFiring,
-        Routing, Silences, by_job, by_labels, fingerprint, fires_until,
+        Acknowledgement, ExternalIdentity, GroupKey, Inhibitors, LabelMatcher, MessageAlert,
+        PostedFiring, Routing, Silences, fingerprint, fires_until, order_by_job, order_by_labels,
     },
     kept::NotifiedGroup,
     model::UnixMillis,
@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) -> HttpResponse {
     answer(&request, parts, |view, params| {
-        let mut shown = BTreeMap::new();
+        let mut listed = BTreeMap::new();
         // Alerts with the same labels are one alert.
         for alert in view.matching(params) {
             let receivers: Vec<_> =
@@ -26,17 +26,17 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
             if params.receiver.is_none()
                 || receivers.iter().any(|name| accepts_receiver(params, name))
             {
-                shown.insert(alert.fingerprint.clone(), alert.to_json(&receivers));
+                listed.insert(alert.fingerprint.clone(), alert.to_json(&receivers));
             }
         }
-        shown.into_values().collect()
+        listed.into_values().collect()
     })
     .await
 }
 
 pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>) -> HttpResponse {
     answer(&request, parts, |view, params| {
-        let mut groups: BTreeMap<_, (String, BTreeMap<String, Shown<'_>>)> = BTreeMap::new();
+        let mut groups: BTreeMap<_, (String, BTreeMap<String, AlertView<'_>>)> = BTreeMap::new();
         let mut receivers_by_alert: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for alert in view.matching(params) {
             let mut receivers = Vec::new();
@@ -52,14 +52,14 @@ pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by(|((.., first), (first_name, _)), ((.., second), (second_name, _))| {
-            by_labels(first, second).then_with(|| first_name.cmp(second_name))
+            order_by_labels(first, second).then_with(|| first_name.cmp(second_name))
         });
-        let shown = groups.into_iter().map(|((.., labels), (receiver, alerts))| {
+        let listed = groups.into_iter().map(|((.., labels), (receiver, alerts))| {
             let mut alerts: Vec<_> = alerts.into_values().collect();
             alerts.sort_by(|first, second| {
-                by_job(&first.firing.alert.labels, &second.firing.alert.labels)
+                order_by_job(&first.firing.alert.labels, &second.firing.alert.labels)
             });
-            let to_json = |alert: &Shown<'_>| {
+            let to_json = |alert: &AlertView<'_>| {
                 alert.to_json(
                     receivers_by_alert.get(&alert.fingerprint).map_or(&[][..], Vec::as_slice),
                 )
@@ -67,7 +67,7 @@ pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>
             let alerts: Vec<_> = alerts.iter().map(to_json).collect();
             json!({ "labels": labels, "receiver": { "name": receiver }, "alerts": alerts })
         });
-        shown.collect()
+        listed.collect()
     })
     .await
 }
@@ -76,7 +76,7 @@ pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>
 async fn answer(
     request: &HttpRequest,
     parts: web::Data<AlertingParts>,
-    shown: impl FnOnce(&View<'_>, &Params) -> Vec<Value> + Send + 'static,
+    build_json: impl FnOnce(&AlertsView<'_>, &Params) -> Vec<Value> + Send + 'static,
 ) -> HttpResponse {
     let params = match Params::read(request.query_string()) {
         Ok(params) => params,
@@ -84,22 +84,22 @@ async fn answer(
     };
     let answer = move || {
         let (groups, _) = parts.rules.notified_groups();
-        let (routing, silences) = (parts.rules.routing(), parts.silences.known());
+        let (routing, silences) = (parts.rules.routing(), parts.silences.current());
         let now = parts.clock.now();
         let mut firing = firing(&groups, parts.rules.external(), now);
-        firing.extend(parts.posted.firing(now).into_iter().map(Firing::from));
+        firing.extend(parts.posted.firing(now).into_iter().map(FiringAlert::from));
         let labels = || firing.iter().map(|firing| &firing.alert.labels);
-        let view = View {
+        let view = AlertsView {
             inhibitors: routing.as_deref().map(|routing| routing.inhibitors(labels)),
             firing: &firing,
             routing: routing.as_deref(),
             silences: &silences,
             now,
         };
-        shown(&view, &params)
+        build_json(&view, &params)
     };
     match web::block(answer).await {
-        Ok(shown) => HttpResponse::Ok().json(shown),
+        Ok(alerts) => HttpResponse::Ok().json(alerts),
         Err(cause) => fault(StatusCode::INTERNAL_SERVER_ERROR, &cause),
     }
 }
@@ -110,7 +110,7 @@ fn accepts_receiver(params: &Params, receiver: &str) -> bool {
 }
 
 /// A firing alert.
-struct Firing {
+struct FiringAlert {
     alert: MessageAlert,
     acknowledged: Option<Acknowledgement>,
     updated_at: UnixMillis,
@@ -118,14 +118,18 @@ struct Firing {
     ends_at: UnixMillis,
 }
 
-impl From<PostedFiring> for Firing {
+impl From<PostedFiring> for FiringAlert {
     fn from((alert, updated_at, ends_at): PostedFiring) -> Self {
         Self { alert, acknowledged: None, updated_at, ends_at }
     }
 }
 
 /// Returns the firing alerts of rules.
-fn firing(groups: &[NotifiedGroup], external: &External, now: UnixMillis) -> Vec<Firing> {
+fn firing(
+    groups: &[NotifiedGroup],
+    external: &ExternalIdentity,
+    now: UnixMillis,
+) -> Vec<FiringAlert> {
     let mut firing = Vec::new();
     for group in groups {
         let updated_at = UnixMillis(group.status.state.last);
@@ -137,16 +141,16 @@ fn firing(groups: &[NotifiedGroup], external: &External, now: UnixMillis) -> Vec
         for (alert, link) in group.alerts(external).filter(|(alert, _)| alert.state.is_notified()) {
             let Some(message) = MessageAlert::new(alert) else { continue };
             let acknowledged = alert.acknowledged.clone();
-            let alert = message.outside(external, &link);
-            firing.push(Firing { alert, acknowledged, updated_at, ends_at });
+            let alert = message.with_external_labels(external, &link);
+            firing.push(FiringAlert { alert, acknowledged, updated_at, ends_at });
         }
     }
     firing
 }
 
 /// The alerts with everything that decides their receivers.
-struct View<'a> {
-    firing: &'a [Firing],
+struct AlertsView<'a> {
+    firing: &'a [FiringAlert],
     routing: Option<&'a Routing>,
     inhibitors: Option<Inhibitors<'a>>,
     silences: &'a Silences,
@@ -155,16 +159,16 @@ struct View<'a> {
 
 /// An alert with the silences and the alert that suppress it.
 #[derive(Clone)]
-struct Shown<'a> {
-    firing: &'a Firing,
+struct AlertView<'a> {
+    firing: &'a FiringAlert,
     fingerprint: String,
     silenced_by: Vec<String>,
     inhibited_by: Vec<String>,
 }
 
-impl<'a> View<'a> {
+impl<'a> AlertsView<'a> {
     /// Returns the alerts that match a request, regardless of their receivers.
-    fn matching(&self, params: &Params) -> Vec<Shown<'a>> {
+    fn matching(&self, params: &Params) -> Vec<AlertView<'a>> {
         let mut matching = Vec::new();
         for firing in self.firing {
             let alert = &firing.alert;
@@ -182,7 +186,7 @@ impl<'a> View<'a> {
             {
                 continue;
             }
-            matching.push(Shown {
+            matching.push(AlertView {
                 firing,
                 fingerprint: fingerprint(&alert.labels),
                 silenced_by: silenced_by.into_iter().map(str::to_owned).collect(),
@@ -193,11 +197,11 @@ impl<'a> View<'a> {
     }
 
     /// Returns the names of an alert's receivers, each with its group.
-    fn receivers(&self, shown: &Shown<'_>) -> Vec<(String, GroupKey<'a>)> {
+    fn receivers(&self, alert_view: &AlertView<'_>) -> Vec<(String, GroupKey<'a>)> {
         let Some(routing) = self.routing else { return Vec::new() };
         // Receivers that were notified before the acknowledgement are also notified of the end.
-        let alert = MessageAlert { acknowledged_by: None, ..shown.firing.alert.clone() };
-        let acknowledged = shown.firing.acknowledged.as_ref();
+        let alert = MessageAlert { acknowledged_by: None, ..alert_view.firing.alert.clone() };
+        let acknowledged = alert_view.firing.acknowledged.as_ref();
         let at = acknowledged
             .map_or(self.now, |acknowledgement| UnixMillis(acknowledgement.at).min(self.now));
         let receivers = routing.receivers_of(&alert, at).into_iter();
@@ -205,12 +209,12 @@ impl<'a> View<'a> {
     }
 }
 
-impl Shown<'_> {
+impl AlertView<'_> {
     fn to_json(&self, receivers: &[String]) -> Value {
         let alert = &self.firing.alert;
         let is_active = self.silenced_by.is_empty() && self.inhibited_by.is_empty();
         let receivers: Vec<_> = receivers.iter().map(|name| json!({ "name": name })).collect();
-        let mut shown = json!({
+        let mut json = json!({
             "labels": alert.labels,
             "annotations": alert.annotations,
             "startsAt": time(UnixMillis(alert.starts_at)),
@@ -225,11 +229,11 @@ impl Shown<'_> {
                 "inhibitedBy": self.inhibited_by,
             },
         });
-        if let (Some(acknowledged), Some(shown)) =
-            (&self.firing.acknowledged, shown.as_object_mut())
+        if let (Some(acknowledged), Some(fields)) =
+            (&self.firing.acknowledged, json.as_object_mut())
         {
-            shown.insert("acknowledged".to_owned(), json!(acknowledged));
+            fields.insert("acknowledged".to_owned(), json!(acknowledged));
         }
-        shown
+        json
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 /// A posted silence. Clients that change a silence also send back all other fields of the response.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Posted {
+struct PostedSilence {
     id: Option<String>,
     matchers: Vec<LabelMatcher>,
     starts_at: String,
@@ -38,7 +38,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Recurrenc
     Deserialize::deserialize(from).map(Some)
 }
 
-impl Posted {
+impl PostedSilence {
     /// Returns the silence to store. Responses show a recurring silence with the times of its
     /// window; clients send back the times of the silence itself in `recursFrom` and `recursUntil`.
     fn into_new_silence(mut self) -> Result<NewSilence, SilenceFault> {
@@ -73,22 +73,22 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
         Ok(params) => params,
         Err(message) => return fault(StatusCode::BAD_REQUEST, &message),
     };
-    let (all, now) = (parts.silences.known(), parts.clock.now());
-    let mut shown = Vec::new();
+    let (all, now) = (parts.silences.current(), parts.clock.now());
+    let mut json = Vec::new();
     for (silence, state) in all.listed(now, parts.silences.kept_ms()) {
         // A silence is matched by the values and patterns of its matchers instead of labels.
         let value = |name: &str| {
             silence.matchers.iter().find(|matcher| matcher.name() == name).map(LabelMatcher::value)
         };
         if params.accepts(value) {
-            shown.push(to_json(silence, state, now));
+            json.push(to_json(silence, state, now));
         }
     }
-    HttpResponse::Ok().json(shown)
+    HttpResponse::Ok().json(json)
 }
 
 pub(super) async fn get(id: web::Path<String>, parts: web::Data<AlertingParts>) -> HttpResponse {
-    let (all, now) = (parts.silences.known(), parts.clock.now());
+    let (all, now) = (parts.silences.current(), parts.clock.now());
     match all.get(&id) {
         Some(silence) => HttpResponse::Ok().json(to_json(silence, silence.state(now), now)),
         None => HttpResponse::NotFound().finish(),
@@ -102,9 +102,9 @@ pub(super) async fn put(
 ) -> Result<HttpResponse, Refusal> {
     let body = parts.bodies.receive_change(&request, payload).await?;
     let put = move || {
-        let posted = serde_json::from_slice::<Posted>(&body.bytes)
+        let posted = serde_json::from_slice::<PostedSilence>(&body.bytes)
             .map_err(|cause| SilenceFault::Invalid(format!("body: {cause}")))?;
-        parts.silences.want(posted.into_new_silence()?, parts.clock.now())
+        parts.silences.create_or_change(posted.into_new_silence()?, parts.clock.now())
     };
     Ok(respond(put, |id| HttpResponse::Ok().json(json!({ "silenceID": id }))).await)
 }
@@ -141,7 +141,7 @@ fn refusal(cause: &SilencingFault) -> HttpResponse {
 
 fn to_json(silence: &Silence, state: SilenceState, now: UnixMillis) -> Value {
     let window = silence.window(now);
-    let mut shown = json!({
+    let mut json = json!({
         "id": silence.id,
         "status": { "state": state.as_str() },
         "matchers": silence.matchers,
@@ -151,11 +151,11 @@ fn to_json(silence: &Silence, state: SilenceState, now: UnixMillis) -> Value {
         "createdBy": silence.created_by,
         "comment": silence.comment,
     });
-    if let (Some(recurring), Some(shown)) = (&silence.recurring, shown.as_object_mut()) {
-        shown.insert("recurring".to_owned(), json!(recurring));
+    if let (Some(recurring), Some(json)) = (&silence.recurring, json.as_object_mut()) {
+        json.insert("recurring".to_owned(), json!(recurring));
         // The times of the silence itself, in addition to the times of its window.
-        shown.insert("recursFrom".to_owned(), json!(time(UnixMillis(silence.starts_at))));
-        shown.insert("recursUntil".to_owned(), json!(time(UnixMillis(silence.ends_at))));
+        json.insert("recursFrom".to_owned(), json!(time(UnixMillis(silence.starts_at))));
+        json.insert("recursUntil".to_owned(), json!(time(UnixMillis(silence.ends_at))));
     }
-    shown
+    json
 }

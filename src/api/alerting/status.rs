@@ -31,18 +31,18 @@ pub(super) async fn status(parts: web::Data<AlertingParts>) -> HttpResponse {
 fn configuration(routing: &Routing) -> String {
     let names = routing.receivers.iter().map(|receiver| json!({ "name": receiver.name }));
     let receivers: Vec<_> = names.collect();
-    let shown = json!({ "route": route(routing, 0), "receivers": receivers });
+    let json = json!({ "route": route(routing, 0), "receivers": receivers });
     // Serialization cannot fail: all keys are strings.
-    serde_json::to_string_pretty(&shown).unwrap_or_default()
+    serde_json::to_string_pretty(&json).unwrap_or_default()
 }
 
 /// Returns a route with its child routes.
-fn route(routing: &Routing, place: usize) -> Value {
-    let Some(found) = routing.routes.get(place) else { return Value::Null };
+fn route(routing: &Routing, index: usize) -> Value {
+    let Some(found) = routing.routes.get(index) else { return Value::Null };
     let receiver = routing.receivers.get(found.receiver).map(|receiver| receiver.name.as_str());
     let matchers: Vec<_> = found.matchers.iter().map(ToString::to_string).collect();
-    let below: Vec<_> = found.children.iter().map(|place| route(routing, *place)).collect();
-    let mut shown = json!({
+    let below: Vec<_> = found.children.iter().map(|index| route(routing, *index)).collect();
+    let mut json = json!({
         "receiver": receiver,
         "group_by": found.group_by.clone().unwrap_or_else(|| vec!["...".to_owned()]),
         "group_wait": format!("{}ms", found.group_wait_ms),
@@ -52,9 +52,9 @@ fn route(routing: &Routing, place: usize) -> Value {
         "continue": found.continues,
     });
     if !below.is_empty() {
-        shown["routes"] = below.into();
+        json["routes"] = below.into();
     }
-    shown
+    json
 }
 
 /// Lists the receivers in the order of their file.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::AlertingParts;
 use crate::{
     api::{answer, refusal::Refusal},
-    notify::{IntegrationTested, TooManyTests},
+    notify::{IntegrationTestResult, TooManyTests},
 };
 
 /// The maximum number of receiver names in an error message.
@@ -15,7 +15,7 @@ const NAMES_MAX: usize = 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Posted {
+struct TestRequest {
     receiver: String,
 }
 
@@ -25,7 +25,7 @@ pub(super) async fn test(
     parts: web::Data<AlertingParts>,
 ) -> Result<HttpResponse, Refusal> {
     let body = parts.bodies.receive_change(&request, payload).await?;
-    let Posted { receiver } = match serde_json::from_slice(&body.bytes) {
+    let TestRequest { receiver } = match serde_json::from_slice(&body.bytes) {
         Ok(posted) => posted,
         Err(cause) => {
             let message = format!("body: {cause}");
@@ -47,14 +47,14 @@ pub(super) async fn test(
     let (external, now) = (parts.rules.external(), parts.clock.now());
     Ok(match parts.receiver_tests.test(&routing, found, external, now).await {
         Ok(tested) => {
-            let integrations: Vec<_> = tested.iter().map(shown).collect();
+            let integrations: Vec<_> = tested.iter().map(integration_json).collect();
             HttpResponse::Ok().json(json!({ "receiver": receiver, "integrations": integrations }))
         }
         Err(cause @ TooManyTests) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
     })
 }
 
-fn shown(tested: &IntegrationTested) -> Value {
-    let IntegrationTested { integration, outcome, answer, seconds } = tested;
+fn integration_json(tested: &IntegrationTestResult) -> Value {
+    let IntegrationTestResult { integration, outcome, answer, seconds } = tested;
     json!({ "integration": integration, "outcome": outcome, "answer": answer, "seconds": seconds })
 }

@@ -24,7 +24,7 @@ use crate::query::Reservation;
 type NextChunk = Box<dyn FnMut() -> Option<Bytes>>;
 
 /// The rest of a body with its memory; empty after a timeout.
-struct Remaining {
+struct RemainingBody {
     answer: RefCell<Option<(NextChunk, Option<Reservation>)>>,
     /// The number of chunks that the connection asked for.
     chunks: Cell<u64>,
@@ -32,7 +32,7 @@ struct Remaining {
 
 /// The body.
 pub(in crate::api) struct PulledBody {
-    remaining: Rc<Remaining>,
+    remaining: Rc<RemainingBody>,
     watch: JoinHandle<()>,
 }
 
@@ -45,7 +45,7 @@ impl PulledBody {
         slow: SlowReaders,
     ) -> Self {
         let answer = RefCell::new(Some((Box::new(next) as NextChunk, memory)));
-        let remaining = Rc::new(Remaining { answer, chunks: Cell::new(0) });
+        let remaining = Rc::new(RemainingBody { answer, chunks: Cell::new(0) });
         let watch = actix_web::rt::spawn(watch(remaining.clone(), slow));
         Self { remaining, watch }
     }
@@ -53,7 +53,7 @@ impl PulledBody {
 
 /// Drops the rest of a body when no chunk was read in time, so that its memory is free even while
 /// the connection stays open.
-async fn watch(remaining: Rc<Remaining>, slow: SlowReaders) {
+async fn watch(remaining: Rc<RemainingBody>, slow: SlowReaders) {
     let mut seen = None;
     while seen != Some(remaining.chunks.get()) {
         seen = Some(remaining.chunks.get());

@@ -20,13 +20,13 @@ use crate::query::Reservation;
 /// The initial capacity of the first chunk.
 const FIRST_BYTES: usize = 8 << 10;
 /// The number of chunks that may wait for the client. When the queue is full, the query's thread
-/// waits and keeps its place among the queries, for at most the reader's time limit.
+/// waits and keeps the query's permit, for at most the reader's time limit.
 const CHUNKS_WAITING: usize = 4;
 
 /// The start of an answer, or the query's error.
 #[derive(Debug)]
 pub(in crate::api) enum AnswerStart<E> {
-    /// A whole answer that fits into a chunk; its query's place is free again.
+    /// A whole answer that fits into a chunk; the query's permit has been released.
     Whole(Vec<u8>),
     /// A longer answer.
     Chunks(mpsc::Receiver<io::Result<Bytes>>),
@@ -46,7 +46,7 @@ pub(in crate::api) fn write<T: Serialize, E>(
     let (found, _memory) = match run() {
         Ok(found) => found,
         Err(cause) => {
-            // The place is free before the client sees the error, as with a whole answer.
+            // The permit is released before the client sees the error, as with a whole answer.
             drop(permit);
             return drop(start.send(AnswerStart::Failed(cause)));
         }
@@ -108,7 +108,7 @@ impl<E> ChunkWriter<E> {
             return drop(start.send(AnswerStart::Whole(rest)));
         }
         drop(self.send(Ok(rest.into())));
-        // The place is free before the writer is dropped, which ends the response.
+        // The permit is released before the writer is dropped, which ends the response.
         drop(permit);
     }
 
@@ -117,7 +117,7 @@ impl<E> ChunkWriter<E> {
         if cause.kind() != io::ErrorKind::TimedOut {
             return drop(self.send(Err(cause)));
         }
-        // The queue is full: the place is released now, and the error follows when there is room.
+        // The queue is full: the permit is released now, and the error follows when there is room.
         if let Some(chunks) = self.chunks.take() {
             drop(Handle::current().spawn(async move { chunks.send(Err(cause)).await }));
         }
@@ -159,26 +159,26 @@ mod tests {
         numbers: usize,
         slow: SlowReaders,
     ) -> (oneshot::Receiver<AnswerStart<String>>, Arc<Semaphore>) {
-        let places = Arc::new(Semaphore::new(1));
-        let permit = places.clone().try_acquire_owned().unwrap();
+        let permits = Arc::new(Semaphore::new(1));
+        let permit = permits.clone().try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
         drop(spawn_blocking(move || write(sender, permit, slow, || Ok((vec![7; numbers], None)))));
-        (receiver, places)
+        (receiver, permits)
     }
 
     #[tokio::test]
-    async fn a_small_answer_is_whole_and_releases_its_place() {
-        let (receiver, places) = start_query(3, slow(PATIENT));
+    async fn a_small_answer_is_whole_and_releases_its_permit() {
+        let (receiver, permits) = start_query(3, slow(PATIENT));
         let AnswerStart::Whole(body) = receiver.await.unwrap() else { panic!() };
-        assert_eq!((&body[..], places.available_permits()), (&b"[7,7,7]"[..], 1));
+        assert_eq!((&body[..], permits.available_permits()), (&b"[7,7,7]"[..], 1));
     }
 
     #[tokio::test]
     async fn a_large_answer_has_chunks_and_waits_for_its_reader() {
         const NUMBERS: usize = 500_000;
-        let (receiver, places) = start_query(NUMBERS, slow(PATIENT));
+        let (receiver, permits) = start_query(NUMBERS, slow(PATIENT));
         let AnswerStart::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
-        assert_eq!(places.available_permits(), 0);
+        assert_eq!(permits.available_permits(), 0);
         let mut body = Vec::new();
         while let Some(chunk) = chunks.recv().await {
             let chunk = chunk.unwrap();
@@ -191,9 +191,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_query_ends_when_its_reader_leaves_and_errors_are_passed_on() {
-        let (receiver, places) = start_query(500_000, slow(PATIENT));
+        let (receiver, permits) = start_query(500_000, slow(PATIENT));
         drop(receiver);
-        drop(places.acquire().await.unwrap());
+        drop(permits.acquire().await.unwrap());
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
         write::<(), _>(sender, permit, slow(PATIENT), || Err("no"));
@@ -201,12 +201,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stuck_reader_loses_the_answer_and_its_place() {
+    async fn a_stuck_reader_loses_the_answer_and_its_permit() {
         let slow = slow(Duration::from_millis(5));
         let aborted = slow.aborted.clone();
-        let (receiver, places) = start_query(500_000, slow);
+        let (receiver, permits) = start_query(500_000, slow);
         let AnswerStart::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
-        drop(places.acquire().await.unwrap());
+        drop(permits.acquire().await.unwrap());
         assert_eq!(aborted.get(), 1);
         let mut last = None;
         while let Some(chunk) = chunks.recv().await {

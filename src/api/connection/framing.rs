@@ -27,7 +27,7 @@ enum Phase {
     Chunked(Chunk),
     /// The end of the request.
     #[default]
-    Whole,
+    Complete,
 }
 
 #[derive(Debug)]
@@ -47,21 +47,21 @@ impl Framing {
     }
 
     /// Returns true after the whole request was passed on.
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self.phase, Phase::Whole)
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self.phase, Phase::Complete)
     }
 
     /// Returns the number of missing bytes of a body with a known length.
     pub(super) fn missing_body(&self) -> Option<u64> {
         match self.phase {
             Phase::Body(left) => Some(left),
-            Phase::Head(_) | Phase::Chunked(_) | Phase::Whole => None,
+            Phase::Head(_) | Phase::Chunked(_) | Phase::Complete => None,
         }
     }
 
     /// Returns the number of bytes that may be passed on. `bytes` follow the bytes that were passed
     /// on before; the caller repeats the remaining bytes in the next call. 0 means that more bytes
-    /// are needed, or that the request is whole.
+    /// are needed, or that the request is complete.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> usize {
         match &mut self.phase {
             Phase::Head(seen) => match end_of_head(bytes, *seen) {
@@ -70,11 +70,11 @@ impl Framing {
                     0
                 }
                 None => {
-                    self.phase = Phase::Whole;
+                    self.phase = Phase::Complete;
                     bytes.len()
                 }
                 Some(end) => {
-                    self.phase = body_of(&bytes[..end]);
+                    self.phase = phase_after_head(&bytes[..end]);
                     end
                 }
             },
@@ -82,18 +82,18 @@ impl Framing {
                 let passed = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 *left -= passed as u64;
                 if *left == 0 {
-                    self.phase = Phase::Whole;
+                    self.phase = Phase::Complete;
                 }
                 passed
             }
             Phase::Chunked(chunk) => {
                 let (passed, continues) = chunk.pass(bytes);
                 if !continues {
-                    self.phase = Phase::Whole;
+                    self.phase = Phase::Complete;
                 }
                 passed
             }
-            Phase::Whole => 0,
+            Phase::Complete => 0,
         }
     }
 }
@@ -112,13 +112,13 @@ fn end_of_head(bytes: &[u8], seen: usize) -> Option<usize> {
 }
 
 /// Returns the phase after a head.
-fn body_of(head: &[u8]) -> Phase {
+fn phase_after_head(head: &[u8]) -> Phase {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     if !request.parse(head).is_ok_and(|parsed| parsed.is_complete()) {
-        return Phase::Whole;
+        return Phase::Complete;
     }
-    let mut body = Phase::Whole;
+    let mut body = Phase::Complete;
     for header in request.headers {
         if header.name.eq_ignore_ascii_case("transfer-encoding") {
             return Phase::Chunked(Chunk::Size(Vec::new()));
@@ -126,7 +126,7 @@ fn body_of(head: &[u8]) -> Phase {
         if header.name.eq_ignore_ascii_case("content-length") {
             let length = std::str::from_utf8(header.value).ok();
             body = match length.and_then(|text| text.trim().parse().ok()) {
-                None | Some(0) => Phase::Whole,
+                None | Some(0) => Phase::Complete,
                 Some(length) => Phase::Body(length),
             };
         }
@@ -196,7 +196,7 @@ mod tests {
             loop {
                 let passed = framing.pass(&held);
                 request.extend(held.drain(..passed));
-                if framing.is_whole() {
+                if framing.is_complete() {
                     out.push(String::from_utf8(std::mem::take(&mut request)).unwrap());
                     framing = Framing::start();
                 } else if passed == 0 {
@@ -230,15 +230,15 @@ mod tests {
         for text in ["\0\x01 nonsense\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n"] {
             let mut framing = Framing::start();
             assert_eq!(framing.pass(text.as_bytes()), text.len());
-            assert!(framing.is_whole(), "{text}");
+            assert!(framing.is_complete(), "{text}");
         }
         let mut endless = Framing::start();
         assert_eq!(endless.pass(&vec![b'a'; HEAD_BYTES_MAX]), HEAD_BYTES_MAX);
-        assert!(endless.is_whole());
+        assert!(endless.is_complete());
         let mut chunked = Framing::start();
         let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert_eq!(chunked.pass(head.as_bytes()), head.len());
         assert_eq!(chunked.pass(b"nonsense\r\n"), 10);
-        assert!(chunked.is_whole());
+        assert!(chunked.is_complete());
     }
 }

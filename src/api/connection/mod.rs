@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 
 use crate::telemetry::Metrics;
 pub use one_at_a_time::OneAtATime;
-pub(super) use one_at_a_time::{Answered, ConnectionTurn, TurnEnd};
+pub(super) use one_at_a_time::{AnswerBody, ConnectionTurn, TurnEnd};
 
 /// The counter of open connections.
 #[derive(Debug, Clone)]
@@ -27,10 +27,10 @@ impl Connections {
     }
 
     /// Counts a new connection; dropping `data` counts its end.
-    pub fn note(&self, connection: &OneAtATime<TcpStream>, data: &mut Extensions) {
+    pub fn count(&self, connection: &OneAtATime<TcpStream>, data: &mut Extensions) {
         self.metrics.connections.inc();
         self.metrics.connections_accepted.inc();
-        data.insert(Open(self.metrics.clone()));
+        data.insert(OpenConnection(self.metrics.clone()));
         data.insert(connection.turn());
         // tcp(7): the time that data may stay unacknowledged, or wait for a slow reader.
         let millis = u32::try_from(self.answer_timeout.as_millis()).unwrap_or(u32::MAX);
@@ -41,9 +41,9 @@ impl Connections {
 }
 
 /// An open connection.
-struct Open(Metrics);
+struct OpenConnection(Metrics);
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.dec();
     }

@@ -56,12 +56,12 @@ impl Drop for TurnEnd {
 
 /// The body of an answer; dropping it admits the next request.
 #[derive(Debug)]
-pub(crate) struct Answered<B> {
+pub(crate) struct AnswerBody<B> {
     pub(crate) body: B,
     pub(crate) _end: TurnEnd,
 }
 
-impl<B: MessageBody + Unpin> MessageBody for Answered<B> {
+impl<B: MessageBody + Unpin> MessageBody for AnswerBody<B> {
     type Error = B::Error;
 
     fn size(&self) -> BodySize {
@@ -82,9 +82,9 @@ pub struct OneAtATime<T> {
     io: T,
     turn: ConnectionTurn,
     framing: Framing,
-    /// Bytes that were read but not passed on; the first `cleared` bytes may be passed on.
-    held: BytesMut,
-    cleared: usize,
+    /// Bytes that were read but not passed on; the first `passable` bytes may be passed on.
+    buffered: BytesMut,
+    passable: usize,
     at_end: bool,
 }
 
@@ -95,8 +95,8 @@ impl<T> OneAtATime<T> {
             io,
             turn: ConnectionTurn::default(),
             framing: Framing::start(),
-            held: BytesMut::new(),
-            cleared: 0,
+            buffered: BytesMut::new(),
+            passable: 0,
             at_end: false,
         }
     }
@@ -113,20 +113,20 @@ impl<T> OneAtATime<T> {
 
     /// Passes on the cleared bytes; returns false when there are none.
     fn pass_on(&mut self, out: &mut ReadBuf<'_>) -> bool {
-        if self.framing.is_whole() && self.cleared == 0 && self.turn.0.answered.take() {
+        if self.framing.is_complete() && self.passable == 0 && self.turn.0.answered.take() {
             self.framing = Framing::start();
         }
-        if self.cleared == 0 {
-            self.cleared = self.framing.pass(&self.held);
+        if self.passable == 0 {
+            self.passable = self.framing.pass(&self.buffered);
         }
-        if self.at_end && !self.framing.is_whole() {
+        if self.at_end && !self.framing.is_complete() {
             // The client left in the middle of a request.
-            self.cleared = self.held.len();
+            self.passable = self.buffered.len();
         }
-        let bytes = self.cleared.min(out.remaining());
-        out.put_slice(&self.held[..bytes]);
-        self.held.advance(bytes);
-        self.cleared -= bytes;
+        let bytes = self.passable.min(out.remaining());
+        out.put_slice(&self.buffered[..bytes]);
+        self.buffered.advance(bytes);
+        self.passable -= bytes;
         bytes > 0
     }
 }
@@ -150,12 +150,12 @@ impl<T: AsyncRead + Unpin> OneAtATime<T> {
     }
 
     /// Reads bytes ahead.
-    fn fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [0; READ_BYTES];
         let mut read = ReadBuf::new(&mut bytes);
         ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
         self.at_end = read.filled().is_empty();
-        self.held.extend_from_slice(read.filled());
+        self.buffered.extend_from_slice(read.filled());
         Poll::Ready(Ok(()))
     }
 }
@@ -171,10 +171,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for OneAtATime<T> {
             if this.pass_on(out) {
                 return Poll::Ready(Ok(()));
             }
-            if this.framing.is_whole() {
+            if this.framing.is_complete() {
                 *this.turn.0.reader.borrow_mut() = Some(cx.waker().clone());
                 // Without held bytes, the socket is still read, to notice when the client leaves.
-                if !this.held.is_empty() {
+                if !this.buffered.is_empty() {
                     return Poll::Pending;
                 }
             }
@@ -182,8 +182,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for OneAtATime<T> {
                 return Poll::Ready(Ok(()));
             }
             match this.framing.missing_body() {
-                Some(left) if this.held.is_empty() => return this.read_body(left, cx, out),
-                _ => ready!(this.fill(cx))?,
+                Some(left) if this.buffered.is_empty() => return this.read_body(left, cx, out),
+                _ => ready!(this.read_ahead(cx))?,
             }
         }
     }

@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 
 use crate::query::{Line, civil_text};
 
-/// Appends the line at a place of the answer.
-pub(super) type Form = fn(usize, &Line, &TimeZone, &mut Vec<u8>);
+/// Appends the line at an index of the answer.
+pub(super) type LineFormat = fn(usize, &Line, &TimeZone, &mut Vec<u8>);
 
 /// Writing to memory cannot fail.
 fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
@@ -29,8 +29,8 @@ pub(super) fn json(index: usize, line: &Line, _: &TimeZone, out: &mut Vec<u8>) {
     write(out, format_args!("{{\"target\":{},\"tags\":", text(&line.name)));
     let tags = line.tags.iter().map(|(name, value)| (name.clone(), text(value))).collect();
     write(out, format_args!("{},\"datapoints\":[", serde_json::Value::Object(tags)));
-    for (place, (at, value)) in points(line).enumerate() {
-        if place > 0 {
+    for (position, (at, value)) in points(line).enumerate() {
+        if position > 0 {
             out.push(b',');
         }
         match value {
@@ -62,8 +62,8 @@ pub(super) fn csv(_: usize, line: &Line, zone: &TimeZone, out: &mut Vec<u8>) {
 pub(super) fn raw(_: usize, line: &Line, _: &TimeZone, out: &mut Vec<u8>) {
     let name = line.name.replace(['\n', '\r'], " ");
     write(out, format_args!("{name},{},{},{}|", line.start, line.end(), line.step));
-    for (place, (_, value)) in points(line).enumerate() {
-        if place > 0 {
+    for (position, (_, value)) in points(line).enumerate() {
+        if position > 0 {
             out.push(b',');
         }
         match value {

@@ -19,7 +19,7 @@ use super::{
         slow::{CHUNK_BYTES, SlowReaders},
     },
     body::{Body, FORM_BYTES_MAX},
-    prometheus::{Fault, Params, Received, fault, in_turn},
+    prometheus::{Fault, Params, Received, fault, run_in_turn},
     scope::Scope,
 };
 use crate::{
@@ -62,7 +62,7 @@ impl Call<'_> {
     }
 
     /// Returns a text parameter.
-    fn needed(&self, name: &str) -> Result<&str, QueryError> {
+    fn required_param(&self, name: &str) -> Result<&str, QueryError> {
         self.params.get(name).ok_or_else(|| {
             QueryError::Invalid(format!("the parameter {name} is missing: add {name}=..."))
         })
@@ -105,7 +105,7 @@ async fn respond(
     let limit = parts.timeout;
     let found = match Params::read(request.query_string(), &form) {
         Ok(params) => {
-            in_turn(parts, limit, move |parts, budget| {
+            run_in_turn(parts, limit, move |parts, budget| {
                 let call = Call { params: &params, parts, budget };
                 let run = || run(&call);
                 query::run_with_retries(budget, run, QueryError::is_transient).map_err(fault)

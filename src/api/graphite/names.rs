@@ -14,11 +14,11 @@ fn last_part(path: &str) -> &str {
 /// Returns the nodes that a pattern matches, branches before leaves, as a tree or for completion.
 pub(super) async fn find(received: Received) -> HttpResponse {
     respond("graphite_find", received, |call| {
-        let query = call.needed("query")?;
+        let query = call.required_param("query")?;
         let (pattern, form): (String, fn(&str, bool) -> Value) =
             match call.params.get("format").unwrap_or("treejson") {
                 "treejson" => (query.to_owned(), tree_node),
-                "completer" => (completed(query), completer_node),
+                "completer" => (completion_pattern(query), completer_node),
                 other => {
                     return Err(QueryError::Invalid(format!(
                         "format={other} is not supported: use treejson or completer"
@@ -41,7 +41,7 @@ pub(super) async fn find(received: Received) -> HttpResponse {
 }
 
 /// Returns the pattern of the paths that begin with a text.
-fn completed(query: &str) -> String {
+fn completion_pattern(query: &str) -> String {
     let parts = query.split('.');
     let is_complete = parts.clone().next_back().is_some_and(|last| last.ends_with('*'));
     if is_complete { query.to_owned() } else { format!("{query}*") }
@@ -70,7 +70,7 @@ pub(super) async fn expand(received: Received) -> HttpResponse {
     respond("graphite_find", received, |call| {
         let flag = |name: &str| matches!(call.params.get(name), Some("1" | "true"));
         let (leaves_only, by_pattern) = (flag("leavesOnly"), flag("groupByExpr"));
-        call.needed("query")?;
+        call.required_param("query")?;
         let mut groups = serde_json::Map::new();
         let mut all = Vec::new();
         for pattern in call.params.all("query") {

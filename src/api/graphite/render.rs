@@ -9,7 +9,7 @@ use crate::query::{QueryError, RenderRequest, time_zone};
 pub(super) async fn render(received: Received) -> HttpResponse {
     respond("graphite_render", received, |call| {
         let format = call.params.get("format").unwrap_or("json");
-        let form: forms::Form = match format {
+        let form: forms::LineFormat = match format {
             "json" => forms::json,
             "csv" => forms::csv,
             "raw" => forms::raw,
@@ -39,12 +39,12 @@ pub(super) async fn render(received: Received) -> HttpResponse {
             lines.retain(|line| line.values.iter().any(|value| !value.is_nan()));
         }
         let mut out = Vec::new();
-        let mut taken = 0;
+        let mut reserved = 0;
         for (index, line) in lines.iter().enumerate() {
             call.budget.check()?;
             form(index, line, &zone, &mut out);
-            call.budget.reserve(out.capacity() - taken)?;
-            taken = out.capacity();
+            call.budget.reserve(out.capacity() - reserved)?;
+            reserved = out.capacity();
         }
         if format == "json" {
             out.extend_from_slice(if lines.is_empty() { b"[]" } else { b"]" });

@@ -7,7 +7,7 @@ use super::{Call, Received, respond};
 use crate::query::{QueryError, TagsRequest, list_tags};
 
 /// The number of listed texts when the request sets no limit, as in Graphite.
-const COMPLETED: usize = 100;
+const COMPLETIONS_DEFAULT: usize = 100;
 
 fn list(call: &Call<'_>, request: &TagsRequest) -> Result<Vec<String>, QueryError> {
     list_tags(&call.parts.store, request, &call.limits())
@@ -46,7 +46,7 @@ pub(super) async fn values(received: Received) -> HttpResponse {
 pub(super) async fn complete_tags(received: Received) -> HttpResponse {
     respond("graphite_tags", received, |call| {
         let prefix = call.params.get("tagPrefix").unwrap_or_default().to_owned();
-        let names = list(call, &TagsRequest { prefix, ..conditions(call, COMPLETED)? })?;
+        let names = list(call, &TagsRequest { prefix, ..conditions(call, COMPLETIONS_DEFAULT)? })?;
         call.json(&names)
     })
     .await
@@ -55,8 +55,9 @@ pub(super) async fn complete_tags(received: Received) -> HttpResponse {
 pub(super) async fn complete_values(received: Received) -> HttpResponse {
     respond("graphite_tags", received, |call| {
         let prefix = call.params.get("valuePrefix").unwrap_or_default().to_owned();
-        let tag = Some(call.needed("tag")?.to_owned());
-        let values = list(call, &TagsRequest { tag, prefix, ..conditions(call, COMPLETED)? })?;
+        let tag = Some(call.required_param("tag")?.to_owned());
+        let values =
+            list(call, &TagsRequest { tag, prefix, ..conditions(call, COMPLETIONS_DEFAULT)? })?;
         call.json(&values)
     })
     .await

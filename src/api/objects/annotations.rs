@@ -25,7 +25,7 @@ pub(super) struct Params {
 }
 
 impl Params {
-    fn wanted(&self) -> Result<AnnotationsQuery, QueryError> {
+    fn to_query(&self) -> Result<AnnotationsQuery, QueryError> {
         let time = |name: &str, text: &Option<String>, default| match text {
             None => Ok(default),
             Some(text) => UnixMillis::parse(text)
@@ -44,14 +44,14 @@ pub(super) async fn list(
     parts: web::Data<ObjectsParts>,
 ) -> HttpResponse {
     let params = params.map_err(|cause| QueryError::Invalid(cause.to_string()));
-    let wanted = match params.and_then(|params| params.wanted()) {
-        Ok(wanted) => wanted,
+    let to_query = match params.and_then(|params| params.to_query()) {
+        Ok(to_query) => to_query,
         Err(cause) => return answer::query_error(&cause),
     };
     let found = move || {
-        let range = wanted.start..wanted.end;
-        let events = parts.hosts.events(&range, &wanted.tags, ANNOTATIONS_ANSWERED_MAX);
-        parts.annotations.list(&wanted, events.into_iter().map(Annotation::from))
+        let range = to_query.start..to_query.end;
+        let events = parts.hosts.events(&range, &to_query.tags, ANNOTATIONS_ANSWERED_MAX);
+        parts.annotations.list(&to_query, events.into_iter().map(Annotation::from))
     };
     respond(found, |found| HttpResponse::Ok().json(found)).await
 }

@@ -17,7 +17,7 @@ use crate::{
 /// The body of a save.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Save<'a> {
+struct SaveRequest<'a> {
     /// The version that the save replaces; none for a new dashboard.
     version: Option<u64>,
     #[serde(borrow)]
@@ -27,7 +27,7 @@ struct Save<'a> {
 /// `DELETE /api/v1/dashboards/{name}?version=7`; a damaged dashboard has no version.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Deletion {
+pub(super) struct DeleteParams {
     version: Option<u64>,
 }
 
@@ -51,21 +51,22 @@ pub(super) async fn put(
     let name = name.into_inner();
     let saved_name = name.clone();
     let save = move || {
-        let save = serde_json::from_slice::<Save<'_>>(&body.bytes)
+        let save = serde_json::from_slice::<SaveRequest<'_>>(&body.bytes)
             .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
         let dashboard = Dashboard::read(save.dashboard.get())?;
         dashboards::put(&parts.store, &saved_name, save.version, &dashboard, parts.clock.now())
     };
-    let shown = |version| HttpResponse::Ok().json(json!({ "name": name, "version": version }));
-    Ok(respond(save, shown).await)
+    let saved_response =
+        |version| HttpResponse::Ok().json(json!({ "name": name, "version": version }));
+    Ok(respond(save, saved_response).await)
 }
 
 pub(super) async fn delete(
     name: web::Path<String>,
-    params: Result<Query<Deletion>, actix_web::Error>,
+    params: Result<Query<DeleteParams>, actix_web::Error>,
     parts: web::Data<ObjectsParts>,
 ) -> HttpResponse {
-    let Deletion { version } = match params {
+    let DeleteParams { version } = match params {
         Ok(params) => params.into_inner(),
         Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
     };

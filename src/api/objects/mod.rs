@@ -1,6 +1,6 @@
 //! Dashboards and annotations over HTTP.
 //!
-//! Must never know: what they contain, and how they are stored.
+//! Must never know: the contents of objects, and how objects are stored.
 
 mod annotations;
 mod dashboards;

@@ -82,7 +82,7 @@ fn ingest_limits(parts: &OverviewParts) -> Vec<Limit> {
 fn query_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { query, limits, .. } = parts;
     let queries_max = limits.queries_max;
-    let queries = queries_max.saturating_sub(query.places.available_permits());
+    let queries = queries_max.saturating_sub(query.permits.available_permits());
     let memory_max = query.promql.memory_max;
     let memory = memory_max.saturating_sub(query.resources.memory_free());
     let tails = query.tails.count(limits.tails_max);

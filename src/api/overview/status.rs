@@ -171,7 +171,7 @@ fn collect(parts: &OverviewParts) -> Answer {
         refused: refused(parts),
         senders: senders(parts),
         queries: QueriesPart {
-            under_way: settings.queries_max - parts.query.places.available_permits(),
+            under_way: settings.queries_max - parts.query.permits.available_permits(),
             queries_max: settings.queries_max,
             memory_bytes: parts.query.promql.memory_max - memory_free,
             memory_max: parts.query.promql.memory_max,

@@ -9,7 +9,7 @@ use rust_embed::{Embed, EmbeddedFile};
 #[derive(Embed)]
 #[folder = "src/web/dist/"]
 #[allow_missing = true]
-struct Built;
+struct EmbeddedFiles;
 
 /// A file of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub(super) struct File {
 pub(super) type Files = fn(&str) -> Option<File>;
 
 /// Returns a built file.
-pub(super) fn built(path: &str) -> Option<File> {
-    let EmbeddedFile { data, metadata } = Built::get(path)?;
+pub(super) fn built_file(path: &str) -> Option<File> {
+    let EmbeddedFile { data, metadata } = EmbeddedFiles::get(path)?;
     let bytes = match data {
         std::borrow::Cow::Borrowed(data) => Bytes::from_static(data),
         std::borrow::Cow::Owned(data) => Bytes::from(data),

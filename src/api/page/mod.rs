@@ -62,7 +62,7 @@ fn wants_html(headers: &HeaderMap) -> bool {
 }
 
 fn document(request: &HttpRequest, view: &str) -> HttpResponse {
-    respond::document(request, files::built, view)
+    respond::document(request, files::built_file, view)
 }
 
 /// Redirects to the page's view of the expressions in an address of Prometheus.
@@ -93,7 +93,7 @@ pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
     if !is_page || !wants_html(request.headers()) {
         return health::not_found(&request);
     }
-    let mut response = document(&request, "not-there");
+    let mut response = document(&request, "not-found");
     if response.status().is_success() {
         *response.status_mut() = StatusCode::NOT_FOUND;
     }
@@ -101,7 +101,7 @@ pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
 }
 
 async fn asset(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
-    match respond::asset(&request, files::built, &name) {
+    match respond::asset(&request, files::built_file, &name) {
         Some(response) => response,
         None => health::not_found(&request),
     }

@@ -16,9 +16,9 @@ use super::{
     fault::Fault,
     params::Params,
     query::fault,
-    receive::{Received, in_turn},
+    receive::{Received, run_in_turn},
     series::SELECTORS_MAX,
-    text_names::{Names, push_escaped},
+    text_names::{NameFormat, push_escaped},
 };
 use crate::{
     api::{
@@ -29,14 +29,15 @@ use crate::{
     query::{self, Budget, SeriesReadings, newest_readings, series_matchers},
 };
 
-/// Scrapers attach their own `instance` to series without one, unless it is there and empty.
+/// Scrapers attach their own `instance` to series without this label, unless the label is present
+/// and empty.
 const INSTANCE: &str = "instance";
 
 pub(super) async fn federate((request, _, parts): Received) -> HttpResponse {
     let metrics = parts.metrics.clone();
     metrics.queries.with_label_values(&["federate"]).inc();
     let slow = SlowReaders::new(&metrics, parts.client_timeout);
-    let names = names_for(&request);
+    let names = name_format(&request);
     let found = match Params::read(request.query_string(), b"") {
         Ok(params) => exposition(params, names, parts).await,
         Err(fault) => Err(fault),
@@ -62,21 +63,21 @@ pub(super) async fn federate((request, _, parts): Received) -> HttpResponse {
 }
 
 /// Returns the form of names that the scraper reads.
-fn names_for(request: &HttpRequest) -> Names {
+fn name_format(request: &HttpRequest) -> NameFormat {
     let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    Names::accepted(accept.unwrap_or_default())
+    NameFormat::from_accept(accept.unwrap_or_default())
 }
 
 async fn exposition(
     params: Params,
-    names: Names,
+    format: NameFormat,
     parts: web::Data<QueryParts>,
 ) -> Result<(String, Option<query::Reservation>), Fault> {
     let limit = params.timeout(parts.promql.timeout)?;
-    in_turn(parts, limit, move |parts, budget| {
+    run_in_turn(parts, limit, move |parts, budget| {
         query::run_with_retries(
             budget,
-            || write(&params, names, parts, budget),
+            || write(&params, format, parts, budget),
             Fault::is_transient,
         )
     })
@@ -85,7 +86,7 @@ async fn exposition(
 
 fn write(
     params: &Params,
-    names: Names,
+    format: NameFormat,
     parts: &QueryParts,
     budget: &Budget,
 ) -> Result<String, Fault> {
@@ -110,13 +111,13 @@ fn write(
     }
     let lookback_ms = parts.promql.lookback.as_millis() as i64;
     let now = parts.clock.moment();
-    let mut text = Exposition { out: String::new(), names, metric: None };
-    let mut taken = 0;
+    let mut text = Exposition { out: String::new(), format, metric: None };
+    let mut reserved = 0;
     let mut visit = |series: SeriesReadings| {
         text.push(&series);
-        let grown = text.out.capacity() - taken;
-        taken += grown;
-        limits.reserve(grown)
+        let growth = text.out.capacity() - reserved;
+        reserved += growth;
+        limits.reserve(growth)
     };
     let store = &parts.store;
     newest_readings(store, &sets, lookback_ms, &limits, now.clock, &mut visit).map_err(fault)?;
@@ -126,7 +127,7 @@ fn write(
 /// The text of series in order of their metrics.
 struct Exposition {
     out: String,
-    names: Names,
+    format: NameFormat,
     /// The metric whose type was written last.
     metric: Option<String>,
 }
@@ -142,19 +143,19 @@ impl Exposition {
                 Kind::Gauge | Kind::Delta => "gauge",
             };
             out.push_str("# TYPE ");
-            self.names.push_metric(metric, out);
+            self.format.push_metric(metric, out);
             out.push(' ');
             out.push_str(word);
             out.push('\n');
             self.metric = Some(metric.to_owned());
         }
-        let mut separator = self.names.open(metric, out);
+        let mut separator = self.format.open(metric, out);
         let tags = series.labels.iter().filter(|(name, _)| *name != METRIC_TAG);
         let instance = series.labels.get(INSTANCE).is_empty().then_some((INSTANCE, "")).into_iter();
         for (name, value) in tags.chain(instance) {
             out.push(separator);
             separator = ',';
-            self.names.push_label(name, out);
+            self.format.push_label(name, out);
             out.push_str("=\"");
             push_escaped(value, out);
             out.push('"');
@@ -178,10 +179,10 @@ mod tests {
     use crate::query::Labels;
 
     /// The labels, the kind and the value of a series.
-    type Given<'a> = (&'a [(&'a str, &'a str)], Kind, f64);
+    type LabelsKindValue<'a> = (&'a [(&'a str, &'a str)], Kind, f64);
 
-    fn text(names: Names, all: &[Given<'_>]) -> String {
-        let mut text = Exposition { out: String::new(), names, metric: None };
+    fn text(format: NameFormat, all: &[LabelsKindValue<'_>]) -> String {
+        let mut text = Exposition { out: String::new(), format, metric: None };
         for (labels, kind, value) in all {
             let pairs = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
             let labels = Labels::new(pairs.collect());
@@ -192,13 +193,13 @@ mod tests {
 
     #[test]
     fn series_are_grouped_by_metric_with_its_type() {
-        let all: &[Given<'_>] = &[
+        let all: &[LabelsKindValue<'_>] = &[
             (&[("__name__", "a_total"), ("host", "x\"y\\\n")], Kind::Counter, 2.0),
             (&[("__name__", "a_total"), ("instance", "z")], Kind::Counter, 0.5),
             (&[("__name__", "b.c"), ("service.name", "s")], Kind::Gauge, f64::NAN),
         ];
         assert_eq!(
-            text(Names::Underscores, all),
+            text(NameFormat::Underscores, all),
             "# TYPE a_total counter\n\
              a_total{host=\"x\\\"y\\\\\\n\",instance=\"\"} 2 1500\n\
              a_total{instance=\"z\"} 0.5 1500\n\
@@ -206,6 +207,6 @@ mod tests {
         );
         let quoted =
             "# TYPE \"b.c\" gauge\n{\"b.c\",\"service.name\"=\"s\",instance=\"\"} NaN 1500\n";
-        assert!(text(Names::Utf8, all).ends_with(quoted), "{}", text(Names::Utf8, all));
+        assert!(text(NameFormat::Utf8, all).ends_with(quoted), "{}", text(NameFormat::Utf8, all));
     }
 }

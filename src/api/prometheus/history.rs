@@ -25,10 +25,10 @@ const ENTRIES: usize = 100;
 const ENTRY_BYTES: usize = 1024;
 
 pub(super) async fn history(received: Received) -> HttpResponse {
-    respond("promql_status", received, listed).await
+    respond("promql_status", received, list_history).await
 }
 
-fn listed(call: &Call<'_>) -> Result<Answer, Fault> {
+fn list_history(call: &Call<'_>) -> Result<Answer, Fault> {
     let limit = match call.params.get("limit").map(str::parse::<usize>) {
         None => ENTRIES,
         Some(Ok(limit)) => limit.min(ENTRIES_MAX),
@@ -51,8 +51,8 @@ fn listed(call: &Call<'_>) -> Result<Answer, Fault> {
     call.limits().reserve(found.len() * ENTRY_BYTES).map_err(fault)?;
     found.sort_by_key(|(_, episode)| std::cmp::Reverse(episode.fired_at));
     found.truncate(limit);
-    let shown: Vec<_> = found.iter().map(|(group, episode)| entry(group, episode)).collect();
-    Ok(Answer::new(Data::Json(json!({ "history": shown }).to_string().into())))
+    let listed: Vec<_> = found.iter().map(|(group, episode)| entry(group, episode)).collect();
+    Ok(Answer::new(Data::Json(json!({ "history": listed }).to_string().into())))
 }
 
 fn entry(group: &RuleGroup, episode: &Episode) -> Value {

@@ -4,6 +4,7 @@
 //! Must never know: how an expression is evaluated.
 
 mod answer;
+mod answer_writer;
 mod fault;
 mod federate;
 mod history;
@@ -20,7 +21,6 @@ mod series;
 mod status;
 mod text_names;
 mod times;
-mod writing;
 
 use actix_web::{
     Handler, HttpResponse, Resource, Responder,
@@ -34,7 +34,7 @@ pub(in crate::api) use fault::Fault;
 pub(in crate::api) use params::Params;
 pub(crate) use params::fuzz_params;
 pub(in crate::api) use query::fault;
-pub(in crate::api) use receive::{Received, in_turn};
+pub(in crate::api) use receive::{Received, run_in_turn};
 
 use super::{answer as own_answer, query::QueryParts, scope::Scope};
 
@@ -43,12 +43,12 @@ use super::{answer as own_answer, query::QueryParts, scope::Scope};
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
         let mut serve = PrefixedScope { scope: &mut scope, prefix };
-        serve.both("query", query::instant);
-        serve.both("query_range", query::range);
-        serve.both("format_query", query::format);
-        serve.both("parse_query", query::parse);
-        serve.both("labels", series::labels);
-        serve.both("query_exemplars", status::exemplars);
+        serve.get_or_post("query", query::instant);
+        serve.get_or_post("query_range", query::range);
+        serve.get_or_post("format_query", query::format);
+        serve.get_or_post("parse_query", query::parse);
+        serve.get_or_post("labels", series::labels);
+        serve.get_or_post("query_exemplars", status::exemplars);
         serve.get("label/{name}/values", series::values);
         serve.get("metadata", metadata::metadata);
         serve.get("status/buildinfo", status::build);
@@ -127,7 +127,7 @@ impl PrefixedScope<'_, '_> {
     }
 
     /// Registers a route for GET, and for POST with a form as its body.
-    fn both<F, R>(&mut self, path: &str, handler: F)
+    fn get_or_post<F, R>(&mut self, path: &str, handler: F)
     where
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,

@@ -1,6 +1,6 @@
 //! The parameters of a request, from its query string and from a form in its body.
 //!
-//! Must never know: what they select. Invalid parameters get Prometheus' errors.
+//! Must never know: what the parameters select. Invalid parameters get Prometheus' errors.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ const CHUNK_SAMPLES: usize = 120;
 const FRAME_CHUNKS: usize = 110;
 
 /// An answer that grows series by series.
-pub(super) trait Answering {
+pub(super) trait ReadAnswer {
     fn begin_query(&mut self, index: usize, limits: &PromqlLimits<'_>) -> Result<(), QueryError>;
     fn add(&mut self, series: &SeriesReadings, limits: &PromqlLimits<'_>)
     -> Result<(), QueryError>;
@@ -32,20 +32,20 @@ fn labels_of(series: &SeriesReadings) -> Vec<LabelPair> {
 
 /// A message `ReadResponse` with samples.
 #[derive(Debug, Default)]
-pub(super) struct Samples {
+pub(super) struct SamplesAnswer {
     message: Vec<u8>,
     /// The result of the current query.
     result: Vec<u8>,
     /// The bytes for which memory is reserved.
-    taken: usize,
+    reserved_bytes: usize,
 }
 
-impl Samples {
+impl SamplesAnswer {
     fn reserve(&mut self, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
         let room = self.message.capacity() + self.result.capacity();
-        let grown = room.saturating_sub(self.taken);
-        self.taken += grown;
-        limits.reserve(grown)
+        let growth = room.saturating_sub(self.reserved_bytes);
+        self.reserved_bytes += growth;
+        limits.reserve(growth)
     }
 
     /// Returns the compressed message.
@@ -60,7 +60,7 @@ impl Samples {
     }
 }
 
-impl Answering for Samples {
+impl ReadAnswer for SamplesAnswer {
     fn begin_query(&mut self, _: usize, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
         self.result.clear();
         Ok(())
@@ -89,12 +89,12 @@ impl Answering for Samples {
 /// Frames of XOR chunks. A frame is the length of its message as a varint, the message's CRC-32C in
 /// big-endian order, and the message.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
-    pub(super) all: Vec<Vec<u8>>,
+pub(super) struct FramesAnswer {
+    pub(super) frames: Vec<Vec<u8>>,
     query_index: i64,
 }
 
-impl Answering for Frames {
+impl ReadAnswer for FramesAnswer {
     fn begin_query(&mut self, index: usize, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
         self.query_index = index as i64;
         Ok(())
@@ -106,7 +106,7 @@ impl Answering for Frames {
         limits: &PromqlLimits<'_>,
     ) -> Result<(), QueryError> {
         let labels = labels_of(series);
-        // A series without samples has a frame, too: its labels were looked up.
+        // A series without samples also has a frame, because a lookup requests only labels.
         let no_samples = series.readings.is_empty().then_some(&[][..]);
         let parts = series.readings.chunks(CHUNK_SAMPLES * FRAME_CHUNKS);
         for part in no_samples.into_iter().chain(parts) {
@@ -120,7 +120,7 @@ impl Answering for Frames {
             frame.extend_from_slice(&crc32c::crc32c(&message).to_be_bytes());
             frame.extend_from_slice(&message);
             limits.reserve(frame.capacity() + size_of::<Vec<u8>>())?;
-            self.all.push(frame);
+            self.frames.push(frame);
         }
         Ok(())
     }

@@ -53,10 +53,11 @@ pub(super) enum MatchType {
     NotPattern = 3,
 }
 
-/// The fields that are used. The step is not: a coarser granularity would return other samples.
+/// The supported fields. The step is ignored, because a coarser granularity would return other
+/// samples.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ReadHints {
-    /// The function that gets the series. `series` is a lookup without samples.
+    /// The function that is applied to the series; `series` requests series without samples.
     #[prost(string, tag = "2")]
     pub(super) function: String,
     #[prost(int64, tag = "3")]
@@ -97,7 +98,7 @@ pub(super) struct TimeSeries {
 pub(super) struct ChunkedReadResponse {
     #[prost(message, repeated, tag = "1")]
     pub(super) series: Vec<ChunkedSeries>,
-    /// The place of the query in the request.
+    /// The index of the query in the request.
     #[prost(int64, tag = "2")]
     pub(super) query_index: i64,
 }

@@ -1,5 +1,5 @@
-//! The way from a request to its response: reading parameters, waiting for a place among the
-//! queries, running the query outside of the HTTP worker within its timeout, and responding.
+//! The way from a request to its response: reading parameters, waiting for a permit of a concurrent
+//! query, running the query outside of the HTTP worker within its timeout, and responding.
 //!
 //! Must never know: what is queried.
 
@@ -10,9 +10,9 @@ use tokio::time::timeout;
 
 use super::{
     answer::Answer,
+    answer_writer::AnswerWriter,
     fault::{Fault, FaultKind},
     params::Params,
-    writing::Writing,
 };
 use crate::{
     api::{
@@ -21,7 +21,7 @@ use crate::{
         body,
         refusal::Refusal,
     },
-    ingest::memory::HeldMemory,
+    ingest::memory::ReservedMemory,
     model::Moment,
     query::{self, Budget, PromqlLimits, Reservation},
     telemetry::QueryOutcome,
@@ -52,7 +52,7 @@ pub(super) async fn respond(
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome, response| answer::refused(&metrics, outcome, response);
-    // The parameters' memory is reserved until the query ends, because queued queries hold it, too.
+    // The parameters' memory is reserved until the query ends, because queued queries also hold it.
     let (read, _memory) = match params(&request, payload, &parts).await {
         Ok(read) => read,
         Err(refusal) => return refused(QueryOutcome::Invalid, refusal.response()),
@@ -64,7 +64,7 @@ pub(super) async fn respond(
         Err(fault) => Err(fault),
     };
     match answered {
-        Ok((writing, memory)) => writing.response(memory, slow),
+        Ok((writer, memory)) => writer.response(memory, slow),
         Err(fault) => refused(fault.outcome(), fault.response()),
     }
 }
@@ -74,7 +74,7 @@ async fn params(
     request: &HttpRequest,
     payload: web::Payload,
     parts: &QueryParts,
-) -> Result<(Result<Params, Fault>, HeldMemory), Refusal> {
+) -> Result<(Result<Params, Fault>, ReservedMemory), Refusal> {
     let form = parts.bodies.receive_query(request, payload, body::FORM_BYTES_MAX).await?;
     let body::Body { bytes, mut memory } = form;
     memory.grow(Params::memory(request.query_string(), &bytes))?;
@@ -85,37 +85,37 @@ async fn answer(
     params: Params,
     parts: web::Data<QueryParts>,
     run: impl Fn(&Call<'_>) -> Result<Answer, Fault> + Send + 'static,
-) -> Result<(Writing, Option<Reservation>), Fault> {
+) -> Result<(AnswerWriter, Option<Reservation>), Fault> {
     let limit = params.timeout(parts.promql.timeout)?;
-    in_turn(parts, limit, move |parts, budget| {
+    run_in_turn(parts, limit, move |parts, budget| {
         let now = parts.clock.moment();
         let call = Call { params: &params, parts, now, budget };
         let answer = query::run_with_retries(budget, || run(&call), Fault::is_transient)?;
         budget.shrink_to(answer.bytes());
-        Ok(Writing::start(answer))
+        Ok(AnswerWriter::start(answer))
     })
     .await
 }
 
-/// Waits for a place among the queries, and runs a query outside of the HTTP worker. Returns its
-/// result with the memory that the result holds.
-pub(in crate::api) async fn in_turn<T: Send + 'static>(
+/// Waits for the permit of a concurrent query, and runs a query outside of the HTTP worker. Returns
+/// its result with the memory that the result holds.
+pub(in crate::api) async fn run_in_turn<T: Send + 'static>(
     parts: web::Data<QueryParts>,
     limit: Duration,
     run: impl FnOnce(&QueryParts, &Budget) -> Result<T, Fault> + Send + 'static,
 ) -> Result<(T, Option<Reservation>), Fault> {
     let budget = parts.resources.budget(limit);
     // Queries wait for their turn, as in Prometheus, because dashboards rely on it.
-    let permit = timeout(limit, parts.places.clone().acquire_owned()).await;
+    let permit = timeout(limit, parts.permits.clone().acquire_owned()).await;
     let permit = permit
-        .map_err(|_| late("in the queue", limit))?
+        .map_err(|_| timeout_fault("in the queue", limit))?
         .map_err(|_| Fault::new(FaultKind::Internal, "the daemon is stopping"))?;
     let _waiter = budget.waiter();
     let worked = web::block(move || {
-        // The place is released when the answer is complete; the memory of the answer is released
+        // The permit is released when the answer is complete; the memory of the answer is released
         // when the client has read it.
         let _permit = permit;
-        budget.check().map_err(|_| late("in the queue", limit))?;
+        budget.check().map_err(|_| timeout_fault("in the queue", limit))?;
         let result = run(&parts, &budget)?;
         Ok((result, budget.into_reservation()))
     })
@@ -123,9 +123,9 @@ pub(in crate::api) async fn in_turn<T: Send + 'static>(
     worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?
 }
 
-fn late(place: &str, limit: Duration) -> Fault {
+fn timeout_fault(phase: &str, limit: Duration) -> Fault {
     let message = format!(
-        "query timed out {place} after {limit:?}: narrow the query, or raise limits.query_timeout \
+        "query timed out {phase} after {limit:?}: narrow the query, or raise limits.query_timeout \
          or limits.queries_max"
     );
     Fault::new(FaultKind::Timeout, message)

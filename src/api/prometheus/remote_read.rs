@@ -15,9 +15,9 @@ use prost::Message;
 use super::{
     fault::Fault,
     query::fault,
-    read_answer::{Answering, Frames, Samples},
+    read_answer::{FramesAnswer, ReadAnswer, SamplesAnswer},
     read_messages::{MatchType, ReadQuery, ReadRequest, ResponseType},
-    receive::{Received, in_turn},
+    receive::{Received, run_in_turn},
 };
 use crate::{
     api::{
@@ -43,7 +43,7 @@ const QUERIES_MAX: usize = 64;
 const MATCHERS_MAX: usize = 64;
 /// The memory of a decoded request as a multiple of its bytes: an empty matcher takes two bytes.
 const DECODED_BYTES: usize = 128;
-/// The function that stands for a lookup of series without samples.
+/// The function name that requests series without samples.
 const LOOKUP: &str = "series";
 
 pub(super) async fn read((request, payload, parts): Received) -> HttpResponse {
@@ -61,13 +61,13 @@ pub(super) async fn read((request, payload, parts): Received) -> HttpResponse {
         Err(refusal) => return refused(QueryOutcome::Invalid, refusal.response()),
     };
     metrics.queries.with_label_values(&["remote_read"]).inc();
-    match answered(&request, &bytes, parts).await {
+    match read_answer(&request, &bytes, parts).await {
         Ok(response) => response,
         Err(fault) => refused(fault.outcome(), fault.text_response()),
     }
 }
 
-async fn answered(
+async fn read_answer(
     request: &HttpRequest,
     bytes: &[u8],
     parts: web::Data<QueryParts>,
@@ -90,10 +90,10 @@ async fn answered(
     match response_type(&decoded.accepted)? {
         ResponseType::Samples => {
             let run = move |parts: &QueryParts, budget: &Budget| {
-                run_with_retries(parts, budget, &decoded.queries, Samples::default)
+                run_with_retries(parts, budget, &decoded.queries, SamplesAnswer::default)
                     .and_then(|samples| samples.finish(&parts.promql.limits(budget)).map_err(fault))
             };
-            let (body, memory) = in_turn(parts, limit, run).await?;
+            let (body, memory) = run_in_turn(parts, limit, run).await?;
             let mut response = HttpResponse::Ok();
             response.content_type("application/x-protobuf");
             response.insert_header((header::CONTENT_ENCODING, "snappy"));
@@ -102,19 +102,20 @@ async fn answered(
                 let end = body.len().min(from + CHUNK_BYTES);
                 body.slice(from..end)
             });
-            Ok(pulled(response, parts, memory, slow))
+            Ok(streamed_response(response, parts, memory, slow))
         }
         ResponseType::StreamedXorChunks => {
             let run = move |parts: &QueryParts, budget: &Budget| {
-                let frames = run_with_retries(parts, budget, &decoded.queries, Frames::default)?;
-                Ok(frames.all)
+                let frames =
+                    run_with_retries(parts, budget, &decoded.queries, FramesAnswer::default)?;
+                Ok(frames.frames)
             };
-            let (frames, memory) = in_turn(parts, limit, run).await?;
+            let (frames, memory) = run_in_turn(parts, limit, run).await?;
             let mut response = HttpResponse::Ok();
             response.content_type(
                 "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse",
             );
-            Ok(pulled(response, frames.into_iter().map(Bytes::from), memory, slow))
+            Ok(streamed_response(response, frames.into_iter().map(Bytes::from), memory, slow))
         }
     }
 }
@@ -133,7 +134,7 @@ fn response_type(accepted: &[i32]) -> Result<ResponseType, Fault> {
 }
 
 /// Sends the parts of a body while the client reads them.
-fn pulled(
+fn streamed_response(
     mut response: actix_web::HttpResponseBuilder,
     mut parts: impl Iterator<Item = Bytes> + 'static,
     memory: Option<crate::query::Reservation>,
@@ -143,7 +144,7 @@ fn pulled(
     response.message_body(BoxBody::new(body)).unwrap_or_else(HttpResponse::from_error)
 }
 
-fn run_with_retries<A: Answering>(
+fn run_with_retries<A: ReadAnswer>(
     parts: &QueryParts,
     budget: &Budget,
     queries: &[ReadQuery],
@@ -165,7 +166,7 @@ fn read_query(
     limits: &PromqlLimits<'_>,
     query: &ReadQuery,
     index: usize,
-    answer: &mut impl Answering,
+    answer: &mut impl ReadAnswer,
 ) -> Result<(), QueryError> {
     if query.matchers.len() > MATCHERS_MAX {
         return Err(QueryError::Invalid(format!(
@@ -190,7 +191,7 @@ fn read_query(
     let sets = [matchers.collect::<Result<Vec<_>, QueryError>>()?];
     let now = parts.clock.moment().earliest();
     answer.begin_query(index, limits)?;
-    let request = request_of(query);
+    let request = readings_request(query);
     let store = &parts.store;
     query::each_series(store, &sets, &request, limits, now, &mut |series| {
         answer.add(&series, limits)
@@ -198,8 +199,8 @@ fn read_query(
     answer.end_query(limits)
 }
 
-/// Returns the range of a query, narrowed to that of its hints.
-fn request_of(query: &ReadQuery) -> ReadingsRequest {
+/// Returns the range of a query, narrowed to the range of its hints.
+fn readings_request(query: &ReadQuery) -> ReadingsRequest {
     let time = |ms: i64| UnixMillis(ms.clamp(UnixMillis::MIN.0, UnixMillis::MAX.0));
     let (mut start, mut end) = (time(query.start_ms), time(query.end_ms));
     let hints = query.hints.as_ref();
@@ -225,7 +226,7 @@ mod tests {
         };
         let check = |query: ReadQuery, start: i64, end: i64, labels_only: bool| {
             let range = UnixMillis(start)..UnixMillis(end);
-            assert_eq!(request_of(&query), ReadingsRequest { range, labels_only });
+            assert_eq!(readings_request(&query), ReadingsRequest { range, labels_only });
         };
         check(query(10, 20, None), 10, 21, false);
         check(query(10, 20, hints("rate", 12, 30)), 12, 21, false);

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     alerts::{
-        Action, Alert, AlertPolicy, AlertState, External, FileFault, Rule, RuleGroup, RuleReport,
-        Silences, read_rules,
+        Action, Alert, AlertPolicy, AlertState, ExternalIdentity, FileFault, Rule, RuleGroup,
+        RuleReport, Silences, read_rules,
     },
     kept::GroupStatus,
     model::UnixMillis,
@@ -45,7 +45,7 @@ pub(super) async fn rules(received: Received) -> HttpResponse {
 }
 
 pub(super) async fn alerts(received: Received) -> HttpResponse {
-    respond("promql_status", received, active).await
+    respond("promql_status", received, list_active).await
 }
 
 /// Checks whether a text is a valid rule file, for authors who have not installed it yet.
@@ -64,23 +64,23 @@ pub(super) async fn check(received: Received) -> HttpResponse {
     .await
 }
 
-fn active(call: &Call<'_>) -> Result<Answer, Fault> {
+fn list_active(call: &Call<'_>) -> Result<Answer, Fault> {
     let (set, statuses) = call.parts.rules.groups();
     // Alerts of files that cannot be read any more keep their state.
     let unread = call.parts.rules.unread();
     let entries = entries(&statuses) + entries(&unread);
     call.limits().reserve(entries * ENTRY_BYTES).map_err(fault)?;
-    let silenced = Silenced::now(call);
-    let mut shown = Vec::new();
+    let silenced = SilencesAtTime::now(call);
+    let mut listed = Vec::new();
     for (group, status) in set.groups.iter().zip(&statuses) {
         for rule in &group.rules {
-            shown.extend(active_alerts(rule, status).map(|found| alert(found, &silenced)));
+            listed.extend(active_alerts(rule, status).map(|found| alert(found, &silenced)));
         }
     }
     let rules = unread.iter().flat_map(|status| status.state.rules.values());
     let alerts = rules.flat_map(|rule| &rule.alerts).filter(|alert| alert.is_active());
-    shown.extend(alerts.map(|found| alert(found, &silenced)));
-    Ok(Answer::new(Data::Json(json!({ "alerts": shown }).to_string().into())))
+    listed.extend(alerts.map(|found| alert(found, &silenced)));
+    Ok(Answer::new(Data::Json(json!({ "alerts": listed }).to_string().into())))
 }
 
 /// Counts rules and alerts.
@@ -98,23 +98,23 @@ fn active_alerts<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item
 }
 
 /// The silences at one time.
-struct Silenced<'a> {
+struct SilencesAtTime<'a> {
     silences: Arc<Silences>,
-    external: &'a External,
+    external: &'a ExternalIdentity,
     at: UnixMillis,
 }
 
-impl<'a> Silenced<'a> {
+impl<'a> SilencesAtTime<'a> {
     fn now(call: &Call<'a>) -> Self {
         let (parts, at) = (call.parts, call.parts.clock.now());
-        Self { silences: parts.silences.known(), external: parts.rules.external(), at }
+        Self { silences: parts.silences.current(), external: parts.rules.external(), at }
     }
 }
 
 /// A selection of rules.
 struct RuleFilter<'a> {
     params: &'a Params,
-    silenced: Silenced<'a>,
+    silenced: SilencesAtTime<'a>,
     alerting: bool,
     recording: bool,
     without_alerts: bool,
@@ -133,7 +133,7 @@ impl<'a> RuleFilter<'a> {
             }
         };
         let without_alerts = params.get("exclude_alerts") == Some("true");
-        let silenced = Silenced::now(call);
+        let silenced = SilencesAtTime::now(call);
         Ok(Self { params, silenced, alerting, recording, without_alerts })
     }
 
@@ -170,8 +170,8 @@ impl<'a> RuleFilter<'a> {
 
     fn rule(&self, rule: &Rule, index: usize, status: &GroupStatus) -> Option<Value> {
         let (report, seconds) = status.report(index, rule).cloned().unwrap_or_default();
-        let mut shown = Map::new();
-        let mut put = |key: &str, value: Value| drop(shown.insert(key.to_owned(), value));
+        let mut listed = Map::new();
+        let mut put = |key: &str, value: Value| drop(listed.insert(key.to_owned(), value));
         match &rule.action {
             Action::Record if !self.recording => return None,
             Action::Alert(_) if !self.alerting => return None,
@@ -192,7 +192,7 @@ impl<'a> RuleFilter<'a> {
         }
         put("evaluationTime", json!(seconds));
         put("lastEvaluation", json!(time(status.evaluated_at)));
-        Some(Value::Object(shown))
+        Some(Value::Object(listed))
     }
 
     fn alerting_rule(
@@ -207,7 +207,7 @@ impl<'a> RuleFilter<'a> {
             Some(0) => AlertState::Pending,
             Some(_) => AlertState::Firing,
         };
-        let mut shown = vec![
+        let mut listed = vec![
             ("state", json!(state.as_str())),
             ("duration", json!(policy.for_ms as f64 / 1000.0)),
             ("keepFiringFor", json!(policy.keep_firing_ms as f64 / 1000.0)),
@@ -216,9 +216,9 @@ impl<'a> RuleFilter<'a> {
         if !self.without_alerts {
             let alerts: Vec<_> =
                 active_alerts(rule, status).map(|found| alert(found, &self.silenced)).collect();
-            shown.push(("alerts", json!(alerts)));
+            listed.push(("alerts", json!(alerts)));
         }
-        shown
+        listed
     }
 }
 
@@ -231,10 +231,10 @@ fn health(report: &RuleReport) -> &'static str {
     }
 }
 
-fn alert(found: &Alert, Silenced { silences, external, at }: &Silenced<'_>) -> Value {
+fn alert(found: &Alert, SilencesAtTime { silences, external, at }: &SilencesAtTime<'_>) -> Value {
     let is_no_data = found.state == AlertState::NoData;
     let state = if is_no_data { AlertState::Firing } else { found.state };
-    let mut shown = json!({
+    let mut listed = json!({
         "labels": found.labels,
         "annotations": found.annotations,
         "state": state.as_str(),
@@ -242,8 +242,8 @@ fn alert(found: &Alert, Silenced { silences, external, at }: &Silenced<'_>) -> V
         "value": exponent(found.value),
     });
     let mut put = |key: &str, value: Value| {
-        if let Some(shown) = shown.as_object_mut() {
-            shown.insert(key.to_owned(), value);
+        if let Some(listed) = listed.as_object_mut() {
+            listed.insert(key.to_owned(), value);
         }
     };
     if let Some(since) = found.keep_firing_since {
@@ -256,11 +256,11 @@ fn alert(found: &Alert, Silenced { silences, external, at }: &Silenced<'_>) -> V
         put("noData", json!(true));
     }
     // Silences match alerts with their external labels.
-    let silenced_by = silences.silencing(&external.labelled(&found.labels), *at);
+    let silenced_by = silences.silencing(&external.add_labels(&found.labels), *at);
     if !silenced_by.is_empty() {
         put("silencedBy", json!(silenced_by));
     }
-    shown
+    listed
 }
 
 /// Formats a time in RFC 3339; `None` becomes Go's zero time.

@@ -28,10 +28,10 @@ pub(super) const SELECTORS_MAX: usize = 256;
 pub(super) async fn series(received: Received) -> HttpResponse {
     respond("promql_series", received, |call| {
         let since = since(call)?;
-        let Some(found) = selected(call, since)? else {
+        let Some(found) = selected_series(call, since)? else {
             return Err(Fault::bad_data("no match[] parameter provided"));
         };
-        limited(call, found, Data::Series)
+        truncate_to_limit(call, found, Data::Series)
     })
     .await
 }
@@ -39,7 +39,7 @@ pub(super) async fn series(received: Received) -> HttpResponse {
 pub(super) async fn labels(received: Received) -> HttpResponse {
     respond("promql_labels", received, |call| {
         let since = since(call)?;
-        let names = match selected(call, since)? {
+        let names = match selected_series(call, since)? {
             Some(found) => {
                 let mut names = BTreeSet::new();
                 for labels in &found {
@@ -55,7 +55,7 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
                 list_label_names(&call.parts.store, since, &call.limits()).map_err(query::fault)?
             }
         };
-        limited(call, names, Data::Texts)
+        truncate_to_limit(call, names, Data::Texts)
     })
     .await
 }
@@ -63,10 +63,10 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
 pub(super) async fn values(received: Received) -> HttpResponse {
     let (request, ..) = &received;
     let name = request.match_info().get("name").unwrap_or_default();
-    let name = unescaped(name).unwrap_or_else(|| name.to_owned());
+    let name = unescape_label_name(name).unwrap_or_else(|| name.to_owned());
     respond("promql_values", received, move |call| {
         let since = since(call)?;
-        let values = if let Some(found) = selected(call, since)? {
+        let values = if let Some(found) = selected_series(call, since)? {
             let values = found.iter().map(|labels| labels.get(&name));
             let values: BTreeSet<_> = values.filter(|value| !value.is_empty()).collect();
             values.into_iter().map(str::to_owned).collect()
@@ -74,7 +74,7 @@ pub(super) async fn values(received: Received) -> HttpResponse {
             let store = &call.parts.store;
             list_label_values(store, &name, since, &call.limits()).map_err(query::fault)?
         };
-        limited(call, values, Data::Texts)
+        truncate_to_limit(call, values, Data::Texts)
     })
     .await
 }
@@ -89,7 +89,10 @@ fn since(call: &Call<'_>) -> Result<Option<UnixMillis>, Fault> {
 }
 
 /// Returns the series of all `match[]`, without duplicates and sorted; `None` without `match[]`.
-fn selected(call: &Call<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Labels>>, Fault> {
+fn selected_series(
+    call: &Call<'_>,
+    since: Option<UnixMillis>,
+) -> Result<Option<Vec<Labels>>, Fault> {
     let limits = call.limits();
     let selectors: BTreeSet<_> = call.params.all("match[]").collect();
     if selectors.is_empty() {
@@ -133,7 +136,7 @@ fn too_much(message: String) -> Fault {
     query::fault(QueryError::TooMuch(message))
 }
 
-fn limited<T>(
+fn truncate_to_limit<T>(
     call: &Call<'_>,
     mut all: Vec<T>,
     data: impl FnOnce(Vec<T>) -> Data,
@@ -150,7 +153,7 @@ fn limited<T>(
 
 /// Decodes a label name in a path. Prometheus' clients escape names with other characters than
 /// letters, digits and `_` as `U__`, then `_XX_` for the code of a character and `__` for `_`.
-fn unescaped(name: &str) -> Option<String> {
+fn unescape_label_name(name: &str) -> Option<String> {
     let mut rest = name.strip_prefix("U__")?;
     let mut out = String::with_capacity(rest.len());
     while let Some(at) = rest.find('_') {
@@ -177,7 +180,7 @@ mod tests {
     #[test]
     fn escaped_names_are_read() {
         let check = |name: &str, expected: Option<&str>| {
-            assert_eq!(unescaped(name).as_deref(), expected, "{name}");
+            assert_eq!(unescape_label_name(name).as_deref(), expected, "{name}");
         };
         check("U__service_2e_name", Some("service.name"));
         check("U__a__b", Some("a_b"));

@@ -1,4 +1,4 @@
-//! Build, status and configuration, plus empty answers for what does not exist here: exemplars,
+//! Build, status and configuration, plus empty answers for features that Granary lacks: exemplars,
 //! targets.
 
 use std::fs;
@@ -21,20 +21,20 @@ const BUILD: &str = concat!(
     r#"","branch":"","buildUser":"","buildDate":"","goVersion":""}"#
 );
 
-async fn fixed(received: Received, json: &'static str) -> HttpResponse {
+async fn fixed_answer(received: Received, json: &'static str) -> HttpResponse {
     respond("promql_status", received, |_| Ok(Answer::new(Data::Json(json.into())))).await
 }
 
 pub(super) async fn build(received: Received) -> HttpResponse {
-    fixed(received, BUILD).await
+    fixed_answer(received, BUILD).await
 }
 
 pub(super) async fn exemplars(received: Received) -> HttpResponse {
-    fixed(received, "[]").await
+    fixed_answer(received, "[]").await
 }
 
 pub(super) async fn targets(received: Received) -> HttpResponse {
-    fixed(received, r#"{"activeTargets":[],"droppedTargets":[]}"#).await
+    fixed_answer(received, r#"{"activeTargets":[],"droppedTargets":[]}"#).await
 }
 
 pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
@@ -61,7 +61,7 @@ pub(super) async fn runtime(received: Received) -> HttpResponse {
             .iter()
             .map(|granularity| format!("{}: {}", granularity.name, granularity.retention));
         let retentions = retentions.collect::<Vec<_>>().join(", ");
-        let shown = json!({
+        let json = json!({
             "startTime": parts.started.to_string(),
             "CWD": folder.to_string_lossy(),
             "hostname": rustix::system::uname().nodename().to_string_lossy(),
@@ -76,7 +76,7 @@ pub(super) async fn runtime(received: Received) -> HttpResponse {
             "GODEBUG": "",
             "storageRetention": retentions,
         });
-        Ok(Answer::new(Data::Json(shown.to_string().into())))
+        Ok(Answer::new(Data::Json(json.to_string().into())))
     })
     .await
 }
@@ -99,11 +99,11 @@ pub(super) async fn tsdb(received: Received) -> HttpResponse {
 }
 
 pub(super) async fn flags(received: Received) -> HttpResponse {
-    fixed(received, "{}").await
+    fixed_answer(received, "{}").await
 }
 
 pub(super) async fn config(received: Received) -> HttpResponse {
-    fixed(received, r#"{"yaml":""}"#).await
+    fixed_answer(received, r#"{"yaml":""}"#).await
 }
 
 /// Answers the root path, which some clients request to check the address.

@@ -1,21 +1,21 @@
 //! Names in Prometheus' text format
 //! (<https://prometheus.io/docs/instrumenting/content_negotiation>).
 //!
-//! Old scrapers read only letters, digits and `_`. New ones say that they read any name, which is
-//! then quoted. Must never know: what is exposed.
+//! Old scrapers read only letters, digits and `_`. New scrapers announce that they read any name,
+//! which is then quoted. Must never know: what is exposed.
 
 /// The form of names that a scraper reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum NameFormat {
     /// `_` replaces all other characters.
     Underscores,
     /// Names with other characters are quoted.
     Utf8,
 }
 
-impl Names {
+impl NameFormat {
     /// Returns the form for the scraper's `Accept` header.
-    pub(super) fn accepted(accept: &str) -> Self {
+    pub(super) fn from_accept(accept: &str) -> Self {
         let mut words = accept.split([',', ';']).map(str::trim);
         let reads_all = words.any(|word| word == "escaping=allow-utf-8");
         if reads_all { Self::Utf8 } else { Self::Underscores }

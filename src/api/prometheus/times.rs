@@ -1,6 +1,6 @@
 //! Times and durations in the formats of Prometheus' HTTP API.
 //!
-//! Must never know: what they are used for.
+//! Must never know: the use of the times.
 
 use crate::model::{LENGTH_MS_MAX, UnixMillis, parse_duration_ms};
 
@@ -13,16 +13,16 @@ const FURTHEST_MS: i64 = UnixMillis::MAX.0;
 pub(super) fn time_ms(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
         // A double has no exact milliseconds beyond this range.
-        return (seconds.abs() < 1e15).then(|| within((seconds * 1000.0).round() as i64));
+        return (seconds.abs() < 1e15).then(|| clamp_ms((seconds * 1000.0).round() as i64));
     }
     match text {
         MIN_TIME => Some(-FURTHEST_MS),
         MAX_TIME => Some(FURTHEST_MS),
-        _ => text.parse().ok().map(|at: jiff::Timestamp| within(at.as_millisecond())),
+        _ => text.parse().ok().map(|at: jiff::Timestamp| clamp_ms(at.as_millisecond())),
     }
 }
 
-fn within(ms: i64) -> i64 {
+fn clamp_ms(ms: i64) -> i64 {
     ms.clamp(-FURTHEST_MS, FURTHEST_MS)
 }
 

@@ -42,7 +42,7 @@ const EXPORT_PARAMS: [&str; 3] = ["after", "upto", "shells"];
 pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
-    respond("chart", checked(params), parts, |params, parts, budget| {
+    respond("chart", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &CHART_PARAMS])?;
         let now = parts.clock.moment();
         let (selector, others) = params.metric_selectors()?;
@@ -63,7 +63,7 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
 }
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
-    respond("documents", checked(params), parts, |params, parts, budget| {
+    respond("documents", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &DOCUMENTS_PARAMS])?;
         let now = parts.clock.moment();
         let request = DocumentsRequest {
@@ -84,7 +84,7 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>)
 
 /// Returns a document with its bytes.
 pub(super) async fn stored(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
-    respond("storage", checked(params), parts, |params, parts, budget| {
+    respond("storage", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &STORED_PARAMS])?;
         let request = StoredDocumentRequest {
             selector: params.metric_selector()?,
@@ -98,7 +98,7 @@ pub(super) async fn stored(params: QueryString, parts: web::Data<QueryParts>) ->
 
 /// Returns a page of `granary export`.
 pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
-    respond("export", checked(params), parts, |params, parts, budget| {
+    respond("export", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &EXPORT_PARAMS])?;
         let now = parts.clock.moment();
         let request = ExportRequest {
@@ -115,7 +115,7 @@ pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) ->
 }
 
 pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
-    respond("series", checked(params), parts, |params, parts, budget| {
+    respond("series", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS])?;
         query::series(&parts.store, budget, &params.selector()?, &parts.limits)
     })
@@ -164,7 +164,7 @@ pub(super) async fn aggregate(
     .await
 }
 
-pub(super) fn checked(params: QueryString) -> Result<Params, QueryError> {
+pub(super) fn valid_params(params: QueryString) -> Result<Params, QueryError> {
     params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()))
 }
 
@@ -181,7 +181,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         Ok(params) => params,
         Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),
     };
-    let Ok(permit) = parts.places.clone().try_acquire_owned() else {
+    let Ok(permit) = parts.permits.clone().try_acquire_owned() else {
         let message = "too many concurrent queries: retry, or raise limits.queries_max";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);

@@ -65,7 +65,7 @@ impl SparklineCache {
 
 /// `GET /api/v1/hosts/sparklines`.
 pub(super) async fn sparklines(
-    params: Result<Query<Nothing>, actix_web::Error>,
+    params: Result<Query<NoParams>, actix_web::Error>,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
     let params =
@@ -83,4 +83,4 @@ pub(super) async fn sparklines(
 /// The parameters of a request without parameters.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct NoParams {}

@@ -47,8 +47,8 @@ pub struct QueryParts {
     pub limits: QueryLimits,
     pub promql: PromqlSettings,
     pub resources: QueryResources,
-    /// The places for concurrent queries.
-    pub places: Arc<Semaphore>,
+    /// The permits of concurrent queries.
+    pub permits: Arc<Semaphore>,
     /// The timeout of queries other than PromQL.
     pub timeout: Duration,
     pub client_timeout: Duration,
@@ -71,7 +71,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::GET, "/api/v1/facets", series_search::facets);
     scope.compressed(Method::GET, "/api/v1/hosts", hosts::hosts);
     scope.compressed(Method::GET, "/api/v1/hosts/sparklines", hosts::sparklines);
-    // Exports and tails are not compressed: programs read exports as fast as they are made, and
+    // Exports and tails are not compressed: programs read exports as fast as they are written, and
     // compression would delay a tail's lines.
     scope.route(Method::GET, "/api/v1/export", endpoints::export);
     scope.route(Method::GET, "/api/v1/tail", tail::tail);

@@ -7,7 +7,9 @@ use serde::Deserialize;
 
 use crate::{
     model::{Span, UnixMillis, quoted_words, tag_pairs},
-    query::{Display, DocumentsForm, Merge, QueryError, Rank, Resolution, Selector, time_zone},
+    query::{
+        Display, DocumentsForm, QueryError, Rank, Resolution, Selector, SeriesMerge, time_zone,
+    },
 };
 
 /// The parameters that all queries share.
@@ -62,7 +64,7 @@ const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);
 impl Params {
     /// Refuses parameters that an endpoint does not have; no parameter is ignored.
     pub(super) fn allow_only(&self, known: &[&[&str]]) -> Result<(), QueryError> {
-        let given = [
+        let set_params = [
             ("metric", self.metric.is_some()),
             ("metrics", self.metrics.is_some()),
             ("tags", self.tags.is_some()),
@@ -86,7 +88,7 @@ impl Params {
             ("shells", self.shells),
         ];
         let known: Vec<_> = known.iter().copied().flatten().copied().collect();
-        match given.into_iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
+        match set_params.into_iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
             Some((other, _)) => Err(QueryError::Invalid(format!(
                 "this query has no parameter {other}; it has {}",
                 known.join(", ")
@@ -193,12 +195,12 @@ impl Params {
         at_least_one("points", self.points)
     }
 
-    pub(super) fn merge(&self) -> Merge {
+    pub(super) fn merge(&self) -> SeriesMerge {
         let names: Vec<_> = list(self.group_by.as_deref()).map(str::to_owned).collect();
         match (names.is_empty(), self.merge) {
-            (false, _) => Merge::By(names),
-            (true, true) => Merge::All,
-            (true, false) => Merge::Nothing,
+            (false, _) => SeriesMerge::By(names),
+            (true, true) => SeriesMerge::All,
+            (true, false) => SeriesMerge::Nothing,
         }
     }
 
@@ -278,7 +280,7 @@ pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     if let Ok(Some(rank)) = params.rank() {
         assert!(rank.count > 0 && params.top.or(params.bottom) == Some(rank.count));
     }
-    if let Merge::By(names) = params.merge() {
+    if let SeriesMerge::By(names) = params.merge() {
         assert!(!names.is_empty());
     }
 }

@@ -7,7 +7,7 @@ use actix_web::{
 use serde::Deserialize;
 
 use super::{
-    endpoints::{QueryString, checked, respond},
+    endpoints::{QueryString, respond, valid_params},
     params::SERIES_PARAMS,
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(super) async fn find(
 }
 
 pub(super) async fn facets(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
-    respond("facets", checked(params), parts, |params, parts, budget| {
+    respond("facets", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS])?;
         query::facets(&parts.store, budget, &params.metric_selector()?)
     })

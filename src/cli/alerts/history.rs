@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, process::ExitCode};
 
 use serde::Deserialize;
 
-use super::{other_labels, plain};
+use super::{other_labels, without_exponent};
 use crate::{
-    cli::{flags::AskArgs, http::read, screen, table::table},
+    cli::{flags::ClientArgs, http::read, screen, table::table},
     model::with_noun,
 };
 
@@ -28,26 +28,30 @@ struct Episode {
     fired_at: String,
     resolved_at: Option<String>,
     value: String,
-    revised: Option<Revised>,
+    revised: Option<Revision>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Revised {
+struct Revision {
     at: String,
     active: bool,
 }
 
-pub(super) fn list(ask: &AskArgs, rule: Option<&str>, limit: usize) -> anyhow::Result<ExitCode> {
+pub(super) fn list(
+    client: &ClientArgs,
+    rule: Option<&str>,
+    limit: usize,
+) -> anyhow::Result<ExitCode> {
     let mut pairs = vec![("limit", limit.to_string())];
     pairs.extend(rule.map(|rule| ("rule", rule.to_owned())));
-    let answer = ask.daemon.get("alerts/history", &pairs)?;
-    ask.print(&answer, || {
+    let answer = client.daemon.get("alerts/history", &pairs)?;
+    client.print(&answer, || {
         let Answer { data: Data { history } } = read(&answer)?;
-        Ok(shown(&history))
+        Ok(render(&history))
     })
 }
 
-fn shown(history: &[Episode]) -> String {
+fn render(history: &[Episode]) -> String {
     let totals = with_noun(history.len(), "episode");
     if history.is_empty() {
         return totals;
@@ -60,7 +64,7 @@ fn shown(history: &[Episode]) -> String {
         let revised = episode.revised.as_ref().map_or_else(String::new, |revision| {
             format!("{} at {}", if revision.active { "active" } else { "not active" }, revision.at)
         });
-        let (value, labels) = (plain(&episode.value), other_labels(&episode.labels));
+        let (value, labels) = (without_exponent(&episode.value), other_labels(&episode.labels));
         let cells = [name, &episode.state, &episode.fired_at, resolved, &value, &labels, &revised];
         table.add_row(cells.map(screen::text));
     }

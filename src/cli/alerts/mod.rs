@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::model::with_noun;
 use crate::{
     cli::{
-        flags::{AskArgs, current_user, duration},
+        flags::{ClientArgs, current_user, duration},
         http::read,
         screen,
         table::table,
@@ -33,7 +33,7 @@ Examples:
   granary alerts test-receiver duty")]
 pub(super) struct AlertsArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     /// Only firing alerts
     #[arg(long)]
     firing: bool,
@@ -95,23 +95,23 @@ struct Answer {
 
 #[derive(Debug, Deserialize)]
 struct Data {
-    alerts: Vec<Shown>,
+    alerts: Vec<ListedAlert>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ListedAlert {
     labels: BTreeMap<String, String>,
     state: String,
     active_at: String,
     value: String,
     #[serde(default)]
     no_data: bool,
-    acknowledged: Option<Acknowledged>,
+    acknowledged: Option<ListedAcknowledgement>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Acknowledged {
+struct ListedAcknowledgement {
     by: String,
     comment: String,
     until: Option<i64>,
@@ -119,18 +119,18 @@ struct Acknowledged {
 
 /// The number of changed alerts.
 #[derive(Debug, Deserialize)]
-struct Changed {
+struct ChangeCount {
     alerts: usize,
 }
 
 pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
-    let daemon = &args.ask.daemon;
+    let daemon = &args.client.daemon;
     let (path, body, word) = match &args.command {
         None => return list(args),
         Some(AlertsCommand::History { rule, limit }) => {
-            return history::list(&args.ask, rule.as_deref(), *limit);
+            return history::list(&args.client, rule.as_deref(), *limit);
         }
-        Some(AlertsCommand::TestReceiver { name }) => return receiver::test(&args.ask, name),
+        Some(AlertsCommand::TestReceiver { name }) => return receiver::test(&args.client, name),
         Some(AlertsCommand::Ack { labels, by, comment, duration, until }) => {
             let labels: BTreeMap<_, _> = labels.iter().cloned().collect();
             let mut body = json!({ "labels": labels, "by": by, "comment": comment });
@@ -146,20 +146,20 @@ pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let answer = daemon.post_json(path, &body)?;
-    args.ask.print(&answer, || {
-        let Changed { alerts } = read(&answer)?;
+    args.client.print(&answer, || {
+        let ChangeCount { alerts } = read(&answer)?;
         Ok(format!("{word} {}", with_noun(alerts, "alert")))
     })
 }
 
 fn list(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
-    let answer = args.ask.daemon.get("alerts", &[])?;
-    args.ask.print(&answer, || {
+    let answer = args.client.daemon.get("alerts", &[])?;
+    args.client.print(&answer, || {
         let Answer { data: Data { mut alerts } } = read(&answer)?;
         if args.firing {
             alerts.retain(|alert| alert.state == "firing");
         }
-        Ok(shown(&alerts))
+        Ok(render(&alerts))
     })
 }
 
@@ -170,11 +170,11 @@ fn other_labels(labels: &BTreeMap<String, String>) -> String {
 }
 
 /// Formats a number without an exponent.
-fn plain(value: &str) -> String {
+fn without_exponent(value: &str) -> String {
     value.parse().map_or_else(|_| value.to_owned(), |number: f64| number.to_string())
 }
 
-fn shown(alerts: &[Shown]) -> String {
+fn render(alerts: &[ListedAlert]) -> String {
     let firing = alerts.iter().filter(|alert| alert.state == "firing").count();
     let totals = format!("{firing} firing, {} pending", alerts.len() - firing);
     if alerts.is_empty() {
@@ -185,7 +185,7 @@ fn shown(alerts: &[Shown]) -> String {
     for alert in alerts {
         let name = alert.labels.get("alertname").map_or("", String::as_str);
         let state = if alert.no_data { "no data" } else { &alert.state };
-        let (value, labels) = (plain(&alert.value), other_labels(&alert.labels));
+        let (value, labels) = (without_exponent(&alert.value), other_labels(&alert.labels));
         let by = alert.acknowledged.as_ref().map_or_else(String::new, |acknowledged| {
             let until = acknowledged.until.map(|at| format!(" until {}", UnixMillis(at)));
             let comment = if acknowledged.comment.is_empty() { "" } else { ": " };

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cli::{flags::AskArgs, http::read, screen, table::table};
+use crate::cli::{flags::ClientArgs, http::read, screen, table::table};
 
 #[derive(Debug, Deserialize)]
 struct Answer {
-    integrations: Vec<Tested>,
+    integrations: Vec<IntegrationResult>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Tested {
+struct IntegrationResult {
     integration: String,
     outcome: String,
     answer: String,
@@ -21,16 +21,16 @@ struct Tested {
 }
 
 /// Sends the test alert. The exit code is a failure when an integration did not accept it.
-pub(super) fn test(ask: &AskArgs, name: &str) -> anyhow::Result<ExitCode> {
-    let answer = ask.daemon.post_json("receivers/test", &json!({ "receiver": name }))?;
+pub(super) fn test(client: &ClientArgs, name: &str) -> anyhow::Result<ExitCode> {
+    let answer = client.daemon.post_json("receivers/test", &json!({ "receiver": name }))?;
     let Answer { integrations } = read(&answer)?;
-    ask.print(&answer, || Ok(shown(name, &integrations)))?;
+    client.print(&answer, || Ok(render(name, &integrations)))?;
     let all_sent = !integrations.is_empty()
         && integrations.iter().all(|integration| integration.outcome == "sent");
     Ok(if all_sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn shown(name: &str, integrations: &[Tested]) -> String {
+fn render(name: &str, integrations: &[IntegrationResult]) -> String {
     if integrations.is_empty() {
         return screen::text(&format!("{name} has no integrations: add a ..._configs"));
     }

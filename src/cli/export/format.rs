@@ -60,7 +60,7 @@ impl Format {
                     nested(page, series, document, Bson::Double).to_writer(&mut *out)?;
                     continue;
                 }
-                let document = nested(page, series, document, extended);
+                let document = nested(page, series, document, extended_json_number);
                 out.extend(screen::json(&serde_json::to_string(&document)?).into_bytes());
                 out.push(b'\n');
             }
@@ -89,8 +89,8 @@ fn write_csv(page: &Page, first: bool, out: &mut Vec<u8>) -> anyhow::Result<u64>
 fn write_openmetrics(page: &Page, metric: &mut String, out: &mut Vec<u8>) -> anyhow::Result<u64> {
     let mut rows = 0;
     for_each_cell(page, |series, cell, start| {
-        let shown = if series.kind == Kind::Delta { Some(cell.sum()) } else { cell.last() };
-        let Some(value) = shown else { return Ok(()) };
+        let number = if series.kind == Kind::Delta { Some(cell.sum()) } else { cell.last() };
+        let Some(value) = number else { return Ok(()) };
         if *metric != series.metric {
             metric.clone_from(&series.metric);
             type_line(series, out);
@@ -102,7 +102,7 @@ fn write_openmetrics(page: &Page, metric: &mut String, out: &mut Vec<u8>) -> any
 }
 
 /// Returns a number in MongoDB's extended JSON, which also represents NaN and infinity.
-fn extended(number: f64) -> Bson {
+fn extended_json_number(number: f64) -> Bson {
     match number {
         f64::INFINITY => doc! { "$numberDouble": "Infinity" }.into(),
         f64::NEG_INFINITY => doc! { "$numberDouble": "-Infinity" }.into(),

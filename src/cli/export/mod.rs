@@ -60,7 +60,7 @@ pub(super) struct ExportArgs {
 
 /// The progress of an export.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct ExportState {
     /// The arguments of the command: another command does not continue this file.
     arguments: String,
     bytes: u64,
@@ -87,10 +87,10 @@ impl ExportArgs {
     }
 
     /// Returns the parameters of the next page, with the values that the first page fixed.
-    fn next_pairs(&self, state: &State) -> Vec<Pair> {
+    fn next_pairs(&self, state: &ExportState) -> Vec<Pair> {
         let Some(next) = &state.next else { return self.pairs() };
-        let kept = ["start", "end", "resolution", "after", "upto"];
-        let named = |name: &str| kept.into_iter().find(|kept| *kept == name);
+        let fixed_names = ["start", "end", "resolution", "after", "upto"];
+        let named = |name: &str| fixed_names.into_iter().find(|fixed| *fixed == name);
         let mut pairs: Vec<_> =
             next.iter().filter_map(|(name, value)| Some((named(name)?, value.clone()))).collect();
         pairs.extend(self.selector.pairs());
@@ -109,7 +109,7 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
             bail!("a Parquet file cannot be written to standard output: name a file with --output");
         }
         let mut out = io::stdout().lock();
-        let mut state = State { arguments, ..State::default() };
+        let mut state = ExportState { arguments, ..ExportState::default() };
         run(args, &mut state, |bytes, _| Ok(out.write_all(bytes)?))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -143,7 +143,11 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Opens the file of an interrupted export, and removes bytes after its recorded length.
-fn open_partial(partial: &Path, state_file: &Path, state: &State) -> anyhow::Result<fs::File> {
+fn open_partial(
+    partial: &Path,
+    state_file: &Path,
+    state: &ExportState,
+) -> anyhow::Result<fs::File> {
     let mut file = fs::OpenOptions::new()
         .create(true)
         .read(true)
@@ -168,8 +172,8 @@ fn open_partial(partial: &Path, state_file: &Path, state: &State) -> anyhow::Res
 
 fn run(
     args: &ExportArgs,
-    state: &mut State,
-    mut keep: impl FnMut(&[u8], &State) -> anyhow::Result<()>,
+    state: &mut ExportState,
+    mut keep: impl FnMut(&[u8], &ExportState) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let bar = progress::bar(0);
     let mut bytes = Vec::new();
@@ -204,15 +208,15 @@ fn run(
 }
 
 /// Reads the state of an interrupted run of the same command, or returns a new state.
-fn read_state(state_file: &Path, arguments: &str) -> anyhow::Result<State> {
+fn read_state(state_file: &Path, arguments: &str) -> anyhow::Result<ExportState> {
     let mut text = String::new();
     match fs::File::open(state_file) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            return Ok(State { arguments: arguments.to_owned(), ..State::default() });
+            return Ok(ExportState { arguments: arguments.to_owned(), ..ExportState::default() });
         }
         file => file?.read_to_string(&mut text)?,
     };
-    let state: State = serde_json::from_str(&text)
+    let state: ExportState = serde_json::from_str(&text)
         .with_context(|| format!("{} is damaged; remove it to start over", state_file.display()))?;
     if state.arguments != arguments {
         bail!("{} belongs to another export; remove it to start over", state_file.display());

@@ -44,17 +44,17 @@ pub(super) struct Cell(
     pub(super) u32,
     pub(super) u32,
     pub(super) i64,
-    Option<Exact>,
-    Option<Exact>,
-    Option<Exact>,
-    Option<Exact>,
-    Option<Exact>,
+    Option<ExactNumber>,
+    Option<ExactNumber>,
+    Option<ExactNumber>,
+    Option<ExactNumber>,
+    Option<ExactNumber>,
 );
 
 impl Cell {
     /// Returns the cell's values other than `n`.
     pub(super) fn numbers(&self) -> [(&'static str, Option<f64>); 5] {
-        let number = |exact: &Option<Exact>| exact.as_ref().map(|exact| exact.0);
+        let number = |exact: &Option<ExactNumber>| exact.as_ref().map(|exact| exact.0);
         [
             ("sum", number(&self.3)),
             ("min", number(&self.4)),
@@ -76,9 +76,9 @@ impl Cell {
 /// A number that is parsed exactly: `serde_json` may miss the last bit. NaN and infinity are
 /// strings.
 #[derive(Debug)]
-struct Exact(f64);
+struct ExactNumber(f64);
 
-impl<'de> Deserialize<'de> for Exact {
+impl<'de> Deserialize<'de> for ExactNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?;
         text.get().trim_matches('"').parse().map(Self).map_err(D::Error::custom)

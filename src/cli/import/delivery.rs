@@ -7,7 +7,7 @@ use granary_protocol::{IngestAnswer, SeriesDefinition, encode_batch};
 
 use super::{
     files::Input,
-    parcel::{Parcel, place},
+    parcel::{Parcel, request_location},
     request::{Connection, Outcome},
     summary::Summary,
 };
@@ -82,7 +82,7 @@ impl Delivery {
                     waiting.push(second);
                     waiting.push(part);
                 }
-                Err(cause) => bail!("{}: {cause}", place(&part, inputs)),
+                Err(cause) => bail!("{}: {cause}", request_location(&part, inputs)),
             }
         }
         // Files are sent in order, so earlier files are complete.
@@ -140,7 +140,7 @@ impl Delivery {
             let is_busy = answered && cause.starts_with("429");
             if !is_reported && !is_busy {
                 is_reported = true;
-                summary.say(&format!("{}: {cause}; retrying", self.connection.url()));
+                summary.print_line(&format!("{}: {cause}; retrying", self.connection.url()));
             }
             std::thread::sleep(pause.max(after.unwrap_or_default().min(REQUESTED_PAUSE_MAX)));
             pause = (pause * 2).min(PAUSE_MAX);
@@ -181,7 +181,7 @@ fn show_refused(part: &[Parcel], answer: &IngestAnswer, inputs: &[Input], summar
             continue;
         }
         let message = format!("{}: {}", example.series, example.message);
-        summary.example(&place(part, inputs), &example.reason, &message);
+        summary.example(&request_location(part, inputs), &example.reason, &message);
     }
 }
 

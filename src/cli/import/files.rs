@@ -147,7 +147,8 @@ impl Input {
 
     /// Opens and decompresses the file, and counts the bytes that are read.
     pub(super) fn open(&self, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
-        let file = Counted { file: File::open(&self.path)?.take(self.bytes), read: read.clone() };
+        let file =
+            CountingReader { file: File::open(&self.path)?.take(self.bytes), read: read.clone() };
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
         let head = file.fill_buf()?;
         Ok(if head.starts_with(&GZIP) {
@@ -175,8 +176,10 @@ impl Input {
             | Format::MongoDump => WHOLE_BYTES_MAX,
         };
         let length = if plain {
-            let file =
-                Counted { file: File::open(&self.path)?.take(self.bytes), read: read.clone() };
+            let file = CountingReader {
+                file: File::open(&self.path)?.take(self.bytes),
+                read: read.clone(),
+            };
             file.take(limit + 1).read_to_end(&mut out)?
         } else {
             self.open(read)?.take(limit + 1).read_to_end(&mut out)?
@@ -189,12 +192,12 @@ impl Input {
     }
 }
 
-struct Counted {
+struct CountingReader {
     file: io::Take<File>,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);

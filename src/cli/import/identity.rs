@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{
     Format,
     files::{BUFFER_BYTES, Input, Options},
-    senders::SENDERS,
+    senders::SENDER_PREFIX,
 };
 use crate::{ingest::influx::Precision, model::Kind};
 
@@ -28,7 +28,7 @@ impl Input {
             }
         }
         hash.update(self.reading(options).as_bytes());
-        Ok(format!("{SENDERS}{:032x}", hash.digest128()))
+        Ok(format!("{SENDER_PREFIX}{:032x}", hash.digest128()))
     }
 
     /// Returns the options that change how the file is read. The words must never change, because

@@ -246,12 +246,12 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     imported.context(
         "the import is incomplete; run it again: accepted samples are not counted twice",
     )?;
-    let gone = summary.gone(&inputs);
-    for message in &gone {
+    let removed_messages = summary.removed_series_messages(&inputs);
+    for message in &removed_messages {
         print_error(message);
     }
     Ok(match (summary.files_failed, summary.refused()) {
-        _ if !gone.is_empty() => ExitCode::FAILURE,
+        _ if !removed_messages.is_empty() => ExitCode::FAILURE,
         (0, 0) => ExitCode::SUCCESS,
         (0, _) => ExitCode::from(2),
         _ => ExitCode::FAILURE,

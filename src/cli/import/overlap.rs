@@ -20,9 +20,9 @@ const SHOWN_MAX: usize = 5;
 #[derive(Debug, Default)]
 pub(super) struct Overlap {
     series: u64,
-    shown: String,
+    examples: String,
     /// The times of the first and the last overlapping sample of the daemon.
-    held: Option<(UnixMillis, UnixMillis)>,
+    stored_range: Option<(UnixMillis, UnixMillis)>,
     /// True when the files have samples before the first time, and when they have samples after the
     /// last time.
     exceeds: (bool, bool),
@@ -33,16 +33,16 @@ impl Overlap {
     pub(super) fn find(daemon: &Daemon, survey: &Survey) -> anyhow::Result<Self> {
         let mut overlap = Self::default();
         for part in survey.series.chunks(COVERED_SERIES_MAX) {
-            let questions: Vec<_> = part.iter().map(question).collect();
+            let questions: Vec<_> = part.iter().map(range_request).collect();
             let answer = daemon.post_json("held", &json!({ "series": questions }))?;
             let CoverageAnswer { held } = read(&answer)?;
-            for (surveyed, held) in part.iter().zip(held) {
-                if let Some((first, last)) = held {
+            for (surveyed, stored_range) in part.iter().zip(held) {
+                if let Some((first, last)) = stored_range {
                     overlap.add(surveyed, UnixMillis(first), UnixMillis(last));
                 }
             }
         }
-        if let Some((first, last)) = overlap.held {
+        if let Some((first, last)) = overlap.stored_range {
             let is_before = |surveyed: &SurveyedSeries| surveyed.first < first;
             let is_after = |surveyed: &SurveyedSeries| surveyed.last > last;
             overlap.exceeds =
@@ -53,8 +53,8 @@ impl Overlap {
 
     fn add(&mut self, surveyed: &SurveyedSeries, first: UnixMillis, last: UnixMillis) {
         self.series += 1;
-        let (earliest, latest) = self.held.unwrap_or((first, last));
-        self.held = Some((earliest.min(first), latest.max(last)));
+        let (earliest, latest) = self.stored_range.unwrap_or((first, last));
+        self.stored_range = Some((earliest.min(first), latest.max(last)));
         if self.series as usize <= SHOWN_MAX {
             let entry = SeriesEntry::new(&surveyed.info);
             let (name, from, to) = (table::name(&entry), surveyed.first, surveyed.last);
@@ -62,16 +62,16 @@ impl Overlap {
                 "\n  {name}: the daemon has samples from {first} to {last}, the files from {from} to \
                  {to}"
             );
-            self.shown += &line;
+            self.examples += &line;
         }
     }
 
     /// Returns the overlap and its remedies; `None` without an overlap.
     pub(super) fn message(&self) -> Option<String> {
-        let (first, last) = self.held?;
-        let mut shown = self.shown.clone();
+        let (first, last) = self.stored_range?;
+        let mut examples = self.examples.clone();
         if self.series as usize > SHOWN_MAX {
-            shown.push_str("\n  ...");
+            examples.push_str("\n  ...");
         }
         let mut cuts = Vec::new();
         if self.exceeds.0 {
@@ -87,12 +87,12 @@ impl Overlap {
         let series = with_noun(self.series, "series");
         Some(format!(
             "the daemon already has samples of {series} at the times of the files, and both would \
-             count:{shown}\n--overlap imports all samples anyway{cuts}"
+             count:{examples}\n--overlap imports all samples anyway{cuts}"
         ))
     }
 }
 
-fn question(surveyed: &SurveyedSeries) -> serde_json::Value {
+fn range_request(surveyed: &SurveyedSeries) -> serde_json::Value {
     let entry = SeriesEntry::new(&surveyed.info);
     json!({ "metric": entry.metric, "tags": entry.tags, "start": surveyed.first.0, "end": surveyed.last.0 })
 }

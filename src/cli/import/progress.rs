@@ -47,7 +47,7 @@ impl Progress {
     }
 
     /// Writes a line above the bar.
-    pub(super) fn say(&self, line: &str) {
+    pub(super) fn print_line(&self, line: &str) {
         self.bar.suspend(|| print_error(line));
     }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The prefix of the sender names of all imports.
-pub(super) const SENDERS: &str = "import:";
+pub(super) const SENDER_PREFIX: &str = "import:";
 /// The maximum number of characters of a file's name in a sender name.
 const FILE_NAME_CHARS_MAX: usize = 48;
 
@@ -25,7 +25,7 @@ pub(super) struct SenderNames {
 impl SenderNames {
     /// Reads the names of imported files from the daemon.
     pub(super) fn fetch(daemon: &Daemon) -> anyhow::Result<Self> {
-        let answer = daemon.get("senders", &[("prefix", SENDERS.to_owned())])?;
+        let answer = daemon.get("senders", &[("prefix", SENDER_PREFIX.to_owned())])?;
         let listed: SendersAnswer = read(&answer)?;
         let by_identity = |name: String| (identity(&name).to_owned(), name);
         Ok(Self {

@@ -58,18 +58,18 @@ impl Survey {
         }
         for info in &parcel.numbered.new {
             let next = self.series.len();
-            let place = *self.by_key.entry(info.key.clone()).or_insert(next);
-            if place == next {
+            let index = *self.by_key.entry(info.key.clone()).or_insert(next);
+            if index == next {
                 let (first, last) = (UnixMillis(i64::MAX), UnixMillis(i64::MIN));
                 self.series.push(SurveyedSeries { info: info.clone(), first, last, samples: 0 });
             }
-            self.refs.push(place);
+            self.refs.push(index);
         }
         let batch = &parcel.numbered.batch;
         for (reference, at) in batch.refs.iter().zip(&batch.times) {
             let at = UnixMillis(*at);
-            let place = self.refs.get(*reference as usize).copied();
-            if let Some(series) = place.and_then(|place| self.series.get_mut(place)) {
+            let index = self.refs.get(*reference as usize).copied();
+            if let Some(series) = index.and_then(|index| self.series.get_mut(index)) {
                 (series.first, series.last) = (series.first.min(at), series.last.max(at));
                 series.samples += 1;
             }
@@ -82,7 +82,7 @@ impl Survey {
             let SurveyedSeries { info, first, last, samples } = series;
             let metric = match metrics.entry(info.key.metric()) {
                 Entry::Occupied(metric) => metric.into_mut(),
-                Entry::Vacant(place) => place.insert(Metric {
+                Entry::Vacant(entry) => entry.insert(Metric {
                     kind: info.kind,
                     series: 0,
                     samples: 0,
@@ -105,11 +105,11 @@ impl Survey {
     pub(super) fn table(&self) -> String {
         let metrics = self.metrics();
         let header = ["metric", "kind", "series", "samples", "from", "to", "tags"];
-        let mut shown = table::table(header.map(str::to_owned));
+        let mut rendered = table::table(header.map(str::to_owned));
         for (name, metric) in metrics.iter().take(METRICS_SHOWN) {
             let tags: Vec<_> =
                 metric.tags.iter().map(|(tag, values)| values_of(tag, values)).collect();
-            shown.add_row([
+            rendered.add_row([
                 screen::text(name),
                 metric.kind.to_string(),
                 metric.series.to_string(),
@@ -120,15 +120,15 @@ impl Survey {
             ]);
         }
         match metrics.len().saturating_sub(METRICS_SHOWN) {
-            0 => shown.to_string(),
-            more => format!("{shown}\nand {}", with_noun(more, "more metric")),
+            0 => rendered.to_string(),
+            more => format!("{rendered}\nand {}", with_noun(more, "more metric")),
         }
     }
 
     /// Returns the metrics as JSON.
     pub(super) fn json(&self) -> Value {
         let metrics = self.metrics();
-        let shown = metrics.iter().take(METRICS_SHOWN).map(|(name, metric)| {
+        let rendered = metrics.iter().take(METRICS_SHOWN).map(|(name, metric)| {
             let tags = metric.tags.iter().map(|(tag, values)| {
                 let first: Vec<_> = values.iter().take(VALUES_SHOWN).collect();
                 (tag.clone(), json!({ "values": values.len(), "first": first }))
@@ -139,7 +139,7 @@ impl Survey {
                 "tags": tags.collect::<serde_json::Map<_, _>>(),
             })
         });
-        shown.collect()
+        rendered.collect()
     }
 }
 

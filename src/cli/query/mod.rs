@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 
 use self::view::View;
 use super::{
-    flags::{AskArgs, SelectorArgs, TagsArgs, TimeArgs, present},
+    flags::{ClientArgs, SelectorArgs, TagsArgs, TimeArgs, present},
     http::{Pair, read},
     screen, series,
 };
@@ -37,7 +37,7 @@ Examples:
 #[command(mut_arg("json", |json| json.help("Print the daemon's JSON answer instead of a table")))]
 pub(super) struct QueryArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     #[command(subcommand)]
     command: QueryCommand,
 }
@@ -167,40 +167,40 @@ impl DocumentsArgs {
 
 impl RangeArgs {
     fn pairs(&self) -> impl Iterator<Item = Pair> {
-        let shown =
+        let display_params =
             present([("resolution", self.resolution.clone()), ("display", self.display.clone())]);
         let metric = present([("metric", Some(self.metric.clone()))]);
-        metric.chain(self.tags.pairs()).chain(shown).chain(self.times.pairs())
+        metric.chain(self.tags.pairs()).chain(display_params).chain(self.times.pairs())
     }
 }
 
 pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
-    let (ask, daemon) = (&args.ask, &args.ask.daemon);
+    let (client, daemon) = (&args.client, &args.client.daemon);
     match &args.command {
         QueryCommand::Chart(chart) => {
             let body = daemon.get("chart", &chart.pairs())?;
-            ask.print(&body, || Ok(drawn(&read(&body)?)))
+            client.print(&body, || Ok(render_chart(&read(&body)?)))
         }
         QueryCommand::Documents(documents) => {
             let body = daemon.get("documents", &documents.pairs())?;
-            ask.print(&body, || Ok(tables::documents(&read(&body)?)))
+            client.print(&body, || Ok(tables::documents(&read(&body)?)))
         }
         QueryCommand::Promql(promql) => {
             let (body, chart) = promql.fetch(daemon)?;
-            ask.print(&body, || {
-                chart.map_or_else(|| promql.table(&body), |chart| Ok(drawn(&chart)))
+            client.print(&body, || {
+                chart.map_or_else(|| promql.table(&body), |chart| Ok(render_chart(&chart)))
             })
         }
         QueryCommand::Aggregate { pipeline } => {
             let typed = pipeline.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
             screen::print_json(&daemon.post_text("aggregate", &typed)?)
         }
-        QueryCommand::Series(selector) => series::list(ask, selector),
+        QueryCommand::Series(selector) => series::list(client, selector),
     }
 }
 
 /// Returns a chart as text: its title, a plot in a terminal, and a table.
-fn drawn(answer: &ChartAnswer) -> String {
+fn render_chart(answer: &ChartAnswer) -> String {
     let (view, columns) = (View::new(answer), screen::columns());
     let plot = io::stdout().is_terminal().then(|| plot::chart(&view, columns));
     let title = screen::fold(&view.title, columns);

@@ -69,7 +69,7 @@ struct Series {
 }
 
 /// The times of a range query.
-struct Grid {
+struct RangeSteps {
     start: i64,
     end: i64,
     step: i64,
@@ -80,19 +80,19 @@ impl PromqlArgs {
     pub(super) fn fetch(&self, daemon: &Daemon) -> anyhow::Result<(String, Option<ChartAnswer>)> {
         let mut pairs = vec![("query", self.expression.clone())];
         let seconds = |ms: i64| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000));
-        let Some(grid) = self.grid()? else {
+        let Some(range_steps) = self.range_steps()? else {
             pairs.extend(self.at.map(|at| ("time", seconds(at.0))));
             return Ok((daemon.get("query", &pairs)?, None));
         };
-        pairs.push(("start", seconds(grid.start)));
-        pairs.push(("end", seconds(grid.end)));
-        pairs.push(("step", seconds(grid.step)));
+        pairs.push(("start", seconds(range_steps.start)));
+        pairs.push(("end", seconds(range_steps.end)));
+        pairs.push(("step", seconds(range_steps.step)));
         let body = daemon.get("query_range", &pairs)?;
-        let chart = self.chart(&body, &grid)?;
+        let chart = self.chart(&body, &range_steps)?;
         Ok((body, Some(chart)))
     }
 
-    fn grid(&self) -> anyhow::Result<Option<Grid>> {
+    fn range_steps(&self) -> anyhow::Result<Option<RangeSteps>> {
         let Some(range) = self.range else { return Ok(None) };
         let end = self.at.unwrap_or_else(|| SystemClock.now());
         let length = end.0 - range.before(end).0;
@@ -111,10 +111,10 @@ impl PromqlArgs {
         }
         // The last point is at the end of the range, so that new series have points.
         let end = end.0.div_euclid(1000) * 1000;
-        Ok(Some(Grid { start: end - length / step * step, end, step }))
+        Ok(Some(RangeSteps { start: end - length / step * step, end, step }))
     }
 
-    fn chart(&self, body: &str, grid: &Grid) -> anyhow::Result<ChartAnswer> {
+    fn chart(&self, body: &str, range_steps: &RangeSteps) -> anyhow::Result<ChartAnswer> {
         let answer: Answer = read(body)?;
         let all: Vec<Series> = serde_json::from_value(answer.data.result)?;
         let charted = all.into_iter().map(|series| {
@@ -123,8 +123,8 @@ impl PromqlArgs {
                 .iter()
                 .filter_map(|(at, text)| Some((ms(*at), number(text)?)))
                 .collect();
-            let times =
-                (0..=(grid.end - grid.start) / grid.step).map(|i| grid.start + i * grid.step);
+            let times = (0..=(range_steps.end - range_steps.start) / range_steps.step)
+                .map(|i| range_steps.start + i * range_steps.step);
             let points = times.map(|at| (at, values.get(&at).copied())).collect();
             ChartSeries {
                 series: entry(series.metric),
@@ -135,10 +135,10 @@ impl PromqlArgs {
         });
         let notes = answer.warnings.into_iter().chain(answer.infos).collect();
         Ok(ChartAnswer {
-            resolution: Span::Fixed(grid.step).to_string(),
+            resolution: Span::Fixed(range_steps.step).to_string(),
             time_zone: self.tz.clone(),
-            start: grid.start,
-            end: grid.end,
+            start: range_steps.start,
+            end: range_steps.end,
             incomplete_from: None,
             series: charted.collect(),
             notes,
@@ -153,8 +153,8 @@ impl PromqlArgs {
         let written = |text: &str| number(text).map_or_else(|| text.to_owned(), short);
         if matches!(&*result_type, "scalar" | "string") {
             let (at, text): (f64, String) = serde_json::from_value(result)?;
-            let shown = if result_type == "scalar" { written(&text) } else { text };
-            rows.push([result_type, ms(at).to_string(), shown]);
+            let value_text = if result_type == "scalar" { written(&text) } else { text };
+            rows.push([result_type, ms(at).to_string(), value_text]);
         } else {
             let all: Vec<Series> = serde_json::from_value(result)?;
             for series in all {

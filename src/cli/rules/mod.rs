@@ -69,7 +69,7 @@ pub(super) fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
             let sources =
                 RuleSources { paths: paths.clone(), notifications: None, ..settings.rules.clone() };
             let set = sources.read(&settings.promql_settings())?;
-            screen::print(&shown(&set))
+            screen::print(&render(&set))
         }
         RulesCommand::Notifications { file, labels } => notifications(file, labels),
         RulesCommand::Replay(args) => replay::replay(args, &settings),
@@ -99,10 +99,10 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
     };
     let labels: Option<LabelSet> = labels.iter().map(pair).collect();
     let labels = labels.context("labels must have the form severity=page")?;
-    let lines = routing.routes_of(&labels).into_iter().filter_map(|place| {
-        let route = routing.routes.get(place)?;
+    let lines = routing.routes_of(&labels).into_iter().filter_map(|index| {
+        let route = routing.routes.get(index)?;
         let name =
-            |place: usize| routing.receivers.get(place).map(|receiver| receiver.name.as_str());
+            |index: usize| routing.receivers.get(index).map(|receiver| receiver.name.as_str());
         let escalations = route.escalations.iter().filter_map(|escalation| {
             Some(format!(", after {} s {}", escalation.after_ms / 1000, name(escalation.receiver)?))
         });
@@ -130,7 +130,7 @@ fn test(files: &[PathBuf], settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn shown(set: &RuleSet) -> String {
+fn render(set: &RuleSet) -> String {
     let rules = || set.groups.iter().flat_map(|group| &group.rules);
     let alerting = rules().filter(|rule| matches!(rule.action, Action::Alert(_))).count();
     let recording = rules().count() - alerting;

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::{
     alerts::{
-        Action, Alert, Ask, External, GroupState, LabelSet, Rule, RuleGroup, TemplateTime, Written,
-        evaluate,
+        Action, Alert, EvaluationQueries, ExternalIdentity, GroupState, LabelSet, Rule, RuleGroup,
+        TemplateTime, WrittenSeries, evaluate,
     },
-    cli::{flags::AskArgs, progress, screen, table::table},
+    cli::{flags::ClientArgs, progress, screen, table::table},
     clock::{Clock, SystemClock},
     config::Settings,
     kept::RuleSources,
@@ -36,7 +36,7 @@ const EPISODES_MAX: usize = 10_000;
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
     #[command(flatten)]
-    ask: AskArgs,
+    client: ClientArgs,
     /// Rule files, folders and patterns
     #[arg(required = true)]
     paths: Vec<String>,
@@ -66,7 +66,7 @@ struct Episode {
 
 /// The result for all groups.
 #[derive(Debug, Default)]
-struct Replayed {
+struct ReplayResult {
     episodes: Vec<Episode>,
     /// The first error of each rule that could not be evaluated.
     faults: BTreeMap<String, String>,
@@ -80,12 +80,12 @@ pub(super) fn replay(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<E
     let set = sources.read(&settings.promql_settings())?;
     let end = args.end.unwrap_or_else(|| SystemClock.now());
     let start = args.range.before(end);
-    let mut replayed = Replayed::default();
+    let mut replayed = ReplayResult::default();
     for mut group in set.groups {
         group.rules.retain(|rule| matches!(rule.action, Action::Alert(_)));
         if !group.rules.is_empty() {
             let step_ms = args.step_ms(&group)?;
-            replay_group(&args.ask, &group, (start, end, step_ms), &mut replayed)?;
+            replay_group(&args.client, &group, (start, end, step_ms), &mut replayed)?;
         }
     }
     replayed.episodes.sort_by_key(|episode| episode.pending_at);
@@ -98,8 +98,8 @@ pub(super) fn replay(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<E
             with_noun(replayed.left_out, "more episode")
         ));
     }
-    let shown: Vec<_> = replayed.episodes.iter().map(Episode::to_json).collect();
-    args.ask.print(&json!({ "episodes": shown }).to_string(), || Ok(table_of(&replayed)))
+    let listed: Vec<_> = replayed.episodes.iter().map(Episode::to_json).collect();
+    args.client.print(&json!({ "episodes": listed }).to_string(), || Ok(table_of(&replayed)))
 }
 
 impl ReplayArgs {
@@ -115,10 +115,10 @@ impl ReplayArgs {
 
 /// Evaluates a group at each step of a range.
 fn replay_group(
-    ask: &AskArgs,
+    client: &ClientArgs,
     group: &RuleGroup,
     (start, end, step_ms): (UnixMillis, UnixMillis, i64),
-    replayed: &mut Replayed,
+    replayed: &mut ReplayResult,
 ) -> anyhow::Result<()> {
     let first = start.0.div_euclid(step_ms) * step_ms + step_ms;
     let steps = (end.0 - first).div_euclid(step_ms) + 1;
@@ -131,57 +131,57 @@ fn replay_group(
     let bar = progress::bar(steps.max(0).unsigned_abs());
     bar.set_message(group.name.clone());
     let mut state = GroupState::new(group);
-    let mut written = vec![Written::default(); group.rules.len()];
+    let mut written = vec![WrittenSeries::default(); group.rules.len()];
     let mut open = BTreeMap::new();
     let mut step = 0;
     while step < steps {
         let count = STEPS_PER_FETCH.min(steps - step);
         let from = UnixMillis(first + step * step_ms);
-        let answers = Answers::fetch(&ask.daemon, group, (from, count, step_ms))
+        let answers = Answers::fetch(&client.daemon, group, (from, count, step_ms))
             .with_context(|| format!("replay group {:?} from {from}", group.name))?;
         for at in (0..count).map(|step| from.plus(step * step_ms)) {
             let vector = |expression: &str, at: UnixMillis| answers.vector(expression, at);
-            let (time, external) = (TemplateTime::default(), External::none());
-            let context = Ask { vector: &vector, query: None, time, external };
+            let (time, external) = (TemplateTime::default(), ExternalIdentity::none());
+            let context = EvaluationQueries { vector: &vector, query: None, time, external };
             let all = 0..group.rules.len();
             let run = evaluate(group, all, &mut state, &mut written, at, &context);
             for (rule, report) in group.rules.iter().zip(&run.reports) {
                 if let Some(error) = &report.error {
-                    let place = format!("{}/{}", group.name, rule.name);
-                    replayed.faults.entry(place).or_insert_with(|| format!("{at}: {error}"));
+                    let rule_name = format!("{}/{}", group.name, rule.name);
+                    replayed.faults.entry(rule_name).or_insert_with(|| format!("{at}: {error}"));
                 }
             }
             for rule in &group.rules {
                 let alerts = state.rules.get(&rule.key).map_or(&[][..], |rule| &rule.alerts);
-                follow((group, rule), alerts, at, &mut open, replayed);
+                update_episodes((group, rule), alerts, at, &mut open, replayed);
             }
             bar.inc(1);
         }
         step += count;
     }
     for episode in open.into_values() {
-        replayed.keep(episode);
+        replayed.add_episode(episode);
     }
     bar.finish_and_clear();
     Ok(())
 }
 
 /// The episodes that have not ended, by rule and labels.
-type Open = BTreeMap<(String, LabelSet), Episode>;
+type OpenEpisodes = BTreeMap<(String, LabelSet), Episode>;
 
 /// Updates the episodes of a rule after an evaluation.
-fn follow(
+fn update_episodes(
     (group, rule): (&RuleGroup, &Rule),
     alerts: &[Alert],
     at: UnixMillis,
-    open: &mut Open,
-    replayed: &mut Replayed,
+    open: &mut OpenEpisodes,
+    replayed: &mut ReplayResult,
 ) {
     for alert in alerts {
         let key = (rule.key.clone(), alert.labels.clone());
         if !alert.is_active() {
             if let Some(episode) = open.remove(&key) {
-                replayed.keep(Episode { ended_at: Some(at.0), ..episode });
+                replayed.add_episode(Episode { ended_at: Some(at.0), ..episode });
             }
             continue;
         }
@@ -207,13 +207,13 @@ fn follow(
     let ended: Vec<_> = open.keys().filter(|key| has_ended(key)).cloned().collect();
     for key in ended {
         if let Some(episode) = open.remove(&key) {
-            replayed.keep(Episode { ended_at: Some(at.0), ..episode });
+            replayed.add_episode(Episode { ended_at: Some(at.0), ..episode });
         }
     }
 }
 
-impl Replayed {
-    fn keep(&mut self, episode: Episode) {
+impl ReplayResult {
+    fn add_episode(&mut self, episode: Episode) {
         if self.episodes.len() < EPISODES_MAX {
             self.episodes.push(episode);
         } else {
@@ -237,7 +237,7 @@ impl Episode {
     }
 }
 
-fn table_of(replayed: &Replayed) -> String {
+fn table_of(replayed: &ReplayResult) -> String {
     let fired = replayed.episodes.iter().filter(|episode| episode.fired_at.is_some()).count();
     let totals = format!("{fired} fired, {} only pending", replayed.episodes.len() - fired);
     if replayed.episodes.is_empty() {

@@ -8,8 +8,8 @@ mod routing;
 mod sources;
 mod status;
 
+pub(crate) use acknowledging::{ACKNOWLEDGEMENTS_MAX, AcknowledgeResult};
 pub use acknowledging::{Acknowledge, AcknowledgeFault};
-pub(crate) use acknowledging::{Acknowledged, WAITING_MAX};
 pub use notified::NotifiedGroup;
 pub use routing::read_routing;
 pub use sources::{RuleSet, RuleSources, SourceFault};
@@ -25,11 +25,13 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use acknowledging::Waiting;
+use acknowledging::AcknowledgementQueue;
 use status::notified;
 
 use crate::{
-    alerts::{Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, RuleGroup},
+    alerts::{
+        Action, Alert, AlertState, ExternalIdentity, GroupHistory, GroupState, Routing, RuleGroup,
+    },
     clock::{Clock, SystemClock},
     model::{UnixMillis, with_causes, with_noun},
     query::PromqlSettings,
@@ -45,7 +47,7 @@ struct Inner {
     sources: RuleSources,
     promql: PromqlSettings,
     metrics: Metrics,
-    loaded: RwLock<Loaded>,
+    loaded: RwLock<LoadedRules>,
     /// The results by the groups' ids.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// The states of groups whose files could not be loaded; `None` until they are read.
@@ -55,15 +57,15 @@ struct Inner {
     /// The number of firing alerts that no message lists.
     unlisted: AtomicUsize,
     /// Loads hold this lock, so that they finish in the order in which they begin.
-    reading: Mutex<()>,
+    load_lock: Mutex<()>,
     /// The reason why the last load failed.
     fault: Mutex<Option<String>>,
-    acknowledgements: Waiting,
+    acknowledgements: AcknowledgementQueue,
 }
 
 /// The rules of the last load.
 #[derive(Debug, Clone)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedRules {
     pub(crate) set: Arc<RuleSet>,
     /// A number that changes with each load.
     pub(crate) generation: u64,
@@ -84,7 +86,7 @@ impl KnownRules {
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
         let fault = Mutex::new(fault.map(|cause| with_causes(&cause)));
-        let loaded = RwLock::new(Loaded { set, generation: 1, read_at: SystemClock.now() });
+        let loaded = RwLock::new(LoadedRules { set, generation: 1, read_at: SystemClock.now() });
         Self(Arc::new(Inner {
             sources,
             fault,
@@ -95,8 +97,8 @@ impl KnownRules {
             unread: RwLock::default(),
             notified_changes: AtomicU64::default(),
             unlisted: AtomicUsize::default(),
-            reading: Mutex::default(),
-            acknowledgements: Waiting::default(),
+            load_lock: Mutex::default(),
+            acknowledgements: AcknowledgementQueue::default(),
         }))
     }
 
@@ -106,7 +108,7 @@ impl KnownRules {
     /// # Errors
     /// The rules are unusable.
     pub fn reload(&self) -> Result<usize, SourceFault> {
-        let _reading = self.0.reading.lock();
+        let _load_lock = self.0.load_lock.lock();
         let read = self.0.sources.read(&self.0.promql);
         self.0.metrics.rules_reload_failed.set(i64::from(read.is_err()));
         *self.0.fault.lock() = read.as_ref().err().map(|cause| with_causes(cause));
@@ -120,7 +122,7 @@ impl KnownRules {
         warn_without_destination(&self.0.sources, &set);
         let mut loaded = self.0.loaded.write();
         let (generation, read_at) = (loaded.generation + 1, SystemClock.now());
-        *loaded = Loaded { set, generation, read_at };
+        *loaded = LoadedRules { set, generation, read_at };
         drop(loaded);
         self.note_change();
         Ok(rules as usize)
@@ -131,7 +133,7 @@ impl KnownRules {
         no_receiver(&self.0.sources, &self.loaded().set)
     }
 
-    /// Notes the number of firing alerts that messages only count.
+    /// Records the number of firing alerts that messages only count.
     pub fn note_unlisted(&self, alerts: usize) {
         self.0.unlisted.store(alerts, Ordering::Relaxed);
     }
@@ -173,11 +175,11 @@ impl KnownRules {
     }
 
     /// Returns the address and the labels that messages contain.
-    pub fn external(&self) -> &External {
+    pub fn external(&self) -> &ExternalIdentity {
         &self.0.sources.external
     }
 
-    pub(crate) fn loaded(&self) -> Loaded {
+    pub(crate) fn loaded(&self) -> LoadedRules {
         self.0.loaded.read().clone()
     }
 
@@ -189,7 +191,7 @@ impl KnownRules {
         self.0.acknowledgements.ask(asked).await
     }
 
-    pub(crate) fn acknowledgements(&self) -> &Waiting {
+    pub(crate) fn acknowledgements(&self) -> &AcknowledgementQueue {
         &self.0.acknowledgements
     }
 
@@ -240,9 +242,9 @@ impl KnownRules {
         self.note_change();
     }
 
-    /// Removes all groups for which `keep` returns false.
-    pub(crate) fn retain(&self, keep: impl Fn(&str) -> bool) {
-        self.0.statuses.write().retain(|id, _| keep(id));
+    /// Removes all groups for which `is_kept` returns false.
+    pub(crate) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
+        self.0.statuses.write().retain(|id, _| is_kept(id));
     }
 
     /// Updates the metrics of alerts by state, once a round.

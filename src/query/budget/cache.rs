@@ -2,7 +2,7 @@
 //! repeat the same queries.
 //!
 //! Every entry can be computed again; the least recently used entries are evicted. Must never know:
-//! how entries are computed, who asks.
+//! how entries are computed, the caller.
 
 use std::{fmt, sync::Arc};
 
@@ -33,23 +33,23 @@ pub(crate) struct Selection {
     pub(crate) generation: u64,
     /// Series with IDs below this number were compared.
     pub(crate) compared: usize,
-    pub(crate) matched: Matched,
+    pub(crate) matched: MatchingSeries,
 }
 
 /// Series that matched. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Matched {
+pub(crate) struct MatchingSeries {
     /// The IDs in ascending order.
     pub(crate) ids: Arc<[SeriesId]>,
     /// The position of each series in label order.
-    pub(crate) places: Arc<[u32]>,
+    pub(crate) positions: Arc<[u32]>,
 }
 
 /// The cache of one store. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct QueryCache(Arc<Inner>);
+pub(crate) struct QueryCache(Arc<Caches>);
 
-struct Inner {
+struct Caches {
     queries: Mutex<Cache<Box<str>, Arc<ParsedQuery>, TextSize>>,
     patterns: Mutex<Cache<Box<str>, Arc<Regex>>>,
     selections: Mutex<Cache<Box<str>, Selection, SelectionSize>>,
@@ -71,8 +71,8 @@ struct SelectionSize;
 
 impl Weighter<Box<str>, Selection> for SelectionSize {
     fn weight(&self, text: &Box<str>, selection: &Selection) -> u64 {
-        let Matched { ids, places } = &selection.matched;
-        (text.len() + size_of_val(&**ids) + size_of_val(&**places) + ENTRY_BYTES) as u64
+        let MatchingSeries { ids, positions } = &selection.matched;
+        (text.len() + size_of_val(&**ids) + size_of_val(&**positions) + ENTRY_BYTES) as u64
     }
 }
 
@@ -84,7 +84,7 @@ impl fmt::Debug for QueryCache {
 
 impl QueryCache {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(Caches {
             queries: Mutex::new(Cache::with_weighter(ENTRIES, QUERY_BYTES, TextSize)),
             patterns: Mutex::new(Cache::new(PATTERNS_MAX)),
             selections: Mutex::new(Cache::with_weighter(ENTRIES, SELECTION_BYTES, SelectionSize)),
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn the_size_of_the_cache_is_limited() {
         let cache = QueryCache::new();
-        let (ids, places) = ((0..100_000).map(SeriesId).collect(), (0..100_000).collect());
-        let matched = Matched { ids, places };
+        let (ids, positions) = ((0..100_000).map(SeriesId).collect(), (0..100_000).collect());
+        let matched = MatchingSeries { ids, positions };
         let parsed = Arc::new(ParsedQuery::new("up", 100).unwrap());
         let pattern = Arc::new(Regex::new("a").unwrap());
         for number in 0..100 {

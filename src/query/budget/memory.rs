@@ -25,7 +25,7 @@ impl MemoryPool {
 
     /// Creates an empty reservation for a query.
     pub(super) fn reservation(&self) -> Reservation {
-        Reservation { free: self.free.clone(), taken: Cell::new(0) }
+        Reservation { free: self.free.clone(), reserved: Cell::new(0) }
     }
 
     /// Returns the number of free bytes.
@@ -38,37 +38,37 @@ impl MemoryPool {
 #[derive(Debug)]
 pub struct Reservation {
     free: Arc<AtomicUsize>,
-    taken: Cell<usize>,
+    reserved: Cell<usize>,
 }
 
 impl Reservation {
     /// Reserves more memory. Returns false, and reserves nothing, when the pool has too little.
     pub(super) fn reserve(&self, bytes: usize) -> bool {
         let subtract = |free: usize| free.checked_sub(bytes);
-        let is_taken =
+        let is_reserved =
             self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_ok();
-        if is_taken {
-            self.taken.set(self.taken.get() + bytes);
+        if is_reserved {
+            self.reserved.set(self.reserved.get() + bytes);
         }
-        is_taken
+        is_reserved
     }
 
     /// Returns the number of reserved bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.taken.get()
+        self.reserved.get()
     }
 
     /// Releases all but the first `bytes` bytes.
     pub(super) fn shrink_to(&self, bytes: usize) {
-        let surplus = self.taken.get().saturating_sub(bytes);
-        self.taken.set(self.taken.get() - surplus);
+        let surplus = self.reserved.get().saturating_sub(bytes);
+        self.reserved.set(self.reserved.get() - surplus);
         self.free.fetch_add(surplus, Ordering::Relaxed);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.free.fetch_add(self.taken.get(), Ordering::Relaxed);
+        self.free.fetch_add(self.reserved.get(), Ordering::Relaxed);
     }
 }
 

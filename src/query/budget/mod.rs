@@ -1,14 +1,14 @@
 //! The budget of one query: its turns on the cores, its share of the memory for all queries, and
 //! its time.
 //!
-//! Must never know: what is queried, who asks (a request, or a role of the daemon), settings.
+//! Must never know: what is queried, the caller (a request, or a role of the daemon), settings.
 //!
 //! Every query receives a [`Budget`] and calls two of its methods. It calls [`Budget::check`]
 //! between units of work of a few hundred microseconds: before each series, and before each chunk
 //! of names, rows or cells. `check` waits for a turn, lets other queries run when the turn is over,
 //! and ends a query whose time is over or whose client has disconnected. The query calls
-//! [`Budget::take`] before it allocates a large block of memory. Neither method may be called while
-//! a lock is held.
+//! [`Budget::reserve`] before it allocates a large block of memory. Neither method may be called
+//! while a lock is held.
 
 pub(super) mod cache;
 mod limits;
@@ -53,7 +53,7 @@ impl QueryResources {
 
     /// Creates the budget of a query. Its time limit includes waiting for a turn.
     pub fn budget(&self, time_max: Duration) -> Budget {
-        Budget(Some(Limited {
+        Budget(Some(BudgetLimits {
             turn: self.scheduler.turn(),
             memory: self.memory.reservation(),
             cache: self.cache.clone(),
@@ -71,10 +71,10 @@ impl QueryResources {
 
 /// The resources of one query. Dropping the budget returns its memory.
 #[derive(Debug)]
-pub struct Budget(Option<Limited>);
+pub struct Budget(Option<BudgetLimits>);
 
 #[derive(Debug)]
-struct Limited {
+struct BudgetLimits {
     turn: Turn,
     memory: Reservation,
     cache: QueryCache,
@@ -121,11 +121,11 @@ impl Budget {
     /// # Errors
     /// When the time is over, or the client has disconnected.
     pub fn check(&self) -> Result<(), OverBudget> {
-        let Some(limited) = &self.0 else { return Ok(()) };
+        let Some(limits) = &self.0 else { return Ok(()) };
         // The clock is read only once, because a query of many small series checks once per series.
         let now = Stopwatch::start();
-        limited.check_at(&now)?;
-        limited.turn.hold(&now, || limited.check_at(&Stopwatch::start()))
+        limits.check_at(&now)?;
+        limits.turn.hold(&now, || limits.check_at(&Stopwatch::start()))
     }
 
     /// Reserves memory until the query ends.
@@ -133,39 +133,39 @@ impl Budget {
     /// # Errors
     /// When there is not enough free memory.
     pub fn reserve(&self, bytes: usize) -> Result<(), OverBudget> {
-        let is_taken = self.0.as_ref().is_none_or(|limited| limited.memory.reserve(bytes));
-        if is_taken { Ok(()) } else { Err(OverBudget::Memory) }
+        let is_reserved = self.0.as_ref().is_none_or(|limits| limits.memory.reserve(bytes));
+        if is_reserved { Ok(()) } else { Err(OverBudget::Memory) }
     }
 
     /// Returns the number of reserved bytes.
-    pub fn taken(&self) -> usize {
-        self.0.as_ref().map_or(0, |limited| limited.memory.bytes())
+    pub fn reserved(&self) -> usize {
+        self.0.as_ref().map_or(0, |limits| limits.memory.bytes())
     }
 
     /// Releases all but the first `bytes` bytes.
     pub fn shrink_to(&self, bytes: usize) {
-        if let Some(limited) = &self.0 {
-            limited.memory.shrink_to(bytes);
+        if let Some(limits) = &self.0 {
+            limits.memory.shrink_to(bytes);
         }
     }
 
     /// Returns the cache that queries share.
     pub(super) fn cache(&self) -> Option<&QueryCache> {
-        self.0.as_ref().map(|limited| &limited.cache)
+        self.0.as_ref().map(|limits| &limits.cache)
     }
 
     /// Returns a handle that ends the query when it is dropped.
     pub fn waiter(&self) -> Waiter {
-        Waiter(self.0.as_ref().map_or_else(Arc::default, |limited| limited.is_abandoned.clone()))
+        Waiter(self.0.as_ref().map_or_else(Arc::default, |limits| limits.is_abandoned.clone()))
     }
 
     /// Releases the turn and returns the reserved memory, which the answer uses until it is sent.
     pub fn into_reservation(self) -> Option<Reservation> {
-        self.0.map(|limited| limited.memory)
+        self.0.map(|limits| limits.memory)
     }
 }
 
-impl Limited {
+impl BudgetLimits {
     fn check_at(&self, now: &Stopwatch) -> Result<(), OverBudget> {
         if self.is_abandoned.load(Ordering::Relaxed) {
             return Err(OverBudget::Abandoned);

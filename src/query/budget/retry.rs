@@ -1,12 +1,12 @@
 //! Retries of queries after transient errors.
 //!
 //! A failed write closes its file for all readers, so that running queries fail once. The first
-//! query that reads a damaged place fails too; the damage is then recorded, and the next query
-//! succeeds. Must never know: what is queried.
+//! query that reads a damaged part of a file fails too; the damage is then recorded, and the next
+//! query succeeds. Must never know: what is queried.
 
 use crate::query::Budget;
 
-/// Maximum number of runs of a query. Each run may find another damaged place.
+/// Maximum number of runs of a query. Each run may find another damaged part of a file.
 const RUNS_MAX: usize = 8;
 
 /// Runs a query until it succeeds, or fails with an error that is not transient. The memory of a

@@ -41,16 +41,16 @@ struct Queue {
 struct State {
     /// Number of free turns.
     free: usize,
-    waiting: Vec<Place>,
+    waiting: Vec<QueuedQuery>,
     /// Number of queries so far.
     queries: u64,
     /// Number of turns so far.
-    given: u64,
+    turns_granted: u64,
 }
 
-/// The place of a query in the queue; smaller places come first.
+/// A query that waits for a turn; smaller values run first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueuedQuery {
     /// The class, which grows with the used slices.
     class: u32,
     /// The query's number, in order of arrival.
@@ -61,7 +61,8 @@ impl Scheduler {
     /// Creates a scheduler that runs `running_max` queries at a time. A turn lasts for `slice`
     /// while other queries wait.
     pub fn new(running_max: usize, slice: Duration) -> Self {
-        let state = State { free: running_max.max(1), waiting: Vec::new(), queries: 0, given: 0 };
+        let state =
+            State { free: running_max.max(1), waiting: Vec::new(), queries: 0, turns_granted: 0 };
         Self(Arc::new(Queue { slice, state: Mutex::new(state), changed: Condvar::new() }))
     }
 
@@ -92,8 +93,8 @@ impl Scheduler {
     }
 
     /// Returns the number of turns so far.
-    pub fn given(&self) -> u64 {
-        self.0.state.lock().given
+    pub fn turns_granted(&self) -> u64 {
+        self.0.state.lock().turns_granted
     }
 }
 
@@ -142,8 +143,8 @@ impl Turn {
             lower_priority();
         }
         self.is_held.set(false);
-        let place = Place { class: class(self.slices.get()), query: self.query };
-        self.queue.enter(place, is_held, check_over)?;
+        let queued = QueuedQuery { class: class(self.slices.get()), query: self.query };
+        self.queue.enter(queued, is_held, check_over)?;
         self.is_held.set(true);
         self.slice.set(Stopwatch::start());
         Ok(())
@@ -169,25 +170,25 @@ impl Queue {
     /// Releases the current turn and waits for the next.
     fn enter(
         &self,
-        place: Place,
+        queued: QueuedQuery,
         is_held: bool,
         check_over: impl Fn() -> Result<(), OverBudget>,
     ) -> Result<(), OverBudget> {
         let mut state = self.state.lock();
         state.free += usize::from(is_held);
-        state.waiting.push(place);
+        state.waiting.push(queued);
         let mut outcome = Ok(());
-        if state.free == 0 || state.next() != Some(place) {
+        if state.free == 0 || state.next() != Some(queued) {
             self.changed.notify_all();
         }
-        while outcome.is_ok() && (state.free == 0 || state.next() != Some(place)) {
+        while outcome.is_ok() && (state.free == 0 || state.next() != Some(queued)) {
             self.changed.wait_for(&mut state, GIVE_UP_CHECK);
             outcome = check_over();
         }
-        state.waiting.retain(|waiting| *waiting != place);
+        state.waiting.retain(|waiting| *waiting != queued);
         if outcome.is_ok() {
             state.free -= 1;
-            state.given += 1;
+            state.turns_granted += 1;
         }
         if state.free > 0 && !state.waiting.is_empty() {
             // The next turn may belong to a query that waits behind this query.
@@ -199,9 +200,9 @@ impl Queue {
 
 impl State {
     /// Returns the query that gets the next turn.
-    fn next(&self) -> Option<Place> {
-        if self.given % EARLIEST_EVERY == EARLIEST_EVERY - 1 {
-            return self.waiting.iter().copied().min_by_key(|place| place.query);
+    fn next(&self) -> Option<QueuedQuery> {
+        if self.turns_granted % EARLIEST_EVERY == EARLIEST_EVERY - 1 {
+            return self.waiting.iter().copied().min_by_key(|queued| queued.query);
         }
         self.waiting.iter().copied().min()
     }
@@ -260,21 +261,21 @@ mod tests {
             }
         });
         assert!(running_peak.load(Ordering::SeqCst) <= 2);
-        assert_eq!(scheduler.given(), 4 * 300 + 2 * 3);
+        assert_eq!(scheduler.turns_granted(), 4 * 300 + 2 * 3);
         assert!(is_idle(&scheduler, 2));
     }
 
     #[test]
     fn queries_that_have_used_little_time_run_first_and_equal_queries_in_order_of_arrival() {
-        let place = |class, query| Place { class, query };
-        let next = |given, waiting: &[Place]| {
-            State { free: 1, waiting: waiting.to_vec(), queries: 9, given }.next()
+        let queued = |class, query| QueuedQuery { class, query };
+        let next = |turns_granted, waiting: &[QueuedQuery]| {
+            State { free: 1, waiting: waiting.to_vec(), queries: 9, turns_granted }.next()
         };
-        let all = [place(3, 1), place(1, 5), place(1, 4), place(2, 2)];
-        for given in 0..3 {
-            assert_eq!(next(given, &all), Some(place(1, 4)));
+        let all = [queued(3, 1), queued(1, 5), queued(1, 4), queued(2, 2)];
+        for turns_granted in 0..3 {
+            assert_eq!(next(turns_granted, &all), Some(queued(1, 4)));
         }
-        assert_eq!(next(3, &all), Some(place(3, 1)), "no query waits forever");
+        assert_eq!(next(3, &all), Some(queued(3, 1)), "no query waits forever");
         assert_eq!(next(0, &[]), None);
     }
 

@@ -7,8 +7,8 @@ use super::*;
 use crate::{
     model::Kind,
     query::{
-        AggregateRequest, ChartRequest, DocumentsForm, DocumentsRequest, ExportRequest, Merge,
-        QueryError, QueryLimits, Resolution, Selector, Tail, TailRequest, aggregate, chart,
+        AggregateRequest, ChartRequest, DocumentsForm, DocumentsRequest, ExportRequest, QueryError,
+        QueryLimits, Resolution, Selector, SeriesMerge, Tail, TailRequest, aggregate, chart,
         documents, export, series,
     },
     setup::{self, MINUTE, NOW, samples, send},
@@ -49,7 +49,7 @@ fn run_documents(store: &Store, budget: &Budget, form: DocumentsForm) -> Result<
         display: None,
         time_zone: None,
         points: None,
-        merge: Merge::Nothing,
+        merge: SeriesMerge::Nothing,
         shells: form == DocumentsForm::Nested,
     };
     documents(store, budget, &request, &LIMITS, NOW).map(drop)
@@ -115,8 +115,8 @@ fn another_query_gets_its_turn_while_a_query_of_any_kind_runs() {
             }
             run(&store, &budget).unwrap();
             // The query has its turn back; the other query ran in between.
-            let given = resources.scheduler.given();
-            assert!(resources.scheduler.waiting() == 0 && given > used + 1, "{name}: {given}");
+            let granted = resources.scheduler.turns_granted();
+            assert!(resources.scheduler.waiting() == 0 && granted > used + 1, "{name}: {granted}");
             other.join().unwrap().unwrap();
         });
     }
@@ -152,16 +152,19 @@ fn a_query_reserves_the_memory_of_its_answer_from_the_shared_pool() {
         let resources = resources();
         let budget = resources.budget(LONG);
         run(&store, &budget).unwrap();
-        let taken = budget.taken();
-        assert!(taken > 1000 && resources.memory_free() == MEMORY - taken, "{name}: {taken}");
+        let reserved = budget.reserved();
+        assert!(
+            reserved > 1000 && resources.memory_free() == MEMORY - reserved,
+            "{name}: {reserved}"
+        );
         // With one byte less, the query fails.
-        let scarce = Budget::of_memory(taken - 1);
+        let scarce = Budget::of_memory(reserved - 1);
         let refused = run(&store, &scarce).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{name}: {refused}");
         assert!(refused.to_string().contains("limits.query_memory_max"), "{name}: {refused}");
         // The answer keeps its memory until it has been sent.
         let reservation = budget.into_reservation();
-        assert_eq!(resources.memory_free(), MEMORY - taken);
+        assert_eq!(resources.memory_free(), MEMORY - reserved);
         drop(reservation);
         assert_eq!(resources.memory_free(), MEMORY);
     }

@@ -15,7 +15,7 @@ use crate::{
     query::{
         CalendarUnit, QueryError, QueryLimits, Resolution,
         cells::neighbours::SlotGap,
-        cells::spacing::Readings,
+        cells::spacing::SpacingSearch,
         time::resolution::{
             AUTO_POINTS, auto_width, granularity_of_width, named_width, slot_start, whole_slots,
         },
@@ -38,7 +38,7 @@ pub(crate) struct AxisRequest<'a> {
     /// Number of lines to show.
     pub(crate) lines: usize,
     /// Source of the spacing of readings. Automatic resolution is never finer than that spacing.
-    pub(crate) readings: Option<&'a Readings<'a>>,
+    pub(crate) readings: Option<&'a SpacingSearch<'a>>,
 }
 
 /// The slots of a chart and the granularities that they are read from.
@@ -72,7 +72,7 @@ impl Axis {
             Resolution::Auto => {
                 let points = request.points.unwrap_or(AUTO_POINTS);
                 let points = points.min(request.slots_max(limits)).max(1);
-                let (width, note) = request.auto(coverage, points)?;
+                let (width, note) = request.auto_width(coverage, points)?;
                 if request.has_local_zone() && width % DAY_MS == 0 {
                     let unit = request.local_days(width / DAY_MS, points);
                     return Self::of_calendar(coverage, unit, request, limits);
@@ -207,14 +207,14 @@ impl Axis {
                 index += 1;
             }
             let Some((start, width)) = self.slots.get(index) else { return };
-            cells[index].merge(&within(*width, slot.start.0 - start, &slot.cell));
+            cells[index].merge(&cell_in_slot(*width, slot.start.0 - start, &slot.cell));
         }
     }
 }
 
 /// Returns a cell whose offsets count from the start of a wider slot. When the offsets do not fit
 /// into 32 bits, their unit is longer than a millisecond.
-fn within(width: i64, shift: i64, cell: &Cell) -> Cell {
+fn cell_in_slot(width: i64, shift: i64, cell: &Cell) -> Cell {
     let unit = width / i64::from(u32::MAX) + 1;
     let offset = |at: u32| u32::try_from((shift + i64::from(at)) / unit).unwrap_or(0);
     Cell { first_at: offset(cell.first_at), last_at: offset(cell.last_at), ..*cell }
@@ -244,7 +244,7 @@ impl AxisRequest<'_> {
 
     /// Returns the slot width for automatic resolution, and a remark when slots are wider because
     /// of the spacing of the readings.
-    fn auto(
+    fn auto_width(
         &self,
         coverage: &Coverage<'_>,
         points: usize,

@@ -22,12 +22,12 @@ use crate::{
 /// Slots next to the range that are searched before coarser granularities.
 const NEAR_SLOTS: i64 = 2;
 /// Maximum number of slots that are read again at the granularity of the range. One slot covers all
-/// series whose nearest reading is in it.
+/// series whose nearest reading is in that slot.
 const REFINED_SLOTS_MAX: usize = 64;
 
 /// The first and last reading of a counter's slot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ends {
+pub(crate) struct SlotReadings {
     first: Reading,
     last: Reading,
     slot_start: i64,
@@ -42,7 +42,7 @@ pub(crate) struct SlotGap {
     pub(crate) slot_start: i64,
 }
 
-impl Ends {
+impl SlotReadings {
     /// Returns the readings of a slot; `None` when the slot is empty.
     pub(crate) fn of(slot: &Slot) -> Option<Self> {
         let Slot { start: UnixMillis(start), cell } = slot;
@@ -73,7 +73,7 @@ pub(crate) enum Side {
 }
 
 /// A search for the slots next to an edge of a range.
-pub(crate) struct Neighbours<'a> {
+pub(crate) struct NeighbourSearch<'a> {
     pub(crate) store: &'a Store,
     pub(crate) budget: &'a Budget,
     pub(crate) coverage: &'a Coverage<'a>,
@@ -83,23 +83,26 @@ pub(crate) struct Neighbours<'a> {
     pub(crate) side: Side,
 }
 
-impl Neighbours<'_> {
+impl NeighbourSearch<'_> {
     /// Returns the slot of each series that is nearest to the edge; `None` when no slot is found.
     ///
     /// # Errors
     /// When the store cannot be read, or the budget is used up.
-    pub(crate) fn of(&self, series: &[SeriesId]) -> Result<Vec<Option<Slot>>, QueryError> {
+    pub(crate) fn nearest_slots(
+        &self,
+        series: &[SeriesId],
+    ) -> Result<Vec<Option<Slot>>, QueryError> {
         let mut found = vec![None; series.len()];
         let mut missing: Vec<usize> = (0..series.len()).collect();
         let mut coarse = Vec::new();
-        for (granularity, range) in self.ladder() {
+        for (granularity, range) in self.search_ranges() {
             if missing.is_empty() {
                 break;
             }
             let before = missing.clone();
-            self.fill(granularity, range, series, &mut missing, &mut found)?;
+            self.search_range(granularity, range, series, &mut missing, &mut found)?;
             if granularity > self.granularity {
-                coarse.extend(before.into_iter().filter(|place| !missing.contains(place)));
+                coarse.extend(before.into_iter().filter(|index| !missing.contains(index)));
             }
         }
         self.refine(series, &coarse, &mut found)?;
@@ -107,7 +110,7 @@ impl Neighbours<'_> {
     }
 
     /// Returns the ranges to search, from the edge outwards, each with its granularity.
-    fn ladder(&self) -> Vec<(GranularityIndex, Range<UnixMillis>)> {
+    fn search_ranges(&self) -> Vec<(GranularityIndex, Range<UnixMillis>)> {
         let granularities = self.coverage.granularities();
         let width = |index| granularities[index].width_ms;
         let near = NEAR_SLOTS * width(self.granularity);
@@ -147,7 +150,7 @@ impl Neighbours<'_> {
     }
 
     /// Searches one range for the series that are still missing.
-    fn fill(
+    fn search_range(
         &self,
         granularity: GranularityIndex,
         range: Range<UnixMillis>,
@@ -161,14 +164,14 @@ impl Neighbours<'_> {
         }
         let mut slots = Vec::new();
         for Segment { stored, range, .. } in segments {
-            let ids: Vec<_> = missing.iter().map(|place| series[*place]).collect();
+            let ids: Vec<_> = missing.iter().map(|index| series[*index]).collect();
             let view = self.store.view(stored, range, &ids)?;
-            for (id, place) in ids.into_iter().zip(&*missing) {
+            for (id, index) in ids.into_iter().zip(&*missing) {
                 self.budget.check()?;
                 view.slots_into(id, Columns::ALL, &mut slots)?;
-                found[*place] = self.nearest(&slots);
+                found[*index] = self.nearest(&slots);
             }
-            missing.retain(|place| found[*place].is_none());
+            missing.retain(|index| found[*index].is_none());
         }
         Ok(())
     }
@@ -176,7 +179,7 @@ impl Neighbours<'_> {
     /// Returns the nearest slot whose readings are all on this side of the edge.
     fn nearest(&self, slots: &[Slot]) -> Option<Slot> {
         let is_beside = |slot: &&Slot| {
-            Ends::of(slot).is_some_and(|ends| match self.side {
+            SlotReadings::of(slot).is_some_and(|ends| match self.side {
                 Side::Before => ends.last.at < self.edge.0,
                 Side::After => ends.first.at >= self.edge.0,
             })
@@ -199,24 +202,24 @@ impl Neighbours<'_> {
     ) -> Result<(), QueryError> {
         let granularity = &self.coverage.granularities()[self.granularity];
         let mut by_slot: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-        for place in coarse {
-            let Some(ends) = found[*place].as_ref().and_then(Ends::of) else { continue };
+        for index in coarse {
+            let Some(ends) = found[*index].as_ref().and_then(SlotReadings::of) else { continue };
             let at = if self.side == Side::Before { ends.last.at } else { ends.first.at };
-            by_slot.entry(granularity.slot_start(UnixMillis(at)).0).or_default().push(*place);
+            by_slot.entry(granularity.slot_start(UnixMillis(at)).0).or_default().push(*index);
         }
-        for (start, places) in by_slot.into_iter().take(REFINED_SLOTS_MAX) {
+        for (start, indexes) in by_slot.into_iter().take(REFINED_SLOTS_MAX) {
             let start = UnixMillis(start);
             let range = start..start.plus(granularity.width_ms);
             if !self.coverage.is_whole(self.granularity, &range) {
                 continue;
             }
-            let mut refined = vec![None; places.len()];
-            let ids: Vec<_> = places.iter().map(|place| series[*place]).collect();
+            let mut refined = vec![None; indexes.len()];
+            let ids: Vec<_> = indexes.iter().map(|index| series[*index]).collect();
             let mut missing = (0..ids.len()).collect();
-            self.fill(self.granularity, range, &ids, &mut missing, &mut refined)?;
-            for (place, slot) in places.into_iter().zip(refined) {
+            self.search_range(self.granularity, range, &ids, &mut missing, &mut refined)?;
+            for (index, slot) in indexes.into_iter().zip(refined) {
                 if slot.is_some() {
-                    found[place] = slot;
+                    found[index] = slot;
                 }
             }
         }

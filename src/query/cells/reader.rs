@@ -10,7 +10,7 @@ use crate::{
     query::{
         Budget, QueryError,
         cells::axis::Axis,
-        cells::neighbours::{Ends, Neighbours, Side},
+        cells::neighbours::{NeighbourSearch, Side, SlotReadings},
     },
     store::{Columns, Slot, Store, View},
 };
@@ -29,18 +29,18 @@ pub(crate) struct CellReader<'a> {
     views: Vec<View>,
     filled: Vec<Slot>,
     /// Number of slots whose memory is already reserved.
-    taken: usize,
+    reserved_slots: usize,
     /// The stored ranges, for spreading growth over gaps; `None` returns cells as stored.
     coverage: Option<&'a Coverage<'a>>,
     /// The slots around the axis, for each series of the views that is a counter.
-    counters: Vec<Option<Beside>>,
+    counters: Vec<Option<EdgeReadings>>,
 }
 
 /// A counter's slots before and after the axis.
 #[derive(Debug, Clone, Copy, Default)]
-struct Beside {
-    before: Option<Ends>,
-    after: Option<Ends>,
+struct EdgeReadings {
+    before: Option<SlotReadings>,
+    after: Option<SlotReadings>,
 }
 
 impl<'a> CellReader<'a> {
@@ -52,8 +52,19 @@ impl<'a> CellReader<'a> {
         series: Vec<SeriesId>,
     ) -> Self {
         let (views, filled, counters) = (Vec::new(), Vec::new(), Vec::new());
-        let (next, taken, coverage) = (0, 0, None);
-        Self { store, budget, axis, series, next, views, filled, taken, coverage, counters }
+        let (next, reserved_slots, coverage) = (0, 0, None);
+        Self {
+            store,
+            budget,
+            axis,
+            series,
+            next,
+            views,
+            filled,
+            reserved_slots,
+            coverage,
+            counters,
+        }
     }
 
     /// Spreads the growth of counters over gaps, including gaps that cross the ends of the axis.
@@ -68,8 +79,8 @@ impl<'a> CellReader<'a> {
     /// When the store cannot be read, or the budget is used up.
     pub(crate) fn merge_next(&mut self, cells: &mut [Cell]) -> Result<(), QueryError> {
         let Some(id) = self.series.get(self.next).copied() else { return Ok(()) };
-        let place = self.next % SERIES_PER_VIEW;
-        if place == 0 {
+        let index = self.next % SERIES_PER_VIEW;
+        if index == 0 {
             let ids = &self.series[self.next..self.series.len().min(self.next + SERIES_PER_VIEW)];
             let segments = self.axis.segments.iter();
             // Drop the previous views first.
@@ -77,21 +88,22 @@ impl<'a> CellReader<'a> {
             for segment in segments {
                 self.views.push(self.store.view(segment.stored, segment.range.clone(), ids)?);
             }
-            self.counters = self.beside(ids)?;
+            self.counters = self.readings_at_edges(ids)?;
         }
         self.next += 1;
         let width_ms = self.store.granularities()[GranularityIndex::FINEST].width_ms;
-        let beside = self.counters.get(place).copied().flatten();
-        let mut before = beside.and_then(|counter| counter.before);
+        let edge_readings = self.counters.get(index).copied().flatten();
+        let mut before = edge_readings.and_then(|counter| counter.before);
         for view in &self.views {
             self.budget.check()?;
             view.slots_into(id, Columns::ALL, &mut self.filled)?;
             let capacity = self.filled.capacity();
-            self.budget.reserve(capacity.saturating_sub(self.taken) * size_of::<Slot>())?;
-            self.taken = self.taken.max(capacity);
+            self.budget
+                .reserve(capacity.saturating_sub(self.reserved_slots) * size_of::<Slot>())?;
+            self.reserved_slots = self.reserved_slots.max(capacity);
             self.axis.merge(&self.filled, cells);
-            if beside.is_some() {
-                for ends in self.filled.iter().filter_map(Ends::of) {
+            if edge_readings.is_some() {
+                for ends in self.filled.iter().filter_map(SlotReadings::of) {
                     if let Some(gap) =
                         before.and_then(|ends_before| ends_before.gap_to(&ends, width_ms))
                     {
@@ -101,7 +113,7 @@ impl<'a> CellReader<'a> {
                 }
             }
         }
-        let after = beside.and_then(|counter| counter.after);
+        let after = edge_readings.and_then(|counter| counter.after);
         if let Some(gap) = before.zip(after).and_then(|(ends, after)| ends.gap_to(&after, width_ms))
         {
             self.axis.spread(&gap, cells);
@@ -110,39 +122,41 @@ impl<'a> CellReader<'a> {
     }
 
     /// Returns the slots around the axis for the counters among `ids`.
-    fn beside(&self, ids: &[SeriesId]) -> Result<Vec<Option<Beside>>, QueryError> {
+    fn readings_at_edges(&self, ids: &[SeriesId]) -> Result<Vec<Option<EdgeReadings>>, QueryError> {
         let Some(coverage) = self.coverage else { return Ok(Vec::new()) };
         let segments = &self.axis.segments;
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
             return Ok(Vec::new());
         };
-        let mut out: Vec<Option<Beside>> = {
+        let mut out: Vec<Option<EdgeReadings>> = {
             let dictionary = self.store.dictionary();
             let is_counter = |id: &SeriesId| dictionary.kind(*id) == Some(Kind::Counter);
-            ids.iter().map(|id| is_counter(id).then(Beside::default)).collect()
+            ids.iter().map(|id| is_counter(id).then(EdgeReadings::default)).collect()
         };
         let last_at = self.store.last_samples(ids);
-        let counters_since = |out: &[Option<Beside>], at: UnixMillis| -> Vec<usize> {
-            let counters = (0..ids.len()).filter(|place| out[*place].is_some());
-            counters.filter(|place| last_at[*place].is_some_and(|last| last.at >= at)).collect()
+        let counters_since = |out: &[Option<EdgeReadings>], at: UnixMillis| -> Vec<usize> {
+            let counters = (0..ids.len()).filter(|index| out[*index].is_some());
+            counters.filter(|index| last_at[*index].is_some_and(|last| last.at >= at)).collect()
         };
-        let find = |segment: &Segment, edge: UnixMillis, side: Side, places: &[usize]| {
+        let find = |segment: &Segment, edge: UnixMillis, side: Side, indexes: &[usize]| {
             let (store, budget, granularity) = (self.store, self.budget, segment.granularity);
-            let ids: Vec<_> = places.iter().map(|place| ids[*place]).collect();
-            let search = Neighbours { store, budget, coverage, granularity, edge, side };
-            let slots = search.of(&ids)?;
-            Ok::<Vec<_>, QueryError>(slots.iter().map(|slot| Ends::of(slot.as_ref()?)).collect())
+            let ids: Vec<_> = indexes.iter().map(|index| ids[*index]).collect();
+            let search = NeighbourSearch { store, budget, coverage, granularity, edge, side };
+            let slots = search.nearest_slots(&ids)?;
+            Ok::<Vec<_>, QueryError>(
+                slots.iter().map(|slot| SlotReadings::of(slot.as_ref()?)).collect(),
+            )
         };
-        // A series without a reading since the start of the range cannot end a gap in it.
-        let places = counters_since(&out, first.range.start);
-        let found = find(first, first.range.start, Side::Before, &places)?;
-        for (place, before) in places.into_iter().zip(found) {
-            out[place] = out[place].map(|counter| Beside { before, ..counter });
+        // A series without a reading since the start of the range cannot end a gap in the range.
+        let indexes = counters_since(&out, first.range.start);
+        let found = find(first, first.range.start, Side::Before, &indexes)?;
+        for (index, before) in indexes.into_iter().zip(found) {
+            out[index] = out[index].map(|counter| EdgeReadings { before, ..counter });
         }
-        let places = counters_since(&out, last.range.end);
-        let found = find(last, last.range.end, Side::After, &places)?;
-        for (place, after) in places.into_iter().zip(found) {
-            out[place] = out[place].map(|counter| Beside { after, ..counter });
+        let indexes = counters_since(&out, last.range.end);
+        let found = find(last, last.range.end, Side::After, &indexes)?;
+        for (index, after) in indexes.into_iter().zip(found) {
+            out[index] = out[index].map(|counter| EdgeReadings { after, ..counter });
         }
         Ok(out)
     }

@@ -17,7 +17,7 @@ const SERIES_MAX: usize = 16;
 const READINGS_MIN: u32 = 3;
 
 /// A search for the spacing of readings.
-pub(crate) struct Readings<'a> {
+pub(crate) struct SpacingSearch<'a> {
     pub(crate) store: &'a Store,
     pub(crate) budget: &'a Budget,
     pub(crate) coverage: &'a Coverage<'a>,
@@ -25,9 +25,9 @@ pub(crate) struct Readings<'a> {
     pub(crate) range: &'a Range<UnixMillis>,
 }
 
-impl<'a> Readings<'a> {
+impl<'a> SpacingSearch<'a> {
     /// Creates a search over a few of the given series.
-    pub(crate) fn of(
+    pub(crate) fn new(
         (store, budget): (&'a Store, &'a Budget),
         coverage: &'a Coverage<'a>,
         series: impl ExactSizeIterator<Item = SeriesId>,

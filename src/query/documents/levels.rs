@@ -54,7 +54,7 @@ pub struct LevelPart {
 
 /// The stored ranges of one level.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Rung {
+struct LevelRanges {
     part_ms: i64,
     /// The ranges to read: whole days, in ascending order.
     segments: Vec<Segment>,
@@ -62,23 +62,23 @@ struct Rung {
     stored_days: Vec<Range<i64>>,
 }
 
-/// The granularities from which the levels of some months are read.
+/// The plan for the levels of some months: the ranges to read for each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ladder {
+pub(crate) struct LevelPlan {
     /// The range in whole months.
     pub(crate) range: Range<UnixMillis>,
-    rungs: Vec<Rung>,
+    levels: Vec<LevelRanges>,
 }
 
-/// A ladder with the views that it reads from.
-pub(crate) struct OpenLadder {
-    pub(crate) ladder: Ladder,
+/// A plan with the views that its levels are read from.
+pub(crate) struct LevelReader {
+    pub(crate) plan: LevelPlan,
     views: Vec<Vec<View>>,
 }
 
 /// The parts of one series at one level.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct SeriesParts {
     part_ms: i64,
     /// The stored days, in ascending order.
     stored_days: Vec<Range<i64>>,
@@ -86,7 +86,7 @@ pub(crate) struct Parts {
     filled: Vec<(i64, Cell)>,
 }
 
-impl Ladder {
+impl LevelPlan {
     /// Plans the levels of the months that overlap `range`. `depth` is 1 for days, 2 for days and
     /// hours, 3 for days, hours and minutes. Below the days, only parts that overlap `fine` are
     /// read.
@@ -99,7 +99,7 @@ impl Ladder {
         let month = Span::Months(1);
         let last = range.end.minus(1).max(range.start);
         let range = month.start_of(range.start)..month.next(month.start_of(last));
-        let mut rungs = Vec::new();
+        let mut levels = Vec::new();
         for (index, part_ms) in PARTS_MS.into_iter().enumerate().take(depth) {
             let is_suitable = |width_ms: i64| width_ms <= part_ms && part_ms % width_ms == 0;
             let Some(granularity) = coverage.granularities().coarsest_by_width(is_suitable) else {
@@ -112,20 +112,20 @@ impl Ladder {
             };
             let mut segments = coverage.segments(granularity, whole_days(&within));
             segments.retain(|segment| segment.granularity <= granularity);
-            rungs.push(Rung::new(part_ms, &segments));
+            levels.push(LevelRanges::new(part_ms, &segments));
         }
-        Self { range, rungs }
+        Self { range, levels }
     }
 
     /// Returns the number of parts of one series, including empty parts.
     pub(crate) fn parts(&self) -> i64 {
-        let parts = |rung: &Rung| -> i64 {
-            rung.stored_days.iter().map(|days| (days.end - days.start) / rung.part_ms).sum()
+        let parts = |level: &LevelRanges| -> i64 {
+            level.stored_days.iter().map(|days| (days.end - days.start) / level.part_ms).sum()
         };
-        self.rungs.iter().map(parts).sum()
+        self.levels.iter().map(parts).sum()
     }
 
-    /// Returns the months of the ladder.
+    /// Returns the months of the plan.
     pub(crate) fn months(&self) -> impl Iterator<Item = Range<UnixMillis>> + use<> {
         let end = self.range.end;
         let starts = std::iter::successors(Some(self.range.start), |start| {
@@ -135,12 +135,12 @@ impl Ladder {
     }
 
     /// Creates the views.
-    pub(crate) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<OpenLadder, QueryError> {
+    pub(crate) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<LevelReader, QueryError> {
         let view =
             |segment: &Segment| Ok(store.view(segment.stored, segment.range.clone(), ids)?);
-        let views = self.rungs.iter().map(|rung| rung.segments.iter().map(view).collect());
+        let views = self.levels.iter().map(|level| level.segments.iter().map(view).collect());
         let views = views.collect::<Result<_, QueryError>>()?;
-        Ok(OpenLadder { ladder: self, views })
+        Ok(LevelReader { plan: self, views })
     }
 }
 
@@ -156,8 +156,8 @@ fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
         ..UnixMillis(border(range.end.0.saturating_add(PARTS_MS[0] - 1)))
 }
 
-impl Rung {
-    /// Creates a rung from the whole days of segments.
+impl LevelRanges {
+    /// Creates the ranges of a level from the whole days of segments.
     fn new(part_ms: i64, segments: &[Segment]) -> Self {
         let mut stored_days: Vec<Range<i64>> = Vec::new();
         for Segment { range, .. } in segments {
@@ -183,19 +183,23 @@ impl Rung {
     }
 }
 
-impl OpenLadder {
+impl LevelReader {
     /// Returns the parts of a series at each level, outermost first. The caller charges their
     /// memory to the budget.
-    pub(crate) fn read(&self, series: SeriesId, budget: &Budget) -> Result<Vec<Parts>, QueryError> {
+    pub(crate) fn read(
+        &self,
+        series: SeriesId,
+        budget: &Budget,
+    ) -> Result<Vec<SeriesParts>, QueryError> {
         let mut out = Vec::with_capacity(self.views.len());
         let mut slots = Vec::new();
-        for (rung, views) in self.ladder.rungs.iter().zip(&self.views) {
+        for (level, views) in self.plan.levels.iter().zip(&self.views) {
             let mut filled: Vec<(i64, Cell)> = Vec::new();
             for view in views {
                 budget.check()?;
                 view.slots_into(series, Columns::ALL, &mut slots)?;
                 for slot in &slots {
-                    let at = slot.start.0.div_euclid(rung.part_ms) * rung.part_ms;
+                    let at = slot.start.0.div_euclid(level.part_ms) * level.part_ms;
                     let cell = slot.cell.shifted((slot.start.0 - at) as u32);
                     match filled.last_mut() {
                         Some((last, part)) if *last == at => part.merge(&cell),
@@ -203,9 +207,9 @@ impl OpenLadder {
                     }
                 }
             }
-            out.push(Parts {
-                part_ms: rung.part_ms,
-                stored_days: rung.stored_days.clone(),
+            out.push(SeriesParts {
+                part_ms: level.part_ms,
+                stored_days: level.stored_days.clone(),
                 filled,
             });
         }
@@ -213,14 +217,14 @@ impl OpenLadder {
     }
 }
 
-impl OpenLadder {
+impl LevelReader {
     /// Returns the merged parts of several series.
     pub(crate) fn read_merged(
         &self,
         series: &[SeriesId],
         budget: &Budget,
-    ) -> Result<Vec<Parts>, QueryError> {
-        let mut all: Vec<Parts> = Vec::new();
+    ) -> Result<Vec<SeriesParts>, QueryError> {
+        let mut all: Vec<SeriesParts> = Vec::new();
         for id in series {
             for (index, level_parts) in self.read(*id, budget)?.into_iter().enumerate() {
                 match all.get_mut(index) {
@@ -233,7 +237,7 @@ impl OpenLadder {
     }
 }
 
-impl Parts {
+impl SeriesParts {
     fn merge(&mut self, other: &Self) {
         self.filled.extend_from_slice(&other.filled);
         self.filled.sort_by_key(|(at, _)| *at);
@@ -289,10 +293,10 @@ impl Parts {
 pub(crate) fn levels_document(
     entry: &SeriesEntry,
     month: Range<UnixMillis>,
-    parts: &[Parts],
+    parts: &[SeriesParts],
     budget: &Budget,
 ) -> Result<Option<LevelsDocument>, QueryError> {
-    let days = below(parts, month.start.0..month.end.0, budget)?.unwrap_or_default();
+    let days = parts_below(parts, month.start.0..month.end.0, budget)?.unwrap_or_default();
     let num_samples = days.iter().map(|day| day.num_samples).sum();
     let total_samples = days.iter().map(|day| day.total_samples).sum();
     Ok((num_samples > 0).then(|| LevelsDocument {
@@ -305,8 +309,8 @@ pub(crate) fn levels_document(
 }
 
 /// Returns the parts of the outermost level over a range; `None` when the level is not stored.
-fn below(
-    parts: &[Parts],
+fn parts_below(
+    parts: &[SeriesParts],
     range: Range<i64>,
     budget: &Budget,
 ) -> Result<Option<Vec<LevelPart>>, QueryError> {
@@ -317,8 +321,8 @@ fn below(
         let cell = level.cell(at).copied().unwrap_or_default();
         let part_range = at..at + level.part_ms;
         let (hours, minutes) = match level.part_ms {
-            part if part == PARTS_MS[0] => (below(finer, part_range, budget)?, None),
-            part if part == PARTS_MS[1] => (None, below(finer, part_range, budget)?),
+            part if part == PARTS_MS[0] => (parts_below(finer, part_range, budget)?, None),
+            part if part == PARTS_MS[1] => (None, parts_below(finer, part_range, budget)?),
             _ => (None, None),
         };
         Ok(LevelPart {
@@ -342,12 +346,12 @@ mod tests {
         UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
     }
 
-    fn stored_days(rung: &Rung) -> Vec<String> {
+    fn stored_days(level: &LevelRanges) -> Vec<String> {
         let shown = |days: &Range<i64>| {
             let date = |at: i64| UnixMillis(at).civil().date();
             format!("{} to {}", date(days.start), date(days.end))
         };
-        rung.stored_days.iter().map(shown).collect()
+        level.stored_days.iter().map(shown).collect()
     }
 
     #[test]
@@ -357,26 +361,26 @@ mod tests {
         let range = at("2026-08-10T00:00:00Z")..now;
         let mut gaps = vec![Gaps::NONE; 4];
         let coverage = Coverage::new(&set, gaps.clone(), now);
-        let ladder = Ladder::new(&coverage, &range, &range, 3);
-        assert_eq!(ladder.months().count(), 4);
+        let plan = LevelPlan::new(&coverage, &range, &range, 3);
+        assert_eq!(plan.months().count(), 4);
         let levels: Vec<_> =
-            ladder.rungs.iter().map(|rung| rung.segments[0].granularity.0).collect();
+            plan.levels.iter().map(|level| level.segments[0].granularity.0).collect();
         assert_eq!(levels, [3, 2, 0]);
         // Hours are stored for 9 weeks from a Monday, minutes for two days; only whole days are
         // read.
-        assert_eq!(stored_days(&ladder.rungs[0]), ["2026-08-01 to 2026-12-01"]);
-        assert_eq!(stored_days(&ladder.rungs[1]), ["2026-09-14 to 2026-11-22"]);
-        assert_eq!(stored_days(&ladder.rungs[2]), ["2026-11-20 to 2026-11-22"]);
-        assert_eq!(Ladder::new(&coverage, &range, &range, 1).parts(), 31 + 30 + 31 + 30);
+        assert_eq!(stored_days(&plan.levels[0]), ["2026-08-01 to 2026-12-01"]);
+        assert_eq!(stored_days(&plan.levels[1]), ["2026-09-14 to 2026-11-22"]);
+        assert_eq!(stored_days(&plan.levels[2]), ["2026-11-20 to 2026-11-22"]);
+        assert_eq!(LevelPlan::new(&coverage, &range, &range, 1).parts(), 31 + 30 + 31 + 30);
         // Incomplete days are read from hours, and incomplete hours are left out.
         gaps[3].complete_since = at("2026-11-01T00:00:00Z");
         gaps[2].holes.push(at("2026-11-02T03:00:00Z")..at("2026-11-02T05:00:00Z"));
-        let ladder = Ladder::new(&Coverage::new(&set, gaps, now), &range, &range, 3);
+        let plan = LevelPlan::new(&Coverage::new(&set, gaps, now), &range, &range, 3);
         let levels: Vec<_> =
-            ladder.rungs[0].segments.iter().map(|segment| segment.granularity.0).collect();
+            plan.levels[0].segments.iter().map(|segment| segment.granularity.0).collect();
         assert_eq!(levels, [3, 2, 3]);
         assert_eq!(
-            stored_days(&ladder.rungs[1]),
+            stored_days(&plan.levels[1]),
             ["2026-09-14 to 2026-11-02", "2026-11-03 to 2026-11-22"]
         );
     }

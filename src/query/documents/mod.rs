@@ -11,7 +11,7 @@ pub use levels::{LevelPart, LevelsDocument};
 pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
 pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
 pub use stored::{
-    CellPlace, ShownDocument, ShownPart, ShownSlot, StoredCell, StoredDocumentAnswer,
+    CellLocation, ShownDocument, ShownPart, ShownSlot, StoredCell, StoredDocumentAnswer,
     StoredDocumentRequest, StoredPartition, StoredSeries, stored_document,
 };
 
@@ -25,12 +25,12 @@ use crate::{
     model::{Cell, GranularityIndex, SeriesId, UnixMillis},
     policy::coverage::Coverage,
     query::{
-        Budget, Display, Merge, QueryError, QueryLimits, Resolution, Selector,
+        Budget, Display, QueryError, QueryLimits, Resolution, Selector, SeriesMerge,
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
         cells::reader::CellReader,
-        cells::spacing::Readings,
-        documents::levels::{Ladder, Parts, levels_document},
+        cells::spacing::SpacingSearch,
+        documents::levels::{LevelPlan, SeriesParts, levels_document},
         documents::nested::{Nesting, SLOT_BYTES, nest},
         series::grouping::{Group, check_lines, group},
         series::suggestion,
@@ -62,7 +62,7 @@ pub struct DocumentsRequest {
     /// Maximum number of slots of a series with automatic resolution.
     pub points: Option<usize>,
     /// The merging of series.
-    pub merge: Merge,
+    pub merge: SeriesMerge,
     /// True to include preallocated documents without samples, in the nested form.
     pub shells: bool,
 }
@@ -118,7 +118,7 @@ pub fn documents(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
-    let merges = request.merge != Merge::Nothing;
+    let merges = request.merge != SeriesMerge::Nothing;
     let found = request.selector.select_within(store, budget, limits, merges)?;
     let groups = group(&found, &request.merge, budget)?;
     check_lines(groups.len(), limits)?;
@@ -191,7 +191,7 @@ impl DocumentsQuery<'_> {
     ) -> Result<Axis, QueryError> {
         let ids: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
         let from = (self.store, self.budget);
-        let readings = Readings::of(from, &self.coverage, ids.into_iter(), range);
+        let readings = SpacingSearch::new(from, &self.coverage, ids.into_iter(), range);
         let axis_request = AxisRequest {
             resolution,
             range,
@@ -277,7 +277,8 @@ impl DocumentsQuery<'_> {
             Some(unit) => Resolution::Calendar(unit),
             None => Resolution::Named(granularities[granularity].name.clone()),
         };
-        let mut axis = self.axis(groups, &resolution, &nesting.whole(&self.request.range))?;
+        let mut axis =
+            self.axis(groups, &resolution, &nesting.whole_documents(&self.request.range))?;
         // A slot of a coarser granularity belongs to a document of that granularity.
         let nesting_of_width = |width: i64| {
             let coarser = granularity_of_width(granularities, width);
@@ -330,17 +331,17 @@ impl DocumentsQuery<'_> {
         let days = (request.range.end.0 - request.range.start.0) / DAY_MS;
         check_count(days, members.len(), self.limits)?;
         let everything = UnixMillis::MIN..UnixMillis::MAX;
-        let ladder = Ladder::new(&self.coverage, &request.range, &everything, 3);
-        check_count(ladder.parts(), members.len(), self.limits)?;
-        let open = ladder.open(self.store, &members)?;
+        let plan = LevelPlan::new(&self.coverage, &request.range, &everything, 3);
+        check_count(plan.parts(), members.len(), self.limits)?;
+        let open = plan.open(self.store, &members)?;
         let mut documents = Vec::new();
         let mut reserved = 0;
         for group in groups {
             let parts = open.read_merged(&group.members, self.budget)?;
-            let bytes = parts.iter().map(Parts::bytes).sum::<usize>();
+            let bytes = parts.iter().map(SeriesParts::bytes).sum::<usize>();
             self.budget.reserve(bytes.saturating_sub(reserved))?;
             reserved = reserved.max(bytes);
-            for month in open.ladder.months() {
+            for month in open.plan.months() {
                 self.budget.reserve(group.entry.bytes())?;
                 documents.extend(levels_document(&group.entry, month, &parts, self.budget)?);
             }

@@ -182,7 +182,7 @@ impl Nesting {
     }
 
     /// Extends a range to whole documents.
-    pub(crate) fn whole(&self, range: &Range<UnixMillis>) -> Range<UnixMillis> {
+    pub(crate) fn whole_documents(&self, range: &Range<UnixMillis>) -> Range<UnixMillis> {
         let last = self.start_of(range.end.minus(1));
         let end = match self.unit {
             Some(unit) => unit.next(last, &self.zone),
@@ -192,7 +192,7 @@ impl Nesting {
     }
 
     /// Returns the number of a slot in its document.
-    fn number(&self, start: UnixMillis, slot: UnixMillis) -> u32 {
+    fn slot_number(&self, start: UnixMillis, slot: UnixMillis) -> u32 {
         let days = || {
             let date = |at: UnixMillis| at.timestamp().to_zoned(self.zone.clone()).date();
             date(start).until(date(slot)).map_or(0, |span| span.get_days())
@@ -209,7 +209,7 @@ impl Nesting {
     }
 
     /// Returns an empty document that begins at a time.
-    fn empty(
+    fn empty_document(
         &self,
         entry: &SeriesEntry,
         merged: Option<usize>,
@@ -232,19 +232,25 @@ impl Nesting {
         }
     }
 
-    fn add(&self, document: &mut NestedDocument, start: UnixMillis, at: UnixMillis, cell: &Cell) {
+    fn add_cell(
+        &self,
+        document: &mut NestedDocument,
+        start: UnixMillis,
+        at: UnixMillis,
+        cell: &Cell,
+    ) {
         let n = u64::from(cell.n);
         document.num_samples += n;
         document.total_samples += cell.sum;
         match &mut document.values {
             SlotValues::Slots(slots) => {
-                slots.insert(SlotNumber(self.number(start, at)), SlotValue::new(cell));
+                slots.insert(SlotNumber(self.slot_number(start, at)), SlotValue::new(cell));
             }
             SlotValues::Minutes(minutes) => {
                 let minute = (at.0 - start.0) / MINUTE_MS;
                 let minute_start = start.plus(minute * MINUTE_MS);
                 let number = SlotNumber(u32::try_from(minute).unwrap_or(0));
-                let slot = SlotNumber(self.number(minute_start, at));
+                let slot = SlotNumber(self.slot_number(minute_start, at));
                 minutes.entry(number).or_default().insert(slot, SlotValue::new(cell));
                 let totals = document.minutes.entry(number).or_default();
                 totals.timestamp_minute = local_time(minute_start, &self.zone);
@@ -255,8 +261,8 @@ impl Nesting {
     }
 }
 
-/// Builds the documents of one line from its slots, in ascending order: those with samples, and
-/// those of the requested nesting in which one of the preallocated documents begins.
+/// Builds the documents of one line from its slots, in ascending order: documents with samples,
+/// and documents of the requested nesting in which a preallocated document begins.
 /// `nesting_of_width` returns the nesting for a slot width.
 ///
 /// # Errors
@@ -278,9 +284,9 @@ pub(crate) fn nest<'n>(
         let start = nesting.start_of(UnixMillis(at));
         let document = match documents.entry((start, nesting.granularity.name.clone())) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => free.insert(nesting.empty(entry, merged, start)),
+            Entry::Vacant(free) => free.insert(nesting.empty_document(entry, merged, start)),
         };
-        nesting.add(document, start, UnixMillis(at), &cell);
+        nesting.add_cell(document, start, UnixMillis(at), &cell);
     }
     documents.retain(|(start, granularity), document| {
         let is_shell = *granularity == requested.granularity.name && shells.contains(start);
@@ -297,8 +303,8 @@ pub(crate) fn nest_stored(
     slots: impl Iterator<Item = (UnixMillis, Cell)>,
 ) -> NestedDocument {
     let nesting = Nesting::new(granularity, None, 0);
-    let mut document = nesting.empty(entry, None, start);
-    slots.for_each(|(at, cell)| nesting.add(&mut document, start, at, &cell));
+    let mut document = nesting.empty_document(entry, None, start);
+    slots.for_each(|(at, cell)| nesting.add_cell(&mut document, start, at, &cell));
     document
 }
 

@@ -1,4 +1,4 @@
-//! One document as stored, with its bytes, and the places of the cells of its slots.
+//! One document as stored, with its bytes, and the location of the cells of its slots.
 //!
 //! Must never know: HTTP, how documents are encoded.
 
@@ -39,8 +39,8 @@ pub struct StoredDocumentAnswer {
     pub series: StoredSeries,
     /// Name of the granularity.
     pub granularity: String,
-    /// The place of the cells of the requested slot.
-    pub state: CellPlace,
+    /// The location of the cells of the requested slot.
+    pub state: CellLocation,
     /// The partition of the document, if it exists.
     pub partition: Option<StoredPartition>,
     /// The document, if it exists.
@@ -61,10 +61,10 @@ pub struct StoredSeries {
     pub entry: SeriesEntry,
 }
 
-/// The place of the cells of a slot; the newest place when there are several.
+/// The location of the cells of a slot; the newest location when there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CellPlace {
+pub enum CellLocation {
     /// The slot has no cells, and there is no document.
     None,
     /// The slot has no cells; the document was preallocated.
@@ -163,7 +163,7 @@ pub fn stored_document(
     )?;
     let entry = SeriesEntry::new(&info);
     let slot = granularity.slot_start(request.time);
-    let state = place(&found, slot);
+    let state = location(&found, slot);
     let SampleLocations { range, span, partition, document, head, memory } = found;
     let document = document.map(|stored| {
         let stored_granularity = Granularity { document: span, ..granularity.clone() };
@@ -211,19 +211,19 @@ fn granularity(store: &Store, name: Option<&str>) -> Result<GranularityIndex, Qu
     })
 }
 
-fn place(found: &SampleLocations, slot: UnixMillis) -> CellPlace {
+fn location(found: &SampleLocations, slot: UnixMillis) -> CellLocation {
     let has = |cells: &[Slot]| cells.iter().any(|stored| stored.start == slot);
     if has(&found.memory) {
-        return CellPlace::Memory;
+        return CellLocation::Memory;
     }
     if has(&found.head) {
-        return CellPlace::Head;
+        return CellLocation::Head;
     }
     match found.document.as_ref().map(|document| document.state) {
-        None => CellPlace::None,
-        Some(DocumentState::Shell) => CellPlace::Shell,
-        Some(DocumentState::Open) => CellPlace::Open,
-        Some(DocumentState::Sealed) => CellPlace::Sealed,
+        None => CellLocation::None,
+        Some(DocumentState::Shell) => CellLocation::Shell,
+        Some(DocumentState::Open) => CellLocation::Open,
+        Some(DocumentState::Sealed) => CellLocation::Sealed,
     }
 }
 

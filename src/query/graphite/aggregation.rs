@@ -1,4 +1,4 @@
-//! Aggregations of numbers by Graphite's names for them.
+//! Aggregations of numbers, by Graphite's names for the aggregations.
 //!
 //! Must never know: lines, functions.
 
@@ -30,10 +30,10 @@ const NAMES: &str = "average, sum, min, max, median, diff, stddev, range, multip
                      last, or a percentile such as p95";
 
 impl Aggregation {
-    /// Reads a name.
+    /// Parses the name of an aggregation.
     ///
     /// # Errors
-    /// When the name is not known; the message lists the known ones.
+    /// When the name is unknown; the message lists the known names.
     pub(super) fn named(name: &str) -> Result<Self, QueryError> {
         let percentile = name.strip_prefix('p').and_then(|number| number.parse::<f64>().ok());
         Ok(match name {
@@ -60,7 +60,7 @@ impl Aggregation {
         })
     }
 
-    /// Returns the aggregate of known numbers; without any, a missing number.
+    /// Returns the aggregate of known numbers; a missing number when the list is empty.
     pub(super) fn of(self, known: &[f64]) -> f64 {
         let (Some(first), Some(last)) = (known.first(), known.last()) else {
             return if self == Self::Count { 0.0 } else { NULL };
@@ -95,7 +95,7 @@ impl Aggregation {
         }
     }
 
-    /// Returns the aggregate of numbers of which some may be missing.
+    /// Returns the aggregate of numbers; missing numbers are skipped.
     pub(super) fn of_some(self, values: impl Iterator<Item = f64>) -> f64 {
         let mut is_whole = true;
         let known = values.inspect(|value| is_whole &= !value.is_nan());

@@ -19,8 +19,8 @@ const SHIFT_MAX: i64 = 31_557_600_000;
 /// A function that evaluates an expression.
 pub(super) type Evaluate = fn(&Expr, &Context<'_>) -> Result<Vec<Line>, QueryError>;
 
-/// The context in which a target is evaluated. A function evaluates its arguments in a changed one,
-/// for example over an earlier range.
+/// The context in which a target is evaluated. A function may evaluate its arguments in a changed
+/// context, for example over an earlier range.
 #[derive(Clone)]
 pub(super) struct Context<'a> {
     /// The evaluation, for the arguments of functions.
@@ -33,8 +33,8 @@ pub(super) struct Context<'a> {
     pub(super) range: Range<i64>,
     /// The maximum number of points of a line.
     pub(super) points: usize,
-    /// The number that `consolidateBy` chooses.
-    pub(super) shown: Option<Aggregation>,
+    /// The aggregation that `consolidateBy` selects.
+    pub(super) aggregation: Option<Aggregation>,
 }
 
 impl<'a> Context<'a> {
@@ -43,19 +43,19 @@ impl<'a> Context<'a> {
     }
 
     /// Reads the series of a pattern.
-    pub(super) fn path(&self, pattern: &str) -> Result<Vec<Line>, QueryError> {
+    pub(super) fn lines_of_path(&self, pattern: &str) -> Result<Vec<Line>, QueryError> {
         let found = self.paths().series(pattern)?;
-        self.wanted(pattern).lines(found)
+        self.fetch_request(pattern).lines(found)
     }
 
     /// Reads the series that fulfil conditions on their tags.
-    pub(super) fn tagged(&self, conditions: &[String]) -> Result<Vec<Line>, QueryError> {
+    pub(super) fn lines_with_tags(&self, conditions: &[String]) -> Result<Vec<Line>, QueryError> {
         let found = self.paths().by_tag(conditions)?;
         let quoted: Vec<_> = conditions.iter().map(|text| format!("'{text}'")).collect();
-        self.wanted(&format!("seriesByTag({})", quoted.join(","))).lines(found)
+        self.fetch_request(&format!("seriesByTag({})", quoted.join(","))).lines(found)
     }
 
-    fn wanted<'w>(&'w self, origin: &'w str) -> FetchRequest<'w> {
+    fn fetch_request<'w>(&'w self, origin: &'w str) -> FetchRequest<'w> {
         let millis = |seconds: i64| UnixMillis(seconds.saturating_mul(1000));
         FetchRequest {
             store: self.store,
@@ -63,16 +63,16 @@ impl<'a> Context<'a> {
             now: self.now,
             range: millis(self.range.start)..millis(self.range.end),
             points: self.points,
-            shown: self.shown,
+            aggregation: self.aggregation,
             origin,
         }
     }
 
-    /// Returns the context with the range moved to earlier times.
+    /// Returns the context with its range moved to earlier times.
     ///
     /// # Errors
     /// When the range is moved by more than 1,000 years, to before 1970 or to after 9998.
-    pub(super) fn earlier(&self, seconds: i64) -> Result<Self, QueryError> {
+    pub(super) fn shifted_back(&self, seconds: i64) -> Result<Self, QueryError> {
         if seconds.saturating_abs() > SHIFT_MAX {
             return Err(QueryError::Invalid(format!(
                 "a shift of {seconds} s is more than 1,000 years: use a shorter one"
@@ -90,24 +90,25 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the context with a range that begins earlier.
-    pub(super) fn longer(&self, seconds: i64) -> Self {
+    pub(super) fn extended_back(&self, seconds: i64) -> Self {
         let start = self.range.start.saturating_sub(seconds).max(0);
         let (longer, length) = (self.range.end - start, self.range.end - self.range.start);
-        // The steps stay as they are for the whole range, up to the limit of a query.
+        // The additional points have the same step, up to the limit of a query.
         let points = (self.points as i64).saturating_mul(longer) / length.max(1);
         let points = (points.max(1) as usize).min(self.limits.points_max.max(1));
         Self { range: start..self.range.end, points, ..self.clone() }
     }
 
     /// Reserves memory for lines that are copied.
-    pub(super) fn take(&self, lines: &[Line]) -> Result<(), QueryError> {
+    pub(super) fn reserve_copies(&self, lines: &[Line]) -> Result<(), QueryError> {
         self.limits.budget.check()?;
         self.limits.reserve(lines.iter().map(Line::bytes).sum())
     }
 
-    /// Reserves memory for one line that a function made, before it makes the next one.
-    pub(super) fn made(&self, line: Line) -> Result<Line, QueryError> {
-        self.take(std::slice::from_ref(&line))?;
+    /// Reserves the memory of a line that a function created, before the function creates the next
+    /// line.
+    pub(super) fn reserve_line(&self, line: Line) -> Result<Line, QueryError> {
+        self.reserve_copies(std::slice::from_ref(&line))?;
         Ok(line)
     }
 }

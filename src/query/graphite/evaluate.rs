@@ -17,7 +17,7 @@ use crate::query::QueryError;
 /// When a function is unknown, an argument is missing or wrong, or a limit is exceeded.
 pub(super) fn evaluate(expr: &Expr, context: &Context<'_>) -> Result<Vec<Line>, QueryError> {
     match expr {
-        Expr::Path(pattern) => context.path(pattern),
+        Expr::Path(pattern) => context.lines_of_path(pattern),
         Expr::Call(call) => evaluate_call(call, context),
         Expr::Number(_) | Expr::Text(_) | Expr::Bool(_) | Expr::Nothing => {
             Err(QueryError::Invalid(format!("{expr} is not a series: use a path or a function")))
@@ -34,6 +34,6 @@ fn evaluate_call(call: &Call, context: &Context<'_>) -> Result<Vec<Line>, QueryE
             functions::names().join(", ")
         ))
     })?;
-    // The functions reserve the memory of each line that they make.
+    // Each function reserves the memory of the lines that it creates.
     function(&Arguments { call, context })
 }

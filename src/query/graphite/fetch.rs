@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     aggregation::{Aggregation, NULL},
-    line::{Line, cut},
+    line::{Line, cut_name},
     paths::FoundSeries,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 /// The maximum number of points of a line when the request sets none, as in Prometheus.
 pub(super) const POINTS_MAX: usize = 11_000;
 
-/// The memory of a slot: its times, its place and its cell.
+/// The memory of a slot: its times, its index and its cell.
 const SLOT_BYTES: usize = size_of::<(i64, i64)>() + size_of::<usize>() + size_of::<Cell>();
 
 /// A request for the lines of series.
@@ -36,8 +36,8 @@ pub(super) struct FetchRequest<'a> {
     pub(super) range: Range<UnixMillis>,
     /// The maximum number of points of a line.
     pub(super) points: usize,
-    /// The number of each slot; `None`: the kind of the series decides.
-    pub(super) shown: Option<Aggregation>,
+    /// The aggregation of each slot; `None` lets the kind of the series decide.
+    pub(super) aggregation: Option<Aggregation>,
     /// The pattern that the series match.
     pub(super) origin: &'a str,
 }
@@ -51,10 +51,10 @@ impl FetchRequest<'_> {
         let limits = QueryLimits::new(self.limits.series_max, self.limits.points_max);
         let range = self.range.start..self.range.end.plus(1);
         let coverage = coverage(self.store, &range, self.now);
-        let taken = self.limits.budget.taken();
+        let reserved = self.limits.budget.reserved();
         self.limits.reserve(self.slots_max(&coverage, found.len()).saturating_mul(SLOT_BYTES))?;
         let axis = self.axis(&coverage, &range, &limits, found.len())?;
-        self.limits.budget.shrink_to(taken);
+        self.limits.budget.shrink_to(reserved);
         let Some(step) = axis.slots().iter().map(|(_, width)| *width).max() else {
             return Ok(Vec::new());
         };
@@ -63,7 +63,7 @@ impl FetchRequest<'_> {
         let early = starts.clone().take_while(|start| *start <= self.range.start.0).count();
         let skipped = early.min(axis.len() - 1);
         let first = axis.slots()[skipped].0;
-        let places: Vec<_> =
+        let positions: Vec<_> =
             starts.skip(skipped).map(|start| ((start - first) / step) as usize).collect();
         let count = ((axis.end_or(range.end) - first) / step) as usize;
         self.reserve(&axis, count, &found)?;
@@ -76,13 +76,13 @@ impl FetchRequest<'_> {
             reader.merge_next(&mut cells)?;
             let kind = series.info.kind;
             let mut values = vec![NULL; count];
-            for (cell, place) in cells.iter().skip(skipped).zip(&places) {
-                if let Some(value) = values.get_mut(*place) {
-                    *value = number(cell, kind, self.shown);
+            for (cell, position) in cells.iter().skip(skipped).zip(&positions) {
+                if let Some(value) = values.get_mut(*position) {
+                    *value = number(cell, kind, self.aggregation);
                 }
             }
             let line = self.line(&series, (first, step), values);
-            // The numbers are reserved.
+            // The memory of the numbers is reserved above.
             self.limits.reserve(line.bytes() - size_of_val(&line.values[..]))?;
             lines.push(line);
         }
@@ -122,17 +122,18 @@ impl FetchRequest<'_> {
             Kind::Delta => Aggregation::Sum,
         };
         Line {
-            name: cut(series.name.to_string()),
-            origin: cut(self.origin.to_owned()),
+            name: cut_name(series.name.to_string()),
+            origin: cut_name(self.origin.to_owned()),
             tags,
             start: first.div_euclid(1000),
             step: (step / 1000).max(1),
             values,
-            consolidation: self.shown.unwrap_or(by_kind),
+            consolidation: self.aggregation.unwrap_or(by_kind),
         }
     }
 
-    /// Chooses slots of one width. Where coarser slots continue, all slots are as wide.
+    /// Chooses slots of one width. When a part of the range has coarser slots only, all slots are
+    /// that wide.
     fn axis(
         &self,
         coverage: &Coverage<'_>,
@@ -167,13 +168,13 @@ impl FetchRequest<'_> {
 }
 
 /// Returns the number of a cell: the mean of levels, the last reading of a counter, the sum of
-/// events, unless another number is asked for.
-fn number(cell: &Cell, kind: Kind, shown: Option<Aggregation>) -> f64 {
+/// events, unless the request selects an aggregation.
+fn number(cell: &Cell, kind: Kind, aggregation: Option<Aggregation>) -> f64 {
     if cell.is_empty() {
         return NULL;
     }
     // Other numbers of a counter's cell are increases and rates, not readings.
-    match (kind, shown) {
+    match (kind, aggregation) {
         (Kind::Counter, Some(Aggregation::First)) => cell.first,
         (Kind::Counter, _) | (_, Some(Aggregation::Last)) => cell.last,
         (_, Some(Aggregation::First)) => cell.first,

@@ -5,20 +5,20 @@
 
 use crate::query::QueryError;
 
-/// The maximum number of patterns that braces stand for.
+/// The maximum number of patterns that a pattern with braces expands to.
 const ALTERNATIVES_MAX: usize = 256;
 /// The maximum size of a pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// The maximum number of patterns with and without braces that are created from one pattern.
+/// The maximum number of intermediate and final patterns that one pattern expands to.
 const STEPS_MAX: usize = 4096;
 /// The characters that make a text a pattern.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
-/// Returns the patterns that a pattern with braces stands for.
+/// Returns the patterns that a pattern with braces expands to.
 ///
 /// # Errors
-/// When the pattern is too long, or there are too many.
-pub(super) fn expanded(pattern: &str) -> Result<Vec<String>, QueryError> {
+/// When the pattern is too long, or expands to too many patterns.
+pub(super) fn expand_braces(pattern: &str) -> Result<Vec<String>, QueryError> {
     if pattern.len() > PATTERN_BYTES_MAX {
         let length = pattern.len();
         return Err(QueryError::Invalid(format!(
@@ -44,7 +44,7 @@ pub(super) fn expanded(pattern: &str) -> Result<Vec<String>, QueryError> {
                  or *"
             )));
         }
-        // Reversed, because the last one is taken next.
+        // Reversed, because the last pattern is processed next.
         open.extend(words.rsplit(',').map(|word| format!("{before}{word}{after}")));
     }
     Ok(done)
@@ -55,12 +55,12 @@ pub(super) fn is_pattern(text: &str) -> bool {
     text.contains(WILDCARDS)
 }
 
-/// Returns the beginning of a pattern without wildcards.
+/// Returns the part of a pattern before its first wildcard.
 pub(super) fn literal_start(pattern: &str) -> &str {
     pattern.find(WILDCARDS).and_then(|end| pattern.get(..end)).unwrap_or(pattern)
 }
 
-/// Returns the regular expression of a pattern without braces, or of one part of it.
+/// Returns the regular expression for a pattern without braces, or for a part of a pattern.
 pub(super) fn regex(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
@@ -101,20 +101,23 @@ mod tests {
     #[test]
     fn braces_stand_for_each_alternative_in_order() {
         let check = |pattern: &str, expected: &[&str]| {
-            assert_eq!(expanded(pattern).unwrap(), expected, "{pattern}");
+            assert_eq!(expand_braces(pattern).unwrap(), expected, "{pattern}");
         };
         check("a.b", &["a.b"]);
         check("a.{b,c}.d", &["a.b.d", "a.c.d"]);
         check("{a,b{1,2}}.x", &["a.x", "b1.x", "a.x", "b2.x"]);
         check("a.{b.c,d}", &["a.b.c", "a.d"]);
         check("a}b{", &["a}b{"]);
-        let many = expanded(&"{a,b}".repeat(9)).unwrap_err().to_string();
+        let many = expand_braces(&"{a,b}".repeat(9)).unwrap_err().to_string();
         assert!(many.contains("more than 256 paths"), "{many}");
-        let words = expanded(&format!("{{{}}}", ",".repeat(300))).unwrap_err().to_string();
+        let words = expand_braces(&format!("{{{}}}", ",".repeat(300))).unwrap_err().to_string();
         assert!(words.contains("more than 256 paths"), "{words}");
         let steps = format!("{}{}", "{a,b}".repeat(8), "{a}".repeat(1000));
-        assert!(expanded(&steps).is_err(), "the alternatives are copied for each of many braces");
-        let long = expanded(&"a".repeat(5000)).unwrap_err().to_string();
+        assert!(
+            expand_braces(&steps).is_err(),
+            "the alternatives are copied for each of many braces"
+        );
+        let long = expand_braces(&"a".repeat(5000)).unwrap_err().to_string();
         assert!(long.contains("a path of 5000 bytes exceeds the limit of 4096"), "{long}");
     }
 

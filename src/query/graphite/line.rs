@@ -1,4 +1,4 @@
-//! Lines: the numbers of a series at evenly spaced times, and how lines are brought to the same
+//! Lines: the numbers of a series at evenly spaced times, and the conversion of lines to the same
 //! times.
 //!
 //! Must never know: series of the store, functions.
@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use super::aggregation::{Aggregation, NULL};
 use crate::query::{PromqlLimits, QueryError};
 
-/// The maximum size of a name or an origin in bytes. Longer ones are cut when they are created.
+/// The maximum size of a name or an origin in bytes. Longer texts are cut when they are created.
 pub(super) const NAME_BYTES_MAX: usize = 16 << 10;
 
 /// A line of the answer, or of a function's input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The name that is shown.
+    /// The displayed name.
     pub name: String,
-    /// The pattern or the call that the line comes from.
+    /// The pattern or the call that created the line.
     pub(super) origin: String,
     /// The tags of the series; `name` is the metric.
     pub tags: BTreeMap<String, String>,
@@ -24,9 +24,9 @@ pub struct Line {
     pub start: i64,
     /// Seconds from one number to the next.
     pub step: i64,
-    /// The numbers; NaN is a missing one.
+    /// The numbers; NaN is a missing number.
     pub values: Vec<f64>,
-    /// The way in which numbers are merged into fewer.
+    /// The aggregation that merges several numbers into one.
     pub(super) consolidation: Aggregation,
 }
 
@@ -41,21 +41,21 @@ impl Line {
         self.start.saturating_add(self.step.saturating_mul(index as i64))
     }
 
-    /// Returns the line with another name, which becomes its origin, too. A name of more than
+    /// Returns the line with another name, which also becomes its origin. A name of more than
     /// 16 KiB is cut.
-    pub(super) fn named(self, name: String) -> Self {
-        let name = cut(name);
+    pub(super) fn with_name(self, name: String) -> Self {
+        let name = cut_name(name);
         Self { origin: name.clone(), name, ..self }
     }
 
     /// Returns the line with numbers computed from its numbers.
-    pub(super) fn mapped(mut self, compute: impl FnMut(f64) -> f64) -> Self {
+    pub(super) fn map_values(mut self, compute: impl FnMut(f64) -> f64) -> Self {
         self.values = self.values.into_iter().map(compute).collect();
         self
     }
 
     /// Returns the known numbers.
-    pub(super) fn known(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn known_values(&self) -> impl Iterator<Item = f64> {
         self.values.iter().copied().filter(|value| !value.is_nan())
     }
 
@@ -70,7 +70,7 @@ impl Line {
     }
 
     /// Merges each `count` numbers into one, beginning at a multiple of the new step.
-    fn merged(&mut self, step: i64) {
+    fn merge_to_step(&mut self, step: i64) {
         if step == self.step || self.step == 0 {
             return;
         }
@@ -89,7 +89,7 @@ impl Line {
     }
 
     /// Cuts or extends the line to a range of times at its own step.
-    fn fit(&mut self, start: i64, count: usize) {
+    fn fit_to(&mut self, start: i64, count: usize) {
         let step = self.step;
         let value = |index: usize| {
             let at = start.saturating_add(step.saturating_mul(index as i64));
@@ -105,12 +105,12 @@ impl Line {
 pub(super) fn consolidate(line: &mut Line, points: usize) {
     let per_point = line.values.len().div_ceil(points.max(1)).max(1);
     if per_point > 1 {
-        line.merged(line.step.saturating_mul(per_point as i64));
+        line.merge_to_step(line.step.saturating_mul(per_point as i64));
     }
 }
 
 /// Cuts a name or an origin to 16 KiB at the end of a character.
-pub(super) fn cut(mut name: String) -> String {
+pub(super) fn cut_name(mut name: String) -> String {
     if name.len() > NAME_BYTES_MAX {
         let ends_character = |end: &usize| name.is_char_boundary(*end);
         let end = (0..=NAME_BYTES_MAX).rev().find(ends_character).unwrap_or_default();
@@ -130,11 +130,11 @@ pub(super) fn normalize(lines: &mut [Line], limits: &PromqlLimits<'_>) -> Result
     };
     for line in &mut *lines {
         limits.budget.check()?;
-        // The buckets are gone when the line is merged.
-        let taken = limits.budget.taken();
+        // The buckets are dropped as soon as the line is merged.
+        let reserved = limits.budget.reserved();
         limits.reserve(line.values.len().saturating_mul(BUCKET_BYTES))?;
-        line.merged(step);
-        limits.budget.shrink_to(taken);
+        line.merge_to_step(step);
+        limits.budget.shrink_to(reserved);
     }
     let start = lines.iter().map(|line| line.start).min().unwrap_or_default();
     let end = lines.iter().map(Line::end).max().unwrap_or_default();
@@ -150,15 +150,16 @@ pub(super) fn normalize(lines: &mut [Line], limits: &PromqlLimits<'_>) -> Result
     for line in lines.iter_mut().filter(|line| line.start != start || line.values.len() != count) {
         limits.budget.check()?;
         limits.reserve(count * size_of::<f64>())?;
-        line.fit(start, count);
+        line.fit_to(start, count);
     }
     Ok(())
 }
 
-/// The memory that a number takes while it is merged with others: a list, and its place in one.
+/// The memory that a number takes while it is merged: its bucket, and its element in the bucket.
 pub(super) const BUCKET_BYTES: usize = 64;
 
-/// The widest common step: 1,000 years. Lines of stranger steps are merged to this one.
+/// The widest common step: 1,000 years. When the common step of lines would be wider, their numbers
+/// are merged to this step.
 const STEP_MAX: i64 = 31_557_600_000;
 
 fn common_multiple(a: i64, b: i64) -> i64 {
@@ -219,7 +220,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
-        let named = line("a", &[]).named(format!("x{}", "\u{e9}".repeat(10_000)));
+        let named = line("a", &[]).with_name(format!("x{}", "\u{e9}".repeat(10_000)));
         assert_eq!((named.name.len(), named.origin.len()), (16_383, 16_383));
     }
 

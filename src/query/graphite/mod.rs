@@ -1,5 +1,5 @@
 //! Graphite's render API (graphite.readthedocs.io): targets over stored series, and the names that
-//! they can use.
+//! targets can use.
 //!
 //! A target is parsed (`syntax`) and evaluated (`evaluate`) in a `context`: patterns become series
 //! (`paths`, `tags`) and lines (`fetch`), and `functions` change lines. Must never know: HTTP, the
@@ -47,7 +47,7 @@ pub struct RenderRequest {
     pub from: Option<String>,
     /// The end of the range; `None` means now.
     pub until: Option<String>,
-    /// The maximum number of points of a line; `None` means as many as in Prometheus.
+    /// The maximum number of points of a line; `None` selects the default of Prometheus.
     pub points: Option<usize>,
 }
 
@@ -58,7 +58,7 @@ pub struct RenderAnswer {
     pub lines: Vec<Line>,
 }
 
-/// The names of series, as the store's senders in Graphite's protocol write them.
+/// The store, with the templates that give its series Graphite names.
 #[derive(Clone, Copy)]
 pub struct GraphiteStore<'a> {
     /// The store.
@@ -114,12 +114,12 @@ impl GraphiteStore<'_> {
             now,
             range: start..end,
             points,
-            shown: None,
+            aggregation: None,
         };
         let mut lines = Vec::new();
         for target in &request.targets {
             let parsed = syntax::parse(target)?;
-            // The parsed target and the copies of its texts.
+            // Memory of the parsed target and of the copies of its texts.
             limits.reserve(target.len() * 16)?;
             let mut found = evaluate::evaluate(&parsed, &context)?;
             for line in &mut found {

@@ -1,7 +1,8 @@
 //! The series that a pattern of paths matches, by their names in Graphite.
 //!
 //! A series without tags has its metric as its path. A series whose tags come from a template has
-//! the path that the template splits. All others have tags in their names, and are found by them.
+//! the path that the template splits. Names of all other series contain tags, by which these series
+//! are found.
 //! Must never know: values, functions.
 
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ use crate::{
 
 /// The maximum number of tags in a name.
 const TAGS_MAX: usize = 64;
-/// Limits for the keys of names: wide, because such a series is only looked up.
+/// Limits for keys that are only looked up: wider than any limits of the settings.
 const KEY_LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
@@ -40,11 +41,11 @@ pub(super) struct FoundSeries {
 pub struct NodeKinds {
     /// True when a series has this path.
     pub is_leaf: bool,
-    /// True when series have paths below this one.
+    /// True when series have paths below this path.
     pub is_branch: bool,
 }
 
-/// The search for names.
+/// A search for series by their names.
 #[derive(Clone, Copy)]
 pub(super) struct Paths<'a> {
     pub(super) store: &'a Store,
@@ -64,17 +65,17 @@ impl Paths<'_> {
             self.check_count(found.len())
         };
         if pattern.contains(';') {
-            self.tagged(pattern, &mut keep)?;
+            self.visit_tagged(pattern, &mut keep)?;
         } else {
-            for pattern in glob::expanded(pattern)? {
-                self.each(&pattern, false, &mut keep)?;
+            for pattern in glob::expand_braces(pattern)? {
+                self.visit_matching(&pattern, false, &mut keep)?;
             }
         }
-        self.described(found.into_iter())
+        self.with_metadata(found.into_iter())
     }
 
     /// Returns the series with their metadata.
-    pub(super) fn described(
+    pub(super) fn with_metadata(
         &self,
         found: impl ExactSizeIterator<Item = (GraphiteName, SeriesId)>,
     ) -> Result<Vec<FoundSeries>, QueryError> {
@@ -93,9 +94,9 @@ impl Paths<'_> {
     /// Returns the nodes that a pattern matches, by their paths.
     pub(super) fn nodes(&self, pattern: &str) -> Result<BTreeMap<String, NodeKinds>, QueryError> {
         let mut nodes: BTreeMap<String, NodeKinds> = BTreeMap::new();
-        for pattern in glob::expanded(pattern)? {
+        for pattern in glob::expand_braces(pattern)? {
             let parts = pattern.split('.').count();
-            self.each(&pattern, true, &mut |_, name| {
+            self.visit_matching(&pattern, true, &mut |_, name| {
                 let end = name.path.match_indices('.').nth(parts - 1).map(|(at, _)| at);
                 let path = name.path.get(..end.unwrap_or(name.path.len())).unwrap_or_default();
                 if !nodes.contains_key(path) {
@@ -123,17 +124,22 @@ impl Paths<'_> {
         )))
     }
 
-    /// Visits the series whose paths match a pattern without braces; with `below`, also those whose
-    /// paths continue after a matching part.
-    fn each(&self, pattern: &str, below: bool, visit: Visit<'_>) -> Result<(), QueryError> {
+    /// Visits the series whose paths match a pattern without braces; with `below`, also the series
+    /// whose paths continue after a matching part.
+    fn visit_matching(
+        &self,
+        pattern: &str,
+        below: bool,
+        visit: Visit<'_>,
+    ) -> Result<(), QueryError> {
         let rest = if below { "(?:\\..*)?" } else { "" };
         let regex = whole_pattern(&format!("{}{rest}", glob::regex(pattern)), self.limits)?;
-        self.each_untagged(pattern, below, &regex, visit)?;
+        self.visit_untagged(pattern, below, &regex, visit)?;
         for template in self.templates {
             let Some(matchers) = self.matchers(template, pattern, below)? else { continue };
             for (id, info) in select_series(self.store, &matchers, self.limits)? {
                 let name = GraphiteName::of(&info.key, self.templates);
-                // Series whose metric is their path are visited above.
+                // Series whose metric is their path have been visited above.
                 let is_visited = info.key.tags_count() == 0 && name.path == info.key.metric();
                 if !is_visited && name.is_plain() && regex.is_match(&name.path) {
                     visit(id, name)?;
@@ -144,7 +150,7 @@ impl Paths<'_> {
     }
 
     /// Visits the series without tags, whose metric is their path.
-    fn each_untagged(
+    fn visit_untagged(
         &self,
         pattern: &str,
         below: bool,
@@ -182,8 +188,8 @@ impl Paths<'_> {
         }
     }
 
-    /// Returns the matchers of the series that a template makes from matching paths; `None` when it
-    /// makes none.
+    /// Returns the matchers of the series that a template creates from matching paths; `None` when
+    /// the template creates no such series.
     fn matchers(
         &self,
         template: &Template,
@@ -233,12 +239,12 @@ impl Paths<'_> {
                 }
             }
         }
-        // A template drops the parts after its last.
+        // A template drops the parts of a path that follow its last part.
         if used < parts.len() {
             return Ok(None);
         }
         let metric = format!("{}{rest}", metric.join("\\."));
-        // A pattern that ends within the template says nothing of the metric.
+        // A pattern that ends within the template does not restrict the metric.
         let metric = if metric.is_empty() { ".*".to_owned() } else { metric };
         let operator = MatchOperator::Pattern(whole_pattern(&metric, self.limits)?);
         matchers.push(SeriesMatcher { tag: METRIC_TAG.to_owned(), operator });
@@ -246,17 +252,17 @@ impl Paths<'_> {
     }
 
     /// Visits the series with the name `path;tag=value;...`, whose tags may be in any order.
-    fn tagged(&self, name: &str, visit: Visit<'_>) -> Result<(), QueryError> {
+    fn visit_tagged(&self, name: &str, visit: Visit<'_>) -> Result<(), QueryError> {
         let mut words = name.split(';');
         let path = words.next().unwrap_or_default();
-        let mut wanted: Vec<_> = words.by_ref().take(TAGS_MAX).map(str::to_owned).collect();
+        let mut pairs: Vec<_> = words.by_ref().take(TAGS_MAX).map(str::to_owned).collect();
         if words.next().is_some() {
             return Err(QueryError::Invalid(format!("a name has more than {TAGS_MAX} tags")));
         }
-        // The order of tags in keys: by name.
-        wanted.sort_by(|a, b| a.split_once('=').cmp(&b.split_once('=')));
+        // Keys contain tags in order of their names.
+        pairs.sort_by(|a, b| a.split_once('=').cmp(&b.split_once('=')));
         let mut matchers = Vec::new();
-        for pair in &wanted {
+        for pair in &pairs {
             let (tag, value) = pair.split_once('=').ok_or_else(|| {
                 QueryError::Invalid(format!("tag {pair:?} of {name:?} is not name=value"))
             })?;
@@ -264,7 +270,7 @@ impl Paths<'_> {
         }
         for (id, info) in select_series(self.store, &matchers, self.limits)? {
             let name = GraphiteName::of(&info.key, self.templates);
-            if name.path == path && name.tags == wanted {
+            if name.path == path && name.tags == pairs {
                 visit(id, name)?;
             }
         }

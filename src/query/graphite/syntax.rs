@@ -5,7 +5,7 @@
 
 use crate::query::QueryError;
 
-/// The maximum depth of calls: each is a level of recursion.
+/// The maximum depth of calls; each call is a level of recursion.
 const DEPTH_MAX: usize = 32;
 /// The maximum length of a target in bytes.
 const TARGET_BYTES_MAX: usize = 64 << 10;
@@ -24,7 +24,7 @@ pub(super) enum Expr {
     Nothing,
 }
 
-/// A call with its arguments in order, and those with names.
+/// A call with its positional arguments in order, and its named arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) function: String,
@@ -35,7 +35,7 @@ pub(super) struct Call {
 /// Parses a target.
 ///
 /// # Errors
-/// The target is malformed; the message names the place.
+/// When the target is malformed; the message contains the position.
 pub(super) fn parse(target: &str) -> Result<Expr, QueryError> {
     if target.len() > TARGET_BYTES_MAX {
         return Err(QueryError::Invalid(format!(
@@ -43,10 +43,10 @@ pub(super) fn parse(target: &str) -> Result<Expr, QueryError> {
             target.len()
         )));
     }
-    let mut parser = Parser { text: target, at: 0, depth: 0, pipes: 0 };
-    let expr = parser.piped()?;
+    let mut parser = Parser { text: target, position: 0, depth: 0, pipes: 0 };
+    let expr = parser.piped_expression()?;
     parser.skip_spaces();
-    if parser.at < target.len() {
+    if parser.position < target.len() {
         return Err(parser.fault("the end of the target"));
     }
     Ok(expr)
@@ -54,16 +54,16 @@ pub(super) fn parse(target: &str) -> Result<Expr, QueryError> {
 
 struct Parser<'a> {
     text: &'a str,
-    /// The place of the next byte.
-    at: usize,
+    /// The index of the next byte.
+    position: usize,
     depth: usize,
-    /// The number of pipes so far, which nest calls, too.
+    /// The number of pipes so far; pipes also nest calls.
     pipes: usize,
 }
 
 impl<'a> Parser<'a> {
     fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.get(self.position..).unwrap_or_default()
     }
 
     fn peek(&self) -> Option<char> {
@@ -71,30 +71,30 @@ impl<'a> Parser<'a> {
     }
 
     fn skip_spaces(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
+        self.position += self.rest().len() - self.rest().trim_start().len();
     }
 
-    fn takes(&mut self, wanted: char) -> bool {
+    fn eat(&mut self, character: char) -> bool {
         self.skip_spaces();
-        let is_there = self.peek() == Some(wanted);
-        self.at += usize::from(is_there) * wanted.len_utf8();
-        is_there
+        let is_next = self.peek() == Some(character);
+        self.position += usize::from(is_next) * character.len_utf8();
+        is_next
     }
 
     fn fault(&self, expected: &str) -> QueryError {
         let found: String = self.rest().chars().take(20).collect();
-        let place = self.text.chars().count() - self.rest().chars().count() + 1;
+        let position = self.text.chars().count() - self.rest().chars().count() + 1;
         let found = if found.is_empty() { "the end".to_owned() } else { format!("{found:?}") };
         QueryError::Invalid(format!(
-            "target {:?}: expected {expected} at character {place}, found {found}",
+            "target {:?}: expected {expected} at character {position}, found {found}",
             self.text.chars().take(200).collect::<String>()
         ))
     }
 
     /// Parses an expression and the calls that it is piped into.
-    fn piped(&mut self) -> Result<Expr, QueryError> {
+    fn piped_expression(&mut self) -> Result<Expr, QueryError> {
         let mut expr = self.expr()?;
-        while self.takes('|') {
+        while self.eat('|') {
             self.pipes += 1;
             if self.pipes > DEPTH_MAX {
                 return Err(self.fault(&format!("at most {DEPTH_MAX} pipes")));
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
             Some('"' | '\'') => self.quoted().map(Expr::Text),
             Some(_) => {
                 let word = self.word()?;
-                if self.takes('(') {
+                if self.eat('(') {
                     return self.call(word);
                 }
                 Ok(literal(word))
@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
         let Some((inside, _)) = self.rest().get(1..).and_then(|rest| rest.split_once(quote)) else {
             return Err(self.fault("a closing quote"));
         };
-        self.at += inside.len() + 2;
+        self.position += inside.len() + 2;
         Ok(inside.to_owned())
     }
 
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
         if braces > 0 || brackets > 0 {
             return Err(self.fault("closed braces and brackets after this"));
         }
-        self.at += end;
+        self.position += end;
         Ok(rest.get(..end).unwrap_or_default())
     }
 
@@ -172,16 +172,16 @@ impl<'a> Parser<'a> {
         }
         let function = function.to_owned();
         let mut call = Call { function, arguments: Vec::new(), named: Vec::new() };
-        if !self.takes(')') {
+        if !self.eat(')') {
             loop {
                 match self.name_of_argument() {
-                    Some(name) => call.named.push((name, self.piped()?)),
-                    None => call.arguments.push(self.piped()?),
+                    Some(name) => call.named.push((name, self.piped_expression()?)),
+                    None => call.arguments.push(self.piped_expression()?),
                 }
-                if self.takes(')') {
+                if self.eat(')') {
                     break;
                 }
-                if !self.takes(',') {
+                if !self.eat(',') {
                     return Err(self.fault("a comma or a closing parenthesis"));
                 }
             }
@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
         let (name, _) = self.rest().split_once('=')?;
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         let name = is_name.then(|| name.to_owned())?;
-        self.at += name.len() + 1;
+        self.position += name.len() + 1;
         Some(name)
     }
 }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_named_with_its_place() {
+    fn errors_contain_their_position() {
         let check = |target: &str, part: &str| {
             let message = parse(target).unwrap_err().to_string();
             assert!(message.contains(part), "{target}: {message}");

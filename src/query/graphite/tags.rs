@@ -17,14 +17,14 @@ const NAME: &str = "name";
 /// The maximum number of conditions in a request.
 const CONDITIONS_MAX: usize = 64;
 
-/// A request for the names of tags, or for the values of one.
+/// A request for the names of tags, or for the values of a tag.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TagsRequest {
     /// The conditions on the series whose tags are listed; empty for all series.
     pub conditions: Vec<String>,
     /// The tag whose values are listed; `None` lists names of tags.
     pub tag: Option<String>,
-    /// The beginning of each listed text.
+    /// The prefix of each listed text.
     pub prefix: String,
     /// The maximum number of listed texts.
     pub limit: usize,
@@ -103,7 +103,7 @@ impl Paths<'_> {
     }
 }
 
-/// Lists names of tags, or values of a tag, in order.
+/// Lists the names of tags, or the values of a tag, in order.
 ///
 /// # Errors
 /// When a condition is malformed, a limit is exceeded, or the budget is used up.
@@ -112,13 +112,13 @@ pub fn list_tags(
     request: &TagsRequest,
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<String>, QueryError> {
-    let shown = |tag: &str| if tag == METRIC_TAG { NAME.to_owned() } else { tag.to_owned() };
+    let display_name = |tag: &str| if tag == METRIC_TAG { NAME.to_owned() } else { tag.to_owned() };
     let tag = request.tag.as_deref().map(stored_tag);
     let mut texts = if request.conditions.is_empty() {
         match tag {
             None => {
                 let names = list_label_names(store, None, limits)?;
-                names.iter().map(|name| shown(name)).collect()
+                names.iter().map(|name| display_name(name)).collect()
             }
             Some(tag) => list_label_values(store, tag, None, limits)?,
         }

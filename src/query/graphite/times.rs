@@ -1,7 +1,7 @@
 //! Times and spans in the form of Graphite's `from` and `until` (graphite.readthedocs.io, "from /
 //! until").
 //!
-//! Must never know: what they are used for. Dates and times of day are in UTC unless a time zone is
+//! Must never know: the use of the times. Dates and times of day are in UTC unless a time zone is
 //! given.
 
 use jiff::{
@@ -53,7 +53,7 @@ pub(super) fn offset_seconds(text: &str) -> Option<i64> {
 /// `noon`, each with an offset, or an offset alone.
 ///
 /// # Errors
-/// When the text is none of these.
+/// When the text has another form.
 pub(super) fn time(
     name: &str,
     text: &str,

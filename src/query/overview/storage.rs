@@ -29,6 +29,7 @@ pub struct StorageAnswer {
     pub head: StoredBytes,
     pub catalog: BoundedBytes,
     pub objects: StoredBytes,
+    pub checker: CheckerAnswer,
     /// Files that were set aside because of damage.
     pub damaged: Vec<String>,
 }
@@ -88,6 +89,19 @@ pub struct StoredJournal {
     pub file_bytes: u64,
 }
 
+/// The work of the checker since the start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckerAnswer {
+    /// Passes over all files.
+    pub passes: u64,
+    /// Files that were read.
+    pub files: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Damaged documents, rows and objects that were found.
+    pub faults: u64,
+}
+
 /// A size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the name explains the field")]
@@ -135,6 +149,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
         }
     });
     let (journal_bytes, records) = store.journal_waiting();
+    let counters = store.counters();
     StorageAnswer {
         now: now.0,
         bytes: store.file_bytes(),
@@ -152,6 +167,12 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
             bytes_max: store.cell_bytes_due(bounds),
         },
         objects: StoredBytes { bytes: store.objects_bytes() },
+        checker: CheckerAnswer {
+            passes: counters.checker_passes.get(),
+            files: counters.checked_files.get(),
+            bytes: counters.checked_bytes.get(),
+            faults: counters.checker_faults.get(),
+        },
         damaged: store.damaged_partitions(),
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     expression::Expression,
-    operator::{Accumulated, OPERATORS, Operator},
+    operator::{AccumulatorState, OPERATORS, Operator},
     quota::Share,
     value::{Fields, Value},
 };
@@ -53,20 +53,20 @@ impl Accumulator {
 
     /// Adds a document. Temporary values are charged to `share`. Returns the number of values that
     /// the accumulator now holds in addition; `None` when they are nested too deep.
-    pub(super) fn take(
+    pub(super) fn accumulate(
         &self,
-        accumulated: &mut Accumulated,
+        accumulated: &mut AccumulatorState,
         document: &Fields,
         share: &mut Share<'_>,
     ) -> Result<Option<usize>, QueryError> {
-        if self.operator == Operator::First && matches!(accumulated, Accumulated::One(_)) {
+        if self.operator == Operator::First && matches!(accumulated, AccumulatorState::One(_)) {
             return Ok(Some(0));
         }
         Ok(self.operator.accumulate(accumulated, self.expression.evaluate(document, share)?))
     }
 
     /// Returns the result of a group.
-    pub(super) fn finish(&self, accumulated: Accumulated) -> Value {
+    pub(super) fn finish(&self, accumulated: AccumulatorState) -> Value {
         self.operator.finish(accumulated)
     }
 }

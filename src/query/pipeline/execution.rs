@@ -15,8 +15,8 @@ use super::{
     accumulator::Accumulator,
     document::{Document, Documents},
     expression::Expression,
-    operator::Accumulated,
-    order::{Key, compare},
+    operator::AccumulatorState,
+    order::{GroupKey, compare},
     path::Path,
     quota::{Quota, Share},
     stage::Stage,
@@ -51,11 +51,11 @@ fn run_at<'a>(
     for (index, stage) in stages.iter().enumerate() {
         documents = stage.apply(facet.unwrap_or(index), documents, quota)?;
     }
-    let mut held = quota.begin(facet.unwrap_or(stages.len()));
+    let mut stage_share = quota.new_share(facet.unwrap_or(stages.len()));
     let mut out = Vec::new();
     for document in documents {
         let Document { fields, .. } = document?;
-        held.take_sized(fields.size())?;
+        stage_share.charge_sized(fields.size())?;
         out.push(fields);
     }
     Ok(out)
@@ -97,21 +97,21 @@ impl Stage {
             Self::Count(name) => {
                 let counted = input.map(|document| document.map(|_| 1)).sum::<Result<i64, _>>()?;
                 let fields = std::iter::once((name.clone(), Value::Int(counted))).collect();
-                let document = Document { fields, share: quota.begin(index) };
+                let document = Document { fields, share: quota.new_share(index) };
                 Box::new((counted > 0).then_some(Ok(document)).into_iter())
             }
-            Self::Sort(keys) => sorted(input, keys, quota.begin(index))?,
+            Self::Sort(keys) => sorted(input, keys, quota.new_share(index))?,
             Self::Group { id, fields, by_count } => {
-                grouped(input, id, (fields, *by_count), quota.begin(index))?
+                grouped(input, id, (fields, *by_count), quota.new_share(index))?
             }
             Self::Buckets { by, count, fields } => {
-                bucketed(input, by, *count, fields, quota.begin(index))?
+                bucketed(input, by, *count, fields, quota.new_share(index))?
             }
             Self::Facet(facets) => faceted(input, facets, index, quota)?,
             Self::Replace(expression) => {
                 Box::new(input.map(move |document| replaced(document?, expression)))
             }
-            Self::Distinct(path) => distinct(input, path, quota.begin(index))?,
+            Self::Distinct(path) => distinct(input, path, quota.new_share(index))?,
         })
     }
 }
@@ -141,8 +141,8 @@ fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Do
             // The list's quota is held until its last element has been copied.
             let list_share = share;
             Box::new(values.into_iter().map(move |value| {
-                let mut share = list_share.another();
-                share.take_sized(value.size())?;
+                let mut share = list_share.sibling();
+                share.charge_sized(value.size())?;
                 let mut copy = share.copy_fields(&fields)?;
                 path.set(&mut copy, value, &mut share)?;
                 Ok(Document { fields: copy, share })
@@ -162,35 +162,36 @@ fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Do
 fn sorted<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     keys: &[(Path, bool)],
-    mut held: Share<'a>,
+    mut stage_share: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
     let mut rows: Vec<(Vec<Value>, Fields)> = Vec::new();
     for document in input {
         let Document { fields, .. } = document?;
-        held.take_sized(fields.size())?;
-        let key =
-            |(path, _): &(Path, bool)| Ok(path.get(&fields, &mut held)?.unwrap_or(Value::Null));
+        stage_share.charge_sized(fields.size())?;
+        let key = |(path, _): &(Path, bool)| {
+            Ok(path.get(&fields, &mut stage_share)?.unwrap_or(Value::Null))
+        };
         let row = keys.iter().map(key).collect::<Result<_, QueryError>>()?;
         rows.push((row, fields));
     }
-    sort_rows(&mut rows, &held, |a: &Vec<Value>, b| {
+    sort_rows(&mut rows, &stage_share, |a: &Vec<Value>, b| {
         let orders = keys
             .iter()
             .zip(a.iter().zip(b))
             .map(|((_, ascending), (a, b))| if *ascending { compare(a, b) } else { compare(b, a) });
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     })?;
-    Ok(stream_of(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
+    Ok(stream_of(rows.into_iter().map(|(_, fields)| Ok(fields)), stage_share))
 }
 
 /// Sorts rows by their keys, within the budget.
 fn sort_rows<K>(
     rows: &mut [(K, Fields)],
-    held: &Share<'_>,
+    stage_share: &Share<'_>,
     order: impl Fn(&K, &K) -> Ordering,
 ) -> Result<(), QueryError> {
     // An error of the budget ends the query right after the sort.
-    let (budget, compared) = (held.budget(), Cell::new(0_usize));
+    let (budget, compared) = (stage_share.budget(), Cell::new(0_usize));
     rows.sort_by(|(a, _), (b, _)| {
         compared.set(compared.get() + 1);
         if compared.get().is_multiple_of(ROWS_AT_A_TIME) {
@@ -205,9 +206,11 @@ fn sort_rows<K>(
 /// Returns the documents that a stage held as a stream.
 fn stream_of<'a>(
     documents: impl Iterator<Item = Result<Fields, QueryError>> + 'a,
-    held: Share<'a>,
+    stage_share: Share<'a>,
 ) -> Documents<'a> {
-    Box::new(documents.map(move |fields| Ok(Document { fields: fields?, share: held.another() })))
+    Box::new(
+        documents.map(move |fields| Ok(Document { fields: fields?, share: stage_share.sibling() })),
+    )
 }
 
 type Accumulators = [(Arc<str>, Accumulator)];
@@ -216,47 +219,48 @@ fn grouped<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     id: &Expression,
     (fields, by_count): (&'a Accumulators, bool),
-    mut held: Share<'a>,
+    mut stage_share: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
-    let mut groups: BTreeMap<Key, Vec<Accumulated>> = BTreeMap::new();
+    let mut groups: BTreeMap<GroupKey, Vec<AccumulatorState>> = BTreeMap::new();
     for document in input {
         let Document { fields: document, mut share } = document?;
-        let key = Key(id.evaluate(&document, &mut share)?.unwrap_or(Value::Null));
+        let key = GroupKey(id.evaluate(&document, &mut share)?.unwrap_or(Value::Null));
         if !groups.contains_key(&key) {
-            held.take_sized(key.0.size().map(|size| size + fields.len()))?;
+            stage_share.charge_sized(key.0.size().map(|size| size + fields.len()))?;
         }
         let accumulated =
-            groups.entry(key).or_insert_with(|| vec![Accumulated::Nothing; fields.len()]);
-        accumulate(fields, accumulated, &document, &mut share, &mut held)?;
+            groups.entry(key).or_insert_with(|| vec![AccumulatorState::Nothing; fields.len()]);
+        accumulate(fields, accumulated, &document, &mut share, &mut stage_share)?;
     }
-    let document =
-        |(Key(id), accumulated): (Key, Vec<Accumulated>)| group_document(id, fields, accumulated);
+    let document = |(GroupKey(id), accumulated): (GroupKey, Vec<AccumulatorState>)| {
+        group_document(id, fields, accumulated)
+    };
     let documents = groups.into_iter().map(document);
     if !by_count {
-        return Ok(stream_of(documents.map(Ok), held));
+        return Ok(stream_of(documents.map(Ok), stage_share));
     }
     let count =
         |fields: &Fields| fields.iter().nth(1).map_or(Value::Null, |(_, value)| value.clone());
     let mut rows: Vec<_> = documents.map(|fields| (count(&fields), fields)).collect();
-    sort_rows(&mut rows, &held, |a, b| compare(b, a))?;
-    Ok(stream_of(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
+    sort_rows(&mut rows, &stage_share, |a, b| compare(b, a))?;
+    Ok(stream_of(rows.into_iter().map(|(_, fields)| Ok(fields)), stage_share))
 }
 
 fn accumulate(
     fields: &Accumulators,
-    accumulated: &mut [Accumulated],
+    accumulated: &mut [AccumulatorState],
     document: &Fields,
     share: &mut Share<'_>,
-    held: &mut Share<'_>,
+    stage_share: &mut Share<'_>,
 ) -> Result<(), QueryError> {
     for ((_, accumulator), accumulated) in fields.iter().zip(accumulated) {
-        held.take_sized(accumulator.take(accumulated, document, share)?)?;
+        stage_share.charge_sized(accumulator.accumulate(accumulated, document, share)?)?;
     }
     Ok(())
 }
 
 /// Builds the document of a group.
-fn group_document(id: Value, fields: &Accumulators, accumulated: Vec<Accumulated>) -> Fields {
+fn group_document(id: Value, fields: &Accumulators, accumulated: Vec<AccumulatorState>) -> Fields {
     let results = fields
         .iter()
         .zip(accumulated)
@@ -271,17 +275,17 @@ fn bucketed<'a>(
     by: &Expression,
     count: usize,
     fields: &'a Accumulators,
-    mut held: Share<'a>,
+    mut stage_share: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
     let mut rows: Vec<(Value, Fields)> = Vec::new();
     for document in input {
         let Document { fields, mut share } = document?;
         let key = by.evaluate(&fields, &mut share)?.unwrap_or(Value::Null);
-        held.take_sized(fields.size())?;
-        held.take_sized(key.size())?;
+        stage_share.charge_sized(fields.size())?;
+        stage_share.charge_sized(key.size())?;
         rows.push((key, fields));
     }
-    sort_rows(&mut rows, &held, compare)?;
+    sort_rows(&mut rows, &stage_share, compare)?;
     let size = ((rows.len() as f64 / count as f64).round() as usize).max(1);
     let mut documents = Vec::new();
     let mut rest = &rows[..];
@@ -293,11 +297,18 @@ fn bucketed<'a>(
         }
         let (bucket, others) = rest.split_at(end);
         let high = others.first().or(bucket.last()).map_or(&Value::Null, |(key, _)| key);
-        held.take_sized(low.size().zip(high.size()).map(|(a, b)| 1 + a + b + fields.len()))?;
+        stage_share
+            .charge_sized(low.size().zip(high.size()).map(|(a, b)| 1 + a + b + fields.len()))?;
         let range = [("min".into(), low.clone()), ("max".into(), high.clone())];
-        let mut accumulated = vec![Accumulated::Nothing; fields.len()];
+        let mut accumulated = vec![AccumulatorState::Nothing; fields.len()];
         for (_, document) in bucket {
-            accumulate(fields, &mut accumulated, document, &mut held.another(), &mut held)?;
+            accumulate(
+                fields,
+                &mut accumulated,
+                document,
+                &mut stage_share.sibling(),
+                &mut stage_share,
+            )?;
         }
         documents.push(group_document(
             Value::Fields(range.into_iter().collect()),
@@ -306,7 +317,7 @@ fn bucketed<'a>(
         ));
         rest = others;
     }
-    Ok(stream_of(documents.into_iter().map(Ok), held))
+    Ok(stream_of(documents.into_iter().map(Ok), stage_share))
 }
 
 /// Returns one document with the results of several pipelines over the same documents.
@@ -316,24 +327,24 @@ fn faceted<'a>(
     index: usize,
     quota: &'a Quota<'a>,
 ) -> Result<Documents<'a>, QueryError> {
-    let mut held = quota.begin(index);
+    let mut stage_share = quota.new_share(index);
     let mut documents = Vec::new();
     for document in input {
         let Document { fields, .. } = document?;
-        held.take_sized(fields.size())?;
+        stage_share.charge_sized(fields.size())?;
         documents.push(fields);
     }
-    let mut share = quota.begin(index);
+    let mut share = quota.new_share(index);
     let mut out = Fields::default();
     for (name, stages) in facets {
         let copy = |fields: &Fields| {
-            let mut share = held.another();
+            let mut share = stage_share.sibling();
             let fields = share.copy_fields(fields)?;
             Ok(Document { fields, share })
         };
         let found = run_at(stages, Box::new(documents.iter().map(copy)), quota, Some(index))?;
         let found = Value::List(found.into_iter().map(Value::Fields).collect());
-        share.take_sized(found.size())?;
+        share.charge_sized(found.size())?;
         out.set(name.clone(), found);
     }
     Ok(Box::new(std::iter::once(Ok(Document { fields: out, share }))))
@@ -357,22 +368,22 @@ fn replaced<'a>(
 fn distinct<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     path: &Path,
-    mut held: Share<'a>,
+    mut stage_share: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
-    let mut values: BTreeSet<Key> = BTreeSet::new();
+    let mut values: BTreeSet<GroupKey> = BTreeSet::new();
     for document in input {
         let Document { fields, .. } = document?;
         let mut fault = None;
-        path.any(&fields, &mut |value| {
-            let key = Key(value.clone());
+        path.any_value(&fields, &mut |value| {
+            let key = GroupKey(value.clone());
             if !matches!(value, Value::List(_)) && !values.contains(&key) {
-                fault = held.take_sized(value.size().map(|size| size + 1)).err();
+                fault = stage_share.charge_sized(value.size().map(|size| size + 1)).err();
                 values.insert(key);
             }
             fault.is_some()
         });
         fault.map_or(Ok(()), Err)?;
     }
-    let document = |Key(value)| Ok(std::iter::once(("_id".into(), value)).collect());
-    Ok(stream_of(values.into_iter().map(document), held))
+    let document = |GroupKey(value)| Ok(std::iter::once(("_id".into(), value)).collect());
+    Ok(stream_of(values.into_iter().map(document), stage_share))
 }

@@ -35,14 +35,14 @@ use crate::{
 use collections::{Collection, CollectionRequest, note_of_text_values};
 use quota::Quota;
 pub use request::AggregateRequest;
-use request::Shape;
+use request::AnswerShape;
 use value::{Fields, Value};
 
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AggregateAnswer {
     #[serde(flatten)]
-    found: Found,
+    result: StageResult,
     /// The reason why no document was found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -51,23 +51,23 @@ pub struct AggregateAnswer {
 /// The result of the last stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-enum Found {
+enum StageResult {
     Documents { documents: Vec<Fields> },
     One { document: Option<Fields> },
     Count { n: i64 },
     Values { values: Vec<Value> },
 }
 
-impl Found {
-    fn new(shape: Shape, mut documents: Vec<Fields>) -> Self {
+impl StageResult {
+    fn new(shape: AnswerShape, mut documents: Vec<Fields>) -> Self {
         match shape {
-            Shape::Documents => Self::Documents { documents },
-            Shape::One => Self::One { document: documents.pop() },
-            Shape::Count => {
+            AnswerShape::Documents => Self::Documents { documents },
+            AnswerShape::One => Self::One { document: documents.pop() },
+            AnswerShape::Count => {
                 let n = documents.first().and_then(|document| document.get("n")?.as_whole());
                 Self::Count { n: n.unwrap_or(0) }
             }
-            Shape::Values => {
+            AnswerShape::Values => {
                 let ids = documents.into_iter().filter_map(|document| document.into_iter().next());
                 Self::Values { values: ids.map(|(_, value)| value).collect() }
             }
@@ -107,15 +107,15 @@ pub fn aggregate(
     let collection = Collection::open(store, budget, &collection_request, limits, now)?;
     let quota = Quota::new(limits.points_max, budget);
     let documents = execution::run(&request.stages, collection.documents(&quota), &quota)?;
-    let found = Found::new(request.shape, documents);
-    let why = if !found.is_empty() {
+    let result = StageResult::new(request.shape, documents);
+    let why = if !result.is_empty() {
         None
     } else if let Some(known) = suggestion::note(store, &request.selector) {
         Some(known)
     } else {
         note_of_text_values(store, budget, &request.conditions)?
     };
-    Ok(AggregateAnswer { found, notes: why.into_iter().collect() })
+    Ok(AggregateAnswer { result, notes: why.into_iter().collect() })
 }
 
 /// Entry point for fuzzing: parses a request and runs it over a fixed document.
@@ -135,7 +135,7 @@ pub fn fuzz(text: &str, now: UnixMillis) {
     ];
     let document: Fields = document.into_iter().collect();
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let as_document = |fields| Ok(document::Document { fields, share: quota.begin(0) });
+    let as_document = |fields| Ok(document::Document { fields, share: quota.new_share(0) });
     let source = Box::new(std::iter::repeat_n(document, 3).map(as_document));
     if let Ok(documents) = execution::run(&request.stages, source, &quota) {
         assert!(documents.len() <= 1000);

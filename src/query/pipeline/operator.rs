@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{
     expression::arithmetic::add,
-    order::{Key, compare},
+    order::{GroupKey, compare},
     value::Value,
 };
 
@@ -52,25 +52,25 @@ const IN_EXPRESSIONS: [Operator; 6] = [
 
 /// The intermediate result of an operator.
 #[derive(Debug, Clone)]
-pub(super) enum Accumulated {
+pub(super) enum AccumulatorState {
     Nothing,
     /// The sum and the number of values.
     Numbers(Value, u64),
-    Spread(Spread),
+    Deviation(Deviation),
     One(Value),
     Many(Vec<Value>),
-    Set(BTreeSet<Key>),
+    Set(BTreeSet<GroupKey>),
 }
 
 /// The mean and the sum of squared distances from the mean, by Welford's method.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spread {
+pub(super) struct Deviation {
     n: u64,
     mean: f64,
     squares: f64,
 }
 
-impl Spread {
+impl Deviation {
     fn add(&mut self, number: f64) {
         self.n += 1;
         let distance = number - self.mean;
@@ -102,7 +102,7 @@ impl Operator {
 
     /// Combines values that are all available.
     pub(super) fn combine(self, values: Vec<Value>) -> Value {
-        let mut accumulated = Accumulated::Nothing;
+        let mut accumulated = AccumulatorState::Nothing;
         for value in values {
             self.accumulate(&mut accumulated, Some(value));
         }
@@ -113,32 +113,32 @@ impl Operator {
     /// are nested too deep.
     pub(super) fn accumulate(
         self,
-        accumulated: &mut Accumulated,
+        accumulated: &mut AccumulatorState,
         found: Option<Value>,
     ) -> Option<usize> {
         match self {
             Self::StdDevPop | Self::StdDevSamp => {
                 let number = found.and_then(|value| value.to_number()?.number());
-                let mut spread = if let Accumulated::Spread(spread) = accumulated {
+                let mut spread = if let AccumulatorState::Deviation(spread) = accumulated {
                     *spread
                 } else {
-                    Spread::default()
+                    Deviation::default()
                 };
                 if let Some(number) = number {
                     spread.add(number);
                 }
-                *accumulated = Accumulated::Spread(spread);
+                *accumulated = AccumulatorState::Deviation(spread);
                 Some(0)
             }
             Self::Sum | Self::Avg | Self::Count => {
                 let number = found.and_then(|value| value.to_number());
                 let Some(number) = number else { return Some(0) };
                 match accumulated {
-                    Accumulated::Numbers(sum, n) => {
+                    AccumulatorState::Numbers(sum, n) => {
                         *sum = add(sum, &number);
                         *n += 1;
                     }
-                    _ => *accumulated = Accumulated::Numbers(number, 1),
+                    _ => *accumulated = AccumulatorState::Numbers(number, 1),
                 }
                 Some(0)
             }
@@ -147,8 +147,10 @@ impl Operator {
                     return Some(0);
                 };
                 let is_better = match accumulated {
-                    Accumulated::One(best) if self == Self::Min => compare(&value, best).is_lt(),
-                    Accumulated::One(best) => compare(&value, best).is_gt(),
+                    AccumulatorState::One(best) if self == Self::Min => {
+                        compare(&value, best).is_lt()
+                    }
+                    AccumulatorState::One(best) => compare(&value, best).is_gt(),
                     _ => true,
                 };
                 if is_better { replace(accumulated, value) } else { Some(0) }
@@ -156,53 +158,53 @@ impl Operator {
             Self::First | Self::Last => replace(accumulated, found.unwrap_or(Value::Null)),
             Self::Push => {
                 let Some(value) = found else { return Some(0) };
-                if matches!(accumulated, Accumulated::Nothing) {
-                    *accumulated = Accumulated::Many(Vec::new());
+                if matches!(accumulated, AccumulatorState::Nothing) {
+                    *accumulated = AccumulatorState::Many(Vec::new());
                 }
-                let Accumulated::Many(values) = accumulated else { return Some(0) };
+                let AccumulatorState::Many(values) = accumulated else { return Some(0) };
                 let size = value.size()?;
                 values.push(value);
                 Some(size)
             }
             Self::AddToSet => {
                 let Some(value) = found else { return Some(0) };
-                if matches!(accumulated, Accumulated::Nothing) {
-                    *accumulated = Accumulated::Set(BTreeSet::new());
+                if matches!(accumulated, AccumulatorState::Nothing) {
+                    *accumulated = AccumulatorState::Set(BTreeSet::new());
                 }
-                let Accumulated::Set(values) = accumulated else { return Some(0) };
+                let AccumulatorState::Set(values) = accumulated else { return Some(0) };
                 let size = value.size()?;
-                Some(if values.insert(Key(value)) { size } else { 0 })
+                Some(if values.insert(GroupKey(value)) { size } else { 0 })
             }
         }
     }
 
-    pub(super) fn finish(self, accumulated: Accumulated) -> Value {
+    pub(super) fn finish(self, accumulated: AccumulatorState) -> Value {
         match (self, accumulated) {
-            (Self::StdDevPop, Accumulated::Spread(spread)) => {
+            (Self::StdDevPop, AccumulatorState::Deviation(spread)) => {
                 spread.deviation(1).map_or(Value::Null, Value::Float)
             }
-            (_, Accumulated::Spread(spread)) => {
+            (_, AccumulatorState::Deviation(spread)) => {
                 spread.deviation(2).map_or(Value::Null, Value::Float)
             }
-            (Self::Avg, Accumulated::Numbers(sum, n)) => {
+            (Self::Avg, AccumulatorState::Numbers(sum, n)) => {
                 sum.number().map_or(Value::Null, |sum| Value::Float(sum / n as f64))
             }
-            (_, Accumulated::Numbers(sum, _)) => sum,
-            (_, Accumulated::One(value)) => value,
-            (_, Accumulated::Many(values)) => Value::List(values),
-            (_, Accumulated::Set(values)) => {
-                Value::List(values.into_iter().map(|Key(value)| value).collect())
+            (_, AccumulatorState::Numbers(sum, _)) => sum,
+            (_, AccumulatorState::One(value)) => value,
+            (_, AccumulatorState::Many(values)) => Value::List(values),
+            (_, AccumulatorState::Set(values)) => {
+                Value::List(values.into_iter().map(|GroupKey(value)| value).collect())
             }
-            (Self::Sum | Self::Count, Accumulated::Nothing) => Value::Int(0),
-            (Self::Push | Self::AddToSet, Accumulated::Nothing) => Value::List(Vec::new()),
-            (_, Accumulated::Nothing) => Value::Null,
+            (Self::Sum | Self::Count, AccumulatorState::Nothing) => Value::Int(0),
+            (Self::Push | Self::AddToSet, AccumulatorState::Nothing) => Value::List(Vec::new()),
+            (_, AccumulatorState::Nothing) => Value::Null,
         }
     }
 }
 
-fn replace(accumulated: &mut Accumulated, value: Value) -> Option<usize> {
+fn replace(accumulated: &mut AccumulatorState, value: Value) -> Option<usize> {
     let size = value.size()?;
-    *accumulated = Accumulated::One(value);
+    *accumulated = AccumulatorState::One(value);
     // The size of a replaced value is not subtracted: the quota is an upper bound. Single values
     // are free.
     Some(size - 1)

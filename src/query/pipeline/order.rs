@@ -88,23 +88,23 @@ fn compare_whole(whole: i64, float: f64) -> Ordering {
 
 /// A value as the key of a group.
 #[derive(Debug, Clone)]
-pub(super) struct Key(pub(super) Value);
+pub(super) struct GroupKey(pub(super) Value);
 
-impl PartialEq for Key {
+impl PartialEq for GroupKey {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Key {}
+impl Eq for GroupKey {}
 
-impl PartialOrd for Key {
+impl PartialOrd for GroupKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Key {
+impl Ord for GroupKey {
     fn cmp(&self, other: &Self) -> Ordering {
         compare(&self.0, &other.0)
     }

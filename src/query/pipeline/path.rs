@@ -30,7 +30,7 @@ impl Path {
         &self.0
     }
 
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(super) fn equals(&self, text: &str) -> bool {
         self.0.iter().map(|name| &**name).eq(text.split('.'))
     }
 
@@ -74,7 +74,11 @@ impl Path {
     /// Calls `visit` with every value that a condition sees, until `visit` returns true. Conditions
     /// see each document of a list, the element at a numeric position, and the elements of a final
     /// list. Returns true when `visit` did.
-    pub(super) fn any(&self, document: &Fields, visit: &mut dyn FnMut(&Value) -> bool) -> bool {
+    pub(super) fn any_value(
+        &self,
+        document: &Fields,
+        visit: &mut dyn FnMut(&Value) -> bool,
+    ) -> bool {
         let Some((first, rest)) = self.0.split_first() else { return false };
         document.get(first).is_some_and(|value| any_along(rest, value, visit))
     }
@@ -91,7 +95,7 @@ fn copy_along(
             fields.get(first).map_or(Ok(None), |value| copy_along(rest, value, share))
         }
         (Some(_), Value::List(values)) => {
-            share.take(1)?;
+            share.charge(1)?;
             let mut out = Vec::new();
             for value in values {
                 out.extend(copy_along(names, value, share)?);
@@ -151,7 +155,7 @@ fn set_along(
             }
         }
         _ => {
-            share.take(1)?;
+            share.charge(1)?;
             let mut inner = Fields::default();
             set_along(rest, &mut inner, value, share)?;
             fields.set(first.clone(), Value::Fields(inner));

@@ -32,7 +32,7 @@ pub(super) fn pattern(value: &Value, options: Option<&Value>) -> Result<Regex, S
     if let Some(other) = options.chars().find(|c| !"imsxu".contains(*c)) {
         return Err(format!("$options: {other} is not known; use letters of imsxu"));
     }
-    RegexBuilder::new(&go_regex::translated(text))
+    RegexBuilder::new(&go_regex::translate_pattern(text))
         .case_insensitive(options.contains('i'))
         .multi_line(options.contains('m'))
         .dot_matches_new_line(options.contains('s'))

@@ -160,11 +160,11 @@ impl Predicate {
     }
 
     /// Calls `visit` with the tests that every matching document passes.
-    pub(super) fn for_each_must(&self, visit: &mut dyn FnMut(&Path, &Test)) {
+    pub(super) fn for_each_required_test(&self, visit: &mut dyn FnMut(&Path, &Test)) {
         match self {
             Self::All(predicates) => {
                 for predicate in predicates {
-                    predicate.for_each_must(visit);
+                    predicate.for_each_required_test(visit);
                 }
             }
             Self::Field(path, test) => visit(path, test),
@@ -231,7 +231,7 @@ impl Test {
     }
 
     fn holds(&self, path: &Path, document: &Fields) -> bool {
-        self.holds_for(&|visit| path.any(document, visit))
+        self.holds_for(&|visit| path.any_value(document, visit))
     }
 
     /// Returns true when a field with this text, or a missing field, passes the test.

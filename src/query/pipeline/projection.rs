@@ -13,21 +13,21 @@ use super::{
 };
 use crate::query::QueryError;
 
-/// The fields of a document to show.
+/// The fields of a document that the result contains.
 #[derive(Debug, Clone)]
 pub(super) enum Projection {
     /// Only these fields.
-    Include(Vec<(Arc<str>, Shown)>),
+    Include(Vec<(Arc<str>, ProjectedField)>),
     /// All fields except these.
     Exclude(Vec<Path>),
 }
 
-/// The display of a field.
+/// A field of the result.
 #[derive(Debug, Clone)]
-pub(super) enum Shown {
+pub(super) enum ProjectedField {
     AsItIs,
     Computed(Expression),
-    Parts(Vec<(Arc<str>, Shown)>),
+    Parts(Vec<(Arc<str>, ProjectedField)>),
 }
 
 impl Projection {
@@ -39,7 +39,7 @@ impl Projection {
         let Value::Fields(fields) = value else {
             return Err("takes a document, such as {host: 1, total: \"$sum\"}".to_owned());
         };
-        let mut shown = Vec::new();
+        let mut projected = Vec::new();
         let mut hidden = Vec::new();
         let mut shows_id = true;
         for (name, value) in fields.iter() {
@@ -48,10 +48,10 @@ impl Projection {
             match (&**name, is_off) {
                 ("_id", true) => shows_id = false,
                 (path, true) => hidden.push(Path::parse(path)?),
-                (path, false) => insert(&mut shown, Path::parse(path)?.names(), value)?,
+                (path, false) => insert(&mut projected, Path::parse(path)?.names(), value)?,
             }
         }
-        if shown.is_empty() {
+        if projected.is_empty() {
             if !shows_id {
                 hidden.push(Path::parse("_id")?);
             }
@@ -63,10 +63,10 @@ impl Projection {
         if !hidden.is_empty() {
             return Err("cannot both keep and leave out fields; only _id: 0 may be added".into());
         }
-        if shows_id && !shown.iter().any(|(name, _)| &**name == "_id") {
-            shown.insert(0, ("_id".into(), Shown::AsItIs));
+        if shows_id && !projected.iter().any(|(name, _)| &**name == "_id") {
+            projected.insert(0, ("_id".into(), ProjectedField::AsItIs));
         }
-        Ok(Self::Include(shown))
+        Ok(Self::Include(projected))
     }
 
     pub(super) fn apply<'a>(
@@ -75,10 +75,10 @@ impl Projection {
         share: Share<'a>,
     ) -> Result<Document<'a>, QueryError> {
         match self {
-            Self::Include(shown) => {
-                let mut shown_share = share.another();
-                let fields = include(shown, &fields, &fields, &mut shown_share)?;
-                Ok(Document { fields, share: shown_share })
+            Self::Include(projected) => {
+                let mut projected_share = share.sibling();
+                let fields = include(projected, &fields, &fields, &mut projected_share)?;
+                Ok(Document { fields, share: projected_share })
             }
             Self::Exclude(paths) => {
                 for path in paths {
@@ -92,7 +92,7 @@ impl Projection {
 
 /// Inserts a field into the tree of the projection.
 fn insert(
-    tree: &mut Vec<(Arc<str>, Shown)>,
+    tree: &mut Vec<(Arc<str>, ProjectedField)>,
     names: &[Arc<str>],
     value: &Value,
 ) -> Result<(), String> {
@@ -103,73 +103,73 @@ fn insert(
         if is_known {
             return Err(twice());
         }
-        tree.push((first.clone(), shown(value)?));
+        tree.push((first.clone(), projected_field(value)?));
         return Ok(());
     }
     if !is_known {
-        tree.push((first.clone(), Shown::Parts(Vec::new())));
+        tree.push((first.clone(), ProjectedField::Parts(Vec::new())));
     }
     match tree.iter_mut().find(|(name, _)| name == first) {
-        Some((_, Shown::Parts(parts))) => insert(parts, rest, value),
+        Some((_, ProjectedField::Parts(parts))) => insert(parts, rest, value),
         _ => Err(twice()),
     }
 }
 
-fn shown(value: &Value) -> Result<Shown, String> {
+fn projected_field(value: &Value) -> Result<ProjectedField, String> {
     match value {
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Ok(Shown::AsItIs),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Ok(ProjectedField::AsItIs),
         Value::Fields(fields) if fields.iter().all(|(name, _)| !name.starts_with('$')) => {
             let mut parts = Vec::new();
             for (name, value) in fields.iter() {
                 insert(&mut parts, Path::parse(name)?.names(), value)?;
             }
-            Ok(Shown::Parts(parts))
+            Ok(ProjectedField::Parts(parts))
         }
-        other => Ok(Shown::Computed(Expression::parse(other)?)),
+        other => Ok(ProjectedField::Computed(Expression::parse(other)?)),
     }
 }
 
 /// Returns the shown fields of `part`, a part of the document `whole`.
 fn include(
-    tree: &[(Arc<str>, Shown)],
+    tree: &[(Arc<str>, ProjectedField)],
     part: &Fields,
     whole: &Fields,
     share: &mut Share<'_>,
 ) -> Result<Fields, QueryError> {
-    share.take(1)?;
+    share.charge(1)?;
     let mut out = Fields::default();
     for (name, value) in part.iter() {
         match tree.iter().find(|(known, _)| known == name) {
-            Some((_, Shown::AsItIs)) => out.set(name.clone(), share.copy(value)?),
-            Some((_, Shown::Parts(parts))) => {
+            Some((_, ProjectedField::AsItIs)) => out.set(name.clone(), share.copy(value)?),
+            Some((_, ProjectedField::Parts(parts))) => {
                 if let Some(value) = include_value(parts, value, whole, share)? {
                     out.set(name.clone(), value);
                 }
             }
-            Some((_, Shown::Computed(_))) | None => {}
+            Some((_, ProjectedField::Computed(_))) | None => {}
         }
     }
-    for (name, shown) in tree {
-        match shown {
-            Shown::Computed(expression) => {
+    for (name, projected) in tree {
+        match projected {
+            ProjectedField::Computed(expression) => {
                 if let Some(value) = expression.evaluate(whole, share)? {
                     out.set(name.clone(), value);
                 }
             }
-            Shown::Parts(parts) if part.get(name).is_none() => {
+            ProjectedField::Parts(parts) if part.get(name).is_none() => {
                 let computed = include(parts, &Fields::default(), whole, share)?;
                 if !computed.is_empty() {
                     out.set(name.clone(), Value::Fields(computed));
                 }
             }
-            Shown::Parts(_) | Shown::AsItIs => {}
+            ProjectedField::Parts(_) | ProjectedField::AsItIs => {}
         }
     }
     Ok(out)
 }
 
 fn include_value(
-    tree: &[(Arc<str>, Shown)],
+    tree: &[(Arc<str>, ProjectedField)],
     value: &Value,
     whole: &Fields,
     share: &mut Share<'_>,
@@ -177,7 +177,7 @@ fn include_value(
     Ok(match value {
         Value::Fields(fields) => Some(Value::Fields(include(tree, fields, whole, share)?)),
         Value::List(values) => {
-            share.take(1)?;
+            share.charge(1)?;
             let mut shown_values = Vec::new();
             for value in values {
                 shown_values.extend(include_value(tree, value, whole, share)?);

@@ -24,13 +24,13 @@ pub(super) struct NeededNames {
     /// Every name and text of the pipeline.
     names: BTreeSet<String>,
     /// True when whole documents are shown or passed on.
-    everything: bool,
+    needs_all: bool,
 }
 
 impl NeededNames {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
-        let everything = !stages.iter().any(narrows);
-        let mut needed = Self { names: BTreeSet::new(), everything };
+        let needs_all = !stages.iter().any(narrows);
+        let mut needed = Self { names: BTreeSet::new(), needs_all };
         needed.note_stages(pipeline, stages);
         needed
     }
@@ -72,21 +72,21 @@ impl NeededNames {
     }
 
     fn note_text(&mut self, text: &str, passes_through: bool) {
-        self.everything |= text == "$$ROOT";
+        self.needs_all |= text == "$$ROOT";
         let names = text.trim_start_matches('$').split('.');
-        self.everything |= !passes_through
+        self.needs_all |= !passes_through
             && names.clone().next_back().is_some_and(|last| CONTAINERS.contains(&last));
         self.names.extend(names.map(str::to_owned));
     }
 
     /// Returns true when the pipeline needs a field with this name.
     pub(super) fn needs(&self, name: &str) -> bool {
-        self.everything || self.names.contains(name)
+        self.needs_all || self.names.contains(name)
     }
 
     /// Returns the needed names; `None` when all are needed.
     pub(super) fn names(&self) -> Option<impl Iterator<Item = &str>> {
-        (!self.everything).then(|| self.names.iter().map(String::as_str))
+        (!self.needs_all).then(|| self.names.iter().map(String::as_str))
     }
 }
 
@@ -114,7 +114,7 @@ impl Conditions {
         for stage in stages {
             match stage {
                 Stage::Match(predicate) => {
-                    let is_whole = !unwound.iter().any(|path| path.is("days"));
+                    let is_whole = !unwound.iter().any(|path| path.equals("days"));
                     predicate.for_each_field(&mut |path| {
                         let names_days =
                             path.is_none_or(|path| path.names().first().is_some_and(is_days));
@@ -143,13 +143,13 @@ impl Conditions {
     }
 
     fn note(&mut self, predicate: &Predicate, unwound: &[&Path]) {
-        predicate.for_each_must(&mut |path, test| {
-            let is_unwound = |name: &str| unwound.iter().any(|path| path.is(name));
-            if path.is("date") {
+        predicate.for_each_required_test(&mut |path, test| {
+            let is_unwound = |name: &str| unwound.iter().any(|path| path.equals(name));
+            if path.equals("date") {
                 narrow(&mut self.dates, test);
-            } else if path.is("days.date") && is_unwound("days")
-                || path.is("days.hours.date") && is_unwound("days.hours")
-                || path.is("days.hours.minutes.date") && is_unwound("days.hours.minutes")
+            } else if path.equals("days.date") && is_unwound("days")
+                || path.equals("days.hours.date") && is_unwound("days.hours")
+                || path.equals("days.hours.minutes.date") && is_unwound("days.hours.minutes")
             {
                 narrow(&mut self.days, test);
             } else if let [name] = path.names() {
@@ -186,7 +186,7 @@ fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
         if let Stage::Project(Projection::Exclude(paths)) = stage {
             return paths.iter().map(|path| path.names().join(".")).collect();
         }
-        let mut needed = NeededNames { names: BTreeSet::new(), everything: false };
+        let mut needed = NeededNames { names: BTreeSet::new(), needs_all: false };
         needed.note(value, true);
         let makes_new_documents = match stage {
             Stage::Project(_) | Stage::Facet(_) | Stage::Replace(_) => true,

@@ -58,7 +58,7 @@ impl<'a> Quota<'a> {
     }
 
     /// Creates an empty share of the quota for a document or a stage.
-    pub(super) fn begin(&'a self, stage: usize) -> Share<'a> {
+    pub(super) fn new_share(&'a self, stage: usize) -> Share<'a> {
         Share { quota: self, stage, values: 0, bytes: 0 }
     }
 
@@ -99,14 +99,14 @@ pub(super) struct Share<'a> {
 
 impl<'a> Share<'a> {
     /// Charges bytes.
-    pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), QueryError> {
+    pub(super) fn charge_bytes(&mut self, bytes: usize) -> Result<(), QueryError> {
         self.quota.grow(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
     /// Charges values that are read, not created.
-    pub(super) fn take_read(&mut self, values: usize) -> Result<(), QueryError> {
+    pub(super) fn charge_read(&mut self, values: usize) -> Result<(), QueryError> {
         let all = self.values.saturating_add(values);
         if all > self.quota.values_max {
             return Err(QueryError::TooMuch(format!(
@@ -116,32 +116,32 @@ impl<'a> Share<'a> {
             )));
         }
         self.quota.check_after(values)?;
-        self.take_bytes(values.saturating_mul(VALUE_BYTES))?;
+        self.charge_bytes(values.saturating_mul(VALUE_BYTES))?;
         self.values = all;
         Ok(())
     }
 
     /// Charges values that are created.
-    pub(super) fn take(&mut self, values: usize) -> Result<(), QueryError> {
+    pub(super) fn charge(&mut self, values: usize) -> Result<(), QueryError> {
         self.quota.step(values)?;
-        self.take_read(values)
+        self.charge_read(values)
     }
 
     /// Copies a value and charges the copy.
     pub(super) fn copy(&mut self, value: &Value) -> Result<Value, QueryError> {
-        self.take_sized(value.size())?;
+        self.charge_sized(value.size())?;
         Ok(value.clone())
     }
 
     /// Copies a document and charges the copy.
     pub(super) fn copy_fields(&mut self, fields: &Fields) -> Result<Fields, QueryError> {
-        self.take_sized(fields.size())?;
+        self.charge_sized(fields.size())?;
         Ok(fields.clone())
     }
 
     /// Charges a value of a known size; `None` means that it is nested too deep.
-    pub(super) fn take_sized(&mut self, size: Option<usize>) -> Result<(), QueryError> {
-        self.take(size.ok_or_else(|| self.too_deep())?)
+    pub(super) fn charge_sized(&mut self, size: Option<usize>) -> Result<(), QueryError> {
+        self.charge(size.ok_or_else(|| self.too_deep())?)
     }
 
     /// Moves a document to a stage. Temporary values that are no longer part of the document are
@@ -161,8 +161,8 @@ impl<'a> Share<'a> {
     }
 
     /// Creates an empty share at the same stage.
-    pub(super) fn another(&self) -> Share<'a> {
-        self.quota.begin(self.stage)
+    pub(super) fn sibling(&self) -> Share<'a> {
+        self.quota.new_share(self.stage)
     }
 
     fn release(&mut self, values: usize, bytes: usize) {
@@ -192,17 +192,17 @@ mod tests {
         let budget = Budget::of_memory(2 * PIECE_BYTES);
         let quota = Quota::new(100_000, &budget);
         for _ in 0..10 {
-            let mut share = quota.begin(0);
-            share.take(PIECE_BYTES / VALUE_BYTES).unwrap();
+            let mut share = quota.new_share(0);
+            share.charge(PIECE_BYTES / VALUE_BYTES).unwrap();
         }
-        assert_eq!(budget.taken(), PIECE_BYTES);
-        let (mut first, mut second) = (quota.begin(0), quota.begin(1));
-        first.take(PIECE_BYTES / VALUE_BYTES).unwrap();
-        second.take(PIECE_BYTES / VALUE_BYTES).unwrap();
+        assert_eq!(budget.reserved(), PIECE_BYTES);
+        let (mut first, mut second) = (quota.new_share(0), quota.new_share(1));
+        first.charge(PIECE_BYTES / VALUE_BYTES).unwrap();
+        second.charge(PIECE_BYTES / VALUE_BYTES).unwrap();
         assert!(
-            second.take(PIECE_BYTES).unwrap_err().to_string().contains("limits.query_memory_max")
+            second.charge(PIECE_BYTES).unwrap_err().to_string().contains("limits.query_memory_max")
         );
         drop(first);
-        second.take(PIECE_BYTES / VALUE_BYTES).unwrap();
+        second.charge(PIECE_BYTES / VALUE_BYTES).unwrap();
     }
 }

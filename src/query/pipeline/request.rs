@@ -31,14 +31,14 @@ pub struct AggregateRequest {
     pub(super) stages: Vec<Stage>,
     pub(super) needed: NeededNames,
     pub(super) conditions: Conditions,
-    pub(super) shape: Shape,
+    pub(super) shape: AnswerShape,
     /// True to include the empty slots of preallocated documents.
     pub(super) shells: bool,
 }
 
 /// The form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum AnswerShape {
     Documents,
     /// The first document.
     One,
@@ -46,9 +46,9 @@ pub(super) enum Shape {
     Values,
 }
 
-/// The operation of a command.
+/// The operation of a command or method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+enum CommandKind {
     Aggregate,
     Find,
     FindOne,
@@ -57,31 +57,31 @@ enum Verb {
 }
 
 /// The names of commands and methods.
-const VERBS: [(&str, Verb); 7] = [
-    ("aggregate", Verb::Aggregate),
-    ("find", Verb::Find),
-    ("findOne", Verb::FindOne),
-    ("count", Verb::Count),
-    ("countDocuments", Verb::Count),
-    ("estimatedDocumentCount", Verb::Count),
-    ("distinct", Verb::Distinct),
+const VERBS: [(&str, CommandKind); 7] = [
+    ("aggregate", CommandKind::Aggregate),
+    ("find", CommandKind::Find),
+    ("findOne", CommandKind::FindOne),
+    ("count", CommandKind::Count),
+    ("countDocuments", CommandKind::Count),
+    ("estimatedDocumentCount", CommandKind::Count),
+    ("distinct", CommandKind::Distinct),
 ];
 
 /// Fields that every command accepts.
 const COMMON_FIELDS: [&str; 7] =
     ["collection", "metric", "tags", "start", "end", "range", "shells"];
 
-impl Verb {
+impl CommandKind {
     fn named(name: &str) -> Option<Self> {
         VERBS.iter().find(|(known, _)| *known == name).map(|(_, verb)| *verb)
     }
 
-    fn shape(self) -> Shape {
+    fn shape(self) -> AnswerShape {
         match self {
-            Self::Aggregate | Self::Find => Shape::Documents,
-            Self::FindOne => Shape::One,
-            Self::Count => Shape::Count,
-            Self::Distinct => Shape::Values,
+            Self::Aggregate | Self::Find => AnswerShape::Documents,
+            Self::FindOne => AnswerShape::One,
+            Self::Count => AnswerShape::Count,
+            Self::Distinct => AnswerShape::Values,
         }
     }
 
@@ -112,7 +112,7 @@ impl AggregateRequest {
     /// Parses a command, a pipeline, or the shell's `db.NAME.find({...})`.
     ///
     /// # Errors
-    /// When the request is invalid; the message names the place and the remedy.
+    /// When the request is invalid; the message names the location and the remedy.
     pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
         match notation::read(text).map_err(QueryError::Invalid)? {
             Statement::Calls { collection, calls } => {
@@ -125,14 +125,14 @@ impl AggregateRequest {
             }
             Statement::Value(pipeline) => {
                 let fields = std::iter::once(("pipeline".into(), pipeline)).collect();
-                Self::new(None, Verb::Aggregate, &fields, now)
+                Self::new(None, CommandKind::Aggregate, &fields, now)
             }
         }
     }
 
     fn new(
         collection: Option<String>,
-        verb: Verb,
+        verb: CommandKind,
         fields: &Fields,
         now: UnixMillis,
     ) -> Result<Self, QueryError> {
@@ -141,12 +141,12 @@ impl AggregateRequest {
                 "there are more than {PATTERNS_MAX} patterns"
             )));
         }
-        let (pipeline, stages) = if verb == Verb::Aggregate {
+        let (pipeline, stages) = if verb == CommandKind::Aggregate {
             let pipeline = fields.get("pipeline").cloned().unwrap_or(Value::Null);
             let stages = stage::parse(&pipeline)?;
             (pipeline, stages)
         } else {
-            let pipeline = written(verb, fields).map_err(QueryError::Invalid)?;
+            let pipeline = to_pipeline(verb, fields).map_err(QueryError::Invalid)?;
             let (values, stages) = pipeline.into_iter().unzip();
             (Value::List(values), stages)
         };
@@ -163,16 +163,17 @@ impl AggregateRequest {
     }
 }
 
-/// Returns the collection and verb of a document.
-fn parse_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
+/// Returns the collection and the operation of a document.
+fn parse_document(fields: &Fields) -> Result<(Option<String>, CommandKind), String> {
     let mut commands =
-        fields.iter().filter_map(|(name, value)| Some((name, Verb::named(name)?, value)));
+        fields.iter().filter_map(|(name, value)| Some((name, CommandKind::named(name)?, value)));
     let (name, verb, collection) = if let Some((name, verb, value)) = commands.next() {
         (&**name, verb, value)
     } else {
         let is_find = |name: &&str| fields.get(name).is_some();
-        let is_find = Verb::Find.fields().iter().any(is_find) && fields.get("pipeline").is_none();
-        let verb = if is_find { Verb::Find } else { Verb::Aggregate };
+        let is_find =
+            CommandKind::Find.fields().iter().any(is_find) && fields.get("pipeline").is_none();
+        let verb = if is_find { CommandKind::Find } else { CommandKind::Aggregate };
         ("collection", verb, fields.get("collection").unwrap_or(&Value::Null))
     };
     if commands.next().is_some() {
@@ -191,14 +192,14 @@ fn parse_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
     }
 }
 
-/// Returns the verb of a method, and its arguments by name, including the arguments of chained
+/// Returns the operation of a method, and its arguments by name, including the arguments of chained
 /// methods.
-fn parse_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
+fn parse_calls(calls: Vec<Call>) -> Result<(CommandKind, Fields), String> {
     let mut calls = calls.into_iter();
     let Some(Call { method, arguments }) = calls.next() else {
         return Err("no method is called".to_owned());
     };
-    let mut verb = Verb::named(&method).ok_or_else(|| unknown_method(&method))?;
+    let mut verb = CommandKind::named(&method).ok_or_else(|| unknown_method(&method))?;
     let names = verb.arguments();
     if arguments.len() > names.len() {
         return Err(format!("{method} takes {}", names.join(" and ")));
@@ -207,7 +208,7 @@ fn parse_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
     for (name, argument) in names.iter().zip(arguments) {
         match (*name, argument) {
             // Options of `find` are set by chained methods; options of `aggregate` are ignored.
-            ("options", Value::Fields(options)) if verb == Verb::Count => {
+            ("options", Value::Fields(options)) if verb == CommandKind::Count => {
                 options.into_iter().for_each(|(name, value)| fields.set(name, value));
             }
             ("options", _) => {}
@@ -216,12 +217,12 @@ fn parse_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
     }
     for Call { method, mut arguments } in calls {
         let argument = arguments.pop();
-        let is_find = verb == Verb::Find && arguments.is_empty();
+        let is_find = verb == CommandKind::Find && arguments.is_empty();
         match (&*method, argument) {
             ("sort" | "skip" | "limit" | "projection", Some(argument)) if is_find => {
                 fields.set(method.into(), argument);
             }
-            ("count" | "size" | "itcount", None) if is_find => verb = Verb::Count,
+            ("count" | "size" | "itcount", None) if is_find => verb = CommandKind::Count,
             ("toArray" | "pretty", None) => {}
             _ => {
                 return Err(format!(
@@ -242,14 +243,14 @@ fn unknown_method(method: &str) -> String {
     format!("{method} is not known; use one of {known}")
 }
 
-/// A stage as written and as parsed.
-type Written = (Value, Stage);
+/// A stage as written in the request, with the parsed stage.
+type WrittenStage = (Value, Stage);
 
 /// Converts a command to a pipeline: filter, sort, skip, limit, projection.
-fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
+fn to_pipeline(verb: CommandKind, fields: &Fields) -> Result<Vec<WrittenStage>, String> {
     let mut out = Vec::new();
-    let mut add = |name: &str, place: &str, argument: &Value| {
-        let stage = Stage::parse(name, argument).map_err(|fault| format!("{place}: {fault}"))?;
+    let mut add = |name: &str, location: &str, argument: &Value| {
+        let stage = Stage::parse(name, argument).map_err(|fault| format!("{location}: {fault}"))?;
         let fields = std::iter::once((name.into(), argument.clone())).collect();
         out.push((Value::Fields(fields), stage));
         Ok::<_, String>(())
@@ -257,19 +258,19 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
     let is_set = |value: &&Value| {
         !matches!(value, Value::Null) && **value != Value::Fields(Fields::default())
     };
-    let given = |name: &str| fields.get(name).filter(is_set);
-    if let Some(filter) = given("filter").or_else(|| given("query")) {
+    let field = |name: &str| fields.get(name).filter(is_set);
+    if let Some(filter) = field("filter").or_else(|| field("query")) {
         add("$match", "filter", filter)?;
     }
-    if let Some(sort) = given("sort") {
+    if let Some(sort) = field("sort") {
         add("$sort", "sort", sort)?;
     }
-    if let Some(skip) = given("skip").filter(|count| count.number() != Some(0.0)) {
+    if let Some(skip) = field("skip").filter(|count| count.number() != Some(0.0)) {
         add("$skip", "skip", skip)?;
     }
     // A limit of 0 means no limit. A negative limit requests a single batch; every answer is a
     // single batch.
-    let limit = if verb == Verb::FindOne { Some(&Value::Int(1)) } else { given("limit") };
+    let limit = if verb == CommandKind::FindOne { Some(&Value::Int(1)) } else { field("limit") };
     let limit = match limit {
         Some(Value::Int(limit)) => Some(Value::Int(limit.saturating_abs())),
         other => other.cloned(),
@@ -278,14 +279,14 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
         add("$limit", "limit", &limit)?;
     }
     match verb {
-        Verb::Count => add("$count", "count", &Value::text("n"))?,
-        Verb::Distinct => {
+        CommandKind::Count => add("$count", "count", &Value::text("n"))?,
+        CommandKind::Distinct => {
             let key = fields.get("key").and_then(Value::as_text).ok_or("key must name a field")?;
             let path = Path::parse(key)?;
             out.push((Value::text(&format!("${key}")), Stage::Distinct(path)));
         }
-        Verb::Aggregate | Verb::Find | Verb::FindOne => {
-            if let Some(projection) = given("projection") {
+        CommandKind::Aggregate | CommandKind::Find | CommandKind::FindOne => {
+            if let Some(projection) = field("projection") {
                 add("$project", "projection", projection)?;
             }
         }

@@ -75,15 +75,17 @@ pub(super) fn parse(pipeline: &Value) -> Result<Vec<Stage>, QueryError> {
     Ok(stages)
 }
 
-fn parse_list(stages: &[Value], place: &str) -> Result<Vec<Stage>, String> {
+fn parse_list(stages: &[Value], location: &str) -> Result<Vec<Stage>, String> {
     let stage = |(index, stage): (usize, &Value)| {
         let single = if let Value::Fields(fields) = stage { fields.single() } else { None };
         let Some((name, argument)) = single else {
             return Err(format!(
-                "{place}[{index}] is not a stage; a stage is a document with one of {STAGE_NAMES}"
+                "{location}[{index}] is not a stage; a stage is a document with one of \
+                 {STAGE_NAMES}"
             ));
         };
-        Stage::parse(name, argument).map_err(|fault| format!("{place}[{index}]: {name}: {fault}"))
+        Stage::parse(name, argument)
+            .map_err(|fault| format!("{location}[{index}]: {name}: {fault}"))
     };
     stages.iter().enumerate().map(stage).collect()
 }
@@ -102,7 +104,7 @@ impl Stage {
             "$bucketAuto" => bucket_auto(argument),
             "$sortByCount" => Ok(Self::Group {
                 id: Expression::parse(argument)?,
-                fields: counted(),
+                fields: default_output(),
                 by_count: true,
             }),
             "$facet" => facet(argument),
@@ -191,14 +193,14 @@ fn accumulators<'v>(
 }
 
 /// Returns the default output of a group: the number of documents.
-fn counted() -> Vec<(Arc<str>, Accumulator)> {
+fn default_output() -> Vec<(Arc<str>, Accumulator)> {
     vec![("count".into(), Accumulator::count())]
 }
 
 /// Parses the `output` of buckets.
 fn output(fields: &Fields) -> Result<Vec<(Arc<str>, Accumulator)>, String> {
     match fields.get("output") {
-        None => Ok(counted()),
+        None => Ok(default_output()),
         Some(Value::Fields(output)) => accumulators(output.iter()),
         Some(_) => Err("output must be a document of accumulators".to_owned()),
     }

@@ -16,18 +16,18 @@ fn documents() -> Vec<Fields> {
     texts.into_iter().map(read).collect()
 }
 
-fn found(text: &str) -> Result<Found, QueryError> {
+fn found(text: &str) -> Result<StageResult, QueryError> {
     let request = AggregateRequest::read(text, NOW)?;
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let as_document = |fields| Ok(document::Document { fields, share: quota.begin(0) });
+    let as_document = |fields| Ok(document::Document { fields, share: quota.new_share(0) });
     let source = Box::new(documents().into_iter().map(as_document));
-    Ok(Found::new(request.shape, execution::run(&request.stages, source, &quota)?))
+    Ok(StageResult::new(request.shape, execution::run(&request.stages, source, &quota)?))
 }
 
 /// Returns the documents, or the result of a command, as text.
 fn run(text: &str) -> String {
     match found(text).unwrap() {
-        Found::Documents { documents } => serde_json::to_string(&documents).unwrap(),
+        StageResult::Documents { documents } => serde_json::to_string(&documents).unwrap(),
         other => serde_json::to_string(&other).unwrap(),
     }
 }
@@ -318,7 +318,8 @@ fn the_values_and_the_work_of_a_pipeline_are_limited() {
         let fields =
             |i: usize| -> Fields { std::iter::once(("i".into(), Value::Int(i as i64))).collect() };
         let quota = Quota::new(100, &Budget::UNLIMITED);
-        let as_document = |i| Ok(document::Document { fields: fields(i), share: quota.begin(0) });
+        let as_document =
+            |i| Ok(document::Document { fields: fields(i), share: quota.new_share(0) });
         let source = Box::new((0..documents).map(as_document));
         let run = execution::run(&request.stages, source, &quota);
         run.map(|documents| documents.len()).unwrap_err().to_string()

@@ -13,8 +13,8 @@ use super::{
 use crate::query::QueryError;
 
 impl From<SyntaxError> for QueryError {
-    /// Converts an error whose place in the query is unknown here: a duration that depends on the
-    /// times of the query and is invalid.
+    /// Converts an error whose location in the query is unknown here: a duration that depends on
+    /// the times of the query and is invalid.
     fn from(error: SyntaxError) -> Self {
         Self::Invalid(format!("parse error: {}", error.message))
     }
@@ -54,7 +54,7 @@ pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), QueryE
 /// # Errors
 /// When the expression is invalid.
 pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, QueryError> {
-    Ok(syntax::formatted(&parse(query, limits)?.tree))
+    Ok(syntax::format_expression(&parse(query, limits)?.tree))
 }
 
 /// Returns the tree of an expression as JSON, in the format of Prometheus' `parse_query`.

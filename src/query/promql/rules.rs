@@ -27,13 +27,13 @@ pub fn check_rule_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), Q
             format!("the expression is a {kind}; a rule needs an instant vector or a scalar");
         return Err(QueryError::Invalid(problem));
     }
-    check_lengths(&parsed.tree).map_err(|error| QueryError::Invalid(error.in_text(query)))?;
+    check_durations(&parsed.tree).map_err(|error| QueryError::Invalid(error.in_text(query)))?;
     let mut selectors = parsed.tree.selectors().into_iter();
     selectors.try_for_each(|selector| matchers_of(selector, limits).map(drop))
 }
 
 /// Checks calculated durations. A rule is evaluated at one time.
-fn check_lengths(expression: &Expr) -> Result<(), SyntaxError> {
+fn check_durations(expression: &Expr) -> Result<(), SyntaxError> {
     let (windows, shift) = match expression {
         Expr::Vector(selector) => (vec![], Some(&selector.shift)),
         Expr::Matrix(matrix) => (vec![&matrix.range], Some(&matrix.selector.shift)),
@@ -54,7 +54,7 @@ fn check_lengths(expression: &Expr) -> Result<(), SyntaxError> {
     if let Some(offset) = shift.and_then(|shift| shift.offset.as_ref()) {
         offset.millis(QueryTimes::INSTANT)?;
     }
-    expression.children().into_iter().try_for_each(check_lengths)
+    expression.children().into_iter().try_for_each(check_durations)
 }
 
 /// Returns the expression before a final comparison with a number; `None` without such a
@@ -70,7 +70,7 @@ pub fn measured_promql(
     let Expr::Binary(compared) = parsed.tree.without_parens() else { return Ok(None) };
     let is_number = matches!(compared.right.without_parens(), Expr::Number(_));
     let is_filter = compared.operator.is_comparison() && !compared.return_bool;
-    Ok((is_filter && is_number).then(|| syntax::formatted(&compared.left)))
+    Ok((is_filter && is_number).then(|| syntax::format_expression(&compared.left)))
 }
 
 /// Returns the durations by which a plain expression looks back, in milliseconds. An expression is
@@ -79,22 +79,22 @@ pub fn measured_promql(
 ///
 /// # Errors
 /// When the expression is invalid.
-pub fn lengths_of_plain_promql(
+pub fn durations_of_plain_promql(
     query: &str,
     limits: &PromqlLimits<'_>,
 ) -> Result<Option<Vec<i64>>, QueryError> {
-    let mut lengths = Vec::new();
+    let mut durations = Vec::new();
     let parsed = parse(query, limits)?;
-    Ok(is_plain(&parsed.tree, &mut lengths).then_some(lengths))
+    Ok(is_plain(&parsed.tree, &mut durations).then_some(durations))
 }
 
-fn is_plain(expression: &Expr, lengths: &mut Vec<i64>) -> bool {
+fn is_plain(expression: &Expr, durations: &mut Vec<i64>) -> bool {
     let is_now = |shift: &Shift| shift.at.is_none() && shift.offset.is_none();
     match expression {
         Expr::Vector(selector) => is_now(&selector.shift),
         Expr::Matrix(matrix) => {
             let range = matrix.range.positive_millis(QueryTimes::INSTANT).ok();
-            lengths.extend(range);
+            durations.extend(range);
             range.is_some() && is_now(&matrix.selector.shift)
         }
         Expr::Call(call) if call.function.name.starts_with("absent") => false,
@@ -106,7 +106,9 @@ fn is_plain(expression: &Expr, lengths: &mut Vec<i64>) -> bool {
         | Expr::Number(_)
         | Expr::Paren(_)
         | Expr::Text(_)
-        | Expr::Unary(_) => expression.children().into_iter().all(|child| is_plain(child, lengths)),
+        | Expr::Unary(_) => {
+            expression.children().into_iter().all(|child| is_plain(child, durations))
+        }
     }
 }
 
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn expressions_that_depend_on_other_series_or_times_are_not_plain() {
         let check = |text: &str, expected: Option<&[i64]>| {
-            let found = lengths_of_plain_promql(text, &LIMITS).unwrap();
+            let found = durations_of_plain_promql(text, &LIMITS).unwrap();
             assert_eq!(found.as_deref(), expected, "{text}");
         };
         check("level > 5", Some(&[]));

@@ -8,8 +8,8 @@ use crate::{
         GranularityIndex, Kind, STALE_MARKER, SeriesId, SeriesInfo, UnixMillis, is_stale_marker,
     },
     query::{
-        Labels, PromqlLimits, QueryError, SeriesMatcher, budget::cache::Matched,
-        cells::coverage::coverage, series::selection::select_again, series::selector::CHUNK,
+        Labels, PromqlLimits, QueryError, SeriesMatcher, budget::cache::MatchingSeries,
+        cells::coverage::coverage, series::selection::select_cached, series::selector::CHUNK,
     },
     store::{Columns, Slot, Store, View},
 };
@@ -31,7 +31,8 @@ pub fn each_series(
     visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
     let found = select(store, sets, request, limits)?;
-    let mut reader = Reader { store, limits, request, now, cells: 0, taken: 0, slots: Vec::new() };
+    let mut reader =
+        Reader { store, limits, request, now, cells: 0, reserved_slots: 0, slots: Vec::new() };
     for part in found.chunks(SERIES_PER_VIEW) {
         reader.read(part, visit)?;
     }
@@ -63,10 +64,10 @@ pub fn newest_readings(
 }
 
 /// A series to read.
-struct Selected {
+struct SelectedSeries {
     id: SeriesId,
     info: SeriesInfo,
-    place: u32,
+    position: u32,
     /// The time of the stale marker that ended the series.
     ended_at: Option<UnixMillis>,
 }
@@ -77,24 +78,25 @@ fn select(
     sets: &[Vec<SeriesMatcher>],
     request: &ReadingsRequest,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<Selected>, QueryError> {
+) -> Result<Vec<SelectedSeries>, QueryError> {
     let text = format!("readings {sets:?}");
-    let Matched { ids, places } = select_again(store, &text, &|| Ok(sets.to_vec()), limits)?;
-    let mut found: Vec<Selected> = Vec::new();
-    for (ids, places) in ids.chunks(CHUNK).zip(places.chunks(CHUNK)) {
+    let MatchingSeries { ids, positions } =
+        select_cached(store, &text, &|| Ok(sets.to_vec()), limits)?;
+    let mut found: Vec<SelectedSeries> = Vec::new();
+    for (ids, positions) in ids.chunks(CHUNK).zip(positions.chunks(CHUNK)) {
         limits.budget.check()?;
         let (before, last) = (found.len(), store.last_samples(ids));
         let dictionary = store.dictionary();
-        found.extend(ids.iter().zip(places).zip(last).filter_map(|((id, place), last)| {
+        found.extend(ids.iter().zip(positions).zip(last).filter_map(|((id, position), last)| {
             let last = last.filter(|last| last.at >= request.range.start)?;
             let info = dictionary.info(*id)?;
-            Some(Selected { id: *id, info, place: *place, ended_at: last.ended_at })
+            Some(SelectedSeries { id: *id, info, position: *position, ended_at: last.ended_at })
         }));
         drop(dictionary);
         let keys = found[before..].iter().map(|series| Labels::bytes_of_key(&series.info.key));
         limits.reserve(size_of_val(&found[before..]) + keys.sum::<usize>())?;
     }
-    found.sort_unstable_by_key(|series| series.place);
+    found.sort_unstable_by_key(|series| series.position);
     Ok(found)
 }
 
@@ -107,14 +109,14 @@ struct Reader<'a> {
     /// Number of cells read.
     cells: usize,
     /// Number of slots for which memory is reserved.
-    taken: usize,
+    reserved_slots: usize,
     slots: Vec<Slot>,
 }
 
 impl Reader<'_> {
     fn read(
         &mut self,
-        part: &[Selected],
+        part: &[SelectedSeries],
         visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let range = &self.request.range;
@@ -150,7 +152,7 @@ impl Reader<'_> {
     fn append(
         &mut self,
         view: &View,
-        series: &Selected,
+        series: &SelectedSeries,
         out: &mut Vec<(i64, f64)>,
     ) -> Result<(), QueryError> {
         let is_delta = series.info.kind == Kind::Delta;
@@ -179,8 +181,8 @@ impl Reader<'_> {
         }
         // The buffers of slots and readings are reused for each series.
         let room = self.slots.capacity();
-        let grown = room.saturating_sub(self.taken);
-        self.taken += grown;
+        let grown = room.saturating_sub(self.reserved_slots);
+        self.reserved_slots += grown;
         self.limits.reserve(grown * (size_of::<Slot>() + 2 * size_of::<(i64, f64)>()))
     }
 }

@@ -17,10 +17,10 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct Cardinality {
     head_stats: HeadStats,
-    series_count_by_metric_name: Vec<Count>,
-    label_value_count_by_label_name: Vec<Count>,
-    memory_in_bytes_by_label_name: Vec<Count>,
-    series_count_by_label_value_pair: Vec<Count>,
+    series_count_by_metric_name: Vec<NamedCount>,
+    label_value_count_by_label_name: Vec<NamedCount>,
+    memory_in_bytes_by_label_name: Vec<NamedCount>,
+    series_count_by_label_value_pair: Vec<NamedCount>,
 }
 
 /// Statistics over all series.
@@ -37,20 +37,20 @@ struct HeadStats {
 
 /// A name and its count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Count {
+struct NamedCount {
     name: String,
     value: u64,
 }
 
 /// The entries with the largest counts.
 #[derive(Debug)]
-struct Largest {
+struct LargestCounts {
     count: usize,
     /// The smallest count on top; among equal counts, the name that sorts last.
     heap: BinaryHeap<Reverse<(u64, Reverse<String>)>>,
 }
 
-impl Largest {
+impl LargestCounts {
     fn new(count: usize) -> Self {
         Self { count, heap: BinaryHeap::new() }
     }
@@ -67,9 +67,9 @@ impl Largest {
         }
     }
 
-    fn into_sorted(self) -> Vec<Count> {
+    fn into_sorted(self) -> Vec<NamedCount> {
         let ascending = self.heap.into_sorted_vec().into_iter();
-        ascending.map(|Reverse((value, Reverse(name)))| Count { name, value }).collect()
+        ascending.map(|Reverse((value, Reverse(name)))| NamedCount { name, value }).collect()
     }
 }
 
@@ -82,7 +82,8 @@ pub fn cardinality(
     count: usize,
     limits: &PromqlLimits<'_>,
 ) -> Result<Cardinality, QueryError> {
-    let [mut metrics, mut values, mut bytes, mut pairs] = [(); 4].map(|()| Largest::new(count));
+    let [mut metrics, mut values, mut bytes, mut pairs] =
+        [(); 4].map(|()| LargestCounts::new(count));
     let mut label_pairs = 0;
     for tag in store.dictionary().tag_names() {
         let (mut value_count, mut value_bytes) = (0, 0);
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_largest_counts_come_first_and_equal_counts_are_sorted_by_name() {
-        let mut largest = Largest::new(3);
+        let mut largest = LargestCounts::new(3);
         for (value, name) in [(1, "z"), (5, "b"), (5, "a"), (9, "c"), (5, "d"), (2, "e")] {
             largest.add(value, || name.to_owned());
         }
@@ -156,7 +157,7 @@ mod tests {
             largest.into_sorted().into_iter().map(|count| (count.name, count.value)).collect();
         let expected = [("c", 9), ("a", 5), ("b", 5)].map(|(name, value)| (name.to_owned(), value));
         assert_eq!(names, expected);
-        let mut none = Largest::new(0);
+        let mut none = LargestCounts::new(0);
         none.add(1, || "a".to_owned());
         assert_eq!(none.into_sorted(), []);
     }

@@ -63,7 +63,7 @@ type Values = HashMap<Box<str>, usize, RandomState>;
 
 /// Running counts.
 #[derive(Default)]
-struct Count {
+struct FacetCounts {
     /// Number of series that match all filters.
     series: usize,
     tags: BTreeMap<Box<str>, Values>,
@@ -71,7 +71,7 @@ struct Count {
     new_bytes: usize,
 }
 
-impl Count {
+impl FacetCounts {
     /// Counts a series. A series that misses the filters of one tag only is counted among the
     /// values of that tag.
     fn add(&mut self, key: &SeriesKey, filters: &[(String, String)]) {
@@ -135,7 +135,7 @@ pub fn facets(
     let of_metric = Selector { metric: selector.metric.clone(), tags: Vec::new() };
     let ids = store.dictionary().select(&of_metric.matchers());
     budget.reserve(size_of_val(&*ids))?;
-    let mut count = Count::default();
+    let mut count = FacetCounts::default();
     for chunk in ids.chunks(CHUNK) {
         budget.check()?;
         let dictionary = store.dictionary();

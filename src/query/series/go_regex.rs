@@ -15,7 +15,7 @@ const REPETITION_BYTES_MAX: usize = 24;
 const CLASS_NAME_BYTES_MAX: usize = 16;
 
 /// Translates a pattern to a pattern with the same meaning. Invalid patterns stay invalid.
-pub(crate) fn translated(pattern: &str) -> String {
+pub(crate) fn translate_pattern(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars();
     while let Some(letter) = rest.next() {
@@ -40,7 +40,7 @@ fn repeats(rest: &str) -> bool {
 }
 
 /// Returns the members of a class such as `\d`, and true when the class is negated.
-fn class(name: char) -> Option<(&'static str, bool)> {
+fn class_members(name: char) -> Option<(&'static str, bool)> {
     let members = match name.to_ascii_lowercase() {
         'd' => DIGITS,
         's' => SPACES,
@@ -53,7 +53,7 @@ fn class(name: char) -> Option<(&'static str, bool)> {
 /// Translates an escape outside of brackets.
 fn escape(rest: &mut Chars<'_>, out: &mut String) {
     let Some(name) = rest.clone().next() else { return out.push('\\') };
-    if let Some((members, is_negated)) = class(name) {
+    if let Some((members, is_negated)) = class_members(name) {
         rest.next();
         out.extend([if is_negated { "[^" } else { "[" }, members, "]"]);
     } else if matches!(name, 'b' | 'B') {
@@ -124,7 +124,7 @@ fn class_name_end(after: &str) -> Option<usize> {
 }
 
 fn class_in_brackets(rest: &Chars<'_>) -> Option<(&'static str, bool)> {
-    class(rest.as_str().strip_prefix('\\')?.chars().next()?)
+    class_members(rest.as_str().strip_prefix('\\')?.chars().next()?)
 }
 
 /// Translates a literal character within brackets.
@@ -172,13 +172,13 @@ mod tests {
             ("a{,2}x{", "a{,2}x{", true),
             ("a{2,}b{1,3}", "aabbb", true),
         ] {
-            let all = format!("^(?s:{})$", translated(pattern));
+            let all = format!("^(?s:{})$", translate_pattern(pattern));
             let compiled = regex::Regex::new(&all);
             let found = compiled.unwrap_or_else(|cause| panic!("{pattern}: {cause}"));
             assert_eq!(found.is_match(value), expected, "{pattern} {value}");
         }
         for pattern in [r"\", "[", "[a", r"[\", "(", "[z-a]", "[^", r"\x{"] {
-            let all = format!("^(?s:{})$", translated(pattern));
+            let all = format!("^(?s:{})$", translate_pattern(pattern));
             assert!(regex::Regex::new(&all).is_err(), "{pattern}");
         }
     }

@@ -12,7 +12,7 @@ const SHORTEST_MS: i64 = 1000;
 
 /// The merging of series into lines of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Merge {
+pub enum SeriesMerge {
     /// Each series is a line.
     #[default]
     Nothing,
@@ -102,32 +102,32 @@ impl Group {
 /// When the query's memory is used up.
 pub(crate) fn group(
     found: &[(SeriesId, SeriesInfo)],
-    merge: &Merge,
+    merge: &SeriesMerge,
     budget: &Budget,
 ) -> Result<Vec<Group>, QueryError> {
     budget.check()?;
     let bytes = match merge {
-        Merge::Nothing => {
+        SeriesMerge::Nothing => {
             let entries = found.iter().map(|(_, info)| SeriesEntry::bytes_of(info));
             size_of::<Group>() * found.len() + entries.sum::<usize>()
         }
         // A reference, an ID, and the values of the tags.
-        Merge::All | Merge::By(_) => found.len() * 4 * size_of::<usize>(),
+        SeriesMerge::All | SeriesMerge::By(_) => found.len() * 4 * size_of::<usize>(),
     };
     budget.reserve(bytes)?;
     Ok(groups(found, merge))
 }
 
-fn groups(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
+fn groups(found: &[(SeriesId, SeriesInfo)], merge: &SeriesMerge) -> Vec<Group> {
     match merge {
-        Merge::Nothing => found.iter().map(Group::single).collect(),
-        Merge::All if found.is_empty() => Vec::new(),
-        Merge::All => {
+        SeriesMerge::Nothing => found.iter().map(Group::single).collect(),
+        SeriesMerge::All if found.is_empty() => Vec::new(),
+        SeriesMerge::All => {
             let members: Vec<_> = found.iter().collect();
             let tags = common_tags(found.iter().map(|(_, info)| &info.key));
             vec![Group::of(&members, tags)]
         }
-        Merge::By(names) => {
+        SeriesMerge::By(names) => {
             let mut groups: BTreeMap<Vec<&str>, Vec<&(SeriesId, SeriesInfo)>> = BTreeMap::new();
             for series in found {
                 let values = names.iter().map(|name| series.1.key.tag(name).unwrap_or_default());
@@ -176,7 +176,7 @@ impl<T> Ranking<T> {
     }
 
     /// Returns the maximum number of lines in memory.
-    pub(crate) fn held_max(rank: Rank) -> usize {
+    pub(crate) fn lines_in_memory_max(rank: Rank) -> usize {
         rank.count.saturating_mul(2).saturating_add(8)
     }
 
@@ -184,12 +184,12 @@ impl<T> Ranking<T> {
     pub(crate) fn push(&mut self, number: Option<f64>, line: T) {
         let Some(number) = number else { return };
         self.lines.push((number, line));
-        if self.lines.len() >= Self::held_max(self.rank) {
-            self.cut();
+        if self.lines.len() >= Self::lines_in_memory_max(self.rank) {
+            self.drop_surplus();
         }
     }
 
-    fn cut(&mut self) {
+    fn drop_surplus(&mut self) {
         // The sort is stable: equal lines keep their order.
         let lowest = self.rank.lowest;
         self.lines.sort_by(|(a, _), (b, _)| if lowest { a.total_cmp(b) } else { b.total_cmp(a) });
@@ -198,7 +198,7 @@ impl<T> Ranking<T> {
 
     /// Returns the ranked lines, best first.
     pub(crate) fn finish(mut self) -> impl Iterator<Item = T> {
-        self.cut();
+        self.drop_surplus();
         self.lines.into_iter().map(|(_, line)| line)
     }
 }
@@ -221,7 +221,7 @@ mod tests {
             series(2, &[("core", "1"), ("host", "b"), ("zone", "z")]),
             series(3, &[("zone", "z")]),
         ];
-        let members = |merge: &Merge| {
+        let members = |merge: &SeriesMerge| {
             let groups = groups(&found, merge).into_iter();
             let shown = groups.map(|group| {
                 let tags: Vec<_> = group.entry.tags.into_values().collect();
@@ -230,13 +230,13 @@ mod tests {
             shown.collect::<Vec<_>>()
         };
         let group = |tags: &str, ids: &[u32]| (tags.to_owned(), ids.to_vec());
-        assert_eq!(members(&Merge::All), [group("z", &[0, 1, 2, 3])]);
+        assert_eq!(members(&SeriesMerge::All), [group("z", &[0, 1, 2, 3])]);
         assert_eq!(
-            members(&Merge::By(vec!["host".into()])),
+            members(&SeriesMerge::By(vec!["host".into()])),
             [group("", &[3]), group("a", &[1]), group("b", &[0, 2])]
         );
-        assert_eq!(members(&Merge::Nothing).len(), 4);
-        assert!(groups(&[], &Merge::All).is_empty());
+        assert_eq!(members(&SeriesMerge::Nothing).len(), 4);
+        assert!(groups(&[], &SeriesMerge::All).is_empty());
     }
 
     #[test]

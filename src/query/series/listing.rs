@@ -137,16 +137,16 @@ pub fn with_samples_since(
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let Some(since) = since else { return Ok(found) };
-    let mut kept = Vec::with_capacity(found.len());
+    let mut remaining = Vec::with_capacity(found.len());
     for part in found.chunks(CHUNK) {
         check_time(limits)?;
         let ids: Vec<_> = part.iter().map(|(id, _)| *id).collect();
         let last = store.last_samples(&ids);
         let live =
             part.iter().zip(last).filter(|(_, last)| last.is_some_and(|sample| sample.at >= since));
-        kept.extend(live.map(|(series, _)| series.clone()));
+        remaining.extend(live.map(|(series, _)| series.clone()));
     }
-    Ok(kept)
+    Ok(remaining)
 }
 
 /// Lists the metrics in order, or only the metric `wanted`.

@@ -17,7 +17,7 @@ pub(super) mod suggestion;
 
 pub use cardinality::{Cardinality, cardinality};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
-pub use grouping::{Merge, Rank};
+pub use grouping::{Rank, SeriesMerge};
 pub use listing::{
     ListedMetric, SeriesAnswer, list_label_names, list_label_values, list_metrics, series,
     with_samples_since,

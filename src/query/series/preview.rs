@@ -66,12 +66,12 @@ pub fn preview(
     // The first series with a new name is renamed; the other series are merged into the first.
     let renamed: HashMap<_, _> =
         updates.iter().filter_map(|update| Some((update.id, update.key.as_ref()?))).collect();
-    let shown = updates.iter().take(limits.lines_max).filter_map(|update| {
+    let changed_series = updates.iter().take(limits.lines_max).filter_map(|update| {
         let series = SeriesEntry::new(&dictionary.info(update.id)?);
         let renamed_to = update.key.as_ref().map(NewName::new);
         let target_key =
             update.into.and_then(|id| renamed.get(&id).copied().or_else(|| dictionary.key(id)));
         Some(ChangedSeries { series, renamed_to, merged_into: target_key.map(NewName::new) })
     });
-    Ok(ChangeAnswer { total: updates.len(), dry_run: true, series: shown.collect() })
+    Ok(ChangeAnswer { total: updates.len(), dry_run: true, series: changed_series.collect() })
 }

@@ -55,14 +55,14 @@ pub struct FindAnswer {
 
 /// The position of a word in a name, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum WordPosition {
     Beginning,
     WordBoundary,
     Within,
 }
 
 /// The rank of a name; lower is better.
-type Rank = (usize, usize);
+type NameRank = (usize, usize);
 
 impl FindRequest {
     /// Creates a search from a text and a maximum number of results.
@@ -88,7 +88,7 @@ impl FindRequest {
 
     /// Returns the rank of a name; `None` when a word is missing. `lower` is a buffer for the name
     /// in lower case.
-    fn rank(&self, name: &str, lower: &mut String) -> Option<Rank> {
+    fn rank(&self, name: &str, lower: &mut String) -> Option<NameRank> {
         lower.clear();
         if name.is_ascii() {
             lower.push_str(name);
@@ -96,26 +96,27 @@ impl FindRequest {
         } else {
             lower.extend(name.chars().flat_map(char::to_lowercase));
         }
-        let places = self.words.iter().map(|word| Some(place(name, lower, word)? as usize));
-        let places_sum = places.sum::<Option<usize>>()?;
+        let positions =
+            self.words.iter().map(|word| Some(word_position(name, lower, word)? as usize));
+        let position_sum = positions.sum::<Option<usize>>()?;
         // Without words, the order is alphabetical.
-        Some((places_sum, if self.words.is_empty() { 0 } else { name.len() }))
+        Some((position_sum, if self.words.is_empty() { 0 } else { name.len() }))
     }
 }
 
 /// Returns the best position of a word in a name; `lower` is the name in lower case.
-fn place(name: &str, lower: &str, word: &str) -> Option<Place> {
+fn word_position(name: &str, lower: &str, word: &str) -> Option<WordPosition> {
     let (bytes, word) = (lower.as_bytes(), word.as_bytes());
     // Letters whose lower case has another length shift the positions; capitals then begin no word.
     let original = if name.len() == lower.len() { name.as_bytes() } else { bytes };
     let found = bytes.windows(word.len()).enumerate().filter(|(_, part)| *part == word);
-    let places = found.map(|(at, _)| {
-        let Some(before) = at.checked_sub(1) else { return Place::Beginning };
+    let positions = found.map(|(at, _)| {
+        let Some(before) = at.checked_sub(1) else { return WordPosition::Beginning };
         let begins_word = !original[before].is_ascii_alphanumeric() && original[before].is_ascii()
             || original[at].is_ascii_uppercase() && original[before].is_ascii_lowercase();
-        if begins_word { Place::WordBoundary } else { Place::Within }
+        if begins_word { WordPosition::WordBoundary } else { WordPosition::Within }
     });
-    places.min()
+    positions.min()
 }
 
 /// Searches for metrics.
@@ -129,7 +130,7 @@ pub fn find(
 ) -> Result<FindAnswer, QueryError> {
     let (mut total, mut lower) = (0, String::new());
     // A heap of the best matches, with the worst match on top.
-    let mut best: BinaryHeap<(Rank, Box<str>)> = BinaryHeap::new();
+    let mut best: BinaryHeap<(NameRank, Box<str>)> = BinaryHeap::new();
     let mut after = None;
     loop {
         budget.check()?;
@@ -187,7 +188,7 @@ mod tests {
         // Regression: the lower case of "Ⱥ" has more bytes, and the search read beyond the name.
         let request = FindRequest::new("x", None).unwrap();
         assert!(request.rank("ȺȺȺx", &mut String::new()).is_some());
-        assert_eq!(place("ȺȺ_x", "ⱥⱥ_x", "x"), Some(Place::WordBoundary));
+        assert_eq!(word_position("ȺȺ_x", "ⱥⱥ_x", "x"), Some(WordPosition::WordBoundary));
         check(
             "  ",
             &["cpu_load", "memory", "systemCpuIdle", "system_cpu_user", "système.CPU", "vcpu"],

@@ -8,7 +8,7 @@ use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
     query::{
         MatchOperator, PromqlLimits, QueryError, SeriesMatcher,
-        budget::cache::{Matched, Selection},
+        budget::cache::{MatchingSeries, Selection},
         promql::Labels,
         series::selector::CHUNK,
     },
@@ -30,7 +30,7 @@ pub fn select_series(
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let candidates = candidates(store, matchers, limits)?;
-    let ids = matching(store, &candidates, limits, |key| fulfils(key, matchers))?;
+    let ids = matching_series(store, &candidates, limits, |key| key_matches(key, matchers))?;
     let mut found = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
         check_time(limits)?;
@@ -47,12 +47,12 @@ pub fn select_series(
 ///
 /// # Errors
 /// See [`select_series`].
-pub(crate) fn select_again(
+pub(crate) fn select_cached(
     store: &Store,
     text: &str,
     sets: &dyn Fn() -> Result<MatcherSets, QueryError>,
     limits: &PromqlLimits<'_>,
-) -> Result<Matched, QueryError> {
+) -> Result<MatchingSeries, QueryError> {
     let (generation, count) = {
         let dictionary = store.dictionary();
         (dictionary.generation(), dictionary.id_count())
@@ -67,26 +67,28 @@ pub(crate) fn select_again(
         Some(known) if count - known.compared <= known.matched.ids.len().max(CHUNK) => {
             let new: Vec<_> = (known.compared..count).map(|id| SeriesId(id as u32)).collect();
             let sets = sets()?;
-            let fulfil = |key: &SeriesKey| sets.iter().any(|set| fulfils(key, set));
-            let new = matching(store, &new, limits, fulfil)?;
+            let fulfil = |key: &SeriesKey| sets.iter().any(|set| key_matches(key, set));
+            let new = matching_series(store, &new, limits, fulfil)?;
             if new.is_empty() {
                 known.matched
             } else {
                 let before = known.matched.ids.iter().copied();
-                in_order(store, before.chain(new).collect(), limits)?
+                with_label_positions(store, before.chain(new).collect(), limits)?
             }
         }
         _ => {
             let mut found = Vec::new();
             for set in sets()? {
                 let candidates = candidates(store, &set, limits)?;
-                found.extend(matching(store, &candidates, limits, |key| fulfils(key, &set))?);
+                found.extend(matching_series(store, &candidates, limits, |key| {
+                    key_matches(key, &set)
+                })?);
             }
             found.sort_unstable();
             found.dedup();
             // Series that were created in the meantime may or may not be included.
             found.truncate(found.partition_point(|id| (id.0 as usize) < count));
-            in_order(store, found.into(), limits)?
+            with_label_positions(store, found.into(), limits)?
         }
     };
     if let Some(queries_cache) = queries_cache {
@@ -98,11 +100,11 @@ pub(crate) fn select_again(
 
 /// Returns the series in order of their IDs, with their positions in label order. Comparing labels
 /// takes longer than reading a few slots of each series.
-fn in_order(
+fn with_label_positions(
     store: &Store,
     ids: Arc<[SeriesId]>,
     limits: &PromqlLimits<'_>,
-) -> Result<Matched, QueryError> {
+) -> Result<MatchingSeries, QueryError> {
     check_count(ids.len(), limits)?;
     let mut labels = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
@@ -113,19 +115,19 @@ fn in_order(
     }
     let mut order: Vec<u32> = (0..ids.len() as u32).collect();
     order.sort_by(|left, right| labels[*left as usize].cmp(&labels[*right as usize]));
-    let mut places = vec![0; ids.len()];
-    for (place, index) in (0..).zip(order) {
-        places[index as usize] = place;
+    let mut positions = vec![0; ids.len()];
+    for (position, index) in (0..).zip(order) {
+        positions[index as usize] = position;
     }
-    Ok(Matched { ids, places: places.into() })
+    Ok(MatchingSeries { ids, positions: positions.into() })
 }
 
-fn fulfils(key: &SeriesKey, matchers: &[SeriesMatcher]) -> bool {
+fn key_matches(key: &SeriesKey, matchers: &[SeriesMatcher]) -> bool {
     matchers.iter().all(|matcher| matcher.matches_key(key))
 }
 
 /// Returns the series whose keys match.
-fn matching(
+fn matching_series(
     store: &Store,
     candidates: &[SeriesId],
     limits: &PromqlLimits<'_>,

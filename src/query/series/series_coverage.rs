@@ -1,7 +1,7 @@
 //! The time range in which the store already contains samples of a series. Imports request this
 //! range before they send samples.
 //!
-//! Must never know: HTTP, who asks.
+//! Must never know: HTTP, the caller.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -76,11 +76,12 @@ pub fn series_coverage(
     }
     let mut held = vec![None; request.series.len()];
     let known = request.series.iter().enumerate();
-    let known = known.filter(|(_, asked)| asked.start <= asked.end);
-    let known: Vec<_> =
-        known.filter_map(|(place, asked)| Some((place, asked, asked.id(store)?))).collect();
-    let start = known.iter().map(|(_, asked, _)| asked.start).min();
-    let end = known.iter().map(|(_, asked, _)| asked.end).max();
+    let known = known.filter(|(_, requested)| requested.start <= requested.end);
+    let known: Vec<_> = known
+        .filter_map(|(position, requested)| Some((position, requested, requested.id(store)?)))
+        .collect();
+    let start = known.iter().map(|(_, requested, _)| requested.start).min();
+    let end = known.iter().map(|(_, requested, _)| requested.end).max();
     let (Some(start), Some(end)) = (start, end) else { return Ok(CoverageAnswer { held }) };
     let range = UnixMillis(start).max(UnixMillis::MIN)
         ..UnixMillis(end).min(UnixMillis::MAX.minus(1)).plus(1);
@@ -92,17 +93,17 @@ pub fn series_coverage(
     let mut filled = Vec::new();
     for segment in coverage.segments(finest(&coverage, &range), range) {
         let view = store.view(segment.stored, segment.range.clone(), &ids)?;
-        for (place, asked, id) in &known {
+        for (position, requested, id) in &known {
             budget.check()?;
             view.slots_into(*id, Columns::ALL, &mut filled)?;
-            let asked = asked.start..=asked.end;
+            let requested = requested.start..=requested.end;
             let found = filled.iter().filter(|slot| !slot.cell.is_empty()).map(times);
             for (first, last) in
-                found.filter(|(first, last)| first <= asked.end() && last >= asked.start())
+                found.filter(|(first, last)| first <= requested.end() && last >= requested.start())
             {
-                let (first, last) = (first.max(*asked.start()), last.min(*asked.end()));
-                let (earliest, latest) = held[*place].unwrap_or((first, last));
-                held[*place] = Some((earliest.min(first), latest.max(last)));
+                let (first, last) = (first.max(*requested.start()), last.min(*requested.end()));
+                let (earliest, latest) = held[*position].unwrap_or((first, last));
+                held[*position] = Some((earliest.min(first), latest.max(last)));
             }
         }
     }

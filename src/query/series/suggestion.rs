@@ -1,6 +1,6 @@
 //! Suggestions when no series matches: the unknown name, and the nearest known names.
 //!
-//! Must never know: who asks. The number of compared names is limited.
+//! Must never know: the caller. The number of compared names is limited.
 
 use std::collections::BTreeSet;
 
@@ -58,9 +58,9 @@ fn tags_note(store: &Store, selector: &Selector, subject: &str) -> Option<String
             let names = texts(store, &ids, |key, found| {
                 found.extend(key.tags().map(|(name, _)| name.to_owned()));
             });
-            return Some(format!("{subject} has the tag {tag}{}", near_or_some(tag, &names)));
+            return Some(format!("{subject} has the tag {tag}{}", suggested_texts(tag, &names)));
         }
-        return Some(format!("{subject} has {tag}={value}{}", near_or_some(value, &values)));
+        return Some(format!("{subject} has {tag}={value}{}", suggested_texts(value, &values)));
     }
     let pairs: Vec<_> = selector.tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
     (!pairs.is_empty()).then(|| format!("{subject} has all of {}", pairs.join(", ")))
@@ -113,7 +113,7 @@ fn suggestion(names: &[&str]) -> String {
 }
 
 /// Formats the nearest texts; when none is near, the first few texts.
-fn near_or_some(requested: &str, all: &BTreeSet<String>) -> String {
+fn suggested_texts(requested: &str, all: &BTreeSet<String>) -> String {
     let near = nearest(requested, all);
     if !near.is_empty() || all.is_empty() {
         return suggestion(&near);

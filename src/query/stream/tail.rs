@@ -144,7 +144,7 @@ impl Tail {
             return Ok(event);
         }
         budget.check()?;
-        self.select_again(budget)?;
+        self.update_selection(budget)?;
         let from = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
         let range = from..now.plus(self.request.ahead_ms.max(1));
         let ids: Vec<SeriesId> = self.series.iter().map(|(id, _)| *id).collect();
@@ -174,7 +174,7 @@ impl Tail {
     }
 
     /// Selects the series again when the dictionary has changed.
-    fn select_again(&mut self, budget: &Budget) -> Result<(), QueryError> {
+    fn update_selection(&mut self, budget: &Budget) -> Result<(), QueryError> {
         let dictionary = self.store.dictionary();
         let current = (dictionary.id_count(), dictionary.generation());
         drop(dictionary);

@@ -217,7 +217,7 @@ fn millis(zoned: &Zoned) -> UnixMillis {
 
 /// Returns the last full hour of the local clock, or the last clock change when that was later.
 fn hour_start(at: &Zoned) -> UnixMillis {
-    let floor = millis(at).0 - into_hour(at);
+    let floor = millis(at).0 - since_full_hour(at);
     let zone = at.time_zone();
     if zone.to_offset(UnixMillis(floor).timestamp()) == at.offset() {
         return UnixMillis(floor);
@@ -229,7 +229,7 @@ fn hour_start(at: &Zoned) -> UnixMillis {
 /// Returns the next full hour of the local clock, or the next clock change when that is earlier.
 fn next_hour(start: UnixMillis, zone: &TimeZone) -> UnixMillis {
     let local = start.timestamp().to_zoned(zone.clone());
-    let end = start.plus(HOUR_MS - into_hour(&local));
+    let end = start.plus(HOUR_MS - since_full_hour(&local));
     if end.timestamp() <= start.timestamp() {
         return UnixMillis::LATEST;
     }
@@ -241,7 +241,7 @@ fn next_hour(start: UnixMillis, zone: &TimeZone) -> UnixMillis {
 }
 
 /// Returns the milliseconds since the last full hour of the local clock.
-fn into_hour(local: &Zoned) -> i64 {
+fn since_full_hour(local: &Zoned) -> i64 {
     let seconds = i64::from(local.minute()) * 60 + i64::from(local.second());
     seconds * 1000 + i64::from(local.millisecond())
 }

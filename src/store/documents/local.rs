@@ -22,7 +22,7 @@ use super::{
     segment::heads::TileHeads,
 };
 use crate::{
-    model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
+    model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
         error::StoreError,
         file::{holes::Holes, medium::Medium, names::partition_file, reserve},
@@ -327,8 +327,29 @@ impl Documents for LocalDocuments {
     ) -> Result<Option<Mark>, StoreError> {
         let Some(partition) = self.partitions.get(id) else { return Ok(None) };
         let reader = partition.read()?;
-        reader.check(visit)?;
+        reader.check(visit, &|_| true)?;
         Ok(Some(reader.mark))
+    }
+
+    fn check_slowly(
+        &self,
+        id: PartitionId,
+        fault: &mut dyn FnMut(&str, String),
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<u64, StoreError> {
+        let Some(partition) = self.partitions.get(id) else { return Ok(0) };
+        let before = partition.damage.count();
+        let name = partition.file_path();
+        let checked = partition.read().and_then(|reader| {
+            let report = &mut |start, series: SeriesId, cells: Result<&[Cell], String>| {
+                if let Err(problem) = cells {
+                    fault(name, format!("document of series {} at {start}: {problem}", series.0));
+                }
+            };
+            reader.check(report, go_on)
+        });
+        self.partitions.or_replace(&partition, checked)?;
+        Ok(partition.damage.count().saturating_sub(before))
     }
 
     fn check_shells(

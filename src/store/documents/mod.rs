@@ -307,6 +307,16 @@ pub(crate) trait Documents: Send + Sync + Debug {
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<Option<Mark>, StoreError>;
 
+    /// Reads every document of a partition in use, and notes damaged ones, which are holes from then
+    /// on; `fault` gets the file and the fault of each. Returns the number of newly found ones. A
+    /// partition that cannot be read is set aside. `go_on` is called as in [`Self::seal`].
+    fn check_slowly(
+        &self,
+        id: PartitionId,
+        fault: &mut dyn FnMut(&str, String),
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<u64, StoreError>;
+
     /// Reads all shells of a partition, and visits them.
     fn check_shells(&self, id: PartitionId, visit: &mut ShellVisitor<'_>)
     -> Result<(), StoreError>;

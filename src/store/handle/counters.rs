@@ -67,4 +67,12 @@ pub struct Counters {
     pub sealing_refused: Count,
     /// Partitions dropped by retention.
     pub partitions_dropped: Count,
+    /// Files that the checker read.
+    pub checked_files: Count,
+    /// Bytes that the checker read.
+    pub checked_bytes: Count,
+    /// Passes of the checker over all files.
+    pub checker_passes: Count,
+    /// Damaged documents, rows and objects that the checker found.
+    pub checker_faults: Count,
 }

@@ -2,6 +2,7 @@
 //!
 //! Must never know: when an operation is due; the callers decide.
 
+mod checking;
 mod counters;
 mod sealing;
 mod shells;
@@ -30,9 +31,10 @@ use super::{
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
-    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, KeptHosts, PartitionId,
-    SeriesId, SeriesState, UnixMillis,
+    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, PartitionId, SeriesId,
+    SeriesState, StoredHosts, UnixMillis,
 };
+pub use checking::CheckedFile;
 pub use counters::{Count, Counters};
 pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
@@ -278,7 +280,7 @@ impl Store {
     ///
     /// # Errors
     /// When the hosts cannot be read.
-    pub fn hosts(&self) -> Result<KeptHosts, StoreError> {
+    pub fn hosts(&self) -> Result<StoredHosts, StoreError> {
         self.inner.objects.hosts()
     }
 

@@ -232,6 +232,25 @@ impl Head {
         Ok(HeadReader { file, damage, through, rows, cache, granularity: index.0 })
     }
 
+    /// Reads all rows of a granularity, slot by slot, and notes damaged ones; returns the number of
+    /// newly found ones. `go_on` gets the bytes read since its last call, and returns false to stop.
+    pub(crate) fn check_rows(
+        &self,
+        index: GranularityIndex,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<u64, StoreError> {
+        let damage = self.damage[index.0].clone();
+        let before = damage.count();
+        let slots = self.read(index)?.slots(0..i64::MAX)?;
+        for slot in slots {
+            // A long read would prevent the file from using its free pages again.
+            if !go_on(self.read(index)?.check_slot(slot)?) {
+                break;
+            }
+        }
+        Ok(damage.count().saturating_sub(before))
+    }
+
     /// Changes one granularity in one transaction, which also stores that all cells up to the
     /// journal record `through` are in the head or in documents.
     pub(crate) fn write(

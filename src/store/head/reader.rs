@@ -51,6 +51,24 @@ impl HeadReader {
         SlotReader { head: self, slot_start, cached }
     }
 
+    /// Reads the rows of a slot, and notes damaged ones; returns their bytes.
+    pub(super) fn check_slot(&self, slot_start: i64) -> Result<u64, StoreError> {
+        self.file.guard("read", || {
+            let rows = self.rows.range(key(slot_start, 0)..key(slot_start + 1000, 0));
+            let mut bytes = 0;
+            for row in rows.map_err(fail("read"))? {
+                let (key, row) = row.map_err(fail("read"))?;
+                bytes += row.value().len() as u64;
+                match read_row(&self.damage, key.value(), row.value()) {
+                    // The damage has been noted and logged.
+                    Ok(_) | Err(StoreError::DamagedPart { .. }) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+            Ok(bytes)
+        })
+    }
+
     /// Returns a cursor over the rows of several slots, side by side.
     pub(crate) fn cursor(&self, slot_starts: &[i64]) -> Result<RowCursor<'_>, StoreError> {
         self.file.guard("read", || {

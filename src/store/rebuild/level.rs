@@ -44,13 +44,16 @@ struct Period {
 }
 
 impl<'a> LevelStep<'a> {
+    /// Finds what can be done. In a dry run, `planned` are the times that the finer granularity
+    /// would get.
     pub(super) fn new(
         store: &'a Store,
         index: GranularityIndex,
         work: &RebuildWork,
         now: UnixMillis,
-        is_dry: bool,
+        planned: Option<&Times>,
     ) -> Result<Self, StoreError> {
+        let is_dry = planned.is_some();
         let finer = GranularityIndex(index.0 - 1);
         let (coarse, fine) = (store.granularity(index), store.granularity(finer));
         let mut all = store.gaps();
@@ -65,6 +68,9 @@ impl<'a> LevelStep<'a> {
         let since = of_finer.complete_since.max(fine.kept_from(now));
         let holes_of_finer = Times::of(of_finer.holes.iter().cloned());
         let mut present = Times::of([since..of_finer.complete_until]).without(&holes_of_finer);
+        if let Some(planned) = planned {
+            present = Times::of([present.ranges(), planned.ranges()].concat());
+        }
         // Cells of the far future stay in the head.
         for level in [finer, index] {
             let slots = store.inner.head.read(level)?.slots(0..i64::MAX)?.into_iter();
@@ -83,6 +89,11 @@ impl<'a> LevelStep<'a> {
             ..RebuiltLevel::default()
         };
         Ok(Self { store, index, finer, coarse, is_dry, gaps, asked, todo, missing, report })
+    }
+
+    /// The times that are rebuilt.
+    pub(super) fn todo(&self) -> &Times {
+        &self.todo
     }
 
     /// Rebuilds the granularity, unless the run is dry.

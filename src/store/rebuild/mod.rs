@@ -26,6 +26,7 @@ use super::{
 };
 use crate::model::{GranularityIndex, UnixMillis};
 use level::LevelStep;
+use times::Times;
 
 /// The work that a rebuild does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,11 +155,15 @@ fn run(
         progress("moving all cells into documents");
         store.settle(now)?;
     }
+    let mut planned = Times::default();
     for index in (1..store.granularities().count()).map(GranularityIndex) {
         let name = &store.granularity(index).name;
+        let of_finer = std::mem::take(&mut planned);
         if work.granularities.is_empty() || work.granularities.contains(name) {
             progress(&format!("rebuilding {name}"));
-            report.levels.push(LevelStep::new(&store, index, work, now, is_dry)?.run(progress)?);
+            let step = LevelStep::new(&store, index, work, now, is_dry.then_some(&of_finer))?;
+            planned = step.todo().clone();
+            report.levels.push(step.run(progress)?);
         }
     }
     Ok(report)

@@ -13,14 +13,14 @@ type ReadStore = fn(&Store) -> u64;
 
 /// Metrics and the counters or gauges that they copy.
 #[derive(Debug, Clone)]
-pub(super) struct Mirrored {
+pub(super) struct MirroredMetrics {
     counters: Vec<(IntCounter, ReadStore)>,
     gauges: Vec<(IntGauge, ReadStore)>,
 }
 
-impl Mirrored {
+impl MirroredMetrics {
     pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 21] = [
+        let counters: [(&str, ReadStore); 25] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_ha_samples_left_out_total", |s| s.counters().samples_of_replicas.get()),
@@ -40,6 +40,10 @@ impl Mirrored {
             ("granary_documents_sealed_total", |s| s.counters().documents_sealed.get()),
             ("granary_sealed_bytes_total", |s| s.counters().sealed_bytes.get()),
             ("granary_sealing_refused_total", |s| s.counters().sealing_refused.get()),
+            ("granary_checker_files_total", |s| s.counters().checked_files.get()),
+            ("granary_checker_bytes_total", |s| s.counters().checked_bytes.get()),
+            ("granary_checker_passes_total", |s| s.counters().checker_passes.get()),
+            ("granary_checker_faults_total", |s| s.counters().checker_faults.get()),
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
             ("granary_log_lines_left_out_total", |_| log_lines_dropped()),
         ];

@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 80] = [
+pub const METRIC_NAMES: [(&str, &str); 84] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -64,6 +64,13 @@ pub const METRIC_NAMES: [(&str, &str); 80] = [
     (
         "granary_sealing_refused_total",
         "Documents refused because sealing would change them; must stay 0",
+    ),
+    ("granary_checker_files_total", "Files that the checker read"),
+    ("granary_checker_bytes_total", "Bytes that the checker read"),
+    ("granary_checker_passes_total", "Passes of the checker over all files"),
+    (
+        "granary_checker_faults_total",
+        "Damaged documents, rows and objects that the checker found; must stay 0",
     ),
     ("granary_queries_total", "Started queries, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),

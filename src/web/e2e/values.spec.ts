@@ -7,7 +7,7 @@ import { drawn, ofAnswer, type DrawnChart } from "./support/drawn";
 import { expect, test } from "./support/test";
 import { DAY, HOUR, lastChange, MINUTE, offset, startOfDay, ZONES } from "./support/zones";
 
-interface Asked {
+interface ChartRequest {
   metrics: string[];
   host: string;
   /** The number of each slot; the default depends on the kind of the metric. */
@@ -17,7 +17,11 @@ interface Asked {
 }
 
 /** Requests the values of a chart from the API. */
-async function answered(daemon: Daemon, chart: DrawnChart, asked: Asked): Promise<DrawnChart> {
+async function answered(
+  daemon: Daemon,
+  chart: DrawnChart,
+  asked: ChartRequest,
+): Promise<DrawnChart> {
   const [start, end] = [chart.times[0] ?? 0, chart.times.at(-1) ?? 0];
   const answers = asked.metrics.map(async (metric) => {
     const answer = await daemon.chart({

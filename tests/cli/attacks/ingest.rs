@@ -142,7 +142,7 @@ fn a_large_body_is_read_like_a_small_one() {
     }
     let documents =
         daemon.query(&["documents", "--metric", "large", "--resolution", "1d", "--unfold"]);
-    // Just after midnight, there is a row of the day before, too.
+    // Just after midnight, there is also a row of the day before.
     let values =
         documents["rows"].as_array().unwrap().iter().filter_map(|row| row["value"].as_f64());
     assert_eq!(values.sum::<f64>(), 100_001.0, "{documents}");
@@ -214,7 +214,7 @@ fn no_client_sends_under_the_daemons_own_names() {
     let daemon = alerts::start("0s");
     alerts::set(&daemon, 3.0);
     let recorded = |value: f64| {
-        alerts::until(&daemon, "the rule", || {
+        alerts::poll_until(&daemon, "the rule", || {
             let answer = daemon.query(&["chart", "--metric", "level:max", "--range", "10m"]);
             let points = answer["series"].get(0)?["points"].as_array()?.clone();
             let last = points.iter().rev().find_map(|point| point[1].as_f64())?;
@@ -270,7 +270,7 @@ fn lost_samples_of_the_daemon_are_counted_and_degrade_it() {
     let taken = json!([{ "metric": "level:max", "kind": "counter", "value": 1 }]);
     daemon.accept(&taken);
     alerts::set(&daemon, 3.0);
-    alerts::until(&daemon, "the reason", || {
+    alerts::poll_until(&daemon, "the reason", || {
         let (status, answer) = send(&daemon, "GET", "/readyz", &[], "");
         let reason = answer["reasons"]["own_samples"].as_str()?.to_owned();
         assert_eq!((status, &answer["status"]), (200, &json!("degraded")));

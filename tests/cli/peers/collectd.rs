@@ -76,7 +76,7 @@ fn send_values(dir: &Path) {
 }
 
 /// The values of a data source in the files of `csv`.
-struct Written {
+struct CsvSeries {
     plugin: String,
     instance: String,
     of_type: String,
@@ -100,7 +100,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-fn written(dir: &Path) -> Vec<Written> {
+fn read_csv_files(dir: &Path) -> Vec<CsvSeries> {
     let root = dir.join("csv/web1.shop");
     let mut all: BTreeMap<_, Vec<(i64, f64)>> = BTreeMap::new();
     for folder in names(&root) {
@@ -123,7 +123,7 @@ fn written(dir: &Path) -> Vec<Written> {
             }
         }
     }
-    let written = |(((plugin, instance, of_type), type_instance, source), samples)| Written {
+    let written = |(((plugin, instance, of_type), type_instance, source), samples)| CsvSeries {
         plugin,
         instance,
         of_type,
@@ -145,7 +145,7 @@ fn read(daemon: &Daemon, metric: &str, tags: &str, display: &str) -> BTreeMap<i6
 }
 
 /// Returns whether values are equal; `csv` writes gauges with six decimals.
-fn close(left: f64, right: f64) -> bool {
+fn is_close(left: f64, right: f64) -> bool {
     (left - right).abs() <= 1e-6_f64.max(left.abs() * 1e-12)
 }
 
@@ -165,7 +165,7 @@ fn check_samples(daemon: &Daemon, metric: &str, tags: &str, samples: &[(i64, f64
                 _ => values[values.len() - 1],
             };
             let found = found[slot];
-            assert!(close(found, expected), "{metric} {tags} {display}: {found} {expected}");
+            assert!(is_close(found, expected), "{metric} {tags} {display}: {found} {expected}");
         }
     }
 }
@@ -191,10 +191,10 @@ fn collectd_delivers_its_measurements_as_json() {
     });
     // During an orderly stop, collectd delivers its pending values.
     drop(collectd);
-    let written = written(dir.path());
+    let written = read_csv_files(dir.path());
     assert!(written.len() > 15, "{}", fs::read_to_string(dir.path().join("log")).unwrap());
     for series in &written {
-        let Written { plugin, instance, of_type, type_instance, source, samples } = series;
+        let CsvSeries { plugin, instance, of_type, type_instance, source, samples } = series;
         let names = [plugin, of_type, source].map(String::as_str);
         let mut names: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).collect();
         names.dedup();
@@ -247,7 +247,7 @@ fn collectd_delivers_its_measurements_over_graphite() {
         measured.exists() && names(&measured).into_iter().any(|f| text(f).lines().count() > 2)
     });
     drop(collectd);
-    let written = written(dir.path());
+    let written = read_csv_files(dir.path());
     assert!(written.len() > 15, "{}", fs::read_to_string(dir.path().join("log")).unwrap());
     let joined = |name: &str, instance: &str| {
         let joined =
@@ -266,7 +266,7 @@ fn collectd_delivers_its_measurements_over_graphite() {
         let found = whole_seconds(&daemon, &metric, &tags, &series.samples);
         // The rows are in the order of measurement.
         let mut values = series.samples.iter().map(|(_, value)| *value);
-        let kept = found.iter().all(|found| values.any(|value| close(value, *found)));
+        let kept = found.iter().all(|found| values.any(|value| is_close(value, *found)));
         assert!(kept, "{metric} {tags}: {found:?} {:?}", series.samples);
         if series.plugin == "pump" {
             check_samples(&daemon, &metric, &tags, &series.samples);

@@ -177,7 +177,7 @@ fn graphite_web_evaluates_targets_to_the_same_lines() {
         .iter()
         .map(|(path, points)| {
             let points: Vec<_> = points.iter().map(|(at, value)| (at * 1000, *value)).collect();
-            // Graphite has no kinds: a counter shows its readings, too.
+            // Graphite has no kinds: a counter also shows its readings.
             series(&[("__name__", path)], &points)
         })
         .collect();

@@ -9,7 +9,7 @@ use super::{Sender, free_port, last_and_total_of, python, run_script, wait_until
 use crate::daemon::{Daemon, request};
 
 /// The server is beside the Python that `.ci/run` creates.
-pub(super) fn secantus(port: u16, storage: &Path, log: &Path) -> Sender {
+pub(super) fn start_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
     let python = python().get_program().to_owned();
     let program = Path::new(&python).with_file_name("secantusd-py");
     let mut command = Command::new(&program);
@@ -27,7 +27,7 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
     let dir = tempfile::tempdir().unwrap();
     let (port, storage) = (free_port(), dir.path().join("db"));
     std::fs::create_dir(&storage).unwrap();
-    let server = secantus(port, &storage, &dir.path().join("server.log"));
+    let server = start_secantus(port, &storage, &dir.path().join("server.log"));
     let uri = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
     run_script("senders/mongodb_writes.py", &[&uri, "40"]);
 
@@ -63,7 +63,7 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
 
     drop(server);
     wait_until("the server to be gone", || last("mongodb_up") == Some(0.0));
-    let _again = secantus(port, &storage, &dir.path().join("server.log"));
+    let _again = start_secantus(port, &storage, &dir.path().join("server.log"));
     wait_until("the server to be back", || last("mongodb_up") == Some(1.0));
     wait_until("the restart", || last("mongodb_restarts_in_last_hour") == Some(1.0));
 }

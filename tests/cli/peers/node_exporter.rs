@@ -131,7 +131,7 @@ fn every_sample_of_node_exporter_arrives_though_the_daemon_is_killed() {
     check_against_exporter(&daemon, &get(&format!("http://{address}/metrics"), &[]));
 }
 
-/// Checks that the growth of a counter equals that of Prometheus' samples.
+/// Checks that the growth of a counter equals the growth of Prometheus' samples.
 fn check_counter(daemon: &Daemon, expected: &Series, metric: &str) {
     let (totals, counts) = (of_daemon(daemon, metric, "total"), of_daemon(daemon, metric, "count"));
     for (tags, samples) in &expected[metric] {

@@ -1,6 +1,6 @@
 //! Random pipelines, finds, counts and `distinct`s, compared with a server of MongoDB's protocol.
 
-use super::{free_port, mongodb::secantus, run_script};
+use super::{free_port, mongodb::start_secantus, run_script};
 use crate::{
     daemon::{Daemon, LONG, granularities},
     peers::wait_until,
@@ -13,7 +13,7 @@ fn pipelines_answer_as_a_server_of_mongodbs_protocol_does() {
     let dir = tempfile::tempdir().unwrap();
     let (port, storage) = (free_port(), dir.path().join("db"));
     std::fs::create_dir(&storage).unwrap();
-    let _server = secantus(port, &storage, &dir.path().join("server.log"));
+    let _server = start_secantus(port, &storage, &dir.path().join("server.log"));
     wait_until("the server", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     let seed = std::env::var("GRANARY_PIPELINES_SEED").unwrap_or_else(|_| "7".to_owned());
     run_script("clients/compare_pipelines.py", &[&daemon.url, &port.to_string(), &seed, "300"]);

@@ -12,7 +12,7 @@ use crate::{
     remote_write::{V1, minute, request, series, write},
 };
 
-/// A Prometheus with a configuration of its own.
+/// A Prometheus server with its configuration.
 struct Prometheus {
     url: String,
     _process: Sender,

@@ -5,8 +5,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{
-    notation::{Labels, Place, Series, number},
-    script::{Eval, Expected, Text, When},
+    notation::{Labels, SequenceItem, Series, number},
+    script::{Eval, EvalTime, Expected, ExpectedText},
 };
 
 /// The permitted relative difference of two numbers.
@@ -52,8 +52,8 @@ fn compare(eval: &Eval, answer: &Answer) -> Result<(), String> {
             Err(format!("neither scalar nor text: {data}"))
         }
         ("vector", _) => vector(expected, result),
-        ("matrix", When::Range { start, step, .. }) => matrix(expected, start, step, result),
-        ("matrix", When::Instant(_)) => {
+        ("matrix", EvalTime::Range { start, step, .. }) => matrix(expected, start, step, result),
+        ("matrix", EvalTime::Instant(_)) => {
             let (start, step) = expected.range.ok_or_else(|| format!("a matrix: {result}"))?;
             matrix(expected, start, step, result)
         }
@@ -61,7 +61,7 @@ fn compare(eval: &Eval, answer: &Answer) -> Result<(), String> {
     }
 }
 
-impl Text {
+impl ExpectedText {
     fn fits(&self, found: &str) -> bool {
         match self {
             Self::Any => true,
@@ -94,17 +94,19 @@ fn notes(expected: &Expected, body: &Value) -> Result<(), String> {
 
 fn vector(expected: &Expected, result: &Value) -> Result<(), String> {
     let mut rest: Vec<_> = expected.series.iter().enumerate().collect();
-    for (place, sample) in result.as_array().into_iter().flatten().enumerate() {
+    for (position, sample) in result.as_array().into_iter().flatten().enumerate() {
         let labels = labels(&sample["metric"]);
         let found = rest.iter().position(|(_, series)| series.labels == labels);
         let found = found.ok_or_else(|| format!("not expected: {sample}"))?;
         let (wanted, series) = rest.remove(found);
-        if expected.ordered && wanted != place {
-            return Err(format!("{} is at place {place}, not {wanted}", sample["metric"]));
+        if expected.ordered && wanted != position {
+            return Err(format!("{} is at position {position}, not {wanted}", sample["metric"]));
         }
         let in_series = |cause: String| format!("{}: {cause}", sample["metric"]);
-        match series.places.first() {
-            Some(Place::Value(value)) => same(*value, &sample["value"][1]).map_err(in_series)?,
+        match series.items.first() {
+            Some(SequenceItem::Value(value)) => {
+                same(*value, &sample["value"][1]).map_err(in_series)?
+            }
             other => return Err(in_series(format!("{} for {other:?}", sample["value"][1]))),
         }
     }
@@ -125,12 +127,12 @@ fn matrix(expected: &Expected, start: i64, step: i64, result: &Value) -> Result<
 
 fn points(series: &Series, start: i64, step: i64, values: &Value) -> Result<(), String> {
     let mut found = values.as_array().into_iter().flatten();
-    for (index, place) in series.places.iter().enumerate() {
+    for (index, item) in series.items.iter().enumerate() {
         let at = start + index as i64 * step;
-        let wanted = match place {
-            Place::Omitted => continue,
-            Place::Histogram => return Err(format!("a histogram at {at} ms")),
-            Place::Value(value) => *value,
+        let wanted = match item {
+            SequenceItem::Omitted => continue,
+            SequenceItem::Histogram => return Err(format!("a histogram at {at} ms")),
+            SequenceItem::Value(value) => *value,
         };
         let point = found.next().ok_or_else(|| format!("nothing at {at} ms, not {wanted}"))?;
         let found_at = (point[0].as_f64().unwrap_or(f64::NAN) * 1000.0).round() as i64;
@@ -144,8 +146,8 @@ fn points(series: &Series, start: i64, step: i64, values: &Value) -> Result<(), 
 
 fn missing(rest: &[&Series]) -> Result<(), String> {
     // A series without expected values may be absent.
-    let first = rest.iter().find(|series| series.places.iter().any(|p| *p != Place::Omitted));
-    first.map_or(Ok(()), |series| Err(format!("lacks {:?} {:?}", series.labels, series.places)))
+    let first = rest.iter().find(|series| series.items.iter().any(|p| *p != SequenceItem::Omitted));
+    first.map_or(Ok(()), |series| Err(format!("lacks {:?} {:?}", series.labels, series.items)))
 }
 
 fn labels(metric: &Value) -> Labels {

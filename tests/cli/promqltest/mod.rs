@@ -21,8 +21,8 @@ use std::{
 };
 
 use answer::Answer;
-use notation::{Place, STALE, Series};
-use script::{Block, Eval, When};
+use notation::{STALE, SequenceItem, Series};
+use script::{Block, Eval, EvalTime};
 
 use crate::{
     daemon::{Daemon, client, granularities},
@@ -115,10 +115,10 @@ fn known_differences() -> BTreeMap<String, BTreeMap<usize, String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/promqltest-differences.txt");
     let mut out: BTreeMap<String, BTreeMap<usize, String>> = BTreeMap::new();
     for line in fs::read_to_string(path).unwrap().lines() {
-        let Some((places, reason)) = line.split_once(' ').filter(|_| !line.starts_with('#')) else {
+        let Some((items, reason)) = line.split_once(' ').filter(|_| !line.starts_with('#')) else {
             continue;
         };
-        let (script, lines) = places.split_once(':').unwrap();
+        let (script, lines) = items.split_once(':').unwrap();
         for line in lines.split(',') {
             let of_script = out.entry(script.to_owned()).or_default();
             assert!(
@@ -134,7 +134,7 @@ fn run(path: &Path) -> Outcome {
     let script = fs::read_to_string(path).unwrap();
     let mut outcome = Outcome { total: 0, differences: Differences::new() };
     let mut daemon = None;
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadedMetrics::default();
     for block in script::parse(&script) {
         let mut differs = |line, eval: &str, found, excuse| {
             let eval = eval.to_owned();
@@ -143,7 +143,7 @@ fn run(path: &Path) -> Outcome {
         match block {
             Block::Clear => {
                 daemon = None;
-                loaded = Loaded::default();
+                loaded = LoadedMetrics::default();
             }
             Block::Load { line, step, series, with_histograms } => {
                 loaded.note(&series, with_histograms);
@@ -173,16 +173,16 @@ fn run(path: &Path) -> Outcome {
 
 /// Metrics loaded since the last `clear`.
 #[derive(Default)]
-struct Loaded {
+struct LoadedMetrics {
     histograms: BTreeSet<String>,
     counters: BTreeSet<String>,
 }
 
-impl Loaded {
+impl LoadedMetrics {
     fn note(&mut self, all: &[Series], with_histograms: bool) {
         for line in all {
             let name = line.labels.get("__name__").cloned().unwrap_or_default();
-            if line.places.contains(&Place::Histogram) {
+            if line.items.contains(&SequenceItem::Histogram) {
                 self.histograms.insert(name.clone());
             }
             let family =
@@ -201,8 +201,10 @@ impl Loaded {
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
         let words: Vec<_> = eval.expression.split(|c| !is_name(c)).collect();
         let names = |set: &BTreeSet<String>| words.iter().any(|word| set.contains(*word));
-        let expected = eval.expected.series.iter().flat_map(|series| &series.places);
-        if names(&self.histograms) || expected.into_iter().any(|place| *place == Place::Histogram) {
+        let expected = eval.expected.series.iter().flat_map(|series| &series.items);
+        if names(&self.histograms)
+            || expected.into_iter().any(|item| *item == SequenceItem::Histogram)
+        {
             return Some("native histograms are not kept");
         }
         let rates = ["rate", "increase", "irate", "resets"];
@@ -224,11 +226,11 @@ fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
         .map(|line| {
             let labels: Vec<_> =
                 line.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            let places = line.places.iter().enumerate();
-            let samples: Vec<_> = places
-                .filter_map(|(index, place)| match place {
-                    Place::Value(value) => Some((index as i64 * step, *value)),
-                    Place::Omitted | Place::Histogram => None,
+            let items = line.items.iter().enumerate();
+            let samples: Vec<_> = items
+                .filter_map(|(index, item)| match item {
+                    SequenceItem::Value(value) => Some((index as i64 * step, *value)),
+                    SequenceItem::Omitted | SequenceItem::Histogram => None,
                 })
                 .collect();
             series(&labels, &samples)
@@ -245,11 +247,13 @@ fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
     let is_gauge =
         |line: &Series| !is_counter(line.labels.get("__name__").map_or("", String::as_str));
     let kept = |line: &Series| {
-        let is_kept = |place: &&Place| match place {
-            Place::Value(value) => value.is_finite() || value.to_bits() == STALE || is_gauge(line),
-            Place::Omitted | Place::Histogram => false,
+        let is_kept = |item: &&SequenceItem| match item {
+            SequenceItem::Value(value) => {
+                value.is_finite() || value.to_bits() == STALE || is_gauge(line)
+            }
+            SequenceItem::Omitted | SequenceItem::Histogram => false,
         };
-        line.places.iter().filter(is_kept).count() as u64
+        line.items.iter().filter(is_kept).count() as u64
     };
     let expected: u64 = all.iter().map(kept).sum();
     if accepted == expected { Ok(()) } else { Err(format!("{accepted} samples of {expected}")) }
@@ -258,8 +262,8 @@ fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
 fn ask(daemon: &Daemon, eval: &Eval) -> Answer {
     let seconds = |ms: i64| format!("{}", ms as f64 / 1000.0);
     let (path, times) = match eval.when {
-        When::Instant(at) => ("query", vec![("time", seconds(at))]),
-        When::Range { start, end, step } => (
+        EvalTime::Instant(at) => ("query", vec![("time", seconds(at))]),
+        EvalTime::Range { start, end, step } => (
             "query_range",
             vec![("start", seconds(start)), ("end", seconds(end)), ("step", seconds(step))],
         ),

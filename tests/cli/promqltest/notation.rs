@@ -10,7 +10,7 @@ pub(crate) type Labels = BTreeMap<String, String>;
 
 /// One item of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum SequenceItem {
     /// No sample.
     Omitted,
     Value(f64),
@@ -22,7 +22,7 @@ pub(crate) enum Place {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub(crate) labels: Labels,
-    pub(crate) places: Vec<Place>,
+    pub(crate) items: Vec<SequenceItem>,
 }
 
 /// A parser that reads a text from the left.
@@ -34,11 +34,11 @@ impl Series {
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let mut reader = Reader { rest: line };
         let labels = reader.labels()?;
-        let mut places = Vec::new();
+        let mut items = Vec::new();
         while !reader.skip_space() {
-            reader.item(&mut places)?;
+            reader.item(&mut items)?;
         }
-        Ok(Self { labels, places })
+        Ok(Self { labels, items })
     }
 }
 
@@ -169,10 +169,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one item of a sequence.
-    fn item(&mut self, out: &mut Vec<Place>) -> Result<(), String> {
+    fn item(&mut self, out: &mut Vec<SequenceItem>) -> Result<(), String> {
         if self.skip_text("_") {
             let times = self.times()?.unwrap_or(1);
-            out.extend((0..times).map(|_| Place::Omitted));
+            out.extend((0..times).map(|_| SequenceItem::Omitted));
             return Ok(());
         }
         if self.histogram()? {
@@ -182,18 +182,18 @@ impl<'a> Reader<'a> {
                 self.histogram()?;
             }
             let times = self.times()?.unwrap_or(0);
-            out.extend((0..=times).map(|_| Place::Histogram));
+            out.extend((0..=times).map(|_| SequenceItem::Histogram));
             return Ok(());
         }
         if self.skip_text("stale") {
             let times = self.times()?.unwrap_or(0);
-            out.extend((0..=times).map(|_| Place::Value(f64::from_bits(STALE))));
+            out.extend((0..=times).map(|_| SequenceItem::Value(f64::from_bits(STALE))));
             return Ok(());
         }
         let mut value = self.number()?;
         let step = if self.rest.starts_with(['+', '-']) { self.number()? } else { 0.0 };
         for _ in 0..=self.times()?.unwrap_or(0) {
-            out.push(Place::Value(value));
+            out.push(SequenceItem::Value(value));
             value += step;
         }
         Ok(())
@@ -251,13 +251,13 @@ fn the_notation_of_scripts_is_read() {
     let check = |line: &str, expected: &str| {
         let read = Series::parse(line).unwrap_or_else(|cause| panic!("{line}: {cause}"));
         let shown: Vec<_> = read
-            .places
+            .items
             .iter()
-            .map(|place| match place {
-                Place::Omitted => "_".to_owned(),
-                Place::Histogram => "H".to_owned(),
-                Place::Value(value) if value.to_bits() == STALE => "stale".to_owned(),
-                Place::Value(value) => value.to_string(),
+            .map(|item| match item {
+                SequenceItem::Omitted => "_".to_owned(),
+                SequenceItem::Histogram => "H".to_owned(),
+                SequenceItem::Value(value) if value.to_bits() == STALE => "stale".to_owned(),
+                SequenceItem::Value(value) => value.to_string(),
             })
             .collect();
         assert_eq!(shown.join(" "), expected, "{line}");

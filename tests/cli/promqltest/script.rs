@@ -26,14 +26,14 @@ pub(crate) enum Block {
 
 /// The evaluation times of a query.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum When {
+pub(crate) enum EvalTime {
     Instant(i64),
     Range { start: i64, end: i64, step: i64 },
 }
 
 /// The kind of comparison with an expected text.
 #[derive(Debug, Clone)]
-pub(crate) enum Text {
+pub(crate) enum ExpectedText {
     Any,
     Exact(String),
     Pattern(String),
@@ -44,16 +44,16 @@ pub(crate) enum Text {
 pub(crate) struct Eval {
     pub(crate) line: usize,
     pub(crate) expression: String,
-    pub(crate) when: When,
+    pub(crate) when: EvalTime,
     pub(crate) expected: Expected,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     pub(crate) ordered: bool,
-    pub(crate) fail: Option<Text>,
-    pub(crate) warnings: Vec<Text>,
-    pub(crate) infos: Vec<Text>,
+    pub(crate) fail: Option<ExpectedText>,
+    pub(crate) warnings: Vec<ExpectedText>,
+    pub(crate) infos: Vec<ExpectedText>,
     pub(crate) no_warnings: bool,
     pub(crate) no_infos: bool,
     pub(crate) scalar: Option<f64>,
@@ -107,10 +107,10 @@ fn eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
     let mut expected = Expected::default();
     match word.strip_prefix("eval").unwrap_or_default() {
         "" => {}
-        "_fail" => expected.fail = Some(Text::Any),
+        "_fail" => expected.fail = Some(ExpectedText::Any),
         "_ordered" => expected.ordered = true,
-        "_warn" => expected.warnings.push(Text::Any),
-        "_info" => expected.infos.push(Text::Any),
+        "_warn" => expected.warnings.push(ExpectedText::Any),
+        "_info" => expected.infos.push(ExpectedText::Any),
         other => return Err(format!("eval{other}")),
     }
     let (when, expression) = when(rest)?;
@@ -120,13 +120,13 @@ fn eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
     Ok(Eval { line, expression: expression.to_owned(), when, expected })
 }
 
-fn when(text: &str) -> Result<(When, &str), String> {
+fn when(text: &str) -> Result<(EvalTime, &str), String> {
     let time = |text: &str| duration(text).ok_or_else(|| format!("no time: {text}"));
     let (kind, rest) = word(text);
     if kind == "instant" {
-        let Some(rest) = rest.strip_prefix("at ") else { return Ok((When::Instant(0), rest)) };
+        let Some(rest) = rest.strip_prefix("at ") else { return Ok((EvalTime::Instant(0), rest)) };
         let (at, expression) = word(rest.trim_start());
-        return Ok((When::Instant(time(at)?), expression));
+        return Ok((EvalTime::Instant(time(at)?), expression));
     }
     let mut rest = rest;
     let mut times = [0; 3];
@@ -140,7 +140,7 @@ fn when(text: &str) -> Result<(When, &str), String> {
         rest = tail;
     }
     let [start, end, step] = times;
-    Ok((When::Range { start, end, step }, rest))
+    Ok((EvalTime::Range { start, end, step }, rest))
 }
 
 /// Reads one expected line.
@@ -157,7 +157,7 @@ fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
             "string" => expected.string = Some(unquote(rest)?),
             "range" => {
                 let times = rest.strip_prefix("vector ").ok_or("no vector behind range")?;
-                let (When::Range { start, step, .. }, _) = when(&format!("range {times} -"))?
+                let (EvalTime::Range { start, step, .. }, _) = when(&format!("range {times} -"))?
                 else {
                     return Err(format!("no range: {rest}"));
                 };
@@ -166,9 +166,9 @@ fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
             other => return Err(format!("expect {other} is not known")),
         }
     } else if let Some(rest) = line.strip_prefix("expected_fail_message ") {
-        expected.fail = Some(Text::Exact(rest.trim().to_owned()));
+        expected.fail = Some(ExpectedText::Exact(rest.trim().to_owned()));
     } else if let Some(rest) = line.strip_prefix("expected_fail_regexp ") {
-        expected.fail = Some(Text::Pattern(rest.trim().to_owned()));
+        expected.fail = Some(ExpectedText::Pattern(rest.trim().to_owned()));
     } else if let Some(scalar) = number(line) {
         expected.scalar = Some(scalar);
     } else {
@@ -177,13 +177,13 @@ fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
     Ok(())
 }
 
-fn text(rest: &str) -> Text {
+fn text(rest: &str) -> ExpectedText {
     if let Some(exact) = rest.strip_prefix("msg:") {
-        return Text::Exact(exact.trim().to_owned());
+        return ExpectedText::Exact(exact.trim().to_owned());
     }
     match rest.strip_prefix("regex:") {
-        Some(pattern) => Text::Pattern(pattern.trim().to_owned()),
-        None => Text::Any,
+        Some(pattern) => ExpectedText::Pattern(pattern.trim().to_owned()),
+        None => ExpectedText::Any,
     }
 }
 
@@ -207,7 +207,7 @@ fn scripts_are_read_block_by_block() {
     let Block::Load { line: 2, step: 300_000, series, with_histograms: false } = &blocks[0] else {
         panic!("{blocks:?}")
     };
-    assert_eq!(series.iter().map(|series| series.places.len()).collect::<Vec<_>>(), [4, 2]);
+    assert_eq!(series.iter().map(|series| series.items.len()).collect::<Vec<_>>(), [4, 2]);
     assert!(matches!(blocks[1], Block::Clear));
     let evals: Vec<_> = blocks[2..]
         .iter()
@@ -222,8 +222,8 @@ fn scripts_are_read_block_by_block() {
         [(7, "sum(a)"), (12, "a["), (14, "a"), (17, "a[5m]"), (21, "\"x\""), (24, "2")]
     );
     assert!(evals[0].expected.ordered && evals[0].expected.warnings.len() == 1);
-    assert!(matches!(evals[1].when, When::Instant(61_000)) && evals[1].expected.fail.is_some());
-    assert!(matches!(evals[2].when, When::Range { start: 0, end: 600_000, step: 300_000 }));
+    assert!(matches!(evals[1].when, EvalTime::Instant(61_000)) && evals[1].expected.fail.is_some());
+    assert!(matches!(evals[2].when, EvalTime::Range { start: 0, end: 600_000, step: 300_000 }));
     assert_eq!(evals[3].expected.range, Some((10_000, 10_000)));
     assert_eq!(evals[4].expected.string.as_deref(), Some("x"));
     assert_eq!(evals[5].expected.scalar, Some(2.0));

@@ -11,26 +11,26 @@ use granary::{
     },
 };
 
-use super::{Bench, LIMITS, NOW, bench, request, shown};
+use super::{Fixture, LIMITS, NOW, fixture, format_value, request};
 use crate::setup::{DAY, HOUR, MINUTE, SECOND};
 
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// Three kinds of series, sampled every 10 s (merged by six) and every minute.
-fn filled() -> Bench {
-    let mut bench = bench();
-    let load = bench.define("load", &[("host", "a")], Kind::Gauge);
-    bench.fill(load, 10 * SECOND, |i| (i < 360).then_some((i % 6) as f64));
-    let bytes = bench.define("bytes_total", &[("host", "a")], Kind::Counter);
-    bench.fill(bytes, 10 * SECOND, |i| (i < 360).then_some((i * 30) as f64));
-    let slow = bench.define("bytes_total", &[("host", "b")], Kind::Counter);
-    bench.fill(slow, MINUTE, |i| (i < 60).then_some((i * 60) as f64));
-    let jobs = bench.define("jobs", &[("host", "a"), ("zone", "x")], Kind::Delta);
-    bench.fill(jobs, 20 * SECOND, |i| (i < 180).then_some(2.0));
-    bench
+fn filled() -> Fixture {
+    let mut fixture = fixture();
+    let load = fixture.define("load", &[("host", "a")], Kind::Gauge);
+    fixture.fill(load, 10 * SECOND, |i| (i < 360).then_some((i % 6) as f64));
+    let bytes = fixture.define("bytes_total", &[("host", "a")], Kind::Counter);
+    fixture.fill(bytes, 10 * SECOND, |i| (i < 360).then_some((i * 30) as f64));
+    let slow = fixture.define("bytes_total", &[("host", "b")], Kind::Counter);
+    fixture.fill(slow, MINUTE, |i| (i < 60).then_some((i * 60) as f64));
+    let jobs = fixture.define("jobs", &[("host", "a"), ("zone", "x")], Kind::Delta);
+    fixture.fill(jobs, 20 * SECOND, |i| (i < 180).then_some(2.0));
+    fixture
 }
 
-fn check_answers(bench: &Bench) {
+fn check_answers(fixture: &Fixture) {
     let half = 30 * MINUTE;
     for (query, expected) in [
         ("load", r#"load{host="a"} 0"#),
@@ -65,41 +65,41 @@ fn check_answers(bench: &Bench) {
         ("label_replace(load, \"h\", \"$1\", \"host\", \"(.*)\")", r#"load{h="a", host="a"} 0"#),
         ("stddev_over_time(bytes_total{host=\"b\"}[3m])", r#"{host="b"} 48.98979485566356"#),
     ] {
-        assert_eq!(bench.at(query, half), expected, "{query}");
+        assert_eq!(fixture.at(query, half), expected, "{query}");
     }
-    let refused = bench.at("stddev_over_time(load[5m])", half);
+    let refused = fixture.at("stddev_over_time(load[5m])", half);
     assert!(refused.contains("merged into one slot"), "{refused}");
     assert!(
         refused.contains("avg_over_time") && refused.contains("config/seconds.toml"),
         "{refused}"
     );
-    assert_eq!(bench.at("load", 2 * HOUR), "");
+    assert_eq!(fixture.at("load", 2 * HOUR), "");
     assert_eq!(
-        bench.range("avg_over_time(load[5m])", half, half + 10 * MINUTE, 5 * MINUTE),
+        fixture.range("avg_over_time(load[5m])", half, half + 10 * MINUTE, 5 * MINUTE),
         r#"{host="a"} 2.5 2.5 2.5"#
     );
     assert_eq!(
-        bench.range("increase(bytes_total{host=\"b\"}[5m])", 0, 15 * MINUTE, 5 * MINUTE),
+        fixture.range("increase(bytes_total{host=\"b\"}[5m])", 0, 15 * MINUTE, 5 * MINUTE),
         r#"{host="b"} 240 300 300"#
     );
-    assert_eq!(bench.range("1 + 1", 0, 2 * MINUTE, MINUTE), "{} 2 2 2");
+    assert_eq!(fixture.range("1 + 1", 0, 2 * MINUTE, MINUTE), "{} 2 2 2");
 }
 
 #[test]
 fn answers_are_the_same_from_memory_and_from_documents() {
-    let bench = filled();
-    check_answers(&bench);
-    bench.store.checkpoint(NOW).unwrap();
-    check_answers(&bench);
+    let fixture = filled();
+    check_answers(&fixture);
+    fixture.store.checkpoint(NOW).unwrap();
+    check_answers(&fixture);
 }
 
 #[test]
 fn an_instant_query_finds_the_newest_sample_of_each_series_however_old() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     let intervals = [1, 2, 4, 7];
     for minutes in intervals {
-        let id = bench.define("m", &[("every", &minutes.to_string())], Kind::Gauge);
-        bench.fill(id, minutes * MINUTE, |i| (i * minutes <= 40).then_some(i as f64));
+        let id = fixture.define("m", &[("every", &minutes.to_string())], Kind::Gauge);
+        fixture.fill(id, minutes * MINUTE, |i| (i * minutes <= 40).then_some(i as f64));
     }
     let expected = |at: i64| {
         let newest = intervals.map(|minutes| {
@@ -111,58 +111,58 @@ fn an_instant_query_finds_the_newest_sample_of_each_series_however_old() {
     };
     for _ in 0..2 {
         for at in (0..60 * MINUTE).step_by(20_000) {
-            assert_eq!(bench.at("m", at), expected(at), "at {at}");
+            assert_eq!(fixture.at("m", at), expected(at), "at {at}");
         }
-        bench.store.checkpoint(NOW).unwrap();
+        fixture.store.checkpoint(NOW).unwrap();
     }
 }
 
 #[test]
 fn a_series_that_ended_has_no_value_afterwards() {
-    let mut bench = bench();
-    let up = bench.define("up", &[], Kind::Gauge);
-    bench.fill(up, MINUTE, |i| [1.0, 1.0, STALE_MARKER].get(i as usize).copied());
-    assert_eq!(bench.at("up", MINUTE), "up 1");
-    assert_eq!(bench.at("up", 2 * MINUTE), "");
-    assert_eq!(bench.at("count_over_time(up[5m])", 2 * MINUTE), "{} 2");
+    let mut fixture = fixture();
+    let up = fixture.define("up", &[], Kind::Gauge);
+    fixture.fill(up, MINUTE, |i| [1.0, 1.0, STALE_MARKER].get(i as usize).copied());
+    assert_eq!(fixture.at("up", MINUTE), "up 1");
+    assert_eq!(fixture.at("up", 2 * MINUTE), "");
+    assert_eq!(fixture.at("count_over_time(up[5m])", 2 * MINUTE), "{} 2");
 }
 
 #[test]
 fn dropped_slots_are_replaced_by_coarser_ones_with_a_warning() {
-    let mut bench = bench();
-    let load = bench.define("load", &[], Kind::Gauge);
-    bench.fill(load, MINUTE, |i| (i < 600).then_some((i % 60) as f64));
-    bench.store.checkpoint(NOW).unwrap();
+    let mut fixture = fixture();
+    let load = fixture.define("load", &[], Kind::Gauge);
+    fixture.fill(load, MINUTE, |i| (i < 600).then_some((i % 60) as f64));
+    fixture.store.checkpoint(NOW).unwrap();
     let later = NOW.plus(4 * 24 * HOUR);
     let start = HOUR + 7;
     let request = request("avg_over_time(load[30m])", start, start + MINUTE, MINUTE);
-    let answer = promql(&bench.store, &request, &LIMITS, later).unwrap();
+    let answer = promql(&fixture.store, &request, &LIMITS, later).unwrap();
     assert!(answer.warnings[0].contains("come from 5m slots: 1m is kept"), "{answer:?}");
     // The window cuts slots of 5m: minutes 31 to 59 and 0 are in it, then 32 to 59, 0 and 1.
-    assert_eq!(shown(&answer.value), "{} 43.5 42.5");
+    assert_eq!(format_value(&answer.value), "{} 43.5 42.5");
 }
 
 #[test]
 fn a_window_of_months_ends_at_the_requested_time() {
-    let mut bench = bench();
-    let load = bench.define("load", &[], Kind::Gauge);
-    bench.fill(load, MINUTE, |i| (i < 600).then_some(i as f64));
+    let mut fixture = fixture();
+    let load = fixture.define("load", &[], Kind::Gauge);
+    fixture.fill(load, MINUTE, |i| (i < 600).then_some(i as f64));
     for (query, expected) in [
         ("count_over_time(load[51d])", "{} 91"),
         ("max_over_time(load[1y])", "{} 90"),
         ("last_over_time(load[10d] offset 13m)", "load 77"),
         ("count_over_time(load[10d] offset 2h)", ""),
     ] {
-        assert_eq!(bench.at(query, 90 * MINUTE), expected, "{query}");
-        bench.store.checkpoint(NOW).unwrap();
+        assert_eq!(fixture.at(query, 90 * MINUTE), expected, "{query}");
+        fixture.store.checkpoint(NOW).unwrap();
     }
 }
 
 #[test]
 fn queries_beyond_a_limit_are_refused() {
-    let mut bench = filled();
+    let mut fixture = filled();
     for host in 0..200 {
-        bench.define("many", &[("host", &host.to_string())], Kind::Gauge);
+        fixture.define("many", &[("host", &host.to_string())], Kind::Gauge);
     }
     for (query, part) in [
         ("many", "limits.query_series_max"),
@@ -174,21 +174,21 @@ fn queries_beyond_a_limit_are_refused() {
         ("label_replace(bytes_total, \"host\", \"\", \"\", \"\")", "same labelset"),
         ("max_over_time(load[10y:1ms])", "limits.query_points_max"),
     ] {
-        let error = bench.at(query, 30 * MINUTE);
+        let error = fixture.at(query, 30 * MINUTE);
         assert!(error.contains(part), "{query}: {error}");
     }
-    let long = bench.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
+    let long = fixture.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
     assert!(matches!(&long, QueryError::Invalid(text) if text.contains("11000 points")), "{long}");
     let budget = QueryResources::new(Scheduler::for_this_machine(), 0).budget(Duration::ZERO);
     let expired = PromqlLimits { budget: &budget, ..LIMITS };
-    let late = promql(&bench.store, &request("load", DAY, DAY, 0), &expired, NOW);
+    let late = promql(&fixture.store, &request("load", DAY, DAY, 0), &expired, NOW);
     assert!(matches!(late, Err(QueryError::Timeout(_))));
 }
 
 #[test]
 fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
     let run = || {
-        let bench = filled();
+        let fixture = filled();
         for query in [
             format!("{}load{}", "(".repeat(127), ")".repeat(127)),
             format!("load{}", " + load".repeat(127)),
@@ -197,7 +197,7 @@ fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
             format!("{}load{}", "sum(".repeat(127), ")".repeat(127)),
             format!("{}load{}", "1+(".repeat(63), ")".repeat(63)),
         ] {
-            let answer = bench.at(&query, 30 * MINUTE);
+            let answer = fixture.at(&query, 30 * MINUTE);
             assert!(!answer.contains("error"), "{answer}");
         }
     };
@@ -206,11 +206,11 @@ fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
 
 #[test]
 fn series_are_selected_by_matchers() {
-    let bench = filled();
+    let fixture = filled();
     let count = |selector: &str| {
         let all = series_matchers(selector, &LIMITS).unwrap();
         let found =
-            |set: &Vec<SeriesMatcher>| select_series(&bench.store, set, &LIMITS).unwrap().len();
+            |set: &Vec<SeriesMatcher>| select_series(&fixture.store, set, &LIMITS).unwrap().len();
         all.iter().map(found).sum::<usize>()
     };
     for (selector, expected) in [
@@ -227,39 +227,40 @@ fn series_are_selected_by_matchers() {
 }
 
 /// The peak memory of a query.
-fn memory_of(bench: &Bench, query: &str, step: i64) -> usize {
+fn memory_of(fixture: &Fixture, query: &str, step: i64) -> usize {
     let budget = Budget::of_memory(usize::MAX);
     let limits = PromqlLimits { budget: &budget, ..LIMITS };
     let request = request(query, HOUR, 2 * HOUR, step);
-    promql(&bench.store, &request, &limits, NOW).unwrap_or_else(|cause| panic!("{query}: {cause}"));
-    budget.taken()
+    promql(&fixture.store, &request, &limits, NOW)
+        .unwrap_or_else(|cause| panic!("{query}: {cause}"));
+    budget.reserved()
 }
 
 #[test]
 fn all_memory_of_a_query_is_counted() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     for host in 0..20 {
-        let id = bench.define("m", &[("host", &format!("h{host}"))], Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i <= 120).then_some(i as f64));
+        let id = fixture.define("m", &[("host", &format!("h{host}"))], Kind::Gauge);
+        fixture.fill(id, MINUTE, |i| (i <= 120).then_some(i as f64));
     }
-    let once = memory_of(&bench, "m", SECOND);
+    let once = memory_of(&fixture, "m", SECOND);
     let points = 20 * 3601 * size_of::<f64>();
     // Each operand stays in memory while the operands on its right are evaluated.
     let nested = (0..40).fold("m".to_owned(), |inner, _| format!("m + ({inner})"));
-    let held = memory_of(&bench, &nested, SECOND);
+    let held = memory_of(&fixture, &nested, SECOND);
     assert!(held - once >= 40 * points, "{held} {once} {points}");
     // Operands of a flat chain are released early.
     let wide = (0..40).fold("m".to_owned(), |inner, _| format!("({inner}) + m"));
-    let side_by_side = memory_of(&bench, &wide, SECOND);
+    let side_by_side = memory_of(&fixture, &wide, SECOND);
     assert!(side_by_side < once + 4 * points, "{side_by_side} {once} {points}");
     // Cells of a subquery, and new labels.
     let cells = 20 * 3600 * 6 * size_of::<f64>();
-    assert!(memory_of(&bench, "max_over_time(m[1h:1s])", 0) > cells);
+    assert!(memory_of(&fixture, "max_over_time(m[1h:1s])", 0) > cells);
     let made =
-        memory_of(&bench, "label_replace(m, \"to\", \"$0$0$0$0$0$0$0$0\", \"host\", \".*\")", 0);
-    let plain = memory_of(&bench, "label_replace(m, \"to\", \"\", \"host\", \".*\")", 0);
+        memory_of(&fixture, "label_replace(m, \"to\", \"$0$0$0$0$0$0$0$0\", \"host\", \".*\")", 0);
+    let plain = memory_of(&fixture, "label_replace(m, \"to\", \"\", \"host\", \".*\")", 0);
     assert!(made - plain >= 20 * 8 * 2, "{made} {plain}");
-    let pattern = memory_of(&bench, "m{host=~\"h.*\"}", 0) - memory_of(&bench, "m", 0);
+    let pattern = memory_of(&fixture, "m{host=~\"h.*\"}", 0) - memory_of(&fixture, "m", 0);
     assert!(pattern > 100 << 10, "{pattern}");
-    assert!(memory_of(&bench, "m[1h]", 0) > 20 * 60 * 16);
+    assert!(memory_of(&fixture, "m[1h]", 0) > 20 * 60 * 16);
 }

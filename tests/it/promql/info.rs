@@ -1,16 +1,16 @@
-//! `info`: the series that describe another one, and the labels that are joined from them.
+//! `info`: the info series that describe other series, and the labels that `info` adds.
 
 use granary::model::Kind;
 
-use super::{Bench, bench};
+use super::{Fixture, fixture};
 use crate::setup::MINUTE;
 
-/// Two series, and the info series of one of them.
-fn with_info_series() -> Bench {
-    let mut bench = bench();
+/// Creates two series, and an info series that describes the first.
+fn with_info_series() -> Fixture {
+    let mut fixture = fixture();
     let mut add = |metric: &str, tags: &[(&str, &str)], upto: i64| {
-        let id = bench.define(metric, tags, Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i <= upto).then_some(1.0));
+        let id = fixture.define(metric, tags, Kind::Gauge);
+        fixture.fill(id, MINUTE, |i| (i <= upto).then_some(1.0));
     };
     add("load", &[("instance", "a"), ("job", "j")], 10);
     add("load", &[("instance", "b"), ("job", "j")], 10);
@@ -19,12 +19,12 @@ fn with_info_series() -> Bench {
     add("target_info", &[&of_a[..], &[("version", "2")]].concat(), 10);
     add("build_info", &[&of_a[..], &[("commit", "c")]].concat(), 10);
     add("other_info", &[&of_a[..], &[("version", "3")]].concat(), 10);
-    bench
+    fixture
 }
 
 #[test]
 fn info_joins_labels_of_info_series() {
-    let bench = with_info_series();
+    let fixture = with_info_series();
     let b = r#"load{instance="b", job="j"} 1"#;
     for (query, expected) in [
         ("info(load)", format!(r#"load{{instance="a", job="j", version="2"}} 1; {b}"#)),
@@ -79,10 +79,10 @@ fn info_joins_labels_of_info_series() {
                 .into(),
         ),
     ] {
-        assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
+        assert_eq!(fixture.at(query, 10 * MINUTE), expected, "{query}");
     }
     // Each time has its own info series, although the described series is read at the start only.
-    let at_one_time = bench.range(
+    let at_one_time = fixture.range(
         "info(load{instance=\"a\"} @ start(), {zone=~\".*\", __name__=\"target_info\", version=~\"1|3\"})",
         4 * MINUTE,
         12 * MINUTE,
@@ -90,6 +90,6 @@ fn info_joins_labels_of_info_series() {
     );
     assert_eq!(at_one_time, r#"load{instance="a", job="j", version="1", zone="x"} 1 1"#);
     // Two info series that have a sample at the same time conflict: neither is newer.
-    let over_time = bench.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
+    let over_time = fixture.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
     assert!(over_time.contains("duplicate"), "{over_time}");
 }

@@ -3,21 +3,21 @@
 
 use granary::model::Kind;
 
-use super::{NOW, bench};
+use super::{NOW, fixture};
 use crate::setup::{MINUTE, SECOND, series};
 
 #[test]
 fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
-    let mut bench = bench();
-    let gauge = bench.define("depth", &[], Kind::Gauge);
+    let mut fixture = fixture();
+    let gauge = fixture.define("depth", &[], Kind::Gauge);
     // A reading every 10 s, each one higher by 1; 10 minutes with each kind.
     let stretch = |from: i64| move |i: i64| (i < 60).then_some((from + i) as f64);
-    bench.fill_from(gauge, 5 * SECOND, 10 * SECOND, stretch(0));
-    for (place, kind) in [(1, Kind::Counter), (2, Kind::Gauge)] {
+    fixture.fill_from(gauge, 5 * SECOND, 10 * SECOND, stretch(0));
+    for (index, kind) in [(1, Kind::Counter), (2, Kind::Gauge)] {
         let info = series("depth", &[], kind);
-        let id = bench.appender.change_kinds(&[info], NOW).unwrap()[0].unwrap();
-        let first = (place * 600 + 5) * SECOND;
-        bench.fill_from(id, first, 10 * SECOND, stretch(place * 60));
+        let id = fixture.appender.change_kinds(&[info], NOW).unwrap()[0].unwrap();
+        let first = (index * 600 + 5) * SECOND;
+        fixture.fill_from(id, first, 10 * SECOND, stretch(index * 60));
         for _ in 0..2 {
             for (query, minute, expected) in [
                 ("depth", 10, 59.0),
@@ -37,19 +37,19 @@ fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
                 ("resets(depth[15m])", 20, 0.0),
                 ("delta(depth[5m])", 10, 30.0),
             ] {
-                let found = bench.at(query, minute * MINUTE);
+                let found = fixture.at(query, minute * MINUTE);
                 let value: f64 = found.rsplit(' ').next().unwrap().parse().unwrap();
                 assert!((value - expected).abs() < 1e-9, "{query} at {minute}m: {found}");
                 // The edges of this window are inside slots.
                 if query.contains("increase") {
-                    let found = bench.at(query, minute * MINUTE - 30 * SECOND);
+                    let found = fixture.at(query, minute * MINUTE - 30 * SECOND);
                     let value: f64 = found.rsplit(' ').next().unwrap().parse().unwrap();
                     assert!((value - expected).abs() < 0.5, "{query} in a slot: {found}");
                 }
             }
-            let found = bench.at("avg_over_time(depth[5m])", 15 * MINUTE);
+            let found = fixture.at("avg_over_time(depth[5m])", 15 * MINUTE);
             assert!(found.contains("several samples were merged"), "{found}");
-            bench.store.checkpoint(NOW).unwrap();
+            fixture.store.checkpoint(NOW).unwrap();
         }
     }
     for (query, minute, expected) in [
@@ -59,8 +59,8 @@ fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
         ("count_over_time(depth[30m])", 30, "{} 180"),
         ("resets(depth[25m])", 30, "{} 0"),
     ] {
-        assert_eq!(bench.at(query, minute * MINUTE), expected, "{query} at {minute}m");
+        assert_eq!(fixture.at(query, minute * MINUTE), expected, "{query} at {minute}m");
     }
-    let found = bench.range("increase(depth[2m])", 4 * MINUTE, 28 * MINUTE, 2 * MINUTE);
+    let found = fixture.range("increase(depth[2m])", 4 * MINUTE, 28 * MINUTE, 2 * MINUTE);
     assert_eq!(found, format!("{{}}{}", " 12".repeat(13)));
 }

@@ -5,7 +5,7 @@ mod info;
 mod kinds;
 mod notes;
 mod peer_parser;
-mod remembered;
+mod query_cache;
 mod semantics;
 mod windows;
 
@@ -30,20 +30,20 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     budget: &Budget::UNLIMITED,
 };
 
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     store: Store,
     appender: Appender,
     pub(crate) delayed_name_removal: bool,
     _dir: tempfile::TempDir,
 }
 
-pub(crate) fn bench() -> Bench {
+pub(crate) fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let (store, appender) = setup::open(dir.path(), NOW);
-    Bench { store, appender, delayed_name_removal: false, _dir: dir }
+    Fixture { store, appender, delayed_name_removal: false, _dir: dir }
 }
 
-impl Bench {
+impl Fixture {
     pub(crate) fn define(&mut self, metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesId {
         setup::define(&mut self.appender, &[series(metric, tags, kind)], NOW)[0]
     }
@@ -85,7 +85,7 @@ impl Bench {
     /// The answer of an instant query in one line: labels and values.
     pub(crate) fn at(&self, query: &str, at: i64) -> String {
         match self.ask(query, at, at, 0) {
-            Ok(answer) => shown(&answer.value),
+            Ok(answer) => format_value(&answer.value),
             Err(error) => format!("error: {error}"),
         }
     }
@@ -100,7 +100,7 @@ impl Bench {
 
     pub(crate) fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
         match self.ask(query, start, end, step) {
-            Ok(answer) => shown(&answer.value),
+            Ok(answer) => format_value(&answer.value),
             Err(error) => format!("error: {error}"),
         }
     }
@@ -118,7 +118,7 @@ fn request(query: &str, start: i64, end: i64, step: i64) -> PromqlRequest {
     }
 }
 
-fn shown(value: &PromqlValue) -> String {
+fn format_value(value: &PromqlValue) -> String {
     match value {
         PromqlValue::Scalar(_, number) => number.to_string(),
         PromqlValue::String(_, text) => text.clone(),

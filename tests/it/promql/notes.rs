@@ -7,10 +7,10 @@ use crate::setup::MINUTE;
 
 #[test]
 fn notes_name_the_flaws_of_an_answer() {
-    let mut bench = filled();
-    let fast = bench.define("fast", &[], Kind::Gauge);
-    bench.fill(fast, MINUTE / 6, |i| (i <= 60).then_some(i as f64));
-    let range = |query: &str| bench.notes(query, 5 * MINUTE, 10 * MINUTE, MINUTE);
+    let mut fixture = filled();
+    let fast = fixture.define("fast", &[], Kind::Gauge);
+    fixture.fill(fast, MINUTE / 6, |i| (i <= 60).then_some(i as f64));
+    let range = |query: &str| fixture.notes(query, 5 * MINUTE, 10 * MINUTE, MINUTE);
     for (query, expected) in [
         ("sort(v)", "sort is ineffective for range queries"),
         ("sort_by_label_desc(v, \"a\")", "sort is ineffective for range queries"),
@@ -21,13 +21,13 @@ fn notes_name_the_flaws_of_an_answer() {
     for query in ["max_over_time(fast[1m])", "max_over_time(fast[30s])", "v"] {
         assert_eq!(range(query), "", "{query}");
     }
-    assert_eq!(bench.notes("sort(v)", 10 * MINUTE, 10 * MINUTE, 0), "");
+    assert_eq!(fixture.notes("sort(v)", 10 * MINUTE, 10 * MINUTE, 0), "");
 }
 
 #[test]
 fn notes_and_errors_have_positions() {
-    let bench = filled();
-    for (query, place) in [
+    let fixture = filled();
+    for (query, location) in [
         ("rate(v[5m])", "(1:6)"),
         ("1 +\n  sum(increase(v[5m] ))", "(2:16)"),
         ("quantile(2, v)", "(1:10)"),
@@ -39,7 +39,7 @@ fn notes_and_errors_have_positions() {
         ("sum(rate(v))", "1:10: parse error"),
         ("1 + none(v)", "1:5: parse error"),
     ] {
-        let notes = bench.notes(query, 10 * MINUTE, 10 * MINUTE, 0);
-        assert!(notes.contains(place), "{query}: {notes}");
+        let notes = fixture.notes(query, 10 * MINUTE, 10 * MINUTE, 0);
+        assert!(notes.contains(location), "{query}: {notes}");
     }
 }

@@ -171,7 +171,7 @@ fn number(value: f64) -> String {
 }
 
 /// The tree or error of promql-parser, which panics on durations out of range.
-fn theirs(text: &str) -> Result<Value, String> {
+fn peer_tree(text: &str) -> Result<Value, String> {
     std::panic::catch_unwind(|| promql_parser::parser::parse(text))
         .unwrap_or_else(|_| Err("invalid promql query: a panic".to_owned()))
         .map(|expression| tree(&expression))
@@ -183,7 +183,7 @@ fn difference(text: &str) -> Option<String> {
     let is_known = |refusal: &str, known: &[(&str, &str)]| {
         known.iter().any(|(words, _)| refusal.contains(words))
     };
-    match (theirs(text), &ours) {
+    match (peer_tree(text), &ours) {
         (Ok(theirs), Ok(ours)) if theirs != *ours => Some(format!("theirs {theirs}\nours {ours}")),
         (Ok(_), Err(refusal)) if !is_known(refusal, &ONLY_THEIRS) => {
             Some(format!("only we refuse: {refusal}"))

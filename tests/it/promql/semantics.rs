@@ -3,12 +3,12 @@
 
 use granary::model::Kind;
 
-use super::{Bench, bench};
+use super::{Fixture, fixture};
 use crate::setup::MINUTE;
 
 /// The series `v` with the label `a`, `w` with `a` and `b`, and others, with one sample per minute
-/// for ten minutes. Values are constant, except those of `step` and `count_total`.
-pub(super) fn filled() -> Bench {
+/// for ten minutes. Values are constant, except in `step` and `count_total`.
+pub(super) fn filled() -> Fixture {
     filled_in_order(|_| {})
 }
 
@@ -16,7 +16,7 @@ type Value = Box<dyn Fn(i64) -> f64>;
 type Definition = (&'static str, Vec<(&'static str, &'static str)>, Kind, Value);
 
 /// The fixture with its series registered in another order.
-fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Bench {
+fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Fixture {
     let mut all: Vec<Definition> = Vec::new();
     let mut add = |metric, tags: &[(&'static str, &'static str)], kind, value: Value| {
         all.push((metric, tags.to_vec(), kind, value));
@@ -33,20 +33,20 @@ fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Bench {
     add("step", &[], Kind::Gauge, Box::new(|i| i as f64));
     add("count_total", &[], Kind::Counter, Box::new(|i| i as f64));
     order(&mut all);
-    let mut bench = bench();
+    let mut fixture = fixture();
     for (metric, tags, kind, value) in all {
-        let id = bench.define(metric, &tags, kind);
-        bench.fill(id, MINUTE, |i| (i <= 10).then(|| value(i)));
+        let id = fixture.define(metric, &tags, kind);
+        fixture.fill(id, MINUTE, |i| (i <= 10).then(|| value(i)));
     }
-    bench
+    fixture
 }
 
 /// Checks results, which must not depend on the order in which series were registered.
 fn check(cases: &[(&str, &str)]) {
     let benches = [filled(), filled_in_order(|all| all.reverse())];
     for (query, expected) in cases {
-        for bench in &benches {
-            assert_eq!(bench.at(query, 10 * MINUTE), *expected, "{query}");
+        for fixture in &benches {
+            assert_eq!(fixture.at(query, 10 * MINUTE), *expected, "{query}");
         }
     }
 }
@@ -247,7 +247,7 @@ fn functions_return_hand_computed_results() {
 
 #[test]
 fn names_are_dropped_by_operations_unless_their_removal_is_delayed() {
-    let mut bench = filled();
+    let mut fixture = filled();
     let replaced = r#"label_replace(-v{a="1"}, "__name__", "n_$1", "__name__", "(.+)")"#;
     let same = "error: vector cannot contain metrics with the same labelset";
     for (query, at_once, delayed) in [
@@ -271,16 +271,16 @@ fn names_are_dropped_by_operations_unless_their_removal_is_delayed() {
         (r#"count(-{__name__=~"v|u", a="1"} or -{__name__="v"})"#, "{} 3", "{} 3"),
     ] {
         for (is_delayed, expected) in [(false, at_once), (true, delayed)] {
-            bench.delayed_name_removal = is_delayed;
-            assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query} {is_delayed}");
+            fixture.delayed_name_removal = is_delayed;
+            assert_eq!(fixture.at(query, 10 * MINUTE), expected, "{query} {is_delayed}");
         }
     }
 }
 
 #[test]
 fn ranges_are_evaluated_time_by_time() {
-    let bench = filled();
-    let range = |query: &str| bench.range(query, 8 * MINUTE, 12 * MINUTE, MINUTE);
+    let fixture = filled();
+    let range = |query: &str| fixture.range(query, 8 * MINUTE, 12 * MINUTE, MINUTE);
     for (query, expected) in [
         ("step", "step 8 9 10 10 10"),
         ("step > 8", "step 9 10 10 10"),
@@ -299,7 +299,7 @@ fn ranges_are_evaluated_time_by_time() {
         assert_eq!(range(query), expected, "{query}");
     }
     // Windows of whole coarser slots: the finest slots that contain every sample are read.
-    let aligned = |query: &str| bench.range(query, 5 * MINUTE, 10 * MINUTE, 5 * MINUTE);
+    let aligned = |query: &str| fixture.range(query, 5 * MINUTE, 10 * MINUTE, 5 * MINUTE);
     for (query, expected) in [
         ("stdvar_over_time(step[5m])", "{} 2 2"),
         ("quantile_over_time(0.5, step[5m])", "{} 3 8"),
@@ -311,7 +311,7 @@ fn ranges_are_evaluated_time_by_time() {
         assert_eq!(aligned(query), expected, "{query}");
     }
     // The end of the query need not be one of its evaluation times.
-    let uneven = |query: &str| bench.range(query, 0, 5 * MINUTE, 2 * MINUTE);
+    let uneven = |query: &str| fixture.range(query, 0, 5 * MINUTE, 2 * MINUTE);
     for (query, expected) in [
         ("step @ end()", "step 5 5 5"),
         ("count_over_time(step[3m] @ end())", "{} 3 3 3"),
@@ -325,11 +325,11 @@ fn ranges_are_evaluated_time_by_time() {
 
 #[test]
 fn type_and_unit_labels_are_dropped_with_the_name() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     let mut add = |metric: &str, kind: &str, value: f64| {
         let tags = [("__type__", kind), ("__unit__", "bytes"), ("pod", "p")];
-        let id = bench.define(metric, &tags, Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i <= 10).then_some(value));
+        let id = fixture.define(metric, &tags, Kind::Gauge);
+        fixture.fill(id, MINUTE, |i| (i <= 10).then_some(value));
     };
     add("size", "gauge", 100.0);
     add("free", "other", 40.0);
@@ -344,6 +344,6 @@ fn type_and_unit_labels_are_dropped_with_the_name() {
         ("sum by (__type__) (size)", r#"{__type__="gauge"} 100"#),
         ("sum without (x) (size)", r#"{pod="p"} 100"#),
     ] {
-        assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
+        assert_eq!(fixture.at(query, 10 * MINUTE), expected, "{query}");
     }
 }

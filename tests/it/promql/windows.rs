@@ -2,7 +2,7 @@
 
 use granary::model::Kind;
 
-use super::{NOW, bench};
+use super::{NOW, fixture};
 use crate::setup::{MINUTE, SECOND};
 
 #[test]
@@ -11,13 +11,13 @@ fn windows_that_end_inside_slots_are_right_at_every_second() {
     // the window.
     for is_live in [true, false] {
         for end in [203, 229, 246, 250, 240] {
-            let mut bench = bench();
+            let mut fixture = fixture();
             let last = if is_live { end } else { 600 };
-            let grows = bench.define("grows_total", &[], Kind::Counter);
+            let grows = fixture.define("grows_total", &[], Kind::Counter);
             let value = |at: i64| (at <= last).then_some((1000 + at) as f64);
-            bench.fill_from(grows, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i));
-            let level = bench.define("level", &[], Kind::Gauge);
-            bench.fill_from(level, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i).map(|_| 7.0));
+            fixture.fill_from(grows, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i));
+            let level = fixture.define("level", &[], Kind::Gauge);
+            fixture.fill_from(level, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i).map(|_| 7.0));
             for (query, expected) in [
                 ("rate(grows_total[1m])", 1.0),
                 ("rate(grows_total[90s])", 1.0),
@@ -32,7 +32,7 @@ fn windows_that_end_inside_slots_are_right_at_every_second() {
             ] {
                 let moved = query.replace(']', "] offset 7s");
                 for (query, at) in [(query, end), (&moved, end + 7)] {
-                    let found = bench.at(query, at * SECOND);
+                    let found = fixture.at(query, at * SECOND);
                     let value: f64 = found.trim_start_matches("{} ").parse().unwrap();
                     assert!((value - expected).abs() < 1e-9, "{query} at {at}, {is_live}: {found}");
                 }
@@ -43,52 +43,52 @@ fn windows_that_end_inside_slots_are_right_at_every_second() {
 
 #[test]
 fn a_gap_is_spread_the_same_in_windows_inside_of_it_and_around_it() {
-    let mut bench = bench();
-    let grows = bench.define("grows_total", &[], Kind::Counter);
+    let mut fixture = fixture();
+    let grows = fixture.define("grows_total", &[], Kind::Counter);
     let step = 5 * SECOND;
-    bench.fill_from(grows, 5 * SECOND, step, |i| (i < 11).then_some((5 + 5 * i) as f64));
-    bench.fill_from(grows, 305 * SECOND, step, |i| (i < 11).then_some((305 + 5 * i) as f64));
+    fixture.fill_from(grows, 5 * SECOND, step, |i| (i < 11).then_some((5 + 5 * i) as f64));
+    fixture.fill_from(grows, 305 * SECOND, step, |i| (i < 11).then_some((305 + 5 * i) as f64));
     for _ in 0..2 {
         for minute in 2..=6 {
-            let found = bench.at("increase(grows_total[1m])", minute * MINUTE);
+            let found = fixture.at("increase(grows_total[1m])", minute * MINUTE);
             assert_eq!(found, "{} 60", "minute {minute}");
         }
-        assert_eq!(bench.at("increase(grows_total[3m])", 5 * MINUTE), "{} 180");
-        assert_eq!(bench.at("increase(grows_total[5m])", 6 * MINUTE), "{} 300");
-        assert_eq!(bench.at("count_over_time(grows_total[1m])", 4 * MINUTE), "");
-        bench.store.checkpoint(NOW).unwrap();
+        assert_eq!(fixture.at("increase(grows_total[3m])", 5 * MINUTE), "{} 180");
+        assert_eq!(fixture.at("increase(grows_total[5m])", 6 * MINUTE), "{} 300");
+        assert_eq!(fixture.at("count_over_time(grows_total[1m])", 4 * MINUTE), "");
+        fixture.store.checkpoint(NOW).unwrap();
     }
 }
 
 #[test]
 fn both_ends_of_a_gap_of_many_slots_are_found() {
     const GAP: i64 = 5 * 60 * MINUTE;
-    let mut bench = bench();
-    let grows = bench.define("grows_total", &[], Kind::Counter);
+    let mut fixture = fixture();
+    let grows = fixture.define("grows_total", &[], Kind::Counter);
     let reading = |from: i64| move |i: i64| (i < 11).then_some((from / SECOND + 5 * i) as f64);
     for from in [5 * SECOND, GAP + 5 * SECOND] {
-        bench.fill_from(grows, from, 5 * SECOND, reading(from));
+        fixture.fill_from(grows, from, 5 * SECOND, reading(from));
     }
     for _ in 0..2 {
         for at in [2 * MINUTE, 100 * MINUTE, 200 * MINUTE, GAP, GAP + MINUTE] {
-            let found = bench.at("increase(grows_total[1m])", at);
+            let found = fixture.at("increase(grows_total[1m])", at);
             assert_eq!(found, "{} 60", "minute {}", at / MINUTE);
         }
-        bench.store.checkpoint(NOW).unwrap();
+        fixture.store.checkpoint(NOW).unwrap();
     }
 }
 
 #[test]
 fn windows_use_samples_beyond_their_edges() {
-    let mut bench = bench();
+    let mut fixture = fixture();
     let mut add = |metric: &str, every: i64, values: &'static [f64]| {
-        let id = bench.define(metric, &[], Kind::Gauge);
-        bench.fill(id, every, |i| values.get(i as usize).copied());
+        let id = fixture.define(metric, &[], Kind::Gauge);
+        fixture.fill(id, every, |i| values.get(i as usize).copied());
     };
     // The counter grows by one per minute, and once by five.
     add("grows", MINUTE, &[1.0, 2.0, 3.0, 4.0, 9.0, 10.0, 11.0]);
     add("falls", MINUTE, &[9.0, 8.0, 5.0, 4.0]);
-    let at = |query: &str, seconds: i64| bench.at(query, seconds * 1000);
+    let at = |query: &str, seconds: i64| fixture.at(query, seconds * 1000);
     for (query, seconds, expected) in [
         ("increase(grows[3m] anchored)", 15, "{} 0"),
         ("increase(grows[3m] anchored)", 135, "{} 2"),

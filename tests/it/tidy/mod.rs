@@ -1,6 +1,6 @@
 //! The house rules that the compiler does not check.
 
-mod circles;
+mod cycles;
 mod map;
 mod openings;
 

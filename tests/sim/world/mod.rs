@@ -186,7 +186,7 @@ impl World {
             end.last_at = end.last_at.max(Some(at));
             if *kind == Kind::Counter {
                 let counting = self.counters.entry(*series).or_default();
-                counting.is_promised &= counting.naive.is_promised(at);
+                counting.is_promised &= counting.naive.is_guaranteed(at);
                 let start = batch.starts.get(index).copied().unwrap_or(0);
                 counting.naive.read(at, value, start, counts_from[index]);
             }

@@ -21,7 +21,7 @@ const SECTOR: usize = 512;
 
 /// One file.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Image {
+pub(super) struct FileImage {
     /// The content that reads see.
     cached: Vec<u8>,
     /// The content that certainly survives a power cut.
@@ -32,7 +32,7 @@ pub(super) struct Image {
     is_lossy: bool,
 }
 
-impl Image {
+impl FileImage {
     pub(super) fn of(bytes: Vec<u8>) -> Self {
         Self { cached: bytes.clone(), stored: bytes, ..Self::default() }
     }
@@ -69,11 +69,11 @@ impl Image {
     /// The sync fails: the pages become clean nevertheless.
     pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
         self.is_lossy = true;
-        self.store_some(rng);
+        self.store_partially(rng);
     }
 
     /// Each dirty page reaches the platter completely, in part, or not at all.
-    fn store_some(&mut self, rng: &mut Rng) {
+    fn store_partially(&mut self, rng: &mut Rng) {
         let kept = rng.f64();
         for (from, bytes) in std::mem::take(&mut self.dirty) {
             if rng.f64() > kept {
@@ -99,7 +99,7 @@ impl Image {
     }
 
     fn cut_power(&mut self, rng: &mut Rng) {
-        self.store_some(rng);
+        self.store_partially(rng);
         self.cached.clone_from(&self.stored);
         self.is_lossy = false;
     }
@@ -180,7 +180,7 @@ impl Names {
 /// All files, and their names.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    images: BTreeMap<u64, Image>,
+    images: BTreeMap<u64, FileImage>,
     names: Names,
     durable: Names,
     /// Changes that are not durable yet, in order.
@@ -188,7 +188,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn image(&mut self, inode: u64) -> &mut Image {
+    pub(super) fn image(&mut self, inode: u64) -> &mut FileImage {
         self.images.get_mut(&inode).expect("open files exist")
     }
 
@@ -196,7 +196,7 @@ impl Disk {
         self.names.files.get(name).copied()
     }
 
-    pub(super) fn named(&self, name: &str) -> Option<&Image> {
+    pub(super) fn image_named(&self, name: &str) -> Option<&FileImage> {
         self.images.get(&self.find(name)?)
     }
 
@@ -218,7 +218,7 @@ impl Disk {
     /// Creates a durable file.
     pub(super) fn put(&mut self, name: &str, bytes: Vec<u8>) {
         let inode = self.create(name);
-        self.images.insert(inode, Image::of(bytes));
+        self.images.insert(inode, FileImage::of(bytes));
         for folder in folders_above(name) {
             self.sync_folder(&folder);
         }
@@ -226,7 +226,7 @@ impl Disk {
 
     pub(super) fn create(&mut self, name: &str) -> u64 {
         let inode = self.images.len() as u64;
-        self.images.insert(inode, Image::default());
+        self.images.insert(inode, FileImage::default());
         self.create_folders(name);
         self.change(NameChange::Create(name.to_owned(), inode));
         inode

@@ -18,7 +18,7 @@ use redb::StorageBackend;
 
 pub(crate) use self::fault::{Call, EIO, ENOSPC, Effect, Fault};
 use self::{
-    disk::{Disk, Image, folders_above, parent},
+    disk::{Disk, FileImage, folders_above, parent},
     fault::Faults,
 };
 
@@ -108,7 +108,7 @@ impl FaultyMedium {
         let image = state.disk.image(inode);
         let mut bytes = image.bytes().to_vec();
         change(&mut bytes);
-        *image = Image::of(bytes);
+        *image = FileImage::of(bytes);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -200,7 +200,7 @@ impl FaultyFile {
     fn call<T>(
         &self,
         call: Call,
-        run: impl FnOnce(&mut Image, &mut Rng, io::Result<()>) -> io::Result<T>,
+        run: impl FnOnce(&mut FileImage, &mut Rng, io::Result<()>) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut state = self.medium.state();
         if matches!(call, Call::Write | Call::Sync) && state.generation == self.generation {
@@ -333,13 +333,13 @@ impl Medium for FaultyMedium {
     }
 
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
-        Ok(self.state().disk.named(name).map_or(0, |file| file.bytes().len() as u64))
+        Ok(self.state().disk.image_named(name).map_or(0, |file| file.bytes().len() as u64))
     }
 
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
         let mut state = self.state();
         state.faults.meet(Call::Read)?;
-        let file = state.disk.named(name).ok_or(io::ErrorKind::NotFound)?;
+        let file = state.disk.image_named(name).ok_or(io::ErrorKind::NotFound)?;
         std::fs::write(target, file.bytes())?;
         Ok(file.bytes().len() as u64)
     }

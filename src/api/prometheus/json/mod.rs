@@ -1,6 +1,6 @@
 //! Numbers, times and labels in Prometheus' JSON format.
 //!
-//! Must never know: what they belong to.
+//! Must never know: the answers that contain them.
 
 mod numbers;
 mod points;

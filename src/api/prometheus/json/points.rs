@@ -85,18 +85,18 @@ impl BeforeValue {
 }
 
 impl Times {
-    /// Writes a point after the byte `before`. The point at the same place of other series is
+    /// Writes a point after the byte `before`. The point at the same index of other series is
     /// likely to have the same time.
     pub(in crate::api::prometheus) fn push_point(
         &mut self,
         before: u8,
-        (place, at_ms, value): (usize, i64, f64),
+        (index, at_ms, value): (usize, i64, f64),
         out: &mut Vec<u8>,
     ) {
-        if place == self.0.len() && place < TIMES_MAX {
+        if index == self.0.len() && index < TIMES_MAX {
             self.0.push(BeforeValue::new(at_ms));
         }
-        let known = self.0.get(place).filter(|time| time.at_ms == at_ms);
+        let known = self.0.get(index).filter(|time| time.at_ms == at_ms);
         if known.is_none_or(|known| !known.push_point(before, value, out)) {
             out.push(before);
             push_point(at_ms, value, out);
@@ -132,10 +132,10 @@ mod tests {
             [(3, -furthest + 1), (4, i64::MIN)],
             [(3, furthest), (4, i64::MIN)],
         ] {
-            for (place, at) in points {
+            for (index, at) in points {
                 for value in [0.5, -99_999_999_999.999, 1e300, f64::NAN] {
                     let plain = written(|out| push_point(at, value, out));
-                    let remembered = written(|out| times.push_point(b'!', (place, at, value), out));
+                    let remembered = written(|out| times.push_point(b'!', (index, at, value), out));
                     assert_eq!(remembered, format!("!{plain}"));
                 }
             }

@@ -1,23 +1,23 @@
 //! `granary rules test`: runs unit tests in promtool's format with Granary's PromQL and alerts,
 //! without a daemon.
 
-mod bench;
 mod file;
 mod series;
+mod test_store;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context, bail};
 
 use crate::{
-    alerts::{External, LabelSet, RuleGroup},
+    alerts::{ExternalIdentity, LabelSet, RuleGroup},
     config::Settings,
     kept::RuleSources,
     model::{UnixMillis, parse_duration_ms},
     query::{Budget, Labels},
 };
-use bench::Bench;
 use file::{AlertTest, ExpressionTest, TestFile, TestGroup};
+use test_store::TestStore;
 
 /// The maximum number of evaluations of a test.
 const EVALUATIONS_MAX: i64 = 1_000_000;
@@ -72,11 +72,11 @@ fn groups(
     let mut groups = RuleSources { paths, interval_ms, ..RuleSources::default() }
         .read(&settings.promql_settings())?
         .groups;
-    let place = |group: &RuleGroup| {
+    let position = |group: &RuleGroup| {
         let order = file.group_eval_order.iter().position(|name| *name == group.name);
         order.unwrap_or(usize::MAX)
     };
-    groups.sort_by_key(place);
+    groups.sort_by_key(position);
     Ok(groups)
 }
 
@@ -89,11 +89,11 @@ struct TestRunner<'a> {
 impl TestRunner<'_> {
     /// Runs a test, and returns its failures.
     fn run(&self, groups: Vec<RuleGroup>) -> anyhow::Result<Vec<String>> {
-        let external = External {
+        let external = ExternalIdentity {
             url: self.group.external_url.trim_end_matches('/').to_owned(),
             labels: self.group.external_labels.clone(),
         };
-        let mut bench = Bench::new(groups, self.settings.promql_settings(), external)?;
+        let mut test_store = TestStore::new(groups, self.settings.promql_settings(), external)?;
         let (step_ms, input) = self.input()?;
         let alerts = timed(&self.group.alert_rule_test, |test| &test.eval_time)?;
         let expressions = timed(&self.group.promql_expr_test, |test| &test.eval_time)?;
@@ -106,20 +106,20 @@ impl TestRunner<'_> {
                     .iter()
                     .filter_map(|(labels, values)| Some((labels.clone(), (*values.get(added)?)?)))
                     .collect();
-                bench.add(&samples, UnixMillis(added as i64 * step_ms))?;
+                test_store.add(&samples, UnixMillis(added as i64 * step_ms))?;
                 added += 1;
             }
             if at % self.interval_ms == 0 {
-                bench.evaluate(UnixMillis(at))?;
+                test_store.evaluate(UnixMillis(at))?;
             }
             for (time, test) in &alerts {
                 // An expectation is about the last evaluation at or before its time.
                 if time - time % self.interval_ms == at {
-                    faults.extend(check_alerts(test, &bench));
+                    faults.extend(check_alerts(test, &test_store));
                 }
             }
             for (_, test) in expressions.iter().filter(|(time, _)| *time == at) {
-                faults.extend(self.check_expression(test, &bench, UnixMillis(at))?);
+                faults.extend(self.check_expression(test, &test_store, UnixMillis(at))?);
             }
         }
         Ok(faults)
@@ -154,7 +154,7 @@ impl TestRunner<'_> {
     fn check_expression(
         &self,
         test: &ExpressionTest,
-        bench: &Bench,
+        test_store: &TestStore,
         at: UnixMillis,
     ) -> anyhow::Result<Option<String>> {
         let limits = self.settings.promql_settings().limits(&Budget::UNLIMITED);
@@ -163,7 +163,7 @@ impl TestRunner<'_> {
         for sample in &test.exp_samples {
             expected.push((series::labels(&sample.labels, &limits)?, sample.value));
         }
-        let found = match bench.query_vector(expr, at) {
+        let found = match test_store.query_vector(expr, at) {
             Ok(found) => found,
             Err(cause) => return Ok(Some(format!("expr {expr:?}, time {eval_time}: {cause}"))),
         };
@@ -173,33 +173,34 @@ impl TestRunner<'_> {
             samples.sort_by(|first, second| first.0.cmp(&second.0));
         }
         let is_same = |(first, second): (&(Labels, f64), &(Labels, f64))| {
-            first.0 == second.0 && is_almost(first.1, second.1)
+            first.0 == second.0 && is_almost_equal(first.1, second.1)
         };
         if found.len() == expected.len() && found.iter().zip(&expected).all(is_same) {
             return Ok(None);
         }
-        let shown = |samples: &[(Labels, f64)]| {
-            let samples =
-                samples.iter().map(|(labels, value)| format!("{} {value}", series::shown(labels)));
+        let rendered = |samples: &[(Labels, f64)]| {
+            let samples = samples
+                .iter()
+                .map(|(labels, value)| format!("{} {value}", series::format_labels(labels)));
             format!("[{}]", samples.collect::<Vec<_>>().join(", "))
         };
         Ok(Some(format!(
             "expr {expr:?}, time {eval_time}:\n  exp: {}\n  got: {}",
-            shown(&expected),
-            shown(&found)
+            rendered(&expected),
+            rendered(&found)
         )))
     }
 }
 
 /// Returns true when two numbers are equal up to rounding, with the tolerance of Prometheus' tests.
-fn is_almost(first: f64, second: f64) -> bool {
+fn is_almost_equal(first: f64, second: f64) -> bool {
     const TOLERANCE: f64 = 1e-6;
     first == second
         || (first.is_nan() && second.is_nan())
         || (first - second).abs() <= TOLERANCE * (first.abs() + second.abs()) / 2.0
 }
 
-fn check_alerts(test: &AlertTest, bench: &Bench) -> Option<String> {
+fn check_alerts(test: &AlertTest, test_store: &TestStore) -> Option<String> {
     let AlertTest { eval_time, alertname, exp_alerts } = test;
     let mut expected: Vec<_> = exp_alerts
         .iter()
@@ -209,12 +210,12 @@ fn check_alerts(test: &AlertTest, bench: &Bench) -> Option<String> {
             (labels, alert.exp_annotations.clone())
         })
         .collect();
-    let firing = bench.firing(alertname);
+    let firing = test_store.firing(alertname);
     let mut found: Vec<_> =
         firing.into_iter().map(|alert| (alert.labels.clone(), alert.annotations.clone())).collect();
     expected.sort();
     found.sort();
-    let shown = |alerts: &[(LabelSet, LabelSet)]| {
+    let rendered = |alerts: &[(LabelSet, LabelSet)]| {
         let alerts =
             alerts.iter().map(|(labels, annotations)| format!("{labels:?} {annotations:?}"));
         format!("[{}]", alerts.collect::<Vec<_>>().join(", "))
@@ -222,8 +223,8 @@ fn check_alerts(test: &AlertTest, bench: &Bench) -> Option<String> {
     (expected != found).then(|| {
         format!(
             "alertname {alertname}, time {eval_time}:\n  exp: {}\n  got: {}",
-            shown(&expected),
-            shown(&found)
+            rendered(&expected),
+            rendered(&found)
         )
     })
 }

@@ -82,7 +82,7 @@ fn number(text: &str) -> anyhow::Result<f64> {
 }
 
 /// Formats labels as expectations write them: with the metric's name.
-pub(super) fn shown(labels: &Labels) -> String {
+pub(super) fn format_labels(labels: &Labels) -> String {
     if labels.iter().all(|(name, _)| name == METRIC_TAG) && labels.metric().is_empty() {
         return "{}".to_owned();
     }

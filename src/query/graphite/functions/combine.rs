@@ -9,7 +9,7 @@ use crate::query::{
         aggregation::{Aggregation, NULL},
         arguments::{Arguments, key_of},
         context::Context,
-        line::{Line, NAME_BYTES_MAX, cut, normalize},
+        line::{Line, NAME_BYTES_MAX, cut_name, normalize},
     },
 };
 
@@ -42,7 +42,7 @@ type Lines = Result<Vec<Line>, QueryError>;
 
 /// Returns one line with the aggregate of all lines at each time, named after their patterns. A
 /// name of more than 16 KiB is cut.
-pub(super) fn combined(
+pub(super) fn combine_lines(
     context: &Context<'_>,
     lines: Vec<Line>,
     function: &str,
@@ -57,17 +57,17 @@ pub(super) fn combined(
         }
     }
     name.push(')');
-    Ok(combined_as(context, lines, name, aggregation)?.into_iter().collect())
+    Ok(combine_if_any(context, lines, name, aggregation)?.into_iter().collect())
 }
 
 /// Returns one line with the aggregate of all lines at each time; `None` without lines.
-pub(super) fn combined_as(
+pub(super) fn combine_if_any(
     context: &Context<'_>,
     mut lines: Vec<Line>,
     name: String,
     aggregation: Aggregation,
 ) -> Result<Option<Line>, QueryError> {
-    let name = cut(name);
+    let name = cut_name(name);
     normalize(&mut lines, context.limits)?;
     let Some(first) = lines.first() else { return Ok(None) };
     let at = |index: usize| lines.iter().filter_map(move |line| line.values.get(index).copied());
@@ -84,55 +84,55 @@ pub(super) fn combined_as(
     let (start, step, consolidation) = (first.start, first.step, first.consolidation);
     let line = Line { name, origin: String::new(), tags, start, step, values, consolidation };
     let origin = line.name.clone();
-    context.made(Line { origin, ..line }).map(Some)
+    context.reserve_line(Line { origin, ..line }).map(Some)
 }
 
-fn all(arguments: &Arguments<'_>, function: &str, aggregation: Aggregation) -> Lines {
-    combined(arguments.context, arguments.all_lines()?, function, aggregation)
+fn combine_all(arguments: &Arguments<'_>, function: &str, aggregation: Aggregation) -> Lines {
+    combine_lines(arguments.context, arguments.all_lines()?, function, aggregation)
 }
 
 fn sum(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "sumSeries", Aggregation::Sum)
+    combine_all(arguments, "sumSeries", Aggregation::Sum)
 }
 
 fn average(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "averageSeries", Aggregation::Average)
+    combine_all(arguments, "averageSeries", Aggregation::Average)
 }
 
 fn max(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "maxSeries", Aggregation::Max)
+    combine_all(arguments, "maxSeries", Aggregation::Max)
 }
 
 fn min(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "minSeries", Aggregation::Min)
+    combine_all(arguments, "minSeries", Aggregation::Min)
 }
 
 fn multiply(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "multiplySeries", Aggregation::Product)
+    combine_all(arguments, "multiplySeries", Aggregation::Product)
 }
 
 fn difference(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "diffSeries", Aggregation::Difference)
+    combine_all(arguments, "diffSeries", Aggregation::Difference)
 }
 
 fn deviation(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "stddevSeries", Aggregation::Deviation)
+    combine_all(arguments, "stddevSeries", Aggregation::Deviation)
 }
 
 fn range(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "rangeOfSeries", Aggregation::Range)
+    combine_all(arguments, "rangeOfSeries", Aggregation::Range)
 }
 
 fn median(arguments: &Arguments<'_>) -> Lines {
-    all(arguments, "medianSeries", Aggregation::Median)
+    combine_all(arguments, "medianSeries", Aggregation::Median)
 }
 
-/// Returns the number of lines, with or without numbers.
+/// Returns the number of lines, including lines without numbers.
 fn count(arguments: &Arguments<'_>) -> Lines {
     let lines = arguments.all_lines()?;
     let count = lines.len() as f64;
-    let combined = combined(arguments.context, lines, "countSeries", Aggregation::Count)?;
-    Ok(combined.into_iter().map(|line| line.mapped(|_| count)).collect())
+    let combined = combine_lines(arguments.context, lines, "countSeries", Aggregation::Count)?;
+    Ok(combined.into_iter().map(|line| line.map_values(|_| count)).collect())
 }
 
 fn group(arguments: &Arguments<'_>) -> Lines {
@@ -142,7 +142,7 @@ fn group(arguments: &Arguments<'_>) -> Lines {
 fn aggregate(arguments: &Arguments<'_>) -> Lines {
     let name = arguments.text(1, "func")?;
     let function = format!("{}Series", name.trim_end_matches("Series"));
-    combined(arguments.context, arguments.lines(0)?, &function, Aggregation::named(name)?)
+    combine_lines(arguments.context, arguments.lines(0)?, &function, Aggregation::named(name)?)
 }
 
 fn percentile(arguments: &Arguments<'_>) -> Lines {
@@ -151,7 +151,7 @@ fn percentile(arguments: &Arguments<'_>) -> Lines {
     let origin = lines.first().map(|line| line.origin.clone()).unwrap_or_default();
     let name = format!("percentileOfSeries({origin},{percent})");
     let aggregation = Aggregation::Percentile(percent);
-    Ok(combined_as(arguments.context, lines, name, aggregation)?.into_iter().collect())
+    Ok(combine_if_any(arguments.context, lines, name, aggregation)?.into_iter().collect())
 }
 
 /// Returns the quotient of two numbers; missing when the divisor is zero.
@@ -160,15 +160,15 @@ fn quotient(dividend: f64, divisor: f64) -> f64 {
 }
 
 /// Computes a line from the numbers of two lines at the same times.
-pub(super) fn paired(
+pub(super) fn combine_pair(
     context: &Context<'_>,
     [left, right]: [&Line; 2],
     function: &str,
     compute: impl Fn(f64, f64) -> f64,
 ) -> Result<Line, QueryError> {
     context.limits.budget.check()?;
-    // The copies are gone when the line is computed.
-    let taken = context.limits.budget.taken();
+    // The copies are dropped as soon as the line is computed.
+    let reserved = context.limits.budget.reserved();
     context.limits.reserve(left.bytes() + right.bytes())?;
     let name = format!("{function}({},{})", left.name, right.name);
     let mut both = [left.clone(), right.clone()];
@@ -176,17 +176,19 @@ pub(super) fn paired(
     let [left, right] = both;
     let values = left.values.iter().zip(&right.values).map(|(a, b)| compute(*a, *b)).collect();
     drop(right);
-    context.limits.budget.shrink_to(taken);
-    context.made(Line { values, ..left }.named(name))
+    context.limits.budget.shrink_to(reserved);
+    context.reserve_line(Line { values, ..left }.with_name(name))
 }
 
 fn divide(arguments: &Arguments<'_>) -> Lines {
     let (dividends, divisors) = (arguments.lines(0)?, arguments.lines(1)?);
     let divided = |dividend: Line| match divisors.as_slice() {
-        [divisor] => paired(arguments.context, [&dividend, divisor], "divideSeries", quotient),
+        [divisor] => {
+            combine_pair(arguments.context, [&dividend, divisor], "divideSeries", quotient)
+        }
         [] => {
             let name = format!("divideSeries({},MISSING)", dividend.name);
-            arguments.context.made(dividend.mapped(|_| NULL).named(name))
+            arguments.context.reserve_line(dividend.map_values(|_| NULL).with_name(name))
         }
         more => {
             let message = format!("the divisor must be one series, not {}", more.len());
@@ -208,7 +210,7 @@ fn divide_lists(arguments: &Arguments<'_>) -> Lines {
     }
     let pairs = dividends.iter().zip(&divisors);
     let divided = pairs.map(|(dividend, divisor)| {
-        paired(arguments.context, [dividend, divisor], "divideSeries", quotient)
+        combine_pair(arguments.context, [dividend, divisor], "divideSeries", quotient)
     });
     divided.collect()
 }
@@ -227,17 +229,17 @@ fn as_percent(arguments: &Arguments<'_>) -> Lines {
     if let Ok(Some(number)) = arguments.optional_number(1, "total") {
         let of_number = lines.into_iter().map(|line| {
             let name = format!("asPercent({},{number})", line.name);
-            context.made(line.mapped(|value| percent(value, number)).named(name))
+            context.reserve_line(line.map_values(|value| percent(value, number)).with_name(name))
         });
         return of_number.collect();
     }
     let totals = if arguments.get(1, "total").is_some() {
         arguments.lines(1)?
     } else {
-        context.take(&lines)?;
-        combined(context, lines.clone(), "sumSeries", Aggregation::Sum)?
+        context.reserve_copies(&lines)?;
+        combine_lines(context, lines.clone(), "sumSeries", Aggregation::Sum)?
     };
-    let of = |line: &Line, total: &Line| paired(context, [line, total], "asPercent", percent);
+    let of = |line: &Line, total: &Line| combine_pair(context, [line, total], "asPercent", percent);
     match totals.as_slice() {
         [total] => lines.iter().map(|line| of(line, total)).collect(),
         [] => Ok(Vec::new()),
@@ -261,27 +263,27 @@ fn as_percent_of_groups(arguments: &Arguments<'_>, lines: &[Line]) -> Lines {
     let totals = if arguments.get(1, "total").is_some() {
         arguments.lines(1)?
     } else {
-        context.take(lines)?;
+        context.reserve_copies(lines)?;
         lines.to_vec()
     };
     let mut groups: BTreeMap<String, Vec<Line>> = BTreeMap::new();
     for total in totals {
-        let key = cut(key_of(&total, &nodes));
+        let key = cut_name(key_of(&total, &nodes));
         context.limits.reserve(key.len() + size_of::<Line>())?;
         groups.entry(key).or_default().push(total);
     }
     let mut sums: BTreeMap<String, Line> = BTreeMap::new();
     for (key, group) in groups {
-        let sum = combined(context, group, "sumSeries", Aggregation::Sum)?.pop();
+        let sum = combine_lines(context, group, "sumSeries", Aggregation::Sum)?.pop();
         sums.extend(sum.map(|sum| (key, sum)));
     }
     let of_group = lines.iter().map(|line| {
-        if let Some(total) = sums.get(&cut(key_of(line, &nodes))) {
-            return paired(context, [line, total], "asPercent", percent);
+        if let Some(total) = sums.get(&cut_name(key_of(line, &nodes))) {
+            return combine_pair(context, [line, total], "asPercent", percent);
         }
-        context.take(std::slice::from_ref(line))?;
+        context.reserve_copies(std::slice::from_ref(line))?;
         let name = format!("asPercent({},MISSING)", line.name);
-        Ok(line.clone().mapped(|_| NULL).named(name))
+        Ok(line.clone().map_values(|_| NULL).with_name(name))
     });
     of_group.collect()
 }

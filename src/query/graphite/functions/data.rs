@@ -43,21 +43,21 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 
 type Lines = Result<Vec<Line>, QueryError>;
 
-/// Changes each line; `suffix` follows its name in the new name.
-fn each(arguments: &Arguments<'_>, suffix: &str, change: impl Fn(Line) -> Line) -> Lines {
+/// Changes each line; in the new name, `suffix` follows the line's name.
+fn change_lines(arguments: &Arguments<'_>, suffix: &str, change: impl Fn(Line) -> Line) -> Lines {
     let lines = arguments.lines(0)?.into_iter().map(|line| {
         let name = format!("{}({}{suffix})", arguments.function(), line.name);
-        arguments.context.made(change(line).named(name))
+        arguments.context.reserve_line(change(line).with_name(name))
     });
     lines.collect()
 }
 
-fn each_value(
+fn change_values(
     arguments: &Arguments<'_>,
     suffix: &str,
     compute: impl Fn(f64) -> f64 + Copy,
 ) -> Lines {
-    each(arguments, suffix, |line| line.mapped(compute))
+    change_lines(arguments, suffix, |line| line.map_values(compute))
 }
 
 fn finite(value: f64) -> f64 {
@@ -66,61 +66,61 @@ fn finite(value: f64) -> f64 {
 
 fn scale(arguments: &Arguments<'_>) -> Lines {
     let factor = arguments.number(1, "factor")?;
-    each_value(arguments, &format!(",{factor}"), |value| value * factor)
+    change_values(arguments, &format!(",{factor}"), |value| value * factor)
 }
 
 fn scale_to_seconds(arguments: &Arguments<'_>) -> Lines {
     let seconds = arguments.number(1, "seconds")?;
-    each(arguments, &format!(",{seconds}"), |line| {
+    change_lines(arguments, &format!(",{seconds}"), |line| {
         let factor = seconds / line.step as f64;
-        line.mapped(|value| value * factor)
+        line.map_values(|value| value * factor)
     })
 }
 
 fn offset(arguments: &Arguments<'_>) -> Lines {
     let more = arguments.number(1, "factor")?;
-    each_value(arguments, &format!(",{more}"), |value| value + more)
+    change_values(arguments, &format!(",{more}"), |value| value + more)
 }
 
 fn offset_to_zero(arguments: &Arguments<'_>) -> Lines {
-    each(arguments, "", |line| {
-        let lowest = line.known().fold(f64::INFINITY, f64::min);
-        line.mapped(|value| value - lowest)
+    change_lines(arguments, "", |line| {
+        let lowest = line.known_values().fold(f64::INFINITY, f64::min);
+        line.map_values(|value| value - lowest)
     })
 }
 
 fn absolute(arguments: &Arguments<'_>) -> Lines {
-    each_value(arguments, "", f64::abs)
+    change_values(arguments, "", f64::abs)
 }
 
 fn invert(arguments: &Arguments<'_>) -> Lines {
-    each_value(arguments, "", |value| finite(value.powi(-1)))
+    change_values(arguments, "", |value| finite(value.powi(-1)))
 }
 
 fn logarithm(arguments: &Arguments<'_>) -> Lines {
     let base = arguments.optional_number(1, "base")?.unwrap_or(10.0);
-    each_value(arguments, &format!(", {base}"), |value| finite(value.log(base)))
+    change_values(arguments, &format!(", {base}"), |value| finite(value.log(base)))
 }
 
 fn power(arguments: &Arguments<'_>) -> Lines {
     let exponent = arguments.number(1, "factor")?;
-    each_value(arguments, &format!(",{exponent}"), |value| finite(value.powf(exponent)))
+    change_values(arguments, &format!(",{exponent}"), |value| finite(value.powf(exponent)))
 }
 
 fn square_root(arguments: &Arguments<'_>) -> Lines {
-    each_value(arguments, "", |value| finite(value.sqrt()))
+    change_values(arguments, "", |value| finite(value.sqrt()))
 }
 
 fn round(arguments: &Arguments<'_>) -> Lines {
     let digits = arguments.optional_number(1, "precision")?.unwrap_or_default();
     let factor = 10_f64.powi(digits.clamp(-15.0, 15.0) as i32);
-    each_value(arguments, "", |value| (value * factor).round() / factor)
+    change_values(arguments, "", |value| (value * factor).round() / factor)
 }
 
 /// Computes each number from its predecessor and itself.
 fn from_previous(line: Line, compute: impl Fn(f64, f64) -> f64) -> Line {
     let mut previous = NULL;
-    line.mapped(|value| {
+    line.map_values(|value| {
         let computed = compute(previous, value);
         previous = value;
         computed
@@ -128,16 +128,16 @@ fn from_previous(line: Line, compute: impl Fn(f64, f64) -> f64) -> Line {
 }
 
 fn derivative(arguments: &Arguments<'_>) -> Lines {
-    each(arguments, "", |line| from_previous(line, |previous, value| value - previous))
+    change_lines(arguments, "", |line| from_previous(line, |previous, value| value - previous))
 }
 
 /// The limits at which a counter wraps.
-struct Wraps {
+struct CounterLimits {
     max: Option<f64>,
     min: f64,
 }
 
-impl Wraps {
+impl CounterLimits {
     fn of(arguments: &Arguments<'_>) -> Result<Self, QueryError> {
         Ok(Self {
             max: arguments.optional_number(1, "maxValue")?,
@@ -159,22 +159,24 @@ impl Wraps {
 }
 
 fn non_negative(arguments: &Arguments<'_>) -> Lines {
-    let wraps = Wraps::of(arguments)?;
-    each(arguments, "", |line| from_previous(line, |previous, value| wraps.growth(previous, value)))
+    let wraps = CounterLimits::of(arguments)?;
+    change_lines(arguments, "", |line| {
+        from_previous(line, |previous, value| wraps.growth(previous, value))
+    })
 }
 
 fn per_second(arguments: &Arguments<'_>) -> Lines {
-    let wraps = Wraps::of(arguments)?;
-    each(arguments, "", |line| {
+    let wraps = CounterLimits::of(arguments)?;
+    change_lines(arguments, "", |line| {
         let step = line.step as f64;
         from_previous(line, |previous, value| wraps.growth(previous, value) / step)
     })
 }
 
 fn integral(arguments: &Arguments<'_>) -> Lines {
-    each(arguments, "", |line| {
+    change_lines(arguments, "", |line| {
         let mut sum = 0.0;
-        line.mapped(|value| {
+        line.map_values(|value| {
             if value.is_nan() {
                 return NULL;
             }
@@ -184,9 +186,9 @@ fn integral(arguments: &Arguments<'_>) -> Lines {
     })
 }
 
-/// Fills stretches of at most `limit` missing numbers between two known ones, or after the last
-/// one, with the value that `fill` returns for a place in the stretch.
-fn filled(
+/// Fills stretches of at most `limit` missing numbers between two known numbers, or after the last
+/// known number, with the value that `fill` returns for a position in the stretch.
+fn fill_gaps(
     mut line: Line,
     limit: usize,
     ends: bool,
@@ -202,8 +204,8 @@ fn filled(
             let (first, missing) = (line.values[before], index - before - 1);
             if missing <= limit && (value.is_some() || ends) {
                 let next = value.unwrap_or(first);
-                for place in 1..=missing {
-                    line.values[before + place] = fill((first, next), place, missing + 1);
+                for position in 1..=missing {
+                    line.values[before + position] = fill((first, next), position, missing + 1);
                 }
             }
         }
@@ -214,21 +216,21 @@ fn filled(
 
 fn keep_last(arguments: &Arguments<'_>) -> Lines {
     let limit = arguments.count(1, "limit", usize::MAX)?;
-    each(arguments, "", |line| filled(line, limit, true, |(first, _), _, _| first))
+    change_lines(arguments, "", |line| fill_gaps(line, limit, true, |(first, _), _, _| first))
 }
 
 fn interpolate(arguments: &Arguments<'_>) -> Lines {
     let limit = arguments.count(1, "limit", usize::MAX)?;
-    each(arguments, "", |line| {
-        filled(line, limit, false, |(first, next), place, count| {
-            first + (next - first) * place as f64 / count as f64
+    change_lines(arguments, "", |line| {
+        fill_gaps(line, limit, false, |(first, next), position, count| {
+            first + (next - first) * position as f64 / count as f64
         })
     })
 }
 
 fn transform_null(arguments: &Arguments<'_>) -> Lines {
     let default = arguments.optional_number(1, "default")?.unwrap_or_default();
-    each_value(
+    change_values(
         arguments,
         &format!(",{default}"),
         |value| {
@@ -238,13 +240,13 @@ fn transform_null(arguments: &Arguments<'_>) -> Lines {
 }
 
 fn is_known(arguments: &Arguments<'_>) -> Lines {
-    each_value(arguments, "", |value| f64::from(u8::from(!value.is_nan())))
+    change_values(arguments, "", |value| f64::from(u8::from(!value.is_nan())))
 }
 
 fn changed(arguments: &Arguments<'_>) -> Lines {
-    each(arguments, "", |line| {
+    change_lines(arguments, "", |line| {
         let mut last = NULL;
-        line.mapped(|value| {
+        line.map_values(|value| {
             let is_other = !value.is_nan() && !last.is_nan() && value != last;
             if !value.is_nan() {
                 last = value;
@@ -256,7 +258,7 @@ fn changed(arguments: &Arguments<'_>) -> Lines {
 
 fn delay(arguments: &Arguments<'_>) -> Lines {
     let steps = arguments.count(1, "steps", 0)?;
-    each(arguments, &format!(",{steps}"), |mut line| {
+    change_lines(arguments, &format!(",{steps}"), |mut line| {
         let count = line.values.len();
         let missing = std::iter::repeat_n(NULL, steps.min(count));
         line.values = missing.chain(line.values).take(count).collect();
@@ -265,10 +267,10 @@ fn delay(arguments: &Arguments<'_>) -> Lines {
 }
 
 fn min_max(arguments: &Arguments<'_>) -> Lines {
-    each(arguments, "", |line| {
-        let lowest = line.known().fold(f64::INFINITY, f64::min);
-        let highest = line.known().fold(f64::NEG_INFINITY, f64::max);
-        line.mapped(|value| match highest - lowest {
+    change_lines(arguments, "", |line| {
+        let lowest = line.known_values().fold(f64::INFINITY, f64::min);
+        let highest = line.known_values().fold(f64::NEG_INFINITY, f64::max);
+        line.map_values(|value| match highest - lowest {
             0.0 if !value.is_nan() => 0.0,
             range => (value - lowest) / range,
         })
@@ -276,7 +278,7 @@ fn min_max(arguments: &Arguments<'_>) -> Lines {
 }
 
 fn without(arguments: &Arguments<'_>, suffix: &str, keep: impl Fn(f64) -> bool + Copy) -> Lines {
-    each_value(arguments, suffix, |value| if keep(value) { value } else { NULL })
+    change_values(arguments, suffix, |value| if keep(value) { value } else { NULL })
 }
 
 fn remove_above(arguments: &Arguments<'_>) -> Lines {
@@ -289,13 +291,13 @@ fn remove_below(arguments: &Arguments<'_>) -> Lines {
     without(arguments, &format!(", {least}"), |value| value >= least)
 }
 
-/// Changes each line by a percentile of its own numbers.
+/// Changes the numbers of each line by a percentile of that line.
 fn by_percentile(arguments: &Arguments<'_>, compute: impl Fn(f64, f64) -> f64) -> Lines {
     let percent = arguments.number(1, "n")?;
     let aggregation = Aggregation::Percentile(percent.clamp(0.0, 100.0));
-    each(arguments, &format!(", {percent}"), |line| {
+    change_lines(arguments, &format!(", {percent}"), |line| {
         let border = aggregation.of_some(line.values.iter().copied());
-        line.mapped(|value| compute(value, border))
+        line.map_values(|value| compute(value, border))
     })
 }
 

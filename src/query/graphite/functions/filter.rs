@@ -48,7 +48,7 @@ fn limit(arguments: &Arguments<'_>) -> Lines {
 }
 
 /// Keeps the lines that fulfil a condition.
-fn retained(
+fn retain_lines(
     arguments: &Arguments<'_>,
     lines: Vec<Line>,
     mut keep: impl FnMut(&Line) -> bool,
@@ -64,14 +64,14 @@ fn retained(
 }
 
 /// Sorts lines by keys, whose memory is reserved until they are sorted.
-fn sorted_by_key<K: Ord>(
+fn sort_lines_by_key<K: Ord>(
     arguments: &Arguments<'_>,
     lines: Vec<Line>,
     key: impl Fn(&Line) -> K,
     bytes: impl Fn(&K) -> usize,
 ) -> Lines {
     let limits = arguments.context.limits;
-    let taken = limits.budget.taken();
+    let reserved = limits.budget.reserved();
     let mut keyed = Vec::with_capacity(lines.len());
     for line in lines {
         limits.budget.check()?;
@@ -81,64 +81,64 @@ fn sorted_by_key<K: Ord>(
     }
     keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
     let sorted = keyed.into_iter().map(|(_, line)| line).collect();
-    limits.budget.shrink_to(taken);
+    limits.budget.shrink_to(reserved);
     Ok(sorted)
 }
 
-fn matching(arguments: &Arguments<'_>, wanted: bool) -> Lines {
+fn filter_by_pattern(arguments: &Arguments<'_>, keeps_matches: bool) -> Lines {
     let pattern = pattern(arguments, arguments.text(1, "pattern")?)?;
     let lines = arguments.lines(0)?;
-    retained(arguments, lines, |line| pattern.is_match(&line.name) == wanted)
+    retain_lines(arguments, lines, |line| pattern.is_match(&line.name) == keeps_matches)
 }
 
 fn exclude(arguments: &Arguments<'_>) -> Lines {
-    matching(arguments, false)
+    filter_by_pattern(arguments, false)
 }
 
 fn grep(arguments: &Arguments<'_>) -> Lines {
-    matching(arguments, true)
+    filter_by_pattern(arguments, true)
 }
 
 fn remove_empty(arguments: &Arguments<'_>) -> Lines {
-    retained(arguments, arguments.lines(0)?, |line| line.known().next().is_some())
+    retain_lines(arguments, arguments.lines(0)?, |line| line.known_values().next().is_some())
 }
 
 fn unique(arguments: &Arguments<'_>) -> Lines {
     let (lines, mut known) = (arguments.all_lines()?, BTreeSet::new());
     arguments.context.limits.reserve(lines.iter().map(|line| line.name.len() + 64).sum())?;
-    retained(arguments, lines, |line| known.insert(line.name.clone()))
+    retain_lines(arguments, lines, |line| known.insert(line.name.clone()))
 }
 
 fn aggregate(line: &Line, aggregation: Aggregation) -> f64 {
-    // The last number is the last known one.
+    // The current value is the last known number.
     aggregation.of_some(line.values.iter().copied())
 }
 
 /// Sorts lines by an aggregate; lines without numbers come last.
-fn sorted(arguments: &Arguments<'_>, aggregation: Aggregation, descending: bool) -> Lines {
+fn sort_lines(arguments: &Arguments<'_>, aggregation: Aggregation, descending: bool) -> Lines {
     let empty = if descending { f64::NEG_INFINITY } else { f64::INFINITY };
     let key = |line: &Line| {
         let value = aggregate(line, aggregation);
         let value = if value.is_nan() { empty } else { value };
-        // The order of these whole numbers is that of the values.
+        // These integers are in the order of the values.
         let bits = value.to_bits().cast_signed();
         let ascending = bits ^ ((bits >> 63) & i64::MAX);
         if descending { !ascending } else { ascending }
     };
-    sorted_by_key(arguments, arguments.lines(0)?, key, |_| size_of::<i64>())
+    sort_lines_by_key(arguments, arguments.lines(0)?, key, |_| size_of::<i64>())
 }
 
 fn sort_by_name(arguments: &Arguments<'_>) -> Lines {
     let (natural, reverse) = (arguments.flag(1, "natural"), arguments.flag(2, "reverse"));
     let key = |line: &Line| if natural { natural_key(&line.name) } else { line.name.clone() };
-    let mut lines = sorted_by_key(arguments, arguments.lines(0)?, key, String::len)?;
+    let mut lines = sort_lines_by_key(arguments, arguments.lines(0)?, key, String::len)?;
     if reverse {
         lines.reverse();
     }
     Ok(lines)
 }
 
-/// Returns a text whose order is that of the numbers in a name.
+/// Returns a sort key of a name that orders the numbers within names by size.
 fn natural_key(name: &str) -> String {
     let (mut key, mut digits) = (String::new(), String::new());
     for c in name.chars().map(Some).chain([None]) {
@@ -157,102 +157,102 @@ fn natural_key(name: &str) -> String {
 }
 
 fn sort_by_total(arguments: &Arguments<'_>) -> Lines {
-    sorted(arguments, Aggregation::Sum, true)
+    sort_lines(arguments, Aggregation::Sum, true)
 }
 
 fn sort_by_maxima(arguments: &Arguments<'_>) -> Lines {
-    sorted(arguments, Aggregation::Max, true)
+    sort_lines(arguments, Aggregation::Max, true)
 }
 
 fn sort_by_minima(arguments: &Arguments<'_>) -> Lines {
-    sorted(arguments, Aggregation::Min, false)
+    sort_lines(arguments, Aggregation::Min, false)
 }
 
 fn sort_by(arguments: &Arguments<'_>) -> Lines {
     let aggregation = arguments.aggregation(1, "func", "average")?;
-    sorted(arguments, aggregation, arguments.flag(2, "reverse"))
+    sort_lines(arguments, aggregation, arguments.flag(2, "reverse"))
 }
 
-fn extreme(arguments: &Arguments<'_>, aggregation: Aggregation, descending: bool) -> Lines {
+fn select_extremes(arguments: &Arguments<'_>, aggregation: Aggregation, descending: bool) -> Lines {
     let count = arguments.count(1, "n", 1)?;
-    let mut lines = sorted(arguments, aggregation, descending)?;
+    let mut lines = sort_lines(arguments, aggregation, descending)?;
     lines.truncate(count);
     Ok(lines)
 }
 
 fn highest(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, arguments.aggregation(2, "func", "average")?, true)
+    select_extremes(arguments, arguments.aggregation(2, "func", "average")?, true)
 }
 
 fn highest_average(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, Aggregation::Average, true)
+    select_extremes(arguments, Aggregation::Average, true)
 }
 
 fn highest_current(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, Aggregation::Last, true)
+    select_extremes(arguments, Aggregation::Last, true)
 }
 
 fn highest_max(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, Aggregation::Max, true)
+    select_extremes(arguments, Aggregation::Max, true)
 }
 
 fn lowest(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, arguments.aggregation(2, "func", "average")?, false)
+    select_extremes(arguments, arguments.aggregation(2, "func", "average")?, false)
 }
 
 fn lowest_average(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, Aggregation::Average, false)
+    select_extremes(arguments, Aggregation::Average, false)
 }
 
 fn lowest_current(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, Aggregation::Last, false)
+    select_extremes(arguments, Aggregation::Last, false)
 }
 
 fn most_deviant(arguments: &Arguments<'_>) -> Lines {
-    extreme(arguments, Aggregation::Deviation, true)
+    select_extremes(arguments, Aggregation::Deviation, true)
 }
 
-/// Keeps the lines whose aggregate fulfils a condition; a missing one fulfils none.
-fn kept(
+/// Keeps the lines whose aggregate fulfils a condition; a missing aggregate fulfils no condition.
+fn keep_lines(
     arguments: &Arguments<'_>,
     aggregation: Aggregation,
     keep: impl Fn(f64, f64) -> bool,
 ) -> Lines {
     let border = arguments.number(1, "n")?;
     let lines = arguments.lines(0)?;
-    retained(arguments, lines, |line| keep(aggregate(line, aggregation), border))
+    retain_lines(arguments, lines, |line| keep(aggregate(line, aggregation), border))
 }
 
 fn average_above(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Average, |value, border| value >= border)
+    keep_lines(arguments, Aggregation::Average, |value, border| value >= border)
 }
 
 fn average_below(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Average, |value, border| value <= border)
+    keep_lines(arguments, Aggregation::Average, |value, border| value <= border)
 }
 
 fn current_above(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Last, |value, border| value >= border)
+    keep_lines(arguments, Aggregation::Last, |value, border| value >= border)
 }
 
 fn current_below(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Last, |value, border| value <= border)
+    keep_lines(arguments, Aggregation::Last, |value, border| value <= border)
 }
 
 fn maximum_above(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Max, |value, border| value > border)
+    keep_lines(arguments, Aggregation::Max, |value, border| value > border)
 }
 
 fn maximum_below(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Max, |value, border| value <= border)
+    keep_lines(arguments, Aggregation::Max, |value, border| value <= border)
 }
 
 fn minimum_above(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Min, |value, border| value > border)
+    keep_lines(arguments, Aggregation::Min, |value, border| value > border)
 }
 
 fn minimum_below(arguments: &Arguments<'_>) -> Lines {
-    kept(arguments, Aggregation::Min, |value, border| value <= border)
+    keep_lines(arguments, Aggregation::Min, |value, border| value <= border)
 }
 
 fn filter(arguments: &Arguments<'_>) -> Lines {
@@ -272,5 +272,5 @@ fn filter(arguments: &Arguments<'_>) -> Lines {
         }
     };
     let lines = arguments.lines(0)?;
-    retained(arguments, lines, |line| keep(aggregate(line, aggregation), border))
+    retain_lines(arguments, lines, |line| keep(aggregate(line, aggregation), border))
 }

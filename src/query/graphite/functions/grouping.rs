@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, combine::combined_as};
+use super::{Entry, combine::combine_if_any};
 use crate::query::{
     QueryError,
     graphite::{
         aggregation::Aggregation,
         arguments::{Arguments, Node, key_of, path_of},
-        line::{Line, cut},
+        line::{Line, cut_name},
     },
 };
 
@@ -24,8 +24,9 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 
 type Lines = Result<Vec<Line>, QueryError>;
 
-/// Returns the aggregate of the lines with the same key, in the order of the first of each.
-fn grouped(
+/// Returns the aggregate of the lines with the same key. The groups are in the order of their
+/// first lines.
+fn combine_groups(
     arguments: &Arguments<'_>,
     lines: Vec<Line>,
     aggregation: Aggregation,
@@ -36,32 +37,32 @@ fn grouped(
     let mut groups: Vec<(String, Vec<Line>)> = Vec::new();
     for line in lines {
         context.limits.budget.check()?;
-        let key = cut(key(&line));
+        let key = cut_name(key(&line));
         context.limits.reserve(2 * key.len() + size_of::<Line>())?;
-        let place = *order.entry(key.clone()).or_insert(groups.len());
-        if place == groups.len() {
+        let position = *order.entry(key.clone()).or_insert(groups.len());
+        if position == groups.len() {
             groups.push((key, Vec::new()));
         }
-        groups[place].1.push(line);
+        groups[position].1.push(line);
     }
     let combine =
-        |(name, group): (String, Vec<Line>)| combined_as(context, group, name, aggregation);
+        |(name, group): (String, Vec<Line>)| combine_if_any(context, group, name, aggregation);
     groups.into_iter().filter_map(|group| combine(group).transpose()).collect()
 }
 
 fn by_node(arguments: &Arguments<'_>) -> Lines {
     let node = match arguments.optional_number(1, "nodeNum") {
-        Ok(Some(place)) => Node::Part(place as i64),
+        Ok(Some(position)) => Node::Part(position as i64),
         _ => Node::Tag(arguments.text(1, "nodeNum")?),
     };
     let aggregation = arguments.aggregation(2, "callback", "average")?;
-    grouped(arguments, arguments.lines(0)?, aggregation, |line| key_of(line, &[node]))
+    combine_groups(arguments, arguments.lines(0)?, aggregation, |line| key_of(line, &[node]))
 }
 
 fn by_nodes(arguments: &Arguments<'_>) -> Lines {
     let aggregation = arguments.aggregation(1, "callback", "average")?;
     let nodes = super::nodes(arguments, 2)?;
-    grouped(arguments, arguments.lines(0)?, aggregation, |line| key_of(line, &nodes))
+    combine_groups(arguments, arguments.lines(0)?, aggregation, |line| key_of(line, &nodes))
 }
 
 /// Names each group `metric;tag=value;...`, with the aggregation's name when the metrics differ.
@@ -92,30 +93,32 @@ fn by_tags(arguments: &Arguments<'_>) -> Lines {
         );
         words.join(";")
     };
-    let mut groups = grouped(arguments, lines, aggregation, key)?;
+    let mut groups = combine_groups(arguments, lines, aggregation, key)?;
     for group in &mut groups {
         let mut words = group.name.split(';');
         let name = words.next().unwrap_or_default().to_owned();
         let pairs = words.filter_map(|pair| pair.split_once('='));
-        let own = pairs.map(|(tag, value)| (tag.to_owned(), value.to_owned()));
-        group.tags = own.chain([("name".to_owned(), name)]).collect();
+        let group_tags = pairs.map(|(tag, value)| (tag.to_owned(), value.to_owned()));
+        group.tags = group_tags.chain([("name".to_owned(), name)]).collect();
     }
     Ok(groups)
 }
 
-/// Combines the lines whose paths are equal without the parts at some places.
+/// Combines the lines whose paths are equal when some parts are ignored.
 fn without(arguments: &Arguments<'_>, aggregation: Aggregation, from: usize) -> Lines {
-    let places: Vec<_> = super::nodes(arguments, from)?
+    let positions: Vec<_> = super::nodes(arguments, from)?
         .into_iter()
         .filter_map(|node| match node {
-            Node::Part(place) => usize::try_from(place).ok(),
+            Node::Part(position) => usize::try_from(position).ok(),
             Node::Tag(_) => None,
         })
         .collect();
-    grouped(arguments, arguments.lines(0)?, aggregation, |line| {
+    combine_groups(arguments, arguments.lines(0)?, aggregation, |line| {
         let parts = path_of(&line.name).split('.').enumerate();
-        let kept: Vec<_> =
-            parts.filter(|(place, _)| !places.contains(place)).map(|(_, part)| part).collect();
+        let kept: Vec<_> = parts
+            .filter(|(position, _)| !positions.contains(position))
+            .map(|(_, part)| part)
+            .collect();
         kept.join(".")
     })
 }

@@ -35,7 +35,7 @@ const GROUPS: [&[Entry]; 7] = [
 /// The maximum number of nodes of a call.
 const NODES_MAX: usize = 64;
 
-/// Returns the nodes from a place on.
+/// Returns the arguments from an index on as nodes.
 fn nodes<'a>(arguments: &Arguments<'a>, from: usize) -> Result<Vec<Node<'a>>, QueryError> {
     let count = arguments.call.arguments.len().saturating_sub(from);
     if count > NODES_MAX {

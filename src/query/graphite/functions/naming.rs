@@ -1,4 +1,4 @@
-//! Functions that change names, and those that only change how a line is drawn.
+//! Functions that change names, and functions that only change the display of a line.
 
 use regex::RegexBuilder;
 
@@ -9,7 +9,7 @@ use crate::query::{
         aggregation::Aggregation,
         arguments::{Arguments, key_of, path_of},
         context::Context,
-        line::{Line, NAME_BYTES_MAX, cut},
+        line::{Line, NAME_BYTES_MAX, cut_name},
     },
 };
 
@@ -18,7 +18,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     ("aliasByNode", by_nodes),
     ("aliasByTags", by_nodes),
     ("aliasByMetric", by_metric),
-    ("aliasSub", substituted),
+    ("aliasSub", substitute),
     ("substr", substring),
     ("consolidateBy", consolidate_by),
     ("cumulative", cumulative),
@@ -39,10 +39,10 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 type Lines = Result<Vec<Line>, QueryError>;
 
 /// Renames each line. A name of more than 16 KiB is cut.
-fn renamed(arguments: &Arguments<'_>, name: impl Fn(&Line) -> String) -> Lines {
+fn rename_lines(arguments: &Arguments<'_>, name: impl Fn(&Line) -> String) -> Lines {
     let lines = arguments.lines(0)?.into_iter();
-    let renamed = lines.map(|line| Line { name: cut(name(&line)), ..line });
-    renamed.map(|line| arguments.context.made(line)).collect()
+    let renamed = lines.map(|line| Line { name: cut_name(name(&line)), ..line });
+    renamed.map(|line| arguments.context.reserve_line(line)).collect()
 }
 
 fn unchanged(arguments: &Arguments<'_>) -> Lines {
@@ -51,16 +51,18 @@ fn unchanged(arguments: &Arguments<'_>) -> Lines {
 
 fn alias(arguments: &Arguments<'_>) -> Lines {
     let name = arguments.text(1, "newName")?;
-    renamed(arguments, |_| name.to_owned())
+    rename_lines(arguments, |_| name.to_owned())
 }
 
 fn by_nodes(arguments: &Arguments<'_>) -> Lines {
     let nodes = super::nodes(arguments, 1)?;
-    renamed(arguments, |line| key_of(line, &nodes))
+    rename_lines(arguments, |line| key_of(line, &nodes))
 }
 
 fn by_metric(arguments: &Arguments<'_>) -> Lines {
-    renamed(arguments, |line| path_of(&line.name).rsplit('.').next().unwrap_or_default().to_owned())
+    rename_lines(arguments, |line| {
+        path_of(&line.name).rsplit('.').next().unwrap_or_default().to_owned()
+    })
 }
 
 /// Compiles a pattern of a function's argument within limits.
@@ -90,7 +92,7 @@ fn pieces(replacement: &str) -> Vec<Piece<'_>> {
         from = at + 1;
         if digits > 0 {
             pieces.push(Piece::Text(before));
-            // The pattern has no group of a larger number.
+            // The pattern has no group with a larger number.
             let number = after.get(1..=digits).and_then(|number| number.parse().ok());
             pieces.push(Piece::Group(number.unwrap_or(usize::MAX)));
             (rest, from) = (after.get(1 + digits..).unwrap_or_default(), 0);
@@ -101,7 +103,7 @@ fn pieces(replacement: &str) -> Vec<Piece<'_>> {
 }
 
 /// Replaces all matches in a name. Ends as soon as the new name is longer than names can be.
-fn replaced(name: &str, pattern: &regex::Regex, pieces: &[Piece<'_>]) -> String {
+fn replace_matches(name: &str, pattern: &regex::Regex, pieces: &[Piece<'_>]) -> String {
     let (mut new, mut end) = (String::new(), 0);
     for found in pattern.captures_iter(name) {
         let Some(whole) = found.get(0) else { continue };
@@ -120,42 +122,42 @@ fn replaced(name: &str, pattern: &regex::Regex, pieces: &[Piece<'_>]) -> String 
     new + name.get(end..).unwrap_or_default()
 }
 
-fn substituted(arguments: &Arguments<'_>) -> Lines {
+fn substitute(arguments: &Arguments<'_>) -> Lines {
     let pattern = pattern(arguments, arguments.text(1, "search")?)?;
     let text = arguments.text(2, "replace")?;
     arguments.context.limits.reserve(text.len() * size_of::<Piece<'_>>())?;
     let pieces = pieces(text);
-    renamed(arguments, |line| replaced(&line.name, &pattern, &pieces))
+    rename_lines(arguments, |line| replace_matches(&line.name, &pattern, &pieces))
 }
 
 fn substring(arguments: &Arguments<'_>) -> Lines {
     let start = arguments.optional_number(1, "start")?.unwrap_or_default() as i64;
     let stop = arguments.optional_number(2, "stop")?.unwrap_or_default() as i64;
-    renamed(arguments, |line| {
+    rename_lines(arguments, |line| {
         let parts: Vec<_> = path_of(&line.name).split('.').collect();
-        let place = |at: i64| {
+        let position = |at: i64| {
             let at = if at < 0 { at + parts.len() as i64 } else { at };
             (at.max(0) as usize).min(parts.len())
         };
-        let (start, stop) = (place(start), if stop == 0 { parts.len() } else { place(stop) });
+        let (start, stop) = (position(start), if stop == 0 { parts.len() } else { position(stop) });
         parts.get(start..stop).unwrap_or_default().join(".")
     })
 }
 
-fn consolidated(arguments: &Arguments<'_>, aggregation: Aggregation, word: &str) -> Lines {
-    let context = Context { shown: Some(aggregation), ..arguments.context.clone() };
-    let lines = arguments.lines_in(0, &context)?.into_iter().map(|line| {
+fn set_consolidation(arguments: &Arguments<'_>, aggregation: Aggregation, word: &str) -> Lines {
+    let context = Context { aggregation: Some(aggregation), ..arguments.context.clone() };
+    let lines = arguments.lines_in_context(0, &context)?.into_iter().map(|line| {
         let name = format!("consolidateBy({},\"{word}\")", line.name);
-        arguments.context.made(Line { consolidation: aggregation, ..line.named(name) })
+        arguments.context.reserve_line(Line { consolidation: aggregation, ..line.with_name(name) })
     });
     lines.collect()
 }
 
 fn consolidate_by(arguments: &Arguments<'_>) -> Lines {
     let word = arguments.text(1, "consolidationFunc")?;
-    consolidated(arguments, Aggregation::named(word)?, word)
+    set_consolidation(arguments, Aggregation::named(word)?, word)
 }
 
 fn cumulative(arguments: &Arguments<'_>) -> Lines {
-    consolidated(arguments, Aggregation::Sum, "sum")
+    set_consolidation(arguments, Aggregation::Sum, "sum")
 }

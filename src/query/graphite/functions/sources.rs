@@ -1,4 +1,4 @@
-//! Functions that make lines, or read them at other times.
+//! Functions that create lines, or that read lines at other times.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::query::{
     graphite::{
         aggregation::Aggregation,
         arguments::Arguments,
-        line::{Line, cut},
+        line::{Line, cut_name},
         syntax::Expr,
         times::offset_seconds,
     },
@@ -18,8 +18,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     ("seriesByTag", by_tag),
     ("constantLine", constant),
     ("threshold", threshold),
-    ("timeShift", shifted),
-    ("timeStack", stacked),
+    ("timeShift", time_shift),
+    ("timeStack", time_stack),
 ];
 
 /// The maximum number of shifted copies.
@@ -38,11 +38,11 @@ fn by_tag(arguments: &Arguments<'_>) -> Lines {
     let named = arguments.call.named.iter();
     let named = named.map(|(tag, value)| Ok(format!("{tag}={}", condition(value)?)));
     let all = arguments.call.arguments.iter().map(condition).chain(named);
-    arguments.context.tagged(&all.collect::<Result<Vec<_>, _>>()?)
+    arguments.context.lines_with_tags(&all.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// Returns a line of one number at the start, the middle and the end of the range.
-fn level(arguments: &Arguments<'_>, value: f64, name: String) -> Line {
+/// Returns a line with the same number at the start, the middle and the end of the range.
+fn level_line(arguments: &Arguments<'_>, value: f64, name: String) -> Line {
     let range = &arguments.context.range;
     let step = ((range.end - range.start) / 2).max(1);
     Line {
@@ -58,7 +58,7 @@ fn level(arguments: &Arguments<'_>, value: f64, name: String) -> Line {
 
 fn constant(arguments: &Arguments<'_>) -> Lines {
     let value = arguments.number(0, "value")?;
-    Ok(vec![arguments.context.made(level(arguments, value, value.to_string()))?])
+    Ok(vec![arguments.context.reserve_line(level_line(arguments, value, value.to_string()))?])
 }
 
 fn threshold(arguments: &Arguments<'_>) -> Lines {
@@ -67,12 +67,12 @@ fn threshold(arguments: &Arguments<'_>) -> Lines {
         "" => value.to_string(),
         label => label.to_owned(),
     };
-    Ok(vec![arguments.context.made(level(arguments, value, cut(name)))?])
+    Ok(vec![arguments.context.reserve_line(level_line(arguments, value, cut_name(name)))?])
 }
 
-/// Returns the lines of an earlier range at the times of the present one. Without a sign, the range
-/// is earlier, too.
-fn shifted(arguments: &Arguments<'_>) -> Lines {
+/// Returns the lines of an earlier range at the times of the requested range. An offset without a
+/// sign also selects an earlier range.
+fn time_shift(arguments: &Arguments<'_>) -> Lines {
     let text = arguments.text(1, "timeShift")?;
     let seconds = offset_seconds(text).ok_or_else(|| {
         arguments.fault(&format!("argument 2 (timeShift) is {text:?}; use a span such as '1d'"))
@@ -80,16 +80,16 @@ fn shifted(arguments: &Arguments<'_>) -> Lines {
     let text = text.trim();
     let back = if text.starts_with('+') { -seconds } else { seconds.abs() };
     let sign = if text.starts_with(['+', '-']) { "" } else { "-" };
-    let lines = arguments.lines_in(0, &arguments.context.earlier(back)?)?.into_iter();
-    let shifted = lines.map(|line| {
+    let lines = arguments.lines_in_context(0, &arguments.context.shifted_back(back)?)?.into_iter();
+    let time_shift = lines.map(|line| {
         let name = format!("timeShift({}, \"{sign}{text}\")", line.name);
         let line = Line { start: line.start.saturating_add(back), ..line };
-        arguments.context.made(line.named(name))
+        arguments.context.reserve_line(line.with_name(name))
     });
-    shifted.collect()
+    time_shift.collect()
 }
 
-fn stacked(arguments: &Arguments<'_>) -> Lines {
+fn time_stack(arguments: &Arguments<'_>) -> Lines {
     let unit = arguments.seconds(1, "timeShiftUnit")?;
     let first = arguments.number(2, "timeShiftStart")? as i64;
     let last = arguments.number(3, "timeShiftEnd")? as i64;
@@ -101,11 +101,12 @@ fn stacked(arguments: &Arguments<'_>) -> Lines {
     let mut all = Vec::new();
     for times in first..=last {
         let back = unit.saturating_mul(times);
-        let lines = arguments.lines_in(0, &arguments.context.earlier(back)?)?.into_iter();
+        let lines =
+            arguments.lines_in_context(0, &arguments.context.shifted_back(back)?)?.into_iter();
         for line in lines {
             let name = format!("timeShift({},{back}s,{times})", line.name);
             let line = Line { start: line.start.saturating_add(back), ..line };
-            all.push(arguments.context.made(line.named(name))?);
+            all.push(arguments.context.reserve_line(line.with_name(name))?);
         }
     }
     Ok(all)

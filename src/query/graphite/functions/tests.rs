@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[test]
-fn the_parts_of_a_name_are_those_of_the_path_in_it() {
+fn nodes_of_a_name_are_nodes_of_its_path() {
     for (name, expected) in [
         ("a.b.c", "a.b.c"),
         ("scale(perSecond(a.b.c),5)", "a.b.c"),
@@ -42,7 +42,7 @@ fn the_manual_lists_every_function() {
 }
 
 #[test]
-fn every_function_has_one_name_of_its_own() {
+fn names_of_functions_are_unique() {
     let names = names();
     assert!(names.len() > 90, "{}", names.len());
     let mut once = names.clone();
@@ -73,7 +73,7 @@ fn refusal(target: &str, limits: &PromqlLimits<'_>) -> String {
 }
 
 #[test]
-fn shifts_out_of_the_known_times_are_refused() {
+fn shifts_beyond_the_supported_times_are_refused() {
     let far = "sumSeries(constantLine(1),timeShift(constantLine(1),'1000y'))";
     for (target, expected) in [
         (far, "before the year 1970"),
@@ -123,13 +123,13 @@ fn summaries_of_too_many_points_are_refused() {
 }
 
 #[test]
-fn lines_are_reserved_as_they_are_made_and_read() {
+fn memory_is_reserved_for_created_and_for_read_lines() {
     let scarce = |memory: usize, target: &str| {
         let budget = Budget::of_memory(memory);
         let limits = PromqlLimits { budget: &budget, ..LIMITS };
         refusal(target, &limits)
     };
-    // Each copy has a name of its own.
+    // Each copy has a different name.
     let name = "x".repeat(16_000);
     let stacked = format!("timeStack(threshold(1,'{name}'),'1d',0,99)");
     assert!(scarce(2 << 20, &stacked).contains("query_memory_max"));

@@ -1,4 +1,4 @@
-//! Functions over stretches of time: moving windows, and summaries of longer steps.
+//! Functions over spans of time: moving windows, and summaries with longer steps.
 
 use super::Entry;
 use crate::query::{
@@ -61,8 +61,8 @@ impl Window {
     }
 }
 
-/// Evaluates the first argument over a range that begins a window earlier; returns the lines, and
-/// the number of points before the range in each.
+/// Evaluates the first argument over a range that begins one window earlier. Returns each line with
+/// the number of its points before the requested range.
 fn with_earlier(
     arguments: &Arguments<'_>,
     window: &Window,
@@ -75,7 +75,7 @@ fn with_earlier(
         }
     };
     let start = arguments.context.range.start;
-    let lines = arguments.lines_in(0, &arguments.context.longer(seconds))?;
+    let lines = arguments.lines_in_context(0, &arguments.context.extended_back(seconds))?;
     let before = |line: &Line| {
         let before = (start - line.start).div_euclid(line.step.max(1)) + 1;
         (before.max(0) as usize).min(line.values.len())
@@ -83,8 +83,8 @@ fn with_earlier(
     Ok(lines.into_iter().map(|line| (before(&line), line)).map(|(n, line)| (line, n)).collect())
 }
 
-/// Returns the window as it is shown in names.
-fn shown_window(arguments: &Arguments<'_>) -> String {
+/// Returns the text of the window for the names of lines.
+fn window_text(arguments: &Arguments<'_>) -> String {
     match arguments.get(1, "windowSize") {
         Some(Expr::Text(span)) => format!("\"{span}\""),
         window => window.map(ToString::to_string).unwrap_or_default(),
@@ -92,9 +92,13 @@ fn shown_window(arguments: &Arguments<'_>) -> String {
 }
 
 /// Aggregates the points before each point.
-fn moving(arguments: &Arguments<'_>, function: &str, aggregation: Aggregation) -> Lines {
+fn aggregate_moving_window(
+    arguments: &Arguments<'_>,
+    function: &str,
+    aggregation: Aggregation,
+) -> Lines {
     let window = Window::of(arguments)?;
-    let shown = shown_window(arguments);
+    let window_text = window_text(arguments);
     let mut all = Vec::new();
     for (line, before) in with_earlier(arguments, &window)? {
         arguments.context.limits.budget.check()?;
@@ -119,31 +123,31 @@ fn moving(arguments: &Arguments<'_>, function: &str, aggregation: Aggregation) -
             }
             values.push(value(index));
         }
-        let name = format!("{function}({},{shown})", line.name);
+        let name = format!("{function}({},{window_text})", line.name);
         let start = line.time_of(before);
-        all.push(arguments.context.made(Line { start, values, ..line }.named(name))?);
+        all.push(arguments.context.reserve_line(Line { start, values, ..line }.with_name(name))?);
     }
     Ok(all)
 }
 
 fn moving_average(arguments: &Arguments<'_>) -> Lines {
-    moving(arguments, "movingAverage", Aggregation::Average)
+    aggregate_moving_window(arguments, "movingAverage", Aggregation::Average)
 }
 
 fn moving_median(arguments: &Arguments<'_>) -> Lines {
-    moving(arguments, "movingMedian", Aggregation::Median)
+    aggregate_moving_window(arguments, "movingMedian", Aggregation::Median)
 }
 
 fn moving_sum(arguments: &Arguments<'_>) -> Lines {
-    moving(arguments, "movingSum", Aggregation::Sum)
+    aggregate_moving_window(arguments, "movingSum", Aggregation::Sum)
 }
 
 fn moving_min(arguments: &Arguments<'_>) -> Lines {
-    moving(arguments, "movingMin", Aggregation::Min)
+    aggregate_moving_window(arguments, "movingMin", Aggregation::Min)
 }
 
 fn moving_max(arguments: &Arguments<'_>) -> Lines {
-    moving(arguments, "movingMax", Aggregation::Max)
+    aggregate_moving_window(arguments, "movingMax", Aggregation::Max)
 }
 
 fn moving_window(arguments: &Arguments<'_>) -> Lines {
@@ -151,13 +155,13 @@ fn moving_window(arguments: &Arguments<'_>) -> Lines {
     let mut letters = word.chars();
     let capital = letters.next().map(|first| first.to_ascii_uppercase());
     let function: String = "moving".chars().chain(capital).chain(letters).collect();
-    moving(arguments, &function, Aggregation::named(word)?)
+    aggregate_moving_window(arguments, &function, Aggregation::named(word)?)
 }
 
 /// Begins with the mean of the window before the range.
 fn exponential(arguments: &Arguments<'_>) -> Lines {
     let window = Window::of(arguments)?;
-    let shown = shown_window(arguments);
+    let window_text = window_text(arguments);
     let smoothed = with_earlier(arguments, &window)?.into_iter().map(|(line, before)| {
         let weight = 2.0 / (window.points(line.step) as f64 + 1.0);
         let (earlier, later) = line.values.split_at(before);
@@ -169,15 +173,15 @@ fn exponential(arguments: &Arguments<'_>) -> Lines {
             if value.is_nan() { NULL } else { mean }
         };
         let values = later.iter().map(next).collect();
-        let name = format!("exponentialMovingAverage({},{shown})", line.name);
+        let name = format!("exponentialMovingAverage({},{window_text})", line.name);
         let start = line.time_of(before);
-        arguments.context.made(Line { start, values, ..line }.named(name))
+        arguments.context.reserve_line(Line { start, values, ..line }.with_name(name))
     });
     smoothed.collect()
 }
 
-/// Aggregates a line in buckets of some seconds from a time on.
-fn bucketed(
+/// Aggregates a line in buckets of `seconds`, beginning at a time.
+fn aggregate_buckets(
     arguments: &Arguments<'_>,
     line: Line,
     seconds: i64,
@@ -188,19 +192,19 @@ fn bucketed(
     let length = line.end().saturating_sub(start);
     let count = length.saturating_add(seconds - 1).div_euclid(seconds).max(0);
     check_points(arguments, count)?;
-    // The buckets are gone when they are aggregated.
-    let taken = limits.budget.taken();
+    // The buckets are dropped as soon as they are aggregated.
+    let reserved = limits.budget.reserved();
     limits.reserve((count as usize + line.values.len()).saturating_mul(BUCKET_BYTES))?;
     let mut buckets = vec![Vec::new(); count as usize];
     for (index, value) in line.values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
-        let place = line.time_of(index).saturating_sub(start) / seconds;
-        if let Some(bucket) = buckets.get_mut(place as usize) {
+        let position = line.time_of(index).saturating_sub(start) / seconds;
+        if let Some(bucket) = buckets.get_mut(position as usize) {
             bucket.push(*value);
         }
     }
     let values = buckets.iter().map(|bucket| compute(bucket)).collect();
     drop(buckets);
-    limits.budget.shrink_to(taken);
+    limits.budget.shrink_to(reserved);
     Ok(Line { start, step: seconds, values, ..line })
 }
 
@@ -221,7 +225,7 @@ fn lines_of_interval(arguments: &Arguments<'_>, seconds: i64) -> Lines {
     Ok(lines)
 }
 
-fn summarized(arguments: &Arguments<'_>, from_start: bool) -> Lines {
+fn summarize_in_buckets(arguments: &Arguments<'_>, from_start: bool) -> Lines {
     let seconds = arguments.seconds(1, "intervalString")?;
     let interval = arguments.text(1, "intervalString")?;
     let word = arguments.text_or(2, "func", "sum")?;
@@ -233,18 +237,19 @@ fn summarized(arguments: &Arguments<'_>, from_start: bool) -> Lines {
         let name = format!("{function}({}, \"{interval}\", \"{word}\"{suffix})", line.name);
         let aligned = line.start.div_euclid(seconds) * seconds;
         let start = if from_start { line.start } else { aligned };
-        let line = bucketed(arguments, line, seconds, start, |known| aggregation.of(known))?;
-        arguments.context.made(line.named(name))
+        let line =
+            aggregate_buckets(arguments, line, seconds, start, |known| aggregation.of(known))?;
+        arguments.context.reserve_line(line.with_name(name))
     });
     summaries.collect()
 }
 
 fn summarize(arguments: &Arguments<'_>) -> Lines {
-    summarized(arguments, arguments.flag(3, "alignToFrom"))
+    summarize_in_buckets(arguments, arguments.flag(3, "alignToFrom"))
 }
 
 fn summarize_from_start(arguments: &Arguments<'_>) -> Lines {
-    summarized(arguments, true)
+    summarize_in_buckets(arguments, true)
 }
 
 /// Returns the numbers of hits in longer steps of a line that shows hits a second. The last step
@@ -257,8 +262,8 @@ fn hit_count(arguments: &Arguments<'_>) -> Lines {
         let (step, length) = (line.step as f64, line.end() - line.start);
         let start = line.end() - (length + seconds - 1).div_euclid(seconds) * seconds;
         let count = |known: &[f64]| Aggregation::Sum.of(known) * step;
-        let line = bucketed(arguments, line, seconds, start, count)?;
-        arguments.context.made(line.named(name))
+        let line = aggregate_buckets(arguments, line, seconds, start, count)?;
+        arguments.context.reserve_line(line.with_name(name))
     });
     counts.collect()
 }

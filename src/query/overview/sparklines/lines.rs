@@ -99,13 +99,13 @@ impl Numbers {
         }
         let max = quantity.fixed_max().unwrap_or(largest);
         let last = numbers.last().copied().filter(|number| !number.is_nan());
-        let line = numbers.iter().map(|number| step(*number, max)).collect();
+        let line = numbers.iter().map(|number| step_character(*number, max)).collect();
         Some(Spark { last, max, line })
     }
 }
 
 /// Returns the character of a number.
-fn step(number: f32, max: f32) -> char {
+fn step_character(number: f32, max: f32) -> char {
     if number.is_nan() {
         return '.';
     }

@@ -12,7 +12,7 @@ use crate::{
 
 /// The contribution of a series to the lines of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Contribution {
     /// Seconds in which cores were busy.
     Busy,
     /// Seconds in which cores were idle.
@@ -27,34 +27,34 @@ pub(super) enum Part {
     Network,
 }
 
-const METRICS: [(&str, Part); 12] = [
-    ("system_cpu_user", Part::Busy),
-    ("system_cpu_nice", Part::Busy),
-    ("system_cpu_kernel", Part::Busy),
-    ("system_cpu_irq", Part::Busy),
-    ("system_cpu_softirq", Part::Busy),
-    ("system_cpu_steal", Part::Busy),
-    ("system_cpu_idle", Part::Idle),
-    ("system_cpu_iowait", Part::Idle),
-    ("system_memory_used", Part::MemoryUsed),
-    ("system_memory_total", Part::MemoryTotal),
-    ("system_network_bytes_in", Part::Network),
-    ("system_network_bytes_out", Part::Network),
+const METRICS: [(&str, Contribution); 12] = [
+    ("system_cpu_user", Contribution::Busy),
+    ("system_cpu_nice", Contribution::Busy),
+    ("system_cpu_kernel", Contribution::Busy),
+    ("system_cpu_irq", Contribution::Busy),
+    ("system_cpu_softirq", Contribution::Busy),
+    ("system_cpu_steal", Contribution::Busy),
+    ("system_cpu_idle", Contribution::Idle),
+    ("system_cpu_iowait", Contribution::Idle),
+    ("system_memory_used", Contribution::MemoryUsed),
+    ("system_memory_total", Contribution::MemoryTotal),
+    ("system_network_bytes_in", Contribution::Network),
+    ("system_network_bytes_out", Contribution::Network),
 ];
 /// The metric of file systems; its series have a tag `mount`.
 const DISK: &str = "disk_partition_space_percent_used";
 
 /// The series of a store that contribute to sparklines.
 #[derive(Debug, Default)]
-pub(super) struct Members {
+pub(super) struct SparklineSeries {
     /// The dictionary's generation and number of series at the last update.
     version: Option<(u64, usize)>,
     pub(super) hosts: Vec<Arc<str>>,
     /// The IDs, with the index of the host and the contribution.
-    pub(super) series: Vec<(SeriesId, u32, Part)>,
+    pub(super) series: Vec<(SeriesId, u32, Contribution)>,
 }
 
-impl Members {
+impl SparklineSeries {
     /// Returns the approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.hosts.len() * 64 + size_of_val(self.series.as_slice())
@@ -76,7 +76,9 @@ impl Members {
             new.add(store, budget, metric, &mut hosts, |_| part.clone())?;
         }
         new.add(store, budget, DISK, &mut hosts, |mount| {
-            Part::Disk(mounts.entry(mount.to_owned()).or_insert_with(|| mount.into()).clone())
+            Contribution::Disk(
+                mounts.entry(mount.to_owned()).or_insert_with(|| mount.into()).clone(),
+            )
         })?;
         new.series.sort_by_key(|(id, ..)| *id);
         *self = new;
@@ -90,13 +92,13 @@ impl Members {
         budget: &Budget,
         metric: &str,
         hosts: &mut BTreeMap<Arc<str>, u32>,
-        mut part: impl FnMut(&str) -> Part,
+        mut part: impl FnMut(&str) -> Contribution,
     ) -> Result<(), QueryError> {
         let matcher = Matcher { tag: METRIC_TAG.to_owned(), value: metric.to_owned() };
         let ids = store.dictionary().select(&[matcher]);
         for chunk in ids.chunks(CHUNK) {
             budget.check()?;
-            budget.reserve(chunk.len() * size_of::<(SeriesId, u32, Part)>())?;
+            budget.reserve(chunk.len() * size_of::<(SeriesId, u32, Contribution)>())?;
             let dictionary = store.dictionary();
             for id in chunk {
                 let Some(key) = dictionary.key(*id) else { continue };

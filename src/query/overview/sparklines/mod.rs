@@ -24,7 +24,7 @@ use crate::{
     store::Store,
 };
 use lines::{Numbers, Quantity};
-use members::Members;
+use members::SparklineSeries;
 use sums::Sums;
 
 /// The time for which an answer is shared.
@@ -104,7 +104,7 @@ pub struct Sparklines {
 
 #[derive(Debug, Default)]
 struct State {
-    members: Members,
+    members: SparklineSeries,
     numbers: BTreeMap<Arc<str>, Numbers>,
     window: Window,
     /// The last time at which all slots were read.

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     LIMITS, Window,
     lines::{Numbers, Quantity},
-    members::{Members, Part},
+    members::{Contribution, SparklineSeries},
 };
 use crate::{
     model::{Cell, SeriesId, Span, UnixMillis},
@@ -32,16 +32,16 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, part: &Part, cell: &Cell) {
+    fn add(&mut self, part: &Contribution, cell: &Cell) {
         let mean = cell.sum / f64::from(cell.n.max(1));
         match part {
             _ if cell.is_empty() || !cell.sum.is_finite() => {}
-            Part::Busy => self.busy += cell.sum,
-            Part::Idle => self.idle += cell.sum,
-            Part::MemoryUsed => self.memory_used = Some(mean),
-            Part::MemoryTotal => self.memory_total = Some(mean),
-            Part::Network => *self.network.get_or_insert_default() += cell.sum,
-            Part::Disk(mount) => {
+            Contribution::Busy => self.busy += cell.sum,
+            Contribution::Idle => self.idle += cell.sum,
+            Contribution::MemoryUsed => self.memory_used = Some(mean),
+            Contribution::MemoryTotal => self.memory_total = Some(mean),
+            Contribution::Network => *self.network.get_or_insert_default() += cell.sum,
+            Contribution::Disk(mount) => {
                 let percent = mean as f32;
                 if self.fullest.as_ref().is_none_or(|(_, most)| percent > *most) {
                     self.fullest = Some((mount.clone(), percent));
@@ -73,7 +73,7 @@ pub(super) struct Sums {
 
 impl Sums {
     pub(super) fn read(
-        members: &Members,
+        members: &SparklineSeries,
         store: &Store,
         budget: &Budget,
         window: Window,
@@ -144,7 +144,7 @@ impl Sums {
 }
 
 /// Returns the indexes of the series that have samples since a time.
-fn active(members: &Members, store: &Store, since: UnixMillis) -> Vec<usize> {
+fn active(members: &SparklineSeries, store: &Store, since: UnixMillis) -> Vec<usize> {
     const SERIES_AT_A_TIME: usize = 4096;
     let mut active = Vec::new();
     for (chunk, first) in

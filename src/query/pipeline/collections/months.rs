@@ -10,7 +10,7 @@ use crate::{
     query::{
         Budget, QueryError, QueryLimits,
         cells::coverage::coverage,
-        documents::levels::{Ladder, OpenLadder, PARTS_MS, Parts},
+        documents::levels::{LevelPlan, LevelReader, PARTS_MS, SeriesParts},
         pipeline::{
             document::{Document, Documents},
             quota::{Quota, Share},
@@ -28,7 +28,7 @@ type Metric = (Arc<str>, SeriesId);
 
 /// The documents of months.
 pub(in crate::pipeline) struct Months {
-    open: OpenLadder,
+    open: LevelReader,
     /// The tag sets with their metrics.
     sets: Vec<(Fields, Vec<Metric>)>,
     /// The days in the documents, if days are shown; the sums of the document always cover the
@@ -58,9 +58,9 @@ pub(super) fn months(
     let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
     let fine = UnixMillis(days.start)..UnixMillis(days.end);
     let coverage = coverage(store, &months_range, now);
-    let ladder = Ladder::new(&coverage, &months_range, &fine, depth.map_or(1, |depth| depth + 1));
+    let plan = LevelPlan::new(&coverage, &months_range, &fine, depth.map_or(1, |depth| depth + 1));
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-    let open = ladder.open(store, &ids)?;
+    let open = plan.open(store, &ids)?;
     let mut sets: BTreeMap<Vec<(&str, &str)>, Vec<Metric>> = BTreeMap::new();
     for (id, info) in &found {
         let metric = field_name(info.key.metric()).into();
@@ -85,20 +85,23 @@ impl Months {
     pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         Box::new(self.sets.iter().flat_map(move |(tags, series)| -> Documents<'a> {
             // The quota is held as long as the cells that were read.
-            let mut held = quota.begin(0);
+            let mut held_share = quota.new_share(0);
             let read = |(name, id): &Metric| {
                 let parts = self.open.read(*id, quota.budget())?;
-                held.take_bytes(parts.iter().map(Parts::bytes).sum())?;
+                held_share.charge_bytes(parts.iter().map(SeriesParts::bytes).sum())?;
                 Ok((name.clone(), parts))
             };
             let levels: Result<Vec<_>, QueryError> = series.iter().map(read).collect();
             match levels {
                 Ok(levels) => {
                     let days = levels.iter().filter_map(|(_, parts)| parts.first());
-                    let months: BTreeMap<i64, Range<UnixMillis>> =
-                        days.flat_map(Parts::months).map(|month| (month.start.0, month)).collect();
-                    let document =
-                        move |month| self.month(tags, &month, &levels, held.another()).transpose();
+                    let months: BTreeMap<i64, Range<UnixMillis>> = days
+                        .flat_map(SeriesParts::months)
+                        .map(|month| (month.start.0, month))
+                        .collect();
+                    let document = move |month| {
+                        self.month(tags, &month, &levels, held_share.sibling()).transpose()
+                    };
                     Box::new(months.into_values().filter_map(document))
                 }
                 Err(cause) => Box::new(std::iter::once(Err(cause))),
@@ -111,7 +114,7 @@ impl Months {
         &self,
         tags: &Fields,
         month: &Range<UnixMillis>,
-        levels: &[(Arc<str>, Vec<Parts>)],
+        levels: &[(Arc<str>, Vec<SeriesParts>)],
         mut share: Share<'a>,
     ) -> Result<Option<Document<'a>>, QueryError> {
         let range = month.start.0..month.end.0;
@@ -119,7 +122,7 @@ impl Months {
             .iter()
             .filter_map(|(name, tag)| Some(format!("{name}={}", tag.as_text()?)))
             .collect();
-        share.take_read(LISTS.len() + 3 + tags.len() + 2 * levels.len())?;
+        share.charge_read(LISTS.len() + 3 + tags.len() + 2 * levels.len())?;
         let mut out = Fields::default();
         out.set("_id".into(), Value::text(&format!("{} {}", month.start, names.join(","))));
         out.set("date".into(), Value::Date(month.start));
@@ -142,8 +145,8 @@ impl Months {
         }
         self.set_counts(&mut out, counts);
         if let Some(days) = &self.days {
-            let shown = range.start.max(days.start)..range.end.min(days.end);
-            let days = self.list(levels, 0, shown, &mut share)?.unwrap_or_default();
+            let shown_days = range.start.max(days.start)..range.end.min(days.end);
+            let days = self.list(levels, 0, shown_days, &mut share)?.unwrap_or_default();
             out.set(LISTS[0].into(), Value::List(days));
         }
         Ok(Some(Document { fields: out, share }))
@@ -163,7 +166,7 @@ impl Months {
     /// Returns the parts of one level over a range; `None` when the level is not stored.
     fn list(
         &self,
-        levels: &[(Arc<str>, Vec<Parts>)],
+        levels: &[(Arc<str>, Vec<SeriesParts>)],
         depth: usize,
         range: Range<i64>,
         share: &mut Share<'_>,
@@ -172,7 +175,7 @@ impl Months {
         let Some(parts) = parts else { return Ok(None) };
         let part = |at: i64| {
             // One value each for the part, its date, its two counts and its list.
-            share.take_read(5)?;
+            share.charge_read(5)?;
             let mut out = Fields::default();
             out.set("date".into(), Value::Date(UnixMillis(at)));
             let mut counts = Fields::default();
@@ -180,7 +183,7 @@ impl Months {
                 let cell = parts.get(depth).and_then(|parts| parts.cell(at));
                 // Empty cells have no field, so that averages do not count them.
                 if let Some(cell) = cell.filter(|cell| cell.n > 0) {
-                    share.take_read(if self.with_counts { 2 } else { 1 })?;
+                    share.charge_read(if self.with_counts { 2 } else { 1 })?;
                     out.set(name.clone(), Value::Float(cell.sum));
                     counts.set(name.clone(), Value::Int(i64::from(cell.n)));
                 }

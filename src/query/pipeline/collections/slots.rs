@@ -54,7 +54,7 @@ impl Shells {
     }
 
     /// Adds the empty slots of the preallocated documents of a series without samples.
-    fn add_to(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), QueryError> {
+    fn add_empty_slots(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), QueryError> {
         let of_documents = self.view.slots(series)?;
         for span in self.view.shells(series, &of_documents)? {
             let all = (span.start.0..span.end.0).step_by(self.width_ms as usize).map(UnixMillis);
@@ -78,17 +78,17 @@ impl Slots {
                 quota.budget().check()?;
                 let mut slots = self.view.slots(*id)?;
                 if let Some(shells) = &self.shells {
-                    shells.add_to(*id, &mut slots)?;
+                    shells.add_empty_slots(*id, &mut slots)?;
                 }
-                let mut held = quota.begin(0);
-                held.take_bytes(size_of_val(&slots[..]))?;
-                Ok((slots, held))
+                let mut held_share = quota.new_share(0);
+                held_share.charge_bytes(size_of_val(&slots[..]))?;
+                Ok((slots, held_share))
             };
             match read() {
-                Ok((slots, held)) => {
+                Ok((slots, held_share)) => {
                     let document = move |slot: Slot| {
-                        let mut share = held.another();
-                        share.take_read(ROW_VALUES + tags.len())?;
+                        let mut share = held_share.sibling();
+                        share.charge_read(ROW_VALUES + tags.len())?;
                         Ok(Document { fields: self.row(info, &tags, &slot), share })
                     };
                     Box::new(slots.into_iter().map(document))

@@ -186,9 +186,9 @@ fn numbers(
 
 /// Returns the error for a value of a type that a function does not accept.
 pub(super) fn unfit(name: &str, value: &Value, expected: &str) -> QueryError {
-    let shown = match value {
+    let value_text = match value {
         Value::Text(text) => format!(" ({:?})", text.chars().take(40).collect::<String>()),
         _ => String::new(),
     };
-    QueryError::Invalid(format!("{name} takes {expected}, not {}{shown}", value.kind()))
+    QueryError::Invalid(format!("{name} takes {expected}, not {}{value_text}", value.kind()))
 }

@@ -211,7 +211,7 @@ impl Expression {
             Self::Path(path) => path.get(document, share)?,
             Self::Root => Some(Value::Fields(share.copy_fields(document)?)),
             Self::Fields(fields) => {
-                share.take(1)?;
+                share.charge(1)?;
                 let mut out = Vec::new();
                 for (name, expression) in fields {
                     out.extend(
@@ -221,7 +221,7 @@ impl Expression {
                 Some(Value::Fields(out.into_iter().collect()))
             }
             Self::List(values) => {
-                share.take(1)?;
+                share.charge(1)?;
                 Some(Value::List(evaluate_all(values, document, share)?))
             }
             Self::Call(function, arguments) => {
@@ -259,7 +259,7 @@ impl Expression {
             }
             Self::DateParts(expression, zone, iso) => {
                 let at = date(expression, "$dateToParts")?;
-                share.take(dates::PARTS_VALUES)?;
+                share.charge(dates::PARTS_VALUES)?;
                 at.map(|at| dates::parts(&dates::local(at, zone), *iso))
             }
             Self::DateTrunc(truncation, expression, zone) => {
@@ -268,7 +268,7 @@ impl Expression {
             Self::DateToString(options) => match date(&options.date, "$dateToString")? {
                 Some(at) => {
                     let text = options.format.text(&dates::local(at, &options.zone));
-                    share.take(1 + text.len() / 64)?;
+                    share.charge(1 + text.len() / 64)?;
                     Some(Value::Text(text.into()))
                 }
                 None => match &options.on_null {
@@ -290,10 +290,10 @@ impl Bucket {
         let found = above.checked_sub(1).filter(|_| !is_last);
         let bucket = found.and_then(|index| self.boundaries.get(index)).or(self.default.as_ref());
         let Some(bucket) = bucket else {
-            let shown = serde_json::to_string(&value).unwrap_or_default();
+            let value_text = serde_json::to_string(&value).unwrap_or_default();
             return Err(QueryError::Invalid(format!(
                 "$bucket: {} falls into no bucket; add a default",
-                shown.chars().take(60).collect::<String>()
+                value_text.chars().take(60).collect::<String>()
             )));
         };
         share.copy(bucket)

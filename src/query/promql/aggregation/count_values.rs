@@ -36,9 +36,9 @@ pub(super) fn count_values(
         return Err(QueryError::Execution(format!("invalid label name {}", quoted(name))));
     }
     // `without` also removes the label that contains the value.
-    let dropped = matches!(grouping, Some(Grouping::Except(names))
+    let drops_label = matches!(grouping, Some(Grouping::Except(names))
         if name == METRIC_TAG || names.iter().any(|excluded| excluded == name));
-    let mut places: HashMap<Labels, usize> = HashMap::new();
+    let mut positions: HashMap<Labels, usize> = HashMap::new();
     let mut out: Vec<Series> = Vec::new();
     for group in groups {
         for index in &group.members {
@@ -47,23 +47,23 @@ pub(super) fn count_values(
                 if !is_present(*value) {
                     continue;
                 }
-                let labels = if dropped {
+                let labels = if drops_label {
                     group.labels.clone()
                 } else {
                     group.labels.with(name, &text_of(*value))
                 };
-                let place = if let Some(place) = places.get(&labels) {
-                    *place
+                let position = if let Some(position) = positions.get(&labels) {
+                    *position
                 } else {
                     bounds.check_points(out.len() + 1, steps.count)?;
                     bounds.reserve(COUNTED_BYTES + name.len())?;
-                    places.insert(labels.clone(), out.len());
+                    positions.insert(labels.clone(), out.len());
                     let values = vec![ABSENT; steps.count];
                     let drop_metric = group.drop_metric && name != METRIC_TAG;
                     out.push(Series { labels, drop_metric, values });
                     out.len() - 1
                 };
-                let count = &mut out[place].values[step];
+                let count = &mut out[position].values[step];
                 *count = if is_present(*count) { *count + 1.0 } else { 1.0 };
             }
         }

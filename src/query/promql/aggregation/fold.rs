@@ -10,7 +10,11 @@ use crate::query::promql::value::{
 };
 
 /// Aggregates each group to one series.
-pub(super) fn folded<F: Fold>(input: &[Series], groups: Vec<Group>, steps: &Steps) -> Vec<Series> {
+pub(super) fn fold_groups<F: Fold>(
+    input: &[Series],
+    groups: Vec<Group>,
+    steps: &Steps,
+) -> Vec<Series> {
     let aggregated = |group: Group| Series {
         values: fold_group::<F>(&group.members, input, steps),
         labels: group.labels,
@@ -26,141 +30,141 @@ fn fold_group<F: Fold>(members: &[usize], input: &[Series], steps: &Steps) -> Ve
         for (state, value) in states.iter_mut().zip(&input[*index].values) {
             if is_present(*value) {
                 match state {
-                    Some(state) => state.take(*value),
-                    None => *state = Some(F::begin(*value)),
+                    Some(state) => state.update(*value),
+                    None => *state = Some(F::from_first(*value)),
                 }
             }
         }
     }
-    states.into_iter().map(|state| state.map_or(ABSENT, Fold::end)).collect()
+    states.into_iter().map(|state| state.map_or(ABSENT, Fold::result)).collect()
 }
 
 /// An aggregation that processes one value after another.
 pub(super) trait Fold {
-    fn begin(value: f64) -> Self;
-    fn take(&mut self, value: f64);
-    fn end(self) -> f64;
+    fn from_first(value: f64) -> Self;
+    fn update(&mut self, value: f64);
+    fn result(self) -> f64;
 }
 
 impl Fold for Sum {
-    fn begin(value: f64) -> Self {
+    fn from_first(value: f64) -> Self {
         let mut sum = Self::default();
         sum.add(value);
         sum
     }
-    fn take(&mut self, value: f64) {
+    fn update(&mut self, value: f64) {
         self.add(value);
     }
-    fn end(self) -> f64 {
+    fn result(self) -> f64 {
         self.total()
     }
 }
 
 impl Fold for Mean {
-    fn begin(value: f64) -> Self {
+    fn from_first(value: f64) -> Self {
         let mut mean = Self::default();
         mean.add(value);
         mean
     }
-    fn take(&mut self, value: f64) {
+    fn update(&mut self, value: f64) {
         self.add(value);
     }
-    fn end(self) -> f64 {
+    fn result(self) -> f64 {
         self.mean()
     }
 }
 
-pub(super) struct Count(f64);
+pub(super) struct MemberCount(f64);
 
-impl Fold for Count {
-    fn begin(_: f64) -> Self {
+impl Fold for MemberCount {
+    fn from_first(_: f64) -> Self {
         Self(1.0)
     }
-    fn take(&mut self, _: f64) {
+    fn update(&mut self, _: f64) {
         self.0 += 1.0;
     }
-    fn end(self) -> f64 {
+    fn result(self) -> f64 {
         self.0
     }
 }
 
-pub(super) struct Exists;
+pub(super) struct Presence;
 
-impl Fold for Exists {
-    fn begin(_: f64) -> Self {
+impl Fold for Presence {
+    fn from_first(_: f64) -> Self {
         Self
     }
-    fn take(&mut self, _: f64) {}
-    fn end(self) -> f64 {
+    fn update(&mut self, _: f64) {}
+    fn result(self) -> f64 {
         1.0
     }
 }
 
-pub(super) struct Least(f64);
+pub(super) struct Minimum(f64);
 
-impl Fold for Least {
-    fn begin(value: f64) -> Self {
+impl Fold for Minimum {
+    fn from_first(value: f64) -> Self {
         Self(value)
     }
-    fn take(&mut self, value: f64) {
+    fn update(&mut self, value: f64) {
         if value < self.0 || self.0.is_nan() {
             self.0 = value;
         }
     }
-    fn end(self) -> f64 {
+    fn result(self) -> f64 {
         self.0
     }
 }
 
-pub(super) struct Most(f64);
+pub(super) struct Maximum(f64);
 
-impl Fold for Most {
-    fn begin(value: f64) -> Self {
+impl Fold for Maximum {
+    fn from_first(value: f64) -> Self {
         Self(value)
     }
-    fn take(&mut self, value: f64) {
+    fn update(&mut self, value: f64) {
         if value > self.0 || self.0.is_nan() {
             self.0 = value;
         }
     }
-    fn end(self) -> f64 {
+    fn result(self) -> f64 {
         self.0
     }
 }
 
 /// The population variance, without compensation, as in Prometheus' aggregation.
-pub(super) struct Spread {
+pub(super) struct PopulationVariance {
     count: f64,
     mean: f64,
     squares: f64,
 }
 
-impl Fold for Spread {
-    fn begin(value: f64) -> Self {
+impl Fold for PopulationVariance {
+    fn from_first(value: f64) -> Self {
         let squares = if value.is_finite() { 0.0 } else { f64::NAN };
         Self { count: 1.0, mean: value, squares }
     }
-    fn take(&mut self, value: f64) {
+    fn update(&mut self, value: f64) {
         self.count += 1.0;
         let delta = value - self.mean;
         self.mean += delta / self.count;
         self.squares += delta * (value - self.mean);
     }
-    fn end(self) -> f64 {
+    fn result(self) -> f64 {
         self.squares / self.count
     }
 }
 
-pub(super) struct Deviation(Spread);
+pub(super) struct StandardDeviation(PopulationVariance);
 
-impl Fold for Deviation {
-    fn begin(value: f64) -> Self {
-        Self(Spread::begin(value))
+impl Fold for StandardDeviation {
+    fn from_first(value: f64) -> Self {
+        Self(PopulationVariance::from_first(value))
     }
-    fn take(&mut self, value: f64) {
-        self.0.take(value);
+    fn update(&mut self, value: f64) {
+        self.0.update(value);
     }
-    fn end(self) -> f64 {
-        self.0.end().sqrt()
+    fn result(self) -> f64 {
+        self.0.result().sqrt()
     }
 }

@@ -25,25 +25,25 @@ pub(super) struct Group {
 }
 
 /// Returns the groups of an input.
-pub(super) fn grouped(input: &[Series], grouping: Option<&Grouping>) -> Vec<Group> {
-    let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
+pub(super) fn group_series(input: &[Series], grouping: Option<&Grouping>) -> Vec<Group> {
+    let mut positions: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
     let mut groups: Vec<Group> = Vec::new();
     let mut shared = Vec::new();
     for (index, series) in input.iter().enumerate() {
         shared.clear();
         write_shared(&series.labels, grouping, &mut shared);
-        let place = places.get(&shared).copied().unwrap_or_else(|| {
+        let position = positions.get(&shared).copied().unwrap_or_else(|| {
             let labels = match grouping {
                 Some(Grouping::Only(names)) => series.labels.only(names),
                 Some(Grouping::Except(names)) => series.labels.without(names),
                 None => Labels::default(),
             };
-            places.insert(shared.clone(), groups.len());
+            positions.insert(shared.clone(), groups.len());
             groups.push(Group { labels, drop_metric: false, members: Vec::new() });
             groups.len() - 1
         });
-        groups[place].members.push(index);
-        groups[place].drop_metric |= series.drop_metric;
+        groups[position].members.push(index);
+        groups[position].drop_metric |= series.drop_metric;
     }
     groups
 }

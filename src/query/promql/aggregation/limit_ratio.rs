@@ -23,7 +23,7 @@ pub(super) fn limit_ratio(
         return Err(QueryError::Execution("Ratio value is NaN".to_owned()));
     }
     for series in &mut input {
-        let place = place_of(&series.labels);
+        let position = position_of(&series.labels);
         for (value, ratio) in series.values.iter_mut().zip(numbers) {
             let bounded = ratio.clamp(-1.0, 1.0);
             if bounded != *ratio {
@@ -35,7 +35,8 @@ pub(super) fn limit_ratio(
                     )
                 });
             }
-            let is_kept = if bounded >= 0.0 { place < bounded } else { place >= 1.0 + bounded };
+            let is_kept =
+                if bounded >= 0.0 { position < bounded } else { position >= 1.0 + bounded };
             if !is_kept {
                 *value = ABSENT;
             }
@@ -46,7 +47,7 @@ pub(super) fn limit_ratio(
 }
 
 /// Returns a number from 0 to 1 that only depends on the labels.
-fn place_of(labels: &Labels) -> f64 {
+fn position_of(labels: &Labels) -> f64 {
     let mut bytes = Vec::new();
     for text in labels.iter().flat_map(|(name, value)| [name, value]) {
         bytes.extend_from_slice(text.as_bytes());

@@ -19,8 +19,10 @@ use crate::query::promql::{
         steps::Steps,
     },
 };
-use fold::{Count, Deviation, Exists, Least, Most, Spread, folded};
-use groups::{Group, grouped};
+use fold::{
+    Maximum, MemberCount, Minimum, PopulationVariance, Presence, StandardDeviation, fold_groups,
+};
+use groups::{Group, group_series};
 
 /// Evaluates an aggregation. The parameter is the first argument of the call.
 pub(crate) fn aggregate(
@@ -31,7 +33,7 @@ pub(crate) fn aggregate(
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
     let (steps, notes) = (context.steps, context.notes.at_argument(0));
-    let groups = grouped(&input, grouping);
+    let groups = group_series(&input, grouping);
     context.bounds.check_time()?;
     Ok(match operation {
         Aggregation::CountValues => {
@@ -41,20 +43,22 @@ pub(crate) fn aggregate(
         Aggregation::Quantile => {
             let numbers = numbers(parameter)?;
             notes.check_quantiles(&numbers);
-            by_time(&input, groups, steps, |step, values| quantile(numbers[step], values))
+            aggregate_each_time(&input, groups, steps, |step, values| {
+                quantile(numbers[step], values)
+            })
         }
         Aggregation::Topk | Aggregation::Bottomk | Aggregation::Limitk => {
             topk::topk(operation, input, &groups, &numbers(parameter)?, steps)?
         }
         Aggregation::LimitRatio => limit_ratio::limit_ratio(input, &numbers(parameter)?, &notes)?,
-        Aggregation::Avg => folded::<Mean>(&input, groups, steps),
-        Aggregation::Count => folded::<Count>(&input, groups, steps),
-        Aggregation::Group => folded::<Exists>(&input, groups, steps),
-        Aggregation::Max => folded::<Most>(&input, groups, steps),
-        Aggregation::Min => folded::<Least>(&input, groups, steps),
-        Aggregation::Stddev => folded::<Deviation>(&input, groups, steps),
-        Aggregation::Stdvar => folded::<Spread>(&input, groups, steps),
-        Aggregation::Sum => folded::<Sum>(&input, groups, steps),
+        Aggregation::Avg => fold_groups::<Mean>(&input, groups, steps),
+        Aggregation::Count => fold_groups::<MemberCount>(&input, groups, steps),
+        Aggregation::Group => fold_groups::<Presence>(&input, groups, steps),
+        Aggregation::Max => fold_groups::<Maximum>(&input, groups, steps),
+        Aggregation::Min => fold_groups::<Minimum>(&input, groups, steps),
+        Aggregation::Stddev => fold_groups::<StandardDeviation>(&input, groups, steps),
+        Aggregation::Stdvar => fold_groups::<PopulationVariance>(&input, groups, steps),
+        Aggregation::Sum => fold_groups::<Sum>(&input, groups, steps),
     })
 }
 
@@ -68,7 +72,7 @@ fn numbers(parameter: Option<Value>) -> Result<Vec<f64>, QueryError> {
 }
 
 /// Calculates one number per group and time from the values that are present.
-fn by_time(
+fn aggregate_each_time(
     input: &[Series],
     groups: Vec<Group>,
     steps: &Steps,

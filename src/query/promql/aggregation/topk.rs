@@ -28,7 +28,7 @@ pub(super) fn topk(
     let mut is_picked = vec![false; input.len()];
     let (mut picked, mut order) = (Vec::new(), Vec::new());
     for (step, number) in numbers.iter().enumerate() {
-        let count = checked_count(*number)?;
+        let count = series_count(*number)?;
         is_picked.fill(false);
         for group in groups.iter().filter(|_| count > 0) {
             let members = group.members.iter().copied();
@@ -75,7 +75,7 @@ fn keep_first(
     all.sort_unstable_by(order);
 }
 
-fn checked_count(number: f64) -> Result<usize, QueryError> {
+fn series_count(number: f64) -> Result<usize, QueryError> {
     if number.is_nan() {
         return Err(QueryError::Execution("Parameter value is NaN".to_owned()));
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::operators::Operation;
 use crate::query::promql::{
-    syntax::tree::{Binary, Grouping, Many},
+    syntax::tree::{Binary, Grouping, ManySide},
     value::{labels::Labels, series::Series},
 };
 
@@ -19,7 +19,7 @@ pub(super) struct Matching<'a> {
     /// Labels that the result takes from the "one" side.
     included: &'a [String],
     /// The side that may have several series per match.
-    pub(super) many: Many,
+    pub(super) many: ManySide,
     /// True when comparisons return 1 or 0.
     pub(super) return_bool: bool,
 }
@@ -43,12 +43,17 @@ impl<'a> Matching<'a> {
     }
 
     /// Returns the labels of the result of two series.
-    pub(super) fn result(&self, many: &Labels, one: &Labels, operation: Operation) -> Labels {
+    pub(super) fn result_labels(
+        &self,
+        many: &Labels,
+        one: &Labels,
+        operation: Operation,
+    ) -> Labels {
         let mut labels = many.clone();
         if operation.drops_metric() {
             labels = labels.without_metric();
         }
-        if self.many == Many::Neither {
+        if self.many == ManySide::Neither {
             labels = if self.on {
                 labels.only(self.labels)
             } else {
@@ -72,17 +77,17 @@ pub(super) struct Group {
 
 /// Returns the groups of two sides.
 pub(super) fn groups(left: &[Series], right: &[Series], matching: &Matching<'_>) -> Vec<Group> {
-    let mut places: HashMap<Labels, usize> = HashMap::new();
+    let mut positions: HashMap<Labels, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     let sides = [(left, true), (right, false)];
     for (series, is_left) in sides {
         for (index, entry) in series.iter().enumerate() {
             let signature = matching.signature(&entry.labels);
-            let place = *places.entry(signature).or_insert_with_key(|signature| {
+            let position = *positions.entry(signature).or_insert_with_key(|signature| {
                 groups.push(Group { signature: signature.clone(), ..Group::default() });
                 groups.len() - 1
             });
-            let group = &mut groups[place];
+            let group = &mut groups[position];
             if is_left { group.left.push(index) } else { group.right.push(index) }
         }
     }

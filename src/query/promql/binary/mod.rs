@@ -34,12 +34,12 @@ pub(crate) fn operate(
         (Value::Vector(series), Value::Scalar(numbers)) => {
             let compute = |value, number| operation.apply(value, number, value, return_bool);
             let drops = operation.drops_metric() || return_bool;
-            Value::Vector(with_numbers(series, &numbers, drops, compute))
+            Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Scalar(numbers), Value::Vector(series)) => {
             let compute = |value, number| operation.apply(number, value, value, return_bool);
             let drops = operation.drops_metric() || return_bool;
-            Value::Vector(with_numbers(series, &numbers, drops, compute))
+            Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Vector(left), Value::Vector(right)) => {
             Value::Vector(vectors::operate(left, right, operation, binary, context)?)
@@ -54,7 +54,7 @@ pub(crate) fn operate(
     })
 }
 
-fn with_numbers(
+fn operate_with_numbers(
     mut series: Vec<Series>,
     numbers: &[f64],
     drops_metric: bool,

@@ -12,7 +12,7 @@ use super::{
 use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
-    syntax::tree::{Binary, Many},
+    syntax::tree::{Binary, ManySide},
     value::{
         labels::Labels,
         series::{ABSENT, Series, is_present, join_same},
@@ -33,22 +33,22 @@ pub(super) fn operate(
         fill(&mut left, &mut right, &binary.matching, &matching, steps);
     }
     match operation {
-        Operation::And => Ok(kept_where(left, &right, &matching, steps, true)),
-        Operation::Unless => Ok(kept_where(left, &right, &matching, steps, false)),
+        Operation::And => Ok(filter_matches(left, &right, &matching, steps, true)),
+        Operation::Unless => Ok(filter_matches(left, &right, &matching, steps, false)),
         Operation::Or => {
-            let missing = kept_where(right, &left, &matching, steps, false);
+            let missing = filter_matches(right, &left, &matching, steps, false);
             join_same(left.into_iter().chain(missing).collect())
         }
         Operation::Arithmetic(_) | Operation::Comparison(_) => {
-            let swapped = matching.many == Many::Right;
+            let swapped = matching.many == ManySide::Right;
             let (many, one) = if swapped { (right, left) } else { (left, right) };
-            matched(&many, &one, operation, &matching, context)
+            operate_on_matches(&many, &one, operation, &matching, context)
         }
     }
 }
 
 /// Evaluates arithmetic and comparisons. `many` is the left side, except for `group_right`.
-fn matched(
+fn operate_on_matches(
     many: &[Series],
     one: &[Series],
     operation: Operation,
@@ -60,7 +60,7 @@ fn matched(
     let mut results = Results::default();
     for group in groups(many, one, matching) {
         let partners = partners(&group, one, &many_present, matching)?;
-        let may_repeat = matching.many != Many::Neither || group.left.len() < 2;
+        let may_repeat = matching.many != ManySide::Neither || group.left.len() < 2;
         // Times at which a series of the "many" side already has a match.
         let mut has_match = vec![false; if may_repeat { 0 } else { steps.count }];
         for left in group.left.iter().map(|index| &many[*index]) {
@@ -68,8 +68,8 @@ fn matched(
             for partner in distinct_partners(left, &partners) {
                 let right = &one[partner as usize];
                 record_matches(&mut has_match, left, right)?;
-                let values = combined(left, right, operation, matching);
-                let labels = matching.result(&left.labels, &right.labels, operation);
+                let values = combined_values(left, right, operation, matching);
+                let labels = matching.result_labels(&left.labels, &right.labels, operation);
                 let drop_metric = left.drop_metric || matching.return_bool;
                 results.add(Series { labels, drop_metric, values }, matching.many)?;
                 context.bounds.check_points(results.series.len(), steps.count)?;
@@ -81,7 +81,7 @@ fn matched(
 }
 
 /// Keeps values at times when the other side has, or lacks, a series with the same signature.
-fn kept_where(
+fn filter_matches(
     mut side: Vec<Series>,
     other: &[Series],
     matching: &Matching<'_>,
@@ -112,7 +112,7 @@ fn record_matches(has_match: &mut [bool], left: &Series, right: &Series) -> Resu
     let pairs = left.values.iter().zip(&right.values);
     for (has_match, (left, right)) in has_match.iter_mut().zip(pairs) {
         if is_present(*left) && is_present(*right) && std::mem::replace(has_match, true) {
-            return Err(execution(
+            return Err(execution_error(
                 "multiple matches for labels: many-to-one matching must be explicit \
                  (group_left/group_right)",
             ));
@@ -121,7 +121,7 @@ fn record_matches(has_match: &mut [bool], left: &Series, right: &Series) -> Resu
     Ok(())
 }
 
-fn combined(
+fn combined_values(
     many: &Series,
     one: &Series,
     operation: Operation,
@@ -133,7 +133,7 @@ fn combined(
             if !is_present(*many) || !is_present(*one) {
                 return ABSENT;
             }
-            let swapped = matching.many == Many::Right;
+            let swapped = matching.many == ManySide::Right;
             let (left, right) = if swapped { (*one, *many) } else { (*many, *one) };
             // A comparison keeps the value of the left side, regardless of the grouping.
             operation.apply(left, right, left, matching.return_bool)
@@ -163,7 +163,7 @@ fn partners(
                 continue;
             }
             if *partner != NO_MATCH {
-                let side = if matching.many == Many::Right { "left" } else { "right" };
+                let side = if matching.many == ManySide::Right { "left" } else { "right" };
                 let mut two = [&one[*partner as usize].labels, &series.labels];
                 two.sort();
                 let [first, next] = two.map(Labels::in_braces);
@@ -196,23 +196,23 @@ fn distinct_partners(series: &Series, partners: &[u32]) -> Vec<u32> {
 /// The results; series with the same labels are joined.
 #[derive(Default)]
 struct Results {
-    places: HashMap<Labels, usize>,
+    positions: HashMap<Labels, usize>,
     series: Vec<Series>,
 }
 
 impl Results {
-    fn add(&mut self, series: Series, many: Many) -> Result<(), QueryError> {
-        let Some(place) = self.places.get(&series.labels) else {
-            self.places.insert(series.labels.clone(), self.series.len());
+    fn add(&mut self, series: Series, many: ManySide) -> Result<(), QueryError> {
+        let Some(position) = self.positions.get(&series.labels) else {
+            self.positions.insert(series.labels.clone(), self.series.len());
             self.series.push(series);
             return Ok(());
         };
-        let joined = &mut self.series[*place].values;
+        let joined = &mut self.series[*position].values;
         for (joined, new) in
             joined.iter_mut().zip(&series.values).filter(|(_, new)| is_present(**new))
         {
             if is_present(*joined) {
-                return Err(execution(if many == Many::Neither {
+                return Err(execution_error(if many == ManySide::Neither {
                     "vector cannot contain metrics with the same labelset"
                 } else {
                     "multiple matches for labels: grouping labels must ensure unique matches"
@@ -224,6 +224,6 @@ impl Results {
     }
 }
 
-fn execution(text: &str) -> QueryError {
+fn execution_error(text: &str) -> QueryError {
     QueryError::Execution(text.to_owned())
 }

@@ -72,10 +72,10 @@ impl<'a> Bounds<'a> {
     }
 
     /// Counts a value as on hold until the guard is dropped, while other operands are evaluated.
-    pub(crate) fn hold(&self, value: &Value) -> Holding<'_> {
+    pub(crate) fn hold(&self, value: &Value) -> HeldMemory<'_> {
         let bytes = value.bytes();
         self.held.set(self.held.get() + bytes);
-        Holding { held: &self.held, bytes }
+        HeldMemory { held: &self.held, bytes }
     }
 
     /// Counts the cells that are read, and rejects more cells than the limit.
@@ -98,12 +98,12 @@ impl<'a> Bounds<'a> {
 }
 
 /// A guard of [`Bounds::hold`].
-pub(crate) struct Holding<'a> {
+pub(crate) struct HeldMemory<'a> {
     held: &'a Cell<usize>,
     bytes: usize,
 }
 
-impl Drop for Holding<'_> {
+impl Drop for HeldMemory<'_> {
     fn drop(&mut self) {
         self.held.set(self.held.get() - self.bytes);
     }

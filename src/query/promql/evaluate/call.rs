@@ -14,7 +14,7 @@ use crate::{
             absent::absent,
             extended::ExtendedFunction,
             info::{self, InfoSelector},
-            missing, range,
+            missing_argument, range,
             window::RangeFunction,
         },
         selectors::{
@@ -35,12 +35,12 @@ impl Evaluator<'_> {
     /// Evaluates a function call.
     pub(super) fn call(&self, call: &Call, steps: &Steps) -> Result<Value, QueryError> {
         let (name, arguments) = (call.function.name, call.arguments.as_slice());
-        let places = self.places(call.span, arguments);
-        let context = Context { notes: self.notes.of_call(&places), ..self.context(steps) };
+        let locations = self.locations(call.span, arguments);
+        let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
         if let Some(function) = range::function(name) {
             return Ok(Value::Vector(self.range_call(name, function, arguments, &context)?));
         }
-        let first = || arguments.first().ok_or_else(|| missing(name));
+        let first = || arguments.first().ok_or_else(|| missing_argument(name));
         Ok(match name {
             "absent" => {
                 let found = self.vector(first()?, steps)?;
@@ -76,9 +76,9 @@ impl Evaluator<'_> {
                 numbers.push(self.scalar(argument, context.steps)?);
             }
         }
-        let (detail, columns) = (range::detail(name), range::columns(name));
+        let (detail, columns) = (range::needed_detail(name), range::read_columns(name));
         let argument_context = Context { notes: context.notes.at_argument(0), ..*context };
-        let windows = windows.ok_or_else(|| missing(name))?;
+        let windows = windows.ok_or_else(|| missing_argument(name))?;
         if let Expr::Matrix(matrix) = windows
             && self.has_one_selector
         {
@@ -107,7 +107,7 @@ impl Evaluator<'_> {
         let after_ms = if is_smoothed { self.selectors.lookback_ms } else { 0 };
         let compute = |samples: &[_], to| function.value(samples, to);
         let mut found =
-            self.selectors.around(&matrix.selector, steps, range_ms, after_ms, compute)?;
+            self.selectors.extended_values(&matrix.selector, steps, range_ms, after_ms, compute)?;
         for entry in &mut found {
             entry.drop_metric = true;
         }
@@ -131,10 +131,10 @@ impl Evaluator<'_> {
     fn timestamp(&self, argument: &Expr, steps: &Steps) -> Result<Vec<Series>, QueryError> {
         if let Expr::Vector(selector) = argument.without_parens() {
             let times = self.selectors.instant(selector, steps, SampleProperty::Time)?;
-            return Ok(functions::mapped(times, |_, time| time));
+            return Ok(functions::map_values(times, |_, time| time));
         }
         let series = self.vector(argument, steps)?;
-        Ok(functions::mapped(series, |step, _| steps.at(step) as f64 / 1000.0))
+        Ok(functions::map_values(series, |step, _| steps.at(step) as f64 / 1000.0))
     }
 
     /// Evaluates `info`: adds labels of the info series that the second argument selects to the
@@ -157,12 +157,12 @@ impl Evaluator<'_> {
             _ => Vec::new(),
         };
         let selector = InfoSelector::new(conditions, self.bounds)?;
-        let held = self.bounds.hold(&base);
+        let held_memory = self.bounds.hold(&base);
         let times = first..=shifted(steps.last());
         let found = self.selectors.newest_times(selector.matchers(), steps, &times)?;
-        drop(held);
+        drop(held_memory);
         let Value::Vector(base) = base else { return Ok(Vec::new()) };
-        info::joined(&base, &found, &selector, context)
+        info::add_info_labels(&base, &found, &selector, context)
     }
 }
 

@@ -50,7 +50,7 @@ impl Evaluator<'_> {
             Expr::Text(text) => Value::Text(text.value.clone()),
             Expr::Paren(paren) => self.value(&paren.inner, steps)?,
             Expr::Unary(unary) => self.value(&unary.inner, steps)?.negated(),
-            Expr::Vector(selector) => Value::Vector(self.selected(selector, steps)?),
+            Expr::Vector(selector) => Value::Vector(self.select(selector, steps)?),
             Expr::Aggregate(aggregate) => Value::Vector(self.aggregate(aggregate, steps)?),
             Expr::Binary(binary) => self.binary(binary, steps)?,
             Expr::Call(call) => self.call(call, steps)?,
@@ -75,16 +75,12 @@ impl Evaluator<'_> {
         Ok(value.repeated(steps.count))
     }
 
-    fn selected(
-        &self,
-        selector: &VectorSelector,
-        steps: &Steps,
-    ) -> Result<Vec<Series>, QueryError> {
+    fn select(&self, selector: &VectorSelector, steps: &Steps) -> Result<Vec<Series>, QueryError> {
         match selector.extension {
             None => self.selectors.instant(selector, steps, SampleProperty::Value),
             Some(Extension::Smoothed) => {
                 let after_ms = self.selectors.lookback_ms;
-                self.selectors.around(selector, steps, 0, after_ms, extended::smoothed_at)
+                self.selectors.extended_values(selector, steps, 0, after_ms, extended::smoothed_at)
             }
             Some(Extension::Anchored) => Err(QueryError::Invalid(
                 "parse error: anchored modifier can only be used with range vectors".to_owned(),
@@ -94,20 +90,20 @@ impl Evaluator<'_> {
 
     fn binary(&self, binary: &Binary, steps: &Steps) -> Result<Value, QueryError> {
         let left = self.value(&binary.left, steps)?;
-        let held = self.bounds.hold(&left);
+        let held_memory = self.bounds.hold(&left);
         let right = self.value(&binary.right, steps)?;
-        drop(held);
+        drop(held_memory);
         operate(binary, left, right, &self.context(steps))
     }
 
     fn aggregate(&self, aggregation: &Aggregate, steps: &Steps) -> Result<Vec<Series>, QueryError> {
         let Aggregate { operation, parameter, input, grouping, span } = aggregation;
         let first = parameter.as_deref().unwrap_or(input);
-        let places = self.places(*span, std::slice::from_ref(first));
+        let locations = self.locations(*span, std::slice::from_ref(first));
         let parameter = parameter.as_deref();
         let parameter = parameter.map(|parameter| self.value(parameter, steps)).transpose()?;
         let input = self.vector(input, steps)?;
-        let context = Context { notes: self.notes.of_call(&places), ..self.context(steps) };
+        let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
         aggregate(*operation, grouping.as_ref(), parameter, input, &context)
     }
 
@@ -131,10 +127,10 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Returns the places of a call and of its arguments in the query.
-    pub(super) fn places(&self, call: Span, arguments: &[Expr]) -> Vec<String> {
+    /// Returns the locations of a call and of its arguments in the query.
+    pub(super) fn locations(&self, call: Span, arguments: &[Expr]) -> Vec<String> {
         let spans = std::iter::once(call).chain(arguments.iter().map(Expr::span));
-        spans.map(|span| self.parsed.place(span)).collect()
+        spans.map(|span| self.parsed.location(span)).collect()
     }
 
     pub(super) fn context<'c>(&'c self, steps: &'c Steps) -> Context<'c> {

@@ -24,7 +24,7 @@ use crate::{
             answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
             series::{Series, Value, without_names},
             steps::{QueryRange, QueryTimes, Steps},
-            text::shown,
+            text::displayable,
         },
     },
     store::{Columns, Store},
@@ -124,7 +124,7 @@ fn range_answer(
     };
     let points = |series: Series| MatrixSeries {
         labels: series.labels,
-        points: Points::stepped(steps, series.values),
+        points: Points::from_steps(steps, series.values),
     };
     let mut all: Vec<_> = series.into_iter().filter(Series::has_values).map(points).collect();
     all.sort_by(|left, right| left.labels.cmp(&right.labels));
@@ -133,7 +133,7 @@ fn range_answer(
 
 fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, QueryError> {
     Ok(match value {
-        Value::Text(text) => PromqlValue::String(at, shown(&text)),
+        Value::Text(text) => PromqlValue::String(at, displayable(&text)),
         Value::Scalar(values) => {
             PromqlValue::Scalar(at, values.first().copied().unwrap_or(f64::NAN))
         }
@@ -173,7 +173,7 @@ fn readings(
         if !points.is_empty() {
             let labels = &series.labels;
             let labels = if series.drop_metric { labels.without_metric() } else { labels.clone() };
-            out.push(MatrixSeries { labels, points: Points::listed(points) });
+            out.push(MatrixSeries { labels, points: Points::from_list(points) });
         }
     }
     out.sort_by(|left, right| left.labels.cmp(&right.labels));

@@ -2,14 +2,14 @@
 //!
 //! Must never know: the store, the tree.
 
-use super::window::{Answer, merged};
+use super::window::{WindowResult, merged_samples_error};
 use crate::{
     model::Kind,
     query::promql::value::{annotations::Notes, windows::Window},
 };
 
 /// Counts values that differ from the previous value.
-pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
+pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowResult {
     let mut changes = 0.0;
     let mut before: Option<f64> = None;
     for portion in window.portions() {
@@ -26,7 +26,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
             Kind::Counter if cell.min > 0.0 => pairs,
             Kind::Gauge | Kind::Delta if cell.min == cell.max => 0.0,
             Kind::Gauge | Kind::Delta | Kind::Counter => {
-                return Err(merged("changes", "min_over_time and max_over_time"));
+                return Err(merged_samples_error("changes", "min_over_time and max_over_time"));
             }
         };
         changes += inside + f64::from(u8::from(at_start));
@@ -36,7 +36,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
 }
 
 /// Counts values that are smaller than the previous value.
-pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
+pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowResult {
     let mut resets = 0.0;
     let mut before: Option<f64> = None;
     for portion in window.portions() {
@@ -57,13 +57,13 @@ pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
             let without_resets = to_first + cell.last - cell.first;
             let noise = 1e-9 * cell.sum.abs().max(cell.last.abs());
             if (cell.sum - without_resets).abs() > noise || to_first < -noise {
-                return Err(merged("resets", "increase"));
+                return Err(merged_samples_error("resets", "increase"));
             }
             0.0
         } else if cell.min == cell.max {
             0.0
         } else {
-            return Err(merged("resets", "min_over_time and max_over_time"));
+            return Err(merged_samples_error("resets", "min_over_time and max_over_time"));
         };
         resets += inside + f64::from(u8::from(at_start));
         before = Some(cell.last);

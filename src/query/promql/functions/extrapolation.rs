@@ -8,7 +8,7 @@ use crate::query::promql::value::windows::{Frame, Window};
 
 /// The change of a series from the first reading in a window to the last.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
+pub(super) struct SampledChange {
     /// Time of the first reading, Unix milliseconds.
     pub(super) from: f64,
     /// Time of the last reading.
@@ -16,12 +16,12 @@ pub(super) struct Extent {
     /// Number of readings.
     pub(super) count: u32,
     /// The change between the two readings.
-    pub(super) grown: f64,
+    pub(super) growth: f64,
     /// The first value of a counter, which cannot have been below zero before. `None` for gauges.
     pub(super) floor: Option<f64>,
 }
 
-impl Extent {
+impl SampledChange {
     /// Returns the change of a gauge. With `as_counter`, decreases are resets.
     pub(super) fn of_gauge(window: &Window<'_>, as_counter: bool) -> Option<Self> {
         if !window.frame.cuts_slots {
@@ -43,20 +43,20 @@ impl Extent {
         as_counter: bool,
     ) -> Option<Self> {
         let first = values.next()?;
-        let (mut last, mut count, mut grown) = (first, first.2, 0.0);
+        let (mut last, mut count, mut growth) = (first, first.2, 0.0);
         for value in values {
             if as_counter && value.1 < last.1 {
-                grown += last.1;
+                growth += last.1;
             }
             (last, count) = (value, count + value.2);
         }
-        grown += last.1 - first.1;
-        let floor = Some(first.1).filter(|value| as_counter && grown > 0.0 && *value >= 0.0);
-        Some(Self { from: first.0, to: last.0, count, grown, floor })
+        growth += last.1 - first.1;
+        let floor = Some(first.1).filter(|value| as_counter && growth > 0.0 && *value >= 0.0);
+        Some(Self { from: first.0, to: last.0, count, growth, floor })
     }
 
     /// Returns the extrapolated change over the whole window.
-    pub(super) fn carried_on(&self, frame: &Frame) -> Option<f64> {
+    pub(super) fn extrapolated(&self, frame: &Frame) -> Option<f64> {
         let sampled = (self.to - self.from) / 1000.0;
         if self.count < 2 || sampled <= 0.0 {
             return None;
@@ -66,9 +66,9 @@ impl Extent {
         let extension = |distance: f64| if distance >= near { spacing / 2.0 } else { distance };
         let mut to_start = extension((self.from - frame.from as f64) / 1000.0);
         if let Some(floor) = self.floor {
-            to_start = to_start.min(sampled * (floor / self.grown));
+            to_start = to_start.min(sampled * (floor / self.growth));
         }
         let to_end = extension((frame.to as f64 - self.to) / 1000.0);
-        Some(self.grown * ((sampled + to_start + to_end) / sampled))
+        Some(self.growth * ((sampled + to_start + to_end) / sampled))
     }
 }

@@ -140,7 +140,7 @@ fn by_histogram(
 
 /// Groups the series by histogram; series without a valid bound are left out.
 fn histograms(series: &[Series], notes: &Notes<'_>) -> Vec<Histogram> {
-    let mut places: HashMap<Labels, usize> = HashMap::new();
+    let mut positions: HashMap<Labels, usize> = HashMap::new();
     let mut found: Vec<Histogram> = Vec::new();
     for (index, entry) in series.iter().enumerate() {
         let text = entry.labels.get(BOUND_LABEL);
@@ -155,11 +155,11 @@ fn histograms(series: &[Series], notes: &Notes<'_>) -> Vec<Histogram> {
             continue;
         };
         let labels = entry.labels.filtered(|name| name != BOUND_LABEL);
-        let place = *places.entry(labels).or_insert_with_key(|labels| {
+        let position = *positions.entry(labels).or_insert_with_key(|labels| {
             found.push(Histogram { labels: labels.clone(), members: Vec::new() });
             found.len() - 1
         });
-        found[place].members.push((bound, index));
+        found[position].members.push((bound, index));
     }
     for histogram in &mut found {
         histogram.members.sort_by(|left, right| left.0.total_cmp(&right.0));

@@ -5,7 +5,7 @@
 //! Prometheus' rule: the increase from the first reading inside to the last, extrapolated to the
 //! window's edges. Must never know: the store, the tree.
 
-use super::{extrapolation::Extent, window::seconds};
+use super::{extrapolation::SampledChange, window::seconds};
 use crate::{
     model::{
         Kind, Reading,
@@ -28,7 +28,7 @@ pub(super) fn rate(window: &Window<'_>) -> Option<f64> {
 pub(super) fn increase(window: &Window<'_>) -> Option<f64> {
     match window.kind {
         Kind::Delta if !window.has_readings() => None,
-        Kind::Gauge => Extent::of_gauge(window, true)?.carried_on(&window.frame),
+        Kind::Gauge => SampledChange::of_gauge(window, true)?.extrapolated(&window.frame),
         Kind::Delta => Some(total(window.portions().map(|portion| portion.sum()))),
         Kind::Counter if window.frame.cuts_slots => increase_in_cut_slots(window),
         Kind::Counter => increase_in_whole_slots(window),
@@ -90,10 +90,10 @@ fn total(numbers: impl Iterator<Item = f64>) -> f64 {
 fn increase_in_cut_slots(window: &Window<'_>) -> Option<f64> {
     let mut portions = window.portions();
     let first = portions.next()?;
-    let inside = |portion: &Portion<'_>| portion.counted_each_step() * f64::from(portion.steps());
-    let (mut last, mut count, mut grown) = (first, first.count(), inside(&first));
+    let inside = |portion: &Portion<'_>| portion.increase_per_step() * f64::from(portion.steps());
+    let (mut last, mut count, mut growth) = (first, first.count(), inside(&first));
     for portion in portions {
-        grown += portion.counted_before().unwrap_or(0.0) + inside(&portion);
+        growth += portion.increase_before().unwrap_or(0.0) + inside(&portion);
         count += portion.count();
         last = portion;
     }
@@ -102,14 +102,14 @@ fn increase_in_cut_slots(window: &Window<'_>) -> Option<f64> {
     }
     let (start, end) = (first.first(), last.last());
     // A counter cannot have been below zero.
-    let floor = Some(start.value).filter(|value| *value >= 0.0 && grown > 0.0);
-    Extent { from: start.at, to: end.at, count, grown, floor }.carried_on(&window.frame)
+    let floor = Some(start.value).filter(|value| *value >= 0.0 && growth > 0.0);
+    SampledChange { from: start.at, to: end.at, count, growth, floor }.extrapolated(&window.frame)
 }
 
 /// Returns the increase of a counter in a window with one reading: the increase since the previous
 /// reading, scaled to the window. Prometheus returns no value in this case.
 fn increase_around_one_reading(portion: &Portion<'_>, frame: &Frame) -> Option<f64> {
-    let (passed, counted) = portion.since_before()?;
+    let (passed, counted) = portion.step_to_first()?;
     let at = portion.first().at;
     let to_end = frame.to as f64 - at;
     let to_end = if to_end >= 1.1 * passed { passed / 2.0 } else { to_end };

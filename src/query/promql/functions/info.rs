@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The labels that identify an info series.
-const IDENTIFYING: [&str; 2] = ["instance", "job"];
+const IDENTIFYING_LABELS: [&str; 2] = ["instance", "job"];
 /// The default info metric.
 const DEFAULT_METRIC: &str = "target_info";
 
@@ -34,7 +34,7 @@ pub(crate) struct InfoSelector {
     /// The matchers, with matchers on the metric's name first.
     matchers: Vec<SeriesMatcher>,
     /// Number of matchers on the metric's name.
-    on_metric: usize,
+    metric_matchers: usize,
 }
 
 impl InfoSelector {
@@ -55,9 +55,9 @@ impl InfoSelector {
             let operator = MatchOperator::Pattern(bounds.pattern(ANY_METRIC)?);
             matchers.push(SeriesMatcher { tag: METRIC_TAG.to_owned(), operator });
         }
-        let on_metric = matchers.len();
+        let metric_matchers = matchers.len();
         matchers.extend(data);
-        Ok(Self { matchers, on_metric })
+        Ok(Self { matchers, metric_matchers })
     }
 
     /// Returns all matchers.
@@ -66,31 +66,31 @@ impl InfoSelector {
     }
 
     fn is_info(&self, series: &Series) -> bool {
-        self.matchers[..self.on_metric]
+        self.matchers[..self.metric_matchers]
             .iter()
             .all(|matcher| matcher.matches(series.labels.metric()))
     }
 
     /// Returns the matchers on other labels. Only labels with a matcher are added; without
     /// matchers, all labels are added.
-    fn data(&self) -> &[SeriesMatcher] {
-        &self.matchers[self.on_metric..]
+    fn data_matchers(&self) -> &[SeriesMatcher] {
+        &self.matchers[self.metric_matchers..]
     }
 }
 
 /// The info series for each pair of `instance` and `job`. Their values are the times of their
 /// samples.
-type Described<'a> = HashMap<[&'a str; 2], Vec<&'a Series>>;
+type InfoSeriesByTarget<'a> = HashMap<[&'a str; 2], Vec<&'a Series>>;
 
 /// Adds the labels of info series to the series of `base`. The values of `found` are the times of
 /// the info samples.
-pub(crate) fn joined(
+pub(crate) fn add_info_labels(
     base: &[Series],
     found: &[Series],
     selector: &InfoSelector,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
-    let described = described(base, found, |entry| selector.is_info(entry));
+    let by_target = infos_by_target(base, found, |entry| selector.is_info(entry));
     let mut out = Vec::with_capacity(base.len());
     for entry in base {
         context.bounds.check_time()?;
@@ -99,8 +99,8 @@ pub(crate) fn joined(
             out.push(entry.clone());
             continue;
         }
-        let infos = described.get(&identity(&entry.labels)).map_or(&[][..], Vec::as_slice);
-        out.extend(described_by(entry, infos, selector)?);
+        let infos = by_target.get(&identity(&entry.labels)).map_or(&[][..], Vec::as_slice);
+        out.extend(with_info_labels(entry, infos, selector)?);
         context.bounds.check_points(out.len(), context.steps.count)?;
     }
     join_same(out)
@@ -108,11 +108,11 @@ pub(crate) fn joined(
 
 /// Groups info series by the pair that they describe. An info series only counts when its
 /// identifying labels match the labels of a series in `base`.
-fn described<'a>(
+fn infos_by_target<'a>(
     base: &[Series],
     found: &'a [Series],
     is_info: impl Fn(&Series) -> bool,
-) -> Described<'a> {
+) -> InfoSeriesByTarget<'a> {
     let mut values: [HashSet<&str>; 2] = [HashSet::new(), HashSet::new()];
     for entry in base.iter().filter(|entry| !is_info(entry)) {
         for (values, value) in values.iter_mut().zip(identity(&entry.labels)) {
@@ -121,41 +121,41 @@ fn described<'a>(
             }
         }
     }
-    let mut described = Described::new();
+    let mut by_target = InfoSeriesByTarget::new();
     if values.iter().all(HashSet::is_empty) {
-        return described;
+        return by_target;
     }
     for entry in found {
         let identity = identity(&entry.labels);
         let mut pairs = values.iter().zip(identity);
         if pairs.all(|(values, value)| values.is_empty() || values.contains(value)) {
-            described.entry(identity).or_default().push(entry);
+            by_target.entry(identity).or_default().push(entry);
         }
     }
-    described
+    by_target
 }
 
 fn identity(labels: &Labels) -> [&str; 2] {
-    IDENTIFYING.map(|name| labels.get(name))
+    IDENTIFYING_LABELS.map(|name| labels.get(name))
 }
 
 /// Returns one series for each set of labels over time.
-fn described_by(
+fn with_info_labels(
     base: &Series,
     infos: &[&Series],
     selector: &InfoSelector,
 ) -> Result<Vec<Series>, QueryError> {
     let mut out: Vec<(Vec<usize>, Option<Series>)> = Vec::new();
     for (time, value) in base.values.iter().enumerate().filter(|(_, value)| is_present(**value)) {
-        let current = current(infos, time)?;
+        let current = newest_infos(infos, time)?;
         let known = out.iter().position(|(known, _)| *known == current);
-        let place = known.unwrap_or(out.len());
+        let index = known.unwrap_or(out.len());
         if known.is_none() {
-            let labels = labels(&base.labels, &current, infos, selector)?;
+            let labels = joined_labels(&base.labels, &current, infos, selector)?;
             let (drop_metric, values) = (base.drop_metric, vec![ABSENT; base.values.len()]);
             out.push((current, labels.map(|labels| Series { labels, drop_metric, values })));
         }
-        if let Some(series) = &mut out[place].1 {
+        if let Some(series) = &mut out[index].1 {
             series.values[time] = *value;
         }
     }
@@ -163,7 +163,7 @@ fn described_by(
 }
 
 /// Returns the newest info series of each metric at a time.
-fn current(infos: &[&Series], time: usize) -> Result<Vec<usize>, QueryError> {
+fn newest_infos(infos: &[&Series], time: usize) -> Result<Vec<usize>, QueryError> {
     let mut newest: Vec<usize> = Vec::new();
     for (index, info) in infos.iter().enumerate().filter(|(_, info)| is_present(info.values[time]))
     {
@@ -190,19 +190,20 @@ fn current(infos: &[&Series], time: usize) -> Result<Vec<usize>, QueryError> {
 
 /// Adds the labels of its info series to the labels of a series. Returns `None` when a matcher
 /// excludes a series without info labels.
-fn labels(
+fn joined_labels(
     base: &Labels,
     current: &[usize],
     infos: &[&Series],
     selector: &InfoSelector,
 ) -> Result<Option<Labels>, QueryError> {
-    let is_wanted = |name: &str| {
-        selector.data().is_empty() || selector.data().iter().any(|matcher| matcher.tag == name)
+    let is_added = |name: &str| {
+        selector.data_matchers().is_empty()
+            || selector.data_matchers().iter().any(|matcher| matcher.tag == name)
     };
     let mut joined = base.clone();
     for index in current {
         for (name, value) in infos[*index].labels.iter() {
-            if name == METRIC_TAG || !is_wanted(name) || !base.get(name).is_empty() {
+            if name == METRIC_TAG || !is_added(name) || !base.get(name).is_empty() {
                 continue;
             }
             let known = joined.get(name);
@@ -212,6 +213,6 @@ fn labels(
             joined = joined.with(name, value);
         }
     }
-    let may_be_without = selector.data().iter().all(|matcher| matcher.matches(""));
+    let may_be_without = selector.data_matchers().iter().all(|matcher| matcher.matches(""));
     Ok((!current.is_empty() || may_be_without).then_some(joined))
 }

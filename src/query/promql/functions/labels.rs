@@ -11,7 +11,7 @@ use crate::{
         context::bounds::Bounds,
         value::{
             series::{Series, join_same},
-            text::{is_label_name, shown},
+            text::{displayable, is_label_name},
         },
     },
 };
@@ -27,7 +27,7 @@ pub(super) fn replace(
     };
     let regex = bounds.pattern(pattern).map_err(|cause| match cause {
         QueryError::Invalid(_) => {
-            execution(format!("invalid regular expression in label_replace(): {pattern}"))
+            execution_error(format!("invalid regular expression in label_replace(): {pattern}"))
         }
         QueryError::Execution(_)
         | QueryError::TooMuch(_)
@@ -96,11 +96,11 @@ fn check_name(name: &str, what: &str) -> Result<(), QueryError> {
     if is_label_name(name) {
         Ok(())
     } else {
-        Err(execution(format!("invalid {what}: {}", shown(name))))
+        Err(execution_error(format!("invalid {what}: {}", displayable(name))))
     }
 }
 
-fn execution(text: String) -> QueryError {
+fn execution_error(text: String) -> QueryError {
     QueryError::Execution(text)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Must never know: labels, the store, the tree. Dates are in UTC.
 
-use super::{Arguments, mapped};
+use super::{Arguments, map_values};
 use crate::query::QueryError;
 use crate::{
     model::UnixMillis,
@@ -21,21 +21,21 @@ pub(super) fn call(
     mut arguments: Arguments<'_>,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
-    if let Some(function) = of_time(name) {
+    if let Some(function) = time_function(name) {
         let now = || context.steps.times().map(|at| at as f64 / 1000.0).collect();
         let of_now = arguments.is_empty().then(|| vec![Series::unlabelled(now())]);
         let series = of_now.map_or_else(|| arguments.vector(), Ok)?;
-        return Ok(mapped(series, |_, value| function(value)));
+        return Ok(map_values(series, |_, value| function(value)));
     }
     let series = arguments.vector()?;
-    if let Some(function) = of_one(name) {
-        return Ok(mapped(series, |_, value| function(value)));
+    if let Some(function) = unary_function(name) {
+        return Ok(map_values(series, |_, value| function(value)));
     }
     let numbers = arguments.scalars()?;
-    let function = of_several(name)
+    let function = function_with_arguments(name)
         .ok_or_else(|| QueryError::Execution(format!("the function {name} is not supported")))?;
     let mut at_step = [f64::NAN; 2];
-    Ok(mapped(series, |step, value| {
+    Ok(map_values(series, |step, value| {
         for (argument, all) in at_step.iter_mut().zip(&numbers) {
             *argument = all[step];
         }
@@ -52,7 +52,7 @@ fn ln_of_double(value: f64) -> f64 {
 }
 
 /// Returns a function of one number.
-fn of_one(name: &str) -> Option<fn(f64) -> f64> {
+fn unary_function(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "abs" => f64::abs,
         "acos" => f64::acos,
@@ -93,7 +93,7 @@ fn of_one(name: &str) -> Option<fn(f64) -> f64> {
 }
 
 /// Returns a function of a number and of further arguments.
-fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
+fn function_with_arguments(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
     Some(match name {
         "clamp" => |value, bounds| match *bounds {
             [min, max] if max < min => ABSENT,
@@ -112,17 +112,17 @@ fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
 }
 
 /// Returns a function of a time in seconds since 1970.
-fn of_time(name: &str) -> Option<fn(f64) -> f64> {
+fn time_function(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
-        "days_in_month" => |at| f64::from(civil(at).0.date().days_in_month()),
-        "day_of_month" => |at| f64::from(civil(at).0.day()),
-        "day_of_week" => |at| f64::from(civil(at).0.weekday().to_sunday_zero_offset()),
-        "day_of_year" => |at| f64::from(civil(at).0.day_of_year()),
-        "hour" => |at| f64::from(civil(at).0.hour()),
-        "minute" => |at| f64::from(civil(at).0.minute()),
-        "month" => |at| f64::from(civil(at).0.month()),
+        "days_in_month" => |at| f64::from(civil_in_cycle(at).0.date().days_in_month()),
+        "day_of_month" => |at| f64::from(civil_in_cycle(at).0.day()),
+        "day_of_week" => |at| f64::from(civil_in_cycle(at).0.weekday().to_sunday_zero_offset()),
+        "day_of_year" => |at| f64::from(civil_in_cycle(at).0.day_of_year()),
+        "hour" => |at| f64::from(civil_in_cycle(at).0.hour()),
+        "minute" => |at| f64::from(civil_in_cycle(at).0.minute()),
+        "month" => |at| f64::from(civil_in_cycle(at).0.month()),
         "year" => |at| {
-            let (date, cycles) = civil(at);
+            let (date, cycles) = civil_in_cycle(at);
             (i64::from(date.year()) + CYCLE_YEARS * cycles) as f64
         },
         _ => return None,
@@ -135,7 +135,7 @@ const CYCLE_SECONDS: i64 = 146_097 * 86_400;
 
 /// Returns the date within the cycle that begins in 1970, and the number of cycles. Dates end in
 /// the year 9999, numbers do not.
-fn civil(seconds: f64) -> (jiff::civil::DateTime, i64) {
+fn civil_in_cycle(seconds: f64) -> (jiff::civil::DateTime, i64) {
     let seconds = seconds as i64;
     let date = UnixMillis(seconds.rem_euclid(CYCLE_SECONDS) * 1000).civil();
     (date, seconds.div_euclid(CYCLE_SECONDS))
@@ -147,12 +147,12 @@ mod tests {
 
     #[test]
     fn functions_are_exact_at_the_limits_of_numbers_and_dates() {
-        let round = of_several("round").unwrap();
+        let round = function_with_arguments("round").unwrap();
         assert_eq!([round(2.5, &[]), round(-2.5, &[]), round(12.34, &[0.1])], [3.0, -2.0, 12.3]);
-        let clamp = of_several("clamp").unwrap();
+        let clamp = function_with_arguments("clamp").unwrap();
         assert_eq!(clamp(5.0, &[0.0, 2.0]), 2.0);
         assert_eq!(clamp(5.0, &[3.0, 2.0]).to_bits(), ABSENT.to_bits());
-        let part = |name: &str, at: f64| of_time(name).unwrap()(at);
+        let part = |name: &str, at: f64| time_function(name).unwrap()(at);
         let leap_day = 1_709_210_096.0; // 2024-02-29T12:34:56Z, a Thursday
         for (name, expected) in [
             ("year", 2024.0),
@@ -174,7 +174,7 @@ mod tests {
             [9999.0, 31.0]
         );
         assert_eq!([part("year", -1.0), part("month", -1.0)], [1969.0, 12.0]);
-        let asinh = of_one("asinh").unwrap();
+        let asinh = unary_function("asinh").unwrap();
         assert_eq!([asinh(-1e308), asinh(0.0)], [-709.889_355_822_726, 0.0]);
     }
 }

@@ -59,7 +59,7 @@ impl<'a> Arguments<'a> {
         match self.values.next() {
             Some(Value::Vector(series)) => Ok(series),
             Some(Value::Scalar(_) | Value::Text(_)) => Err(self.wrong_type("instant vector")),
-            None => Err(missing(self.function)),
+            None => Err(missing_argument(self.function)),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Arguments<'a> {
         match self.values.next() {
             Some(Value::Scalar(values)) => Ok(values),
             Some(Value::Vector(_) | Value::Text(_)) => Err(self.wrong_type("scalar")),
-            None => Err(missing(self.function)),
+            None => Err(missing_argument(self.function)),
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Arguments<'a> {
         match self.values.next() {
             Some(Value::Text(text)) => Ok(text),
             Some(Value::Vector(_) | Value::Scalar(_)) => Err(self.wrong_type("string")),
-            None => Err(missing(self.function)),
+            None => Err(missing_argument(self.function)),
         }
     }
 
@@ -138,12 +138,12 @@ pub(crate) fn call(
 }
 
 /// Returns the error for a call without a required argument.
-pub(crate) fn missing(name: &str) -> QueryError {
+pub(crate) fn missing_argument(name: &str) -> QueryError {
     QueryError::Invalid(format!("parse error: an argument is missing in the call to {name:?}"))
 }
 
 /// Applies a function to every value. The metric's name does not apply to the result.
-pub(crate) fn mapped(
+pub(crate) fn map_values(
     mut series: Vec<Series>,
     mut function: impl FnMut(usize, f64) -> f64,
 ) -> Vec<Series> {

@@ -3,7 +3,7 @@
 //! A function succeeds on a merged cell when the cell's aggregates determine the result. Otherwise
 //! the function fails, and the error names an alternative. Must never know: the store, the tree.
 
-use super::window::{Answer, RangeFunction, merged, seconds};
+use super::window::{RangeFunction, WindowResult, merged_samples_error, seconds};
 use crate::query::QueryError;
 use crate::{
     model::Kind,
@@ -44,17 +44,18 @@ fn count(window: &Window<'_>) -> f64 {
 
 /// Returns the sum of the values of a portion. Cells of counters contain increases instead of
 /// values.
-fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, QueryError> {
+fn sum_of_values(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, QueryError> {
     if kind != Kind::Counter {
         return Ok(portion.sum());
     }
     let instead = "rate, increase, min_over_time or max_over_time for a counter";
-    let values = known_values(portion, kind).ok_or_else(|| merged(function, instead))?;
+    let values =
+        known_values(portion, kind).ok_or_else(|| merged_samples_error(function, instead))?;
     Ok(values.iter().map(|(value, times)| value * f64::from(*times)).sum())
 }
 
 /// Calls `add` with the sum of values and the number of readings of each portion.
-fn each_sum(
+fn for_each_sum(
     window: &Window<'_>,
     function: &str,
     mut add: impl FnMut(f64, f64),
@@ -66,20 +67,20 @@ fn each_sum(
     }
     for portion in window.portions() {
         let kind = window.kind_of(portion.cell);
-        add(values_sum(&portion, kind, function)?, f64::from(portion.count()));
+        add(sum_of_values(&portion, kind, function)?, f64::from(portion.count()));
     }
     Ok(())
 }
 
-fn sum(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
+fn sum(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowResult {
     let mut sum = Sum::default();
-    each_sum(window, "sum_over_time", |value, _| sum.add(value))?;
+    for_each_sum(window, "sum_over_time", |value, _| sum.add(value))?;
     Ok(Some(sum.total()))
 }
 
-fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
+fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowResult {
     let mut mean = Mean::default();
-    each_sum(window, "avg_over_time", |sum, count| mean.add_sum(sum, count))?;
+    for_each_sum(window, "avg_over_time", |sum, count| mean.add_sum(sum, count))?;
     Ok(Some(mean.mean()))
 }
 
@@ -113,11 +114,11 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
             Kind::Gauge | Kind::Delta => portion.extremes(),
         };
         let value = if smallest { low } else { high };
-        let better = found.is_none_or(|(_, best)| {
+        let is_better = found.is_none_or(|(_, best)| {
             // Among equal values, the last value counts, as in Prometheus.
             best.is_nan() || if smallest { value <= best } else { value >= best }
         });
-        if better {
+        if is_better {
             found = Some((portion.last().at as i64, value));
         }
     }
@@ -149,7 +150,7 @@ fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, Qu
     for portion in window.portions() {
         let instead = "avg_over_time, min_over_time or max_over_time";
         let known = known_values(&portion, window.kind_of(portion.cell));
-        values.extend(known.ok_or_else(|| merged(function, instead))?);
+        values.extend(known.ok_or_else(|| merged_samples_error(function, instead))?);
     }
     Ok(values)
 }
@@ -160,7 +161,7 @@ fn variance(window: &Window<'_>, function: &str) -> Result<f64, QueryError> {
     Ok(variance.variance())
 }
 
-fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &Notes<'_>) -> Answer {
+fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &Notes<'_>) -> WindowResult {
     let q = arguments.first().copied().unwrap_or(f64::NAN);
     notes.check_quantiles(&[q]);
     // The extremes do not require the other values.
@@ -175,7 +176,7 @@ fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &Notes<'_>)
     Ok(Some(weighted_quantile(q, &mut all_values(window, "quantile_over_time")?)))
 }
 
-fn mad(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
+fn mad(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowResult {
     let mut values = all_values(window, "mad_over_time")?;
     if values.iter().any(|(value, _)| value.is_nan()) {
         return Ok(Some(f64::NAN));
@@ -203,7 +204,7 @@ mod tests {
         Cursor::default().window(cells, kind, frame)
     }
 
-    fn answer(name: &str, cells: &[TimedCell], kind: Kind) -> Answer {
+    fn answer(name: &str, cells: &[TimedCell], kind: Kind) -> WindowResult {
         function(name).unwrap()(&window(cells, kind), &[0.5], &Notes::new(&RefCell::default()))
     }
 

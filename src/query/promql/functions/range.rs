@@ -5,7 +5,7 @@
 
 use super::{
     over_time, rates,
-    window::{Answer, RangeFunction},
+    window::{RangeFunction, WindowResult},
 };
 use crate::query::QueryError;
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) fn function(name: &str) -> Option<RangeFunction> {
 
 /// Returns the detail that a function needs. Functions of single samples read the granularity that
 /// stores single samples, even when a coarser granularity would fit the windows.
-pub(crate) fn detail(name: &str) -> Detail {
+pub(crate) fn needed_detail(name: &str) -> Detail {
     match name {
         "changes"
         | "double_exponential_smoothing"
@@ -50,7 +50,7 @@ pub(crate) fn detail(name: &str) -> Detail {
 }
 
 /// Returns the columns that a function reads from cells of gauges and deltas.
-pub(crate) fn columns(name: &str) -> Columns {
+pub(crate) fn read_columns(name: &str) -> Columns {
     match name {
         "avg_over_time" | "sum_over_time" => Columns::SUM,
         "count_over_time" | "present_over_time" => Columns::NONE,
@@ -106,7 +106,7 @@ pub(crate) fn over_windows(
     windows: &RangeVector,
     counts: bool,
     context: &Context<'_>,
-    mut function: impl FnMut(&Window<'_>, usize) -> Answer,
+    mut function: impl FnMut(&Window<'_>, usize) -> WindowResult,
 ) -> Result<Vec<Series>, QueryError> {
     let (steps, bounds) = (context.steps, context.bounds);
     bounds.check_points(windows.cells.series.len(), steps.count)?;

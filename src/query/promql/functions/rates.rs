@@ -4,10 +4,10 @@
 
 use super::{
     changes::{changes, resets},
-    extrapolation::Extent,
+    extrapolation::SampledChange,
     increase::{increase, rate},
     regression::{deriv, predict},
-    window::{Answer, RangeFunction, seconds},
+    window::{RangeFunction, WindowResult, seconds},
 };
 use crate::query::QueryError;
 use crate::{
@@ -58,7 +58,7 @@ pub(super) fn inform_of_gauges(windows: &RangeVector, answered: &[Series], notes
 
 /// Returns the difference between the end and the start of the window.
 fn delta(window: &Window<'_>) -> Option<f64> {
-    Extent::of_gauge(window, false)?.carried_on(&window.frame)
+    SampledChange::of_gauge(window, false)?.extrapolated(&window.frame)
 }
 
 /// Returns the change between the last two readings.
@@ -128,7 +128,7 @@ fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
     (passed > 0.0).then(|| grown / passed)
 }
 
-fn smoothing(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> Answer {
+fn smoothing(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> WindowResult {
     let [smooth, trend] = [0, 1].map(|index| arguments.get(index).copied().unwrap_or(f64::NAN));
     for (factor, name, short) in [(smooth, "smoothing", "sf"), (trend, "trend", "tf")] {
         // NaN is accepted and results in NaN, as in Prometheus.
@@ -167,7 +167,7 @@ mod tests {
         cells_of_readings(kind, times.map(|at| (at, (at * 2) as f64)))
     }
 
-    fn answer(name: &str, cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Answer {
+    fn answer(name: &str, cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> WindowResult {
         let window = Cursor::default().window(cells, kind, Frame::of_minutes(from, to));
         function(name).unwrap()(&window, &[60.0, 0.5], &Notes::new(&RefCell::default()))
     }

@@ -26,28 +26,28 @@ pub(super) fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
 /// Returns the slope per second and the value at `origin` of the line through the window, by least
 /// squares.
 fn regression(window: &Window<'_>, origin: i64) -> Option<(f64, f64)> {
-    let mut fit = Fit { constant: true, ..Fit::default() };
+    let mut sums = Regression { constant: true, ..Regression::default() };
     if window.kind == Kind::Gauge {
-        window.portions().for_each(|portion| fit.portion(&portion, origin));
+        window.portions().for_each(|portion| sums.add_portion(&portion, origin));
     } else {
         for (at, value) in window.readings() {
-            fit.sample(seconds(at - origin), value);
+            sums.add_sample(seconds(at - origin), value);
         }
     }
-    let first = fit.first.filter(|_| fit.n >= 2.0)?;
-    if fit.constant {
+    let first = sums.first.filter(|_| sums.n >= 2.0)?;
+    if sums.constant {
         let known = !first.is_infinite();
         return Some(if known { (0.0, first) } else { (f64::NAN, f64::NAN) });
     }
-    let n = fit.n;
-    let [x, y, xy, xx] = [fit.x, fit.y, fit.xy, fit.xx].map(|sum| sum.total());
+    let n = sums.n;
+    let [x, y, xy, xx] = [sums.x, sums.y, sums.xy, sums.xx].map(|sum| sum.total());
     let slope = (xy - x * y / n) / (xx - x * x / n);
     Some((slope, y / n - slope * x / n))
 }
 
 /// The sums of a regression: x is seconds, y the value.
 #[derive(Default)]
-struct Fit {
+struct Regression {
     n: f64,
     x: Sum,
     y: Sum,
@@ -58,8 +58,8 @@ struct Fit {
     constant: bool,
 }
 
-impl Fit {
-    fn sample(&mut self, x: f64, y: f64) {
+impl Regression {
+    fn add_sample(&mut self, x: f64, y: f64) {
         self.constant &= *self.first.get_or_insert(y) == y;
         self.n += 1.0;
         self.x.add(x);
@@ -68,11 +68,11 @@ impl Fit {
         self.xx.add(x * x);
     }
 
-    fn portion(&mut self, portion: &Portion<'_>, origin: i64) {
+    fn add_portion(&mut self, portion: &Portion<'_>, origin: i64) {
         let (first, last) = (portion.first(), portion.last());
         let start = (first.at - origin as f64) / 1000.0;
         if portion.steps() == 0 {
-            return self.sample(start, first.value);
+            return self.add_sample(start, first.value);
         }
         let value = *self.first.get_or_insert(first.value);
         self.constant &= portion.cell.min == value && portion.cell.max == value;

@@ -3,7 +3,7 @@
 //!
 //! Must never know: what is computed from the samples.
 
-use super::{Selectors, plan::Needed};
+use super::{Selectors, plan::NeededCells};
 use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,
@@ -22,7 +22,7 @@ impl Selectors<'_> {
     /// Calls `compute` for each series and time with the known samples around the window, and with
     /// the end of the window. The samples begin at the lookback before the window and end
     /// `after_ms` after it.
-    pub(crate) fn around(
+    pub(crate) fn extended_values(
         &self,
         selector: &VectorSelector,
         steps: &Steps,
@@ -34,7 +34,7 @@ impl Selectors<'_> {
         let reach_ms = range_ms + self.lookback_ms + after_ms;
         let mut windows = self.windows(shift, steps, reach_ms, Detail::Samples);
         windows.first.0 += after_ms;
-        let cells = self.cells(selector, &windows, Needed::All, Columns::ENDS)?;
+        let cells = self.cells(selector, &windows, NeededCells::All, Columns::ENDS)?;
         self.bounds.check_points(cells.series.len(), steps.count)?;
         let mut out = Vec::with_capacity(cells.series.len());
         for series in &cells.series {

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use super::{
     Selectors,
-    plan::{Needed, ReadRequest},
+    plan::{NeededCells, ReadRequest},
 };
 use crate::query::QueryError;
 use crate::{
@@ -40,14 +40,14 @@ impl Selectors<'_> {
         &self,
         selector: &VectorSelector,
         steps: &Steps,
-        take: SampleProperty,
+        property: SampleProperty,
     ) -> Result<Vec<Series>, QueryError> {
         let shift = self.shift(selector)?;
         let windows = self.windows(shift, steps, 0, Detail::Aggregates);
-        let cells = self.cells(selector, &windows, Needed::Newest, Columns::ENDS)?;
-        self.values_of_each(&cells, steps, |series| {
+        let cells = self.cells(selector, &windows, NeededCells::Newest, Columns::ENDS)?;
+        self.series_with_values(&cells, steps, |series| {
             let ends = steps.times().map(|time| shift.of(time));
-            newest(series, self.lookback_ms, ends.map(|end| (end, end)), take)
+            newest_samples(series, self.lookback_ms, ends.map(|end| (end, end)), property)
         })
     }
 
@@ -64,12 +64,12 @@ impl Selectors<'_> {
             text: &format!("info {matchers:?}"),
             matchers: &|| Ok(vec![matchers.to_vec()]),
             windows: &windows,
-            needed: Needed::All,
+            needed: NeededCells::All,
             columns: Columns::ENDS,
         })?;
-        self.values_of_each(&cells, steps, |series| {
+        self.series_with_values(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*times.end()), time));
-            let mut values = newest(series, self.lookback_ms, ends, SampleProperty::Time);
+            let mut values = newest_samples(series, self.lookback_ms, ends, SampleProperty::Time);
             let first = *times.start() as f64 / 1000.0;
             for value in values.iter_mut().filter(|value| is_present(**value)) {
                 if *value < first {
@@ -81,7 +81,7 @@ impl Selectors<'_> {
     }
 
     /// Builds a series from the values of each series of cells, and drops series without values.
-    fn values_of_each(
+    fn series_with_values(
         &self,
         cells: &CellMatrix,
         steps: &Steps,
@@ -102,11 +102,11 @@ impl Selectors<'_> {
 /// Returns the newest sample of a series for each pair of times: the newest sample at or before the
 /// first time, unless the sample is older than the lookback at the second time. The first times
 /// must not decrease.
-fn newest(
+fn newest_samples(
     series: &CellSeries,
     lookback_ms: i64,
     ends: impl Iterator<Item = (i64, i64)>,
-    take: SampleProperty,
+    property: SampleProperty,
 ) -> Vec<f64> {
     let mut next = 0;
     ends.map(|(end, now)| {
@@ -122,7 +122,7 @@ fn newest(
         if (!inside || now > end) && now - at >= lookback_ms {
             return ABSENT;
         }
-        match take {
+        match property {
             SampleProperty::Value => value,
             SampleProperty::Time => at as f64 / 1000.0,
         }

@@ -43,8 +43,8 @@ pub(crate) fn named_labels(expression: &Expr) -> Labels {
     for matcher in set.iter().filter(|matcher| matcher.label != METRIC_TAG) {
         let is_equal = matcher.comparison == Comparison::Equal;
         // A label with several matchers has no single value.
-        if let Some(place) = pairs.iter().position(|(name, _)| *name == matcher.label) {
-            pairs[place].1 = "";
+        if let Some(index) = pairs.iter().position(|(name, _)| *name == matcher.label) {
+            pairs[index].1 = "";
         } else {
             pairs.push((&matcher.label, if is_equal { &matcher.value } else { "" }));
         }

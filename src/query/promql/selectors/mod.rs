@@ -33,7 +33,7 @@ use crate::{
 };
 pub(crate) use instant::SampleProperty;
 use modifiers::shift;
-use plan::{Needed, Read};
+use plan::{CachedCells, NeededCells};
 
 /// Reads the cells of a query's selectors, and keeps them for further uses of the same selector.
 pub(crate) struct Selectors<'a> {
@@ -45,7 +45,7 @@ pub(crate) struct Selectors<'a> {
     bounds: &'a Bounds<'a>,
     notes: Notes<'a>,
     /// The cells that were read, for other uses of the same selector.
-    read: RefCell<Vec<Read>>,
+    read: RefCell<Vec<CachedCells>>,
 }
 
 impl<'a> Selectors<'a> {
@@ -74,7 +74,7 @@ impl<'a> Selectors<'a> {
         let shift = self.shift(&selector.selector)?;
         let range_ms = selector.range.positive_millis(self.query.times)?;
         let windows = self.windows(shift, steps, range_ms, detail);
-        let cells = self.cells(&selector.selector, &windows, Needed::All, columns)?;
+        let cells = self.cells(&selector.selector, &windows, NeededCells::All, columns)?;
         Ok(RangeVector { cells, range_ms, shift })
     }
 

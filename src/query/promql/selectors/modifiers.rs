@@ -4,7 +4,7 @@
 
 use crate::query::QueryError;
 use crate::query::promql::{
-    syntax::tree::{At, Shift},
+    syntax::tree::{AtTime, Shift},
     value::steps::{QueryRange, TimeShift},
 };
 
@@ -14,9 +14,9 @@ use crate::query::promql::{
 /// When the offset cannot be calculated at the query's times.
 pub(crate) fn shift(shift: &Shift, query: &QueryRange) -> Result<TimeShift, QueryError> {
     let at = shift.at.map(|at| match at {
-        At::Start => query.start,
-        At::End => query.end,
-        At::Millis(millis) => millis,
+        AtTime::Start => query.start,
+        AtTime::End => query.end,
+        AtTime::Millis(millis) => millis,
     });
     let offset_ms = shift.offset.as_ref().map_or(Ok(0), |offset| offset.millis(query.times))?;
     Ok(TimeShift { at, offset_ms })

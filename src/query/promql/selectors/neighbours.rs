@@ -15,7 +15,7 @@ use crate::{
         query_plan::Windows,
     },
     query::{
-        cells::neighbours::{Neighbours, Side},
+        cells::neighbours::{NeighbourSearch, Side},
         promql::value::{
             cells::{TimedCell, append_cells},
             range_vector::CellSeries,
@@ -26,7 +26,7 @@ use crate::{
 
 /// The edges beyond which readings are searched.
 #[derive(Debug)]
-pub(super) struct Around<'a> {
+pub(super) struct GapSearch<'a> {
     coverage: Coverage<'a>,
     /// The start of the first window, and the end of the last.
     windows: Range<i64>,
@@ -35,7 +35,7 @@ pub(super) struct Around<'a> {
     finest_ms: i64,
 }
 
-impl<'a> Around<'a> {
+impl<'a> GapSearch<'a> {
     /// Creates the search beyond the edges of these segments; `None` without segments.
     pub(super) fn new(
         coverage: Coverage<'a>,
@@ -54,13 +54,13 @@ impl<'a> Around<'a> {
     }
 
     /// Returns true when the counter's last reading before the first window is not among the cells.
-    fn lacks_before(&self, series: &CellSeries) -> bool {
+    fn lacks_reading_before(&self, series: &CellSeries) -> bool {
         let is_behind = |cell: &TimedCell| cell.last_at > self.windows.start;
         series.kind == Kind::Counter && series.cells.first().is_none_or(is_behind)
     }
 
     /// Returns true when the last window ends in a gap.
-    fn lacks_after(&self, series: &CellSeries, now: UnixMillis) -> bool {
+    fn ends_in_gap(&self, series: &CellSeries, now: UnixMillis) -> bool {
         let Some(last) = series.cells.last() else { return false };
         let spacing = spacing_ms(last.n, last.first_at, last.last_at);
         let passed = self.windows.end - last.last_at;
@@ -75,26 +75,28 @@ impl Selectors<'_> {
     /// reading after the last window, if there is a gap.
     pub(super) fn add_neighbours(
         &self,
-        around: &Around<'_>,
+        gap_search: &GapSearch<'_>,
         ids: &[SeriesId],
         series: &mut [CellSeries],
     ) -> Result<(), QueryError> {
-        let places = |lacks: &dyn Fn(&CellSeries) -> bool, series: &[CellSeries]| -> Vec<usize> {
-            (0..series.len()).filter(|place| lacks(&series[*place])).collect()
-        };
-        let lacking = places(&|series| around.lacks_before(series), series);
-        let found = self.beside(around, around.before, Side::Before, ids, &lacking)?;
-        for (place, cells) in lacking.into_iter().zip(found) {
-            let series = &mut series[place];
+        let lacking_indexes =
+            |lacks: &dyn Fn(&CellSeries) -> bool, series: &[CellSeries]| -> Vec<usize> {
+                (0..series.len()).filter(|index| lacks(&series[*index])).collect()
+            };
+        let lacking = lacking_indexes(&|series| gap_search.lacks_reading_before(series), series);
+        let found =
+            self.cells_beside(gap_search, gap_search.before, Side::Before, ids, &lacking)?;
+        for (index, cells) in lacking.into_iter().zip(found) {
+            let series = &mut series[index];
             series.cells.splice(..0, cells.last().copied());
             if !series.counted.is_empty() {
                 series.counted.splice(..0, cells.last().copied());
             }
         }
-        let lacking = places(&|series| around.lacks_after(series, self.now), series);
-        let found = self.beside(around, around.after, Side::After, ids, &lacking)?;
-        for (place, cells) in lacking.into_iter().zip(found) {
-            let series = &mut series[place];
+        let lacking = lacking_indexes(&|series| gap_search.ends_in_gap(series, self.now), series);
+        let found = self.cells_beside(gap_search, gap_search.after, Side::After, ids, &lacking)?;
+        for (index, cells) in lacking.into_iter().zip(found) {
+            let series = &mut series[index];
             series.cells.extend(cells.first());
             if !series.counted.is_empty() {
                 series.counted.extend(cells.first());
@@ -104,26 +106,27 @@ impl Selectors<'_> {
     }
 
     /// Returns the cells of the slot next to an edge for some of the series.
-    fn beside(
+    fn cells_beside(
         &self,
-        around: &Around<'_>,
+        gap_search: &GapSearch<'_>,
         (granularity, edge): (GranularityIndex, UnixMillis),
         side: Side,
         ids: &[SeriesId],
-        places: &[usize],
+        indexes: &[usize],
     ) -> Result<Vec<Vec<TimedCell>>, QueryError> {
-        if places.is_empty() {
+        if indexes.is_empty() {
             return Ok(Vec::new());
         }
-        let wanted: Vec<_> = places.iter().map(|place| ids[*place]).collect();
-        self.bounds.count_cells(wanted.len())?;
-        let (store, budget, coverage) = (self.store, self.bounds.limits.budget, &around.coverage);
-        let search = Neighbours { store, budget, coverage, granularity, edge, side };
+        let ids: Vec<_> = indexes.iter().map(|index| ids[*index]).collect();
+        self.bounds.count_cells(ids.len())?;
+        let (store, budget, coverage) =
+            (self.store, self.bounds.limits.budget, &gap_search.coverage);
+        let search = NeighbourSearch { store, budget, coverage, granularity, edge, side };
         let cells_of = |slot: Option<Slot>| {
             let (mut slots, mut cells) = (Vec::from_iter(slot), Vec::new());
             append_cells(&mut slots, Kind::Counter, &mut cells);
             cells
         };
-        Ok(search.of(&wanted)?.into_iter().map(cells_of).collect())
+        Ok(search.nearest_slots(&ids)?.into_iter().map(cells_of).collect())
     }
 }

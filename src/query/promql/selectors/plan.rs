@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use super::{Selectors, neighbours::Around};
+use super::{Selectors, neighbours::GapSearch};
 use crate::query::QueryError;
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
@@ -15,32 +15,32 @@ use crate::{
     },
     query::{
         SeriesMatcher,
-        budget::cache::Matched,
+        budget::cache::MatchingSeries,
         cells::coverage::coverage,
         promql::value::{
             labels::Labels,
             range_vector::{CellMatrix, CellSeries},
         },
-        series::selection::select_again,
+        series::selection::select_cached,
         series::selector::CHUNK,
     },
     store::Columns,
 };
 
 /// A series that a selector matches.
-pub(super) struct Selected {
+pub(super) struct SelectedSeries {
     pub(super) id: SeriesId,
     /// The position in label order among all matching series.
-    pub(super) place: u32,
+    pub(super) position: u32,
     info: SeriesInfo,
     /// True when the series is or was a counter.
     is_counter: bool,
     ended_at: i64,
 }
 
-impl From<Selected> for CellSeries {
+impl From<SelectedSeries> for CellSeries {
     /// Creates a series without cells.
-    fn from(selected: Selected) -> Self {
+    fn from(selected: SelectedSeries) -> Self {
         Self {
             labels: Labels::of_key(selected.info.key),
             drop_metric: false,
@@ -53,17 +53,17 @@ impl From<Selected> for CellSeries {
 }
 
 /// The ranges to read for a selector.
-pub(super) struct Plan<'a> {
+pub(super) struct ReadPlan<'a> {
     pub(super) key: ReadKey,
     pub(super) columns: Columns,
-    pub(super) found: Vec<Selected>,
+    pub(super) found: Vec<SelectedSeries>,
     pub(super) segments: Vec<Segment>,
     /// The slot widths; see [`CellMatrix::widths`].
     pub(super) widths: Vec<(i64, i64)>,
     /// The finest slot width; see [`CellMatrix::finest_ms`].
     pub(super) finest_ms: i64,
     /// The search for readings beyond gaps, for windows of whole slots.
-    pub(super) around: Option<Around<'a>>,
+    pub(super) gap_search: Option<GapSearch<'a>>,
 }
 
 /// A function that returns the matchers of a selector.
@@ -76,14 +76,14 @@ pub(super) struct ReadRequest<'w> {
     pub(super) text: &'w str,
     pub(super) matchers: &'w Matchers<'w>,
     pub(super) windows: &'w Windows,
-    pub(super) needed: Needed,
+    pub(super) needed: NeededCells,
     pub(super) columns: Columns,
 }
 
 /// The cells of a selector, or the plan for reading them.
 pub(super) enum PlannedRead<'a> {
     Read(Rc<CellMatrix>),
-    ToRead(Box<Plan<'a>>),
+    ToRead(Box<ReadPlan<'a>>),
 }
 
 /// The key of cells that were read.
@@ -94,12 +94,12 @@ pub(super) struct ReadKey {
     from: i64,
     to: i64,
     single: bool,
-    pub(super) needed: Needed,
+    pub(super) needed: NeededCells,
 }
 
 /// Cells that were read, with their columns.
 #[derive(Debug, Clone)]
-pub(super) struct Read {
+pub(super) struct CachedCells {
     pub(super) key: ReadKey,
     pub(super) columns: Columns,
     pub(super) cells: Rc<CellMatrix>,
@@ -107,7 +107,7 @@ pub(super) struct Read {
 
 /// The cells that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needed {
+pub(super) enum NeededCells {
     /// All cells within the windows.
     All,
     /// The newest cell of each series up to the only time, possibly with older cells.
@@ -116,8 +116,8 @@ pub(super) enum Needed {
 
 impl<'a> Selectors<'a> {
     /// Plans the reading of a selector.
-    pub(super) fn plan(&self, wanted: &ReadRequest<'_>) -> Result<PlannedRead<'a>, QueryError> {
-        let ReadRequest { text, matchers, windows, needed, columns } = *wanted;
+    pub(super) fn plan(&self, request: &ReadRequest<'_>) -> Result<PlannedRead<'a>, QueryError> {
+        let ReadRequest { text, matchers, windows, needed, columns } = *request;
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
         let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
@@ -143,7 +143,7 @@ impl<'a> Selectors<'a> {
             from: span.start.0,
             to: span.end.0,
             single: windows.count < 2,
-            needed: if windows.count < 2 { needed } else { Needed::All },
+            needed: if windows.count < 2 { needed } else { NeededCells::All },
         };
         let before = self.read.borrow().iter().find(|read| read.key == key).cloned();
         let columns = match before {
@@ -158,25 +158,25 @@ impl<'a> Selectors<'a> {
         let counters = found.iter().any(|selected| selected.is_counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let sample_windows = Windows { detail: Detail::Samples, ..*windows };
-            return self.plan(&ReadRequest { windows: &sample_windows, columns, ..*wanted });
+            return self.plan(&ReadRequest { windows: &sample_windows, columns, ..*request });
         }
         self.bounds.check_points(found.len(), windows.count)?;
-        self.warn_of_coarse(&coverage, granularity, &segments);
+        self.warn_of_coarse_slots(&coverage, granularity, &segments);
         let finest_ms = granularities[GranularityIndex::FINEST].width_ms;
         let is_of_whole_slots = windows.range_ms > 0 && !cuts_slots;
         let widths =
             segments.iter().map(|segment| (segment.range.start.0, width(segment))).collect();
-        let around =
-            is_of_whole_slots.then(|| Around::new(coverage, windows, &segments, finest_ms));
-        let around = around.flatten();
-        Ok(PlannedRead::ToRead(Box::new(Plan {
+        let gap_search =
+            is_of_whole_slots.then(|| GapSearch::new(coverage, windows, &segments, finest_ms));
+        let gap_search = gap_search.flatten();
+        Ok(PlannedRead::ToRead(Box::new(ReadPlan {
             key,
             columns,
             found,
             segments,
             widths,
             finest_ms,
-            around,
+            gap_search,
         })))
     }
 
@@ -186,23 +186,31 @@ impl<'a> Selectors<'a> {
         text: &str,
         matchers: &Matchers<'_>,
         from: UnixMillis,
-    ) -> Result<Vec<Selected>, QueryError> {
+    ) -> Result<Vec<SelectedSeries>, QueryError> {
         let limits = self.bounds.limits;
-        let Matched { ids, places } = select_again(self.store, text, matchers, limits)?;
+        let MatchingSeries { ids, positions } = select_cached(self.store, text, matchers, limits)?;
         let mut found = Vec::new();
-        for (ids, places) in ids.chunks(CHUNK).zip(places.chunks(CHUNK)) {
+        for (ids, positions) in ids.chunks(CHUNK).zip(positions.chunks(CHUNK)) {
             self.bounds.check_time()?;
             let last = self.store.last_samples(ids);
             let before = found.len();
             let dictionary = self.store.dictionary();
-            found.extend(ids.iter().zip(places).zip(last).filter_map(|((id, place), last)| {
-                let last = last.filter(|last| last.at >= from)?;
-                let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
-                let info = dictionary.info(*id)?;
-                let is_counter = |id: &SeriesId| dictionary.kind(*id) == Some(Kind::Counter);
-                let is_counter = is_counter(id) || dictionary.parts(*id).iter().any(is_counter);
-                Some(Selected { id: *id, place: *place, info, is_counter, ended_at })
-            }));
+            found.extend(ids.iter().zip(positions).zip(last).filter_map(
+                |((id, position), last)| {
+                    let last = last.filter(|last| last.at >= from)?;
+                    let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
+                    let info = dictionary.info(*id)?;
+                    let is_counter = |id: &SeriesId| dictionary.kind(*id) == Some(Kind::Counter);
+                    let is_counter = is_counter(id) || dictionary.parts(*id).iter().any(is_counter);
+                    Some(SelectedSeries {
+                        id: *id,
+                        position: *position,
+                        info,
+                        is_counter,
+                        ended_at,
+                    })
+                },
+            ));
             drop(dictionary);
             let labels =
                 found[before..].iter().map(|selected| Labels::bytes_of_key(&selected.info.key));
@@ -211,7 +219,7 @@ impl<'a> Selectors<'a> {
         Ok(found)
     }
 
-    fn warn_of_coarse(
+    fn warn_of_coarse_slots(
         &self,
         coverage: &Coverage<'_>,
         requested: GranularityIndex,

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::{
     Selectors,
     matchers::matchers_of,
-    neighbours::Around,
-    plan::{Needed, Plan, PlannedRead, Read, ReadRequest, Selected},
+    neighbours::GapSearch,
+    plan::{CachedCells, NeededCells, PlannedRead, ReadPlan, ReadRequest, SelectedSeries},
 };
 use crate::query::QueryError;
 use crate::{
@@ -36,7 +36,7 @@ impl Selectors<'_> {
         &self,
         selector: &VectorSelector,
         windows: &Windows,
-        needed: Needed,
+        needed: NeededCells,
         columns: Columns,
     ) -> Result<Rc<CellMatrix>, QueryError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
@@ -47,11 +47,11 @@ impl Selectors<'_> {
     /// Returns the cells that windows of matching series need.
     pub(super) fn cells_matching(
         &self,
-        wanted: &ReadRequest<'_>,
+        request: &ReadRequest<'_>,
     ) -> Result<Rc<CellMatrix>, QueryError> {
-        match self.plan(wanted)? {
+        match self.plan(request)? {
             PlannedRead::Read(cells) => Ok(cells),
-            PlannedRead::ToRead(plan) => self.read(*plan, wanted.windows),
+            PlannedRead::ToRead(plan) => self.read(*plan, request.windows),
         }
     }
 
@@ -65,20 +65,20 @@ impl Selectors<'_> {
         visit: &mut dyn FnMut(Rc<CellMatrix>) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
-        let (text, needed) = (&selector.series_text(), Needed::All);
-        let wanted = ReadRequest { text, matchers: &matchers, windows, needed, columns };
-        let plan = match self.plan(&wanted)? {
+        let (text, needed) = (&selector.series_text(), NeededCells::All);
+        let request = ReadRequest { text, matchers: &matchers, windows, needed, columns };
+        let plan = match self.plan(&request)? {
             PlannedRead::Read(cells) => return visit(cells),
             PlannedRead::ToRead(plan) => plan,
         };
         if plan.found.len() > SERIES_PER_VIEW {
             return visit(self.read(*plan, windows)?);
         }
-        let Plan { mut found, segments, widths, columns, finest_ms, around, .. } = *plan;
+        let ReadPlan { mut found, segments, widths, columns, finest_ms, gap_search, .. } = *plan;
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
         let view = |segment: &Segment| self.store.view(segment.stored, segment.range.clone(), &ids);
         let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
-        found.sort_unstable_by_key(|selected| selected.place);
+        found.sort_unstable_by_key(|selected| selected.position);
         let (mut found, mut slots) = (found.into_iter(), Vec::new());
         while !found.as_slice().is_empty() {
             let mut part = Vec::with_capacity(SERIES_PER_PART);
@@ -91,8 +91,8 @@ impl Selectors<'_> {
                 ids.push(id);
                 part.push(series);
             }
-            if let Some(around) = &around {
-                self.add_neighbours(around, &ids, &mut part)?;
+            if let Some(gap_search) = &gap_search {
+                self.add_neighbours(gap_search, &ids, &mut part)?;
             }
             visit(Rc::new(CellMatrix { series: part, widths: widths.clone(), finest_ms }))?;
         }
@@ -100,33 +100,33 @@ impl Selectors<'_> {
     }
 
     /// Reads the cells of all series.
-    fn read(&self, plan: Plan<'_>, windows: &Windows) -> Result<Rc<CellMatrix>, QueryError> {
-        let Plan { key, columns, found, segments, widths, finest_ms, around } = plan;
-        let places: Vec<_> = found.iter().map(|selected| selected.place).collect();
+    fn read(&self, plan: ReadPlan<'_>, windows: &Windows) -> Result<Rc<CellMatrix>, QueryError> {
+        let ReadPlan { key, columns, found, segments, widths, finest_ms, gap_search } = plan;
+        let positions: Vec<_> = found.iter().map(|selected| selected.position).collect();
         let series = match key.needed {
-            Needed::All => self.cells_of(found, &segments, columns, around.as_ref())?,
-            Needed::Newest => {
+            NeededCells::All => self.cells_of(found, &segments, columns, gap_search.as_ref())?,
+            NeededCells::Newest => {
                 let granularities = self.store.granularities();
                 let newest_first = newest_first(&segments, granularities, windows.first);
                 self.newest_cells_of(found, &newest_first, windows.first, columns)?
             }
         };
-        let mut series: Vec<_> = places.into_iter().zip(series).collect();
-        series.sort_unstable_by_key(|(place, _)| *place);
+        let mut series: Vec<_> = positions.into_iter().zip(series).collect();
+        series.sort_unstable_by_key(|(position, _)| *position);
         let series = series.into_iter().map(|(_, series)| series).collect();
         let cells = Rc::new(CellMatrix { series, widths, finest_ms });
         let mut read = self.read.borrow_mut();
         read.retain(|read| read.key != key);
-        read.push(Read { key, columns, cells: cells.clone() });
+        read.push(CachedCells { key, columns, cells: cells.clone() });
         Ok(cells)
     }
 
     fn cells_of(
         &self,
-        found: Vec<Selected>,
+        found: Vec<SelectedSeries>,
         segments: &[Segment],
         columns: Columns,
-        around: Option<&Around<'_>>,
+        gap_search: Option<&GapSearch<'_>>,
     ) -> Result<Vec<CellSeries>, QueryError> {
         read_in_parts(found, |ids, series, slots| {
             for segment in segments {
@@ -135,14 +135,14 @@ impl Selectors<'_> {
                     self.append(&view, *id, columns, series, slots)?;
                 }
             }
-            around.map_or(Ok(()), |around| self.add_neighbours(around, ids, series))
+            gap_search.map_or(Ok(()), |gap_search| self.add_neighbours(gap_search, ids, series))
         })
     }
 
     /// Reads segments from the newest on, until each series has a cell up to a time.
     fn newest_cells_of(
         &self,
-        found: Vec<Selected>,
+        found: Vec<SelectedSeries>,
         newest_first: &[Segment],
         upto: UnixMillis,
         columns: Columns,
@@ -150,15 +150,15 @@ impl Selectors<'_> {
         read_in_parts(found, |ids, series, slots| {
             let mut missing: Vec<usize> = (0..ids.len()).collect();
             for segment in newest_first {
-                let ids: Vec<_> = missing.iter().map(|place| ids[*place]).collect();
+                let ids: Vec<_> = missing.iter().map(|index| ids[*index]).collect();
                 let view = self.store.view(segment.stored, segment.range.clone(), &ids)?;
-                for (id, place) in ids.iter().zip(&missing) {
-                    let newer = std::mem::take(&mut series[*place].cells);
-                    self.append(&view, *id, columns, &mut series[*place], slots)?;
-                    series[*place].cells.extend(newer);
+                for (id, index) in ids.iter().zip(&missing) {
+                    let newer = std::mem::take(&mut series[*index].cells);
+                    self.append(&view, *id, columns, &mut series[*index], slots)?;
+                    series[*index].cells.extend(newer);
                 }
                 let is_older = |cell: &TimedCell| cell.first_at <= upto.0;
-                missing.retain(|place| !series[*place].cells.first().is_some_and(is_older));
+                missing.retain(|index| !series[*index].cells.first().is_some_and(is_older));
                 if missing.is_empty() {
                     break;
                 }
@@ -236,7 +236,7 @@ fn newest_first(
 
 /// Reads the cells of a few series at a time.
 fn read_in_parts(
-    found: Vec<Selected>,
+    found: Vec<SelectedSeries>,
     read: impl Fn(&[SeriesId], &mut [CellSeries], &mut Vec<Slot>) -> Result<(), QueryError>,
 ) -> Result<Vec<CellSeries>, QueryError> {
     let mut series = Vec::with_capacity(found.len());

@@ -6,17 +6,19 @@
 use super::{
     operator::Aggregation,
     span::SyntaxError,
-    tree::{Aggregate, Binary, Call, Comparison, Expr, Many, Matcher, ValueType, VectorSelector},
+    tree::{
+        Aggregate, Binary, Call, Comparison, Expr, ManySide, Matcher, ValueType, VectorSelector,
+    },
 };
 use crate::model::METRIC_TAG;
 
-type Checked = Result<ValueType, SyntaxError>;
+type CheckResult = Result<ValueType, SyntaxError>;
 
 /// Checks an expression and returns the type of its value.
 ///
 /// # Errors
 /// The first broken rule.
-pub(super) fn check(expression: &Expr) -> Checked {
+pub(super) fn check(expression: &Expr) -> CheckResult {
     match expression {
         Expr::Aggregate(aggregate) => check_aggregate(aggregate)?,
         Expr::Binary(binary) => check_binary(binary)?,
@@ -53,12 +55,12 @@ fn is_calculable(value: ValueType) -> bool {
     matches!(value, ValueType::Scalar | ValueType::Vector)
 }
 
-fn expect(expression: &Expr, wanted: ValueType, context: &str) -> Result<(), SyntaxError> {
+fn expect(expression: &Expr, expected: ValueType, context: &str) -> Result<(), SyntaxError> {
     let found = check(expression)?;
-    if found == wanted {
+    if found == expected {
         return Ok(());
     }
-    let problem = format!("expected type {wanted} in {context}, got {found}");
+    let problem = format!("expected type {expected} in {context}, got {found}");
     Err(SyntaxError::new(expression.span(), problem))
 }
 
@@ -66,8 +68,8 @@ fn check_aggregate(aggregate: &Aggregate) -> Result<(), SyntaxError> {
     expect(&aggregate.input, ValueType::Vector, "aggregation expression")?;
     let Some(parameter) = &aggregate.parameter else { return Ok(()) };
     let is_text = aggregate.operation == Aggregation::CountValues;
-    let wanted = if is_text { ValueType::Text } else { ValueType::Scalar };
-    expect(parameter, wanted, "aggregation parameter")
+    let expected = if is_text { ValueType::Text } else { ValueType::Scalar };
+    expect(parameter, expected, "aggregation parameter")
 }
 
 fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
@@ -110,7 +112,7 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
                 "set operator \"{operator}\" not allowed in binary scalar expression"
             ));
         }
-    } else if operator.is_set() && matching.many != Many::Neither {
+    } else if operator.is_set() && matching.many != ManySide::Neither {
         return at_expression(format!("no grouping allowed for \"{operator}\" operation"));
     } else if operator.is_set() && matching.fills() {
         return at_expression("filling in missing series not allowed for set operators".to_owned());
@@ -123,14 +125,14 @@ fn check_call(call: &Call) -> Result<(), SyntaxError> {
     let (name, types, count) = (function.name, function.arguments, arguments.len());
     let least = types.len() - usize::from(function.variadic != 0);
     let most = least + usize::try_from(function.variadic).unwrap_or(usize::MAX - least);
-    let wanted = match count {
+    let expected = match count {
         _ if (least..=most).contains(&count) => None,
         _ if least == most => Some(least.to_string()),
         _ if count < least => Some(format!("at least {least}")),
         _ => Some(format!("at most {most}")),
     };
-    if let Some(wanted) = wanted {
-        let problem = format!("expected {wanted} argument(s) in call to \"{name}\", got {count}");
+    if let Some(expected) = expected {
+        let problem = format!("expected {expected} argument(s) in call to \"{name}\", got {count}");
         return Err(SyntaxError::new(*span, problem));
     }
     let context = format!("call to function \"{name}\"");

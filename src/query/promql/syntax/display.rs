@@ -5,10 +5,10 @@
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use super::{
-    length::{Calculation, Length},
+    duration_expr::{Calculation, DurationExpr},
     tree::{
-        Aggregate, At, Binary, Call, Expr, Grouping, Many, Matcher, Matching, Number, Paren, Shift,
-        Subquery, Unary, VectorSelector,
+        Aggregate, AtTime, Binary, Call, Expr, Grouping, ManySide, Matcher, Matching, Number,
+        Paren, Shift, Subquery, Unary, VectorSelector,
     },
 };
 use crate::{
@@ -74,15 +74,15 @@ impl Display for BinaryHead<'_> {
         let Matching { labels, many, included, fill_left, fill_right } = matching;
         match labels {
             Some(Grouping::Only(names)) => write!(f, " on ({})", Names(names))?,
-            Some(Grouping::Except(names)) if !names.is_empty() || *many != Many::Neither => {
+            Some(Grouping::Except(names)) if !names.is_empty() || *many != ManySide::Neither => {
                 write!(f, " ignoring ({})", Names(names))?;
             }
             Some(Grouping::Except(_)) | None => {}
         }
         match many {
-            Many::Left => write!(f, " group_left ({})", Names(included))?,
-            Many::Right => write!(f, " group_right ({})", Names(included))?,
-            Many::Neither => {}
+            ManySide::Left => write!(f, " group_left ({})", Names(included))?,
+            ManySide::Right => write!(f, " group_right ({})", Names(included))?,
+            ManySide::Neither => {}
         }
         match (fill_left, fill_right) {
             (Some(left), Some(right)) if left.to_bits() == right.to_bits() => {
@@ -165,9 +165,9 @@ fn write_modifiers(
         None => {}
     }
     match shift.at {
-        Some(At::Start) => f.write_str(" @ start()")?,
-        Some(At::End) => f.write_str(" @ end()")?,
-        Some(At::Millis(millis)) => {
+        Some(AtTime::Start) => f.write_str(" @ start()")?,
+        Some(AtTime::End) => f.write_str(" @ end()")?,
+        Some(AtTime::Millis(millis)) => {
             let (sign, millis) = (if millis < 0 { "-" } else { "" }, millis.unsigned_abs());
             write!(f, " @ {sign}{}.{:03}", millis / 1000, millis % 1000)?;
         }
@@ -188,7 +188,7 @@ impl Display for Matcher {
 
 impl Display for Number {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.is_length {
+        if self.is_duration {
             return write_millis((self.value * 1000.0).round() as i64, f);
         }
         Float(self.value).fmt(f)
@@ -207,7 +207,7 @@ impl Display for Float {
     }
 }
 
-impl Display for Length {
+impl Display for DurationExpr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Millis(millis) => write_millis(*millis, f),
@@ -226,12 +226,12 @@ impl Display for Calculation {
             Self::Paren(inner) => write!(f, "({inner})"),
             Self::Negative(inner) => write!(f, "-{inner}"),
             Self::Binary(operator, left, right) => write!(f, "{left} {operator} {right}"),
-            Self::Pick(pick, left, right) => write!(f, "{}({left}, {right})", pick.name()),
+            Self::Choice(pick, left, right) => write!(f, "{}({left}, {right})", pick.name()),
         }
     }
 }
 
-/// Writes a length of time in units. Years and weeks are used only when they leave no remainder:
+/// Writes a duration in units. Years and weeks are used only when they leave no remainder:
 /// 90d is easier to read than 12w6d.
 fn write_millis(millis: i64, f: &mut Formatter<'_>) -> fmt::Result {
     if millis == 0 {
@@ -241,10 +241,10 @@ fn write_millis(millis: i64, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_char('-')?;
     }
     let mut rest = millis.abs();
-    for (unit, length) in LENGTH_UNITS {
-        if rest >= length && (!matches!(unit, "y" | "w") || rest % length == 0) {
-            write!(f, "{}{unit}", rest / length)?;
-            rest %= length;
+    for (unit, duration) in LENGTH_UNITS {
+        if rest >= duration && (!matches!(unit, "y" | "w") || rest % duration == 0) {
+            write!(f, "{}{unit}", rest / duration)?;
+            rest %= duration;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ const LINE_BYTES_MAX: usize = 100;
 const INDENT: &str = "  ";
 
 /// Formats an expression; long expressions span several lines.
-pub(crate) fn formatted(expression: &Expr) -> String {
+pub(crate) fn format_expression(expression: &Expr) -> String {
     let mut out = String::new();
     write_lines(expression, 0, &mut out);
     out

@@ -5,10 +5,10 @@
 use serde_json::{Value, json as object};
 
 use super::{
-    length::Length,
+    duration_expr::DurationExpr,
     tree::{
-        Aggregate, At, Binary, Call, Expr, Grouping, Many, Matcher, Number, Paren, Shift, Subquery,
-        Text, Unary, ValueType, VectorSelector,
+        Aggregate, AtTime, Binary, Call, Expr, Grouping, ManySide, Matcher, Number, Paren, Shift,
+        Subquery, Text, Unary, ValueType, VectorSelector,
     },
 };
 use crate::{model::METRIC_TAG, query::promql::value::steps::QueryTimes};
@@ -64,9 +64,9 @@ fn binary_json(binary: &Binary) -> Value {
     let matching = (is_vector(left) && is_vector(right)).then(|| {
         let card = match matching.many {
             _ if operator.is_set() => "many-to-many",
-            Many::Left => "many-to-one",
-            Many::Right => "one-to-many",
-            Many::Neither => "one-to-one",
+            ManySide::Left => "many-to-one",
+            ManySide::Right => "one-to-many",
+            ManySide::Neither => "one-to-one",
         };
         object!({
             "card": card, "include": matching.included,
@@ -104,19 +104,19 @@ fn matcher_json(matcher: &Matcher) -> Value {
     object!({ "name": label, "type": comparison.text(), "value": value })
 }
 
-/// Returns a length in milliseconds, as for an instant query; 0 when it is missing or invalid.
-fn millis(length: Option<&Length>) -> i64 {
-    let length = length.map(|length| length.millis(QueryTimes::INSTANT));
-    length.and_then(Result::ok).unwrap_or_default()
+/// Returns a duration in milliseconds, as for an instant query; 0 when it is missing or invalid.
+fn millis(duration: Option<&DurationExpr>) -> i64 {
+    let duration = duration.map(|duration| duration.millis(QueryTimes::INSTANT));
+    duration.and_then(Result::ok).unwrap_or_default()
 }
 
 /// Returns the time of an `@`, or `start` or `end` instead.
 fn at(shift: &Shift) -> (Option<i64>, Option<&'static str>) {
     match shift.at {
         None => (None, None),
-        Some(At::Start) => (None, Some("start")),
-        Some(At::End) => (None, Some("end")),
-        Some(At::Millis(millis)) => (Some(millis), None),
+        Some(AtTime::Start) => (None, Some("start")),
+        Some(AtTime::End) => (None, Some("end")),
+        Some(AtTime::Millis(millis)) => (Some(millis), None),
     }
 }
 

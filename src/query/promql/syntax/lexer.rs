@@ -287,7 +287,7 @@ mod tests {
             match lexer.next().map_err(|error| error.in_text(text))? {
                 (Token::End, _) => return Ok(out),
                 (Token::Text, _) => out.push(format!("{:?}", lexer.take_value())),
-                (_, span) => out.push(span.of(text).to_owned()),
+                (_, span) => out.push(span.text_in(text).to_owned()),
             }
         }
     }

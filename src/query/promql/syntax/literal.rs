@@ -1,19 +1,19 @@
-//! Parsing of numbers, lengths of time and escape sequences.
+//! Parsing of numbers, durations and escape sequences.
 //!
 //! The source is Prometheus (docs/querying/basics.md, "Literals"; model.ParseDuration) and Go's
 //! syntax of literals, which Prometheus uses. Must never know: tokens.
 
 use crate::{model::LENGTH_UNITS, query::promql::value::text::char_of};
 
-/// The longest length of time in milliseconds: 31,688 years, so that times cannot overflow.
+/// The longest duration in milliseconds: 31,688 years, so that times cannot overflow.
 pub(crate) const MILLIS_MAX: i64 = 1_000_000_000_000_000;
 
-/// A number or a length of time.
+/// A number or a duration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Quantity {
     /// A number.
     Number(f64),
-    /// A length of time, in milliseconds.
+    /// A duration, in milliseconds.
     Millis(i64),
 }
 
@@ -36,14 +36,14 @@ pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
             return Err(syntax_error());
         }
         // Units must be in descending order, each at most once.
-        let place = units.iter().position(|(name, _)| *name == unit);
-        let place = place.ok_or_else(|| format!("not a valid duration string: {text:?}"))?;
-        let millis = amount.parse::<i64>().ok().and_then(|n| n.checked_mul(units[place].1));
+        let position = units.iter().position(|(name, _)| *name == unit);
+        let position = position.ok_or_else(|| format!("not a valid duration string: {text:?}"))?;
+        let millis = amount.parse::<i64>().ok().and_then(|n| n.checked_mul(units[position].1));
         total = millis
             .and_then(|millis| total.checked_add(millis))
             .filter(|total| *total <= MILLIS_MAX)
             .ok_or("duration out of range")?;
-        (rest, units) = (tail, &units[place + 1..]);
+        (rest, units) = (tail, &units[position + 1..]);
     }
     Ok(Quantity::Millis(total))
 }

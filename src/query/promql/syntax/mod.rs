@@ -8,10 +8,10 @@
 
 mod check;
 mod display;
+pub(crate) mod duration_expr;
 mod format;
 mod functions;
 mod json;
-pub(crate) mod length;
 mod lexer;
 mod literal;
 pub(crate) mod operator;
@@ -22,7 +22,7 @@ mod token;
 pub(crate) mod tree;
 mod value_type;
 
-pub(crate) use format::formatted;
+pub(crate) use format::format_expression;
 pub(crate) use json::json;
 pub(crate) use literal::MILLIS_MAX;
 pub(crate) use parsed_query::ParsedQuery;

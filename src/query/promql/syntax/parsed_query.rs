@@ -23,7 +23,7 @@ impl ParsedQuery {
     }
 
     /// Returns `line:column` of a span of the query.
-    pub(crate) fn place(&self, span: Span) -> String {
-        span.place(&self.text)
+    pub(crate) fn location(&self, span: Span) -> String {
+        span.location(&self.text)
     }
 }

@@ -1,4 +1,4 @@
-//! Places in the text of a query, and errors with a place.
+//! Locations in the text of a query, and errors with a location.
 //!
 //! Must never know: tokens, the tree.
 
@@ -18,13 +18,13 @@ impl Span {
     }
 
     /// Returns the text of the span.
-    pub(crate) fn of(self, text: &str) -> &str {
+    pub(crate) fn text_in(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
     /// Returns `line:column` of the first byte. Lines and columns count from 1, columns in bytes,
     /// as in Prometheus.
-    pub(crate) fn place(self, text: &str) -> String {
+    pub(crate) fn location(self, text: &str) -> String {
         if text.is_empty() {
             return "unknown position".to_owned();
         }
@@ -53,7 +53,7 @@ impl SyntaxError {
 
     /// Returns the whole message, as in Prometheus: `1:5: parse error: ...`.
     pub(crate) fn in_text(&self, text: &str) -> String {
-        format!("{}: parse error: {}", self.span.place(text), self.message)
+        format!("{}: parse error: {}", self.span.location(text), self.message)
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_lines_and_bytes_from_one() {
+    fn locations_count_lines_and_bytes_from_one() {
         for (text, at, expected) in [
             ("", 0, "unknown position"),
             ("up", 0, "1:1"),
@@ -70,7 +70,7 @@ mod tests {
             ("a +\n  b", 6, "2:3"),
             ("a\n", 2, "2:1"),
         ] {
-            assert_eq!(Span { start: at, end: at }.place(text), expected, "{text}");
+            assert_eq!(Span { start: at, end: at }.location(text), expected, "{text}");
         }
     }
 }

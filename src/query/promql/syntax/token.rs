@@ -15,7 +15,7 @@ pub(super) enum Token {
     MetricIdentifier,
     /// A number.
     Number(f64),
-    /// A length of time, in milliseconds.
+    /// A duration, in milliseconds.
     Duration(i64),
     /// Text in quotes; the lexer keeps its value.
     Text,
@@ -106,7 +106,7 @@ impl Token {
     }
 
     /// Describes the token for a message, with its text.
-    pub(super) fn described(self, text: &str) -> String {
+    pub(super) fn description(self, text: &str) -> String {
         let quoted = || {
             let begin: String = text.chars().take(10).collect();
             if begin.len() < text.len() { format!("{begin:?}...") } else { format!("{text:?}") }

@@ -4,8 +4,8 @@
 
 pub(crate) use super::value_type::ValueType;
 use super::{
+    duration_expr::DurationExpr,
     functions::Function,
-    length::Length,
     operator::{Aggregation, Operator},
     span::Span,
 };
@@ -92,7 +92,7 @@ pub(crate) struct Matching {
     /// The labels that must be equal; all labels when `None`.
     pub(crate) labels: Option<Grouping>,
     /// The operand that may have several series per match.
-    pub(crate) many: Many,
+    pub(crate) many: ManySide,
     /// Labels that the result takes from the other operand.
     pub(crate) included: Vec<String>,
     /// The value of series that are missing on the left.
@@ -110,7 +110,7 @@ impl Matching {
 
 /// The operand that may have several series per match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Many {
+pub(crate) enum ManySide {
     /// Series match in pairs.
     #[default]
     Neither,
@@ -133,7 +133,7 @@ pub(crate) struct Call {
 pub(crate) struct MatrixSelector {
     /// The series, and their time shift.
     pub(crate) selector: VectorSelector,
-    pub(crate) range: Length,
+    pub(crate) range: DurationExpr,
     pub(crate) span: Span,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct MatrixSelector {
 pub(crate) struct Number {
     pub(crate) value: f64,
     /// True when the number is written as a duration: `5m` is 300.
-    pub(crate) is_length: bool,
+    pub(crate) is_duration: bool,
     pub(crate) span: Span,
 }
 
@@ -157,9 +157,9 @@ pub(crate) struct Paren {
 #[derive(Debug)]
 pub(crate) struct Subquery {
     pub(crate) inner: Box<Expr>,
-    pub(crate) range: Length,
+    pub(crate) range: DurationExpr,
     /// The step between the times; a default when `None`.
-    pub(crate) step: Option<Length>,
+    pub(crate) step: Option<DurationExpr>,
     pub(crate) shift: Shift,
     pub(crate) span: Span,
 }
@@ -226,14 +226,14 @@ impl Comparison {
 #[derive(Debug, Default)]
 pub(crate) struct Shift {
     /// The offset into the past.
-    pub(crate) offset: Option<Length>,
+    pub(crate) offset: Option<DurationExpr>,
     /// The time that replaces the evaluation time.
-    pub(crate) at: Option<At>,
+    pub(crate) at: Option<AtTime>,
 }
 
 /// The time of an `@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum AtTime {
     /// `@ start()`
     Start,
     /// `@ end()`

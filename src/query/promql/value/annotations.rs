@@ -18,34 +18,34 @@ pub(crate) struct Annotations {
     pub(crate) infos: Vec<String>,
 }
 
-/// A writer of annotations, with their place in the query if it is known.
+/// A writer of annotations, with their location in the query if it is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Notes<'a> {
     all: &'a RefCell<Annotations>,
-    /// The places of a call and of its arguments; empty when unknown.
-    places: &'a [String],
-    place: Option<&'a str>,
+    /// The locations of a call and of its arguments; empty when unknown.
+    locations: &'a [String],
+    location: Option<&'a str>,
 }
 
 impl<'a> Notes<'a> {
-    /// Creates notes without a place.
+    /// Creates notes without a location.
     pub(crate) fn new(all: &'a RefCell<Annotations>) -> Self {
-        Self { all, places: &[], place: None }
+        Self { all, locations: &[], location: None }
     }
 
-    /// Returns notes for a call, given the places of the call and its arguments.
-    pub(crate) fn of_call(self, places: &'a [String]) -> Self {
-        Self { places, place: None, ..self }
+    /// Returns notes for a call, given the locations of the call and its arguments.
+    pub(crate) fn of_call(self, locations: &'a [String]) -> Self {
+        Self { locations, location: None, ..self }
     }
 
-    /// Returns notes that name the place of the call.
+    /// Returns notes that name the location of the call.
     pub(crate) fn at_call(self) -> Self {
-        Self { place: self.places.first().map(String::as_str), ..self }
+        Self { location: self.locations.first().map(String::as_str), ..self }
     }
 
-    /// Returns notes that name the place of an argument.
+    /// Returns notes that name the location of an argument.
     pub(crate) fn at_argument(self, index: usize) -> Self {
-        Self { place: self.places.get(index + 1).map(String::as_str), ..self }
+        Self { location: self.locations.get(index + 1).map(String::as_str), ..self }
     }
 
     /// Adds a warning.
@@ -67,8 +67,9 @@ impl<'a> Notes<'a> {
 
     fn add(&self, texts: &mut Vec<String>, prefix: &str, text: impl FnOnce() -> String) {
         if texts.len() < ANNOTATIONS_MAX {
-            let place = self.place.map_or_else(String::new, |place| format!(" ({place})"));
-            let text = format!("{prefix}{}{place}", text());
+            let location =
+                self.location.map_or_else(String::new, |location| format!(" ({location})"));
+            let text = format!("{prefix}{}{location}", text());
             if !texts.contains(&text) {
                 texts.push(text);
             }

@@ -41,10 +41,10 @@ pub struct MatrixSeries {
 
 /// Values over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Points(Times);
+pub struct Points(PointStorage);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Times {
+enum PointStorage {
     /// Times in Unix milliseconds and values, in ascending order.
     Listed(Vec<(i64, f64)>),
     /// The time of the first value, the step, and one value per step, which may be
@@ -54,36 +54,36 @@ enum Times {
 
 impl Points {
     /// Creates points from times in Unix milliseconds and values, in ascending order.
-    pub fn listed(points: Vec<(i64, f64)>) -> Self {
-        Self(Times::Listed(points))
+    pub fn from_list(points: Vec<(i64, f64)>) -> Self {
+        Self(PointStorage::Listed(points))
     }
 
     /// Creates points from one value per step; absent values are skipped.
-    pub(crate) fn stepped(steps: &Steps, values: Vec<f64>) -> Self {
-        Self(Times::Stepped(steps.start, steps.step_ms, values))
+    pub(crate) fn from_steps(steps: &Steps, values: Vec<f64>) -> Self {
+        Self(PointStorage::Stepped(steps.start, steps.step_ms, values))
     }
 
     /// Returns the number of points, including absent points.
-    pub fn places(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         match &self.0 {
-            Times::Listed(points) => points.len(),
-            Times::Stepped(_, _, values) => values.len(),
+            PointStorage::Listed(points) => points.len(),
+            PointStorage::Stepped(_, _, values) => values.len(),
         }
     }
 
     /// Calls `visit` with the points in a range of indexes: index, Unix milliseconds and value.
-    pub fn for_each(&self, places: Range<usize>, mut visit: impl FnMut(usize, i64, f64)) {
-        let places = places.start..places.end.min(self.places());
+    pub fn for_each(&self, indexes: Range<usize>, mut visit: impl FnMut(usize, i64, f64)) {
+        let indexes = indexes.start..indexes.end.min(self.slot_count());
         match &self.0 {
-            Times::Listed(points) => {
-                for (place, (at, value)) in places.clone().zip(&points[places]) {
-                    visit(place, *at, *value);
+            PointStorage::Listed(points) => {
+                for (index, (at, value)) in indexes.clone().zip(&points[indexes]) {
+                    visit(index, *at, *value);
                 }
             }
-            Times::Stepped(start, step_ms, values) => {
-                for (place, value) in places.clone().zip(&values[places]) {
+            PointStorage::Stepped(start, step_ms, values) => {
+                for (index, value) in indexes.clone().zip(&values[indexes]) {
                     if is_present(*value) {
-                        visit(place, time_of(*start, *step_ms, place), *value);
+                        visit(index, time_of(*start, *step_ms, index), *value);
                     }
                 }
             }
@@ -93,12 +93,14 @@ impl Points {
     /// Returns the times in Unix milliseconds and the values, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (i64, f64)> {
         let (listed, stepped) = match &self.0 {
-            Times::Listed(points) => (&points[..], None),
-            Times::Stepped(start, step_ms, values) => (&[][..], Some((start, step_ms, values))),
+            PointStorage::Listed(points) => (&points[..], None),
+            PointStorage::Stepped(start, step_ms, values) => {
+                (&[][..], Some((start, step_ms, values)))
+            }
         };
         let stepped = stepped.into_iter().flat_map(|(start, step_ms, values)| {
             let points = values.iter().enumerate().filter(|(_, value)| is_present(**value));
-            points.map(|(place, value)| (time_of(*start, *step_ms, place), *value))
+            points.map(|(index, value)| (time_of(*start, *step_ms, index), *value))
         });
         listed.iter().copied().chain(stepped)
     }
@@ -106,8 +108,8 @@ impl Points {
     /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         match &self.0 {
-            Times::Listed(points) => size_of_val(&points[..]),
-            Times::Stepped(_, _, values) => size_of_val(&values[..]),
+            PointStorage::Listed(points) => size_of_val(&points[..]),
+            PointStorage::Stepped(_, _, values) => size_of_val(&values[..]),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::model::{METRIC_TAG, SeriesKey};
 
 /// Labels that describe the metric and do not apply to values calculated from it: its name, and its
 /// type and unit if the sender writes them as labels.
-const OF_METRIC: [&str; 3] = [METRIC_TAG, "__type__", "__unit__"];
+const METRIC_LABELS: [&str; 3] = [METRIC_TAG, "__type__", "__unit__"];
 /// Approximate memory of a label, without its texts.
 const LABEL_BYTES: usize = 64;
 /// Approximate memory of a series, without its labels.
@@ -22,18 +22,18 @@ const SERIES_BYTES: usize = 256;
 /// Names and values in order of the names, including `__name__` if the series has one. A label with
 /// an empty value is a missing label and is never stored.
 #[derive(Clone)]
-pub struct Labels(Form);
+pub struct Labels(LabelStorage);
 
 #[derive(Clone)]
-enum Form {
+enum LabelStorage {
     /// The labels of a stored series: its key, with or without the metric.
-    Stored(SeriesKey, Metric),
-    Made(Arc<[(Arc<str>, Arc<str>)]>),
+    Stored(SeriesKey, MetricPresence),
+    Built(Arc<[(Arc<str>, Arc<str>)]>),
 }
 
 /// Presence of the metric's name.
 #[derive(Clone, Copy, PartialEq)]
-enum Metric {
+enum MetricPresence {
     Kept,
     Dropped,
 }
@@ -42,20 +42,20 @@ impl Labels {
     /// Sorts labels and removes empty labels. For duplicate names, the last value wins.
     pub fn new(mut pairs: Vec<(Arc<str>, Arc<str>)>) -> Self {
         pairs.sort_by(|left, right| left.0.cmp(&right.0));
-        let mut kept: Vec<(Arc<str>, Arc<str>)> = Vec::with_capacity(pairs.len());
+        let mut remaining: Vec<(Arc<str>, Arc<str>)> = Vec::with_capacity(pairs.len());
         for pair in pairs {
-            match kept.last_mut() {
+            match remaining.last_mut() {
                 Some(last) if last.0 == pair.0 => *last = pair,
-                _ => kept.push(pair),
+                _ => remaining.push(pair),
             }
         }
-        kept.retain(|(_, value)| !value.is_empty());
-        Self(Form::Made(kept.into()))
+        remaining.retain(|(_, value)| !value.is_empty());
+        Self(LabelStorage::Built(remaining.into()))
     }
 
     /// Returns the labels of a stored series: its tags, and its metric as `__name__`.
     pub fn of_key(key: SeriesKey) -> Self {
-        Self(Form::Stored(key, Metric::Kept))
+        Self(LabelStorage::Stored(key, MetricPresence::Kept))
     }
 
     /// Returns the maximum memory of the labels of a stored series. The labels take less memory
@@ -67,8 +67,8 @@ impl Labels {
     /// Returns the name and value of each label, in order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let (stored, made) = match &self.0 {
-            Form::Stored(key, metric) => (Some((key, *metric)), &[][..]),
-            Form::Made(pairs) => (None, &**pairs),
+            LabelStorage::Stored(key, metric) => (Some((key, *metric)), &[][..]),
+            LabelStorage::Built(pairs) => (None, &**pairs),
         };
         let made = made.iter().map(|(name, value)| (&**name, &**value));
         stored.into_iter().flat_map(|(key, metric)| with_metric(key, metric)).chain(made)
@@ -77,9 +77,9 @@ impl Labels {
     /// Returns the value of a label; empty when the label is missing.
     pub fn get(&self, name: &str) -> &str {
         match &self.0 {
-            Form::Stored(key, Metric::Kept) if name == METRIC_TAG => key.metric(),
-            Form::Stored(key, _) => key.tag(name).unwrap_or_default(),
-            Form::Made(pairs) => {
+            LabelStorage::Stored(key, MetricPresence::Kept) if name == METRIC_TAG => key.metric(),
+            LabelStorage::Stored(key, _) => key.tag(name).unwrap_or_default(),
+            LabelStorage::Built(pairs) => {
                 let found = pairs.iter().find(|(label, _)| **label == *name);
                 found.map_or("", |(_, value)| value)
             }
@@ -101,17 +101,19 @@ impl Labels {
         if self.iter().all(|(name, _)| keep(name)) {
             return self.clone();
         }
-        if let Form::Stored(key, _) = &self.0
+        if let LabelStorage::Stored(key, _) = &self.0
             && key.tags().all(|(name, _)| keep(name))
         {
-            return Self(Form::Stored(key.clone(), Metric::Dropped));
+            return Self(LabelStorage::Stored(key.clone(), MetricPresence::Dropped));
         }
-        Self(Form::Made(match &self.0 {
-            Form::Stored(..) => {
-                let kept = self.iter().filter(|(name, _)| keep(name));
-                kept.map(|(name, value)| (name.into(), value.into())).collect()
+        Self(LabelStorage::Built(match &self.0 {
+            LabelStorage::Stored(..) => {
+                let remaining = self.iter().filter(|(name, _)| keep(name));
+                remaining.map(|(name, value)| (name.into(), value.into())).collect()
             }
-            Form::Made(pairs) => pairs.iter().filter(|(name, _)| keep(name)).cloned().collect(),
+            LabelStorage::Built(pairs) => {
+                pairs.iter().filter(|(name, _)| keep(name)).cloned().collect()
+            }
         }))
     }
 
@@ -145,8 +147,8 @@ impl Labels {
         }
         let pair = |(name, value): (&str, &str)| (name.into(), value.into());
         let mut pairs = match &self.0 {
-            Form::Stored(..) => self.iter().map(pair).collect(),
-            Form::Made(pairs) => pairs.to_vec(),
+            LabelStorage::Stored(..) => self.iter().map(pair).collect(),
+            LabelStorage::Built(pairs) => pairs.to_vec(),
         };
         pairs.push(pair((name, value)));
         Self::new(pairs)
@@ -155,12 +157,12 @@ impl Labels {
 
 /// Returns true when a label applies to values calculated from a metric.
 pub(crate) fn is_kept_without_metric(name: &str) -> bool {
-    !OF_METRIC.contains(&name)
+    !METRIC_LABELS.contains(&name)
 }
 
 /// Returns the tags of a key, with the metric's name if it is kept.
-fn with_metric(key: &SeriesKey, metric: Metric) -> impl Iterator<Item = (&str, &str)> {
-    let mut metric = (metric == Metric::Kept).then(|| (METRIC_TAG, key.metric()));
+fn with_metric(key: &SeriesKey, metric: MetricPresence) -> impl Iterator<Item = (&str, &str)> {
+    let mut metric = (metric == MetricPresence::Kept).then(|| (METRIC_TAG, key.metric()));
     let mut tags = key.tags().peekable();
     std::iter::from_fn(move || {
         if metric.is_some() && tags.peek().is_none_or(|(name, _)| *name > METRIC_TAG) {
@@ -181,14 +183,16 @@ fn begins_with_metric(key: &SeriesKey) -> bool {
 
 impl Default for Labels {
     fn default() -> Self {
-        Self(Form::Made(Arc::default()))
+        Self(LabelStorage::Built(Arc::default()))
     }
 }
 
 impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
-        if let (Form::Stored(key, Metric::Kept), Form::Stored(other, Metric::Kept)) =
-            (&self.0, &other.0)
+        if let (
+            LabelStorage::Stored(key, MetricPresence::Kept),
+            LabelStorage::Stored(other, MetricPresence::Kept),
+        ) = (&self.0, &other.0)
             && begins_with_metric(key)
             && begins_with_metric(other)
         {
@@ -196,8 +200,10 @@ impl Ord for Labels {
             // order.
             return key.cmp(other);
         }
-        if let (Form::Stored(key, Metric::Dropped), Form::Stored(other, Metric::Dropped)) =
-            (&self.0, &other.0)
+        if let (
+            LabelStorage::Stored(key, MetricPresence::Dropped),
+            LabelStorage::Stored(other, MetricPresence::Dropped),
+        ) = (&self.0, &other.0)
         {
             return key.tag_bytes().cmp(other.tag_bytes());
         }
@@ -214,12 +220,12 @@ impl PartialOrd for Labels {
 impl PartialEq for Labels {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Form::Stored(key, metric), Form::Stored(other, other_metric))
+            (LabelStorage::Stored(key, metric), LabelStorage::Stored(other, other_metric))
                 if metric == other_metric =>
             {
                 match metric {
-                    Metric::Kept => key == other,
-                    Metric::Dropped => key.tag_bytes() == other.tag_bytes(),
+                    MetricPresence::Kept => key == other,
+                    MetricPresence::Dropped => key.tag_bytes() == other.tag_bytes(),
                 }
             }
             _ => self.iter().eq(other.iter()),

@@ -21,19 +21,19 @@ pub(crate) struct Portion<'a> {
 /// A reading of a portion: its time in Unix milliseconds, and its value. Both are estimates, except
 /// for the first and the last reading of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Estimate {
+pub(crate) struct EstimatedReading {
     pub(crate) at: f64,
     pub(crate) value: f64,
 }
 
 impl<'a> Portion<'a> {
     /// Returns all readings of a cell.
-    pub(crate) fn whole(cell: &'a TimedCell, before: Option<&'a TimedCell>) -> Self {
+    pub(crate) fn of_cell(cell: &'a TimedCell, before: Option<&'a TimedCell>) -> Self {
         Self { cell, before, lo: 0, hi: cell.n.saturating_sub(1) }
     }
 
     /// Returns the readings of a cell in the window `(from, to]`; `None` when there are none.
-    pub(crate) fn cut(
+    pub(crate) fn in_window(
         cell: &'a TimedCell,
         before: Option<&'a TimedCell>,
         from: i64,
@@ -42,7 +42,7 @@ impl<'a> Portion<'a> {
         if cell.last_at <= from || cell.first_at > to {
             return None;
         }
-        let whole = Self::whole(cell, before);
+        let whole = Self::of_cell(cell, before);
         let duration_ms = i128::from(cell.last_at - cell.first_at);
         // Index of the last reading up to a time within the cell.
         let index = |at: i64| {
@@ -80,12 +80,12 @@ impl<'a> Portion<'a> {
     }
 
     /// Returns the first reading.
-    pub(crate) fn first(&self) -> Estimate {
+    pub(crate) fn first(&self) -> EstimatedReading {
         self.reading(self.lo)
     }
 
     /// Returns the last reading.
-    pub(crate) fn last(&self) -> Estimate {
+    pub(crate) fn last(&self) -> EstimatedReading {
         self.reading(self.hi)
     }
 
@@ -128,7 +128,7 @@ impl<'a> Portion<'a> {
 
     /// Returns the increase of a counter from the reading before the cell to the cell's first
     /// reading; `None` when the previous reading is unknown. A decrease is a reset.
-    pub(crate) fn counted_before(&self) -> Option<f64> {
+    pub(crate) fn increase_before(&self) -> Option<f64> {
         let cell = self.cell;
         if cell.n == 1 {
             // The stored increase also covers the start of a counter.
@@ -139,7 +139,7 @@ impl<'a> Portion<'a> {
     }
 
     /// Returns the mean increase of a counter between two readings of the cell.
-    pub(crate) fn counted_each_step(&self) -> f64 {
+    pub(crate) fn increase_per_step(&self) -> f64 {
         let cell = self.cell;
         if cell.n < 2 {
             return 0.0;
@@ -147,7 +147,7 @@ impl<'a> Portion<'a> {
         let grown = cell.last - cell.first;
         let counted = match self.before {
             Some(_) => {
-                (cell.sum - self.counted_before().unwrap_or(0.0)).clamp(0.0, cell.sum.max(0.0))
+                (cell.sum - self.increase_before().unwrap_or(0.0)).clamp(0.0, cell.sum.max(0.0))
             }
             None if grown >= 0.0 => grown,
             None => cell.sum,
@@ -158,21 +158,21 @@ impl<'a> Portion<'a> {
     /// Returns the time and increase of a counter between the last two readings.
     pub(crate) fn last_step(&self) -> Option<(f64, f64)> {
         if self.hi > 0 {
-            return Some((self.spacing_ms()?, self.counted_each_step()));
+            return Some((self.spacing_ms()?, self.increase_per_step()));
         }
-        self.since_before()
+        self.step_to_first()
     }
 
     /// Returns the time and increase of a counter from the reading before the portion to its first
     /// reading.
-    pub(crate) fn since_before(&self) -> Option<(f64, f64)> {
+    pub(crate) fn step_to_first(&self) -> Option<(f64, f64)> {
         let cell = self.cell;
         if self.lo > 0 {
-            return Some((self.spacing_ms()?, self.counted_each_step()));
+            return Some((self.spacing_ms()?, self.increase_per_step()));
         }
         if let Some(before) = self.before {
             let passed = (cell.first_at - before.last_at) as f64;
-            return self.counted_before().map(|counted| (passed, counted));
+            return self.increase_before().map(|counted| (passed, counted));
         }
         // The rate of a cell's only reading implies the time over which its increase was measured.
         let is_lone = cell.n == 1 && cell.max > 0.0 && cell.min == cell.max;
@@ -183,7 +183,7 @@ impl<'a> Portion<'a> {
         self.cell.n.saturating_sub(1)
     }
 
-    fn reading(&self, index: u32) -> Estimate {
+    fn reading(&self, index: u32) -> EstimatedReading {
         let cell = self.cell;
         let steps = self.steps_of_cell();
         let between = |first: f64, last: f64| match index {
@@ -191,7 +191,7 @@ impl<'a> Portion<'a> {
             _ if index == steps => last,
             _ => first + (last - first) * (f64::from(index) / f64::from(steps)),
         };
-        Estimate {
+        EstimatedReading {
             at: between(cell.first_at as f64, cell.last_at as f64),
             value: between(cell.first, cell.last),
         }
@@ -226,12 +226,15 @@ mod tests {
             (30, 45, 1, 5.5, 9.0),
             (9, 50, 4, 20.0, 9.0),
         ] {
-            let portion = Portion::cut(&CELL, None, from * 1000, to * 1000).unwrap();
+            let portion = Portion::in_window(&CELL, None, from * 1000, to * 1000).unwrap();
             let found = (portion.count(), portion.sum(), portion.extremes().1);
             assert_eq!(found, (count, sum, max), "({from}, {to}]");
         }
         for (from, to) in [(0, 9), (50, 60), (11, 20)] {
-            assert!(Portion::cut(&CELL, None, from * 1000, to * 1000).is_none(), "({from}, {to}]");
+            assert!(
+                Portion::in_window(&CELL, None, from * 1000, to * 1000).is_none(),
+                "({from}, {to}]"
+            );
         }
     }
 
@@ -247,7 +250,7 @@ mod tests {
             let cell = TimedCell { first_at: 0, last_at, n: n as u32, sum, last: value(last_at), ..TimedCell::sample(0, 0.0) };
             let to = from + length;
             let inside: Vec<i64> = times.into_iter().filter(|at| *at > from && *at <= to).collect();
-            let portion = Portion::cut(&cell, None, from, to);
+            let portion = Portion::in_window(&cell, None, from, to);
             prop_assert_eq!(portion.map_or(0, |portion| portion.count() as usize), inside.len());
             if let (Some(portion), [first, .., last]) = (portion, &inside[..]) {
                 prop_assert!((portion.first().at - *first as f64).abs() < 1e-6);

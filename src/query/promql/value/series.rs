@@ -119,14 +119,14 @@ pub(crate) fn without_names(mut series: Vec<Series>) -> Result<Vec<Series>, Quer
 
 /// Joins series with equal labels. Fails when two of these series have a value at the same time.
 pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, QueryError> {
-    let mut places: HashMap<Labels, usize, RandomState> = HashMap::default();
-    places.reserve(series.len());
+    let mut positions: HashMap<Labels, usize, RandomState> = HashMap::default();
+    positions.reserve(series.len());
     let mut out: Vec<Series> = Vec::with_capacity(series.len());
     for entry in series {
-        if let Some(place) = places.get(&entry.labels) {
-            join(&mut out[*place].values, &entry.values)?;
+        if let Some(position) = positions.get(&entry.labels) {
+            join(&mut out[*position].values, &entry.values)?;
         } else {
-            places.insert(entry.labels.clone(), out.len());
+            positions.insert(entry.labels.clone(), out.len());
             out.push(entry);
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn byte_of(letter: char) -> Option<u8> {
 }
 
 /// Returns a text for display: bytes that are not UTF-8 are replaced.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn displayable(text: &str) -> String {
     let replaced = |c| if byte_of(c).is_some() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(replaced).collect()
 }

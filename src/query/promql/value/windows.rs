@@ -113,9 +113,9 @@ impl<'a> Window<'a> {
         let (cell, before) = (&self.all[index], index.checked_sub(1).map(|index| &self.all[index]));
         let Frame { from, to, cuts_slots, .. } = self.frame;
         if cuts_slots {
-            Portion::cut(cell, before, from, to)
+            Portion::in_window(cell, before, from, to)
         } else {
-            Some(Portion::whole(cell, before))
+            Some(Portion::of_cell(cell, before))
         }
     }
 

@@ -21,12 +21,20 @@ use crate::{
 
 impl PartitionReader {
     /// Visits every document, and notes damaged ones.
-    pub(crate) fn check(&self, visit: &mut DocumentVisitor<'_>) -> Result<(), StoreError> {
+    /// `go_on` gets the bytes read since its last call, and returns false to stop.
+    pub(crate) fn check(
+        &self,
+        visit: &mut DocumentVisitor<'_>,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<(), StoreError> {
         let partition = &self.partition;
         let mut cells = Vec::new();
         partition.file.guard("read", || {
             for entry in self.documents.iter().map_err(partition.fail("read"))? {
                 let (key, doc) = entry.map_err(partition.fail("read"))?;
+                if !go_on(doc.value().len() as u64) {
+                    return Ok(());
+                }
                 let (start, series) = partition.place_of(key.value());
                 let layout = partition.layout(start);
                 if let Err(fault) = layout.check(doc.value(), series, start) {
@@ -45,7 +53,7 @@ impl PartitionReader {
             let problem = format!("a segment with documents up to {} is lost", lost.end);
             visit(lost.start, SeriesId(0), Err(problem));
         }
-        (0..self.segments.len()).try_for_each(|index| self.check_segment(index, visit))
+        (0..self.segments.len()).try_for_each(|index| self.check_segment(index, visit, go_on))
     }
 
     /// Visits the documents of a segment that have no open row, and no part in an earlier segment.
@@ -53,10 +61,14 @@ impl PartitionReader {
         &self,
         index: usize,
         visit: &mut DocumentVisitor<'_>,
+        go_on: &dyn Fn(u64) -> bool,
     ) -> Result<(), StoreError> {
         let (place, segment) = (&self.partition.place, &self.segments[index]);
         let mut scratch = Scratch::default();
         for (tile, (id, slots)) in segment.tiles().enumerate() {
+            if !go_on(segment.tile_bytes(tile)) {
+                return Ok(());
+            }
             let base = place.id.start.plus(i64::from(id.seconds) * 1000);
             let end = base.plus(slots as i64 * place.width_ms);
             let head = match segment.head(tile, &mut scratch) {

@@ -87,7 +87,7 @@ impl Partition {
     pub(crate) fn drop_damage(self: &Arc<Self>) -> Result<Dropped, StoreError> {
         let reader = self.read()?;
         let mut dropped = Dropped::default();
-        reader.check(&mut |_, _, _| {})?;
+        reader.check(&mut |_, _, _| {}, &|_| true)?;
         let place = &self.place;
         let mut shells = Vec::new();
         reader.check_shells(&mut |start, series, fault| {

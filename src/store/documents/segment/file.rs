@@ -151,6 +151,12 @@ impl Segment {
         self.entries.iter().map(|entry| (entry.id, entry.slots as usize))
     }
 
+    /// The size of a tile in bytes.
+    pub(crate) fn tile_bytes(&self, tile: usize) -> u64 {
+        let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);
+        end.saturating_sub(self.entries[tile].offset)
+    }
+
     /// The spans of the tiles, ascending, in seconds from the partition's start, each with the size
     /// of its tiles in bytes.
     pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {

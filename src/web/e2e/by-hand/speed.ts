@@ -111,7 +111,7 @@ async function storeDashboard(daemon: Daemon): Promise<void> {
 }
 
 /** Milliseconds from the end of a drag to the first frame that shows the selected range. */
-async function zoomed(page: Page): Promise<number> {
+async function withZoom(page: Page): Promise<number> {
   const area = page.locator("[data-chart=Load]").getByRole("application");
   const { at, middle } = await boxOf(area);
   await page.evaluate(() => {
@@ -185,7 +185,7 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
       await eventually("Load is drawn", () =>
         page.evaluate(() => window.granaryCharts?.has("Load") ?? false),
       );
-      zooms.push(await zoomed(page));
+      zooms.push(await withZoom(page));
     }
     note("zoom", summary(zooms));
 

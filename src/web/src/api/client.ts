@@ -47,7 +47,7 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
   const answer = await answerOf(path, init);
   const text = await answer.text().catch((cause: unknown) => {
     if (init.signal?.aborted) throw cause;
-    throw away();
+    throw awayError();
   });
   const isJson = isOfDaemon(answer);
   const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
@@ -66,14 +66,14 @@ async function answerOf(path: string, init: RequestInit): Promise<Response> {
   try {
     const answer = await fetch(path, { credentials: "same-origin", ...init });
     // A proxy answers for a daemon that it cannot reach.
-    if ([502, 503, 504].includes(answer.status) && !isOfDaemon(answer)) throw away();
+    if ([502, 503, 504].includes(answer.status) && !isOfDaemon(answer)) throw awayError();
     awaySince.value = null;
     answeredAt = performance.now();
     noteClock(answer);
     return answer;
   } catch (cause) {
     if (cause instanceof ApiError || init.signal?.aborted) throw cause;
-    throw away();
+    throw awayError();
   } finally {
     underWay -= 1;
   }
@@ -83,7 +83,7 @@ function isOfDaemon(answer: Response): boolean {
   return answer.headers.get("content-type")?.includes("json") ?? false;
 }
 
-function away(): ApiError {
+function awayError(): ApiError {
   awaySince.value ??= Date.now();
   return new ApiError(0, "away", "the daemon does not answer");
 }
@@ -250,7 +250,7 @@ async function checkHealth(): Promise<void> {
     await answer.text();
   } catch {
     // `awaySince` is set already, unless the request timed out.
-    if (late.aborted) away();
+    if (late.aborted) awayError();
   }
 }
 

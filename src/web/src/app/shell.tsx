@@ -22,7 +22,7 @@ function isAt(place: string, path: string): boolean {
 
 const NEXT_THEME: Record<Theme, Theme> = { auto: "light", light: "dark", dark: "auto" };
 
-function Places() {
+function Navigation() {
   const path = address.value.path;
   return (
     <nav class="places" aria-label="Views">
@@ -56,7 +56,7 @@ function Places() {
 }
 
 /** The banner shown while the daemon is away. */
-function Away() {
+function AwayBanner() {
   const since = awaySince.value;
   useEffect(watchDaemon, []);
   if (since === null) return null;
@@ -77,9 +77,9 @@ export function Shell() {
       <a class="skip" href="#view">
         Skip to content
       </a>
-      <Places />
+      <Navigation />
       <div class="stage">
-        <Away />
+        <AwayBanner />
         <main id="view" tabIndex={-1}>
           <View />
         </main>

@@ -12,7 +12,7 @@ const views: [RegExp, Lazy][] = [
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
 ];
 
-const notFound = lazy(async () => (await import("../views/not-there")).NotThere);
+const notFound = lazy(async () => (await import("../views/not-found")).NotFound);
 
 export function viewOf(path: string): Lazy {
   return views.find(([pattern]) => pattern.test(path))?.[1] ?? notFound;

@@ -11,10 +11,10 @@ import { LiveChart } from "./live";
 import { More } from "./more";
 import { Notes, Notice } from "./notice";
 import { unitText } from "../model/units";
-import { isolated, toggled, writeState, type ChartState } from "./state";
-import { wishOf, type WishProps } from "./wish";
+import { isolateSeries, toggleSeries, writeState, type ChartState } from "./state";
+import { specOf, type ChartSpecProps } from "./chart-spec";
 
-export interface ChartProps extends WishProps {
+export interface ChartProps extends ChartSpecProps {
   /** The frame shared by all charts of the view. */
   frame: TimeFrame;
   /** Whether it fills the height of its container. */
@@ -35,9 +35,9 @@ function keep(id: string, state: ChartState): void {
 export function Chart(props: ChartProps) {
   // No closure here holds `props`: effects outlive a drawing and would keep its elements alive.
   const { title, frame, onData, onFailures } = props;
-  const wish = useSteady(wishOf(props));
-  const live = useMemo(() => new LiveChart(frame, wish), [frame, title]);
-  useLayoutEffect(() => void (live.wish.value = wish), [live, wish]);
+  const spec = useSteady(specOf(props));
+  const live = useMemo(() => new LiveChart(frame, spec), [frame, title]);
+  useLayoutEffect(() => void (live.spec.value = spec), [live, spec]);
 
   const root = useRef<HTMLElement>(null);
   const plot = useRef<HTMLDivElement>(null);
@@ -46,7 +46,7 @@ export function Chart(props: ChartProps) {
   const tip = useRef<HTMLDivElement>(null);
   const spoken = useRef<HTMLDivElement>(null);
   const change = (next: Partial<ChartState>) =>
-    keep(live.wish.peek().id, { ...live.state.peek(), ...next });
+    keep(live.spec.peek().id, { ...live.state.peek(), ...next });
   const fullScreen = () => toggleFull(root.current, live.state.peek().full, change);
 
   // Before the first paint: requests start while the page is drawn.
@@ -72,10 +72,10 @@ export function Chart(props: ChartProps) {
 
   const onRow = useMemo(
     () => (key: string, isShift: boolean) => {
-      const { id } = live.wish.peek();
+      const { id } = live.spec.peek();
       const keys = live.rows.peek().map((row) => row.key);
       const state = live.state.peek();
-      keep(id, isShift ? toggled(state, key, keys) : isolated(state, key));
+      keep(id, isShift ? toggleSeries(state, key, keys) : isolateSeries(state, key));
     },
     [live],
   );

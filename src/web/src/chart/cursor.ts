@@ -3,7 +3,7 @@
  * components, so that moving the mouse renders nothing.
  */
 
-export interface Pointed {
+export interface PointedTime {
   time: number;
   /** The chart under the pointer. */
   source: object;
@@ -16,9 +16,9 @@ export interface Follower {
   /** A chart off screen does not follow. */
   isOnScreen: () => boolean;
   /** Moves its line, at once in all charts. */
-  move: (pointed: Pointed | null) => void;
+  move: (pointed: PointedTime | null) => void;
   /** Writes its values: at once under the pointer, within some frames elsewhere. */
-  read: (pointed: Pointed | null) => void;
+  read: (pointed: PointedTime | null) => void;
 }
 
 /**
@@ -28,7 +28,7 @@ export interface Follower {
 const READ_IN_A_FRAME = { moving: 1, resting: 3 };
 
 export class Cursor {
-  private pointed: Pointed | null = null;
+  private pointed: PointedTime | null = null;
   private readonly followers: Follower[] = [];
   /** Followers with outdated values, the longest wait first. */
   private waiting: Follower[] = [];
@@ -37,7 +37,7 @@ export class Cursor {
   /** The time of the last move, on the browser's monotonic clock. */
   private moved = -Infinity;
 
-  get at(): Pointed | null {
+  get at(): PointedTime | null {
     return this.pointed;
   }
 
@@ -46,7 +46,7 @@ export class Cursor {
     return this.pointed !== null && performance.now() - this.moved < patienceMs;
   }
 
-  move(pointed: Pointed): void {
+  move(pointed: PointedTime): void {
     this.pointed = pointed;
     this.moved = performance.now();
     this.notifySoon();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ChartAnswer, ChartSeries } from "../api/types";
 import type { Window } from "../model/timeframe";
-import { DRAWN_MAX, joined, partOfChart, partOfPromql } from "./data";
+import { DRAWN_MAX, joinParts, partOfChart, partOfPromql } from "./data";
 
 const window: Window = { start: 0, end: 180_000, resolution: "1m", zone: "UTC" };
 
@@ -25,7 +25,7 @@ describe("an answer", () => {
       [60_000, null],
       [120_000, 2],
     ]);
-    const data = joined([partOfChart(answer(single))], window);
+    const data = joinParts([partOfChart(answer(single))], window);
     expect(data.times).toEqual([0, 60_000, 120_000]);
     expect(data.series[0]?.values).toEqual([0, null, 2]);
     expect(data.incompleteFrom).toBe(120_000);
@@ -35,13 +35,13 @@ describe("an answer", () => {
     const all = (["avg", "min", "max"] as const).map((display, k) =>
       line("load", { host: "a" }, display, [[0, k]]),
     );
-    const data = joined([partOfChart(answer(...all))], window);
+    const data = joinParts([partOfChart(answer(...all))], window);
     expect(data.series).toHaveLength(1);
     expect(data.series[0]?.band).toEqual({ min: [1], max: [2] });
   });
 
   it("draws max as a line when only max is requested", () => {
-    const data = joined([partOfChart(answer(line("load", {}, "max", [[0, 1]])))], window);
+    const data = joinParts([partOfChart(answer(line("load", {}, "max", [[0, 1]])))], window);
     expect(data.series.map(({ display }) => display)).toEqual(["max"]);
   });
 
@@ -49,7 +49,7 @@ describe("an answer", () => {
     const all = Array.from({ length: DRAWN_MAX + 5 }, (_, k) =>
       line("load", { host: `h${k}` }, "avg", [[0, k]]),
     );
-    const data = joined([partOfChart(answer(...all))], window);
+    const data = joinParts([partOfChart(answer(...all))], window);
     expect(data.series).toHaveLength(DRAWN_MAX);
     expect(data.left).toBe(5);
   });
@@ -57,7 +57,7 @@ describe("an answer", () => {
 
 describe("names of series", () => {
   const labels = (...series: ChartSeries[]) =>
-    joined([partOfChart(answer(...series))], window).series.map(({ label }) => label);
+    joinParts([partOfChart(answer(...series))], window).series.map(({ label }) => label);
 
   it("contain the differences only", () => {
     const at = (host: string, core: string) => line("cpu", { host, core }, "avg", [[0, 1]]);
@@ -75,12 +75,12 @@ describe("names of series", () => {
 
   it("contain the requested tags, also when all are equal", () => {
     const single = line("used", { mount: "/", host: "a" }, "avg", [[0, 1]]);
-    expect(joined([partOfChart(answer(single))], window, ["mount"]).series[0]?.label).toBe("/");
+    expect(joinParts([partOfChart(answer(single))], window, ["mount"]).series[0]?.label).toBe("/");
   });
 });
 
 describe("PromQL", () => {
-  const asked = {
+  const request = {
     expression: "up",
     legend: undefined,
     unit: undefined,
@@ -97,14 +97,14 @@ describe("PromQL", () => {
         [0, "1"],
         [120, "NaN"],
       ]),
-      asked,
+      request,
       "1m",
     );
     expect(part.series[0]?.values).toEqual([1, null, null]);
   });
 
   it("is labelled by its legend", () => {
-    const given = { ...asked, legend: "of {{ host }} {{none}}" };
+    const given = { ...request, legend: "of {{ host }} {{none}}" };
     const part = partOfPromql(matrix({ host: "<b>" }, [[0, "1"]]), given, "1m");
     expect(part.series[0]?.label).toBe("of <b> ");
   });
@@ -124,10 +124,10 @@ describe("PromQL", () => {
         [60, "6"],
         [120, "7"],
       ]),
-      asked,
+      request,
       "1m",
     );
-    const data = joined([slots, part], window);
+    const data = joinParts([slots, part], window);
     expect(data.times).toEqual([0, 60_000, 120_000]);
     expect(data.series.map(({ values }) => values)).toEqual([
       [1, null, undefined],
@@ -136,8 +136,8 @@ describe("PromQL", () => {
   });
 
   it("of the same expression twice has two lines", () => {
-    const part = partOfPromql(matrix({}, [[0, "1"]]), asked, "1m");
-    const keys = joined([part, part], window).series.map(({ key }) => key);
+    const part = partOfPromql(matrix({}, [[0, "1"]]), request, "1m");
+    const keys = joinParts([part, part], window).series.map(({ key }) => key);
     expect(new Set(keys).size).toBe(2);
   });
 });

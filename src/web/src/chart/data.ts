@@ -62,7 +62,7 @@ export function seriesName(metric: string, tags: Tags): string {
   return inside ? `${metric}{${inside}}` : metric;
 }
 
-function drawn(series: ChartSeries, unit: string | undefined): DrawnSeries {
+function drawnSeries(series: ChartSeries, unit: string | undefined): DrawnSeries {
   return {
     key: `${seriesName(series.metric, series.tags)} ${series.display}`,
     metric: series.metric,
@@ -90,7 +90,7 @@ export function partOfChart(answer: ChartAnswer, unit?: string): Part {
   const series = answer.series
     .filter((series) => !isBand(series))
     .map((series) => {
-      const line = drawn(series, unit);
+      const line = drawnSeries(series, unit);
       const { min, max } = bands.get(seriesName(series.metric, series.tags)) ?? {};
       return min && max ? { ...line, band: { min, max } } : line;
     });
@@ -103,7 +103,7 @@ export function partOfChart(answer: ChartAnswer, unit?: string): Part {
   };
 }
 
-export interface PromqlAsked {
+export interface PromqlRequest {
   expression: string;
   legend: string | undefined;
   unit: string | undefined;
@@ -112,29 +112,37 @@ export interface PromqlAsked {
 }
 
 /** Converts an answer of `/api/v1/query_range` to values at the requested times. */
-export function partOfPromql(matrix: PromqlMatrix, asked: PromqlAsked, resolution: string): Part {
-  const places = new Map(asked.times.map((time, place) => [time, place]));
+export function partOfPromql(
+  matrix: PromqlMatrix,
+  request: PromqlRequest,
+  resolution: string,
+): Part {
+  const places = new Map(request.times.map((time, place) => [time, place]));
   const series = matrix.result.map(({ metric, values }) => {
     const { __name__: name, ...tags } = metric;
     const nameless = name === undefined && Object.keys(tags).length === 0;
-    const line: Values = asked.times.map(() => null);
+    const line: Values = request.times.map(() => null);
     for (const [seconds, text] of values) {
       const place = places.get(Math.round(seconds * 1000));
       const value = numberOf(text);
       if (place !== undefined && Number.isFinite(value)) line[place] = value;
     }
     return {
-      key: `${asked.expression} ${seriesName(name ?? "", tags)}`,
+      key: `${request.expression} ${seriesName(name ?? "", tags)}`,
       metric: name ?? "",
       tags,
       kind: undefined,
       display: "promql",
-      unit: unitOf(asked.unit ?? "", ""),
-      label: asked.legend ? filled(asked.legend, metric) : nameless ? asked.expression : "",
+      unit: unitOf(request.unit ?? "", ""),
+      label: request.legend
+        ? fillLegend(request.legend, metric)
+        : nameless
+          ? request.expression
+          : "",
       values: line,
     };
   });
-  return { times: asked.times, series, resolution, incompleteFrom: undefined, notes: [] };
+  return { times: request.times, series, resolution, incompleteFrom: undefined, notes: [] };
 }
 
 function numberOf(text: string): number {
@@ -143,12 +151,12 @@ function numberOf(text: string): number {
 }
 
 /** Replaces `{{tag}}` with that tag's value. */
-function filled(legend: string, tags: Tags): string {
+function fillLegend(legend: string, tags: Tags): string {
   return legend.replaceAll(/\{\{\s*([^{}\s]+)\s*\}\}/g, (_, name: string) => tags[name] ?? "");
 }
 
 /** Aligns all parts to common times. `undefined` marks a time that a part lacks. */
-export function joined(
+export function joinParts(
   parts: readonly Part[],
   window: Window,
   always: readonly string[] = [],
@@ -156,13 +164,13 @@ export function joined(
   const withTimes = parts.filter(({ times }) => times.length > 0);
   const times = unionOf(withTimes.map((part) => part.times));
   const series = withTimes.flatMap((part) =>
-    part.series.map((series) => spread(series, part.times, times)),
+    part.series.map((series) => spreadValues(series, part.times, times)),
   );
   const notes = [...new Set(parts.flatMap((part) => part.notes))];
   return {
     window,
     times,
-    series: named(unique(series).slice(0, DRAWN_MAX), always),
+    series: withLabels(withUniqueKeys(series).slice(0, DRAWN_MAX), always),
     resolution: parts[0]?.resolution ?? window.resolution,
     isCoarse: false,
     incompleteFrom: parts.find((part) => part.incompleteFrom !== undefined)?.incompleteFrom,
@@ -180,7 +188,7 @@ function unionOf(all: readonly number[][]): number[] {
   return [...new Set(all.flat())].sort((a, b) => a - b);
 }
 
-function spread(series: DrawnSeries, from: number[], to: number[]): DrawnSeries {
+function spreadValues(series: DrawnSeries, from: number[], to: number[]): DrawnSeries {
   if (from === to || from.length === to.length) return series;
   const places = new Map(from.map((time, place) => [time, place]));
   const place = (values: Values) =>
@@ -197,7 +205,7 @@ function spread(series: DrawnSeries, from: number[], to: number[]): DrawnSeries 
 }
 
 /** Gives each series a distinct key, because two queries may return the same series. */
-function unique(series: DrawnSeries[]): DrawnSeries[] {
+function withUniqueKeys(series: DrawnSeries[]): DrawnSeries[] {
   const times = new Map<string, number>();
   return series.map((series) => {
     const count = (times.get(series.key) ?? 0) + 1;
@@ -210,7 +218,7 @@ function unique(series: DrawnSeries[]): DrawnSeries[] {
  * Labels each series by its differences: metric, number, tags. Tags in `always` are part of the
  * label in any case.
  */
-export function named(series: DrawnSeries[], always: readonly string[] = []): DrawnSeries[] {
+export function withLabels(series: DrawnSeries[], always: readonly string[] = []): DrawnSeries[] {
   const differs = (read: (series: DrawnSeries) => string | undefined) =>
     new Set(series.map(read)).size > 1;
   const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();

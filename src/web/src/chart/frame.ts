@@ -11,13 +11,13 @@ import { preferredZone } from "../app/preferences";
 import { steady } from "../app/steady";
 import { isSame } from "../model/same";
 import {
-  panned,
+  withPan,
   readChoice,
   slotOf,
-  widened,
+  withWiderWindow,
   windowOf,
   writeChoice,
-  zoomed,
+  withZoom,
   type Choice,
   type Window,
 } from "../model/timeframe";
@@ -42,7 +42,7 @@ export class TimeFrame {
   /** Whether charts refresh automatically. */
   readonly isLive = signal(true);
   /** The requested window: a new object also for a repeated request. */
-  readonly asked: ReadonlySignal<Window & { turn: number }>;
+  readonly request: ReadonlySignal<Window & { turn: number }>;
   readonly annotations = signal<Annotation[]>([]);
   readonly cursor = new Cursor();
   /** Earlier choices that undoing a zoom restores. */
@@ -60,7 +60,7 @@ export class TimeFrame {
     // Steady: other changes of the address change nothing here.
     this.choice = steady(() => readChoice(address.value.params, this.defaults.value));
     this.window = steady(() => windowOf(this.choice.value, this.moment.value));
-    this.asked = computed(() => ({ ...this.window.value, turn: this.turn.value }));
+    this.request = computed(() => ({ ...this.window.value, turn: this.turn.value }));
   }
 
   set(choice: Choice, options: { replace?: boolean } = {}): void {
@@ -73,7 +73,7 @@ export class TimeFrame {
   zoom(start: number, end: number): void {
     const before = this.choice.peek();
     this.steps.value = [...this.steps.peek(), before].slice(-50);
-    this.set(zoomed(before, start, end));
+    this.set(withZoom(before, start, end));
   }
 
   /** Zooms in on the middle; values below 1 zoom out. */
@@ -83,7 +83,7 @@ export class TimeFrame {
       const [middle, half] = [(start + end) / 2, (end - start) / 2 / times];
       this.zoom(middle - half, middle + half);
     } else {
-      this.set(widened(this.choice.peek(), this.window.peek(), 1 / times, now()));
+      this.set(withWiderWindow(this.choice.peek(), this.window.peek(), 1 / times, now()));
     }
   }
 
@@ -104,7 +104,7 @@ export class TimeFrame {
 
   /** Moves by a fraction of the window, to later times when positive. */
   pan(parts: number): void {
-    this.set(panned(this.choice.peek(), this.window.peek(), parts, now()), { replace: true });
+    this.set(withPan(this.choice.peek(), this.window.peek(), parts, now()), { replace: true });
   }
 
   /** Refreshes charts; the window follows the clock unless the reader is reading a value. */
@@ -145,7 +145,7 @@ export class TimeFrame {
   private followAnnotations(): () => void {
     let abort = new AbortController();
     const stop = effect(() => {
-      const { start, end } = this.asked.value;
+      const { start, end } = this.request.value;
       abort.abort();
       abort = new AbortController();
       const tags = this.options.annotationTags;

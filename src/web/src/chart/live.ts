@@ -5,10 +5,10 @@
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { isDark } from "../app/preferences";
 import { steady } from "../app/steady";
-import { Places, lookOf } from "../model/colours";
+import { PaletteIndexes, lookOf } from "../model/colours";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { alertLines, thresholdsOf } from "./alert-lines";
-import type { Follower, Pointed } from "./cursor";
+import type { Follower, PointedTime } from "./cursor";
 import { seriesName, type ChartData } from "./data";
 import type { TimeFrame } from "./frame";
 import { LegendValues, type LegendRow } from "./legend";
@@ -18,10 +18,10 @@ import { annotationsAt, type Threshold } from "./marks";
 import { Overlay } from "./overlay";
 import { Plot } from "./plot";
 import { listen } from "./pointer";
-import { enter } from "./registry";
-import { readState, seen, type ChartState } from "./state";
+import { registerChart } from "./registry";
+import { readState, shownFlags, type ChartState } from "./state";
 import { address } from "../app/address";
-import type { ChartWish } from "./wish";
+import type { ChartSpec } from "./chart-spec";
 
 /** The elements that are written outside of components. */
 export interface ChartElements {
@@ -37,7 +37,7 @@ export interface ChartElements {
 const NEAR_PX = 200;
 
 export class LiveChart implements Follower {
-  readonly wish;
+  readonly spec;
   readonly loader: Loader;
   readonly state: ReadonlySignal<ChartState>;
   readonly isStacked: ReadonlySignal<boolean>;
@@ -49,28 +49,28 @@ export class LiveChart implements Follower {
   plot: Plot | undefined;
   private overlay: Overlay | undefined;
   private elements: ChartElements | undefined;
-  private readonly places = new Places();
+  private readonly paletteIndexes = new PaletteIndexes();
   private isInView = false;
   private isTipShown = false;
-  private pointedPlace = -2;
+  private pointedIndex = -2;
 
   constructor(
     readonly frame: TimeFrame,
-    wish: ChartWish,
+    spec: ChartSpec,
   ) {
-    this.wish = signal(wish);
-    this.loader = new Loader(frame, this.wish);
-    const id = computed(() => this.wish.value.id);
+    this.spec = signal(spec);
+    this.loader = new Loader(frame, this.spec);
+    const id = computed(() => this.spec.value.id);
     this.state = steady(() => readState(address.value.params, id.value));
-    this.isStacked = computed(() => this.state.value.stacked ?? this.wish.value.stacked);
-    this.isLog = computed(() => this.state.value.log ?? this.wish.value.log);
+    this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
+    this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
     this.rows = steady(() => this.makeRows());
     this.thresholds = steady(() => this.makeThresholds());
   }
 
   /** The alerts' thresholds, unless the chart draws derived series. */
   private makeThresholds(): Threshold[] {
-    const { queries, derive, threshold } = this.wish.value;
+    const { queries, derive, threshold } = this.spec.value;
     const data = this.loader.data.value;
     if (threshold) return [threshold];
     if (!data || derive || this.isStacked.value) return [];
@@ -79,8 +79,8 @@ export class LiveChart implements Follower {
 
   private makeRows(): LegendRow[] {
     const series = this.loader.data.value?.series ?? [];
-    const places = this.places.assign(series.map(({ key }) => key));
-    const shown = seen(
+    const paletteIndexes = this.paletteIndexes.assign(series.map(({ key }) => key));
+    const shown = shownFlags(
       this.state.value,
       series.map(({ key }) => key),
     );
@@ -88,7 +88,7 @@ export class LiveChart implements Follower {
       key: line.key,
       label: line.label,
       full: line.metric ? seriesName(line.metric, line.tags) : line.key,
-      look: lookOf(places[k] ?? 0, isDark.value),
+      look: lookOf(paletteIndexes[k] ?? 0, isDark.value),
       unit: line.unit,
       shown: shown[k] ?? true,
       hasBand: line.band !== undefined && !this.isStacked.value,
@@ -108,7 +108,7 @@ export class LiveChart implements Follower {
     this.overlay = overlay;
     this.elements = elements;
     plot.onArea = () => overlay.fit();
-    plot.onDrawn = () => overlay.again();
+    plot.onDrawn = () => overlay.redraw();
     const sizes = new ResizeObserver((entries) => {
       const box = entries.at(-1)?.contentRect;
       if (box) plot.resize(Math.round(box.width), Math.round(box.height));
@@ -137,7 +137,7 @@ export class LiveChart implements Follower {
       effect(() => this.draw()),
       this.frame.cursor.follow(this),
       () => inView.disconnect(),
-      enter(this.wish.peek().title, () => plot.drawn),
+      registerChart(this.spec.peek().title, () => plot.drawn),
       listen(elements.overlay, {
         plot,
         overlay,
@@ -156,7 +156,7 @@ export class LiveChart implements Follower {
     const rows = this.rows.value;
     const window = this.frame.window.value;
     const annotations = this.frame.annotations.value;
-    const { axisTop } = this.wish.value;
+    const { axisTop } = this.spec.value;
     const thresholds = this.thresholds.value;
     // Draws window and values together: the old window and values stay until new values arrive.
     const isAwaited = this.loader.isAwaited(window);
@@ -166,7 +166,7 @@ export class LiveChart implements Follower {
     this.plot.update({
       data,
       window,
-      places: this.places.assign(data.series.map(({ key }) => key)),
+      paletteIndexes: this.paletteIndexes.assign(data.series.map(({ key }) => key)),
       shown: rows.map(({ shown }) => shown),
       stacked,
       log: log && !stacked,
@@ -175,7 +175,7 @@ export class LiveChart implements Follower {
       marks: { incompleteFrom: data.incompleteFrom, annotations, thresholds },
       isRead: () => this.frame.cursor.at !== null,
     });
-    this.overlay?.look(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
+    this.overlay?.setLooks(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
     // The values are written after the legend has its rows.
     requestAnimationFrame(() => this.pointAgain());
   }
@@ -187,10 +187,10 @@ export class LiveChart implements Follower {
   };
 
   /** The last complete slot. */
-  private lastPlace(data: ChartData): number {
+  private lastIndex(data: ChartData): number {
     const end = data.incompleteFrom ?? Infinity;
-    for (let place = data.times.length - 1; place >= 0; place--) {
-      if ((data.times[place] ?? 0) < end) return place;
+    for (let index = data.times.length - 1; index >= 0; index--) {
+      if ((data.times[index] ?? 0) < end) return index;
     }
     return data.times.length - 1;
   }
@@ -199,36 +199,36 @@ export class LiveChart implements Follower {
     return this.isInView;
   }
 
-  move(pointed: Pointed | null): void {
+  move(pointed: PointedTime | null): void {
     const data = this.loader.data.peek();
     const { plot, overlay } = this;
     if (!data || !plot || !overlay) return;
-    const place = pointed ? plot.placeOf(pointed.time) : undefined;
+    const index = pointed ? plot.indexOf(pointed.time) : undefined;
     const isSource = pointed?.source === this;
-    overlay.point(pointed, place, data.times[place ?? 0] ?? 0, isSource);
+    overlay.point(pointed, index, data.times[index ?? 0] ?? 0, isSource);
     if (!isSource) this.showTip(undefined);
   }
 
-  read(pointed: Pointed | null): void {
+  read(pointed: PointedTime | null): void {
     const data = this.loader.data.peek();
     const { plot, elements } = this;
     if (!data || !plot || !elements) return;
-    const pointedAt = pointed ? plot.placeOf(pointed.time) : undefined;
-    const place = pointedAt ?? this.lastPlace(data);
-    const key = pointedAt === undefined ? -1 : place;
-    if (key === this.pointedPlace) return;
-    this.pointedPlace = key;
+    const pointedAt = pointed ? plot.indexOf(pointed.time) : undefined;
+    const index = pointedAt ?? this.lastIndex(data);
+    const key = pointedAt === undefined ? -1 : index;
+    if (key === this.pointedIndex) return;
+    this.pointedIndex = key;
     const units = data.series.map(({ unit }) => unit);
-    this.legend.write((row) => rowValue(data.series[row], place), units);
-    const time = data.times[place];
+    this.legend.write((row) => rowValue(data.series[row], index), units);
+    const time = data.times[index];
     const text = time === undefined ? "" : this.timeText(time, pointedAt === undefined);
     if (elements.time.textContent !== text) elements.time.textContent = text;
-    if (pointed?.byKeys && pointed.source === this) this.speak(place, text);
+    if (pointed?.byKeys && pointed.source === this) this.speak(index, text);
   }
 
   /** Shows the pointed time again after a change of drawing or rows. */
   private pointAgain(): void {
-    this.pointedPlace = -2;
+    this.pointedIndex = -2;
     const { at } = this.frame.cursor;
     this.move(at);
     this.read(at);
@@ -244,13 +244,13 @@ export class LiveChart implements Follower {
     return isLast ? `last: ${text}` : text;
   }
 
-  private speak(place: number, time: string): void {
+  private speak(index: number, time: string): void {
     const series = this.loader.data.peek()?.series ?? [];
     const shown = this.shown;
     const values = series
       .filter((_, k) => shown[k])
       .slice(0, 10)
-      .map((line) => spokenText(line, place));
+      .map((line) => spokenText(line, index));
     if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
   }
 
@@ -263,11 +263,11 @@ export class LiveChart implements Follower {
       this.showTip(undefined);
       return;
     }
-    const place = plot.placeOf(pointed.time);
+    const index = plot.indexOf(pointed.time);
     let nearest = -1;
     let least = 40;
     this.rows.peek().forEach(({ shown }, k) => {
-      const at = shown && place !== undefined ? plot.yOf(k, place) : undefined;
+      const at = shown && index !== undefined ? plot.yOf(k, index) : undefined;
       const distance = at === undefined ? Infinity : Math.abs(at - y);
       if (distance < least) [nearest, least] = [k, distance];
     });

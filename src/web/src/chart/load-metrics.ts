@@ -5,45 +5,46 @@
  */
 import { api, type ChartParams } from "../api/client";
 import type { ChartAnswer, Display, Kind, MetricQuery, SeriesEntry } from "../api/types";
-import { quoted } from "../model/quoted";
+import { quoteIfNeeded } from "../model/quoted";
 import { resolutionOfApi } from "../model/timeframe";
 import { partOfChart, type Part } from "./data";
-import type { Asked } from "./wish";
+import type { ChartRequest } from "./chart-spec";
 
 /** The most lines with bands: more bands would hide each other. */
 const BANDS_MAX = 8;
 /** The most metrics of one request. */
 const METRICS_MAX = 32;
 
-interface Known {
+interface KnownKind {
   kind: Kind;
   lines: number;
 }
 
 /** Kind and line count of earlier answers, which decide the numbers to request. */
-const known = new Map<string, Known>();
+const known = new Map<string, KnownKind>();
 const KNOWN_MAX = 5000;
 
 function nameOf({ metric, tags, group_by, merge, top, bottom }: MetricQuery): string {
   return JSON.stringify([metric, tags, group_by, merge, top, bottom]);
 }
 
-function learn(name: string, found: Known): void {
+function rememberKind(name: string, found: KnownKind): void {
   if (known.size >= KNOWN_MAX) known.clear();
   known.set(name, found);
 }
 
 /** Remembers the series of these tags, as `/api/v1/series` lists them. */
-export function know(tags: string, series: readonly SeriesEntry[]): void {
-  const found = new Map<string, Known>();
+export function rememberSeries(tags: string, series: readonly SeriesEntry[]): void {
+  const found = new Map<string, KnownKind>();
   for (const { metric, kind } of series) {
     found.set(metric, { kind, lines: (found.get(metric)?.lines ?? 0) + 1 });
   }
-  for (const [metric, series] of found) learn(nameOf({ kind: "metric", metric, tags }), series);
+  for (const [metric, series] of found)
+    rememberKind(nameOf({ kind: "metric", metric, tags }), series);
 }
 
 /** A query and the numbers to request; `undefined` for the kind's default. */
-interface Wanted {
+interface NumbersRequest {
   query: MetricQuery;
   display: string | undefined;
 }
@@ -51,36 +52,36 @@ interface Wanted {
 /** Loads each query's part of a chart, or its error. */
 export async function loadMetrics(
   queries: readonly MetricQuery[],
-  asked: Asked,
+  request: ChartRequest,
   signal: AbortSignal,
 ): Promise<(Part | Error)[]> {
   const parts = new Map<MetricQuery, Part | Error>();
-  const ask = async (wanted: Wanted[]) => {
-    const again: Wanted[] = [];
-    const answer = async (group: Wanted[]) => {
+  const requestAll = async (requests: NumbersRequest[]) => {
+    const again: NumbersRequest[] = [];
+    const loadGroup = async (group: NumbersRequest[]) => {
       try {
-        const whole = await api.chart(paramsOf(group, asked), signal);
+        const chart = await api.chart(paramsOf(group, request), signal);
         for (const entry of group) {
-          const queryAnswer = answerTo(entry.query, group.length > 1, whole);
-          const better = betterFor(entry, queryAnswer, asked);
-          if (better === undefined) parts.set(entry.query, partOfChart(queryAnswer, asked.unit));
-          else again.push({ query: entry.query, display: better });
+          const queryAnswer = answerForQuery(entry.query, group.length > 1, chart);
+          const display = betterDisplay(entry, queryAnswer, request);
+          if (display === undefined) parts.set(entry.query, partOfChart(queryAnswer, request.unit));
+          else again.push({ query: entry.query, display });
         }
       } catch (cause) {
         const error = cause instanceof Error ? cause : new Error(String(cause));
         for (const { query } of group) parts.set(query, error);
       }
     };
-    await Promise.all(groupsOf(wanted).map(answer));
+    await Promise.all(groupsOf(requests).map(loadGroup));
     return again;
   };
-  const first = (query: MetricQuery): Wanted => {
+  const firstRequest = (query: MetricQuery): NumbersRequest => {
     const before = known.get(nameOf(query));
-    return { query, display: before ? numbersFor(before, asked) : onlyDisplay(asked) };
+    return { query, display: before ? numbersFor(before, request) : fixedDisplay(request) };
   };
   // Kinds learned from the first answers also apply to later answers.
-  const again = await ask(queries.map(first));
-  if (again.length > 0) await ask(again);
+  const again = await requestAll(queries.map(firstRequest));
+  if (again.length > 0) await requestAll(again);
   return queries.map(
     (query) => parts.get(query) ?? new Error("the kind of its series keeps changing"),
   );
@@ -92,22 +93,22 @@ function isPlain({ group_by, merge, top, bottom }: MetricQuery): boolean {
 }
 
 /** Groups the queries of one request. */
-function groupsOf(wanted: readonly Wanted[]): Wanted[][] {
-  const groups = new Map<string, Wanted[]>();
-  wanted.forEach((entry, k) => {
+function groupsOf(requests: readonly NumbersRequest[]): NumbersRequest[][] {
+  const groups = new Map<string, NumbersRequest[]>();
+  requests.forEach((entry, k) => {
     const { query, display } = entry;
-    const alone = isPlain(query) ? Math.floor(k / METRICS_MAX) : nameOf(query);
-    const key = JSON.stringify([query.tags, display, alone]);
+    const groupName = isPlain(query) ? Math.floor(k / METRICS_MAX) : nameOf(query);
+    const key = JSON.stringify([query.tags, display, groupName]);
     groups.set(key, [...(groups.get(key) ?? []), entry]);
   });
   return [...groups.values()];
 }
 
-function paramsOf(group: readonly Wanted[], { window }: Asked): ChartParams {
-  const [first] = group as [Wanted];
+function paramsOf(group: readonly NumbersRequest[], { window }: ChartRequest): ChartParams {
+  const [first] = group as [NumbersRequest];
   const { query, display } = first;
   const { start, end, resolution, zone } = window;
-  const names = group.map((entry) => quoted(entry.query.metric, /,|^"/));
+  const names = group.map((entry) => quoteIfNeeded(entry.query.metric, /,|^"/));
   return {
     ...(group.length > 1 ? { metrics: names.join(",") } : { metric: query.metric }),
     tags: query.tags,
@@ -124,19 +125,27 @@ function paramsOf(group: readonly Wanted[], { window }: Asked): ChartParams {
 }
 
 /** Selects a query's part of an answer. */
-function answerTo({ metric }: MetricQuery, isShared: boolean, answer: ChartAnswer): ChartAnswer {
+function answerForQuery(
+  { metric }: MetricQuery,
+  isShared: boolean,
+  answer: ChartAnswer,
+): ChartAnswer {
   if (!isShared) return answer;
   return { ...answer, series: answer.series.filter((series) => series.metric === metric) };
 }
 
-/** Other numbers to request, when the answer shows that the first ones do not fit the kind. */
-function betterFor({ query, display }: Wanted, answer: ChartAnswer, asked: Asked) {
+/** The numbers to request instead, when the requested numbers do not fit the kind in the answer. */
+function betterDisplay(
+  { query, display }: NumbersRequest,
+  answer: ChartAnswer,
+  request: ChartRequest,
+) {
   const [first] = answer.series;
   if (!first) return undefined;
   const lines = new Set(answer.series.map(({ tags }) => JSON.stringify(tags))).size;
   const found = { kind: first.kind, lines };
-  learn(nameOf(query), found);
-  const better = numbersFor(found, asked);
+  rememberKind(nameOf(query), found);
+  const better = numbersFor(found, request);
   const isEquivalent =
     better === display || (display === undefined && better === defaultDisplay(first.kind));
   return isEquivalent ? undefined : better;
@@ -150,7 +159,7 @@ function withDisplay(display: string | undefined, query: MetricQuery): Partial<C
 }
 
 /** The number to request when it does not depend on the kind. */
-function onlyDisplay({ display }: Asked): string | undefined {
+function fixedDisplay({ display }: ChartRequest): string | undefined {
   return display === "avg" || display === "avg_per_sec" || display === "total"
     ? undefined
     : display;
@@ -161,13 +170,13 @@ function defaultDisplay(kind: Kind): Display {
 }
 
 /** The numbers to request for a known kind. */
-function numbersFor({ kind, lines }: Known, asked: Asked): string {
-  const { display, frameDisplay } = asked;
+function numbersFor({ kind, lines }: KnownKind, request: ChartRequest): string {
+  const { display, frameDisplay } = request;
   const isOfFrame = display === undefined || display === "avg_per_sec" || display === "total";
   if (!isOfFrame && display !== "avg") return display;
   if (kind === "gauge") {
     if (display === "total") return display;
-    return asked.band && lines <= BANDS_MAX ? "avg,min,max" : "avg";
+    return request.band && lines <= BANDS_MAX ? "avg,min,max" : "avg";
   }
   if (display === "avg") return display;
   return frameDisplay ?? display ?? defaultDisplay(kind);

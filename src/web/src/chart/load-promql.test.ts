@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { DAY, HOUR } from "../model/zone";
-import { evaluated, runs } from "./load-promql";
+import { evaluationTimes, runs } from "./load-promql";
 
 const berlin = (start: string, end: string) =>
   ({
@@ -12,23 +12,23 @@ const berlin = (start: string, end: string) =>
 
 it("evaluates an expression at the zone's midnights, also around days of 23 and 25 hours", () => {
   const spring = berlin("2026-03-28T00:00+01:00", "2026-03-31T00:00+02:00");
-  const times = evaluated(spring, Infinity);
+  const times = evaluationTimes(spring, Infinity);
   expect(times.map((at) => (at - spring.start) / HOUR)).toEqual([0, 24, 47, 71]);
   expect(runs(times, DAY)).toEqual([
     [times[0], times[1]],
     [times[2], times[3]],
   ]);
   const autumn = berlin("2026-10-24T00:00+02:00", "2026-10-27T00:00+01:00");
-  expect(evaluated(autumn, Infinity).map((at) => (at - autumn.start) / HOUR)).toEqual([
+  expect(evaluationTimes(autumn, Infinity).map((at) => (at - autumn.start) / HOUR)).toEqual([
     0, 24, 49, 73,
   ]);
 });
 
 it("evaluates nothing in the future", () => {
   const window = { start: 0, end: 6 * HOUR, resolution: "1h", zone: "UTC" } as const;
-  expect(evaluated(window, 2.5 * HOUR)).toEqual([0, HOUR, 2 * HOUR]);
-  expect(evaluated(window, 6 * HOUR).at(-1)).toBe(6 * HOUR);
-  expect(evaluated(window, -1)).toEqual([]);
+  expect(evaluationTimes(window, 2.5 * HOUR)).toEqual([0, HOUR, 2 * HOUR]);
+  expect(evaluationTimes(window, 6 * HOUR).at(-1)).toBe(6 * HOUR);
+  expect(evaluationTimes(window, -1)).toEqual([]);
   expect(runs([], HOUR)).toEqual([]);
   expect(runs([0, HOUR, 2 * HOUR], HOUR)).toEqual([[0, 2 * HOUR]]);
 });

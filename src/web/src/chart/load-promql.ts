@@ -3,14 +3,14 @@ import { ApiError, api, now } from "../api/client";
 import type { PromqlMatrix, PromqlQuery } from "../api/types";
 import { slotOf, slotStarts, type Window } from "../model/timeframe";
 import { partOfPromql, type Part } from "./data";
-import type { Asked } from "./wish";
+import type { ChartRequest } from "./chart-spec";
 
 export async function loadPromql(
   query: PromqlQuery,
-  { window, unit }: Asked,
+  { window, unit }: ChartRequest,
   signal: AbortSignal,
 ): Promise<Part> {
-  const times = evaluated(window, now());
+  const times = evaluationTimes(window, now());
   const expression = query.expression;
   const step = slotOf(window.resolution);
   const answers = await Promise.all(
@@ -24,13 +24,13 @@ export async function loadPromql(
     return data;
   });
   const given = { expression, legend: query.legend, unit, times };
-  const part = partOfPromql(merged(matrices), given, window.resolution);
+  const part = partOfPromql(mergeMatrices(matrices), given, window.resolution);
   const notes = answers.flatMap(({ warnings = [], infos = [] }) => [...warnings, ...infos]);
   return { ...part, notes };
 }
 
 /** The evaluation times: the start of each slot, and the end of the last. */
-export function evaluated(window: Window, present: number): number[] {
+export function evaluationTimes(window: Window, present: number): number[] {
   const times = slotStarts(window).filter((at) => at <= present);
   const isOver = window.end <= present && times.at(-1) !== window.end;
   return isOver ? [...times, window.end] : times;
@@ -48,7 +48,7 @@ export function runs(times: readonly number[], step: number): [number, number][]
 }
 
 /** Merges the series of several answers. */
-function merged(matrices: readonly PromqlMatrix[]): PromqlMatrix {
+function mergeMatrices(matrices: readonly PromqlMatrix[]): PromqlMatrix {
   const [first, ...others] = matrices;
   if (first && others.length === 0) return first;
   const series = new Map<string, PromqlMatrix["result"][number]>();

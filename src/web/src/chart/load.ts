@@ -1,9 +1,9 @@
 /** Loads the data of a chart. */
 import { coarser, type Window } from "../model/timeframe";
-import { joined, type ChartData, type Failure, type Part } from "./data";
+import { joinParts, type ChartData, type Failure, type Part } from "./data";
 import { loadMetrics } from "./load-metrics";
 import { loadPromql } from "./load-promql";
-import type { Asked } from "./wish";
+import type { ChartRequest } from "./chart-spec";
 
 /** The time after which coarser slots are requested too. */
 const PATIENCE_MS = 150;
@@ -16,14 +16,14 @@ const EARLY_MS = 5000;
 const early = new Map<string, Promise<ChartData>>();
 
 /** Requests the data of a chart that does not exist yet. */
-export function loadEarly(asked: Asked): void {
-  const key = JSON.stringify(asked);
+export function loadEarly(request: ChartRequest): void {
+  const key = JSON.stringify(request);
   if (early.has(key)) return;
   const onFailures = (failures: Failure[]) => {
     // The chart repeats the request and shows the error.
     if (failures.length > 0) throw new Error("not all queries were answered");
   };
-  const data = loadAll({ ...asked, onFailures }, new AbortController().signal);
+  const data = loadAll({ ...request, onFailures }, new AbortController().signal);
   const forget = () => void early.delete(key);
   early.set(key, data);
   data.catch(forget);
@@ -31,13 +31,13 @@ export function loadEarly(asked: Asked): void {
 }
 
 /** The early answer, or a new request. */
-async function loadOnce(asked: Asked, signal: AbortSignal): Promise<ChartData> {
-  const key = JSON.stringify({ ...asked, onFailures: undefined });
+async function loadOnce(request: ChartRequest, signal: AbortSignal): Promise<ChartData> {
+  const key = JSON.stringify({ ...request, onFailures: undefined });
   const soon = await early.get(key)?.catch(() => undefined);
   early.delete(key);
-  if (!soon) return loadAll(asked, signal);
+  if (!soon) return loadAll(request, signal);
   signal.throwIfAborted();
-  asked.onFailures?.([]);
+  request.onFailures?.([]);
   return soon;
 }
 
@@ -46,12 +46,12 @@ async function loadOnce(asked: Asked, signal: AbortSignal): Promise<ChartData> {
  * coarser slots.
  */
 export async function load(
-  asked: Asked,
+  request: ChartRequest,
   signal: AbortSignal,
   preview?: (data: ChartData) => void,
 ): Promise<ChartData> {
   let isDone = false;
-  const coarse = coarser(asked.window.resolution);
+  const coarse = coarser(request.window.resolution);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const wait = () => {
     const begun = performance.now();
@@ -62,10 +62,10 @@ export async function load(
     }, PATIENCE_MS);
   };
   const showCoarse = (resolution: Window["resolution"]) => {
-    const window = { ...asked.window, resolution };
-    loadAll({ ...asked, window, band: false, onFailures: undefined }, signal).then(
+    const window = { ...request.window, resolution };
+    loadAll({ ...request, window, band: false, onFailures: undefined }, signal).then(
       (data) => {
-        if (!isDone) preview?.({ ...data, window: asked.window, isCoarse: true });
+        if (!isDone) preview?.({ ...data, window: request.window, isCoarse: true });
       },
       () => {
         // The request for fine slots reports errors.
@@ -74,21 +74,21 @@ export async function load(
   };
   if (preview && coarse) wait();
   try {
-    return await loadOnce(asked, signal);
+    return await loadOnce(request, signal);
   } finally {
     isDone = true;
     clearTimeout(timer);
   }
 }
 
-async function loadAll(asked: Asked, signal: AbortSignal): Promise<ChartData> {
-  const shown = asked.queries
+async function loadAll(request: ChartRequest, signal: AbortSignal): Promise<ChartData> {
+  const shown = request.queries
     .map((query, at) => ({ query, at }))
     .filter(({ query }) => !query.hidden);
   const metrics = shown.flatMap(({ query }) => (query.kind === "metric" ? [query] : []));
-  const ofMetrics = loadMetrics(metrics, asked, signal);
+  const ofMetrics = loadMetrics(metrics, request, signal);
   const partOf = async (query: (typeof shown)[number]["query"]): Promise<Part | Error> => {
-    if (query.kind === "promql") return loadPromql(query, asked, signal).catch(errorOf);
+    if (query.kind === "promql") return loadPromql(query, request, signal).catch(errorOf);
     const parts = await ofMetrics;
     return parts[metrics.indexOf(query)] ?? new Error("the daemon sent no result");
   };
@@ -99,10 +99,10 @@ async function loadAll(asked: Asked, signal: AbortSignal): Promise<ChartData> {
   const failures = answers.flatMap((answer, k) =>
     answer instanceof Error ? [{ at: shown[k]?.at ?? k, message: answer.message }] : [],
   );
-  asked.onFailures?.(failures);
+  request.onFailures?.(failures);
   // A failed query does not affect the others.
   if (parts.length === 0 && errors[0]) throw errors[0];
-  return joined(parts, asked.window, asked.labels);
+  return joinParts(parts, request.window, request.labels);
 }
 
 function errorOf(cause: unknown): Error {

@@ -7,7 +7,7 @@ import type { Window } from "../model/timeframe";
 import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { load } from "./load";
-import { questionOf, type Asked, type ChartWish } from "./wish";
+import { dataSpecOf, type ChartRequest, type ChartSpec } from "./chart-spec";
 
 /** A refresh moves a window by less than this fraction of its length. */
 const MOVED_MAX = 0.1;
@@ -20,34 +20,34 @@ export class Loader {
   readonly isLoading = signal(true);
   /** Whether the chart is near the viewport. */
   readonly isNear = signal(false);
-  /** The last request, under way or answered; "" without a request. */
+  /** The last request, under way or loadedSpec; "" without a request. */
   private key = "";
-  /** The question that the data answers. */
-  private answered = "";
+  /** The request of the loaded data, without its window. */
+  private loadedSpec = "";
 
   constructor(
     private readonly frame: TimeFrame,
-    private readonly wish: ReadonlySignal<ChartWish>,
+    private readonly spec: ReadonlySignal<ChartSpec>,
   ) {}
 
   /** Loads until the returned function is called. */
   run(): () => void {
     let abort = new AbortController();
-    const question = steady(() => questionOf(this.wish.value));
+    const dataSpec = steady(() => dataSpecOf(this.spec.value));
     const stop = effect(() => {
-      const { turn, ...window } = this.frame.asked.value;
+      const { turn, ...window } = this.frame.request.value;
       const { display: frameDisplay } = this.frame.choice.value;
-      const wanted = question.value;
+      const spec = dataSpec.value;
       if (!this.isNear.value) return;
-      const key = JSON.stringify([wanted, window, frameDisplay, turn]);
+      const key = JSON.stringify([spec, window, frameDisplay, turn]);
       // The chart left the viewport and returned: its data is loaded or requested.
       if (key === this.key) return;
       this.key = key;
       abort.abort();
       abort = new AbortController();
       const onFailures = (failures: Failure[]) => (this.failures.value = failures);
-      const asked = { ...wanted, window, frameDisplay, onFailures };
-      void this.ask(asked, JSON.stringify([wanted, frameDisplay]), abort.signal);
+      const request = { ...spec, window, frameDisplay, onFailures };
+      void this.ask(request, JSON.stringify([spec, frameDisplay]), abort.signal);
     });
     return () => {
       stop();
@@ -62,22 +62,22 @@ export class Loader {
     return data !== undefined && !this.error.value && !isSame(data.window, window);
   }
 
-  private async ask(asked: Asked, question: string, abort: AbortSignal): Promise<void> {
+  private async ask(request: ChartRequest, dataSpec: string, abort: AbortSignal): Promise<void> {
     this.isLoading.value = true;
     const { key } = this;
     const shown = this.data.peek()?.window;
-    // A refresh keeps the shown data; another question or window has none.
-    const isNew = question !== this.answered || !shown || isElsewhere(shown, asked.window);
-    const take = (data: ChartData) => {
+    // A refresh keeps the drawn data; another request or a distant window shows a preview first.
+    const isNew = dataSpec !== this.loadedSpec || !shown || differsMuch(shown, request.window);
+    const setData = (data: ChartData) => {
       if (abort.aborted) return;
-      const { derive } = this.wish.peek();
-      this.answered = question;
+      const { derive } = this.spec.peek();
+      this.loadedSpec = dataSpec;
       this.data.value = derive ? derive.series(data) : data;
     };
     try {
-      const data = await load(asked, abort, isNew ? take : undefined);
+      const data = await load(request, abort, isNew ? setData : undefined);
       batch(() => {
-        take(data);
+        setData(data);
         this.error.value = undefined;
         this.isLoading.value = false;
       });
@@ -93,9 +93,9 @@ export class Loader {
   }
 }
 
-/** Whether a window differs much from the shown one. */
-function isElsewhere(shown: Window, asked: Window): boolean {
-  const length = asked.end - asked.start;
-  const moved = Math.abs(shown.start - asked.start) + Math.abs(shown.end - asked.end);
-  return shown.resolution !== asked.resolution || moved > 2 * MOVED_MAX * length;
+/** Whether the requested window differs much from the drawn window. */
+function differsMuch(shown: Window, request: Window): boolean {
+  const length = request.end - request.start;
+  const moved = Math.abs(shown.start - request.start) + Math.abs(shown.end - request.end);
+  return shown.resolution !== request.resolution || moved > 2 * MOVED_MAX * length;
 }

@@ -4,7 +4,7 @@ import type { ComponentType } from "preact";
 import { useAttempt } from "../parts/attempt";
 import { Dialog, Problem } from "../parts/dialog";
 import { Icon } from "../parts/icon";
-import type { Shown } from "../rules/of-chart";
+import type { ChartSource } from "../rules/of-chart";
 import type { RuleDialogProps } from "../rules/rule-dialog";
 import type { LiveChart } from "./live";
 import { Menu } from "./menu";
@@ -31,8 +31,8 @@ export function More({ live, change }: MoreProps) {
       rule.value = { RuleDialog, ...ruleOf(shownBy(live)) };
     });
   const [isLog, isStacked] = [live.isLog.value, live.isStacked.value];
-  const wish = live.wish.value;
-  const orUndefined = (value: boolean, usual: boolean) => (value === usual ? undefined : value);
+  const spec = live.spec.value;
+  const unlessUsual = (value: boolean, usual: boolean) => (value === usual ? undefined : value);
   const window = () => live.frame.window.peek();
   return (
     <>
@@ -43,12 +43,12 @@ export function More({ live, change }: MoreProps) {
             label: "Logarithmic axis",
             checked: isLog,
             disabled: isStacked,
-            onSelect: () => change({ log: orUndefined(!isLog, wish.log) }),
+            onSelect: () => change({ log: unlessUsual(!isLog, spec.log) }),
           },
           {
             label: "Stacked areas",
             checked: isStacked,
-            onSelect: () => change({ stacked: orUndefined(!isStacked, wish.stacked) }),
+            onSelect: () => change({ stacked: unlessUsual(!isStacked, spec.stacked) }),
           },
           { label: "Copy link", onSelect: () => void copy(linkTo(window(), false)) },
           {
@@ -61,7 +61,7 @@ export function More({ live, change }: MoreProps) {
             label: "Save as CSV",
             onSelect: () => {
               const data = live.loader.data.peek();
-              if (data) saveTable(wish.title, data, live.shown);
+              if (data) saveTable(spec.title, data, live.shown);
             },
           },
         ]}
@@ -80,15 +80,15 @@ export function More({ live, change }: MoreProps) {
   );
 }
 
-function shownBy(live: LiveChart): Shown {
+function shownBy(live: LiveChart): ChartSource {
   const { display: frameDisplay } = live.frame.choice.peek();
   const series = live.loader.data.peek()?.series ?? [];
-  return { wish: live.wish.peek(), series, frameDisplay };
+  return { spec: live.spec.peek(), series, frameDisplay };
 }
 
 function picture(live: LiveChart): void {
   const canvas = live.plot?.canvas;
-  const { title } = live.wish.peek();
+  const { title } = live.spec.peek();
   const window = live.frame.window.peek();
   if (canvas) void savePicture({ title, window, canvas, rows: live.rows.peek() });
 }

@@ -3,7 +3,7 @@
  * series of the pointed chart, the selected time range. Elements move by transforms only, and
  * nothing is rendered.
  */
-import type { Pointed } from "./cursor";
+import type { PointedTime } from "./cursor";
 import type { Plot } from "./plot";
 import { readColours } from "./plot-colours";
 
@@ -25,7 +25,7 @@ export class Overlay {
   private readonly dots = document.createElement("canvas");
   private looks: readonly DotLook[] = [];
   private ground = "";
-  private place = -1;
+  private index = -1;
 
   constructor(
     readonly root: HTMLElement,
@@ -50,38 +50,43 @@ export class Overlay {
     this.dots.width = COLUMN_PX * ratio;
     this.dots.height = (height + COLUMN_PX) * ratio;
     this.dots.style.height = `${height + COLUMN_PX}px`;
-    this.again();
+    this.redraw();
   }
 
-  look(looks: readonly DotLook[]): void {
+  setLooks(looks: readonly DotLook[]): void {
     this.looks = looks.slice(0, DOTS_MAX);
     this.ground = readColours().ground;
   }
 
   /** Shows the pointed time at this index, with dots only in the chart under the pointer. */
-  point(pointed: Pointed | null, place: number | undefined, time: number, isSource: boolean): void {
-    const isShown = pointed !== null && place !== undefined;
+  point(
+    pointed: PointedTime | null,
+    index: number | undefined,
+    time: number,
+    isSource: boolean,
+  ): void {
+    const isShown = pointed !== null && index !== undefined;
     if (this.line.hidden === isShown) this.line.hidden = !isShown;
     if (!isShown) {
-      this.place = -1;
+      this.index = -1;
       return;
     }
     this.line.style.transform = `translateX(${this.plot.xOf(time).toFixed(1)}px)`;
-    const from = isSource ? place : -1;
-    if (from !== this.place) {
-      this.place = from;
+    const from = isSource ? index : -1;
+    if (from !== this.index) {
+      this.index = from;
       this.moveDots(from);
     }
   }
 
   /** The same index may have new numbers: the dots are placed again. */
-  again(): void {
-    if (this.place >= 0) this.moveDots(this.place);
+  redraw(): void {
+    if (this.index >= 0) this.moveDots(this.index);
   }
 
-  private moveDots(place: number): void {
-    if (this.dots.hidden !== place < 0) this.dots.hidden = place < 0;
-    const ctx = place < 0 ? null : this.dots.getContext("2d");
+  private moveDots(index: number): void {
+    if (this.dots.hidden !== index < 0) this.dots.hidden = index < 0;
+    const ctx = index < 0 ? null : this.dots.getContext("2d");
     if (!ctx) return;
     const ratio = devicePixelRatio;
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -89,7 +94,7 @@ export class Overlay {
     ctx.lineWidth = DOT.ring;
     ctx.strokeStyle = this.ground;
     this.looks.forEach(({ colour, shown }, k) => {
-      const y = shown ? this.plot.yOf(k, place) : undefined;
+      const y = shown ? this.plot.yOf(k, index) : undefined;
       if (y === undefined) return;
       ctx.beginPath();
       ctx.arc(COLUMN_PX / 2, y + COLUMN_PX / 2, DOT.radius, 0, 2 * Math.PI);
@@ -107,7 +112,7 @@ export class Overlay {
     this.chosen.style.width = `${right - left}px`;
   }
 
-  choseNothing(): void {
+  clearSelection(): void {
     this.chosen.hidden = true;
   }
 }

@@ -4,7 +4,7 @@ import { isSame } from "../model/same";
 import { timeTicks } from "../model/ticks";
 import type { Window } from "../model/timeframe";
 import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/units";
-import type { Shown } from "./shown";
+import type { PlotState } from "./plot-state";
 import type { Colours } from "./plot-colours";
 
 /** Constant width of the axis, so that charts above each other align. */
@@ -21,7 +21,7 @@ const NO_UNIT: Unit = { word: "", perSecond: false };
 export class Axes {
   private top: { window: Window | undefined; min: number; max: number } | undefined;
 
-  constructor(private readonly shown: () => Shown | undefined) {}
+  constructor(private readonly shown: () => PlotState | undefined) {}
 
   get x(): uPlot.Scale {
     return {
@@ -33,7 +33,7 @@ export class Axes {
     };
   }
 
-  y(state: Shown): uPlot.Scale {
+  y(state: PlotState): uPlot.Scale {
     const unit = state.data.series[0]?.unit ?? NO_UNIT;
     if (state.log) {
       return {
@@ -69,7 +69,7 @@ export class Axes {
     return [min, max];
   }
 
-  both(state: Shown, colours: Colours): uPlot.Axis[] {
+  both(state: PlotState, colours: Colours): uPlot.Axis[] {
     const unit = state.data.series[0]?.unit ?? NO_UNIT;
     const common: uPlot.Axis = {
       stroke: colours.muted,

@@ -5,16 +5,16 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { lookOf } from "../model/colours";
-import { alone, stacked, type Values } from "../model/stack";
+import { isolatedPoints, stackValues, type Values } from "../model/stack";
 import { drawAbove, drawBeneath, type Marks } from "./marks";
 import { drawOpen, openGap } from "./open-slot";
 import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
-import type { Shown } from "./shown";
+import type { PlotState } from "./plot-state";
 
 export class Plot {
   private u: uPlot | undefined;
-  private state: Shown | undefined;
+  private state: PlotState | undefined;
   private form = "";
   private size = { width: 0, height: 0 };
   private lonely: number[][] = [];
@@ -58,14 +58,14 @@ export class Plot {
   }
 
   /** Pixels from the top of the area to a series' point. */
-  yOf(series: number, place: number): number | undefined {
-    const value = this.u?.data[this.firstLine + series]?.[place];
+  yOf(series: number, index: number): number | undefined {
+    const value = this.u?.data[this.firstLine + series]?.[index];
     if (value === null || value === undefined || !this.u) return undefined;
     return this.u.valToPos(value, "y");
   }
 
   /** The point nearest to a time. */
-  placeOf(time: number): number | undefined {
+  indexOf(time: number): number | undefined {
     const times = this.u?.data[0];
     if (!times?.length || !this.u) return undefined;
     return this.u.valToIdx(time);
@@ -78,7 +78,7 @@ export class Plot {
     else if (this.state) this.update(this.state);
   }
 
-  update(state: Shown): void {
+  update(state: PlotState): void {
     const before = this.state;
     this.state = state;
     if (this.size.width <= 0 || this.size.height <= 0) return;
@@ -109,15 +109,15 @@ export class Plot {
     if (!u) return;
     u.batch(() => {
       for (const [k, isShown] of shown.entries()) {
-        for (const place of this.placesInPlot(k)) {
-          if (u.series[place]?.show !== isShown) u.setSeries(place, { show: isShown }, false);
+        for (const index of this.indexesInPlot(k)) {
+          if (u.series[index]?.show !== isShown) u.setSeries(index, { show: isShown }, false);
         }
       }
     });
   }
 
   /** uPlot's series of one chart series: its line, and the edges of its band. */
-  private placesInPlot(series: number): number[] {
+  private indexesInPlot(series: number): number[] {
     const places = [this.firstLine + series];
     const data = this.state?.data.series ?? [];
     if (data[series]?.band) {
@@ -142,17 +142,17 @@ export class Plot {
       ? []
       : data.series.flatMap(({ band }) => (band ? [band.min, band.max] : []));
     const values = data.series.map(({ values }) => values);
-    const lines = state.stacked ? stacked(values, shown) : values;
+    const lines = state.stacked ? stackValues(values, shown) : values;
     this.firstLine = 1 + bands.length;
-    this.lonely = lines.map(alone);
+    this.lonely = lines.map(isolatedPoints);
     return [data.times, ...bands, ...lines];
   }
 
-  private options(state: Shown): uPlot.Options {
+  private options(state: PlotState): uPlot.Options {
     const { data } = state;
     const colours = readColours();
     const axes = new Axes(() => this.state);
-    const looks = state.places.map((place) => lookOf(place, state.dark));
+    const looks = state.paletteIndexes.map((index) => lookOf(index, state.dark));
     const bandSeries: uPlot.Series[] = [];
     const bands: uPlot.Band[] = [];
     const lines: uPlot.Series[] = data.series.map((series, k) => {
@@ -211,17 +211,17 @@ export class Plot {
 }
 
 /** The inputs that need a new plot; everything else is an update. */
-function formOf(state: Shown): string {
-  const { data, places, stacked, log, dark } = state;
+function formOf(state: PlotState): string {
+  const { data, paletteIndexes, stacked, log, dark } = state;
   const series = data.series.map(({ key, band, unit }) => [key, band !== undefined, unit]);
-  return JSON.stringify([series, places, stacked, log, dark, stacked ? state.shown : []]);
+  return JSON.stringify([series, paletteIndexes, stacked, log, dark, stacked ? state.shown : []]);
 }
 
 /** Fills between each shown line and the line below. */
 function stackBands(
   lines: uPlot.Series[],
   bands: uPlot.Band[],
-  { shown }: Shown,
+  { shown }: PlotState,
   looks: { colour: string }[],
 ): void {
   let below: number | undefined;

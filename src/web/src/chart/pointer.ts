@@ -95,7 +95,7 @@ class Drag {
 
   cancel(): void {
     this.start = undefined;
-    this.gestures.overlay.choseNothing();
+    this.gestures.overlay.clearSelection();
     this.gestures.overlay.root.classList.remove("is-panned");
   }
 }
@@ -108,7 +108,7 @@ function key(event: KeyboardEvent, { plot, frame, source, fullScreen }: Gestures
     const last = times.length - 1;
     if (last < 0) return;
     const { at } = frame.cursor;
-    const from = at === null ? (places > 0 ? -1 : last + 1) : (plot.placeOf(at.time) ?? last);
+    const from = at === null ? (places > 0 ? -1 : last + 1) : (plot.indexOf(at.time) ?? last);
     const time = times[Math.min(Math.max(from + places, 0), last)];
     if (time !== undefined) frame.cursor.move({ time, source, byKeys: true });
   };

@@ -1,12 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { hash, isolated, readState, seen, slug, toggled, writeState } from "./state";
+import {
+  hash,
+  isolateSeries,
+  readState,
+  shownFlags,
+  slug,
+  toggleSeries,
+  writeState,
+} from "./state";
 
 const keys = ["a", "b", "c"];
 const none = readState(new URLSearchParams(), "cpu");
 
 describe("the reader's changes of a chart", () => {
   it("are read from the address as they were written", () => {
-    const state = { ...isolated(none, "b"), log: false, stacked: true, full: true };
+    const state = { ...isolateSeries(none, "b"), log: false, stacked: true, full: true };
     const params = new URLSearchParams();
     for (const [name, value] of Object.entries(writeState(state, "cpu"))) {
       if (value !== undefined) params.set(name, value);
@@ -23,29 +31,34 @@ describe("the reader's changes of a chart", () => {
 
 describe("a series", () => {
   it("is shown alone after a click, and with all others after a second one", () => {
-    const alone = isolated(none, "b");
-    expect(seen(alone, keys)).toEqual([false, true, false]);
-    expect(seen(isolated(alone, "b"), keys)).toEqual([true, true, true]);
-    expect(seen(isolated(alone, "c"), keys)).toEqual([false, false, true]);
+    const alone = isolateSeries(none, "b");
+    expect(shownFlags(alone, keys)).toEqual([false, true, false]);
+    expect(shownFlags(isolateSeries(alone, "b"), keys)).toEqual([true, true, true]);
+    expect(shownFlags(isolateSeries(alone, "c"), keys)).toEqual([false, false, true]);
   });
 
   it("is hidden by a click with Shift, and shown again by a second one", () => {
-    const hidden = toggled(none, "b", keys);
-    expect(seen(hidden, keys)).toEqual([true, false, true]);
-    expect(seen(toggled(hidden, "b", keys), keys)).toEqual([true, true, true]);
+    const hidden = toggleSeries(none, "b", keys);
+    expect(shownFlags(hidden, keys)).toEqual([true, false, true]);
+    expect(shownFlags(toggleSeries(hidden, "b", keys), keys)).toEqual([true, true, true]);
   });
 
   it("that appears later is shown although others are hidden", () => {
-    expect(seen(toggled(none, "b", keys), [...keys, "d"])).toEqual([true, false, true, true]);
+    expect(shownFlags(toggleSeries(none, "b", keys), [...keys, "d"])).toEqual([
+      true,
+      false,
+      true,
+      true,
+    ]);
   });
 
   it("that is the last one shown restores all others when it is hidden", () => {
-    const two = toggled(toggled(none, "a", keys), "b", keys);
-    expect(seen(toggled(two, "c", keys), keys)).toEqual([true, true, true]);
+    const two = toggleSeries(toggleSeries(none, "a", keys), "b", keys);
+    expect(shownFlags(toggleSeries(two, "c", keys), keys)).toEqual([true, true, true]);
   });
 
   it("that disappears leaves all others shown", () => {
-    expect(seen(isolated(none, "gone"), keys)).toEqual([true, true, true]);
+    expect(shownFlags(isolateSeries(none, "gone"), keys)).toEqual([true, true, true]);
   });
 });
 

@@ -52,7 +52,7 @@ export function readState(params: URLSearchParams, id: string): ChartState {
   };
 }
 
-function written(value: boolean | undefined): string | undefined {
+function flagText(value: boolean | undefined): string | undefined {
   return value === undefined ? undefined : value ? "1" : "0";
 }
 
@@ -60,30 +60,30 @@ export function writeState(state: ChartState, id: string): Record<string, string
   return {
     [`only.${id}`]: state.only.join(".") || undefined,
     [`hide.${id}`]: state.hide.join(".") || undefined,
-    [`log.${id}`]: written(state.log),
-    [`stacked.${id}`]: written(state.stacked),
+    [`log.${id}`]: flagText(state.log),
+    [`stacked.${id}`]: flagText(state.stacked),
     full: state.full ? id : undefined,
   };
 }
 
 /** Whether each series is shown. */
-export function seen(state: ChartState, keys: readonly string[]): boolean[] {
+export function shownFlags(state: ChartState, keys: readonly string[]): boolean[] {
   const names = keys.map(hash);
   const isOnly = names.some((name) => state.only.includes(name));
   return names.map((name) => (isOnly ? state.only.includes(name) : !state.hide.includes(name)));
 }
 
 /** A click: show only this series, or all again. */
-export function isolated(state: ChartState, key: string): ChartState {
+export function isolateSeries(state: ChartState, key: string): ChartState {
   const name = hash(key);
   const isAlone = state.only.length === 1 && state.only[0] === name;
   return { ...state, only: isAlone ? [] : [name], hide: [] };
 }
 
 /** A click with Shift: hide this series, or show it again. */
-export function toggled(state: ChartState, key: string, keys: readonly string[]): ChartState {
+export function toggleSeries(state: ChartState, key: string, keys: readonly string[]): ChartState {
   const name = hash(key);
-  const seenNow = seen(state, keys);
+  const seenNow = shownFlags(state, keys);
   const hidden = keys.filter((_, k) => !seenNow[k]).map(hash);
   const hide = hidden.includes(name) ? hidden.filter((other) => other !== name) : [...hidden, name];
   const isNothingLeft = hide.length >= keys.length;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DARK, LIGHT, Places, lookOf } from "./colours";
+import { DARK, LIGHT, PaletteIndexes, lookOf } from "./colours";
 
 function channels(colour: string): [number, number, number] {
   const read = (at: number) => {
@@ -101,24 +101,24 @@ describe("the palettes", () => {
   });
 });
 
-describe("places", () => {
+describe("indexes", () => {
   it("stay with their series when others appear or disappear", () => {
-    const places = new Places();
-    expect(places.assign(["a", "b", "c"])).toEqual([0, 1, 2]);
-    expect(places.assign(["c", "x", "b"])).toEqual([2, 0, 1]);
-    expect(places.assign(["b", "c"])).toEqual([1, 2]);
+    const indexes = new PaletteIndexes();
+    expect(indexes.assign(["a", "b", "c"])).toEqual([0, 1, 2]);
+    expect(indexes.assign(["c", "x", "b"])).toEqual([2, 0, 1]);
+    expect(indexes.assign(["b", "c"])).toEqual([1, 2]);
   });
 
   it("are distinct while there are enough", () => {
-    const places = new Places();
-    places.assign(["a", "b"]);
-    const all = places.assign(Array.from({ length: 20 }, (_, k) => `s${k}`));
+    const indexes = new PaletteIndexes();
+    indexes.assign(["a", "b"]);
+    const all = indexes.assign(Array.from({ length: 20 }, (_, k) => `s${k}`));
     expect(new Set(all).size).toBe(20);
   });
 
   it("of series that disappeared long ago are forgotten", () => {
-    const places = new Places(10);
-    for (let k = 0; k < 50; k++) places.assign([`s${k}`]);
-    expect(places.assign(["new"])).toEqual([0]);
+    const indexes = new PaletteIndexes(10);
+    for (let k = 0; k < 50; k++) indexes.assign([`s${k}`]);
+    expect(indexes.assign(["new"])).toEqual([0]);
   });
 });

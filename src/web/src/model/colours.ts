@@ -36,36 +36,36 @@ export interface Look {
 }
 
 /** The look of an index in the palette: colours repeat with other dashes. */
-export function lookOf(place: number, dark: boolean): Look {
+export function lookOf(index: number, dark: boolean): Look {
   const palette = dark ? DARK : LIGHT;
-  const colour = palette[place % palette.length] ?? palette[0];
-  const dash = DASHES[Math.floor(place / palette.length) % DASHES.length] ?? [];
+  const colour = palette[index % palette.length] ?? palette[0];
+  const dash = DASHES[Math.floor(index / palette.length) % DASHES.length] ?? [];
   return { colour, dash: [...dash] };
 }
 
 /** Gives each series an index in the palette, which other series do not change. */
-export class Places {
-  private readonly taken = new Map<string, number>();
+export class PaletteIndexes {
+  private readonly indexes = new Map<string, number>();
 
   /** The number of absent series whose index is remembered. */
   constructor(private readonly keysMax = 2000) {}
 
   /** The indexes of these series; a new series gets the lowest free one. */
   assign(keys: readonly string[]): number[] {
-    if (this.taken.size > this.keysMax) this.forgetAllBut(keys);
-    const used = new Set(keys.map((key) => this.taken.get(key)).filter((p) => p !== undefined));
+    if (this.indexes.size > this.keysMax) this.forgetAllBut(keys);
+    const used = new Set(keys.map((key) => this.indexes.get(key)).filter((p) => p !== undefined));
     let next = 0;
     for (const key of keys) {
-      if (this.taken.has(key)) continue;
+      if (this.indexes.has(key)) continue;
       while (used.has(next)) next++;
       used.add(next);
-      this.taken.set(key, next);
+      this.indexes.set(key, next);
     }
-    return keys.map((key) => this.taken.get(key) ?? 0);
+    return keys.map((key) => this.indexes.get(key) ?? 0);
   }
 
   private forgetAllBut(keys: readonly string[]) {
     const present = new Set(keys);
-    for (const key of [...this.taken.keys()]) if (!present.has(key)) this.taken.delete(key);
+    for (const key of [...this.indexes.keys()]) if (!present.has(key)) this.indexes.delete(key);
   }
 }

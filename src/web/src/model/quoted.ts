@@ -1,5 +1,5 @@
 /** A word of the daemon's lists: double-quoted when it contains a separator. */
-export function quoted(text: string, special: RegExp): string {
+export function quoteIfNeeded(text: string, special: RegExp): string {
   const isPlain = !special.test(text) && text === text.trim();
   return isPlain ? text : `"${text.replace(/["\\]/g, "\\$&")}"`;
 }

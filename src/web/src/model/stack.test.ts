@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { alone, stacked } from "./stack";
+import { isolatedPoints, stackValues } from "./stack";
 
 describe("stacks", () => {
   it("are sums of the series shown below", () => {
     expect(
-      stacked(
+      stackValues(
         [
           [1, 2],
           [10, 20],
@@ -18,7 +18,7 @@ describe("stacks", () => {
       [111, 222],
     ]);
     expect(
-      stacked(
+      stackValues(
         [
           [1, 2],
           [10, 20],
@@ -31,7 +31,7 @@ describe("stacks", () => {
 
   it("have a gap only where no series has a value", () => {
     expect(
-      stacked(
+      stackValues(
         [
           [1, null, null],
           [2, 3, null],
@@ -45,20 +45,20 @@ describe("stacks", () => {
   });
 
   it("keep zero as zero", () => {
-    expect(stacked([[0], [0]], [true, true])).toEqual([[0], [0]]);
+    expect(stackValues([[0], [0]], [true, true])).toEqual([[0], [0]]);
   });
 });
 
 describe("isolated points", () => {
   it("have gaps or ends on both sides", () => {
-    expect(alone([1, null, 2, 3, null, 4])).toEqual([0, 5]);
-    expect(alone([1, 2])).toEqual([]);
-    expect(alone([null, 7, null])).toEqual([1]);
-    expect(alone([5])).toEqual([0]);
-    expect(alone([])).toEqual([]);
+    expect(isolatedPoints([1, null, 2, 3, null, 4])).toEqual([0, 5]);
+    expect(isolatedPoints([1, 2])).toEqual([]);
+    expect(isolatedPoints([null, 7, null])).toEqual([1]);
+    expect(isolatedPoints([5])).toEqual([0]);
+    expect(isolatedPoints([])).toEqual([]);
   });
 
   it("are not created by the times of other series", () => {
-    expect(alone([1, undefined, 2, null, undefined, 3, undefined])).toEqual([5]);
+    expect(isolatedPoints([1, undefined, 2, null, undefined, 3, undefined])).toEqual([5]);
   });
 });

@@ -6,7 +6,7 @@ export type Values = (number | null | undefined)[];
  * The upper edges of the areas: each adds the values of a series to the edge of the shown series
  * before. A missing value adds nothing; where all values are missing there is no area.
  */
-export function stacked(series: readonly Values[], shown: readonly boolean[]): Values[] {
+export function stackValues(series: readonly Values[], shown: readonly boolean[]): Values[] {
   const length = series[0]?.length ?? 0;
   const sums = new Array<number>(length).fill(0);
   const hasValue = new Array<boolean>(length).fill(false);
@@ -26,7 +26,7 @@ export function stacked(series: readonly Values[], shown: readonly boolean[]): V
 }
 
 /** Indexes of points without neighbours, which a line would not show. */
-export function alone(values: Values): number[] {
+export function isolatedPoints(values: Values): number[] {
   const found: number[] = [];
   let before: number | null = null;
   let isBeforeAlone = false;

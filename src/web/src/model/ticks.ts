@@ -41,10 +41,10 @@ export function timeTicks(zone: string, start: number, end: number, ticksMax: nu
   const needed = (end - start) / Math.max(ticksMax, 1);
   const step = STEPS.find(({ about }) => about >= needed) ?? STEPS.at(-1);
   if (!step || end <= start) return [];
-  return label(zone, step, places(zone, step, start, end));
+  return label(zone, step, tickTimes(zone, step, start, end));
 }
 
-function places(zone: string, step: Step, start: number, end: number): number[] {
+function tickTimes(zone: string, step: Step, start: number, end: number): number[] {
   if (step.unit === "time") return timesOfDay(zone, step.count, start, end);
   const first = clockAt(zone, start);
   const found: number[] = [];

@@ -2,15 +2,15 @@ import { describe, expect, it } from "vitest";
 import {
   RANGE_LABELS,
   RESOLUTIONS,
-  panned,
+  withPan,
   readChoice,
   slotStarts,
-  widened,
+  withWiderWindow,
   windowOf,
   withRange,
   withResolution,
   writeChoice,
-  zoomed,
+  withZoom,
   type Choice,
 } from "./timeframe";
 import { DAY, HOUR, MINUTE } from "./zone";
@@ -135,32 +135,32 @@ describe("a window", () => {
 describe("zoom", () => {
   it("shows whole slots of the chosen range", () => {
     const start = Date.parse("2026-11-22T01:25:20Z");
-    const { fixed } = zoomed(read("range=6h"), start, start + 90 * MINUTE);
+    const { fixed } = withZoom(read("range=6h"), start, start + 90 * MINUTE);
     expect(new Date(fixed?.start ?? 0).toISOString()).toBe("2026-11-22T01:25:00.000Z");
     expect(new Date(fixed?.end ?? 0).toISOString()).toBe("2026-11-22T02:56:00.000Z");
   });
 
   it("switches to finer slots when few would remain", () => {
     const day = read("resolution=1d&range=1y");
-    expect(zoomed(day, now - 60 * DAY, now).resolution).toBe("1d");
-    expect(zoomed(day, now - 10 * DAY, now).resolution).toBe("1h");
-    expect(zoomed(day, now - DAY, now).resolution).toBe("5m");
-    expect(zoomed(day, now - HOUR, now).resolution).toBe("1m");
+    expect(withZoom(day, now - 60 * DAY, now).resolution).toBe("1d");
+    expect(withZoom(day, now - 10 * DAY, now).resolution).toBe("1h");
+    expect(withZoom(day, now - DAY, now).resolution).toBe("5m");
+    expect(withZoom(day, now - HOUR, now).resolution).toBe("1m");
   });
 
   it("is the same from either side", () => {
     const choice = read("");
-    expect(zoomed(choice, now, now - HOUR)).toEqual(zoomed(choice, now - HOUR, now));
+    expect(withZoom(choice, now, now - HOUR)).toEqual(withZoom(choice, now - HOUR, now));
   });
 
   it("has a minimum length", () => {
-    const { fixed } = zoomed(read(""), now, now + 1);
+    const { fixed } = withZoom(read(""), now, now + 1);
     expect((fixed?.end ?? 0) - (fixed?.start ?? 0)).toBeGreaterThanOrEqual(2 * MINUTE);
   });
 
   it("out switches to coarser slots when there would be too many", () => {
     const choice = read("resolution=1m&range=48h");
-    const wide = widened(choice, windowOf(choice, now), 4, now);
+    const wide = withWiderWindow(choice, windowOf(choice, now), 4, now);
     expect(wide.resolution).toBe("5m");
     expect(wide.fixed?.end).toBe(Date.parse("2026-11-22T04:35:00Z"));
   });
@@ -171,15 +171,15 @@ describe("pan", () => {
   const shown = windowOf(choice, now);
 
   it("keeps the number of slots", () => {
-    const { fixed } = panned(choice, shown, -0.333, now);
+    const { fixed } = withPan(choice, shown, -0.333, now);
     expect((fixed?.end ?? 0) - (fixed?.start ?? 0)).toBe(HOUR);
     expect(shown.end - (fixed?.end ?? 0)).toBe(20 * MINUTE);
   });
 
   it("ends at the present", () => {
-    expect(panned(choice, shown, 0.5, now)).toBe(choice);
-    const before = panned(choice, shown, -0.25, now);
-    const after = panned(before, windowOf(before, now), 2, now);
+    expect(withPan(choice, shown, 0.5, now)).toBe(choice);
+    const before = withPan(choice, shown, -0.25, now);
+    const after = withPan(before, windowOf(before, now), 2, now);
     expect(after.fixed?.end).toBe(shown.end);
   });
 });

@@ -112,8 +112,8 @@ export const slotOf = (resolution: Resolution) => entryOf(resolution).slot;
 
 /** The next coarser resolution, which loads faster. */
 export function coarser(resolution: Resolution): Resolution | undefined {
-  const place = RESOLUTIONS.findIndex(({ value }) => value === resolution);
-  return RESOLUTIONS[place + 1]?.value;
+  const index = RESOLUTIONS.findIndex(({ value }) => value === resolution);
+  return RESOLUTIONS[index + 1]?.value;
 }
 
 const LENGTHS: Record<string, number> = {
@@ -172,7 +172,7 @@ export function withRange(choice: Choice, range: Range): Choice {
 }
 
 /** Shows a time range, in finer slots when few would remain. */
-export function zoomed(choice: Choice, start: number, end: number): Choice {
+export function withZoom(choice: Choice, start: number, end: number): Choice {
   const [from, to] = start <= end ? [start, end] : [end, start];
   const length = Math.min(Math.max(to - from, STRETCH_MIN), STRETCH_MAX);
   const middle = (from + to) / 2;
@@ -182,11 +182,11 @@ export function zoomed(choice: Choice, start: number, end: number): Choice {
     if (finer.slot >= slotOf(resolution)) continue;
     if (length / slotOf(resolution) < ZOOM_SLOTS_MIN) resolution = finer.value;
   }
-  return { ...withResolution(choice, resolution), fixed: snapped(choice, resolution, fixed) };
+  return { ...withResolution(choice, resolution), fixed: snapToSlots(choice, resolution, fixed) };
 }
 
 /** Extends a range to whole slots. */
-function snapped(
+function snapToSlots(
   { zone }: Choice,
   resolution: Resolution,
   { start, end }: { start: number; end: number },
@@ -195,7 +195,12 @@ function snapped(
 }
 
 /** Widens a time range, in coarser slots when there would be too many. */
-export function widened(choice: Choice, shown: Window, factor: number, now: number): Choice {
+export function withWiderWindow(
+  choice: Choice,
+  shown: Window,
+  factor: number,
+  now: number,
+): Choice {
   const length = Math.min((shown.end - shown.start) * factor, STRETCH_MAX);
   const middle = (shown.start + shown.end) / 2;
   const end = Math.min(middle + length / 2, ceilSlot(shown.resolution, shown.zone, now));
@@ -208,11 +213,11 @@ export function widened(choice: Choice, shown: Window, factor: number, now: numb
     if (length <= longest * 1.5) break;
   }
   const fixed = { start: Math.round(end - length), end: Math.round(end) };
-  return { ...withResolution(choice, resolution), fixed: snapped(choice, resolution, fixed) };
+  return { ...withResolution(choice, resolution), fixed: snapToSlots(choice, resolution, fixed) };
 }
 
 /** Moves by a fraction of the window; at the present it follows the clock again. */
-export function panned(choice: Choice, shown: Window, part: number, now: number): Choice {
+export function withPan(choice: Choice, shown: Window, part: number, now: number): Choice {
   const { start, end, resolution, zone } = shown;
   const last = ceilSlot(resolution, zone, now);
   const distance = Math.min(part * (end - start), last - end);

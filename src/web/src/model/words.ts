@@ -80,6 +80,6 @@ export function countText(value: number | null | undefined): string {
 }
 
 /** `1 host`, `2 hosts` */
-export function counted(count: number, thing: string): string {
+export function countWithNoun(count: number, thing: string): string {
   return `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
 }

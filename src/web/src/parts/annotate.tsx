@@ -69,7 +69,7 @@ function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: (
       error={error.value}
       onSubmit={save}
       onClose={onClose}
-      below={<Noted frame={frame} zone={zone} />}
+      below={<AnnotationList frame={frame} zone={zone} />}
     >
       <label class="labelled">
         Description
@@ -136,7 +136,7 @@ function TimeField({ label, zone, value }: TimeFieldProps) {
 const NOTED_MAX = 20;
 
 /** The annotations in the visible range. */
-function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
+function AnnotationList({ frame, zone }: { frame: TimeFrame; zone: string }) {
   const { error, run } = useAttempt();
   const deleted = useSignal<string[]>([]);
   const visible = frame.annotations.value.filter(

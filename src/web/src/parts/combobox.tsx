@@ -5,7 +5,7 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import "../styles/combobox.css";
 import { Icon } from "./icon";
 
-export interface Found<T> {
+export interface FoundItems<T> {
   total: number;
   items: T[];
 }
@@ -17,7 +17,7 @@ interface Props<T> {
   placeholder: string;
   /** The name of the items, in the plural. */
   noun: string;
-  find: (text: string, signal: AbortSignal) => Promise<Found<T>>;
+  find: (text: string, signal: AbortSignal) => Promise<FoundItems<T>>;
   keyOf: (item: T) => string;
   render: (item: T) => ComponentChildren;
   onChoose: (item: T) => void;
@@ -121,7 +121,7 @@ function countText<T>(found: FoundState<T> | undefined, text: string, noun: stri
     : `${all} ${noun}`;
 }
 
-interface FoundState<T> extends Found<T> {
+interface FoundState<T> extends FoundItems<T> {
   failed?: string;
 }
 

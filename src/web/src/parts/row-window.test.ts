@@ -3,10 +3,10 @@ import { rowOfKey, rowWindow } from "./row-window";
 
 it("covers every visible row at any scroll position", () => {
   for (let above = -500; above < 220_000; above += 333) {
-    const { first, end, places } = rowWindow(above, 900, 44, 5000);
+    const { first, end, rowsMax } = rowWindow(above, 900, 44, 5000);
     expect(first * 44).toBeLessThanOrEqual(Math.max(0, above));
     expect(end === 5000 || end * 44 >= above + 900).toBe(true);
-    expect(end - first).toBeLessThanOrEqual(places);
+    expect(end - first).toBeLessThanOrEqual(rowsMax);
   }
 });
 

@@ -5,7 +5,7 @@ export interface RowWindow {
   /** The first row after the window. */
   end: number;
   /** The most rows of any window, for a list of any length. */
-  places: number;
+  rowsMax: number;
 }
 
 /** The number of rows drawn beyond the visible rows, on each side. */
@@ -23,9 +23,9 @@ export function rowWindow(
   const seen = Math.floor(Math.max(0, above) / rowHeight);
   const rows = Math.ceil(height / rowHeight);
   const first = Math.max(0, Math.floor((seen - BEYOND) / STEP) * STEP);
-  const places = rows + 2 * BEYOND + STEP;
-  const end = Math.min(count, first + places);
-  return { first: Math.min(first, end), end, places };
+  const rowsMax = rows + 2 * BEYOND + STEP;
+  const end = Math.min(count, first + rowsMax);
+  return { first: Math.min(first, end), end, rowsMax };
 }
 
 /** A drawn row, with a key that identifies its nodes. */
@@ -36,14 +36,14 @@ export interface DrawnRow {
 
 /** Returns the rows of a window and the active row, which may be outside; -1 for none. */
 export function rowsDrawn(
-  { first, end, places }: RowWindow,
+  { first, end, rowsMax }: RowWindow,
   count: number,
   active: number,
 ): DrawnRow[] {
   const rows: DrawnRow[] = [];
   // Keys belong to places of the window, not to rows: nodes are reused.
   for (let index = first; index < Math.min(end, count); index++) {
-    if (index !== active) rows.push({ index, key: index % places });
+    if (index !== active) rows.push({ index, key: index % rowsMax });
   }
   if (active >= 0 && active < count) rows.push({ index: active, key: `active ${active}` });
   return rows;

@@ -5,7 +5,7 @@ import { valuesOfTag } from "../api/client";
 import type { Facet, MetricQuery, Variable } from "../api/types";
 import { Icon } from "../parts/icon";
 import { Failed } from "../parts/states";
-import { selectionOf, toggled } from "./tags";
+import { selectionOf, toggleTag } from "./tags";
 import { useFacets } from "./use-facets";
 
 interface Props {
@@ -24,7 +24,7 @@ const OPEN = 4;
 export function Facets({ query, letter, variables = [], onChange }: Props) {
   const { data, error, loading, reload } = useFacets(query.metric, query.tags).value;
   const toggle = (name: string, value: string) =>
-    onChange({ ...query, tags: toggled(query.tags, name, value) });
+    onChange({ ...query, tags: toggleTag(query.tags, name, value) });
   return (
     <section class="card facets" aria-label={`Tags of query ${letter}`} aria-busy={loading}>
       <div class="card-head">
@@ -67,19 +67,19 @@ interface ValuesProps {
   onToggle: (value: string) => void;
 }
 
-type Shown = { value: string; series: number | undefined };
+type FacetValue = { value: string; series: number | undefined };
 
 function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesProps) {
   const text = useSignal("");
   const isAll = useSignal(false);
   const others = useOthers(facet, metric, text.value);
-  const counted: Shown[] = facet.values;
+  const counted: FacetValue[] = facet.values;
   const known = new Set(counted.map(({ value }) => value));
   const rest = others.filter((value) => !known.has(value));
   const words = text.value.toLowerCase();
   const matching = [
     ...counted,
-    ...rest.map((value): Shown => ({ value, series: undefined })),
+    ...rest.map((value): FacetValue => ({ value, series: undefined })),
   ].filter(({ value }) => value === chosen || value.toLowerCase().includes(words));
   const isCut = !isAll.value && text.value === "" && matching.length > FEW;
   const shown = isCut ? firstOf(matching, chosen) : matching.slice(0, 200);
@@ -137,7 +137,7 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
 }
 
 /** The first values, including the chosen value. */
-function firstOf(values: Shown[], chosen: string | undefined): Shown[] {
+function firstOf(values: FacetValue[], chosen: string | undefined): FacetValue[] {
   const first = values.slice(0, FEW);
   const current = values.find(({ value }) => value === chosen);
   return current && !first.includes(current) ? [current, ...first.slice(0, FEW - 1)] : first;

@@ -32,13 +32,13 @@ export function MetricRow({ query, letter, error, onChange }: Props) {
             return { total: answer.total, items: answer.metrics };
           }}
           keyOf={(item) => item.metric}
-          render={(item) => <MetricFound item={item} />}
+          render={(item) => <MetricOption item={item} />}
           onChoose={({ metric }) => onChange({ ...query, metric })}
         />
         {query.metric ? <Grouping query={query} onChange={onChange} /> : null}
         {query.metric ? <Ranking query={query} letter={letter} onChange={onChange} /> : null}
       </div>
-      <Chosen query={query} onChange={onChange} />
+      <ChosenTags query={query} onChange={onChange} />
       {error ? (
         <p class="problem" role="status">
           <Icon name="warning" />
@@ -49,7 +49,7 @@ export function MetricRow({ query, letter, error, onChange }: Props) {
   );
 }
 
-function MetricFound({ item }: { item: FoundMetric }) {
+function MetricOption({ item }: { item: FoundMetric }) {
   const about = [item.kind, item.unit, `${item.series.toLocaleString()} series`];
   return (
     <span class="found-metric">
@@ -62,7 +62,7 @@ function MetricFound({ item }: { item: FoundMetric }) {
 type Part = Pick<Props, "query" | "onChange">;
 
 /** The chosen tags; a click removes a tag. */
-function Chosen({ query, onChange }: Part) {
+function ChosenTags({ query, onChange }: Part) {
   const selection = selectionOf(query.tags);
   if (selection.size === 0) return null;
   const drop = (name: string) => {

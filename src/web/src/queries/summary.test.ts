@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nextOrder, ordered, summaryOf } from "./summary";
+import { nextOrder, rowOrder, summaryOf } from "./summary";
 
 test("empty slots are ignored, and zero is a number", () => {
   expect(summaryOf([null, 0, 4, undefined, null])).toEqual({ last: 4, min: 0, max: 4, avg: 2 });
@@ -10,9 +10,9 @@ test("empty slots are ignored, and zero is a number", () => {
 test("rows are sorted by a column, and rows without a number come last in both directions", () => {
   const values = [1, null, 3, 0];
   const read = (row: number) => values[row];
-  expect(ordered(4, { column: 0, isDown: true }, read)).toEqual([2, 0, 3, 1]);
-  expect(ordered(4, { column: 0, isDown: false }, read)).toEqual([3, 0, 2, 1]);
-  expect(ordered(4, { column: -1, isDown: true }, read)).toEqual([3, 2, 1, 0]);
+  expect(rowOrder(4, { column: 0, isDown: true }, read)).toEqual([2, 0, 3, 1]);
+  expect(rowOrder(4, { column: 0, isDown: false }, read)).toEqual([3, 0, 2, 1]);
+  expect(rowOrder(4, { column: -1, isDown: true }, read)).toEqual([3, 2, 1, 0]);
 });
 
 test("a column is sorted in descending order first, and times in ascending order", () => {

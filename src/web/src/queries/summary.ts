@@ -39,7 +39,7 @@ export function nextOrder(order: Order, column: number): Order {
 }
 
 /** The sorted order of rows; rows without a number come last in both directions. */
-export function ordered(
+export function rowOrder(
   count: number,
   order: Order,
   read: (row: number) => number | null | undefined,

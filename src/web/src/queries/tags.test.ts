@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { namesOf, selectionOf, tagsOf, toggled } from "./tags";
+import { namesOf, selectionOf, tagsOf, toggleTag } from "./tags";
 
 test("a value is chosen, replaced and removed", () => {
-  let tags = toggled("", "host", "web1");
-  tags = toggled(tags, "core", "0");
+  let tags = toggleTag("", "host", "web1");
+  tags = toggleTag(tags, "core", "0");
   expect(tags).toBe("host=web1,core=0");
-  tags = toggled(tags, "host", "web2");
+  tags = toggleTag(tags, "host", "web2");
   expect(tags).toBe("host=web2,core=0");
-  expect(toggled(tags, "host", "web2")).toBe("core=0");
+  expect(toggleTag(tags, "host", "web2")).toBe("core=0");
 });
 
 test("only the first equals sign of a pair separates name and value", () => {

@@ -3,7 +3,7 @@
  * comma is double-quoted; inside, `\"` is a quote and `\\` a backslash.
  */
 
-import { quoted } from "../model/quoted";
+import { quoteIfNeeded } from "../model/quoted";
 
 /** Values by tag name, in the order of choice. */
 export type Selection = ReadonlyMap<string, string>;
@@ -38,12 +38,12 @@ function word(text: string, ends: RegExp): [string, string] {
 
 export function tagsOf(selection: Selection): string {
   return [...selection]
-    .map(([name, value]) => `${quoted(name, /[,=]|^"/)}=${quoted(value, /,|^"/)}`)
+    .map(([name, value]) => `${quoteIfNeeded(name, /[,=]|^"/)}=${quoteIfNeeded(value, /,|^"/)}`)
     .join(",");
 }
 
 /** The filter with this value chosen, or removed if it was chosen. */
-export function toggled(tags: string, name: string, value: string): string {
+export function toggleTag(tags: string, name: string, value: string): string {
   const selection = new Map(selectionOf(tags));
   if (selection.get(name) === value) selection.delete(name);
   else selection.set(name, value);

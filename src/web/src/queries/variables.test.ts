@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { PanelQuery } from "../api/types";
-import { asked, chosenOf, titled } from "./variables";
+import { expandQueries, chosenOf, expandTitle } from "./variables";
 
 const metric = (tags: string, more = {}): PanelQuery => ({
   kind: "metric",
@@ -13,43 +13,45 @@ const promql = (expression: string): PanelQuery => ({ kind: "promql", expression
 describe("a metric's query", () => {
   test("requests the chosen value", () => {
     const tags = "host=$host,core=${core}";
-    expect(asked([metric(tags)], { host: ["a$1"], core: ["0"] })).toEqual([
+    expect(expandQueries([metric(tags)], { host: ["a$1"], core: ["0"] })).toEqual([
       metric("host=a$1,core=0"),
     ]);
   });
 
   test("requests a value with a comma as one value", () => {
-    expect(asked([metric("mount=$mount,core=0")], { mount: ["/a,b"] })).toEqual([
+    expect(expandQueries([metric("mount=$mount,core=0")], { mount: ["/a,b"] })).toEqual([
       metric('mount="/a,b",core=0'),
     ]);
   });
 
   test("requests any value when all are chosen", () => {
-    expect(asked([metric("host=$host,core=0")], { host: [] })).toEqual([metric("core=0")]);
+    expect(expandQueries([metric("host=$host,core=0")], { host: [] })).toEqual([metric("core=0")]);
   });
 
   test("becomes one query for each of several values, which stay separate when merged", () => {
     const query = metric("host=$host", { merge: true });
-    expect(asked([query], { host: ["a", "b"] })).toEqual([
+    expect(expandQueries([query], { host: ["a", "b"] })).toEqual([
       metric("host=a", { merge: true, group_by: "host" }),
       metric("host=b", { merge: true, group_by: "host" }),
     ]);
   });
 
   test("does not mistake a longer name for a shorter one", () => {
-    expect(asked([metric("host=$hostname")], { host: ["a"] })).toEqual([metric("host=$hostname")]);
+    expect(expandQueries([metric("host=$hostname")], { host: ["a"] })).toEqual([
+      metric("host=$hostname"),
+    ]);
   });
 
   test("becomes at most fifty queries", () => {
     const many = Array.from({ length: 40 }, (_, at) => `v${at}`);
-    const all = asked([metric("a=$a,b=$b")], { a: many, b: many });
+    const all = expandQueries([metric("a=$a,b=$b")], { a: many, b: many });
     expect(all.length).toBe(50);
   });
 });
 
 describe("an expression", () => {
   const check = (expression: string, host: string[], expected: string) =>
-    expect(asked([promql(expression)], { host })).toEqual([promql(expected)]);
+    expect(expandQueries([promql(expression)], { host })).toEqual([promql(expected)]);
 
   test("is equal to one value, and matches several or all by a pattern", () => {
     check('up{host="$host"}', ["a"], 'up{host="a"}');
@@ -70,8 +72,8 @@ describe("an expression", () => {
 });
 
 test("titles contain the chosen values", () => {
-  expect(titled("CPU of $host, ${x}", { host: ["a", "b"] })).toBe("CPU of a, b, ${x}");
-  expect(titled("CPU of $host", { host: [] })).toBe("CPU of all");
+  expect(expandTitle("CPU of $host, ${x}", { host: ["a", "b"] })).toBe("CPU of a, b, ${x}");
+  expect(expandTitle("CPU of $host", { host: [] })).toBe("CPU of all");
 });
 
 test("values are read from the address, one for a variable with a single value", () => {

@@ -6,7 +6,7 @@ import type { MetricQuery, PanelQuery, Variable } from "../api/types";
 import { namesOf, selectionOf, tagsOf } from "./tags";
 
 /** Chosen values by variable; none or an empty list means all. */
-export type Chosen = Readonly<Record<string, readonly string[]>>;
+export type ChosenValues = Readonly<Record<string, readonly string[]>>;
 
 /** The most queries that a query with variables expands to. */
 export const EXPANDED_MAX = 50;
@@ -14,7 +14,7 @@ export const EXPANDED_MAX = 50;
 /** A variable's parameter in the address, repeated for each value. */
 export const keyOf = (variable: string) => `var.${variable}`;
 
-export function chosenOf(params: URLSearchParams, variables: readonly Variable[]): Chosen {
+export function chosenOf(params: URLSearchParams, variables: readonly Variable[]): ChosenValues {
   const pairs = variables.map(({ name, multi }) => {
     const values = params.getAll(keyOf(name)).filter((value) => value !== "");
     return [name, multi ? values.slice(0, EXPANDED_MAX) : values.slice(0, 1)] as const;
@@ -25,13 +25,13 @@ export function chosenOf(params: URLSearchParams, variables: readonly Variable[]
 const REFERENCE = /\$(?:\{(\w+)\}|(\w+))/g;
 
 /** The given variables that a text contains. */
-export function named(text: string, chosen: Chosen): string[] {
+export function namesIn(text: string, chosen: ChosenValues): string[] {
   const names = [...text.matchAll(REFERENCE)].map((match) => match[1] ?? match[2] ?? "");
   return [...new Set(names)].filter((name) => Object.hasOwn(chosen, name));
 }
 
 /** A title: values separated by commas. */
-export function titled(text: string, chosen: Chosen): string {
+export function expandTitle(text: string, chosen: ChosenValues): string {
   return text.replace(REFERENCE, (whole, long?: string, short?: string) => {
     const name = long ?? short ?? "";
     if (!Object.hasOwn(chosen, name)) return whole;
@@ -41,29 +41,29 @@ export function titled(text: string, chosen: Chosen): string {
 }
 
 /** The expanded queries: one query for each of several values. */
-export function asked(queries: readonly PanelQuery[], chosen: Chosen): PanelQuery[] {
+export function expandQueries(queries: readonly PanelQuery[], chosen: ChosenValues): PanelQuery[] {
   return queries.flatMap((query): PanelQuery[] => {
-    if (query.kind === "metric") return metricAsked(query, chosen);
-    return [{ ...query, expression: expressionAsked(query.expression, chosen) }];
+    if (query.kind === "metric") return expandMetric(query, chosen);
+    return [{ ...query, expression: expandExpression(query.expression, chosen) }];
   });
 }
 
-function metricAsked(query: MetricQuery, chosen: Chosen): MetricQuery[] {
-  let all: MetricQuery[] = [{ ...query, ...grouped(query, chosen) }];
-  for (const name of named(`${query.tags} ${query.metric}`, chosen)) {
+function expandMetric(query: MetricQuery, chosen: ChosenValues): MetricQuery[] {
+  let all: MetricQuery[] = [{ ...query, ...groupingOf(query, chosen) }];
+  for (const name of namesIn(`${query.tags} ${query.metric}`, chosen)) {
     const values = chosen[name] ?? [];
     if (values.length === 0)
-      all = all.map((expanded) => ({ ...expanded, tags: without(expanded.tags, name) }));
-    else all = all.flatMap((expanded) => values.map((value) => filled(expanded, name, value)));
+      all = all.map((expanded) => ({ ...expanded, tags: withoutVariable(expanded.tags, name) }));
+    else all = all.flatMap((expanded) => values.map((value) => fillQuery(expanded, name, value)));
     all = all.slice(0, EXPANDED_MAX);
   }
   return all;
 }
 
 /** Adds tags with several chosen values to the grouping, so that their lines stay separate. */
-function grouped(query: MetricQuery, chosen: Chosen): Partial<MetricQuery> {
+function groupingOf(query: MetricQuery, chosen: ChosenValues): Partial<MetricQuery> {
   const ambiguous = [...selectionOf(query.tags)].filter(([, value]) =>
-    named(value, chosen).some((name) => (chosen[name]?.length ?? 0) > 1),
+    namesIn(value, chosen).some((name) => (chosen[name]?.length ?? 0) > 1),
   );
   if (!query.group_by && !query.merge) return {};
   const names = namesOf(query.group_by);
@@ -71,7 +71,7 @@ function grouped(query: MetricQuery, chosen: Chosen): Partial<MetricQuery> {
   return added.length > 0 ? { group_by: [...names, ...added].join(",") } : {};
 }
 
-function filled(query: MetricQuery, name: string, value: string): MetricQuery {
+function fillQuery(query: MetricQuery, name: string, value: string): MetricQuery {
   const fill = (text: string) => text.replace(referenceTo(name), () => value);
   const pairs = [...selectionOf(query.tags)].map(
     ([tag, value]) => [fill(tag), fill(value)] as const,
@@ -84,7 +84,7 @@ function referenceTo(name: string): RegExp {
 }
 
 /** Removes the pairs that contain this variable. */
-function without(tags: string, name: string): string {
+function withoutVariable(tags: string, name: string): string {
   const pairs = [...selectionOf(tags)].filter(([, value]) => !referenceTo(name).test(value));
   return tagsOf(new Map(pairs));
 }
@@ -92,11 +92,11 @@ function without(tags: string, name: string): string {
 const MATCHER = /(=~|!~|!=|=)(\s*)"((?:[^"\\]|\\.)*)"/g;
 
 /** A matcher `="$host"` becomes a pattern for all or several values. */
-function expressionAsked(expression: string, chosen: Chosen): string {
+function expandExpression(expression: string, chosen: ChosenValues): string {
   const matched = expression.replace(
     MATCHER,
     (whole, operator: string, space: string, text: string) => {
-      const names = named(text, chosen);
+      const names = namesIn(text, chosen);
       if (names.length === 0) return whole;
       const isPlain = names.every((name) => chosen[name]?.length === 1);
       if (isPlain && !operator.includes("~")) {
@@ -112,7 +112,7 @@ function expressionAsked(expression: string, chosen: Chosen): string {
 
 function fillWith(
   text: string,
-  chosen: Chosen,
+  chosen: ChosenValues,
   write: (values: readonly string[]) => string,
 ): string {
   return text.replace(REFERENCE, (whole, long?: string, short?: string) => {

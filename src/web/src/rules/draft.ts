@@ -36,13 +36,13 @@ function selectorOf(metric: string, tags: string): string {
   return `${isPlain ? metric : ""}${inside ? `{${inside}}` : ""}`;
 }
 
-export interface Drawn {
+export interface DrawnNumber {
   kind: Kind | undefined;
   display: Display | undefined;
 }
 
 /** An expression for the drawn numbers of a query. */
-export function expressionOf(query: PanelQuery, { kind, display }: Drawn): string {
+export function expressionOf(query: PanelQuery, { kind, display }: DrawnNumber): string {
   if (query.kind === "promql") return query.expression.trim();
   const selector = selectorOf(query.metric, query.tags);
   const isCounted = kind === "counter" || kind === "delta";

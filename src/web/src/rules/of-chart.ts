@@ -1,12 +1,12 @@
 /** The initial rule for a chart. Pure. */
 import type { Display, MetricQuery } from "../api/types";
 import type { DrawnSeries } from "../chart/data";
-import type { ChartWish } from "../chart/wish";
+import type { ChartSpec } from "../chart/chart-spec";
 import type { Unit } from "../model/units";
 import { expressionOf, nameOfAlert, type RuleDraft } from "./draft";
 
-export interface Shown {
-  wish: Pick<ChartWish, "title" | "queries" | "display" | "derive">;
+export interface ChartSource {
+  spec: Pick<ChartSpec, "title" | "queries" | "display" | "derive">;
   series: readonly Pick<DrawnSeries, "metric" | "kind" | "display" | "unit">[];
   /** The display of counters in the view's time frame. */
   frameDisplay: Display | undefined;
@@ -19,11 +19,11 @@ export interface Comparable {
 }
 
 /** A draft for the chart's first series, and the expressions of all of them. */
-export function ruleOf({ wish, series, frameDisplay }: Shown): {
+export function ruleOf({ spec, series, frameDisplay }: ChartSource): {
   draft: RuleDraft;
   expressions: Comparable[];
 } {
-  const { title, queries, display, derive } = wish;
+  const { title, queries, display, derive } = spec;
   // A derived chart does not draw all its metrics, but all have the same kind.
   const drawnOf = (metric: string) =>
     series.find((line) => line.metric === metric) ?? (derive && series[0]);

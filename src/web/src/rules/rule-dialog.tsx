@@ -6,7 +6,7 @@ import { copy, saveFile } from "../chart/save";
 import { slug } from "../chart/state";
 import { isPlain } from "../model/quantity";
 import type { Unit } from "../model/units";
-import { counted } from "../model/words";
+import { countWithNoun } from "../model/words";
 import { Dialog, Problem, TextField } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import {
@@ -119,7 +119,7 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
           {fault ? (
             <Problem message={fault} />
           ) : (
-            <Checked text={text} compared={comparedOf(draft.value)} />
+            <RuleCheck text={text} compared={comparedOf(draft.value)} />
           )}
           <p class="muted">
             Save the rule as a file that <code>alerts.rules</code> names, and reload the daemon.
@@ -178,7 +178,7 @@ interface CheckResult {
 }
 
 /** The daemon's check of the file, and the rule's current matches. */
-function Checked({ text, compared }: { text: string; compared: string }) {
+function RuleCheck({ text, compared }: { text: string; compared: string }) {
   const result = useSignal<CheckResult | undefined>(undefined);
   useEffect(() => {
     result.value = undefined;
@@ -188,7 +188,7 @@ function Checked({ text, compared }: { text: string; compared: string }) {
         await api.checkRules(text, abort.signal);
         const { data } = await api.query({ query: compared }, abort.signal);
         const count = data?.result.length ?? 0;
-        const found = count === 0 ? "nothing" : counted(count, "alert");
+        const found = count === 0 ? "nothing" : countWithNoun(count, "alert");
         result.value = { isGood: true, words: `Valid. It matches ${found} now.` };
       } catch (cause) {
         if (abort.signal.aborted) return;

@@ -4,7 +4,7 @@ import { api } from "../api/client";
 import { useResource } from "../api/resource";
 import type { RuleGroup, Silence } from "../api/types";
 import { param, setParams } from "../app/address";
-import { countText, counted } from "../model/words";
+import { countText, countWithNoun } from "../model/words";
 import { Icon, type IconName } from "../parts/icon";
 import { Page } from "../parts/page";
 import { Failed } from "../parts/states";
@@ -50,7 +50,7 @@ export function Alerts() {
             {ruleParam.value !== "" && <Failed message={`There is no rule ${ruleParam.value}.`} />}
             <NoReceiver reason={noReceiver} />
             <Tiles listed={listed} groups={groups} isNotified={noReceiver === undefined} />
-            <Places listed={listed} groups={groups} silences={silenceList} />
+            <ListChoice listed={listed} groups={groups} silences={silenceList} />
             {place.value === "rules" ? (
               <RuleGroups groups={groups} />
             ) : place.value === "receivers" ? (
@@ -94,7 +94,7 @@ function Tiles({ listed, groups, isNotified }: TilesProps) {
       </Tile>
       <Tile name="Rules" count={rules.length} show={{ show: "rules" }}>
         {failing > 0 ? <span class="bad">{failing} failing</span> : "none failing"}
-        {missed > 0 ? `, ${counted(missed, "evaluation")} missed` : ""}
+        {missed > 0 ? `, ${countWithNoun(missed, "evaluation")} missed` : ""}
       </Tile>
     </div>
   );
@@ -133,15 +133,15 @@ function Tile({ name, count, state, show, children }: TileProps) {
   );
 }
 
-interface PlacesProps {
+interface ListChoiceProps {
   listed: ListedAlert[];
   groups: readonly RuleGroup[];
   silences: readonly Silence[];
 }
 
-function Places({ listed, groups, silences }: PlacesProps) {
+function ListChoice({ listed, groups, silences }: ListChoiceProps) {
   const unexpiredCount = silences.filter(({ status }) => status.state !== "expired").length;
-  const places: { name: string; label: string; icon: IconName; count?: number }[] = [
+  const lists: { name: string; label: string; icon: IconName; count?: number }[] = [
     { name: "alerts", label: "Alerts", icon: "bell", count: listed.length },
     { name: "rules", label: "Rules", icon: "table", count: groups.flatMap((g) => g.rules).length },
     { name: "silences", label: "Silences", icon: "mute", count: unexpiredCount },
@@ -149,7 +149,7 @@ function Places({ listed, groups, silences }: PlacesProps) {
   ];
   return (
     <div class="choices alerts-places" role="group" aria-label="Lists">
-      {places.map(({ name, label, icon, count }) => (
+      {lists.map(({ name, label, icon, count }) => (
         <button
           key={name}
           type="button"

@@ -136,7 +136,7 @@ function panelOf(title: string, queries: PanelQuery[]): ChartPanel {
 
 /** Errors by row of the queries. */
 function errorsOf(rows: readonly PanelQuery[], failures: readonly Failure[]) {
-  const places = rows.flatMap((query, row) => (isComplete(query) ? [row] : []));
-  const errors = failures.map(({ at, message }) => [places[at] ?? at, message] as const);
+  const rowIndexes = rows.flatMap((query, row) => (isComplete(query) ? [row] : []));
+  const errors = failures.map(({ at, message }) => [rowIndexes[at] ?? at, message] as const);
   return Object.fromEntries(errors);
 }

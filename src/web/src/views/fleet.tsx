@@ -10,10 +10,10 @@ import { choiceOf } from "./fleet/choice";
 import { Filters } from "./fleet/filters";
 import { FirstHost } from "./fleet/first-host";
 import { FleetTable } from "./fleet/fleet-table";
-import { filtered, heldOrder, isSameOrder, ranksOf, rowsOf, sorted } from "./fleet/order";
+import { filterRows, heldOrder, isSameOrder, ranksOf, rowsOf, sortRows } from "./fleet/order";
 import { RemoveHost } from "./fleet/remove-host";
 import { Totals } from "./fleet/totals";
-import { counted } from "../model/words";
+import { countWithNoun } from "../model/words";
 import "../styles/tiles.css";
 import "./fleet/fleet.css";
 
@@ -87,8 +87,8 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
   const choice = useMemo(() => choiceOf(params), [params]);
   const rows = useMemo(() => rowsOf(answer.hosts, lines?.hosts), [answer, lines]);
   const ranks = useRanks(answer);
-  const fitting = useMemo(() => filtered(rows, choice), [rows, choice]);
-  const inOrder = useMemo(() => sorted(fitting, choice, ranks), [fitting, choice, ranks]);
+  const fitting = useMemo(() => filterRows(rows, choice), [rows, choice]);
+  const inOrder = useMemo(() => sortRows(fitting, choice, ranks), [fitting, choice, ranks]);
   const isHeld = useSignal(false);
   const request = `${params.toString()} ${lines ? "with lines" : ""}`;
   const byName = useMemo(() => new Map(rows.map((row) => [row.host.host, row])), [rows]);
@@ -102,8 +102,8 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
       <div class="fleet-count" role="status">
         <span>
           {shown.length === rows.length
-            ? counted(rows.length, "host")
-            : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "host")}`}
+            ? countWithNoun(rows.length, "host")
+            : `${shown.length.toLocaleString("en")} of ${countWithNoun(rows.length, "host")}`}
         </span>
         {linesFailed && !lines && <span class="warn">Sparklines unavailable</span>}
         {isStale && (
@@ -118,7 +118,7 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
       {shown.length === 0 ? (
         <section class="card">
           <Empty title="No matching host">
-            <p>None of {counted(rows.length, "host")} matches all filters.</p>
+            <p>None of {countWithNoun(rows.length, "host")} matches all filters.</p>
             <button
               type="button"
               class="button"

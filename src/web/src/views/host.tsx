@@ -10,8 +10,8 @@ import { Chart } from "../chart/chart";
 import { TimeControls } from "../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../chart/frame";
 import { loadEarly } from "../chart/load";
-import { know } from "../chart/load-metrics";
-import { questionOf, wishOf } from "../chart/wish";
+import { rememberSeries } from "../chart/load-metrics";
+import { dataSpecOf, specOf } from "../chart/chart-spec";
 import { AnnotateButton } from "../parts/annotate";
 import { Empty, Failed, Loading } from "../parts/states";
 import { AllMetrics } from "./host/all-metrics";
@@ -58,7 +58,7 @@ function Host({ name }: { name: string }) {
 function requestEarly(frame: TimeFrame, name: string): void {
   const { display: frameDisplay } = frame.choice.peek();
   for (const chart of sectionsOf(name, FIRST_METRICS).flatMap(({ charts }) => charts)) {
-    loadEarly({ ...questionOf(wishOf(chart)), window: frame.window.peek(), frameDisplay });
+    loadEarly({ ...dataSpecOf(specOf(chart)), window: frame.window.peek(), frameDisplay });
   }
 }
 
@@ -73,7 +73,7 @@ function Metrics({ frame, name }: MetricsProps) {
     async (signal) => {
       const tags = tagsOfHost(name);
       const answer = await api.series({ tags }, signal);
-      know(tags, answer.series);
+      rememberSeries(tags, answer.series);
       return answer;
     },
     { everyMs: SERIES_EVERY_MS },

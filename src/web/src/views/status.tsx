@@ -3,7 +3,7 @@ import type { StatusAnswer } from "../api/types";
 import { Ago } from "../parts/ago";
 import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
-import { bytesText, counted, countText, elapsedText, lengthText } from "../model/words";
+import { bytesText, countWithNoun, countText, elapsedText, lengthText } from "../model/words";
 import { Ingest } from "./status/ingest";
 import { Limits } from "./status/limits";
 import { Refused } from "./status/refused";
@@ -67,7 +67,7 @@ function Health({ health, limits }: Pick<StatusAnswer, "health" | "limits">) {
         ))}
         {near > 0 && (
           <li>
-            <strong>limits</strong>: {counted(near, "limit")} nearly reached
+            <strong>limits</strong>: {countWithNoun(near, "limit")} nearly reached
           </li>
         )}
       </ul>

@@ -1,7 +1,7 @@
 /** The storage: data on disk and in memory, and each document with its bytes. */
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
-import { counted } from "../model/words";
+import { countWithNoun } from "../model/words";
 import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
 import { Checkpoints } from "./storage/checkpoints";
@@ -53,7 +53,7 @@ function Damaged({ files }: { files: string[] }) {
     <Callout
       tone="bad"
       label="Damaged files"
-      title={`${counted(files.length, "damaged file")} set aside`}
+      title={`${countWithNoun(files.length, "damaged file")} set aside`}
     >
       <p>
         Their data is not served; coarser granularities answer instead, with a note. Restore the

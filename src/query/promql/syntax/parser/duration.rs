@@ -1,51 +1,52 @@
-//! Parsing of lengths of time in brackets and after `offset`.
+//! Parsing of durations in brackets and after `offset`.
 
 use super::{
     super::{
-        length::{Calculation, Length, Pick, millis_of},
+        duration_expr::{Calculation, Choice, DurationExpr, millis_of},
         operator::Operator,
         span::{Span, SyntaxError},
         token::Token,
     },
-    DEPTH_MAX, Parsed, Parser,
-    modifiers::LENGTH,
+    DEPTH_MAX, ParseResult, Parser,
+    modifiers::DURATION_FORMS,
     too_deep,
 };
 use crate::query::promql::value::steps::QueryTimes;
 
 /// A calculation with the height of its tree.
-struct Part {
+struct DurationNode {
     calculation: Calculation,
     height: usize,
 }
 
-/// The place of a duration, for messages.
+/// The context of a duration, for messages.
 #[derive(Clone, Copy)]
-struct Context<'c> {
+struct MessageContext<'c> {
     name: &'c str,
     expected: &'c str,
 }
 
 impl Parser<'_> {
-    /// Reads a length of time in brackets, where all operators belong to the length.
-    pub(super) fn length(&mut self, name: &str, expected: &str) -> Parsed<Length> {
+    /// Reads a duration in brackets, where all operators belong to the duration.
+    pub(super) fn duration(&mut self, name: &str, expected: &str) -> ParseResult<DurationExpr> {
         let start = self.span;
-        let part = self.calculation(Operator::Add.precedence(), Context { name, expected })?;
-        finished(part, start.to(self.last))
+        let node =
+            self.calculation(Operator::Add.precedence(), MessageContext { name, expected })?;
+        to_duration(node, start.to(self.last))
     }
 
-    /// Reads a length of time after `offset`. Operators after the length belong to the expression.
-    pub(super) fn offset_length(&mut self) -> Parsed<Length> {
+    /// Reads a duration after `offset`. Operators after the duration belong to the expression.
+    pub(super) fn offset_duration(&mut self) -> ParseResult<DurationExpr> {
         let start = self.span;
-        let context = Context { name: "offset", expected: LENGTH };
+        let context = MessageContext { name: "offset", expected: DURATION_FORMS };
         let is_negative = self.signs()?;
-        let part = self.part(context)?;
-        let part = if is_negative { negative(part, start)? } else { part };
-        finished(part, start.to(self.last))
+        let node = self.duration_operand(context)?;
+        let node = if is_negative { negate(node, start)? } else { node };
+        to_duration(node, start.to(self.last))
     }
 
     /// Reads signs. Returns true when they result in a minus.
-    fn signs(&mut self) -> Parsed<bool> {
+    fn signs(&mut self) -> ParseResult<bool> {
         let mut is_negative = false;
         while let Token::Operator(Operator::Add | Operator::Subtract) = self.token {
             is_negative ^= self.token == Token::Operator(Operator::Subtract);
@@ -55,14 +56,18 @@ impl Parser<'_> {
     }
 
     /// Reads a calculation whose operators have at least the given precedence.
-    fn calculation(&mut self, precedence_min: u8, context: Context<'_>) -> Parsed<Part> {
+    fn calculation(
+        &mut self,
+        precedence_min: u8,
+        context: MessageContext<'_>,
+    ) -> ParseResult<DurationNode> {
         self.enter()?;
         let start = self.span;
         let mut left = if self.signs()? {
-            let part = self.calculation(Operator::Power.precedence(), context)?;
-            negative(part, start)?
+            let node = self.calculation(Operator::Power.precedence(), context)?;
+            negate(node, start)?
         } else {
-            self.part(context)?
+            self.duration_operand(context)?
         };
         while let Token::Operator(operator) = self.token
             && operator.precedence() >= precedence_min
@@ -72,53 +77,58 @@ impl Parser<'_> {
             let right = self.calculation(operator.right_precedence(), context)?;
             let height = left.height.max(right.height);
             let sides = (Box::new(left.calculation), Box::new(right.calculation));
-            left = above(height, at, Calculation::Binary(operator, sides.0, sides.1))?;
+            left = node_above(height, at, Calculation::Binary(operator, sides.0, sides.1))?;
         }
         self.leave();
         Ok(left)
     }
 
-    fn part(&mut self, context: Context<'_>) -> Parsed<Part> {
+    fn duration_operand(&mut self, context: MessageContext<'_>) -> ParseResult<DurationNode> {
         let start = self.span;
         let calculation = match self.token {
             Token::Number(seconds) => Calculation::Seconds(seconds),
             Token::Duration(millis) => Calculation::Millis(millis),
             Token::LeftParen => {
                 self.advance()?;
-                let Part { calculation, height } =
+                let DurationNode { calculation, height } =
                     self.calculation(Operator::Add.precedence(), context)?;
                 self.expect(Token::RightParen, context.name, "\")\"")?;
-                return above(height, start, Calculation::Paren(Box::new(calculation)));
+                return node_above(height, start, Calculation::Paren(Box::new(calculation)));
             }
-            Token::Identifier | Token::Aggregation(_) => return self.called(context),
+            Token::Identifier | Token::Aggregation(_) => return self.duration_function(context),
             _ => return Err(self.unexpected(context.name, context.expected)),
         };
         self.advance()?;
-        Ok(Part { calculation, height: 0 })
+        Ok(DurationNode { calculation, height: 0 })
     }
 
     /// Reads `step()`, `range()`, or the smaller or larger of two calculations.
-    fn called(&mut self, context: Context<'_>) -> Parsed<Part> {
-        let (start, name) = (self.span, self.word().to_ascii_lowercase());
-        let pick = Pick::ALL.into_iter().find(|pick| pick.name() == name);
+    fn duration_function(&mut self, context: MessageContext<'_>) -> ParseResult<DurationNode> {
+        let (start, name) = (self.span, self.token_text().to_ascii_lowercase());
+        let choice = Choice::ALL.into_iter().find(|choice| choice.name() == name);
         let calculation = match name.as_str() {
             "step" => Calculation::Step,
             "range" => Calculation::Range,
             _ => {
                 let unexpected = || self.unexpected(context.name, context.expected);
-                let pick = pick.ok_or_else(unexpected)?;
+                let choice = choice.ok_or_else(unexpected)?;
                 self.advance()?;
-                return self.pick(pick, start, context);
+                return self.choice(choice, start, context);
             }
         };
         self.advance()?;
         self.expect(Token::LeftParen, context.name, "\"(\"")?;
         self.expect(Token::RightParen, context.name, "\")\"")?;
-        Ok(Part { calculation, height: 0 })
+        Ok(DurationNode { calculation, height: 0 })
     }
 
     /// Reads both arguments of `min` and `max`.
-    fn pick(&mut self, pick: Pick, start: Span, context: Context<'_>) -> Parsed<Part> {
+    fn choice(
+        &mut self,
+        choice: Choice,
+        start: Span,
+        context: MessageContext<'_>,
+    ) -> ParseResult<DurationNode> {
         self.expect(Token::LeftParen, context.name, "\"(\"")?;
         let left = self.calculation(Operator::Add.precedence(), context)?;
         self.expect(Token::Comma, context.name, "\",\"")?;
@@ -126,42 +136,42 @@ impl Parser<'_> {
         self.expect(Token::RightParen, context.name, "\")\"")?;
         let height = left.height.max(right.height);
         let (left, right) = (Box::new(left.calculation), Box::new(right.calculation));
-        above(height, start, Calculation::Pick(pick, left, right))
+        node_above(height, start, Calculation::Choice(choice, left, right))
     }
 }
 
-fn negative(part: Part, at: Span) -> Parsed<Part> {
-    match part.calculation {
+fn negate(node: DurationNode, at: Span) -> ParseResult<DurationNode> {
+    match node.calculation {
         Calculation::Seconds(seconds) => {
-            Ok(Part { calculation: Calculation::Seconds(-seconds), ..part })
+            Ok(DurationNode { calculation: Calculation::Seconds(-seconds), ..node })
         }
         Calculation::Millis(millis) => {
-            Ok(Part { calculation: Calculation::Millis(-millis), ..part })
+            Ok(DurationNode { calculation: Calculation::Millis(-millis), ..node })
         }
-        calculation => above(part.height, at, Calculation::Negative(Box::new(calculation))),
+        calculation => node_above(node.height, at, Calculation::Negative(Box::new(calculation))),
     }
 }
 
-/// Creates a part that is one level higher than its highest operand.
-fn above(height: usize, at: Span, calculation: Calculation) -> Parsed<Part> {
+/// Creates a node that is one level higher than its highest operand.
+fn node_above(height: usize, at: Span, calculation: Calculation) -> ParseResult<DurationNode> {
     let height = height + 1;
-    if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(Part { calculation, height }) }
+    if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(DurationNode { calculation, height }) }
 }
 
-/// Converts a calculation to a length. A calculation that does not depend on the query's times must
-/// be in range.
-fn finished(part: Part, span: Span) -> Parsed<Length> {
-    let millis = match part.calculation {
+/// Converts a calculation to a duration. A calculation that does not depend on the query's times
+/// must be in range.
+fn to_duration(node: DurationNode, span: Span) -> ParseResult<DurationExpr> {
+    let millis = match node.calculation {
         Calculation::Millis(millis) => Some(millis),
         Calculation::Seconds(seconds) => millis_of(seconds),
         calculation => {
             let is_constant = calculation.is_constant();
-            let length = Length::Computed(Box::new(calculation), span);
+            let duration = DurationExpr::Computed(Box::new(calculation), span);
             if is_constant {
-                length.millis(QueryTimes::INSTANT)?;
+                duration.millis(QueryTimes::INSTANT)?;
             }
-            return Ok(length);
+            return Ok(duration);
         }
     };
-    millis.map(Length::Millis).ok_or_else(|| SyntaxError::new(span, "duration out of range"))
+    millis.map(DurationExpr::Millis).ok_or_else(|| SyntaxError::new(span, "duration out of range"))
 }

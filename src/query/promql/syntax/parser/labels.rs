@@ -6,7 +6,7 @@ use super::{
         token::{Keyword, Token},
         tree::{Comparison, Grouping, Matcher},
     },
-    Parsed, Parser,
+    ParseResult, Parser,
 };
 use crate::model::METRIC_TAG;
 
@@ -16,7 +16,7 @@ const MATCHING: &str = "label matching";
 impl Parser<'_> {
     /// Reads `by`, `without`, `on` or `ignoring`, and the labels. `only` is the keyword that
     /// selects these labels.
-    pub(super) fn grouping(&mut self, only: Keyword) -> Parsed<Grouping> {
+    pub(super) fn grouping(&mut self, only: Keyword) -> ParseResult<Grouping> {
         let is_only = self.token == Token::Keyword(only);
         self.advance()?;
         let names = self.label_names()?;
@@ -24,7 +24,7 @@ impl Parser<'_> {
     }
 
     /// Reads names of labels in parentheses. Keywords and operators are valid names here.
-    pub(super) fn label_names(&mut self) -> Parsed<Vec<String>> {
+    pub(super) fn label_names(&mut self) -> ParseResult<Vec<String>> {
         self.expect(Token::LeftParen, GROUPING, "\"(\"")?;
         let mut names = Vec::new();
         while self.token != Token::RightParen {
@@ -35,7 +35,7 @@ impl Parser<'_> {
                 | Token::Keyword(_)
                 | Token::Operator(
                     Operator::And | Operator::Or | Operator::Unless | Operator::Atan2,
-                ) => self.word().to_owned(),
+                ) => self.token_text().to_owned(),
                 _ => return Err(self.unexpected(GROUPING, "label")),
             };
             names.push(name);
@@ -49,12 +49,12 @@ impl Parser<'_> {
     }
 
     /// Reads matchers in braces: sets of matchers, separated by `or`.
-    pub(super) fn matchers(&mut self) -> Parsed<Vec<Vec<Matcher>>> {
+    pub(super) fn matchers(&mut self) -> ParseResult<Vec<Vec<Matcher>>> {
         self.advance()?;
         let (mut sets, mut set) = (Vec::new(), Vec::new());
         while self.token != Token::RightBrace {
             set.push(self.matcher()?);
-            if self.token == Token::Identifier && self.word().eq_ignore_ascii_case("or") {
+            if self.token == Token::Identifier && self.token_text().eq_ignore_ascii_case("or") {
                 self.advance()?;
                 sets.push(std::mem::take(&mut set));
                 if self.token == Token::RightBrace {
@@ -69,11 +69,11 @@ impl Parser<'_> {
         Ok(sets)
     }
 
-    fn matcher(&mut self) -> Parsed<Matcher> {
+    fn matcher(&mut self) -> ParseResult<Matcher> {
         let is_quoted = self.token == Token::Text;
         let label = match self.token {
             Token::Text => self.lexer.take_value(),
-            Token::Identifier => self.word().to_owned(),
+            Token::Identifier => self.token_text().to_owned(),
             _ => return Err(self.unexpected(MATCHING, "identifier or \"}\"")),
         };
         self.advance()?;

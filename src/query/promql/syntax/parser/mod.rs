@@ -22,7 +22,7 @@ use super::{
     operator::Operator,
     span::{Span, SyntaxError},
     token::{Keyword, Token},
-    tree::{Binary, Expr, Many, Matching, Unary},
+    tree::{Binary, Expr, ManySide, Matching, Unary},
 };
 
 /// Maximum nesting of operators and parentheses, which fits a small stack in any build.
@@ -80,24 +80,24 @@ impl Node {
     }
 }
 
-type Parsed<T> = Result<T, SyntaxError>;
+type ParseResult<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Parsed<Self> {
+    fn new(text: &'a str) -> ParseResult<Self> {
         let mut lexer = Lexer::new(text);
         let (token, span) = lexer.next()?;
         Ok(Self { text, lexer, token, span, last: Span::default(), depth: 0 })
     }
 
     /// Consumes the next token and returns its span.
-    fn advance(&mut self) -> Parsed<Span> {
+    fn advance(&mut self) -> ParseResult<Span> {
         self.last = self.span;
         (self.token, self.span) = self.lexer.next()?;
         Ok(self.last)
     }
 
     /// Consumes the next token if it equals `token`. Returns true when it does.
-    fn eat(&mut self, token: Token) -> Parsed<bool> {
+    fn eat(&mut self, token: Token) -> ParseResult<bool> {
         let is_next = self.token == token;
         if is_next {
             self.advance()?;
@@ -105,23 +105,23 @@ impl<'a> Parser<'a> {
         Ok(is_next)
     }
 
-    fn eat_keyword(&mut self, keyword: Keyword) -> Parsed<bool> {
+    fn eat_keyword(&mut self, keyword: Keyword) -> ParseResult<bool> {
         self.eat(Token::Keyword(keyword))
     }
 
     /// Consumes the next token, which must equal `token`.
-    fn expect(&mut self, token: Token, context: &str, expected: &str) -> Parsed<Span> {
+    fn expect(&mut self, token: Token, context: &str, expected: &str) -> ParseResult<Span> {
         if self.token == token { self.advance() } else { Err(self.unexpected(context, expected)) }
     }
 
     /// Returns the text of the next token.
-    fn word(&self) -> &'a str {
-        self.span.of(self.text)
+    fn token_text(&self) -> &'a str {
+        self.span.text_in(self.text)
     }
 
     /// Returns an error about the next token.
     fn unexpected(&self, context: &str, expected: &str) -> SyntaxError {
-        let mut problem = format!("unexpected {}", self.token.described(self.word()));
+        let mut problem = format!("unexpected {}", self.token.description(self.token_text()));
         if !context.is_empty() {
             problem += " in ";
             problem += context;
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Enters a level of recursion before its first token is read.
-    fn enter(&mut self) -> Parsed<()> {
+    fn enter(&mut self) -> ParseResult<()> {
         self.depth += 1;
         let is_deep = self.depth > DEPTH_MAX + LEVELS_WITHOUT_NODE;
         if is_deep { Err(too_deep(self.span)) } else { Ok(()) }
@@ -145,9 +145,9 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads an expression whose operators have at least the given precedence.
-    fn expression(&mut self, precedence_min: u8) -> Parsed<Node> {
+    fn expression(&mut self, precedence_min: u8) -> ParseResult<Node> {
         self.enter()?;
-        let mut left = self.signed()?;
+        let mut left = self.signed_operand()?;
         while let Token::Operator(operator) = self.token
             && operator.precedence() >= precedence_min
         {
@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    fn binary(&mut self, left: Node, operator: Operator) -> Parsed<Node> {
+    fn binary(&mut self, left: Node, operator: Operator) -> ParseResult<Node> {
         let operator_span = self.advance()?;
         let return_bool = self.eat_keyword(Keyword::Bool)?;
         let matching = self.matching()?;
@@ -166,20 +166,20 @@ impl<'a> Parser<'a> {
         let (left, right) = (left.expression, right.expression);
         let span = left.span().to(right.span());
         let binary = Binary { operator, left, right, matching, return_bool, operator_span, span };
-        above(height, operator_span, Expr::Binary(binary))
+        node_above(height, operator_span, Expr::Binary(binary))
     }
 
     /// Reads the modifiers that define how series of two operands match.
-    fn matching(&mut self) -> Parsed<Matching> {
+    fn matching(&mut self) -> ParseResult<Matching> {
         let mut matching = Matching::default();
         if matches!(self.token, Token::Keyword(Keyword::On | Keyword::Ignoring)) {
             matching.labels = Some(self.grouping(Keyword::On)?);
             matching.many = match self.token {
-                Token::Keyword(Keyword::GroupLeft) => Many::Left,
-                Token::Keyword(Keyword::GroupRight) => Many::Right,
-                _ => Many::Neither,
+                Token::Keyword(Keyword::GroupLeft) => ManySide::Left,
+                Token::Keyword(Keyword::GroupRight) => ManySide::Right,
+                _ => ManySide::Neither,
             };
-            if matching.many != Many::Neither {
+            if matching.many != ManySide::Neither {
                 self.advance()?;
                 if self.token == Token::LeftParen {
                     matching.included = self.label_names()?;
@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn fill_value(&mut self) -> Parsed<f64> {
+    fn fill_value(&mut self) -> ParseResult<f64> {
         const CONTEXT: &str = "fill modifier";
         self.expect(Token::LeftParen, CONTEXT, "\"(\"")?;
         let is_negative = self.token == Token::Operator(Operator::Subtract);
@@ -221,10 +221,10 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads an operand with its signs. `^` takes precedence over signs. A plus has no effect.
-    fn signed(&mut self) -> Parsed<Node> {
+    fn signed_operand(&mut self) -> ParseResult<Node> {
         let is_sign = |token| matches!(token, Token::Operator(Operator::Add | Operator::Subtract));
         if !is_sign(self.token) {
-            return self.modified();
+            return self.operand_with_modifiers();
         }
         let mut minuses = Vec::new();
         while is_sign(self.token) {
@@ -238,13 +238,13 @@ impl<'a> Parser<'a> {
         }
         let mut node = self.expression(Operator::Power.precedence())?;
         for minus in minuses.into_iter().rev() {
-            node = negative(minus, node)?;
+            node = negate(minus, node)?;
         }
         Ok(node)
     }
 }
 
-fn negative(minus: Span, node: Node) -> Parsed<Node> {
+fn negate(minus: Span, node: Node) -> ParseResult<Node> {
     let Node { mut expression, height } = node;
     if let Expr::Number(number) = &mut *expression {
         number.value = -number.value;
@@ -252,11 +252,11 @@ fn negative(minus: Span, node: Node) -> Parsed<Node> {
         return Ok(Node { expression, height });
     }
     let span = minus.to(expression.span());
-    above(height, minus, Expr::Unary(Unary { inner: expression, span }))
+    node_above(height, minus, Expr::Unary(Unary { inner: expression, span }))
 }
 
 /// Creates a node above trees of the given height.
-fn above(height: usize, at: Span, expression: Expr) -> Parsed<Node> {
+fn node_above(height: usize, at: Span, expression: Expr) -> ParseResult<Node> {
     let height = height + 1;
     if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(Node::new(expression, height)) }
 }

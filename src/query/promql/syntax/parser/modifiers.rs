@@ -3,27 +3,27 @@
 
 use super::{
     super::{
-        length::Length,
+        duration_expr::DurationExpr,
         literal::MILLIS_MAX,
         operator::Operator,
         span::{Span, SyntaxError},
         token::{Keyword, Token},
-        tree::{At, Expr, MatrixSelector, Shift, Subquery},
+        tree::{AtTime, Expr, MatrixSelector, Shift, Subquery},
     },
-    Node, Parsed, Parser, above,
+    Node, ParseResult, Parser, node_above,
 };
 use crate::query::promql::value::{steps::QueryTimes, windows::Extension};
 
 /// The valid forms of a duration, for messages.
-pub(super) const LENGTH: &str = "number, duration, step(), or range()";
+pub(super) const DURATION_FORMS: &str = "number, duration, step(), or range()";
 
 impl Parser<'_> {
     /// Reads an operand and its modifiers.
-    pub(super) fn modified(&mut self) -> Parsed<Node> {
+    pub(super) fn operand_with_modifiers(&mut self) -> ParseResult<Node> {
         let mut node = self.operand()?;
         loop {
             match self.token {
-                Token::LeftBracket => node = self.bracket(node)?,
+                Token::LeftBracket => node = self.range_or_subquery(node)?,
                 Token::Keyword(Keyword::Offset) => self.offset(&mut node.expression)?,
                 Token::At => self.at(&mut node.expression)?,
                 Token::Keyword(Keyword::Anchored) => {
@@ -38,9 +38,9 @@ impl Parser<'_> {
     }
 
     /// Reads the range of a selector, or the range and the step of a subquery.
-    fn bracket(&mut self, node: Node) -> Parsed<Node> {
+    fn range_or_subquery(&mut self, node: Node) -> ParseResult<Node> {
         let open = self.advance()?;
-        let range = self.positive_length("subquery or range selector", LENGTH)?;
+        let range = self.positive_duration("subquery or range selector", DURATION_FORMS)?;
         if !self.eat(Token::Colon)? {
             let close = self.expect(Token::RightBracket, "subquery or range", "\":\" or \"]\"")?;
             return matrix(node, range, open.to(close));
@@ -49,32 +49,32 @@ impl Parser<'_> {
             None
         } else {
             const EXPECTED: &str = "number, duration, step(), range(), or \"]\"";
-            Some(self.positive_length("subquery selector", EXPECTED)?)
+            Some(self.positive_duration("subquery selector", EXPECTED)?)
         };
         let close = self.expect(Token::RightBracket, "subquery selector", "\"]\"")?;
         let span = node.expression.span().to(close);
         let (inner, shift) = (node.expression, Shift::default());
-        above(node.height, open, Expr::Subquery(Subquery { inner, range, step, shift, span }))
+        node_above(node.height, open, Expr::Subquery(Subquery { inner, range, step, shift, span }))
     }
 
-    /// Reads a length. A length that does not depend on the query's times must be positive.
-    fn positive_length(&mut self, context: &str, expected: &str) -> Parsed<Length> {
+    /// Reads a duration. A duration that does not depend on the query's times must be positive.
+    fn positive_duration(&mut self, context: &str, expected: &str) -> ParseResult<DurationExpr> {
         let start = self.span;
-        let length = self.length(context, expected)?;
-        let is_constant = match &length {
-            Length::Millis(_) => true,
-            Length::Computed(calculation, _) => calculation.is_constant(),
+        let duration = self.duration(context, expected)?;
+        let is_constant = match &duration {
+            DurationExpr::Millis(_) => true,
+            DurationExpr::Computed(calculation, _) => calculation.is_constant(),
         };
         if is_constant {
             let placed = |error| SyntaxError { span: start.to(self.last), ..error };
-            length.positive_millis(QueryTimes::INSTANT).map_err(placed)?;
+            duration.positive_millis(QueryTimes::INSTANT).map_err(placed)?;
         }
-        Ok(length)
+        Ok(duration)
     }
 
-    fn offset(&mut self, expression: &mut Expr) -> Parsed<()> {
+    fn offset(&mut self, expression: &mut Expr) -> ParseResult<()> {
         self.advance()?;
-        let offset = self.offset_length()?;
+        let offset = self.offset_duration()?;
         let last = self.last;
         let shift = shift_of(expression, "offset modifier")?;
         if shift.offset.replace(offset).is_some() {
@@ -85,7 +85,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn at(&mut self, expression: &mut Expr) -> Parsed<()> {
+    fn at(&mut self, expression: &mut Expr) -> ParseResult<()> {
         self.advance()?;
         let at = self.time(expression.span())?;
         let last = self.last;
@@ -99,12 +99,12 @@ impl Parser<'_> {
     }
 
     /// Reads the time of an `@`.
-    fn time(&mut self, selector: Span) -> Parsed<At> {
+    fn time(&mut self, selector: Span) -> ParseResult<AtTime> {
         const CONTEXT: (&str, &str) = ("@", "timestamp");
         if self.token == Token::Identifier {
-            let at = match self.word().to_ascii_lowercase().as_str() {
-                "start" => At::Start,
-                "end" => At::End,
+            let at = match self.token_text().to_ascii_lowercase().as_str() {
+                "start" => AtTime::Start,
+                "end" => AtTime::End,
                 _ => return Err(self.unexpected(CONTEXT.0, CONTEXT.1)),
             };
             self.advance()?;
@@ -128,12 +128,12 @@ impl Parser<'_> {
             return Err(SyntaxError::new(selector, problem));
         }
         let millis = (seconds * 1000.0).round().clamp(-(MILLIS_MAX as f64), MILLIS_MAX as f64);
-        Ok(At::Millis(millis as i64))
+        Ok(AtTime::Millis(millis as i64))
     }
 
     /// Reads `anchored` or `smoothed`.
-    fn extend(&mut self, expression: &mut Expr, extension: Extension) -> Parsed<()> {
-        let name = self.word();
+    fn extend(&mut self, expression: &mut Expr, extension: Extension) -> ParseResult<()> {
+        let name = self.token_text();
         self.advance()?;
         let (last, span) = (self.last, expression.span());
         let current = match expression {
@@ -157,7 +157,7 @@ impl Parser<'_> {
     }
 }
 
-fn matrix(node: Node, range: Length, brackets: Span) -> Parsed<Node> {
+fn matrix(node: Node, range: DurationExpr, brackets: Span) -> ParseResult<Node> {
     let problem = match &*node.expression {
         Expr::Vector(selector) if selector.shift.offset.is_some() => {
             "no offset modifiers allowed before range"
@@ -178,7 +178,7 @@ fn matrix(node: Node, range: Length, brackets: Span) -> Parsed<Node> {
     }
 }
 
-fn shift_of<'e>(expression: &'e mut Expr, modifier: &str) -> Parsed<&'e mut Shift> {
+fn shift_of<'e>(expression: &'e mut Expr, modifier: &str) -> ParseResult<&'e mut Shift> {
     let span = expression.span();
     match expression {
         Expr::Vector(selector) => Ok(&mut selector.shift),

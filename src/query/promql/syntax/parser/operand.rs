@@ -8,7 +8,7 @@ use super::{
         token::{Keyword, Token},
         tree::{Aggregate, Call, Expr, Number, Paren, Shift, Text, VectorSelector},
     },
-    Node, Parsed, Parser, above,
+    Node, ParseResult, Parser, node_above,
 };
 
 /// The arguments of a call, with the height of the highest tree.
@@ -19,12 +19,12 @@ struct Arguments {
 
 impl Parser<'_> {
     /// Reads an operand without its modifiers.
-    pub(super) fn operand(&mut self) -> Parsed<Node> {
+    pub(super) fn operand(&mut self) -> ParseResult<Node> {
         let start = self.span;
         match self.token {
             Token::LeftParen => self.paren(),
             Token::Aggregation(operation) => {
-                let name = self.word();
+                let name = self.token_text();
                 self.advance()?;
                 let is_name = !matches!(
                     self.token,
@@ -33,7 +33,7 @@ impl Parser<'_> {
                 if is_name { self.selector(name, start) } else { self.aggregate(operation, start) }
             }
             Token::Identifier => {
-                let name = self.word();
+                let name = self.token_text();
                 self.advance()?;
                 let is_call = self.token == Token::LeftParen;
                 if is_call { self.call(name, start) } else { self.selector(name, start) }
@@ -47,7 +47,7 @@ impl Parser<'_> {
                 | Keyword::Anchored
                 | Keyword::Smoothed,
             ) => {
-                let name = self.word();
+                let name = self.token_text();
                 self.advance()?;
                 self.selector(name, start)
             }
@@ -56,7 +56,7 @@ impl Parser<'_> {
         }
     }
 
-    fn literal(&mut self) -> Parsed<Node> {
+    fn literal(&mut self) -> ParseResult<Node> {
         let expression = match self.token {
             Token::Number(value) => self.number(value, false)?,
             Token::Duration(millis) => self.number(millis as f64 / 1000.0, true)?,
@@ -69,19 +69,19 @@ impl Parser<'_> {
         Ok(Node::new(expression, 0))
     }
 
-    fn number(&mut self, value: f64, is_length: bool) -> Parsed<Expr> {
-        Ok(Expr::Number(Number { value, is_length, span: self.advance()? }))
+    fn number(&mut self, value: f64, is_duration: bool) -> ParseResult<Expr> {
+        Ok(Expr::Number(Number { value, is_duration, span: self.advance()? }))
     }
 
-    fn paren(&mut self) -> Parsed<Node> {
+    fn paren(&mut self) -> ParseResult<Node> {
         let open = self.advance()?;
         let inner = self.expression(0)?;
         let span = open.to(self.expect(Token::RightParen, "", "")?);
-        above(inner.height, open, Expr::Paren(Paren { inner: inner.expression, span }))
+        node_above(inner.height, open, Expr::Paren(Paren { inner: inner.expression, span }))
     }
 
     /// Reads the matchers of a selector; the name may be empty.
-    fn selector(&mut self, name: &str, start: Span) -> Parsed<Node> {
+    fn selector(&mut self, name: &str, start: Span) -> ParseResult<Node> {
         let has_braces = self.token == Token::LeftBrace;
         let alternatives = if has_braces { self.matchers()? } else { vec![Vec::new()] };
         let selector = VectorSelector {
@@ -94,16 +94,16 @@ impl Parser<'_> {
         Ok(Node::new(Expr::Vector(selector), 0))
     }
 
-    fn call(&mut self, name: &str, start: Span) -> Parsed<Node> {
+    fn call(&mut self, name: &str, start: Span) -> ParseResult<Node> {
         let Arguments { all: arguments, height } = self.arguments()?;
         let function = function(name).ok_or_else(|| {
             SyntaxError::new(start, format!("unknown function with name {name:?}"))
         })?;
         let span = start.to(self.last);
-        above(height, start, Expr::Call(Call { function, arguments, span }))
+        node_above(height, start, Expr::Call(Call { function, arguments, span }))
     }
 
-    fn arguments(&mut self) -> Parsed<Arguments> {
+    fn arguments(&mut self) -> ParseResult<Arguments> {
         self.advance()?;
         let mut arguments = Arguments { all: Vec::new(), height: 0 };
         if self.eat(Token::RightParen)? {
@@ -126,7 +126,7 @@ impl Parser<'_> {
     }
 
     /// Reads an aggregation after its name. The grouping is before or after the arguments.
-    fn aggregate(&mut self, operation: Aggregation, start: Span) -> Parsed<Node> {
+    fn aggregate(&mut self, operation: Aggregation, start: Span) -> ParseResult<Node> {
         let is_grouping = |token| matches!(token, Token::Keyword(Keyword::By | Keyword::Without));
         let mut grouping = None;
         if is_grouping(self.token) {
@@ -154,6 +154,6 @@ impl Parser<'_> {
         })?;
         let (input, parameter) = (Box::new(input), arguments.pop().map(Box::new));
         let aggregate = Aggregate { operation, input, parameter, grouping, span };
-        above(height, start, Expr::Aggregate(aggregate))
+        node_above(height, start, Expr::Aggregate(aggregate))
     }
 }

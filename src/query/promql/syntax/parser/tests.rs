@@ -1,11 +1,11 @@
 //! Tests of the parser: trees, errors, spans, limits.
 
 use super::*;
-use crate::query::promql::syntax::formatted;
+use crate::query::promql::syntax::format_expression;
 
 fn read(text: &str) -> Result<String, String> {
     let parsed = parse(text, usize::MAX);
-    parsed.map(|tree| formatted(&tree)).map_err(|error| error.in_text(text))
+    parsed.map(|tree| format_expression(&tree)).map_err(|error| error.in_text(text))
 }
 
 /// Returns a tree as text with all parentheses, which show the shape of the tree.
@@ -193,7 +193,7 @@ fn spans_cover_the_text_of_their_expressions() {
     let mut seen = Vec::new();
     let mut pending = vec![&tree];
     while let Some(expression) = pending.pop() {
-        seen.push(expression.span().of(text));
+        seen.push(expression.span().text_in(text));
         pending.extend(expression.children().into_iter().rev());
     }
     let selector = "x{b=\"(\"}[step()] offset 5m";
@@ -230,9 +230,9 @@ fn deep_queries_are_parsed_on_a_small_stack_and_deeper_queries_are_refused() {
         }
         read(&format!("1{}", "+1".repeat(DEPTH_MAX))).unwrap();
         assert!(read(&format!("1{}", "+1".repeat(DEPTH_MAX + 1))).is_err());
-        let length = |depth| format!("x[{}1{}]", "(".repeat(depth), ")".repeat(depth));
-        read(&length(DEPTH_MAX)).unwrap();
-        assert!(read(&length(DEPTH_MAX + 1)).unwrap_err().contains("split it"));
+        let duration = |depth| format!("x[{}1{}]", "(".repeat(depth), ")".repeat(depth));
+        read(&duration(DEPTH_MAX)).unwrap();
+        assert!(read(&duration(DEPTH_MAX + 1)).unwrap_err().contains("split it"));
         assert!(read(&format!("x[1{}]", "+1".repeat(5000))).unwrap_err().contains("split it"));
     };
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(parse_all).unwrap().join().unwrap();

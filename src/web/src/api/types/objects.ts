@@ -48,7 +48,7 @@ export interface Variable {
 
 export type Panel = ChartPanel | TextPanel;
 
-interface PanelPlace {
+interface PanelArea {
   id: string;
   title: string;
   /** Position in 12 columns, and rows of 40 pixels. */
@@ -58,7 +58,7 @@ interface PanelPlace {
   h: number;
 }
 
-export interface ChartPanel extends PanelPlace {
+export interface ChartPanel extends PanelArea {
   kind: "chart";
   queries: PanelQuery[];
   display?: Display;
@@ -67,7 +67,7 @@ export interface ChartPanel extends PanelPlace {
   unit?: string;
 }
 
-export interface TextPanel extends PanelPlace {
+export interface TextPanel extends PanelArea {
   kind: "text";
   text: string;
 }

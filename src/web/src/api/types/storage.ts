@@ -15,6 +15,8 @@ export interface StorageAnswer {
   head: { bytes: number };
   catalog: { bytes: number; bytes_max: number };
   objects: { bytes: number };
+  /** The checker's work since the start. */
+  checker: { passes: number; files: number; bytes: number; faults: number };
   preallocation: { enabled: boolean; documents_ahead: number | null; until: number | null };
   /** The next turn of each granularity, finest first. */
   forecast: Turn[];
@@ -113,7 +115,7 @@ export interface StoredSlot {
   columns: StoredPart[];
 }
 
-/** A number of a document, and the place of its bytes. */
+/** A number of a document, and the position of its bytes. */
 export interface StoredPart {
   name: string;
   offset: number;

@@ -21,7 +21,7 @@ import { Decoration, EditorView, keymap, placeholder, type DecorationSet } from 
 import { tags } from "@lezer/highlight";
 import { LanguageType, promQLLanguage } from "@prometheus-io/codemirror-promql";
 import { completions } from "./completions";
-import type { Complaint } from "./place";
+import type { Complaint } from "./complaint";
 
 export interface EditorOptions {
   parent: HTMLElement;
@@ -136,7 +136,7 @@ function marksOf(state: EditorState, complaint: Complaint | undefined): Decorati
   return at && at.from < to ? Decoration.set([mark.range(at.from, to)]) : Decoration.none;
 }
 
-/** The place where the grammar stops, for errors without a position. */
+/** The position where the grammar stops, for errors without a position. */
 function firstBroken(state: EditorState): Complaint["at"] {
   let found: Complaint["at"];
   syntaxTree(state).iterate({

@@ -4,7 +4,7 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import "../../styles/promql-editor.css";
 import { Icon } from "../icon";
 import type { Editor } from "./editor";
-import { complaintOf } from "./place";
+import { complaintOf } from "./complaint";
 
 interface Props {
   label: string;

@@ -7,7 +7,7 @@ import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import {
-  chosen,
+  filterAlerts,
   instantOf,
   isSilenced,
   nameOfRule,
@@ -36,7 +36,7 @@ interface Props extends RowsProps {
 
 export function AlertList({ listed, groups, silences, onChange }: Props) {
   if (groups.length === 0) return <NoRules />;
-  const shown = chosen(listed, search.value, state.value);
+  const shown = filterAlerts(listed, search.value, state.value);
   return (
     <section class="card section">
       <div class="card-head">
@@ -88,15 +88,15 @@ export function NoRules() {
 const ROWS_MAX = 200;
 
 /** The open dialog and its alert. */
-interface Doing {
+interface OpenDialog {
   what: "silence" | "acknowledge";
   alert: Alert;
 }
 
 /** The rows of alerts: of the whole list, or of one rule. */
 export function Rows({ listed, silences, onChange }: RowsProps) {
-  const doing = useSignal<Doing | undefined>(undefined);
-  const close = () => (doing.value = undefined);
+  const openDialog = useSignal<OpenDialog | undefined>(undefined);
+  const close = () => (openDialog.value = undefined);
   const isWhole = useSignal(false);
   const rows = isWhole.value ? listed : listed.slice(0, ROWS_MAX);
   return (
@@ -107,7 +107,7 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
             key={row.key}
             listed={row}
             silences={silences.filter(({ id }) => row.alert.silencedBy?.includes(id))}
-            onDo={(what) => (doing.value = { what, alert: row.alert })}
+            onDo={(what) => (openDialog.value = { what, alert: row.alert })}
           />
         ))}
       </ul>
@@ -118,11 +118,11 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
           </button>
         </div>
       )}
-      {doing.value?.what === "silence" && (
-        <SilenceDialog labels={doing.value.alert.labels} onClose={close} onDone={onChange} />
+      {openDialog.value?.what === "silence" && (
+        <SilenceDialog labels={openDialog.value.alert.labels} onClose={close} onDone={onChange} />
       )}
-      {doing.value?.what === "acknowledge" && (
-        <AcknowledgeDialog alert={doing.value.alert} onClose={close} onDone={onChange} />
+      {openDialog.value?.what === "acknowledge" && (
+        <AcknowledgeDialog alert={openDialog.value.alert} onClose={close} onDone={onChange} />
       )}
     </>
   );
@@ -131,7 +131,7 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
 interface RowProps {
   listed: ListedAlert;
   silences: readonly Silence[];
-  onDo: (what: Doing["what"]) => void;
+  onDo: (what: OpenDialog["what"]) => void;
 }
 
 function Row({ listed, silences, onDo }: RowProps) {

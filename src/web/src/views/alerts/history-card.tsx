@@ -2,7 +2,7 @@
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { AlertEpisode, AlertingRule, RuleGroup } from "../../api/types";
-import { counted, lengthText } from "../../model/words";
+import { countWithNoun, lengthText } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Failed, Loading } from "../../parts/states";
 import { Table, type Head } from "../../parts/table";
@@ -49,7 +49,7 @@ export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGr
         </Table>
       )}
       {shown?.length === ROWS_MAX && (
-        <p class="card-foot muted">The newest {counted(ROWS_MAX, "episode")}.</p>
+        <p class="card-foot muted">The newest {countWithNoun(ROWS_MAX, "episode")}.</p>
       )}
     </section>
   );

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Alert, AlertingRule, RuleGroup } from "../../api/types";
-import { alertsOf, chosen, nameOfRule, ownLabels, ruleNamed, valueText } from "./listed";
+import { alertsOf, filterAlerts, nameOfRule, ownLabels, ruleNamed, valueText } from "./listed";
 
 const alert = (labels: Record<string, string>, changes: Partial<Alert> = {}): Alert => ({
   labels: { alertname: "High", ...labels },
@@ -49,9 +49,11 @@ it("sorts alerts by state, severity and age, with silenced alerts last", () => {
   const listed = alertsOf([group(rule(alerts))]);
   const hosts = listed.map(({ alert }) => alert.labels["host"]);
   expect(hosts).toEqual(["bad", "new", "old", "pending", "quiet"]);
-  expect(chosen(listed, "HOST=ne", "").map(({ alert }) => alert.labels["host"])).toEqual(["new"]);
-  expect(chosen(listed, "", "silenced")).toHaveLength(1);
-  expect(chosen(listed, "warning", "firing")).toHaveLength(2);
+  expect(filterAlerts(listed, "HOST=ne", "").map(({ alert }) => alert.labels["host"])).toEqual([
+    "new",
+  ]);
+  expect(filterAlerts(listed, "", "silenced")).toHaveLength(1);
+  expect(filterAlerts(listed, "warning", "firing")).toHaveLength(2);
 });
 
 it("finds each rule by its name, also rules of equal names", () => {

@@ -38,11 +38,11 @@ export function alertsOf(groups: readonly RuleGroup[]): ListedAlert[] {
           })),
     ),
   );
-  return listed.sort(inOrder);
+  return listed.sort(compareAlerts);
 }
 
 /** Sorts alerts: firing before pending, then by severity, then the newest first. */
-function inOrder(a: ListedAlert, b: ListedAlert): number {
+function compareAlerts(a: ListedAlert, b: ListedAlert): number {
   const state = (row: ListedAlert) => (isSilenced(row) ? 2 : row.alert.state === "firing" ? 0 : 1);
   return (
     state(a) - state(b) ||
@@ -53,7 +53,11 @@ function inOrder(a: ListedAlert, b: ListedAlert): number {
 }
 
 /** The alerts in a state whose labels and annotations contain all words of a text. */
-export function chosen(listed: readonly ListedAlert[], text: string, state: string): ListedAlert[] {
+export function filterAlerts(
+  listed: readonly ListedAlert[],
+  text: string,
+  state: string,
+): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return listed.filter((row) => {
     const { alert } = row;

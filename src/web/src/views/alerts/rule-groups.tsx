@@ -1,7 +1,7 @@
 /** Rules by group: health, last evaluation and alerts. */
 import type { Rule, RuleGroup } from "../../api/types";
 import { href, param } from "../../app/address";
-import { counted, elapsedText, lengthText } from "../../model/words";
+import { countWithNoun, elapsedText, lengthText } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
@@ -72,7 +72,7 @@ function Group({ group, whole }: { group: RuleGroup; whole: readonly RuleGroup[]
         </span>
         {group.missedEvaluations > 0 && (
           <span class="badge warn">
-            <Icon name="warning" /> {counted(group.missedEvaluations, "evaluation")} missed
+            <Icon name="warning" /> {countWithNoun(group.missedEvaluations, "evaluation")} missed
           </span>
         )}
         <code class="muted rule-file">{group.file}</code>

@@ -48,7 +48,7 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
           <Rows listed={ofRule} silences={silences} onChange={onChange} />
         </section>
       )}
-      <Measured key={name} rule={rule} />
+      <MeasuredChart key={name} rule={rule} />
       {rule.type === "alerting" && <HistoryCard key={name} rule={rule} group={group} />}
     </>
   );
@@ -97,7 +97,7 @@ function Facts({ group, rule }: { group: RuleGroup; rule: Rule }) {
 }
 
 /** The measured value of the rule, with its threshold. */
-function Measured({ rule }: { rule: Rule }) {
+function MeasuredChart({ rule }: { rule: Rule }) {
   const frame = useTimeFrame({ range: "6h", resolution: "1m" }, "rule");
   const comparison = rule.type === "alerting" ? comparisonOf(rule.query) : undefined;
   const expression = comparison?.text ?? rule.query;

@@ -14,11 +14,11 @@ import {
   faultOf,
   silenceOf,
   WEEKDAYS,
-  type About,
+  type SilenceSubject,
   type SilenceDraft,
 } from "./silence-draft";
 
-interface Props extends About {
+interface Props extends SilenceSubject {
   onClose: () => void;
   onDone: () => void;
 }

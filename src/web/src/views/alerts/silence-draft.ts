@@ -21,7 +21,7 @@ export interface SilenceDraft {
   end: string;
   zone: string;
   /** The initial instants of the fields, which cannot show seconds. */
-  meant: { start: number; end: number };
+  initial: { start: number; end: number };
   /** The zone of `from` and `until`. */
   windowZone: string;
   isRecurring: boolean;
@@ -36,12 +36,16 @@ const LENGTH_MS = 2 * HOUR;
 /** A silence that lasts longer has no end. */
 const FAR_MS = 100 * 365 * 24 * HOUR;
 
-export interface About {
+export interface SilenceSubject {
   labels?: Tags | undefined;
   silence?: Silence | undefined;
 }
 
-export function draftOf({ labels, silence }: About, zone: string, now: number): SilenceDraft {
+export function draftOf(
+  { labels, silence }: SilenceSubject,
+  zone: string,
+  now: number,
+): SilenceDraft {
   const isOver = silence?.status.state === "expired";
   const matchers = silence?.matchers ?? matchersOf(labels ?? {});
   const again = silence?.recurring;
@@ -55,7 +59,7 @@ export function draftOf({ labels, silence }: About, zone: string, now: number): 
     start: fieldOf(zone, from),
     end: until - now < FAR_MS ? fieldOf(zone, until) : "",
     zone,
-    meant: { start: from, end: until },
+    initial: { start: from, end: until },
     windowZone: again?.zone ?? zone,
     isRecurring: again !== undefined,
     weekdays: again?.weekdays ?? ["sunday"],
@@ -92,10 +96,10 @@ export function faultOf(draft: SilenceDraft, author: string): string | undefined
 }
 
 /** Start and end, to the millisecond unless the reader edited them. */
-function instantsOf({ zone, start, end, meant }: SilenceDraft) {
+function instantsOf({ zone, start, end, initial }: SilenceDraft) {
   const instantFor = (field: string, first: number) =>
     field === fieldOf(zone, first) ? first : instantOfField(zone, field);
-  return [instantFor(start, meant.start), instantFor(end, meant.end)] as const;
+  return [instantFor(start, initial.start), instantFor(end, initial.end)] as const;
 }
 
 const isTime = (text: string) => /^\d\d:\d\d$/.test(text);

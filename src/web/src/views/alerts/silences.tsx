@@ -20,12 +20,12 @@ const STATES = { active: "Active", pending: "Pending", expired: "Expired" } as c
 const DOTS = { active: "up", pending: "late", expired: "" } as const;
 const ORDER = ["active", "pending", "expired"];
 
-type Doing = { what: "new" } | { what: "change" | "end"; silence: Silence };
+type OpenDialog = { what: "new" } | { what: "change" | "end"; silence: Silence };
 
 export function Silences({ silences, error, onChange }: Props) {
-  const doing = useSignal<Doing | undefined>(undefined);
+  const openDialog = useSignal<OpenDialog | undefined>(undefined);
   const isOldShown = useSignal(false);
-  const close = () => (doing.value = undefined);
+  const close = () => (openDialog.value = undefined);
   const sorted = [...(silences ?? [])].sort(
     (a, b) =>
       ORDER.indexOf(a.status.state) - ORDER.indexOf(b.status.state) ||
@@ -44,7 +44,11 @@ export function Silences({ silences, error, onChange }: Props) {
           />
           Show expired
         </label>
-        <button type="button" class="button small" onClick={() => (doing.value = { what: "new" })}>
+        <button
+          type="button"
+          class="button small"
+          onClick={() => (openDialog.value = { what: "new" })}
+        >
           <Icon name="plus" /> New silence
         </button>
       </div>
@@ -64,17 +68,17 @@ export function Silences({ silences, error, onChange }: Props) {
             <Row
               key={silence.id}
               silence={silence}
-              onDo={(what) => (doing.value = { what, silence })}
+              onDo={(what) => (openDialog.value = { what, silence })}
             />
           ))}
         </ul>
       )}
-      {doing.value?.what === "new" && <SilenceDialog onClose={close} onDone={onChange} />}
-      {doing.value?.what === "change" && (
-        <SilenceDialog silence={doing.value.silence} onClose={close} onDone={onChange} />
+      {openDialog.value?.what === "new" && <SilenceDialog onClose={close} onDone={onChange} />}
+      {openDialog.value?.what === "change" && (
+        <SilenceDialog silence={openDialog.value.silence} onClose={close} onDone={onChange} />
       )}
-      {doing.value?.what === "end" && (
-        <EndDialog silence={doing.value.silence} onClose={close} onDone={onChange} />
+      {openDialog.value?.what === "end" && (
+        <EndDialog silence={openDialog.value.silence} onClose={close} onDone={onChange} />
       )}
     </section>
   );

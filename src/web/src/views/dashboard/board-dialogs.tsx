@@ -3,7 +3,7 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Dashboard, Panel, Variable } from "../../api/types";
 import type { TimeFrame } from "../../chart/frame";
-import type { Chosen } from "../../queries/variables";
+import type { ChosenValues } from "../../queries/variables";
 import { ConflictDialog } from "./conflict-dialog";
 import { NameDialog } from "./name-dialog";
 import { ChartEditor, TextEditor } from "./panel-editor";
@@ -21,14 +21,14 @@ interface Props {
   /** The title of the stored dashboard. */
   savedTitle: string;
   frame: TimeFrame;
-  chosen: Chosen;
+  chosen: ChosenValues;
   onClose: () => void;
   onPanel: (panel: Panel, isNew: boolean) => void;
   onVariables: (variables: Variable[]) => void;
   onSaveAs: (name: string, title: string) => Promise<void>;
   onOverwrite: (version: number | null) => Promise<void>;
   onOpen: (dialog: "save-as") => void;
-  onTakeTheirs: () => void;
+  onUseStored: () => void;
 }
 
 export function BoardDialog(props: Props) {
@@ -53,7 +53,7 @@ export function BoardDialog(props: Props) {
           onClose={onClose}
           onOverwrite={props.onOverwrite}
           onSaveAs={() => props.onOpen("save-as")}
-          onTakeTheirs={props.onTakeTheirs}
+          onUseStored={props.onUseStored}
         />
       );
     case "panel": {

@@ -13,7 +13,7 @@ import { saveFile } from "../../chart/save";
 import { isSame } from "../../model/same";
 import { Problem } from "../../parts/dialog";
 import { Empty } from "../../parts/states";
-import { asked, chosenOf, titled, type Chosen } from "../../queries/variables";
+import { expandQueries, chosenOf, expandTitle, type ChosenValues } from "../../queries/variables";
 import { BoardHead } from "./board-head";
 import { BoardDialog, type Dialogs } from "./board-dialogs";
 import {
@@ -180,7 +180,7 @@ export function Board({ loaded, onReload }: Props) {
           setParams({ edit: undefined }, { replace: true });
         }}
         onOpen={(dialog) => (open.value = { dialog })}
-        onTakeTheirs={() => {
+        onUseStored={() => {
           unsaved.value = undefined;
           setParams({ edit: undefined }, { replace: true });
           onReload();
@@ -219,25 +219,25 @@ function NoPanels({ isEditing }: { isEditing: boolean }) {
 interface PanelProps {
   panel: Panel;
   frame: TimeFrame;
-  chosen: Chosen;
+  chosen: ChosenValues;
 }
 
 function PanelView({ panel, frame, chosen }: PanelProps) {
   if (panel.kind === "chart") return <ChartView panel={panel} frame={frame} chosen={chosen} />;
   return (
     <div class="text-panel" tabIndex={0} role="group" aria-label={nameOf(panel)}>
-      {panel.title ? <h2>{titled(panel.title, chosen)}</h2> : null}
+      {panel.title ? <h2>{expandTitle(panel.title, chosen)}</h2> : null}
       <Text text={panel.text} />
     </div>
   );
 }
 
 function ChartView({ panel, frame, chosen }: PanelProps & { panel: ChartPanel }) {
-  const queries = useMemo(() => asked(panel.queries, chosen), [panel.queries, chosen]);
+  const queries = useMemo(() => expandQueries(panel.queries, chosen), [panel.queries, chosen]);
   return (
     <Chart
       id={panel.id}
-      title={titled(panel.title, chosen) || "Chart"}
+      title={expandTitle(panel.title, chosen) || "Chart"}
       queries={queries}
       frame={frame}
       display={panel.display}

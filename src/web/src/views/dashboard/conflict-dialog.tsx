@@ -17,11 +17,11 @@ interface Props {
   /** Rejects when saving fails again. */
   onOverwrite: (version: number | null) => Promise<void>;
   onSaveAs: () => void;
-  onTakeTheirs: () => void;
+  onUseStored: () => void;
 }
 
 export function ConflictDialog(props: Props) {
-  const { name, found, onClose, onOverwrite, onSaveAs, onTakeTheirs } = props;
+  const { name, found, onClose, onOverwrite, onSaveAs, onUseStored } = props;
   const { busy, error, run } = useAttempt();
   const theirs = useResource(`${name} ${found}`, (signal) =>
     found === null ? Promise.resolve(null) : api.dashboard(name, signal),
@@ -61,7 +61,7 @@ export function ConflictDialog(props: Props) {
           {found === null ? "Save mine" : `Overwrite version ${version}`}
         </button>
         {found === null ? null : (
-          <button type="button" class="button" onClick={onTakeTheirs}>
+          <button type="button" class="button" onClick={onUseStored}>
             Discard mine
           </button>
         )}

@@ -7,7 +7,7 @@ import type {
   TextPanel,
   Variable,
 } from "../../api/types";
-import { freePlace, settled } from "./grid";
+import { freeArea, compactPanels } from "./grid";
 
 export const PANELS_MAX = 100;
 
@@ -50,24 +50,27 @@ export function textPanel(): TextPanel {
   return { id: "", title: "", kind: "text", text: "", x: 0, y: 0, w: 6, h: 4 };
 }
 
-/** Adds a panel at the first free place. */
+/** Adds a panel at the first free area. */
 export function withPanel(dashboard: Dashboard, panel: Panel): Dashboard {
   const { panels } = dashboard;
-  const place = freePlace(panels, panel.w, panel.h);
-  return { ...dashboard, panels: [...panels, { ...panel, ...place, id: newId(panels) }] };
+  const area = freeArea(panels, panel.w, panel.h);
+  return { ...dashboard, panels: [...panels, { ...panel, ...area, id: newId(panels) }] };
 }
 
-/** Copies a panel to the place directly below it. */
+/** Copies a panel to the area directly below it. */
 export function withCopy(dashboard: Dashboard, id: string): Dashboard {
   const { panels } = dashboard;
   const original = panels.find((panel) => panel.id === id);
   if (!original) return dashboard;
   const copy = { ...structuredClone(original), id: newId(panels), y: original.y + original.h };
-  return { ...dashboard, panels: settled([...panels, copy], copy.id) };
+  return { ...dashboard, panels: compactPanels([...panels, copy], copy.id) };
 }
 
 export function withoutPanel(dashboard: Dashboard, id: string): Dashboard {
-  return { ...dashboard, panels: settled(dashboard.panels.filter((panel) => panel.id !== id)) };
+  return {
+    ...dashboard,
+    panels: compactPanels(dashboard.panels.filter((panel) => panel.id !== id)),
+  };
 }
 
 export function withChanged(dashboard: Dashboard, panel: Panel): Dashboard {

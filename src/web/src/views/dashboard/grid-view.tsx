@@ -6,13 +6,13 @@ import type { Panel } from "../../api/types";
 import { Icon } from "../../parts/icon";
 import {
   COLUMNS,
-  moved,
-  put,
-  resized,
+  movePanel,
+  placePanel,
+  resizePanel,
   ROW_PX,
-  placeText,
+  areaText,
   type Direction,
-  type Placed,
+  type PlacedPanel,
 } from "./grid";
 
 interface Props {
@@ -66,7 +66,7 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
     const to = at.isResize
       ? { w: Math.min(panel.w + across, COLUMNS - panel.x), h: panel.h + down }
       : { x: panel.x + across, y: panel.y + down };
-    preview.value = put(at.from, at.id, to);
+    preview.value = placePanel(at.from, at.id, to);
     if (event.clientY > innerHeight - 40) scrollBy(0, 16);
     else if (event.clientY < 40) scrollBy(0, -16);
   };
@@ -81,14 +81,14 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
   };
   const announce = (next: readonly Panel[], id: string) => {
     const panel = next.find((other) => other.id === id);
-    if (panel) announcement.value = `${nameOf(panel)}: ${placeText(panel)}`;
+    if (panel) announcement.value = `${nameOf(panel)}: ${areaText(panel)}`;
   };
   const byKey = (event: KeyboardEvent, panel: Panel) => {
     const direction = DIRECTIONS[event.key];
     if (event.key === "Escape") end(false);
     if (!direction) return;
     event.preventDefault();
-    const next = (event.shiftKey ? resized : moved)(panels, panel.id, direction);
+    const next = (event.shiftKey ? resizePanel : movePanel)(panels, panel.id, direction);
     if (isMoved(panels, next)) {
       onMoved(next);
       announce(next, panel.id);
@@ -187,10 +187,10 @@ function inReadingOrder(panels: readonly Panel[]): Panel[] {
   return [...panels].sort((a, b) => a.y - b.y || a.x - b.x);
 }
 
-function isMoved(from: readonly Placed[], to: readonly Placed[]): boolean {
-  const places = new Map(from.map((panel) => [panel.id, panel]));
+function isMoved(from: readonly PlacedPanel[], to: readonly PlacedPanel[]): boolean {
+  const panelsById = new Map(from.map((panel) => [panel.id, panel]));
   return to.some(({ id, x, y, w, h }) => {
-    const was = places.get(id);
+    const was = panelsById.get(id);
     return was?.x !== x || was.y !== y || was.w !== w || was.h !== h;
   });
 }

@@ -1,5 +1,5 @@
 /**
- * The places of panels: 12 columns, any number of rows. Panels never overlap, and each panel is at
+ * The grid of panels: 12 columns, any number of rows. Panels never overlap, and each panel is at
  * the top or directly below another panel.
  */
 
@@ -9,81 +9,85 @@ export const WIDTH_MIN = 2;
 export const HEIGHT_MIN = 2;
 export const HEIGHT_MAX = 40;
 
-export interface Place {
+export interface GridArea {
   x: number;
   y: number;
   w: number;
   h: number;
 }
 
-export interface Placed extends Place {
+export interface PlacedPanel extends GridArea {
   id: string;
 }
 
-/** The place, limited to the columns and to valid sizes. */
-export function within(place: Place): Place {
-  const w = clamp(place.w, WIDTH_MIN, COLUMNS);
-  const h = clamp(place.h, HEIGHT_MIN, HEIGHT_MAX);
-  return { w, h, x: clamp(place.x, 0, COLUMNS - w), y: Math.max(0, Math.round(place.y)) };
+/** The area, limited to the columns and to valid sizes. */
+export function clampArea(area: GridArea): GridArea {
+  const w = clamp(area.w, WIDTH_MIN, COLUMNS);
+  const h = clamp(area.h, HEIGHT_MIN, HEIGHT_MAX);
+  return { w, h, x: clamp(area.x, 0, COLUMNS - w), y: Math.max(0, Math.round(area.y)) };
 }
 
 function clamp(value: number, min: number, max: number): number {
   return Math.min(Math.max(Math.round(value), min), max);
 }
 
-export function overlap(a: Place, b: Place): boolean {
+export function overlap(a: GridArea, b: GridArea): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
 /**
  * Moves all panels up as far as possible; of panels in the same row, `first` is placed first.
  */
-export function settled<P extends Placed>(panels: readonly P[], first?: string): P[] {
+export function compactPanels<P extends PlacedPanel>(panels: readonly P[], first?: string): P[] {
   const order = [...panels].sort((a, b) => {
     const isFirst = Number(b.id === first) - Number(a.id === first);
     return a.y - b.y || isFirst || a.x - b.x;
   });
-  const done = new Map<string, P>();
+  const placed = new Map<string, P>();
   for (const panel of order) {
-    const place = within(panel);
+    const area = clampArea(panel);
     let y = 0;
-    for (const other of done.values()) {
-      const isAbove = other.x < place.x + place.w && place.x < other.x + other.w;
+    for (const other of placed.values()) {
+      const isAbove = other.x < area.x + area.w && area.x < other.x + other.w;
       if (isAbove) y = Math.max(y, other.y + other.h);
     }
-    done.set(panel.id, { ...panel, ...place, y });
+    placed.set(panel.id, { ...panel, ...area, y });
   }
-  return panels.flatMap((panel) => done.get(panel.id) ?? []);
+  return panels.flatMap((panel) => placed.get(panel.id) ?? []);
 }
 
 /** Moves or resizes a panel; panels in its direction are moved aside. */
-export function put<P extends Placed>(panels: readonly P[], id: string, to: Partial<Place>): P[] {
+export function placePanel<P extends PlacedPanel>(
+  panels: readonly P[],
+  id: string,
+  to: Partial<GridArea>,
+): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
-  const place = within({ ...from, ...to });
-  const overlapped = panels.filter((panel) => panel.id !== id && overlap(panel, place));
+  const area = clampArea({ ...from, ...to });
+  const overlapped = panels.filter((panel) => panel.id !== id && overlap(panel, area));
   const [other] = overlapped;
-  const isSwap = overlapped.length === 1 && other && other.w === place.w && other.h === place.h;
+  const isSwap = overlapped.length === 1 && other && other.w === area.w && other.h === area.h;
   // Panels of equal size swap places: otherwise the replaced panel would leave a gap.
-  const isAside = isSwap && other.y === from.y && covers(place, other);
+  const isAside = isSwap && other.y === from.y && covers(area, other);
   const moved = panels.map((panel) => {
-    if (panel.id === id) return { ...panel, ...place, ...(isAside ? at(other) : {}) };
-    return isAside && panel === other ? { ...panel, ...at(from) } : panel;
+    if (panel.id === id) return { ...panel, ...area, ...(isAside ? positionOf(other) : {}) };
+    return isAside && panel === other ? { ...panel, ...positionOf(from) } : panel;
   });
-  return settled(moved, id);
+  return compactPanels(moved, id);
 }
 
-const at = ({ x, y }: Place) => ({ x, y });
+const positionOf = ({ x, y }: GridArea) => ({ x, y });
 
 /** Whether `a` covers more than half of `b`. */
-function covers(a: Place, b: Place): boolean {
+function covers(a: GridArea, b: GridArea): boolean {
   return Math.abs(a.x - b.x) * 2 < b.w && Math.abs(a.y - b.y) * 2 < b.h;
 }
 
 export type Direction = "left" | "right" | "up" | "down";
 
-/** Moves a panel one step: to the next place in that direction that changes the layout. */
-export function moved<P extends Placed>(
+/** Moves a panel one step: to the next area in that direction that changes the layout. */
+export function movePanel<P extends PlacedPanel>(
   panels: readonly P[],
   id: string,
   direction: Direction,
@@ -91,12 +95,12 @@ export function moved<P extends Placed>(
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
   if (direction === "left" || direction === "right") {
-    return put(panels, id, { x: from.x + (direction === "left" ? -1 : 1) });
+    return placePanel(panels, id, { x: from.x + (direction === "left" ? -1 : 1) });
   }
   const last = Math.max(...panels.map((panel) => panel.y + panel.h));
   const step = direction === "up" ? -1 : 1;
   for (let y = from.y + step; y >= 0 && y <= last; y += step) {
-    const next = put(panels, id, { y });
+    const next = placePanel(panels, id, { y });
     const result = next.find((panel) => panel.id === id);
     if (result && Math.sign(result.y - from.y) === step) return next;
   }
@@ -104,7 +108,7 @@ export function moved<P extends Placed>(
 }
 
 /** Resizes a panel by one column or row. */
-export function resized<P extends Placed>(
+export function resizePanel<P extends PlacedPanel>(
   panels: readonly P[],
   id: string,
   direction: Direction,
@@ -113,25 +117,25 @@ export function resized<P extends Placed>(
   if (!from) return [...panels];
   const w = from.w + (direction === "right" ? 1 : direction === "left" ? -1 : 0);
   const h = from.h + (direction === "down" ? 1 : direction === "up" ? -1 : 0);
-  return put(panels, id, { w: Math.min(w, COLUMNS - from.x), h });
+  return placePanel(panels, id, { w: Math.min(w, COLUMNS - from.x), h });
 }
 
-/** The topmost free place of this size, which may be below all panels. */
-export function freePlace(panels: readonly Placed[], w: number, h: number): Place {
+/** The topmost free area of this size, which may be below all panels. */
+export function freeArea(panels: readonly PlacedPanel[], w: number, h: number): GridArea {
   const last = Math.max(0, ...panels.map((panel) => panel.y + panel.h));
   for (let y = 0; y <= last; y++) {
     for (let x = 0; x + w <= COLUMNS; x++) {
-      const place = { x, y, w, h };
-      if (!panels.some((panel) => overlap(panel, place))) return place;
+      const area = { x, y, w, h };
+      if (!panels.some((panel) => overlap(panel, area))) return area;
     }
   }
   return { x: 0, y: last, w, h };
 }
 
 /** The announcement for screen readers. */
-export function placeText(place: Place): string {
+export function areaText(area: GridArea): string {
   return (
-    `column ${place.x + 1} of ${COLUMNS}, row ${place.y + 1}, ` +
-    `${place.w} columns wide, ${place.h} rows high`
+    `column ${area.x + 1} of ${COLUMNS}, row ${area.y + 1}, ` +
+    `${area.w} columns wide, ${area.h} rows high`
   );
 }

@@ -11,7 +11,7 @@ import { letterOf, isComplete } from "../../queries/address";
 import { Facets } from "../../queries/facets";
 import { NumberChoice } from "../../queries/number-choice";
 import { NO_METRIC, QueryRows } from "../../queries/query-rows";
-import { asked, type Chosen } from "../../queries/variables";
+import { expandQueries, type ChosenValues } from "../../queries/variables";
 import { Text } from "./text";
 
 interface Props<P extends Panel> {
@@ -24,7 +24,7 @@ interface Props<P extends Panel> {
 interface ChartProps extends Props<ChartPanel> {
   frame: TimeFrame;
   variables: readonly Variable[];
-  chosen: Chosen;
+  chosen: ChosenValues;
 }
 
 const TITLE_MAX = 200;
@@ -96,7 +96,7 @@ export function ChartEditor(props: ChartProps) {
             <Chart
               id="preview"
               title="Preview"
-              queries={asked(complete, chosen)}
+              queries={expandQueries(complete, chosen)}
               frame={frame}
               display={display}
               stacked={draft.value.stacked}
@@ -119,9 +119,9 @@ export function ChartEditor(props: ChartProps) {
 }
 
 /** Errors by row; an error of a query that variables expanded belongs to its row. */
-function errorsOf({ queries }: ChartPanel, failures: readonly Failure[], chosen: Chosen) {
+function errorsOf({ queries }: ChartPanel, failures: readonly Failure[], chosen: ChosenValues) {
   const rows = queries.flatMap((query, row) =>
-    isComplete(query) ? asked([query], chosen).map(() => row) : [],
+    isComplete(query) ? expandQueries([query], chosen).map(() => row) : [],
   );
   return Object.fromEntries(failures.map(({ at, message }) => [rows[at] ?? 0, message]));
 }

@@ -5,11 +5,11 @@ import { valuesOfTag } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Variable } from "../../api/types";
 import { Popover } from "../../parts/popover";
-import { EXPANDED_MAX, keyOf, type Chosen } from "../../queries/variables";
+import { EXPANDED_MAX, keyOf, type ChosenValues } from "../../queries/variables";
 
 interface Props {
   variables: readonly Variable[];
-  chosen: Chosen;
+  chosen: ChosenValues;
 }
 
 export function VariablesBar({ variables, chosen }: Props) {

@@ -9,7 +9,7 @@ import { copy, saveTable, tableOf } from "../../chart/save";
 import { valueText } from "../../model/units";
 import { clockAt, dateText, timeText } from "../../model/zone";
 import { Icon } from "../../parts/icon";
-import { nextOrder, ordered, summaryOf, type Order, type Summary } from "../../queries/summary";
+import { nextOrder, rowOrder, summaryOf, type Order, type Summary } from "../../queries/summary";
 
 const form = param("table", "series");
 
@@ -93,7 +93,7 @@ function Summaries({ data }: { data: ChartData }) {
     return data.series.map(({ values }) => summaryOf(values.slice(0, closed)));
   }, [data]);
   const key = NUMBERS[order.value.column]?.key ?? "last";
-  const places = ordered(data.series.length, order.value, (row) => summaries[row]?.[key]);
+  const rowIndexes = rowOrder(data.series.length, order.value, (row) => summaries[row]?.[key]);
   const head = { order: order.value, onOrder: (next: Order) => (order.value = next) };
   return (
     <div class="table-scroll" tabIndex={0} role="region" aria-label="Series">
@@ -107,8 +107,8 @@ function Summaries({ data }: { data: ChartData }) {
           </tr>
         </thead>
         <tbody>
-          {places.map((place) => {
-            const [series, summary] = [data.series[place], summaries[place]];
+          {rowIndexes.map((rowIndex) => {
+            const [series, summary] = [data.series[rowIndex], summaries[rowIndex]];
             if (!series || !summary) return null;
             return (
               <tr key={series.key}>
@@ -158,16 +158,16 @@ function Rows({ data }: { data: ChartData }) {
     element.addEventListener("scroll", update, { passive: true });
     return () => element.removeEventListener("scroll", update);
   }, []);
-  const places = useMemo(
+  const rowIndexes = useMemo(
     () =>
-      ordered(data.times.length, order.value, (row) => {
+      rowOrder(data.times.length, order.value, (row) => {
         return data.series[order.value.column]?.values[row];
       }),
     [data, order.value],
   );
   const first = Math.max(0, Math.floor(seen.value.top / ROW_PX) - SPARE);
   const last = Math.min(
-    places.length,
+    rowIndexes.length,
     Math.ceil((seen.value.top + seen.value.height) / ROW_PX) + SPARE,
   );
   const head = { order: order.value, onOrder: (next: Order) => (order.value = next) };
@@ -175,7 +175,7 @@ function Rows({ data }: { data: ChartData }) {
   const closed = closedCount(data.times, data.incompleteFrom);
   return (
     <div class="table-scroll high" ref={box} tabIndex={0} role="region" aria-label="Values">
-      <table class="rows data-table" aria-rowcount={places.length + 1}>
+      <table class="rows data-table" aria-rowcount={rowIndexes.length + 1}>
         <thead>
           <tr>
             <Head label="Time" column={-1} isNumber={false} {...head} />
@@ -193,7 +193,7 @@ function Rows({ data }: { data: ChartData }) {
         </thead>
         <tbody>
           <Space rows={first} columns={data.series.length + 1} />
-          {places.slice(first, last).map((row, at) => {
+          {rowIndexes.slice(first, last).map((row, at) => {
             const clock = clockAt(zone, data.times[row] ?? 0);
             return (
               <tr key={row} aria-rowindex={first + at + 2}>
@@ -209,7 +209,7 @@ function Rows({ data }: { data: ChartData }) {
               </tr>
             );
           })}
-          <Space rows={places.length - last} columns={data.series.length + 1} />
+          <Space rows={rowIndexes.length - last} columns={data.series.length + 1} />
         </tbody>
       </table>
     </div>

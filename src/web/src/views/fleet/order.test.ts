@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Host, HostLines } from "../../api/types";
 import { choiceOf } from "./choice";
-import { filtered, heldOrder, ranksOf, rowsOf, sorted, tagCounts } from "./order";
+import { filterRows, heldOrder, ranksOf, rowsOf, sortRows, tagCounts } from "./order";
 
 function host(name: string, changes: Partial<Host> = {}): Host {
   return {
@@ -22,7 +22,9 @@ const cpu = (last: number | null): HostLines => ({ cpu: { last, max: 100, line: 
 function shown(hosts: Host[], search: string, lines: Record<string, HostLines> = {}): string[] {
   const choice = choiceOf(new URLSearchParams(search));
   const ranks = ranksOf(hosts.map(({ host }) => host));
-  return sorted(filtered(rowsOf(hosts, lines), choice), choice, ranks).map((row) => row.host.host);
+  return sortRows(filterRows(rowsOf(hosts, lines), choice), choice, ranks).map(
+    (row) => row.host.host,
+  );
 }
 
 describe("order", () => {

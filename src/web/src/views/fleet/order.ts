@@ -74,7 +74,7 @@ function hasTags(tags: Tags, chosen: Choice["tags"], except?: string): boolean {
 }
 
 /** The matching rows; `except` ignores one tag's filter, to count its other values. */
-export function filtered(rows: readonly Row[], choice: Choice, except?: string): Row[] {
+export function filterRows(rows: readonly Row[], choice: Choice, except?: string): Row[] {
   const words = choice.q.toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter(
     ({ host, text }) =>
@@ -114,7 +114,7 @@ function compareKeys(a: number | string, b: number | string): number {
 /**
  * The sorted rows; equal rows are sorted by name. `ranks` are the positions of the sorted names.
  */
-export function sorted(
+export function sortRows(
   rows: readonly Row[],
   choice: Pick<Choice, "column" | "descending">,
   ranks: ReadonlyMap<string, number>,
@@ -153,7 +153,7 @@ export function tagCounts(rows: readonly Row[], choice: Choice): TagCounts[] {
   return [...names].sort(byName).map((name) => {
     const chosen = choice.tags.get(name);
     const counts = new Map<string, number>([...(chosen ?? [])].map((value) => [value, 0]));
-    for (const { host } of filtered(rows, choice, name)) {
+    for (const { host } of filterRows(rows, choice, name)) {
       const value = Object.hasOwn(host.tags, name) ? host.tags[name] : undefined;
       if (value !== undefined) counts.set(value, (counts.get(value) ?? 0) + 1);
     }

@@ -9,7 +9,7 @@ import { href, param } from "../../app/address";
 import { Chart } from "../../chart/chart";
 import type { TimeFrame } from "../../chart/frame";
 import { writeChoice } from "../../model/timeframe";
-import { counted } from "../../model/words";
+import { countWithNoun } from "../../model/words";
 import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { groupsOf, matching, type Group, type MetricCount } from "./groups";
@@ -38,7 +38,7 @@ export function AllMetrics({ frame, name, series, isOpen }: AllMetricsProps) {
     <section aria-label="All metrics of this host">
       <div class="head section-title">
         <h2>All metrics of this host</h2>
-        <span class="muted num">{counted(count, "metric")}</span>
+        <span class="muted num">{countWithNoun(count, "metric")}</span>
         <Search label="Search metrics" placeholder="Metric name" param="metrics" text={text} />
       </div>
       {found.length === 0 && <p class="muted">No metric of this host matches.</p>}

@@ -3,7 +3,7 @@
  * PromQL of these series for rules.
  */
 import type { ChartData, DrawnSeries } from "../../chart/data";
-import type { Derive } from "../../chart/wish";
+import type { Derive } from "../../chart/chart-spec";
 import { isSame } from "../../model/same";
 import type { Values } from "../../model/stack";
 
@@ -12,7 +12,11 @@ const SECONDS = { word: "seconds", perSecond: false };
 
 type Slot = number | null | undefined;
 
-function both(a: Values, b: Values, make: (a: number, b: number) => number | null): Values {
+function combineValues(
+  a: Values,
+  b: Values,
+  make: (a: number, b: number) => number | null,
+): Values {
   return a.map((left, i): Slot => {
     const right = b[i];
     if (left === undefined || right === undefined) return undefined;
@@ -20,7 +24,7 @@ function both(a: Values, b: Values, make: (a: number, b: number) => number | nul
   });
 }
 
-function last(metric: string): string {
+function lastWord(metric: string): string {
   return metric.split("_").at(-1) ?? metric;
 }
 
@@ -46,9 +50,11 @@ function shares(data: ChartData): ChartData {
     .filter(({ metric }) => !isIdle(metric))
     .map((line) => ({
       ...line,
-      label: last(line.metric),
+      label: lastWord(line.metric),
       unit: PERCENT,
-      values: both(line.values, sums, (value, sum) => (sum > 0 ? (100 * value) / sum : null)),
+      values: combineValues(line.values, sums, (value, sum) =>
+        sum > 0 ? (100 * value) / sum : null,
+      ),
     }));
   return { ...data, series };
 }
@@ -89,8 +95,10 @@ function timeOfOperations(data: ChartData): ChartData {
     .flatMap((time): DrawnSeries[] => {
       const operations = find(operationsOf(time.metric), time);
       if (!operations) return [];
-      const values = both(time.values, operations.values, (a, b) => (b > 0 ? a / b : null));
-      const label = `${time.tags["disk"] ?? ""} ${last(time.metric)}`.trim();
+      const values = combineValues(time.values, operations.values, (a, b) =>
+        b > 0 ? a / b : null,
+      );
+      const label = `${time.tags["disk"] ?? ""} ${lastWord(time.metric)}`.trim();
       return [{ ...time, label, unit: SECONDS, values }];
     });
   return { ...data, series };

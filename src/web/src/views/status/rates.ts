@@ -2,10 +2,13 @@
 import type { StatusAnswer } from "../../api/types";
 
 /** The ingest counters of an answer, and their time. */
-export type Counted = Pick<StatusAnswer, "now" | "started" | "protocols">;
+export type IngestCounters = Pick<StatusAnswer, "now" | "started" | "protocols">;
 
 /** Accepted samples per second, by protocol; `null` without an earlier answer. */
-export function ratesOf(before: Counted | undefined, after: Counted): Map<string, number> | null {
+export function ratesOf(
+  before: IngestCounters | undefined,
+  after: IngestCounters,
+): Map<string, number> | null {
   // A daemon that was restarted counts from 0.
   if (!before || before.started !== after.started || after.now <= before.now) return null;
   const counts = new Map(before.protocols.map(({ protocol, accepted }) => [protocol, accepted]));
@@ -24,7 +27,7 @@ const WINDOW_MS = 30_000;
 /**
  * The answers to compare with the next answer, the oldest first. A restart discards them.
  */
-export function remembered<T extends Counted>(before: readonly T[], newest: T): T[] {
+export function answersToKeep<T extends IngestCounters>(before: readonly T[], newest: T): T[] {
   const kept = before.filter(
     ({ now, started }) =>
       started === newest.started && now < newest.now && newest.now - now <= WINDOW_MS,

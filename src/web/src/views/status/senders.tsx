@@ -4,7 +4,7 @@ import { param, setParams } from "../../app/address";
 import type { StatusAnswer } from "../../api/types";
 import { Ago } from "../../parts/ago";
 import { Table, type Head } from "../../parts/table";
-import { countText, counted, percentText } from "../../model/words";
+import { countText, countWithNoun, percentText } from "../../model/words";
 import { Meter } from "./meter";
 import { sendersBy, shareOf, type SenderColumn } from "./shares";
 import { sum } from "./rates";
@@ -39,8 +39,8 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
         <h2>Senders</h2>
         <span class="muted num">
           {senders.top.length < senders.total
-            ? `${senders.top.length} of ${counted(senders.total, "sender")}, by number of series`
-            : counted(senders.total, "sender")}
+            ? `${senders.top.length} of ${countWithNoun(senders.total, "sender")}, by number of series`
+            : countWithNoun(senders.total, "sender")}
         </span>
       </div>
       {listed.length === 0 ? (

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { ratesOf, remembered, type Counted } from "./rates";
+import { ratesOf, answersToKeep, type IngestCounters } from "./rates";
 import { levelOf, nearestFirst, sendersBy, shareOf } from "./shares";
 
-const answer = (now: number, accepted: number, started = 0): Counted => ({
+const answer = (now: number, accepted: number, started = 0): IngestCounters => ({
   now,
   started,
   protocols: [{ protocol: "native", accepted, duplicate: 0, refused: 0 }],
@@ -27,14 +27,14 @@ describe("rates", () => {
 
 describe("answers to compare with", () => {
   it("reach back half a minute, the oldest first", () => {
-    let before: Counted[] = [];
-    for (const now of [0, 10_000, 20_000, 35_000]) before = remembered(before, answer(now, 1));
+    let before: IngestCounters[] = [];
+    for (const now of [0, 10_000, 20_000, 35_000]) before = answersToKeep(before, answer(now, 1));
     expect(before.map(({ now }) => now)).toEqual([10_000, 20_000, 35_000]);
   });
 
   it("contain no answer from before a restart, and no answer twice", () => {
     const before = [answer(1000, 900, 0), answer(3000, 5, 2000)];
-    expect(remembered(before, answer(3000, 5, 2000))).toEqual([answer(3000, 5, 2000)]);
+    expect(answersToKeep(before, answer(3000, 5, 2000))).toEqual([answer(3000, 5, 2000)]);
   });
 });
 

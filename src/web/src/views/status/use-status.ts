@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource, type Resource } from "../../api/resource";
 import type { StatusAnswer } from "../../api/types";
-import { ratesOf, remembered, sum } from "./rates";
+import { ratesOf, answersToKeep, sum } from "./rates";
 
 /** The delay of the second answer, which the first rates need. */
 const SECOND_ANSWER_MS = 1500;
@@ -25,7 +25,7 @@ export function useStatus(everyMs: number): LiveStatus {
     if (!value.data) return;
     const oldest = before.current[0];
     const found = ratesOf(oldest, value.data);
-    before.current = remembered(before.current, value.data);
+    before.current = answersToKeep(before.current, value.data);
     // No samples within a second or two do not mean a rate of 0: senders pause for ten seconds.
     const isLong = value.data.now - (oldest?.now ?? value.data.now) >= PAUSE_MS;
     if (found && (isLong || sum(found.values()) > 0)) rates.value = found;

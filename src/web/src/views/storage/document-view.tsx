@@ -1,4 +1,4 @@
-/** One document: the place of its cells, its nested form, and its bytes. */
+/** One document: the location of its cells, its nested form, and its bytes. */
 import { useMemo } from "preact/hooks";
 import { setParams } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
@@ -6,7 +6,7 @@ import { now } from "../../api/client";
 import type { StoredCell, StoredDocumentAnswer } from "../../api/types";
 import { Icon } from "../../parts/icon";
 import { Table, numbers } from "../../parts/table";
-import { bytesText, counted, inText } from "../../model/words";
+import { bytesText, countWithNoun, inText } from "../../model/words";
 import { HexView } from "./hex-view";
 import { bytesOfHex } from "./hex-layout";
 import { spanText, whenText } from "./times";
@@ -58,7 +58,7 @@ export function DocumentView({
   const bytes = useMemo(() => bytesOfHex(document?.bytes_hex ?? ""), [document?.bytes_hex]);
   return (
     <div class="stored" aria-busy={isLoading}>
-      <Where answer={answer} length={bytes.length} />
+      <CellLocation answer={answer} length={bytes.length} />
       <CellTable title="Cells in memory" cells={answer.memory} />
       <CellTable title="Cells in the head" cells={answer.head} />
       {document && (
@@ -71,7 +71,7 @@ export function DocumentView({
   );
 }
 
-function Where({ answer, length }: { answer: StoredDocumentAnswer; length: number }) {
+function CellLocation({ answer, length }: { answer: StoredDocumentAnswer; length: number }) {
   const { series, state, partition, document } = answer;
   const zone = preferredZone.value;
   const full = document?.slots.filter(({ n }) => n > 0).length ?? 0;
@@ -100,7 +100,7 @@ function Where({ answer, length }: { answer: StoredDocumentAnswer; length: numbe
           {steps.map(({ name, count, isHere }) => (
             <li key={name} class={isHere ? "step here" : "step"} aria-current={isHere || undefined}>
               <strong>{name}</strong>
-              <span class="num">{counted(count, "cell")}</span>
+              <span class="num">{countWithNoun(count, "cell")}</span>
             </li>
           ))}
         </ol>
@@ -115,7 +115,7 @@ function Where({ answer, length }: { answer: StoredDocumentAnswer; length: numbe
           </Fact>
         )}
         {document && (
-          <Fact name="Length">{`${length.toLocaleString("en")} bytes, ${counted(document.slots.length, "slot")}, ${full} with samples`}</Fact>
+          <Fact name="Length">{`${length.toLocaleString("en")} bytes, ${countWithNoun(document.slots.length, "slot")}, ${full} with samples`}</Fact>
         )}
         {partition && (
           <Fact name="Partition">{`${spanText(zone, partition.start, partition.end, now())}, ${bytesText(partition.bytes)}, dropped ${inText(partition.dropped_at - now())}`}</Fact>

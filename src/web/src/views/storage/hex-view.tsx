@@ -58,7 +58,7 @@ export function HexView({ document, bytes }: Props) {
       >
         {drawn}
       </div>
-      <Pointed document={document} />
+      <PointedBytes document={document} />
     </section>
   );
 }
@@ -102,7 +102,7 @@ function Bytes({ run, bytes }: { run: Run; bytes: Uint8Array }) {
 }
 
 /** The meaning of the pointed bytes. */
-function Pointed({ document }: { document: StoredDocument }) {
+function PointedBytes({ document }: { document: StoredDocument }) {
   const to = mark.value;
   return (
     <p class="pointed num" role="status">
@@ -115,13 +115,13 @@ function Pointed({ document }: { document: StoredDocument }) {
   );
 }
 
-interface PointedProps {
+interface PointedTextProps {
   document: StoredDocument;
   slot: number;
   column: string;
 }
 
-function PointedText({ document, slot, column }: PointedProps) {
+function PointedText({ document, slot, column }: PointedTextProps) {
   const cell = document.slots[slot];
   const parts = cell ? cell.columns : (document.header ?? []);
   const part = parts.find(({ name }) => name === column);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Partition } from "../../api/types";
-import { blocksOf, placeOf, scaleOf } from "./lane";
+import { blocksOf, positionOf, scaleOf } from "./lane";
 
 function partition(start: number, end: number, bytes = 1): Partition {
   return {
@@ -31,6 +31,6 @@ it("places blocks by time and fills them by bytes", () => {
 });
 
 it("limits places outside to the edges", () => {
-  expect(placeOf({ start: 10, end: 20 }, 0)).toBe(0);
-  expect(placeOf({ start: 10, end: 20 }, 99)).toBe(100);
+  expect(positionOf({ start: 10, end: 20 }, 0)).toBe(0);
+  expect(positionOf({ start: 10, end: 20 }, 99)).toBe(100);
 });

@@ -16,7 +16,7 @@ export function scaleOf(partitions: readonly Partition[], now: number): Scale | 
 }
 
 /** The position in percent from the left edge. */
-export function placeOf(scale: Scale, at: number): number {
+export function positionOf(scale: Scale, at: number): number {
   const part = (at - scale.start) / (scale.end - scale.start);
   return Math.max(0, Math.min(1, part)) * 100;
 }
@@ -33,11 +33,11 @@ export interface Block {
 export function blocksOf(partitions: readonly Partition[], scale: Scale): Block[] {
   const most = Math.max(1, ...partitions.map(({ bytes }) => bytes));
   return partitions.map((partition) => {
-    const left = placeOf(scale, partition.start);
+    const left = positionOf(scale, partition.start);
     return {
       partition,
       left,
-      width: placeOf(scale, partition.end) - left,
+      width: positionOf(scale, partition.end) - left,
       fill: (partition.bytes / most) * 100,
     };
   });

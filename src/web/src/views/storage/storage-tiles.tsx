@@ -1,8 +1,8 @@
-/** The totals of the storage, by place. */
+/** The totals of the storage: disk, journal, head, catalog. */
 import type { ComponentChildren } from "preact";
 import type { DiskBudget, StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
-import { bytesText, countText, counted, percentText } from "../../model/words";
+import { bytesText, countText, countWithNoun, percentText } from "../../model/words";
 import { Meter } from "../status/meter";
 import { shareOf } from "../status/shares";
 import { whenText } from "./times";
@@ -46,13 +46,15 @@ function BudgetTile({ budget }: { budget: DiskBudget }) {
   return (
     <Tile label="Disk budget" value={bytesText(bytes)} share={shareOf(bytes, bytes_max)}>
       of {bytesText(bytes_max)};{" "}
-      {drops.length === 0 ? "fits for a day" : `${counted(drops.length, "drop")} within a day`}
+      {drops.length === 0
+        ? "fits for a day"
+        : `${countWithNoun(drops.length, "drop")} within a day`}
     </Tile>
   );
 }
 
 export function StorageTiles({ storage }: { storage: StorageAnswer }) {
-  const { disk, budget, journal, head, catalog, objects, preallocation } = storage;
+  const { disk, budget, journal, head, catalog, objects, checker, preallocation } = storage;
   const partitions = storage.granularities.reduce(
     (all, { partitions }) => all + partitions.length,
     0,
@@ -60,7 +62,7 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
   return (
     <div class="tiles">
       <Tile label="All files" value={bytesText(storage.bytes)}>
-        {counted(partitions, "partition")}
+        {countWithNoun(partitions, "partition")}
       </Tile>
       <DiskTile disk={disk} />
       {budget && <BudgetTile budget={budget} />}
@@ -87,6 +89,9 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
       </Tile>
       <Tile label="Objects" value={bytesText(objects.bytes)}>
         dashboards, annotations
+      </Tile>
+      <Tile label="Checked" value={bytesText(checker.bytes)}>
+        {counted(checker.files, "file")} read since the start, {counted(checker.faults, "fault")}
       </Tile>
       <Tile
         label="Documents ahead"

@@ -5,13 +5,13 @@ import type { Partition, StorageAnswer, StoredGranularity } from "../../api/type
 import { setParams } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
 import { timeTicks } from "../../model/ticks";
-import { bytesText, countText, counted, inText, lengthText } from "../../model/words";
+import { bytesText, countText, countWithNoun, inText, lengthText } from "../../model/words";
 import { narrow } from "../../parts/narrow";
 import {
   STATE_TEXTS,
   blocksOf,
   bytesOf,
-  placeOf,
+  positionOf,
   scaleOf,
   type PartitionState,
   type Scale,
@@ -66,7 +66,7 @@ function Detail({ name, partition, now }: { name: string; partition: Partition; 
       <span>{spanText(preferredZone.value, start, end, now)}</span>
       <span>{STATE_TEXTS[partition.state].word.toLowerCase()}</span>
       <span>{bytesText(bytes)}</span>
-      {documents !== null && <span>{counted(documents, "document")}</span>}
+      {documents !== null && <span>{countWithNoun(documents, "document")}</span>}
       {shells !== null && shells > 0 && <span>{countText(shells)} of them shells</span>}
       <span>dropped {inText(partition.dropped_at - now)}</span>
       <code>{file}</code>
@@ -76,11 +76,11 @@ function Detail({ name, partition, now }: { name: string; partition: Partition; 
 }
 
 /** Ticks whose label fits between the edges. */
-function ticksOf(scale: Scale): { place: number; text: string }[] {
+function ticksOf(scale: Scale): { left: number; text: string }[] {
   const edge = narrow.value ? 9 : 3;
   return timeTicks(preferredZone.value, scale.start, scale.end, narrow.value ? 4 : 9)
-    .map(({ at, text }) => ({ place: placeOf(scale, at), text: tickText(text) }))
-    .filter(({ place }) => place >= edge && place <= 100 - edge);
+    .map(({ at, text }) => ({ left: positionOf(scale, at), text: tickText(text) }))
+    .filter(({ left }) => left >= edge && left <= 100 - edge);
 }
 
 /** Joins the two lines of a tick: the day before the time, the year after the day. */
@@ -110,15 +110,15 @@ function Lane({ lane, now, shown }: LaneProps) {
         <div class="lane-track">
           <Blocks lane={lane} now={now} shown={shown} />
           <span
-            class={placeOf(scale, now) > 90 ? "now-line at-end" : "now-line"}
-            style={{ left: `${placeOf(scale, now)}%` }}
+            class={positionOf(scale, now) > 90 ? "now-line at-end" : "now-line"}
+            style={{ left: `${positionOf(scale, now)}%` }}
             aria-hidden="true"
           >
             <span>now</span>
           </span>
           <div class="lane-ticks" aria-hidden="true">
-            {ticksOf(scale).map(({ place, text }) => (
-              <span key={place} style={{ left: `${place}%` }}>
+            {ticksOf(scale).map(({ left, text }) => (
+              <span key={left} style={{ left: `${left}%` }}>
                 {text}
               </span>
             ))}

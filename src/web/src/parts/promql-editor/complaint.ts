@@ -16,10 +16,10 @@ export function complaintOf(error: string, expression: string): Complaint {
   const place = PLACE.exec(plain);
   const message = (place ? plain.replace(PLACE, "") : plain).replace(/^parse error: /, "");
   if (!place) return { message, at: undefined };
-  return { message, at: placeOf(expression, Number(place[1]), Number(place[2])) };
+  return { message, at: positionOf(expression, Number(place[1]), Number(place[2])) };
 }
 
-function placeOf(expression: string, line: number, column: number): Complaint["at"] {
+function positionOf(expression: string, line: number, column: number): Complaint["at"] {
   const lines = expression.split("\n");
   const text = lines[line - 1];
   if (text === undefined) return undefined;

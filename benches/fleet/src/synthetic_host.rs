@@ -77,13 +77,13 @@ impl Wave {
 
 /// A host of the fleet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HostLike {
+pub(crate) struct SyntheticHost {
     host: usize,
     /// The boot time, in Unix seconds.
     booted: f64,
 }
 
-impl HostLike {
+impl SyntheticHost {
     /// Creates a host of a fleet whose run started at a time in Unix milliseconds.
     pub(crate) fn new(host: usize, started_ms: i64) -> Self {
         let days = 1.0 + random(host, 1).powi(3) * 400.0;
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn counters_count_up_and_gauges_stay_in_their_bounds() {
         for host in 0..50 {
-            let host = HostLike::new(host, NOW);
+            let host = SyntheticHost::new(host, NOW);
             let mut before = host.values(NOW - 86_400_000).0;
             for minute in 0..1440 {
                 let at_ms = NOW - 86_400_000 + minute * 60_000;
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn busy_and_idle_times_add_up_to_the_time_of_the_cores() {
-        let host = HostLike::new(7, NOW);
+        let host = SyntheticHost::new(7, NOW);
         let cpu = |at_ms: i64| {
             let lines = host.lines(at_ms);
             let seconds = lines.iter().filter(|line| line.metric.starts_with("system_cpu_"));
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn some_hosts_have_a_gap_each_day() {
         let minutes = |host: usize| {
-            let host = HostLike::new(host, NOW);
+            let host = SyntheticHost::new(host, NOW);
             (0..1440).filter(|at| host.is_silent(NOW + at * 60_000)).count()
         };
         assert_eq!((minutes(3), minutes(20), minutes(4)), (40, 40, 0));

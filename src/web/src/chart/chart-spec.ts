@@ -5,7 +5,7 @@ import type { ChartData, Failure } from "./data";
 import type { Threshold } from "./marks";
 import { slug } from "./state";
 
-export interface WishProps {
+export interface ChartSpecProps {
   /** Its name in the address, unique on a page; derived from the title by default. */
   id?: string;
   title: string;
@@ -37,7 +37,7 @@ export interface Derive {
   expression: (metric: string, of: (metric: string) => string) => string | undefined;
 }
 
-export interface ChartWish {
+export interface ChartSpec {
   id: string;
   title: string;
   queries: readonly PanelQuery[];
@@ -52,7 +52,7 @@ export interface ChartWish {
   derive: Derive | undefined;
 }
 
-export function wishOf(props: WishProps): ChartWish {
+export function specOf(props: ChartSpecProps): ChartSpec {
   return {
     id: props.id ?? slug(props.title),
     title: props.title,
@@ -69,15 +69,15 @@ export function wishOf(props: WishProps): ChartWish {
   };
 }
 
-/** The part of a wish that decides the request. */
-export type Question = Pick<ChartWish, "queries" | "display" | "unit" | "band" | "labels">;
+/** The part of a spec that decides the request. */
+export type DataSpec = Pick<ChartSpec, "queries" | "display" | "unit" | "band" | "labels">;
 
-export function questionOf({ queries, display, unit, band, labels }: ChartWish): Question {
+export function dataSpecOf({ queries, display, unit, band, labels }: ChartSpec): DataSpec {
   return { queries, display, unit, band, labels };
 }
 
-/** A question of a chart, and its window. */
-export interface Asked extends Question {
+/** A request for the data of a chart in a window. */
+export interface ChartRequest extends DataSpec {
   window: Window;
   /** The reader's choice for all charts. */
   frameDisplay: FrameDisplay | undefined;

@@ -1,6 +1,6 @@
 import { Empty } from "../parts/states";
 
-export function NotThere() {
+export function NotFound() {
   return (
     <Empty title="Page not found">
       <p>

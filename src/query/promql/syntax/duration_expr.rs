@@ -11,9 +11,9 @@ use super::{
 };
 use crate::query::promql::value::steps::QueryTimes;
 
-/// A length of time.
+/// A duration.
 #[derive(Debug)]
-pub(crate) enum Length {
+pub(crate) enum DurationExpr {
     /// Milliseconds; only an offset may be negative.
     Millis(i64),
     /// A calculation with its span in the query.
@@ -25,7 +25,7 @@ pub(crate) enum Length {
 pub(crate) enum Calculation {
     /// A number.
     Seconds(f64),
-    /// A length of time such as `5m`, in milliseconds.
+    /// A duration such as `5m`, in milliseconds.
     Millis(i64),
     /// `step()`
     Step,
@@ -38,19 +38,19 @@ pub(crate) enum Calculation {
     /// An arithmetic operator with two operands.
     Binary(Operator, Box<Self>, Box<Self>),
     /// The smaller or larger of two calculations.
-    Pick(Pick, Box<Self>, Box<Self>),
+    Choice(Choice, Box<Self>, Box<Self>),
 }
 
 /// The choice between two durations; each has two names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pick {
+pub(crate) enum Choice {
     Min,
     MinOf,
     Max,
     MaxOf,
 }
 
-impl Pick {
+impl Choice {
     pub(super) const ALL: [Self; 4] = [Self::Min, Self::MinOf, Self::Max, Self::MaxOf];
 
     /// Returns the name in a query.
@@ -64,11 +64,11 @@ impl Pick {
     }
 }
 
-impl Length {
-    /// Returns the length in milliseconds.
+impl DurationExpr {
+    /// Returns the duration in milliseconds.
     ///
     /// # Errors
-    /// When the length cannot be calculated at these times.
+    /// When the duration cannot be calculated at these times.
     pub(crate) fn millis(&self, times: QueryTimes) -> Result<i64, SyntaxError> {
         let (calculation, span) = match self {
             Self::Millis(millis) => return Ok(*millis),
@@ -79,10 +79,10 @@ impl Length {
         millis_of(seconds).ok_or_else(|| error("duration out of range"))
     }
 
-    /// Returns the milliseconds of a length that must be positive.
+    /// Returns the milliseconds of a duration that must be positive.
     ///
     /// # Errors
-    /// When the length is not positive, or cannot be calculated at these times.
+    /// When the duration is not positive, or cannot be calculated at these times.
     pub(crate) fn positive_millis(&self, times: QueryTimes) -> Result<i64, SyntaxError> {
         let millis = self.millis(times)?;
         if millis > 0 {
@@ -107,7 +107,7 @@ impl Calculation {
             Self::Seconds(_) | Self::Millis(_) => true,
             Self::Step | Self::Range => false,
             Self::Paren(inner) | Self::Negative(inner) => inner.is_constant(),
-            Self::Binary(_, left, right) | Self::Pick(_, left, right) => {
+            Self::Binary(_, left, right) | Self::Choice(_, left, right) => {
                 left.is_constant() && right.is_constant()
             }
         }
@@ -121,11 +121,11 @@ impl Calculation {
             Self::Range => times.range,
             Self::Paren(inner) => inner.seconds(times)?,
             Self::Negative(inner) => -inner.seconds(times)?,
-            Self::Pick(pick, left, right) => {
+            Self::Choice(choice, left, right) => {
                 let (left, right) = (left.seconds(times)?, right.seconds(times)?);
-                match pick {
-                    Pick::Min | Pick::MinOf => left.min(right),
-                    Pick::Max | Pick::MaxOf => left.max(right),
+                match choice {
+                    Choice::Min | Choice::MinOf => left.min(right),
+                    Choice::Max | Choice::MaxOf => left.max(right),
                 }
             }
             Self::Binary(operator, left, right) => {

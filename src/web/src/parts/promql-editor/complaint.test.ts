@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { complaintOf } from "./place";
+import { complaintOf } from "./complaint";
 
 const PREFIX = 'invalid parameter "query": ';
 

@@ -1,7 +1,7 @@
 //! Batch numbers count once: a group of batches is judged like its batches one by one.
 
 use granary::{
-    model::{AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, Kind, SeriesId, TimesTally},
+    model::{AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, Kind, SeriesId, TimesTally},
     store::{Appender, Store, StoreLimits},
 };
 use proptest::prelude::*;
@@ -16,13 +16,13 @@ fn begin(path: &std::path::Path) -> (Store, Appender) {
 
 fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber { sender: agent.into(), epoch, seq }),
+        deduplication: Deduplication::ByNumber(BatchNumber { sender: agent.into(), epoch, seq }),
         ..samples(SeriesId(0), [(NOW.0, 1.0)])
     }
 }
 
 /// The number of samples at the finest granularity.
-fn counted(store: &Store) -> u64 {
+fn count_samples(store: &Store) -> u64 {
     count(store, 0, NOW.minus(HOUR)..NOW, SeriesId(0))
 }
 
@@ -47,7 +47,7 @@ fn a_group_with_a_jump_in_numbers_calls_no_unaccepted_batch_a_duplicate() {
     assert_eq!(commit(&mut appender, &epochs), [accepted; 4]);
     let late = [batch("c", 6, 1), batch("c", 2, 2), batch("c", 3, 2)];
     assert_eq!(commit(&mut appender, &late), [accepted, BatchVerdict::StaleNumber, accepted]);
-    assert_eq!(counted(&store), 3 + 2 + 6);
+    assert_eq!(count_samples(&store), 3 + 2 + 6);
 }
 
 fn number() -> impl Strategy<Value = (u8, i64, u64)> {
@@ -83,7 +83,7 @@ proptest! {
                 (store, grouped) = open(dirs[0].path(), NOW);
             }
         }
-        prop_assert_eq!(counted(&store) as usize, accepted);
+        prop_assert_eq!(count_samples(&store) as usize, accepted);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Circles of imports between files: none of the files can be read first.
+//! Cycles of imports between files, of which no file can be read first.
 //!
 //! Imports between a module and its submodules do not count: a parent reexports items of its
 //! children, and a child uses items of its parent.
@@ -17,12 +17,12 @@ const STEPS_MAX: usize = 16;
 type ModulePath = Vec<String>;
 
 /// The imported names of a module, each with its full path.
-type Names = BTreeMap<String, ModulePath>;
+type ImportedNames = BTreeMap<String, ModulePath>;
 
 /// The modules of a crate by their paths, without tests.
 #[derive(Default)]
 struct Crate {
-    modules: BTreeMap<ModulePath, Names>,
+    modules: BTreeMap<ModulePath, ImportedNames>,
     /// The paths in the code of each module.
     used: BTreeMap<ModulePath, Vec<ModulePath>>,
 }
@@ -43,7 +43,7 @@ impl Crate {
     }
 
     fn add(&mut self, module: ModulePath, name: &str, code: &str) {
-        let (mut names, mut used) = (Names::new(), Vec::new());
+        let (mut names, mut used) = (ImportedNames::new(), Vec::new());
         for item in code.split(';') {
             for (start, is_import) in [("use ", true), ("crate::", false), ("super::", false)] {
                 for (at, _) in item.match_indices(start) {
@@ -69,7 +69,7 @@ impl Crate {
 
     /// The modules that a path uses: the named module, and the modules from which it imports the
     /// name.
-    fn named(&self, path: &[String], steps: usize) -> Vec<ModulePath> {
+    fn used_modules(&self, path: &[String], steps: usize) -> Vec<ModulePath> {
         let depth = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]));
         let (module, rest) = path.split_at(depth.unwrap_or_default());
         let mut found = vec![module.to_vec()];
@@ -77,14 +77,14 @@ impl Crate {
         let target = names.and_then(|(names, (first, rest))| Some((names.get(first)?, rest)));
         if let Some((target, rest)) = target.filter(|_| steps > 0) {
             let target: Vec<_> = target.iter().chain(rest).cloned().collect();
-            found.extend(self.named(&target, steps - 1));
+            found.extend(self.used_modules(&target, steps - 1));
         }
         found
     }
 
-    fn arrows(&self) -> BTreeMap<&ModulePath, BTreeSet<ModulePath>> {
+    fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<ModulePath>> {
         let targets = |(module, used): (_, &Vec<ModulePath>)| {
-            let found = used.iter().flat_map(|path| self.named(path, STEPS_MAX));
+            let found = used.iter().flat_map(|path| self.used_modules(path, STEPS_MAX));
             let module: &ModulePath = module;
             let others =
                 found.filter(|other| !other.starts_with(module) && !module.starts_with(other));
@@ -93,17 +93,17 @@ impl Crate {
         self.used.iter().map(targets).collect()
     }
 
-    /// The circles, each as the modules that reach each other.
-    fn circles(&self) -> BTreeSet<BTreeSet<String>> {
-        let arrows = self.arrows();
+    /// The cycles, each as the modules that reach each other.
+    fn cycles(&self) -> BTreeSet<BTreeSet<String>> {
+        let arrows = self.dependencies();
         let reached: BTreeMap<_, _> =
             arrows.keys().map(|module| (*module, reach(module, &arrows))).collect();
-        let circle = |module_path: &&ModulePath| {
+        let cycle = |module_path: &&ModulePath| {
             let others =
                 reached[*module_path].iter().filter(|other| reached[*other].contains(*module_path));
             others.map(|other| other.join("::")).collect::<BTreeSet<_>>()
         };
-        reached.keys().map(circle).filter(|circle| !circle.is_empty()).collect()
+        reached.keys().map(cycle).filter(|cycle| !cycle.is_empty()).collect()
     }
 }
 
@@ -195,7 +195,7 @@ fn absolute(module: &[String], name: &str, path: &[String]) -> Option<ModulePath
 }
 
 #[test]
-fn no_files_import_each_other_in_a_circle() {
+fn no_files_import_each_other_in_a_cycle() {
     let mut found = Vec::new();
     let folders = |name: &str| fs::read_dir(root().join(name)).unwrap();
     let agents = folders("agents").chain(folders("agents/shared"));
@@ -204,17 +204,17 @@ fn no_files_import_each_other_in_a_circle() {
     for folder in crates {
         let src = folder.join("src");
         let name = if folder == root() { "granary" } else { "" };
-        for circle in Crate::read(&src, name).circles() {
-            let circle: Vec<_> = circle.into_iter().collect();
-            let place = src.strip_prefix(root()).unwrap().display().to_string();
-            found.push(format!("{place}: {}", circle.join(", ")));
+        for cycle in Crate::read(&src, name).cycles() {
+            let cycle: Vec<_> = cycle.into_iter().collect();
+            let file = src.strip_prefix(root()).unwrap().display().to_string();
+            found.push(format!("{file}: {}", cycle.join(", ")));
         }
     }
-    assert!(found.is_empty(), "files import each other in a circle:\n{}", found.join("\n"));
+    assert!(found.is_empty(), "files import each other in a cycle:\n{}", found.join("\n"));
 }
 
 #[test]
-fn circles_are_found_through_groups_reexports_and_paths_in_code() {
+fn cycles_are_found_through_groups_reexports_and_paths_in_code() {
     let check = |files: &[(&str, &str)], expected: &[&str]| {
         let mut graph = Crate::default();
         for (module, code) in files {
@@ -222,9 +222,9 @@ fn circles_are_found_through_groups_reexports_and_paths_in_code() {
             graph.add(module.collect(), "granary", code);
         }
         let found: Vec<_> = graph
-            .circles()
+            .cycles()
             .into_iter()
-            .map(|circle| circle.into_iter().collect::<Vec<_>>().join(" "))
+            .map(|cycle| cycle.into_iter().collect::<Vec<_>>().join(" "))
             .collect();
         assert_eq!(found, expected, "{files:?}");
     };

@@ -9,7 +9,7 @@ use granary::{
 };
 use proptest::prelude::*;
 
-use super::{Bench, DAY0, LIMITS, NOW, bench, request, shown};
+use super::{DAY0, Fixture, LIMITS, NOW, fixture, format_value, request};
 use crate::setup::{MINUTE, samples, send};
 
 const MEMORY: usize = 64 << 20;
@@ -41,7 +41,7 @@ fn changes() -> impl Strategy<Value = Change> {
     ]
 }
 
-impl Bench {
+impl Fixture {
     fn apply(&mut self, change: &Change) {
         match change {
             Change::Sample { host, at, value } => {
@@ -97,21 +97,21 @@ proptest! {
             1..8,
         ),
     ) {
-        let mut bench = bench();
+        let mut fixture = fixture();
         let resources = QueryResources::new(Scheduler::for_this_machine(), MEMORY);
         for (all, at) in rounds {
             for event in &all {
-                bench.apply(event);
+                fixture.apply(event);
             }
             for query in QUERIES {
                 let budget = resources.budget(Duration::from_secs(60));
-                let again = bench.answer(query, (at, at, 0), &budget);
-                let new = bench.answer(query, (at, at, 0), &Budget::UNLIMITED);
-                prop_assert_eq!(shown(&again), shown(&new), "{} at {}", query, at);
+                let again = fixture.answer(query, (at, at, 0), &budget);
+                let new = fixture.answer(query, (at, at, 0), &Budget::UNLIMITED);
+                prop_assert_eq!(format_value(&again), format_value(&new), "{} at {}", query, at);
                 // A query at one time does not look up the last samples, unlike a query at several
                 // times.
-                let several = bench.answer(query, (at, at + MINUTE, MINUTE), &budget);
-                prop_assert_eq!(sorted(&shown(&new)), at_first(&several, at));
+                let several = fixture.answer(query, (at, at + MINUTE, MINUTE), &budget);
+                prop_assert_eq!(sorted(&format_value(&new)), at_first(&several, at));
             }
         }
     }

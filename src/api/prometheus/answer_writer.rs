@@ -1,4 +1,4 @@
-//! Streaming JSON of Prometheus' API: an answer is in memory once, and its JSON never as a whole.
+//! Streaming JSON of Prometheus' API: memory contains an answer once, and only a part of its JSON.
 //!
 //! Must never know: how an answer was computed.
 
@@ -26,7 +26,7 @@ const POINT_BYTES: usize = 32;
 
 /// The part of an answer that is not written yet.
 #[derive(Debug)]
-enum Rest {
+enum RemainingElements {
     Vector(Enumerate<IntoIter<VectorSample>>),
     Matrix(Enumerate<IntoIter<MatrixSeries>>),
     /// The points of a partly written series, and the following series.
@@ -43,7 +43,7 @@ enum Rest {
 #[derive(Debug)]
 struct PartialSeries {
     points: Points,
-    /// The place of the next point.
+    /// The index of the next point.
     next: usize,
     /// True when no point is written yet.
     is_empty: bool,
@@ -51,28 +51,28 @@ struct PartialSeries {
 
 /// An answer that is being written.
 #[derive(Debug)]
-pub(super) struct Writing {
+pub(super) struct AnswerWriter {
     /// The bytes that are ready to be sent.
-    ahead: Vec<u8>,
-    rest: Rest,
+    ready_bytes: Vec<u8>,
+    rest: RemainingElements,
     end: Vec<u8>,
     times: Times,
 }
 
-impl Writing {
+impl AnswerWriter {
     /// Writes the first chunk.
     pub(super) fn start(answer: Answer) -> Self {
-        let mut ahead = Vec::with_capacity(first_bytes(&answer));
-        ahead.extend_from_slice(br#"{"status":"success","data":"#);
+        let mut ready_bytes = Vec::with_capacity(first_bytes(&answer));
+        ready_bytes.extend_from_slice(br#"{"status":"success","data":"#);
         let mut end = Vec::new();
-        let rest = open(answer.data, &mut ahead, &mut end);
+        let rest = open(answer.data, &mut ready_bytes, &mut end);
         push_notes("warnings", &answer.warnings, &mut end);
         push_notes("infos", &answer.infos, &mut end);
         end.push(b'}');
-        let mut writing = Self { ahead: Vec::new(), rest, end, times: Times::default() };
-        writing.fill(&mut ahead);
-        writing.ahead = ahead;
-        writing
+        let mut writer = Self { ready_bytes: Vec::new(), rest, end, times: Times::default() };
+        writer.fill(&mut ready_bytes);
+        writer.ready_bytes = ready_bytes;
+        writer
     }
 
     /// Returns the response. A large response holds the query's memory until the client has read
@@ -80,18 +80,18 @@ impl Writing {
     pub(super) fn response(self, memory: Option<Reservation>, slow: SlowReaders) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type("application/json");
-        if matches!(self.rest, Rest::Nothing) {
-            return response.body(self.ahead);
+        if matches!(self.rest, RemainingElements::Nothing) {
+            return response.body(self.ready_bytes);
         }
-        let mut writing = self;
-        let body = PulledBody::new(move || writing.next_chunk(), memory, slow);
+        let mut writer = self;
+        let body = PulledBody::new(move || writer.next_chunk(), memory, slow);
         response.message_body(BoxBody::new(body)).unwrap_or_else(HttpResponse::from_error)
     }
 
     /// Returns the next chunk, or `None` at the end.
     fn next_chunk(&mut self) -> Option<Bytes> {
-        let mut out = std::mem::take(&mut self.ahead);
-        if out.is_empty() && !matches!(self.rest, Rest::Nothing) {
+        let mut out = std::mem::take(&mut self.ready_bytes);
+        if out.is_empty() && !matches!(self.rest, RemainingElements::Nothing) {
             out.reserve(CHUNK_BYTES + CHUNK_BYTES / 4);
             self.fill(&mut out);
         }
@@ -99,7 +99,7 @@ impl Writing {
     }
 
     fn fill(&mut self, out: &mut Vec<u8>) {
-        while out.len() < CHUNK_BYTES && !matches!(self.rest, Rest::Nothing) {
+        while out.len() < CHUNK_BYTES && !matches!(self.rest, RemainingElements::Nothing) {
             self.push_next(out);
         }
     }
@@ -107,67 +107,74 @@ impl Writing {
     /// Writes the next element.
     fn push_next(&mut self, out: &mut Vec<u8>) {
         let more = match &mut self.rest {
-            Rest::Vector(all) => push_element(all, out, |sample, out| {
+            RemainingElements::Vector(all) => push_element(all, out, |sample, out| {
                 out.extend_from_slice(br#"{"metric":"#);
                 push_labels(sample.labels.iter(), out);
                 out.extend_from_slice(br#","value":"#);
                 push_point(sample.at, sample.value, out);
                 out.push(b'}');
             }),
-            Rest::Series(all) => {
+            RemainingElements::Series(all) => {
                 push_element(all, out, |labels, out| push_labels(labels.iter(), out))
             }
-            Rest::Texts(all) => push_element(all, out, |text, out| push_text(&text, out)),
-            Rest::Metrics(all) => push_element(all, out, |metric, out| push_metric(&metric, out)),
-            Rest::Matrix(_) | Rest::Points(..) => {
-                let rest = std::mem::replace(&mut self.rest, Rest::End);
+            RemainingElements::Texts(all) => {
+                push_element(all, out, |text, out| push_text(&text, out))
+            }
+            RemainingElements::Metrics(all) => {
+                push_element(all, out, |metric, out| push_metric(&metric, out))
+            }
+            RemainingElements::Matrix(_) | RemainingElements::Points(..) => {
+                let rest = std::mem::replace(&mut self.rest, RemainingElements::End);
                 self.rest = push_points(rest, &mut self.times, out);
                 return;
             }
-            Rest::End | Rest::Nothing => {
+            RemainingElements::End | RemainingElements::Nothing => {
                 out.append(&mut self.end);
-                self.rest = Rest::Nothing;
+                self.rest = RemainingElements::Nothing;
                 return;
             }
         };
         if !more {
-            self.rest = Rest::End;
+            self.rest = RemainingElements::End;
         }
     }
 }
 
 /// Starts the next series of a matrix, or continues the current one.
-fn push_points(rest: Rest, times: &mut Times, out: &mut Vec<u8>) -> Rest {
+fn push_points(rest: RemainingElements, times: &mut Times, out: &mut Vec<u8>) -> RemainingElements {
     match rest {
-        Rest::Matrix(mut all) => {
-            let Some((index, series)) = all.next() else { return Rest::End };
+        RemainingElements::Matrix(mut all) => {
+            let Some((index, series)) = all.next() else { return RemainingElements::End };
             push_comma(index, out);
             out.extend_from_slice(br#"{"metric":"#);
             push_labels(series.labels.iter(), out);
             out.extend_from_slice(br#","values":"#);
-            Rest::Points(PartialSeries { points: series.points, next: 0, is_empty: true }, all)
+            RemainingElements::Points(
+                PartialSeries { points: series.points, next: 0, is_empty: true },
+                all,
+            )
         }
-        Rest::Points(mut series, all) => {
-            let end = series.points.places().min(series.next + POINTS_PER_STEP);
+        RemainingElements::Points(mut series, all) => {
+            let end = series.points.slot_count().min(series.next + POINTS_PER_STEP);
             out.reserve(POINT_BYTES * (end - series.next));
-            series.points.for_each(series.next..end, |place, at, value| {
+            series.points.for_each(series.next..end, |index, at, value| {
                 let before = if series.is_empty { b'[' } else { b',' };
-                times.push_point(before, (place, at, value), out);
+                times.push_point(before, (index, at, value), out);
                 series.is_empty = false;
             });
             series.next = end;
-            if end < series.points.places() {
-                return Rest::Points(series, all);
+            if end < series.points.slot_count() {
+                return RemainingElements::Points(series, all);
             }
             out.extend_from_slice(if series.is_empty { b"[]}" } else { b"]}" });
-            Rest::Matrix(all)
+            RemainingElements::Matrix(all)
         }
-        Rest::Vector(_)
-        | Rest::Series(_)
-        | Rest::Texts(_)
-        | Rest::Metrics(_)
-        | Rest::End
-        | Rest::Nothing => Rest::End,
+        RemainingElements::Vector(_)
+        | RemainingElements::Series(_)
+        | RemainingElements::Texts(_)
+        | RemainingElements::Metrics(_)
+        | RemainingElements::End
+        | RemainingElements::Nothing => RemainingElements::End,
     }
 }
 
@@ -179,7 +186,7 @@ fn first_bytes(answer: &Answer) -> usize {
 }
 
 /// Writes the text before the elements, and sets the text after them.
-fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> Rest {
+fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> RemainingElements {
     let mut frame = |before: &[u8], after: &[u8]| {
         out.extend_from_slice(before);
         end.extend_from_slice(after);
@@ -187,43 +194,43 @@ fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> Rest {
     match data {
         Data::Value(PromqlValue::Vector(all)) => {
             frame(br#"{"resultType":"vector","result":["#, b"]}");
-            Rest::Vector(all.into_iter().enumerate())
+            RemainingElements::Vector(all.into_iter().enumerate())
         }
         Data::Value(PromqlValue::Matrix(all)) => {
             frame(br#"{"resultType":"matrix","result":["#, b"]}");
-            Rest::Matrix(all.into_iter().enumerate())
+            RemainingElements::Matrix(all.into_iter().enumerate())
         }
         Data::Value(PromqlValue::Scalar(at, value)) => {
             frame(br#"{"resultType":"scalar","result":"#, b"}");
             push_point(at, value, out);
-            Rest::End
+            RemainingElements::End
         }
         Data::Value(PromqlValue::String(at, text)) => {
             frame(br#"{"resultType":"string","result":["#, b"]}");
             super::json::push_time(at, out);
             out.push(b',');
             push_text(&text, out);
-            Rest::End
+            RemainingElements::End
         }
         Data::Series(all) => {
             frame(b"[", b"]");
-            Rest::Series(all.into_iter().enumerate())
+            RemainingElements::Series(all.into_iter().enumerate())
         }
         Data::Texts(all) => {
             frame(b"[", b"]");
-            Rest::Texts(all.into_iter().enumerate())
+            RemainingElements::Texts(all.into_iter().enumerate())
         }
         Data::Metrics(all) => {
             frame(b"{", b"}");
-            Rest::Metrics(all.into_iter().enumerate())
+            RemainingElements::Metrics(all.into_iter().enumerate())
         }
         Data::Text(text) => {
             push_text(&text, out);
-            Rest::End
+            RemainingElements::End
         }
         Data::Json(json) => {
             frame(json.as_bytes(), b"");
-            Rest::End
+            RemainingElements::End
         }
     }
 }
@@ -259,12 +266,12 @@ mod tests {
 
     /// Returns the written answer and the number of its chunks.
     fn written(answer: Answer) -> (String, usize) {
-        let mut writing = Writing::start(answer);
-        let mut out = std::mem::take(&mut writing.ahead);
+        let mut writer = AnswerWriter::start(answer);
+        let mut out = std::mem::take(&mut writer.ready_bytes);
         let mut chunks = 1;
-        while !matches!(writing.rest, Rest::Nothing) {
+        while !matches!(writer.rest, RemainingElements::Nothing) {
             let mut chunk = Vec::new();
-            writing.fill(&mut chunk);
+            writer.fill(&mut chunk);
             assert!(chunk.len() < CHUNK_BYTES + 64 * POINTS_PER_STEP);
             out.extend(chunk);
             chunks += 1;
@@ -297,7 +304,7 @@ mod tests {
         check(value(PromqlValue::Vector(Vec::new())), r#"{"resultType":"vector","result":[]}"#);
         let matrix = vec![MatrixSeries {
             labels: up.clone(),
-            points: Points::listed(vec![(0, 1.0), (1000, 0.5)]),
+            points: Points::from_list(vec![(0, 1.0), (1000, 0.5)]),
         }];
         check(
             value(PromqlValue::Matrix(matrix)),
@@ -316,7 +323,7 @@ mod tests {
         let points: Vec<_> = (0..50_000).map(|i| (i * 1000, f64::from(i as i32))).collect();
         let series = |job: &str| MatrixSeries {
             labels: labels(&[("job", job)]),
-            points: Points::listed(points.clone()),
+            points: Points::from_list(points.clone()),
         };
         let mut answer =
             Answer::new(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));

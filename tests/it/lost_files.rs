@@ -31,7 +31,7 @@ fn faults(dir: &Path, now: UnixMillis) -> Vec<String> {
 }
 
 /// Returns whether a granularity may be incomplete in a slot.
-fn lacks(store: &Store, level: usize, slot: Range<UnixMillis>) -> bool {
+fn may_be_incomplete(store: &Store, level: usize, slot: Range<UnixMillis>) -> bool {
     let gaps = &store.gaps()[level];
     slot.start < gaps.complete_since
         || gaps.holes.iter().any(|hole| hole.start < slot.end && slot.start < hole.end)
@@ -53,7 +53,7 @@ fn compare(store: &Store, range: Range<UnixMillis>) -> usize {
         for start in expected.keys().chain(found.keys()) {
             let slot = *start..start.plus(granularity.width_ms);
             if range.start <= slot.start
-                && ![0, level].iter().any(|index| lacks(store, *index, slot.clone()))
+                && ![0, level].iter().any(|index| may_be_incomplete(store, *index, slot.clone()))
             {
                 assert_eq!(found.get(start), expected.get(start), "{} {start}", granularity.name);
                 compared += 1;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{RULES, alert, ask, until, values},
+    alerts::{RULES, alert, ask, poll_until, values},
     daemon::{Daemon, SECONDS, granary, granularities},
 };
 
@@ -27,7 +27,7 @@ fn a_late_sample_marks_the_episode_that_it_would_have_ended_and_no_other() {
     set(&daemon, "a", 7.0);
     set(&daemon, "b", 7.0);
     let active_at = alert(&daemon, "firing")["activeAt"].clone();
-    until(&daemon, "a few evaluations", || {
+    poll_until(&daemon, "a few evaluations", || {
         let ages = values(&daemon, "time() - ALERTS_FOR_STATE");
         (ages.len() == 2 && ages.iter().all(|age| *age >= 3.0)).then_some(())
     });
@@ -35,15 +35,16 @@ fn a_late_sample_marks_the_episode_that_it_would_have_ended_and_no_other() {
         json!([{ "metric": "level", "tags": { "host": "a" }, "value": 1, "time": active_at }]);
     daemon.accept(&late);
     set(&daemon, "b", 1.0);
-    let revised = until(&daemon, "a revision", || {
+    let revised = poll_until(&daemon, "a revision", || {
         episodes(&daemon).into_iter().find(|episode| !episode["revised"].is_null())
     });
     assert_eq!(revised["labels"]["host"], "a", "{revised}");
     assert_eq!(revised["revised"], json!({ "at": active_at, "active": false }));
     daemon.kill();
     daemon.restart();
-    let kept =
-        until(&daemon, "both episodes", || Some(episodes(&daemon)).filter(|list| list.len() == 2));
+    let kept = poll_until(&daemon, "both episodes", || {
+        Some(episodes(&daemon)).filter(|list| list.len() == 2)
+    });
     let marked: Vec<_> = kept.iter().filter(|episode| !episode["revised"].is_null()).collect();
     assert_eq!(marked, [&revised]);
     let listed = granary().args(["alerts", "history", "--url", &daemon.url]).output().unwrap();

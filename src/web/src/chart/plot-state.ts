@@ -3,11 +3,11 @@ import type { Window } from "../model/timeframe";
 import type { ChartData } from "./data";
 import type { Marks } from "./marks";
 
-export interface Shown {
+export interface PlotState {
   data: ChartData;
   window: Window;
   /** The index of each series in the palette. */
-  places: number[];
+  paletteIndexes: number[];
   /** Whether each series is shown. */
   shown: boolean[];
   stacked: boolean;
