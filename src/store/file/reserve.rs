@@ -2,8 +2,9 @@
 //!
 //! The reserved file of a partition becomes its next segment: it is renamed, written from its
 //! start, and cut when the segment is complete. File systems that never overwrite data, such as
-//! btrfs, do not keep the promise, and on xfs a folder may need a block for the new name. Must
-//! never know: the sizes that are needed, and when.
+//! btrfs, do not keep the promise, and on xfs a folder may need a block for the new name.
+//!
+//! Must never know: the sizes that are needed, and when.
 
 use std::{io, sync::Arc};
 
