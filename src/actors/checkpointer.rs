@@ -129,8 +129,8 @@ impl Checkpointer {
     }
 
     /// Runs a checkpoint; returns true on success.
-    fn checkpoint(&self) -> bool {
-        let parts = &self.parts;
+    fn checkpoint(&mut self) -> bool {
+        let parts = &mut self.parts;
         let watch = Stopwatch::start();
         let moment = parts.clock.moment();
         match parts.store.checkpoint(moment) {
@@ -138,6 +138,9 @@ impl Checkpointer {
                 let elapsed_ms = watch.millis();
                 parts.metrics.checkpoint_duration.observe(watch.seconds());
                 parts.health.clear(Condition::Checkpoint);
+                if let Some(space) = &mut parts.space {
+                    space.note_checkpoint(moment.latest());
+                }
                 let CheckpointReport { documents, through, cells, bytes_written } = report;
                 tracing::info!(documents, through, elapsed_ms, "wrote a checkpoint");
                 let at = moment.clock;
@@ -155,9 +158,9 @@ impl Checkpointer {
         }
     }
 
-    /// Measures the disk space.
-    fn keep_space(&self) {
-        if let Some(space) = &self.parts.space {
+    /// Reserves and measures disk space.
+    fn keep_space(&mut self) {
+        if let Some(space) = &mut self.parts.space {
             space.run(self.parts.clock.moment().believed);
         }
     }

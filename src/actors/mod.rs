@@ -61,7 +61,7 @@ pub use published_state::PublishedState;
 pub use retention::{Retention, drop_expired};
 pub use sealer::{Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
-pub use space_keeper::{Forecast, SpaceKeeper};
+pub use space_keeper::{Forecast, SpaceKeeper, SpaceKeeperParts};
 pub use sparkline_refresher::SparklineRefresher;
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 

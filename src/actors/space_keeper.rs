@@ -1,4 +1,4 @@
-//! The space keeper: measures the free disk space, and publishes the forecast of the next turns.
+//! The space keeper: reserves disk space for the next turns, and publishes their forecast.
 //!
 //! Part of the checkpointer, because turns are checkpoints. Must never know: who reads the
 //! forecast.
@@ -8,14 +8,20 @@ use std::{path::PathBuf, sync::Arc};
 use parking_lot::Mutex;
 
 use crate::{
-    model::UnixMillis,
+    model::{Granularity, GranularityIndex, UnixMillis},
     policy::{
         TurnForecast,
-        forecast::{Written, forecast},
+        forecast::{Written, forecast, turn_bytes, writes_segment},
     },
     store::{DiskSpace, Store},
     telemetry::{Health, Metrics, Shortfall},
 };
+
+/// The number of document periods of which the largest counts.
+const PERIODS: usize = 2;
+
+/// The free bytes below which a failed reservation means that none are free.
+const UNUSABLE_BYTES_MAX: u64 = 16 << 20;
 
 /// The latest forecast of the next turns. Clones are cheap.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +37,7 @@ impl Forecast {
 /// The parts of the space keeper.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types describe the fields")]
-pub struct SpaceKeeper {
+pub struct SpaceKeeperParts {
     pub store: Store,
     pub data_dir: PathBuf,
     pub metrics: Metrics,
@@ -39,51 +45,102 @@ pub struct SpaceKeeper {
     pub forecast: Forecast,
 }
 
+/// Reserves and measures disk space.
+#[derive(Debug)]
+pub struct SpaceKeeper {
+    parts: SpaceKeeperParts,
+    /// The time of the last complete checkpoint, or of the start.
+    checkpoint: Option<UnixMillis>,
+    /// The reserved bytes of each granularity.
+    reserved: Vec<u64>,
+    /// True when space must be reserved: after a checkpoint, and after a failed attempt.
+    is_due: bool,
+    /// True when the last attempt to reserve space failed.
+    has_failed: bool,
+}
+
 impl SpaceKeeper {
-    /// Measures the free space, and publishes the forecast.
-    pub fn run(&self, now: UnixMillis) {
-        let free = match DiskSpace::of(&self.data_dir) {
+    /// Creates a space keeper that has reserved nothing.
+    pub fn new(parts: SpaceKeeperParts) -> Self {
+        Self { parts, checkpoint: None, reserved: Vec::new(), is_due: true, has_failed: false }
+    }
+
+    /// Notes a complete checkpoint, which has written all documents that were due.
+    pub fn note_checkpoint(&mut self, at: UnixMillis) {
+        self.checkpoint = Some(at);
+        self.is_due = true;
+    }
+
+    /// Reserves space for the next turns if needed, and publishes the forecast.
+    pub fn run(&mut self, now: UnixMillis) {
+        let mut measured = measured(&self.parts.store, now);
+        if self.is_due {
+            self.reserve(&measured, now);
+        }
+        for (written, reserved) in measured.iter_mut().zip(&self.reserved) {
+            written.reserved = *reserved;
+        }
+        let free = match DiskSpace::of(&self.parts.data_dir) {
             Ok(space) => space.free,
             Err(cause) => {
                 tracing::warn!(%cause, "cannot measure the free disk space; the next run retries");
                 return;
             }
         };
-        let turns = self.turns(free, now);
-        for turn in &turns {
-            let labels = [turn.granularity.as_str()];
-            self.metrics.disk_missing_bytes.with_label_values(&labels).set(turn.missing as i64);
-            let reason = (turn.missing > 0).then(|| {
-                let TurnForecast { at, bytes, missing, .. } = turn;
+        // Some file systems report free bytes that they do not give to any file.
+        let free = if self.has_failed && free < UNUSABLE_BYTES_MAX { 0 } else { free };
+        self.publish(&forecast(self.parts.store.granularities().as_slice(), &measured, free, now));
+    }
+
+    /// Reserves space for the log, the head and the documents of the next turns.
+    fn reserve(&mut self, measured: &[Written], now: UnixMillis) {
+        let store = &self.parts.store;
+        let set = store.granularities();
+        let finest_ms = set[GranularityIndex::FINEST].width_ms;
+        let needed = |(level, written): (&Granularity, &Written)| {
+            if writes_segment(*written) { turn_bytes(level, *written, finest_ms) } else { 0 }
+        };
+        let bytes: Vec<_> = set.iter().zip(measured).map(needed).collect();
+        let checkpoint = *self.checkpoint.get_or_insert(now);
+        let (reserved, documents) = store.reserve_documents(checkpoint, &bytes);
+        let outcome = documents.and(store.reserve_journal());
+        let failed = outcome.is_err();
+        match outcome {
+            Err(cause) if !self.has_failed => {
+                let cause: &dyn std::error::Error = &cause;
+                tracing::warn!(cause, "cannot reserve disk space; the next run retries");
+            }
+            Ok(()) if self.has_failed => tracing::info!("disk space is reserved again"),
+            Ok(()) | Err(_) => {}
+        }
+        self.reserved = reserved;
+        (self.is_due, self.has_failed) = (failed, failed);
+    }
+
+    fn publish(&self, turns: &[TurnForecast]) {
+        let SpaceKeeperParts { metrics, health, forecast, .. } = &self.parts;
+        for turn in turns {
+            let TurnForecast { granularity, at, bytes, reserved, missing } = turn;
+            let labels = [granularity.as_str()];
+            metrics.disk_missing_bytes.with_label_values(&labels).set(*missing as i64);
+            metrics.disk_reserved_bytes.with_label_values(&labels).set(*reserved as i64);
+            let reason = (*missing > 0).then(|| {
                 format!(
                     "documents of {bytes} bytes will be written at {at}, and the disk lacks \
                      {missing} bytes: free them by then"
                 )
             });
-            self.health.set_shortfall(Shortfall::Disk, &turn.granularity, reason);
+            health.set_shortfall(Shortfall::Disk, granularity, reason);
         }
-        let before = std::mem::replace(&mut *self.forecast.0.lock(), turns.clone());
-        report_changes(&before, &turns);
+        let before = std::mem::replace(&mut *forecast.0.lock(), turns.to_vec());
+        report_changes(&before, turns);
     }
-
-    fn turns(&self, free: u64, now: UnixMillis) -> Vec<TurnForecast> {
-        let measured = measured(&self.store, now);
-        forecast(self.store.granularities().as_slice(), &measured, free, now)
-    }
-}
-
-/// Returns the documents of the last period of each granularity of the settings.
-pub(super) fn measured(store: &Store, now: UnixMillis) -> Vec<Written> {
-    let series = store.dictionary().len() as u64;
-    let last = |index| store.last_period_bytes(index, now);
-    let all = store.granularities().indexed();
-    all.map(|(index, _)| Written { series, last: last(index) }).collect()
 }
 
 /// Logs the granularities whose next turn begins or ceases to lack space.
 fn report_changes(before: &[TurnForecast], turns: &[TurnForecast]) {
     for turn in turns {
-        let TurnForecast { granularity, at, bytes, missing } = turn;
+        let TurnForecast { granularity, at, bytes, missing, .. } = turn;
         let lacked = before.iter().any(|old| old.granularity == *granularity && old.missing > 0);
         if *missing > 0 && !lacked {
             tracing::warn!(granularity, %at, bytes, missing, "the disk lacks space for documents");
@@ -91,4 +148,16 @@ fn report_changes(before: &[TurnForecast], turns: &[TurnForecast]) {
             tracing::info!(granularity, %at, bytes, "the disk has space for documents again");
         }
     }
+}
+
+/// Returns the documents of the last period of each granularity of the settings.
+pub(super) fn measured(store: &Store, now: UnixMillis) -> Vec<Written> {
+    let series = store.dictionary().len() as u64;
+    let written = |index| {
+        let last = store.last_periods(index, now, PERIODS);
+        let is_young = last.len() < PERIODS;
+        Written { series, last: last.into_iter().max().unwrap_or(0), is_young, reserved: 0 }
+    };
+    let all = store.granularities().indexed();
+    all.map(|(index, _)| written(index)).collect()
 }

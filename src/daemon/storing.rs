@@ -10,7 +10,7 @@ use crate::{
     actors::{
         Checker, Checkpointer, CheckpointerParts, DiskBudget, Lifelines, Preallocator,
         PreallocatorParts, PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper,
-        WriterHandle,
+        SpaceKeeperParts, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{Settings, bounds},
@@ -81,13 +81,13 @@ pub(super) fn checkpointer(
         idle_after: Some(bounds::IDLE_AFTER),
         bounds: settings.checkpoint_bounds(),
         history: published.checkpoints.clone(),
-        space: Some(SpaceKeeper {
+        space: Some(SpaceKeeper::new(SpaceKeeperParts {
             store: store.clone(),
             data_dir: settings.storage.data_dir.clone(),
             metrics: metrics.clone(),
             health: published.health.clone(),
             forecast: published.forecast.clone(),
-        }),
+        })),
     })
 }
 

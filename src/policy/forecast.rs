@@ -19,8 +19,12 @@ const OPEN_BYTES: u64 = 4096;
 pub struct Written {
     /// The number of series.
     pub series: u64,
-    /// The compressed bytes of the last complete document period; `None` before the first one.
-    pub last: Option<u64>,
+    /// The compressed bytes of the larger of the last two document periods; 0 before the first one.
+    pub last: u64,
+    /// True before two periods have documents: the first one may have samples of its end only.
+    pub is_young: bool,
+    /// The bytes that are reserved for the next turn.
+    pub reserved: u64,
 }
 
 /// The forecast of one granularity's next turn.
@@ -33,17 +37,24 @@ pub struct TurnForecast {
     /// The bytes that the turn writes, including finer granularities whose periods end at the same
     /// time.
     pub bytes: u64,
+    /// The bytes that are reserved for the turn on the disk.
+    pub reserved: u64,
     /// The bytes that the disk lacks for the turn; 0 when there is enough space.
     pub missing: u64,
 }
 
+/// Returns true when a turn writes a segment, for which space can be reserved; fewer documents stay
+/// open.
+pub fn writes_segment(written: Written) -> bool {
+    written.series >= OPEN_MAX
+}
+
 /// Returns the bytes that a turn of a granularity writes. `finest_ms` is the slot width of the
-/// finest granularity: until documents of a period have been measured, a slot of that width counts
-/// as one sample, at the costs of `granary plan`.
+/// finest granularity: until the documents of two periods have been measured, a slot of that width
+/// counts as one sample, at the costs of `granary plan`.
 pub fn turn_bytes(granularity: &Granularity, written: Written, finest_ms: i64) -> u64 {
-    let sealed = written.last.unwrap_or_else(|| {
-        (written.series as f64 * document_bytes(granularity, finest_ms as f64)) as u64
-    });
+    let planned = || (written.series as f64 * document_bytes(granularity, finest_ms as f64)) as u64;
+    let sealed = if written.is_young { written.last.max(planned()) } else { written.last };
     let open = if written.series < OPEN_MAX { written.series * OPEN_BYTES } else { 0 };
     let bytes = sealed.max(open);
     bytes.saturating_add(bytes.div_ceil(100).saturating_mul(GROWTH_PERCENT))
@@ -64,9 +75,15 @@ pub fn forecast(
         let due = all().filter(|(other, _)| {
             other.width_ms <= granularity.width_ms && other.document_start(at) == at
         });
-        let bytes = due.map(|(other, written)| turn_bytes(other, *written, finest_ms)).sum::<u64>();
-        let missing = bytes.saturating_sub(free);
-        TurnForecast { granularity: granularity.name.clone(), at, bytes, missing }
+        let (mut bytes, mut reserved, mut unreserved) = (0_u64, 0_u64, 0_u64);
+        for (other, written) in due {
+            let needed = turn_bytes(other, *written, finest_ms);
+            bytes = bytes.saturating_add(needed);
+            reserved = reserved.saturating_add(written.reserved);
+            unreserved = unreserved.saturating_add(needed.saturating_sub(written.reserved));
+        }
+        let missing = unreserved.saturating_sub(free);
+        TurnForecast { granularity: granularity.name.clone(), at, bytes, reserved, missing }
     };
     granularities.iter().map(turn).collect()
 }
@@ -82,7 +99,13 @@ mod tests {
 
     fn of(last: [Option<u64>; 4], series: u64, free: u64) -> Vec<TurnForecast> {
         let set = GranularitySet::default();
-        forecast(set.as_slice(), &last.map(|last| Written { series, last }), free, NOW)
+        let written = |last: Option<u64>| Written {
+            series,
+            last: last.unwrap_or(0),
+            is_young: last.is_none(),
+            reserved: 0,
+        };
+        forecast(set.as_slice(), &last.map(written), free, NOW)
     }
 
     #[test]
@@ -110,6 +133,28 @@ mod tests {
         // Measured bytes replace the estimate.
         let measured = of([Some(9 * MIB), None, None, None], 50_000, 0);
         assert_eq!(measured[0].bytes / MIB, 9);
+        // The first period may have samples of its end only.
+        let of_one = |last| {
+            let minute = &GranularitySet::default().as_slice()[0].clone();
+            let written = Written { series: 50_000, last, is_young: true, reserved: 0 };
+            turn_bytes(minute, written, 60_000) / MIB
+        };
+        assert_eq!([of_one(MIB), of_one(100 * MIB)], [6, 110]);
+    }
+
+    #[test]
+    fn reserved_bytes_need_no_free_space() {
+        let set = GranularitySet::default();
+        let written =
+            |reserved| Written { series: 1000, last: 100 * MIB, is_young: false, reserved };
+        // The reserve of one granularity does not serve another.
+        let measured = [written(120 * MIB), written(0), written(50 * MIB), written(0)];
+        let turns = forecast(set.as_slice(), &measured, 100 * MIB, NOW);
+        let mib = |bytes: u64| bytes.div_ceil(MIB);
+        let missing: Vec<_> = turns.iter().map(|turn| mib(turn.missing)).collect();
+        assert_eq!(missing, [0, 10, 70, 180]);
+        let reserved: Vec<_> = turns.iter().map(|turn| mib(turn.reserved)).collect();
+        assert_eq!(reserved, [120, 120, 170, 170]);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::{
     daemon::{Daemon, partition_files, yesterday},
-    full_disk::Tmpfs,
     prometheus_api::get,
+    small_disk::SmallDisk,
 };
 
 /// Samples of yesterday, so that a checkpoint writes their documents.
@@ -249,11 +249,11 @@ fn a_newer_format_is_refused_with_the_remedy() {
 #[test]
 #[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
 fn a_read_only_data_directory_is_refused_and_can_be_verified() {
-    let small = Tmpfs::mount(32);
+    let small = SmallDisk::tmpfs(32);
     let mut daemon = Daemon::start("");
     assert_eq!(daemon.post_json(&batch(1)).status, 200);
     assert_eq!(daemon.stop(), Some(0));
-    let copy = small.0.path().join("data");
+    let copy = small.path().join("data");
     let copied = Command::new("cp").arg("-r").args([&daemon.data(""), &copy]).status().unwrap();
     assert!(copied.success());
     fs::remove_dir_all(daemon.data("")).unwrap();

@@ -1,7 +1,7 @@
 //! A full disk: what the daemon says before, what works meanwhile, and that everything acknowledged
 //! is there afterwards.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::fs;
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ use crate::{
     daemon::{Daemon, yesterday},
     damage::total,
     prometheus_api::get,
+    small_disk::SmallDisk,
 };
 
 /// Samples of yesterday that compress badly, and their exact sum.
@@ -27,56 +28,6 @@ fn incompressible_batch(seq: u64, rng: &mut fastrand::Rng) -> (Value, f64) {
     (json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples}), sum)
 }
 
-/// A small file system for one test.
-pub(crate) struct Tmpfs(pub(crate) tempfile::TempDir);
-
-impl Tmpfs {
-    /// A folder whose data directory is in the file system.
-    fn data_dir(&self) -> tempfile::TempDir {
-        fs::create_dir(self.0.path().join("data")).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(self.0.path().join("data"), dir.path().join("data")).unwrap();
-        dir
-    }
-
-    /// The free bytes.
-    fn free(&self) -> usize {
-        let words = ["--output=avail", "--block-size=1"];
-        let output = Command::new("df").args(words).arg(self.0.path()).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().last().unwrap().trim().parse().unwrap()
-    }
-
-    /// Fills the file system with a file, except half a mebibyte.
-    fn fill(&self) -> PathBuf {
-        let ballast = self.0.path().join("ballast");
-        fs::write(&ballast, vec![1; self.free() - (512 << 10)]).unwrap();
-        ballast
-    }
-
-    pub(crate) fn mount(mib: u32) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "granary-test"]);
-        let output = command.arg(dir.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self(dir)
-    }
-
-    pub(crate) fn remount(&self, option: &str) {
-        let mut command = Command::new("mount");
-        command.args(["-o", &format!("remount,{option}")]).arg(self.0.path());
-        assert!(command.status().unwrap().success(), "{option}");
-    }
-}
-
-impl Drop for Tmpfs {
-    fn drop(&mut self) {
-        // The unmount is lazy, because the daemon of a failed test may still have files open.
-        drop(Command::new("umount").arg("-l").arg(self.0.path()).status());
-    }
-}
-
 fn answer(daemon: &Daemon, path: &str) -> Value {
     get(daemon, path).1
 }
@@ -84,7 +35,7 @@ fn answer(daemon: &Daemon, path: &str) -> Value {
 #[test]
 #[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
 fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
-    let small = Tmpfs::mount(16);
+    let small = SmallDisk::tmpfs(16);
     let mut daemon = Daemon::start_in(small.data_dir(), "");
     let ballast = small.fill();
     let mut rng = fastrand::Rng::new();
@@ -94,6 +45,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
         let answer = daemon.post_json(&batch);
         if answer.status != 200 {
             assert_eq!(answer.status, 507, "{}", answer.body);
+            assert!(answer.body.to_string().contains("No space left on device"), "{}", answer.body);
             break (batch, sum);
         }
         assert_eq!(answer.body["accepted"], 2000, "{}", answer.body);
@@ -120,7 +72,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
 #[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
 fn a_disk_that_is_too_small_for_the_next_documents_is_reported_with_bytes_and_time() {
     const SERIES: u64 = 1000;
-    let small = Tmpfs::mount(16);
+    let small = SmallDisk::tmpfs(16);
     let mut daemon = Daemon::start_in(small.data_dir(), "");
     let now = jiff::Timestamp::now().to_string();
     let sample = |n| json!({"metric": "m", "tags": {"n": n}, "time": now, "value": n});
@@ -133,7 +85,7 @@ fn a_disk_that_is_too_small_for_the_next_documents_is_reported_with_bytes_and_ti
     let bytes: Vec<_> = (0..4).map(|level| turns[level]["bytes"].as_u64().unwrap()).collect();
     assert!(bytes.is_sorted() && bytes[3] < 2_000_000, "{bytes:?}");
     assert_eq!(reason(&daemon), Value::Null);
-    let ballast = small.0.path().join("ballast");
+    let ballast = small.path().join("ballast");
     fs::write(&ballast, vec![1; small.free() - 4096]).unwrap();
     let reason = poll_until(&daemon, "the daemon is degraded", || {
         reason(&daemon).as_str().map(str::to_owned)

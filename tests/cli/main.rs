@@ -54,6 +54,7 @@ mod reference_cases;
 mod remote_write;
 mod repair;
 mod replay;
+mod runaway;
 mod self_samples;
 mod senders;
 mod series_search;
@@ -62,6 +63,7 @@ mod settings;
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]
 mod setup;
 mod silences;
+mod small_disk;
 mod status;
 mod storage;
 mod tail;

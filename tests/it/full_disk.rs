@@ -38,7 +38,7 @@ fn documents_that_cannot_be_written_hold_back_nothing_else() {
 }
 
 #[test]
-fn the_size_of_the_last_complete_period_is_measured_also_after_folding_and_a_restart() {
+fn the_size_of_complete_periods_is_measured_also_after_folding_and_a_restart() {
     const HOSTS: u32 = 1000;
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), SIX);
@@ -48,7 +48,7 @@ fn the_size_of_the_last_complete_period_is_measured_also_after_folding_and_a_res
     define(&mut appender, &all, SIX);
     let mut random = fastrand::Rng::with_seed(7);
     let finest = GranularityIndex::FINEST;
-    assert_eq!(store.last_period_bytes(finest, SIX), None);
+    assert!(store.last_periods(finest, SIX, 9).is_empty());
     let mut fill = |hour: i64, minutes: std::ops::Range<i64>| {
         for minute in minutes {
             let batch = AcceptedBatch {
@@ -65,7 +65,7 @@ fn the_size_of_the_last_complete_period_is_measured_also_after_folding_and_a_res
         fill(hour, 0..minutes);
     }
     let measured = |store: &granary::store::Store, hour: i64| {
-        store.last_period_bytes(finest, SIX.plus(hour * HOUR + 30 * MINUTE))
+        store.last_periods(finest, SIX.plus(hour * HOUR + 30 * MINUTE), 1).first().copied()
     };
     store.checkpoint(SIX.plus(3 * HOUR + 30 * MINUTE)).unwrap();
     assert_eq!(measured(&store, 0), None, "the first hour is not over");
@@ -73,6 +73,8 @@ fn the_size_of_the_last_complete_period_is_measured_also_after_folding_and_a_res
     let expected = u64::from(HOSTS) * 20 * 7;
     assert!((expected..expected * 5 / 4).contains(&first), "{first} {expected}");
     assert!(second > first * 7 / 4 && third < second * 4 / 7, "{first} {second} {third}");
+    let all = store.last_periods(finest, SIX.plus(4 * HOUR), 9);
+    assert_eq!(all, [third, second, first]);
     // Late samples lie in another segment, until the segments are folded into one.
     for hour in 0..3 {
         fill(hour, 40..60);

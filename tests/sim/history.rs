@@ -132,7 +132,7 @@ impl History {
 
     fn step(&mut self) {
         self.begin();
-        match self.rng.u32(0..112) {
+        match self.rng.u32(0..115) {
             _ if self.may_damage() && self.rng.u16(0..150) == 0 => self.damage(),
             _ if self.may_damage() && !self.is_damaged && self.rng.u16(0..150) == 0 => {
                 self.damage_a_number();
@@ -154,6 +154,7 @@ impl History {
             78..80 => self.preallocate(),
             80..83 => self.change_series(),
             110..112 => self.change_kind(),
+            112..115 => self.reserve(),
             83..84 | 100..102 => self.save_or_restore(),
             102..110 => self.touch_objects(),
             84..92 => self.meanwhile(),

@@ -27,6 +27,10 @@ pub(crate) enum Upkeep {
     Drop,
     /// Seals partitions that are over.
     Seal,
+    /// Reserves bytes for the next documents of each granularity.
+    Reserve(u64),
+    /// Reserves space for the journal and the head.
+    ReserveJournal,
 }
 
 impl Upkeep {
@@ -52,6 +56,12 @@ impl Upkeep {
                 assert_eq!(report.refused, 0);
                 Ok(report.partitions)
             }
+            Self::Reserve(bytes) => {
+                let bytes = vec![*bytes; store.granularities().count()];
+                let (reserved, outcome) = store.reserve_documents(now.latest(), &bytes);
+                outcome.map(|()| reserved.iter().sum())
+            }
+            Self::ReserveJournal => store.reserve_journal().map(|()| 0),
         }
     }
 }
@@ -123,6 +133,14 @@ impl History {
         true
     }
 
+    pub(crate) fn reserve(&mut self) {
+        // Zeros of whole files take long.
+        match self.rng.usize(0..6) {
+            0 => self.upkeep(&Upkeep::ReserveJournal),
+            size => self.upkeep(&Upkeep::Reserve([0, 0, 100, 100, 5000, 90_000][size])),
+        }
+    }
+
     pub(crate) fn seal(&mut self) {
         self.upkeep(&Upkeep::Seal);
     }
@@ -156,6 +174,7 @@ impl History {
             (Upkeep::Checkpoint, Ok(_)) => self.tally.note("checkpoints"),
             (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),
             (Upkeep::Drop, Ok(dropped)) => self.tally.count("dropped partitions", dropped),
+            (Upkeep::Reserve(_) | Upkeep::ReserveJournal, Ok(_)) => self.tally.note("reserves"),
             (Upkeep::Seal, Ok(sealed)) => self.tally.count("sealed partitions", sealed),
             (Upkeep::Checkpoint, Err(cause)) => self.expect_fault(&cause, "failed checkpoints"),
             (_, Err(cause)) => self.expect_fault(&cause, "failed upkeep"),
@@ -234,7 +253,7 @@ impl History {
         let (call, effect) = match rng.u8(0..20) {
             0..6 => (Call::Sync, Effect::PowerCut),
             6..10 => (Call::Write, error(errno)),
-            10 => (Call::SetLen, error(errno)),
+            10 => (if rng.bool() { Call::SetLen } else { Call::Allocate }, error(errno)),
             11..14 if stages::FAILED_SYNCS => (Call::Sync, error(EIO)),
             14..16 if stages::FAILED_READS => (Call::Read, error(EIO)),
             16 => (Call::List, error(EIO)),
@@ -246,7 +265,7 @@ impl History {
         let after = match call {
             Call::Read => rng.u64(0..300),
             Call::List | Call::Open => rng.u64(0..4),
-            Call::Remove | Call::Rename => 0,
+            Call::Remove | Call::Rename | Call::Allocate => 0,
             Call::Write | Call::SetLen | Call::Sync => soon(rng),
         };
         let fault = Fault { call, after, times, effect };

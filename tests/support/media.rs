@@ -175,6 +175,10 @@ impl<H: Hook> Medium for HookedFolder<H> {
         self.folder.settle(name)
     }
 
+    fn allocate(&self, name: &str, beyond: u64, bytes_max: u64) -> io::Result<()> {
+        self.folder.allocate(name, beyond, bytes_max)
+    }
+
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
         self.folder.allocated_bytes(name)
     }

@@ -39,6 +39,8 @@ struct Turn {
     at: i64,
     /// The size of the documents, including finer granularities whose periods end at this time.
     bytes: u64,
+    /// The bytes that are reserved on the disk.
+    reserved: u64,
     /// The bytes that the disk lacks.
     missing: u64,
 }
@@ -127,6 +129,7 @@ fn forecast(parts: &OverviewParts) -> Vec<Turn> {
         granularity: turn.granularity,
         at: turn.at.0,
         bytes: turn.bytes,
+        reserved: turn.reserved,
         missing: turn.missing,
     });
     turn.collect()

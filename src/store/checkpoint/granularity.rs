@@ -218,7 +218,7 @@ impl<'a> GranularityStep<'a> {
 }
 
 /// Returns the time before which documents must begin to be due.
-fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
+pub(crate) fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
     let current = granularity.document_start(now);
     let before = granularity.document_start(now.minus(LATENESS_MS));
     // When documents are shorter than the wait, waiting for one period is enough.

@@ -8,7 +8,7 @@
 //!
 //! Must never know: when one is due.
 
-mod granularity;
+pub(crate) mod granularity;
 
 use std::{ops::Range, sync::atomic::Ordering};
 

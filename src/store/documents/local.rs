@@ -25,7 +25,7 @@ use crate::{
     model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
         error::StoreError,
-        file::{holes::Holes, medium::Medium, names::partition_file},
+        file::{holes::Holes, medium::Medium, names::partition_file, reserve},
         journal::register::Register,
     },
 };
@@ -36,6 +36,9 @@ const SEALED_MIN: usize = 512;
 /// Open documents beside a segment stay open, and late cells stay in a segment of their own, while
 /// they take fewer bytes than this for each document of the main segment.
 const LATE_BYTES: u64 = 128;
+/// The bytes that are allocated after the end of a partition's file for the commit that names a new
+/// segment.
+const COMMIT_BYTES: u64 = 64 << 10;
 
 /// The documents of a store.
 #[derive(Debug)]
@@ -82,9 +85,42 @@ impl LocalDocuments {
         all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
     }
 
-    /// The sealed bytes of the last document period that ended by a time; `None` without one.
-    pub(crate) fn last_period_bytes(&self, index: GranularityIndex, by: UnixMillis) -> Option<u64> {
-        self.partitions.last_period_bytes(index, by)
+    /// Reserves bytes for the segment with the documents of the period that contains `at`, and
+    /// creates their partition. Returns the reserved bytes.
+    pub(crate) fn reserve(
+        &self,
+        index: GranularityIndex,
+        at: UnixMillis,
+        bytes: u64,
+    ) -> Result<u64, StoreError> {
+        let granularity = self.partitions.granularity(index);
+        let mut place = self.partitions.place(index, at);
+        if bytes > 0 {
+            let partition = self.partitions.get_or_create(index, at)?;
+            partition.file.allocate(COMMIT_BYTES, u64::MAX)?;
+            place = partition.place.clone();
+        }
+        let file = partition_file(granularity, place.range());
+        let name = granularity.name.as_str();
+        let reserved = reserve::reserve(&self.partitions.medium, (name, &file), bytes);
+        reserved.map_err(|cause| StoreError::Io { operation: "reserve space for", file, cause })
+    }
+
+    /// The bytes that are reserved for the segment of the period that contains `at`.
+    pub(crate) fn reserved(&self, index: GranularityIndex, at: UnixMillis) -> u64 {
+        let granularity = self.partitions.granularity(index);
+        let file = partition_file(granularity, self.partitions.place(index, at).range());
+        reserve::reserved(&self.partitions.medium, &file)
+    }
+
+    /// The sealed bytes of the last document periods that ended by a time, the latest first.
+    pub(crate) fn last_periods(
+        &self,
+        index: GranularityIndex,
+        by: UnixMillis,
+        count: usize,
+    ) -> Vec<u64> {
+        self.partitions.last_periods(index, by, count)
     }
 
     /// The times of replaced documents of a granularity, which were damaged.

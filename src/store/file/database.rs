@@ -222,6 +222,12 @@ impl DatabaseFile {
         self.medium.allocated_bytes(&self.name).map_err(self.fault("read the size of"))
     }
 
+    /// Allocates the blocks of the file, and more after its end, up to `bytes_max` in all, so that
+    /// changes need no free space.
+    pub(crate) fn allocate(&self, beyond: u64, bytes_max: u64) -> Result<(), StoreError> {
+        self.medium.allocate(&self.name, beyond, bytes_max).map_err(self.fault("allocate"))
+    }
+
     /// Releases free space; returns false when readers prevented it.
     pub(crate) fn compact(&self) -> Result<bool, StoreError> {
         self.begun.fetch_add(1, Ordering::SeqCst);

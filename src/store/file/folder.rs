@@ -13,11 +13,13 @@ use std::{
 
 use parking_lot::Mutex;
 use redb::{StorageBackend, backends::FileBackend};
-use rustix::fs::{Advice, OFlags, fadvise};
+use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
 
 use super::{
     durable::{copy_file, create_file, create_folders, settle_above},
     medium::Medium,
+    names::{HEAD_FILE, JOURNAL_FILE},
+    steady::SteadyFile,
 };
 
 /// A folder of the file system. Its path may contain symbolic links; the folder must not.
@@ -132,13 +134,13 @@ impl Medium for Folder {
         if let Err(cause) = fadvise(&file, 0, None, Advice::DontNeed) {
             tracing::warn!(name, %cause, "cannot drop the cached pages of a file");
         }
-        backend(file)
+        backend(name, file)
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
         let mut settled = self.settled.lock();
         let path = self.new_path(name, &mut settled)?;
-        backend(create_file(&path)?)
+        backend(name, create_file(&path)?)
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -192,6 +194,15 @@ impl Medium for Folder {
         }
     }
 
+    fn allocate(&self, name: &str, beyond: u64, bytes_max: u64) -> io::Result<()> {
+        let flags = OFlags::NOFOLLOW.bits() as i32;
+        let path = self.path(name)?;
+        let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+        let bytes = file.metadata()?.len().saturating_add(beyond).min(bytes_max);
+        // This is the system call: the C library would write zeros where it is not supported.
+        Ok(fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes.max(1))?)
+    }
+
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
         Ok(fs::metadata(self.path(name)?)?.blocks() * 512)
     }
@@ -201,7 +212,11 @@ impl Medium for Folder {
     }
 }
 
-fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
+fn backend(name: &str, file: File) -> io::Result<Box<dyn StorageBackend>> {
+    // Checkpoints change these files, also while another program fills the disk.
+    if [HEAD_FILE, JOURNAL_FILE].contains(&name) {
+        return Ok(Box::new(SteadyFile::new(file)?));
+    }
     Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
 }
 
@@ -285,6 +300,49 @@ mod tests {
         assert_eq!(folder.folders("real").unwrap(), ["to_file"]);
         assert!(folder.open("real/pipe").is_err());
         assert!(!folder.exists("real/pipe").unwrap());
+    }
+
+    #[test]
+    fn blocks_are_allocated_without_a_change_of_the_content() {
+        let (_dir, folder) = folder();
+        let file = folder.create("file").unwrap();
+        file.set_len(1 << 20).unwrap();
+        file.write(5, b"x").unwrap();
+        file.sync_data().unwrap();
+        if let Err(cause) = folder.allocate("file", 1 << 20, u64::MAX) {
+            assert_eq!(cause.kind(), io::ErrorKind::Unsupported, "{cause}");
+            eprintln!("skipped: this file system allocates no blocks ahead");
+            return;
+        }
+        assert!(folder.allocated_bytes("file").unwrap() >= 2 << 20);
+        assert_eq!(file.len().unwrap(), 1 << 20);
+        let mut bytes = [0; 7];
+        file.read(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"\0\0\0\0\0x\0");
+        file.set_len(4096).unwrap();
+        assert!(folder.allocated_bytes("file").unwrap() <= 8192, "the rest is free again");
+    }
+
+    #[test]
+    fn the_head_keeps_the_blocks_after_its_end_when_its_length_changes() {
+        let (_dir, folder) = folder();
+        let bytes = |name: &str| folder.allocated_bytes(name).unwrap();
+        for (name, keeps) in [(HEAD_FILE, true), ("other", false)] {
+            put(&folder, name, &[7; 8192]);
+            let file = folder.open(name).unwrap();
+            if folder.allocate(name, 1 << 20, u64::MAX).is_err() {
+                eprintln!("skipped: this file system allocates no blocks ahead");
+                return;
+            }
+            for length in [100_000, 4096, 65_536] {
+                file.set_len(length).unwrap();
+                assert_eq!(file.len().unwrap(), length);
+            }
+            assert_eq!(bytes(name) > 1 << 20, keeps, "{name}: {}", bytes(name));
+            file.set_len(4 << 20).unwrap();
+            file.set_len(4096).unwrap();
+            assert!(bytes(name) < 2 << 20, "{name}: {}", bytes(name));
+        }
     }
 
     #[test]

@@ -34,6 +34,10 @@ pub trait Medium: Send + Sync + Debug {
     /// Makes the name of an existing file durable; a rename that failed may have changed the name
     /// without its sync.
     fn settle(&self, name: &str) -> io::Result<()>;
+    /// Allocates the blocks of a file, and blocks for `beyond` bytes after its end, `bytes_max` in
+    /// all from its start, so that writes there need no free space. Changes neither the content nor
+    /// the length.
+    fn allocate(&self, name: &str, beyond: u64, bytes_max: u64) -> io::Result<()>;
     /// Returns the size of a file on the medium in bytes.
     fn allocated_bytes(&self, name: &str) -> io::Result<u64>;
     /// Copies a file out of the medium durably, and returns its size in bytes. Nobody may write the

@@ -118,6 +118,10 @@ impl Medium for ReadOnlyFolder {
         Ok(())
     }
 
+    fn allocate(&self, _name: &str, _beyond: u64, _bytes_max: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
         self.folder.allocated_bytes(name)
     }

@@ -1,14 +1,57 @@
-//! The measured sizes from which disk space is forecast.
+//! The measured sizes from which disk space is forecast, and the space that is reserved.
 //!
-//! Must never know: the free space, and who needs the forecast.
+//! Must never know: the free space, who needs the forecast, and when space is reserved.
 
 use super::Store;
-use crate::model::{GranularityIndex, UnixMillis};
+use crate::{
+    model::{GranularityIndex, UnixMillis},
+    store::{checkpoint::granularity::due_before, error::StoreError, file::reserve},
+};
 
 impl Store {
-    /// Returns the sealed bytes of the last document period of a granularity that ended by a time;
-    /// `None` when no period has sealed documents.
-    pub fn last_period_bytes(&self, index: GranularityIndex, by: UnixMillis) -> Option<u64> {
-        self.inner.documents.last_period_bytes(index, by)
+    /// Returns the sealed bytes of the last document periods of a granularity that ended by a time,
+    /// the latest first, at most `count`. Periods without sealed documents are left out.
+    pub fn last_periods(&self, index: GranularityIndex, by: UnixMillis, count: usize) -> Vec<u64> {
+        self.inner.documents.last_periods(index, by, count)
+    }
+
+    /// Reserves the bytes of each granularity's next documents, for the checkpoint that writes
+    /// them. `checkpoint` is the time of the last complete checkpoint, which wrote all documents
+    /// that were due. Returns the reserved bytes.
+    ///
+    /// # Errors
+    /// When the file system has no space, or cannot reserve any; the daemon works without it.
+    pub fn reserve_documents(
+        &self,
+        checkpoint: UnixMillis,
+        bytes: &[u64],
+    ) -> (Vec<u64>, Result<(), StoreError>) {
+        let (mut reserved, mut outcome) = (Vec::new(), Ok(()));
+        for ((index, granularity), bytes) in self.granularities().indexed().zip(bytes) {
+            let document = due_before(granularity, checkpoint);
+            let documents = &self.inner.documents;
+            let done = documents.reserve(index, document, *bytes);
+            // What was reserved before a failure still is.
+            let failed = |_: &StoreError| documents.reserved(index, document);
+            reserved.push(done.as_ref().map_or_else(failed, |bytes| *bytes));
+            outcome = outcome.and(done.map(drop));
+        }
+        let is_kept = |name: &str| self.granularities().iter().any(|level| level.name == name);
+        let removed = reserve::remove_others(&self.inner.medium, is_kept);
+        let fault = |cause| StoreError::Io {
+            operation: "remove unneeded files from",
+            file: reserve::FOLDER.to_owned(),
+            cause,
+        };
+        (reserved, outcome.and(removed.map_err(fault)))
+    }
+
+    /// Prepares spare files of the journal's log, and allocates the blocks of the files of head and
+    /// journal.
+    ///
+    /// # Errors
+    /// When the file system has no space, or cannot reserve any; the daemon works without it.
+    pub fn reserve_journal(&self) -> Result<(), StoreError> {
+        self.inner.journal.reserve().and(self.inner.head.reserve())
     }
 }

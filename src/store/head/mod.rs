@@ -54,6 +54,9 @@ pub(crate) const ROWS_PREFIX: &str = "rows/";
 /// The number of low bits of a key that contain the number of the row.
 const ROW_BITS: u32 = 26;
 
+/// The minimum number of bytes that are allocated after the end of the file.
+const SLACK_BYTES_MIN: u64 = 1 << 20;
+
 /// The open head.
 #[derive(Debug)]
 pub(crate) struct Head {
@@ -127,6 +130,12 @@ impl Head {
     /// Returns the bytes of the head on the medium.
     pub(crate) fn bytes(&self) -> u64 {
         self.medium.allocated_bytes(HEAD_FILE).unwrap_or(0)
+    }
+
+    /// Allocates the blocks of the file, and an eighth of its size after its end.
+    pub(crate) fn reserve(&self) -> Result<(), StoreError> {
+        let beyond = (self.bytes() / 8).max(SLACK_BYTES_MIN);
+        self.file.read().allocate(beyond, u64::MAX)
     }
 
     /// Returns the cache of rows.

@@ -15,6 +15,8 @@ use crate::store::error::StoreError;
 const FREE_BYTES_MAX: u64 = 4 << 20;
 /// The approximate size of a series in the journal, in bytes.
 const SERIES_BYTES: u64 = 256;
+/// The bytes that are allocated after the end of the file.
+const SLACK_BYTES: u64 = 1 << 20;
 
 /// The bounds from which space is released.
 #[derive(Debug)]
@@ -41,13 +43,28 @@ impl Journal {
         self.log.lock().set_file_bytes(bytes);
     }
 
+    /// Prepares spare files of the log, and allocates the blocks of the tables' file.
+    pub(crate) fn reserve(&self) -> Result<(), StoreError> {
+        let bytes = self.log.lock().use_spares();
+        log::prepare_spares(&self.medium, bytes)?;
+        // The next checkpoint would release more.
+        self.file.allocate(SLACK_BYTES, self.kept_max()?)
+    }
+
     /// Removes the records that a checkpoint covers, and releases free space of the tables when
     /// there is much.
     pub(crate) fn release_free_space(&self) -> Result<(), StoreError> {
         let through = self.checkpointed_through()?;
-        let covered = self.log.lock().covered(through);
-        for first in covered {
-            log::remove(&self.medium, first)?;
+        let (covered, has_spares) = {
+            let log = self.log.lock();
+            (log.covered(through), log.has_spares())
+        };
+        for first in covered.iter().copied() {
+            // As many files are spare as the log needs between two checkpoints.
+            let is_spare = has_spares && log::recycle(&self.medium, first, covered.len())?;
+            if !is_spare {
+                log::remove(&self.medium, first)?;
+            }
             self.log.lock().forget(first);
         }
         let before = self.file.bytes()?;

@@ -53,6 +53,7 @@ pub struct Metrics {
     pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
     pub disk_missing_bytes: IntGaugeVec,
+    pub disk_reserved_bytes: IntGaugeVec,
     pub disk_budget_excess_bytes: IntGauge,
     pub retention_budget_drops: IntCounter,
     pub clock_ahead_seconds: IntGauge,
@@ -116,6 +117,7 @@ impl Metrics {
             clock_doubted: gauge(r, "granary_clock_doubted")?,
             disk_budget_excess_bytes: gauge(r, "granary_disk_budget_excess_bytes")?,
             retention_budget_drops: counter(r, "granary_retention_budget_drops_total")?,
+            disk_reserved_bytes: gauges(r, "granary_disk_reserved_bytes", &["granularity"])?,
             disk_missing_bytes: gauges(r, "granary_disk_missing_bytes", &["granularity"])?,
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
@@ -274,6 +276,7 @@ mod tests {
         metrics.partition_file_bytes.with_label_values(&["1m"]);
         metrics.memory_bytes.with_label_values(&["index"]);
         metrics.disk_missing_bytes.with_label_values(&["1m"]);
+        metrics.disk_reserved_bytes.with_label_values(&["1m"]);
         metrics.receiver_notifications.with_label_values(&["team", "sent"]);
         metrics.receiver_queue_length.with_label_values(&["team"]);
         metrics.receiver_queue_age.with_label_values(&["team"]);

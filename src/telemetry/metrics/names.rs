@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 83] = [
+pub const METRIC_NAMES: [(&str, &str); 84] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -91,6 +91,10 @@ pub const METRIC_NAMES: [(&str, &str); 83] = [
     (
         "granary_disk_missing_bytes",
         "Bytes that the disk lacks for the documents of the next turn, by granularity",
+    ),
+    (
+        "granary_disk_reserved_bytes",
+        "Bytes reserved on the disk for the documents of the next turn, by granularity",
     ),
     (
         "granary_disk_budget_excess_bytes",

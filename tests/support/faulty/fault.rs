@@ -11,6 +11,8 @@ pub(crate) enum Call {
     Write,
     /// Changing a file's length.
     SetLen,
+    /// Allocating the blocks of a file.
+    Allocate,
     /// Syncing a file, or a folder's names.
     Sync,
     /// Opening or creating a file.

@@ -326,6 +326,12 @@ impl Medium for FaultyMedium {
         state.sync_folders(name)
     }
 
+    fn allocate(&self, name: &str, _beyond: u64, _bytes_max: u64) -> io::Result<()> {
+        let mut state = self.state();
+        state.faults.meet(Call::Allocate)?;
+        state.disk.find(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
         Ok(self.state().disk.image_named(name).map_or(0, |file| file.bytes().len() as u64))
     }

@@ -190,7 +190,8 @@ impl<'a> Selectors<'a> {
         if !self.store.has_classes() {
             return Ok(coverage(self.store, &[], &windows.span(), self.now));
         }
-        let Matched { ids, .. } = select_again(self.store, text, matchers, self.bounds.limits)?;
+        let limits = self.bounds.limits;
+        let MatchingSeries { ids, .. } = select_cached(self.store, text, matchers, limits)?;
         Ok(coverage(self.store, &ids, &windows.span(), self.now))
     }
 

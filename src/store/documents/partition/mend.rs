@@ -181,7 +181,7 @@ impl Partition {
                 intact.shells.entry(start).or_default().push(series);
             }
         }
-        let (number, mut writer) = self.segments.begin()?;
+        let (number, mut writer) = self.segments.begin(false)?;
         let (mut tile, mut is_empty) = (TileWriter::default(), true);
         let mut slots: Vec<(SeriesId, Vec<Slot>)> = Vec::new();
         let rows = reader.rows()?;

@@ -11,19 +11,22 @@ use crate::{
 };
 
 impl Partitions {
-    /// Returns the sealed bytes of the last document period of a granularity that ended by a time;
-    /// `None` when no period has sealed documents.
-    pub(crate) fn last_period_bytes(
+    /// Returns the sealed bytes of the last document periods of a granularity that ended by a time,
+    /// the latest first, at most `count`. Periods without sealed documents are left out.
+    pub(crate) fn last_periods(
         &self,
         granularity: GranularityIndex,
         by: UnixMillis,
-    ) -> Option<u64> {
+        count: usize,
+    ) -> Vec<u64> {
         let partitions = self.overlapping(granularity, i64::MIN..by.0);
-        partitions.iter().rev().find_map(|partition| last_period_bytes(partition, by))
+        let periods = partitions.iter().rev().flat_map(|partition| periods(partition, by));
+        periods.take(count).collect()
     }
 }
 
-fn last_period_bytes(partition: &Partition, by: UnixMillis) -> Option<u64> {
+/// Returns the sealed bytes of the periods of a partition that ended by a time, the latest first.
+fn periods(partition: &Partition, by: UnixMillis) -> Vec<u64> {
     let place = &partition.place;
     let mut periods: BTreeMap<UnixMillis, u64> = BTreeMap::new();
     for segment in partition.segment_files() {
@@ -39,6 +42,6 @@ fn last_period_bytes(partition: &Partition, by: UnixMillis) -> Option<u64> {
             }
         }
     }
-    let is_complete = |(document, _): &(&UnixMillis, _)| place.next_document(**document) <= by;
-    periods.iter().rev().find(is_complete).map(|(_, bytes)| *bytes)
+    periods.retain(|document, _| place.next_document(*document) <= by);
+    periods.into_values().rev().collect()
 }

@@ -17,7 +17,7 @@ use crate::{
     model::UnixMillis,
     store::{
         error::StoreError,
-        file::{database::UNFINISHED, medium::Medium, watched::note_written},
+        file::{database::UNFINISHED, medium::Medium, reserve, watched::note_written},
     },
 };
 
@@ -36,20 +36,28 @@ pub(crate) struct SegmentWriter {
     written: u64,
     entries: Vec<Entry>,
     buffers: Buffers,
+    /// The name of the reserved file that this segment took over.
+    reserved: Option<String>,
     is_finished: bool,
 }
 
 impl SegmentWriter {
-    /// Begins a segment of a partition.
+    /// Begins a segment of a partition, in the reserved file if `takes_reserved`.
     pub(crate) fn create(
         medium: &Arc<dyn Medium>,
         name: String,
-        start: UnixMillis,
-        width_ms: i64,
+        (start, width_ms): (UnixMillis, i64),
+        takes_reserved: bool,
     ) -> Result<Self, StoreError> {
         let unfinished = format!("{name}{UNFINISHED}");
         medium.remove(&unfinished).map_err(fault("remove", &unfinished))?;
-        let file = medium.create(&unfinished).map_err(fault("create", &unfinished))?;
+        let take = || reserve::take(medium, &name, &unfinished);
+        let reserved = if takes_reserved { take() } else { Ok(None) };
+        let reserved = reserved.map_err(fault("rename a reserved file to", &unfinished))?;
+        let file = match &reserved {
+            Some(_) => medium.open(&unfinished).map_err(fault("open", &unfinished))?,
+            None => medium.create(&unfinished).map_err(fault("create", &unfinished))?,
+        };
         Ok(Self {
             medium: medium.clone(),
             name,
@@ -60,6 +68,7 @@ impl SegmentWriter {
             written: 0,
             entries: Vec::new(),
             buffers: Buffers::default(),
+            reserved,
             is_finished: false,
         })
     }
@@ -124,6 +133,9 @@ impl SegmentWriter {
         let check = xxh3_64(&self.buffer[footer..]);
         self.buffer.extend(check.to_le_bytes());
         self.flush()?;
+        if self.reserved.is_some() {
+            self.file.set_len(self.written).map_err(fault("cut", &self.name))?;
+        }
         self.file.sync_data().map_err(fault("sync", &self.name))?;
         let unfinished = self.unfinished();
         self.medium.rename(&unfinished, &self.name).map_err(fault("rename", &unfinished))?;
@@ -142,7 +154,12 @@ impl Drop for SegmentWriter {
             return;
         }
         let file = self.unfinished();
-        if let Err(cause) = self.medium.remove(&file) {
+        // The next attempt needs the reserved space, which another program could take meanwhile.
+        let outcome = match &self.reserved {
+            Some(reserved) => self.medium.rename(&file, reserved),
+            None => self.medium.remove(&file),
+        };
+        if let Err(cause) = outcome {
             tracing::warn!(file, %cause, "cannot remove an unfinished segment");
         }
     }

@@ -53,6 +53,6 @@ impl Log {
 
     /// Returns the new, empty file whose number the journal may have stored although that failed.
     pub(in crate::journal) fn unnoted(&self) -> Option<u64> {
-        self.made.as_ref().map(|(header, _)| header.first)
+        self.made.as_ref().map(|(header, ..)| header.first)
     }
 }

@@ -7,6 +7,7 @@
 pub(super) mod copy;
 mod frame;
 pub(crate) mod read;
+mod spare;
 
 use std::{io, sync::Arc};
 
@@ -42,10 +43,12 @@ pub(super) struct Log {
     is_unsure: bool,
     /// True when the next record must begin another file.
     is_turning: bool,
-    /// The next file of the log, once it exists.
-    made: Option<(FileHeader, OpenFile)>,
+    /// The next file of the log, once it exists, with the end of its zeros.
+    made: Option<(FileHeader, OpenFile, u64)>,
     frame: Vec<u8>,
     file_bytes: u64,
+    /// True when files in the reserve become files of the log.
+    has_spares: bool,
 }
 
 type OpenFile = Box<dyn StorageBackend>;
@@ -93,7 +96,7 @@ impl Log {
             return Err(StoreError::Mismatch { file: name_of(last), problem: problem.to_owned() });
         }
         let (open, made, frame) = Default::default();
-        let (is_unsure, is_turning) = (false, false);
+        let (is_unsure, is_turning, has_spares) = (false, false, false);
         let [salt, at, room_end] = [0; 3];
         let file_bytes = FILE_BYTES;
         let mut this = Self {
@@ -108,6 +111,7 @@ impl Log {
             made,
             frame,
             file_bytes,
+            has_spares,
         };
         this.remove_unused(&unknown)?;
         if let Some(last) = last {
@@ -204,30 +208,45 @@ impl Log {
             self.made = Some(self.make(first).map_err(fault("create", &name_of(first)))?);
         }
         note(first)?;
-        let Some((header, file)) = self.made.take() else { return Ok(()) };
+        let Some((header, file, room_end)) = self.made.take() else { return Ok(()) };
         self.files.push(first);
         (self.open, self.salt) = (Some(file), header.salt);
-        (self.at, self.room_end) = (HEADER_BYTES as u64, ROOM_BYTES);
+        (self.at, self.room_end) = (HEADER_BYTES as u64, room_end);
         (self.is_unsure, self.is_turning) = (false, false);
         Ok(())
     }
 
-    fn make(&self, first: u64) -> io::Result<(FileHeader, OpenFile)> {
+    fn make(&self, first: u64) -> io::Result<(FileHeader, OpenFile, u64)> {
         let (name, new) = (name_of(first), format!("{}{UNFINISHED}", name_of(first)));
         self.medium.remove(&new)?;
-        let file = self.medium.create(&new)?;
+        let is_spare = self.has_spares && spare::take(&self.medium, &new)?;
+        let file = if is_spare { self.medium.open(&new)? } else { self.medium.create(&new)? };
         let header = FileHeader { first, salt: fastrand::u64(..) };
         file.write(0, &header.to_bytes())?;
-        write_zeros(&*file, HEADER_BYTES as u64, ROOM_BYTES)?;
+        let room_end = if is_spare { file.len()? } else { ROOM_BYTES };
+        if !is_spare {
+            write_zeros(&*file, HEADER_BYTES as u64, ROOM_BYTES)?;
+        }
         file.sync_data()?;
         self.medium.rename(&new, &name)?;
-        Ok((header, file))
+        Ok((header, file, room_end))
     }
 
     /// Returns the files whose records are all up to `through`, except the last file.
     pub(super) fn covered(&self, through: u64) -> Vec<u64> {
         let ends = self.files.windows(2).filter(|pair| pair[1] <= through.saturating_add(1));
         ends.map(|pair| pair[0]).collect()
+    }
+
+    /// Uses spare files from now on; returns their size.
+    pub(super) fn use_spares(&mut self) -> u64 {
+        self.has_spares = true;
+        self.file_bytes + ROOM_BYTES
+    }
+
+    /// Returns true when covered files become spare files.
+    pub(super) fn has_spares(&self) -> bool {
+        self.has_spares
     }
 
     /// Removes a file from the list.
@@ -240,6 +259,20 @@ impl Log {
         let bytes = |first: &u64| self.medium.allocated_bytes(&name_of(*first)).unwrap_or(0);
         self.files.iter().map(bytes).sum()
     }
+}
+
+/// Prepares spare files of `bytes`.
+pub(super) fn prepare_spares(medium: &Arc<dyn Medium>, bytes: u64) -> Result<(), StoreError> {
+    spare::prepare(medium, bytes).map_err(fault("prepare a spare file of", FOLDER))
+}
+
+/// Makes a file that is not needed a spare file; returns false when there are `count_max` of them.
+pub(super) fn recycle(
+    medium: &Arc<dyn Medium>,
+    first: u64,
+    count_max: usize,
+) -> Result<bool, StoreError> {
+    spare::recycle(medium, first, count_max).map_err(fault("recycle", &name_of(first)))
 }
 
 /// Deletes a file that is not needed.

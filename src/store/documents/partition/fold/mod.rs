@@ -78,7 +78,7 @@ impl Partition {
             *self.not_worth.lock() = seen;
             return Ok(None);
         };
-        let (number, mut writer) = self.segments.begin()?;
+        let (number, mut writer) = self.segments.begin(false)?;
         match self.fill(&portion, &mut writer, go_on) {
             Ok(Filled::Whole) => {}
             Ok(Filled::Refused) => {

@@ -58,6 +58,8 @@ pub(crate) struct Fresh<'p> {
     partition: &'p Partition,
     /// The number of documents from which they are sealed; fewer ones become open documents.
     sealed_min: usize,
+    /// True when the segment takes over the partition's reserved file.
+    takes_reserved: bool,
     /// Documents that are not in the segment yet: the last tile, or all while there is no segment.
     waiting: VecDeque<FreshDocument>,
     segment: Option<(u32, SegmentWriter)>,
@@ -80,10 +82,11 @@ pub(crate) struct Placed {
 }
 
 impl<'p> Fresh<'p> {
-    pub(crate) fn new(partition: &'p Partition, sealed_min: usize) -> Self {
+    pub(crate) fn new(partition: &'p Partition, sealed_min: usize, takes_reserved: bool) -> Self {
         Self {
             partition,
             sealed_min,
+            takes_reserved,
             waiting: VecDeque::new(),
             segment: None,
             tile: TileWriter::default(),
@@ -105,7 +108,7 @@ impl<'p> Fresh<'p> {
         }
         self.waiting.push_back(document);
         if self.segment.is_none() && self.waiting.len() >= self.sealed_min {
-            self.segment = Some(self.partition.segments.begin()?);
+            self.segment = Some(self.partition.segments.begin(self.takes_reserved)?);
             self.seal_whole_tiles()?;
         }
         Ok(())

@@ -95,8 +95,8 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             table,
             has_rows,
             segments,
-            fresh: Fresh::new(partition, sealed_min),
-            late: Fresh::new(partition, sealed_min),
+            fresh: Fresh::new(partition, sealed_min, true),
+            late: Fresh::new(partition, sealed_min, false),
             // A segment adds cells, so replaced cells go into open rows.
             has_room: segments.len() < SEGMENTS_MAX && cells == Cells::Merge,
             cells,

@@ -133,11 +133,12 @@ impl Segments {
         segment_file(&self.partition, number)
     }
 
-    /// Begins a segment; returns its number and its writer.
-    pub(crate) fn begin(&self) -> Result<(u32, SegmentWriter), StoreError> {
+    /// Begins a segment, in the reserved file if `takes_reserved`; returns its number and its
+    /// writer.
+    pub(crate) fn begin(&self, takes_reserved: bool) -> Result<(u32, SegmentWriter), StoreError> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let writer =
-            SegmentWriter::create(&self.medium, self.file(number), self.start, self.width_ms)?;
+        let (file, place) = (self.file(number), (self.start, self.width_ms));
+        let writer = SegmentWriter::create(&self.medium, file, place, takes_reserved)?;
         Ok((number, writer))
     }
 

@@ -32,6 +32,8 @@ export interface Turn {
   at: number;
   /** Bytes that the turn writes, including finer granularities. */
   bytes: number;
+  /** Bytes that are reserved on the disk. */
+  reserved: number;
   /** Bytes that the disk lacks. */
   missing: number;
 }

@@ -6,7 +6,7 @@ import { Callout } from "../../parts/callout";
 import { Table, numbers } from "../../parts/table";
 import { whenText } from "./times";
 
-const HEADS = ["Granularity", "Written after", ...numbers("Due", "Bytes", "Missing")];
+const HEADS = ["Granularity", "Written after", ...numbers("Due", "Bytes", "Reserved", "Missing")];
 
 export function Forecast({ storage }: { storage: StorageAnswer }) {
   const { forecast, now } = storage;
@@ -18,12 +18,13 @@ export function Forecast({ storage }: { storage: StorageAnswer }) {
         <span class="muted">disk space for the documents of the current periods</span>
       </div>
       <Table label="Next documents" heads={HEADS}>
-        {forecast.map(({ granularity, at, bytes, missing }) => (
+        {forecast.map(({ granularity, at, bytes, reserved, missing }) => (
           <tr key={granularity}>
             <th scope="row">{granularity}</th>
             <td class="num-left">{whenText(preferredZone.value, at, now)}</td>
             <td class="num">{inText(at - now)}</td>
             <td class="num">{bytesText(bytes)}</td>
+            <td class="num">{bytesText(reserved)}</td>
             <td class="num">{missing > 0 ? bytesText(missing) : "none"}</td>
           </tr>
         ))}
