@@ -42,7 +42,7 @@ pub use checkpointer::{
 };
 pub use collector::{
     AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
-    IngestTally, RefusedSample, RowsAnswer, counted_as,
+    CollectorSettings, IngestTally, RefusedSample, RowsAnswer, counted_as,
 };
 pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
 pub use host_keeper::HostKeeper;
@@ -62,3 +62,8 @@ use actix::prelude::Message;
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub struct Stop;
+
+/// A notice to a role that waits for a time: the time may follow from other settings now.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "()")]
+pub struct SettingsChanged;

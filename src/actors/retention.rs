@@ -8,7 +8,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{Lifeline, Stop, WriterHandle};
 use crate::{
     clock::{Stopwatch, TrustedClock},
-    model::Moment,
+    model::{Live, Moment},
     policy::retention,
     store::{PartitionInfo, Store, StoreError},
     telemetry::{Condition, Health},
@@ -28,7 +28,7 @@ pub struct Retention {
     pub clock: TrustedClock,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub interval: Duration,
+    pub interval: Live<Duration>,
     pub writer: WriterHandle,
     /// True when there may be series without samples.
     pub looks_for_series: bool,
@@ -84,6 +84,11 @@ impl Retention {
         }
     }
 
+    fn run_repeatedly(&mut self, ctx: &mut Context<Self>) {
+        self.run();
+        ctx.run_later(*self.interval.get(), Self::run_repeatedly);
+    }
+
     /// Removes some of the series without samples; the next run continues.
     fn forget_series(&mut self) {
         let now = self.clock.moment();
@@ -110,8 +115,7 @@ impl Actor for Retention {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.run();
-        ctx.run_interval(self.interval, |role, _| role.run());
+        self.run_repeatedly(ctx);
     }
 }
 

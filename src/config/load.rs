@@ -8,6 +8,7 @@ use super::{
     ConfigError, DEFAULTS, Settings,
     keys::{Keys, left_out},
     sections::Sections,
+    settings::Raw,
 };
 use crate::model::without_password;
 
@@ -18,6 +19,32 @@ pub struct Overrides {
     pub listen: Option<String>,
     /// The value of `--data-dir`.
     pub data_dir: Option<PathBuf>,
+}
+
+/// The sources of the settings, in addition to the environment.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsSource {
+    /// The settings file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The values of flags.
+    pub overrides: Overrides,
+}
+
+impl SettingsSource {
+    /// Loads the settings from the sources.
+    ///
+    /// # Errors
+    /// The errors of [`load`].
+    pub fn load(&self) -> Result<Settings, ConfigError> {
+        load(self.file.as_deref(), &self.overrides)
+    }
+
+    /// Returns the keys that flags set.
+    pub fn flags(&self) -> Vec<String> {
+        let Overrides { listen, data_dir } = &self.overrides;
+        let flags = [("server.listen", listen.is_some()), ("storage.data_dir", data_dir.is_some())];
+        flags.iter().filter(|(_, is_set)| *is_set).map(|(key, _)| (*key).to_owned()).collect()
+    }
 }
 
 /// Loads the settings: defaults, then the file, then the environment, then the flags.
@@ -65,29 +92,53 @@ fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError
     let defaults = File::from_str(DEFAULTS, FileFormat::Toml).collect().map_err(read)?;
     let keys = Keys::read(defaults.clone(), given);
     let given = keys.sections().map_err(read)?;
-    let by_default = Keys::read(defaults, config::Map::new()).sections().map_err(read)?;
     let mut faults = keys.faults;
-    let mut settings = match Settings::validate(given.clone()) {
-        Ok(settings) if faults.is_empty() => settings,
-        Ok(_) => return Err(ConfigError::Invalid(faults)),
+    match Settings::validate(given.clone()) {
+        Ok(settings) if faults.is_empty() => described(settings, &given),
+        Ok(_) => Err(ConfigError::Invalid(faults)),
         Err(ConfigError::Invalid(more)) => {
             faults.extend(more);
-            return Err(ConfigError::Invalid(faults));
+            Err(ConfigError::Invalid(faults))
         }
-        Err(cause @ ConfigError::Read(_)) => return Err(cause),
-    };
-    let (all, defaults) = (shown(&given), shown(&by_default));
+        Err(cause @ ConfigError::Read(_)) => Err(cause),
+    }
+}
+
+/// Checks settings that were merged from valid ones.
+///
+/// # Errors
+/// When values are invalid together.
+pub(super) fn valid(raw: toml::Table) -> Result<Settings, ConfigError> {
+    let read = |cause: toml::de::Error| ConfigError::Read(cause.to_string());
+    let sections: Sections = raw.try_into().map_err(read)?;
+    described(Settings::validate(sections.clone())?, &sections)
+}
+
+/// Adds the texts that describe settings.
+fn described(mut settings: Settings, given: &Sections) -> Result<Settings, ConfigError> {
+    let read = |cause: config::ConfigError| ConfigError::Read(cause.to_string());
+    let defaults = File::from_str(DEFAULTS, FileFormat::Toml).collect().map_err(read)?;
+    let by_default = Keys::read(defaults, config::Map::new()).sections().map_err(read)?;
+    settings.raw = Raw(raw(given));
+    let (all, defaults) = (shown(given), shown(&by_default));
     settings.as_toml = all.iter().map(|(name, section)| format!("{name} = {section}")).collect();
     settings.changed = changed(&all, &defaults);
-    settings.notes = left_out(&given, &by_default).into_iter().collect();
+    settings.shown = all.clone();
+    settings.notes = left_out(given, &by_default).into_iter().collect();
     Ok(settings)
+}
+
+/// Returns the settings as TOML by section.
+fn raw(sections: &Sections) -> toml::Table {
+    match toml::Value::try_from(sections) {
+        Ok(toml::Value::Table(sections)) => sections,
+        _ => toml::Table::new(),
+    }
 }
 
 /// Returns the settings as TOML by section, without secrets.
 fn shown(sections: &Sections) -> toml::Table {
-    let Ok(toml::Value::Table(mut sections)) = toml::Value::try_from(sections) else {
-        return toml::Table::new();
-    };
+    let mut sections = raw(sections);
     sections.iter_mut().for_each(|(_, section)| hide_secrets(section));
     sections
 }
@@ -109,7 +160,7 @@ fn changed(settings: &toml::Table, defaults: &toml::Table) -> Vec<String> {
     changed
 }
 
-fn hide_secrets(value: &mut toml::Value) {
+pub(super) fn hide_secrets(value: &mut toml::Value) {
     const SECRET: [&str; 6] = ["password", "secret", "secrets", "token", "key", "credentials"];
     let table = match value {
         toml::Value::Table(table) => table,

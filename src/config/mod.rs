@@ -6,6 +6,8 @@ pub mod bounds;
 mod faults;
 mod keys;
 mod load;
+mod published;
+mod reload;
 mod sections;
 mod settings;
 #[cfg(test)]
@@ -13,7 +15,9 @@ mod tests;
 mod values;
 
 pub(crate) use load::read;
-pub use load::{Overrides, load};
+pub use load::{Overrides, SettingsSource, load};
+pub use published::Published;
+pub use reload::{Difference, fixed};
 pub use sections::{
     Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Sections, Server,
     Snapshots, Storage, Telemetry,

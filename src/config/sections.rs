@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration}
 use serde::{Deserialize, Serialize};
 
 use super::{
+    bounds::QUERIES_MAX,
     faults::Faults,
     values::{address, address_or_none, duration, duration_or_none},
 };
@@ -175,6 +176,10 @@ impl Sections {
             ("limits.query_memory_max", limits.query_memory_max, 1 << 20),
         ] {
             faults.at_least(key, value, min);
+        }
+        if limits.queries_max > QUERIES_MAX {
+            let (key, value) = ("limits.queries_max", limits.queries_max);
+            faults.0.push(format!("{key} = {value} is too large; use {QUERIES_MAX} or less"));
         }
         // actix-http measures this timeout with a clock that it reads twice a second.
         let client_timeout = server.client_timeout;

@@ -1,6 +1,6 @@
 //! The settings as the daemon uses them: the sections, and values derived from several keys.
 
-use std::{num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism};
+use std::{fmt, num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism};
 
 use super::{
     ConfigError,
@@ -26,6 +26,10 @@ const JOURNAL_FACTOR: usize = 8;
 pub struct Settings {
     /// The effective settings as TOML, one line per section.
     pub as_toml: Vec<String>,
+    /// The effective settings by section, without secrets.
+    pub shown: toml::Table,
+    /// The effective settings by section, with secrets.
+    pub(super) raw: Raw,
     /// The keys that differ from their defaults, with their values.
     pub changed: Vec<String>,
     /// Notes on effects that the operator may not expect.
@@ -39,6 +43,16 @@ pub struct Settings {
     /// The granularities of all `[[granularity]]` tables.
     pub granularities: GranularitySet,
     sections: Sections,
+}
+
+/// Settings as TOML, with secrets that no log shows.
+#[derive(Clone, Default)]
+pub(super) struct Raw(pub(super) toml::Table);
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
 }
 
 impl Deref for Settings {
@@ -61,6 +75,8 @@ impl Settings {
         sections.alerts.alertmanagers.clear();
         let settings = Self {
             as_toml: Vec::new(),
+            shown: toml::Table::new(),
+            raw: Raw::default(),
             changed: Vec::new(),
             notes: Vec::new(),
             graphite_templates: templates(&sections.graphite.templates, &mut faults),

@@ -5,6 +5,7 @@ mod binding;
 mod data_dir;
 mod listeners;
 mod parts;
+mod reloading;
 mod storing;
 mod systemd;
 
@@ -21,19 +22,24 @@ use tokio::{
 use crate::{
     actors::{
         Checkpointer, Death, GraphiteListeners, HostKeeper, LineKeeper, Observed, Preallocator,
-        Retention, Sealer, SealingEnd, SelfSampler, Stop, Watcher, Writer, WriterHandle,
-        WriterParts, lifelines,
+        Retention, Sealer, SealingEnd, SelfSampler, SettingsChanged, Stop, Watcher, Writer,
+        WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
-    config::{Settings, bounds},
+    config::{Published, Settings, bounds},
+    kept::KnownSettings,
     telemetry::{Condition, Health, Metrics},
 };
-use alerting::{Alerting, reload_on_signal};
+use alerting::Alerting;
 use data_dir::DataDir;
 pub use data_dir::process_using;
-use listeners::{line_keeper, start_graphite, start_self_sampler, start_server};
+use listeners::{
+    collector_settings, line_keeper, start_graphite, start_self_sampler, start_server,
+};
 use parts::{SharedState, api_parts};
+pub use reloading::ReloadSources;
+use reloading::{ReloadParts, Reloading};
 use storing::{checkpointer, open_store, preallocator, retention, sealer};
 
 /// The reason why the daemon stopped.
@@ -52,14 +58,14 @@ const BLOCKING_THREADS: usize = 4;
 ///
 /// # Errors
 /// When it cannot start.
-pub fn run(settings: Settings) -> anyhow::Result<ExitReason> {
+pub fn run(settings: Settings, sources: ReloadSources) -> anyhow::Result<ExitReason> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .context("start the main thread's runtime")?;
     System::with_tokio_rt(move || runtime).block_on(async move {
-        let daemon = Daemon::start(&settings)?;
+        let daemon = Daemon::start(Published::new(settings), sources)?;
         Ok(daemon.run_until_stopped().await)
     })
 }
@@ -70,12 +76,13 @@ struct Daemon {
     writer: Writer,
     writer_handle: WriterHandle,
     checkpointer: Addr<Checkpointer>,
-    preallocator: Option<Addr<Preallocator>>,
+    preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
     alerting: Alerting,
+    reloading: Reloading,
     line_keeper: Addr<LineKeeper>,
-    self_sampler: Option<Addr<SelfSampler>>,
+    self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
     /// Aborts the sealer's current work.
     sealing_end: SealingEnd,
@@ -87,7 +94,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(settings: &Settings) -> anyhow::Result<Self> {
+    fn start(mut published: Published, sources: ReloadSources) -> anyhow::Result<Self> {
+        let settings = &mut published;
         let watch = Stopwatch::start();
         let observed = Observed::default();
         let health = observed.health.clone();
@@ -97,11 +105,14 @@ impl Daemon {
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(settings)?;
         let trusted = TrustedClock::new(bounds::trust_rules(settings), last_run);
-        let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
+        let (clock, trusting): (Arc<dyn Clock>, _) = (Arc::new(trusted.clone()), trusted.clone());
+        settings.after_changes(move |settings| trusting.set_rules(bounds::trust_rules(settings)));
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
         let checkpointer = checkpointer(settings, &store, &clock, &metrics, &observed, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
+        let role = checkpointer.clone();
+        settings.after_changes(move |_| notice("the checkpointer", role.try_send(SettingsChanged)));
         let (writer, writer_handle) = Writer::start(WriterParts {
             store: store.clone(),
             appender,
@@ -111,13 +122,12 @@ impl Daemon {
             lifeline: lifelines.for_role("writer"),
             checkpointer: checkpointer.clone().recipient(),
             queue_bytes_max: bounds::QUEUE_BYTES_MAX,
-            bounds: settings.checkpoint_bounds(),
+            bounds: settings.derive(Settings::checkpoint_bounds),
+            limits: settings.derive(bounds::store_limits),
         })
         .context("start the writer thread")?;
-        let preallocator = settings.preallocation.enabled.then(|| {
-            let role = preallocator(&store, &clock, &health, &lifelines);
-            start_on_arbiter(&mut arbiters, role)
-        });
+        let role = preallocator(settings, &store, &clock, &health, &lifelines);
+        let preallocator = start_on_arbiter(&mut arbiters, role);
         let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let sealing_end = SealingEnd::default();
@@ -126,14 +136,22 @@ impl Daemon {
         let shared = SharedState::open(settings, &store, &trusted, &metrics)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
-        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, observed, shared);
+        let (known, requests) = KnownSettings::new(sources.shown(settings));
+        let rules = shared.rules.clone();
+        let parts =
+            api_parts(settings, store, &writer_handle, trusted, metrics, observed, shared, known);
         let tails = parts.query.tails.clone();
-        let graphite = start_graphite(settings, &parts, &lifelines, &mut arbiters)?;
+        let collecting = settings.derive(collector_settings);
+        let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
         let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
-        let self_sampler = start_self_sampler(settings, &parts, &lifelines, &mut arbiters);
+        let self_sampler =
+            start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
         let line_keeper = start_on_arbiter(&mut arbiters, line_keeper(&parts, &lifelines));
-        let server = start_server(settings, listener, parts, &lifelines, &mut arbiters)?;
+        let reload = ReloadParts::of(&parts, rules);
+        let server =
+            start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
         announce_ready(&health, settings, watch);
+        let reloading = Reloading::new(published, sources, reload, requests);
         Ok(Self {
             server,
             graphite,
@@ -144,6 +162,7 @@ impl Daemon {
             retention,
             host_keeper,
             alerting,
+            reloading,
             line_keeper,
             self_sampler,
             sealer,
@@ -159,7 +178,7 @@ impl Daemon {
     async fn run_until_stopped(mut self) -> ExitReason {
         let reason = tokio::select! {
             () = stop_signal() => ExitReason::Signal,
-            () = reload_on_signal(self.alerting.rules.clone()) => ExitReason::Signal,
+            () = self.reloading.serve() => ExitReason::Signal,
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
                 ExitReason::RoleDied(death)
@@ -181,16 +200,12 @@ impl Daemon {
         self.graphite.stop();
         self.tails.end();
         within("the HTTP server", step, self.server.stop(true)).await;
-        if let Some(sampler) = &self.self_sampler {
-            within("the self-sampler", step, sampler.send(Stop)).await;
-        }
+        within("the self-sampler", step, self.self_sampler.send(Stop)).await;
         self.alerting.stop(step).await;
         // 2. Batches that wait for the journal are committed.
         within("the writer", step, self.writer_handle.stop()).await;
         // 3. The roles that write in the background end.
-        if let Some(preallocator) = &self.preallocator {
-            within("the preallocator", step, preallocator.send(Stop)).await;
-        }
+        within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
         self.sealing_end.end();
@@ -223,6 +238,13 @@ where
 async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output = T>) {
     if timeout(limit, work).await.is_err() {
         tracing::warn!(step, ?limit, "the step is late; continuing without it");
+    }
+}
+
+/// Notes whether a role was noticed of other settings; at the latest, it sees them at its next turn.
+fn notice<T>(role: &'static str, sent: Result<(), actix::prelude::SendError<T>>) {
+    if sent.is_err() {
+        tracing::debug!(role, "the role is busy and will see the settings at its next turn");
     }
 }
 

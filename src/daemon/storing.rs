@@ -12,7 +12,7 @@ use crate::{
         Retention, Sealer, SealingEnd, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
-    config::{Settings, bounds},
+    config::{Published, Settings, bounds},
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Health, Metrics},
@@ -20,9 +20,10 @@ use crate::{
 
 /// Opens the store, and returns it with the latest time that its last run knew.
 pub(super) fn open_store(
-    settings: &Settings,
+    settings: &mut Published,
 ) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
-    let folder: &Path = &settings.storage.data_dir;
+    let folder = settings.storage.data_dir.clone();
+    let folder: &Path = &folder;
     let medium = Folder::new(folder)
         .with_context(|| format!("create the data directory {}", folder.display()))?;
     let watch = Stopwatch::start();
@@ -41,7 +42,8 @@ pub(super) fn open_store(
         "opened the store"
     );
     appender.set_limits(bounds::store_limits(settings));
-    store.set_cache_bytes_max(settings.storage.cache_bytes_max);
+    let cached = store.clone();
+    settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
     Ok((store, appender, report.last_run))
 }
 
@@ -59,7 +61,7 @@ fn with_remedy(cause: StoreError) -> anyhow::Error {
 }
 
 pub(super) fn checkpointer(
-    settings: &Settings,
+    settings: &mut Published,
     store: &Store,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
@@ -72,14 +74,15 @@ pub(super) fn checkpointer(
         metrics: metrics.clone(),
         health: observed.health.clone(),
         lifeline: lifelines.for_role("checkpointer"),
-        interval: settings.storage.checkpoint_interval,
+        interval: settings.derive(|settings| settings.storage.checkpoint_interval),
         idle_after: Some(bounds::IDLE_AFTER),
-        bounds: settings.checkpoint_bounds(),
+        bounds: settings.derive(Settings::checkpoint_bounds),
         history: observed.checkpoints.clone(),
     })
 }
 
 pub(super) fn preallocator(
+    settings: &mut Published,
     store: &Store,
     clock: &Arc<dyn Clock>,
     health: &Health,
@@ -90,11 +93,12 @@ pub(super) fn preallocator(
         clock: clock.clone(),
         health: health.clone(),
         lifeline: lifelines.for_role("preallocator"),
+        is_enabled: settings.derive(|settings| settings.preallocation.enabled),
     })
 }
 
 pub(super) fn retention(
-    settings: &Settings,
+    settings: &mut Published,
     store: &Store,
     clock: &TrustedClock,
     health: &Health,
@@ -106,7 +110,7 @@ pub(super) fn retention(
         clock: clock.clone(),
         health: health.clone(),
         lifeline: lifelines.for_role("retention"),
-        interval: bounds::retention_interval(settings),
+        interval: settings.derive(bounds::retention_interval),
         writer: writer.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),
@@ -114,7 +118,7 @@ pub(super) fn retention(
 }
 
 pub(super) fn sealer(
-    settings: &Settings,
+    settings: &mut Published,
     store: &Store,
     clock: &TrustedClock,
     health: &Health,
@@ -127,6 +131,6 @@ pub(super) fn sealer(
         clock: clock.clone(),
         health: health.clone(),
         lifeline: lifelines.for_role("sealer"),
-        after: settings.storage.checkpoint_interval,
+        after: settings.derive(|settings| settings.storage.checkpoint_interval),
     }
 }

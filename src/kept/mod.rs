@@ -18,6 +18,7 @@ mod hosts;
 mod posted;
 mod records;
 mod rules;
+mod settings;
 mod silences;
 mod snapshots;
 
@@ -29,10 +30,13 @@ pub use hosts::KnownHosts;
 pub use posted::KnownPosted;
 pub(crate) use records::{Records, fault_of};
 pub use rules::{
-    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, NotifiedGroup, RuleSet, RuleSources,
-    SourceFault, read_routing,
+    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, NotifiedGroup, ReadRules, RuleSet,
+    RuleSources, SourceFault, read_routing,
 };
 pub(crate) use rules::{Acknowledged, Loaded, WAITING_MAX};
+pub use settings::{
+    KeptSetting, KnownSettings, ReloadAnswer, ReloadRequest, SettingChange, SettingsAnswer,
+};
 pub use silences::{KnownSilences, SilencingFault};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 

@@ -7,7 +7,10 @@ use std::{
     collections::HashMap,
     fmt,
     hash::Hash,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,7 +18,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{Event, Level, Subscriber, callsite::Identifier};
 use tracing_subscriber::{
-    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{Format, Full, Json, Writer},
+    },
     registry::LookupSpan,
 };
 
@@ -42,25 +48,32 @@ pub(super) fn log_lines_dropped() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// A format with the limit.
-pub(super) struct Limited<F> {
-    format: F,
-    form: LogFormat,
+/// The two formats with the limit.
+pub(super) struct Limited {
+    text: Format<Full>,
+    json: Format<Json>,
+    /// True for JSON.
+    is_json: Arc<AtomicBool>,
     since: Stopwatch,
     places: Mutex<Places<Identifier>>,
 }
 
-impl<F> Limited<F> {
-    pub(super) fn new(format: F, form: LogFormat) -> Self {
-        Self { format, form, since: Stopwatch::start(), places: Mutex::new(Places::default()) }
+impl Limited {
+    pub(super) fn new(is_json: Arc<AtomicBool>) -> Self {
+        Self {
+            text: Format::default(),
+            json: Format::default().json().flatten_event(true),
+            is_json,
+            since: Stopwatch::start(),
+            places: Mutex::new(Places::default()),
+        }
     }
 }
 
-impl<S, N, F> FormatEvent<S, N> for Limited<F>
+impl<S, N> FormatEvent<S, N> for Limited
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
-    F: FormatEvent<S, N>,
 {
     fn format_event(
         &self,
@@ -68,20 +81,21 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
+        let is_json = self.is_json.load(Ordering::Relaxed);
         // Debug output is never limited.
         if *event.metadata().level() <= Level::INFO {
             let verdict =
                 self.places.lock().take(event.metadata().callsite(), self.since.elapsed());
-            match (verdict, self.form) {
+            match (verdict, is_json) {
                 (Verdict::Drop, _) => {
                     DROPPED.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
                 (Verdict::Write { dropped: 0 }, _) => {}
-                (Verdict::Write { dropped }, LogFormat::Text) => {
+                (Verdict::Write { dropped }, false) => {
                     writeln!(writer, "dropped lines like the next one: {dropped}")?;
                 }
-                (Verdict::Write { dropped }, LogFormat::Json) => {
+                (Verdict::Write { dropped }, true) => {
                     let message = "lines like the next one were dropped";
                     writeln!(
                         writer,
@@ -90,7 +104,11 @@ where
                 }
             }
         }
-        self.format.format_event(context, writer, event)
+        if is_json {
+            self.json.format_event(context, writer, event)
+        } else {
+            self.text.format_event(context, writer, event)
+        }
     }
 }
 

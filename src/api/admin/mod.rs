@@ -1,14 +1,14 @@
 //! Changes to the store as a whole, over HTTP: series, senders, hosts, the clock, snapshots,
-//! preallocation, and reloading the rules.
+//! preallocation, and the settings.
 //!
 //! Must never know: how a change is made.
 
 mod clock;
 mod hosts;
 mod preallocation;
-mod rules;
 mod senders;
 mod series;
+mod settings;
 mod snapshot;
 
 use actix_web::http::Method;
@@ -17,8 +17,8 @@ use super::{body::Bodies, scope::Scope};
 use crate::{
     actors::WriterHandle,
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules, Snapshots},
-    model::SeriesLimits,
+    kept::{KnownHosts, KnownRules, KnownSettings, Snapshots},
+    model::{Live, SeriesLimits},
     query::QueryLimits,
     store::Store,
     telemetry::{Health, Metrics},
@@ -38,7 +38,8 @@ pub struct AdminParts {
     pub snapshots: Snapshots,
     pub bodies: Bodies,
     pub series_limits: SeriesLimits,
-    pub query_limits: QueryLimits,
+    pub query_limits: Live<QueryLimits>,
+    pub settings: KnownSettings,
 }
 
 /// The routes.
@@ -56,6 +57,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);
-    scope.route(Method::POST, "/-/reload", rules::reload);
-    scope.route(Method::PUT, "/-/reload", rules::reload);
+    scope.route(Method::GET, "/api/v1/admin/settings", settings::show);
+    scope.route(Method::POST, "/-/reload", settings::reload);
+    scope.route(Method::PUT, "/-/reload", settings::reload);
 }

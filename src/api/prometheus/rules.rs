@@ -98,14 +98,14 @@ fn active_alerts<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item
 }
 
 /// The silences at one time.
-struct Silenced<'a> {
+struct Silenced {
     silences: Arc<Silences>,
-    external: &'a External,
+    external: Arc<External>,
     at: UnixMillis,
 }
 
-impl<'a> Silenced<'a> {
-    fn now(call: &Call<'a>) -> Self {
+impl Silenced {
+    fn now(call: &Call<'_>) -> Self {
         let (parts, at) = (call.parts, call.parts.clock.now());
         Self { silences: parts.silences.known(), external: parts.rules.external(), at }
     }
@@ -114,7 +114,7 @@ impl<'a> Silenced<'a> {
 /// A selection of rules.
 struct RuleFilter<'a> {
     params: &'a Params,
-    silenced: Silenced<'a>,
+    silenced: Silenced,
     alerting: bool,
     recording: bool,
     without_alerts: bool,
@@ -231,7 +231,7 @@ fn health(report: &RuleReport) -> &'static str {
     }
 }
 
-fn alert(found: &Alert, Silenced { silences, external, at }: &Silenced<'_>) -> Value {
+fn alert(found: &Alert, Silenced { silences, external, at }: &Silenced) -> Value {
     let is_no_data = found.state == AlertState::NoData;
     let state = if is_no_data { AlertState::Firing } else { found.state };
     let mut shown = json!({

@@ -14,7 +14,7 @@ pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
 pub use tail::Tails;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use actix_web::http::Method;
 use tokio::sync::Semaphore;
@@ -23,7 +23,7 @@ use super::{body::Bodies, scope::Scope};
 use crate::{
     clock::TrustedClock,
     kept::{KnownHosts, KnownRules, KnownSilences},
-    model::{UnixMillis, graphite::Template},
+    model::{Live, UnixMillis, graphite::Template},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -41,20 +41,20 @@ pub struct QueryParts {
     pub rules: KnownRules,
     pub silences: KnownSilences,
     /// The addresses of Alertmanagers that receive alerts.
-    pub alertmanagers: Arc<[String]>,
+    pub alertmanagers: Live<Vec<String>>,
     /// The templates that split Graphite's paths.
-    pub graphite_templates: Arc<[Template]>,
-    pub limits: QueryLimits,
-    pub promql: PromqlSettings,
+    pub graphite_templates: Live<Vec<Template>>,
+    pub limits: Live<QueryLimits>,
+    pub promql: Live<PromqlSettings>,
     pub resources: QueryResources,
     /// The places for concurrent queries.
-    pub places: Arc<Semaphore>,
+    pub places: Live<Semaphore>,
     /// The timeout of queries other than PromQL.
-    pub timeout: Duration,
+    pub timeout: Live<Duration>,
     pub client_timeout: Duration,
     /// The time at which the daemon started.
     pub started: UnixMillis,
-    pub future_skew: Duration,
+    pub future_skew: Live<Duration>,
     pub tails: Tails,
     pub lines: Lines,
 }

@@ -164,7 +164,8 @@ pub fn stored_document(
     let state = place(&found, slot);
     let Whereabouts { range, span, partition, document, head, memory } = found;
     let document = document.map(|stored| {
-        let stored_granularity = Granularity { document: span, ..granularity.clone() };
+        let mut stored_granularity = granularity.clone();
+        stored_granularity.document = span;
         show(&entry, &stored_granularity, range, &stored)
     });
     Ok(StoredDocumentAnswer {

@@ -3,6 +3,7 @@
 //! Must never know: when an operation is due; the callers decide.
 
 mod counters;
+mod retention;
 mod sealing;
 mod shells;
 mod status;

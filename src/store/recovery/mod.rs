@@ -58,7 +58,7 @@ impl Store {
         granularities: GranularitySet,
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
-        let granularities = Arc::new(granularities);
+        let granularities = Arc::new(granularities.with_own_retentions());
         let (journal, known) = Self::open_journal(&medium, &granularities, now)?;
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
@@ -135,7 +135,7 @@ impl Store {
             && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
         {
             for removed in taken_away {
-                let (granularity, kept) = (&removed.name, removed.retention.to_string());
+                let (granularity, kept) = (&removed.name, removed.retention().to_string());
                 tracing::warn!(
                     granularity,
                     kept,

@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 76] = [
+pub const METRIC_NAMES: [(&str, &str); 79] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -83,6 +83,12 @@ pub const METRIC_NAMES: [(&str, &str); 76] = [
     ("granary_clock_ahead_seconds", "Lead of a doubted clock over the expected time"),
     ("granary_snapshots_refused_total", "Snapshots refused for lack of space"),
     ("granary_annotations_forgotten_total", "Annotations removed for newer ones"),
+    ("granary_config_last_reload_successful", "1 when the last reload of the settings succeeded"),
+    (
+        "granary_config_last_reload_success_timestamp_seconds",
+        "Time of the last successful reload of the settings, or of the start",
+    ),
+    ("granary_config_reload_failures_total", "Failed reloads of the settings"),
     ("granary_rules", "Evaluated rules"),
     ("granary_rules_reload_failed", "1 when the last reload of the rule files failed"),
     ("granary_rule_evaluations_total", "Evaluations of rules"),

@@ -78,6 +78,6 @@ impl Collection {
 
 /// Returns the earliest time that a granularity retains, and the latest possible time of a sample.
 fn time_bounds(granularity: &Granularity, now: UnixMillis) -> (UnixMillis, UnixMillis) {
-    let from = granularity.partition_start(granularity.retention.before(now).plus(1));
+    let from = granularity.partition_start(granularity.retention().before(now).plus(1));
     (from, now.plus(PARTS_MS[0]))
 }

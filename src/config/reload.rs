@@ -1,0 +1,225 @@
+//! The settings that can change while the daemon runs, and the comparison of two sets of settings.
+//!
+//! Must never know: how a change is applied.
+
+use super::{
+    ConfigError, Settings,
+    load::{self, hide_secrets},
+};
+use crate::kept::{KeptSetting, SettingChange};
+
+/// The section of granularities; only their retentions can change.
+const GRANULARITY: &str = "granularity";
+/// The reason why other parts of granularities need a restart.
+const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
+
+/// The settings that need a restart, with the reasons.
+const FIXED: [(&str, &str); 7] = [
+    ("server.listen", "the address is opened at the start"),
+    ("server.workers", "the threads begin at the start"),
+    ("server.connections_max", "the HTTP server begins with it"),
+    ("server.client_timeout", "the HTTP server begins with it"),
+    ("storage.data_dir", "the data directory is opened at the start"),
+    ("graphite.listen", "the address is opened at the start"),
+    ("graphite.pickle_listen", "the address is opened at the start"),
+];
+
+/// The settings that a reload applies.
+#[cfg(test)]
+const LIVE: [&str; 35] = [
+    "server.host_names",
+    "server.external_url",
+    "storage.snapshot_dir",
+    "storage.checkpoint_interval",
+    "storage.catalog_bytes_max",
+    "storage.cache_bytes_max",
+    "ingest.future_skew",
+    "ingest.out_of_order_window",
+    "ingest.ha_senders",
+    "ingest.ha_failover",
+    "ingest.request_bytes_max",
+    "ingest.body_memory_max",
+    "graphite.templates",
+    "limits.series_max",
+    "limits.sender_series_max",
+    "limits.senders_max",
+    "limits.queries_max",
+    "limits.query_timeout",
+    "limits.query_series_max",
+    "limits.query_points_max",
+    "limits.query_memory_max",
+    "promql.lookback",
+    "promql.delayed_name_removal",
+    "alerts.rules",
+    "alerts.alertmanagers",
+    "alerts.external_labels",
+    "alerts.notifications",
+    "alerts.interval",
+    "preallocation.enabled",
+    "snapshots.bytes_max",
+    "snapshots.retention",
+    "log.format",
+    "log.filter",
+    "telemetry.interval",
+    "granularity",
+];
+
+/// The difference between the settings in use and others.
+#[derive(Debug, Default)]
+pub struct Difference {
+    /// The settings that a reload applies.
+    pub changed: Vec<SettingChange>,
+    /// The settings that stay until a restart.
+    pub kept: Vec<KeptSetting>,
+}
+
+impl Settings {
+    /// Returns these settings with the values of others that can change while the daemon runs, and
+    /// the difference.
+    ///
+    /// # Errors
+    /// The combination is invalid.
+    pub fn reloaded(&self, others: &Self) -> Result<(Self, Difference), ConfigError> {
+        let (mut merged, mut found) = (others.raw.0.clone(), Difference::default());
+        let keys = |raw: &toml::Table| -> Vec<(String, String)> {
+            let sections = raw.iter().filter_map(|(name, keys)| Some((name, keys.as_table()?)));
+            let keys = sections
+                .flat_map(|(section, keys)| keys.keys().map(|key| (section.clone(), key.clone())));
+            keys.collect()
+        };
+        for (section, key) in keys(&self.raw.0) {
+            let value = |raw: &toml::Table| raw.get(&section)?.get(&key).cloned();
+            let (Some(from), Some(to)) = (value(&self.raw.0), value(&others.raw.0)) else {
+                continue;
+            };
+            let path = format!("{section}.{key}");
+            if from == to {
+                continue;
+            }
+            let change = change(path, &key, &from, &to);
+            let Some(reason) = fixed(&change.key) else {
+                found.changed.push(change);
+                continue;
+            };
+            found.kept.push(KeptSetting { change, reason: reason.to_owned() });
+            if let Some(table) = merged.get_mut(&section).and_then(toml::Value::as_table_mut) {
+                table.insert(key, from);
+            }
+        }
+        self.compare_granularities(others, &mut merged, &mut found);
+        let mut settings = load::valid(merged)?;
+        settings.notes.clone_from(&others.notes);
+        Ok((settings, found))
+    }
+
+    fn compare_granularities(
+        &self,
+        others: &Self,
+        merged: &mut toml::Table,
+        found: &mut Difference,
+    ) {
+        let (ours, theirs) = (&self.granularities, &others.granularities);
+        if ours == theirs {
+            return;
+        }
+        if ours.differs_in_retention_only(theirs) {
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                let (from, to) = (ours.retention().to_string(), theirs.retention().to_string());
+                if from != to {
+                    let key = format!("{GRANULARITY}.{}.retention", ours.name);
+                    found.changed.push(SettingChange { key, from, to });
+                }
+            }
+            return;
+        }
+        let value = |settings: &Self| settings.raw.0.get(GRANULARITY).cloned();
+        if let (Some(from), Some(to)) = (value(self), value(others)) {
+            let change = change(GRANULARITY.to_owned(), GRANULARITY, &from, &to);
+            found.kept.push(KeptSetting { change, reason: GRANULARITIES_FIXED.to_owned() });
+            merged.insert(GRANULARITY.to_owned(), from);
+        }
+    }
+}
+
+/// Returns the reason why a setting needs a restart; `None` when it can change.
+pub fn fixed(key: &str) -> Option<&'static str> {
+    FIXED.iter().find(|(fixed, _)| *fixed == key).map(|(_, reason)| *reason)
+}
+
+/// Describes a change without its secrets.
+fn change(path: String, key: &str, from: &toml::Value, to: &toml::Value) -> SettingChange {
+    let shown = |value: &toml::Value| {
+        let mut table = toml::Table::from_iter([(key.to_owned(), value.clone())]);
+        table.iter_mut().for_each(|(_, value)| hide_secrets(value));
+        table.get(key).map_or_else(String::new, toml::Value::to_string)
+    };
+    let (from, mut to) = (shown(from), shown(to));
+    if from == to {
+        to.push_str(" (a hidden part differs)");
+    }
+    SettingChange { key: path, from, to }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::{DEFAULTS, read};
+
+    #[test]
+    fn every_setting_either_changes_while_the_daemon_runs_or_has_a_reason() {
+        let defaults: toml::Table = DEFAULTS.parse().unwrap();
+        let keys = defaults.iter().flat_map(|(section, keys)| match keys.as_table() {
+            Some(keys) => keys.keys().map(|key| format!("{section}.{key}")).collect(),
+            None => vec![section.clone()],
+        });
+        let keys: BTreeSet<_> = keys.collect();
+        let fixed: BTreeSet<_> = FIXED.iter().map(|(key, _)| (*key).to_owned()).collect();
+        let live: BTreeSet<_> = LIVE.iter().map(|key| (*key).to_owned()).collect();
+        assert_eq!(fixed.intersection(&live).next(), None);
+        assert_eq!(fixed.union(&live).cloned().collect::<BTreeSet<_>>(), keys);
+    }
+
+    #[test]
+    fn a_reload_changes_what_can_change_and_names_what_it_keeps() {
+        let before = read("server.listen = '127.0.0.1:1'\nlimits.queries_max = 4").unwrap();
+        let after = "server.listen = '127.0.0.1:2'\nlimits.queries_max = 5\n\
+                     alerts.alertmanagers = ['http://a:b@c']";
+        let (merged, found) = before.reloaded(&read(after).unwrap()).unwrap();
+        assert_eq!((merged.server.listen, merged.limits.queries_max), (before.server.listen, 5));
+        assert_eq!(merged.alertmanagers[0].url, "http://a:b@c");
+        let change = |key: &str, from: &str, to: &str| SettingChange {
+            key: key.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+        };
+        let expected = [
+            change("alerts.alertmanagers", "[]", "[\"http://***@c\"]"),
+            change("limits.queries_max", "4", "5"),
+        ];
+        assert_eq!(found.changed, expected);
+        assert_eq!(found.kept.len(), 1);
+        let kept = change("server.listen", "\"127.0.0.1:1\"", "\"127.0.0.1:2\"");
+        assert_eq!(found.kept[0].change, kept);
+        // A changed password is a change, and stays hidden.
+        let other = read(&after.replace("a:b", "a:d")).unwrap();
+        let (_, found) = merged.reloaded(&other).unwrap();
+        assert_eq!(found.changed[0].key, "alerts.alertmanagers");
+        assert!(!format!("{found:?}").contains("a:"), "{found:?}");
+    }
+
+    #[test]
+    fn retentions_change_and_other_granularities_need_a_restart() {
+        let with = |text: &str| read(&DEFAULTS.replace("retention = \"48h\"", text)).unwrap();
+        let (before, longer) = (read("").unwrap(), with("retention = \"96h\""));
+        let (merged, found) = before.reloaded(&longer).unwrap();
+        assert_eq!(merged.granularities, longer.granularities);
+        assert_eq!(found.changed.len(), 1);
+        assert_eq!(found.changed[0].key, "granularity.1m.retention");
+        let other = DEFAULTS.replace("partition = \"6h\"", "partition = \"12h\"");
+        let (merged, found) = before.reloaded(&read(&other).unwrap()).unwrap();
+        assert_eq!(merged.granularities, before.granularities);
+        assert!(found.changed.is_empty() && found.kept[0].change.key == "granularity", "{found:?}");
+    }
+}
