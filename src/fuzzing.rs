@@ -106,8 +106,8 @@ fn decode_bodies(bytes: &[u8]) {
         assert!(unknown.is_empty(), "all series are known");
         let name = |id| Some(dictionary.key(id)?.to_string());
         let former = |_, _| ingest::native::FormerPlace::Unknown;
-        let asked = ingest::native::Asked { kind: |_| Some(Kind::Gauge), name, former };
-        if let Ok(admitted) = sessions.admit(&view, &admission, &asked) {
+        let lookup = ingest::native::SeriesLookup { kind: |_| Some(Kind::Gauge), name, former };
+        if let Ok(admitted) = sessions.admit(&view, &admission, &lookup) {
             let batch = &admitted.batch;
             assert_eq!(batch.series.len(), batch.values.len());
             (0..batch.values.len()).for_each(|index| {
@@ -332,7 +332,7 @@ pub fn promql(bytes: &[u8]) {
             lookback_ms: 300_000,
             delayed_name_removal: true,
         };
-        budget.keep(0);
+        budget.shrink_to(0);
         // The result itself is not checked.
         let _any = query::promql(store, &request, &limits, NOW);
     }

@@ -90,7 +90,7 @@ enum Turn {
     /// The interval, counted from the end of the last checkpoint.
     Interval,
     /// A request.
-    Asked,
+    Requested,
     /// The number of checkpoints that failed in a row. Requests do not make the retry earlier.
     Retry(u32),
 }
@@ -101,7 +101,7 @@ impl Turn {
         match self {
             _ if is_done => Self::Interval,
             Self::Retry(failures) => Self::Retry(failures.saturating_add(1)),
-            Self::Interval | Self::Asked => Self::Retry(1),
+            Self::Interval | Self::Requested => Self::Retry(1),
         }
     }
 
@@ -109,7 +109,7 @@ impl Turn {
     fn delay(self, interval: Duration) -> Duration {
         match self {
             Self::Interval => interval,
-            Self::Asked => Duration::ZERO,
+            Self::Requested => Duration::ZERO,
             Self::Retry(failures) => {
                 let doublings = failures.saturating_sub(1).min(u32::BITS - 1);
                 RETRY_AFTER.saturating_mul(1 << doublings).min(RETRY_AFTER_MAX)
@@ -198,7 +198,7 @@ impl Handler<CheckpointNow> for Checkpointer {
                 || parts.store.needs_checkpoint(&parts.bounds.get())
         };
         if self.turn == Turn::Interval && is_due() {
-            self.schedule(Turn::Asked, ctx);
+            self.schedule(Turn::Requested, ctx);
         }
     }
 }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn retries_of_a_failing_checkpoint_are_delayed_more_and_more() {
         let interval = Duration::from_mins(10);
-        let mut turn = Turn::Asked;
+        let mut turn = Turn::Requested;
         let delays: Vec<u64> = (0..6)
             .map(|_| {
                 turn = turn.next(false);

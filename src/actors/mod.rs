@@ -26,13 +26,13 @@ mod collector;
 mod graphite;
 mod host_keeper;
 mod lifeline;
-mod line_keeper;
 mod notifier;
-mod observed;
 mod preallocator;
+mod published_state;
 mod retention;
 mod sealer;
 mod self_sampler;
+mod sparkline_refresher;
 mod writer;
 
 pub use alert_forwarder::{AlertForwarder, AlertForwarderParts};
@@ -42,18 +42,18 @@ pub use checkpointer::{
 };
 pub use collector::{
     AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
-    CollectorSettings, IngestTally, RefusedSample, RowsAnswer, counted_as,
+    CollectorSettings, IngestTally, RefusedSample, RowsAnswer, protocol_label,
 };
 pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
 pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
-pub use line_keeper::LineKeeper;
-pub use notifier::{Muting, Notifier, NotifierParts};
-pub use observed::Observed;
+pub use notifier::{IsSilenced, Notifier, NotifierParts};
 pub use preallocator::{Preallocator, PreallocatorParts};
+pub use published_state::PublishedState;
 pub use retention::{Dropped, Retention, drop_expired};
 pub use sealer::{Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
+pub use sparkline_refresher::SparklineRefresher;
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 
 use actix::prelude::Message;

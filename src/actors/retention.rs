@@ -72,7 +72,7 @@ pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
 
 impl Retention {
     fn run(&mut self) {
-        self.clock.judge();
+        self.clock.evaluate();
         let Dropped { partitions, failed } = drop_expired(&self.store, self.clock.moment());
         self.looks_for_series |= partitions > 0;
         match failed {

@@ -90,7 +90,7 @@ impl SelfSampler {
         if self.is_under_way {
             return;
         }
-        let Ok(memory) = self.memory.take(0) else { return };
+        let Ok(memory) = self.memory.reserve(0) else { return };
         let body = self.batch().into();
         let round = CollectBatches { body, encoding: BatchEncoding::Json, is_own: true, memory };
         self.is_under_way = true;

@@ -24,7 +24,7 @@ mod template;
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
 pub use evaluation::{Answered, Ask, GroupRun, LEFT_OUT, RuleReport, Written, evaluate, stages};
 pub use external::{External, query_escaped};
-pub use file::{RuleFault, is_label_name, read_rules};
+pub use file::{FileFault, is_label_name, read_rules};
 pub use forwarding::{Alertmanager, OutgoingAlert, SentAlerts, fires_until};
 pub use history::{Episode, GroupHistory, Revision};
 pub use matching::LabelMatcher;
@@ -32,9 +32,9 @@ pub use posted::{PostOutcome, PostableAlert, Posted, PostedFiring};
 pub use revision::{Review, ReviewTerms, next_to_review};
 pub use routing::{
     Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
-    MessageAlert, Opsgenie, Owing, Pagerduty, RESOLVE_TIMEOUT_MS, Receiver, Route, Routing, Secret,
-    Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job, by_labels,
-    check_routing, read_http,
+    MessageAlert, Opsgenie, Pagerduty, PendingNotification, RESOLVE_TIMEOUT_MS, Receiver, Route,
+    Routing, Secret, Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job,
+    by_labels, check_routing, read_http,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after, set_back_by};

@@ -132,7 +132,7 @@ impl Bodies {
             "snappy" => decompress::snappy,
             other => return Err(Refusal::UnknownEncoding(other.to_owned())),
         };
-        let mut memory = self.memory.take(0)?;
+        let mut memory = self.memory.reserve(0)?;
         let limit = limits.decompressed_bytes_max;
         let in_place_max = limit.min(IN_PLACE_BYTES_MAX);
         match decompress(&body.bytes, in_place_max, &mut memory) {
@@ -143,7 +143,7 @@ impl Bodies {
         drop(memory);
         // Large bodies are decompressed one at a time, on a thread that no other request waits for.
         let turn = self.large.clone().acquire_owned().await;
-        let mut memory = self.memory.take(0)?;
+        let mut memory = self.memory.reserve(0)?;
         let large = web::block(move || {
             let bytes = decompress(&body.bytes, limit, &mut memory)?;
             drop(turn);
@@ -155,7 +155,7 @@ impl Bodies {
     /// Reads a body. Memory is reserved as bytes arrive, so a client cannot reserve more than it
     /// sends.
     async fn read(&self, mut payload: web::Payload, limit: usize) -> Result<Body, Refusal> {
-        let mut memory = self.memory.take(0)?;
+        let mut memory = self.memory.reserve(0)?;
         let mut counted = 0;
         let mut bytes = BytesMut::new();
         while let Some(chunk) = payload.next().await {

@@ -70,7 +70,7 @@ pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Resu
 /// Returns the content of a compressed body, for fuzzing.
 pub(crate) fn fuzz_decompress(bytes: &[u8]) -> Option<Bytes> {
     const LIMIT: usize = 1 << 20;
-    let mut memory = IngestMemory::new(16 * LIMIT).take(0).ok()?;
+    let mut memory = IngestMemory::new(16 * LIMIT).reserve(0).ok()?;
     let mut decoded = |decode: fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>| {
         decode(bytes, LIMIT, &mut memory)
     };

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{AdminParts, answer, scope::Scope};
 use crate::{
-    model::{HostState, counted},
+    model::{HostState, with_noun},
     telemetry::SelfReading,
 };
 
@@ -91,7 +91,7 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
 
 /// Returns warnings about settings that work but are seldom intended, by topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
-    parts.rules.untold().map(|reason| ("untold", reason)).into_iter().collect()
+    parts.rules.no_receiver().map(|reason| ("no_receiver", reason)).into_iter().collect()
 }
 
 /// Returns the daemon's status and its problems.
@@ -122,7 +122,7 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
     }
     let (rows, count) = parts.store.damaged_journal_rows();
     if let Some(row) = rows.first() {
-        let reason = format!("{}, see the log: {row}", counted(count, "row"));
+        let reason = format!("{}, see the log: {row}", with_noun(count, "row"));
         reasons.insert("damaged_journal_rows", reason);
     }
     let shortfalls = parts.health.shortfalls().into_iter();

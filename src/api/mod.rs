@@ -39,7 +39,7 @@ pub use objects::ObjectsParts;
 pub use overview::{OverviewLimits, OverviewParts};
 pub(crate) use prometheus::fuzz_params;
 pub(crate) use query::fuzz_query;
-pub use query::{Lines, QueryParts, Tails};
+pub use query::{QueryParts, SparklineCache, Tails};
 
 use actix_web::web::{self, ServiceConfig};
 

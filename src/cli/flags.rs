@@ -8,7 +8,7 @@ use super::{
     http::{Daemon, Pair},
     screen,
 };
-use crate::model::length_ms;
+use crate::model::parse_duration_ms;
 
 /// Returns the parameters that are set.
 pub(super) fn present<const N: usize>(
@@ -102,6 +102,6 @@ pub(super) fn current_user() -> String {
 
 /// Parses a duration into milliseconds.
 pub(super) fn duration(text: &str) -> Result<i64, String> {
-    let found = length_ms(text).filter(|ms| *ms > 0);
+    let found = parse_duration_ms(text).filter(|ms| *ms > 0);
     found.ok_or_else(|| format!("{text:?} is not a duration; use 30m, 2h or 1d12h"))
 }

@@ -13,7 +13,7 @@ use super::{
     table::table,
 };
 use crate::{
-    model::{HostState, HostStatus, counted},
+    model::{HostState, HostStatus, with_noun},
     query::{HostsAnswer, HostsRemoved},
 };
 
@@ -63,7 +63,7 @@ pub(super) fn hosts(args: &HostsArgs) -> anyhow::Result<ExitCode> {
         let answer = daemon.post_json("admin/hosts/remove", &json!({ "hosts": names }))?;
         return args.ask.print(&answer, || {
             let HostsRemoved { total } = read(&answer)?;
-            Ok(format!("removed {}", counted(total, "host")))
+            Ok(format!("removed {}", with_noun(total, "host")))
         });
     }
     let pairs: Vec<_> = present([("host", args.host.clone())]).collect();

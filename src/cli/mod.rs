@@ -85,7 +85,7 @@ pub fn run() -> ExitCode {
         Command::Export(args) => export::export(&args),
     };
     result.unwrap_or_else(|cause| {
-        screen::complain(&format!("granary: {cause:#}"));
+        screen::print_error(&format!("granary: {cause:#}"));
         ExitCode::FAILURE
     })
 }

@@ -12,7 +12,7 @@ use super::{
     table::table,
 };
 use crate::{
-    model::{UnixMillis, counted},
+    model::{UnixMillis, with_noun},
     query::PreallocateAnswer,
 };
 
@@ -63,6 +63,7 @@ fn shown(done: &PreallocateAnswer) -> String {
         let [inserted, existed] = counts;
         table.add_row([level.resolution.clone(), start, end, inserted, existed]);
     }
-    let (series, inserted) = (counted(done.series, "series"), counted(done.inserted, "document"));
+    let (series, inserted) =
+        (with_noun(done.series, "series"), with_noun(done.inserted, "document"));
     format!("{table}\n{series}: inserted {inserted}, {} existed", done.existed)
 }

@@ -5,7 +5,7 @@ use std::{io::Write, process::ExitCode, time::Duration};
 use clap::Args;
 use serde_json::Value;
 
-use super::{http::Daemon, screen::complain};
+use super::{http::Daemon, screen::print_error};
 use crate::{clock::Stopwatch, model::Span};
 
 /// The pause between two checks.
@@ -46,7 +46,7 @@ pub(super) fn ready(args: &ReadyArgs) -> anyhow::Result<ExitCode> {
         let has_exited =
             args.pid.is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists());
         if has_exited || watch.millis() >= wait_ms {
-            complain(&format!("granary: not ready: {problem:#}"));
+            print_error(&format!("granary: not ready: {problem:#}"));
             return Ok(ExitCode::FAILURE);
         }
         std::thread::sleep(RETRY_AFTER);

@@ -85,7 +85,7 @@ pub(super) fn fold(text: &str, columns: usize) -> String {
 }
 
 /// Writes lines to standard error.
-pub(super) fn complain(message: &str) {
+pub(super) fn print_error(message: &str) {
     // Nothing can be reported when standard error is closed.
     drop(writeln!(io::stderr(), "{}", lines(message)));
 }

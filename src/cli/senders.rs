@@ -12,7 +12,7 @@ use super::{
     table::table,
 };
 use crate::{
-    model::{UnixMillis, counted},
+    model::{UnixMillis, with_noun},
     query::{SenderEntry, SendersAnswer, SendersRemoved},
 };
 
@@ -63,7 +63,7 @@ pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
                 daemon.get("senders", &present([("idle", idle.clone())]).collect::<Vec<_>>())?;
             args.ask.print(&answer, || {
                 let listed: SendersAnswer = read(&answer)?;
-                Ok(format!("{}\n{}", rows(&listed.senders), counted(listed.total, "sender")))
+                Ok(format!("{}\n{}", rows(&listed.senders), with_noun(listed.total, "sender")))
             })
         }
         SendersCommand::Remove { agents, idle, dry_run } => {
@@ -71,7 +71,7 @@ pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
             let answer = daemon.post_json("admin/senders/remove", &body)?;
             args.ask.print(&answer, || {
                 let done: SendersRemoved = read(&answer)?;
-                let total = counted(done.total, "sender");
+                let total = with_noun(done.total, "sender");
                 if !done.dry_run {
                     return Ok(format!("removed {total}"));
                 }

@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 
-use super::screen::complain;
+use super::screen::print_error;
 use crate::{
     config::{Overrides, SettingsSource},
     daemon::{self, ExitReason, ReloadSources},
@@ -66,6 +66,6 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn check_config(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings.source().load()?;
     writeln!(std::io::stdout(), "{}", settings.as_toml.join("\n"))?;
-    settings.notes.iter().for_each(|note| complain(&format!("warning: {note}")));
+    settings.notes.iter().for_each(|note| print_error(&format!("warning: {note}")));
     Ok(ExitCode::SUCCESS)
 }

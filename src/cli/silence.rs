@@ -15,7 +15,7 @@ use super::{
 use crate::{
     alerts::{LabelMatcher, Recurrence},
     clock::{Clock, SystemClock},
-    model::{UnixMillis, counted},
+    model::{UnixMillis, with_noun},
 };
 
 /// Silence alerts of a running daemon, once or in recurring windows
@@ -133,7 +133,7 @@ fn expire(daemon: &Daemon, ids: &[String]) -> anyhow::Result<ExitCode> {
     for id in ids {
         daemon.delete_path(&format!("api/v2/silence/{id}"))?;
     }
-    screen::print(&format!("expired {}", counted(ids.len(), "silence")))
+    screen::print(&format!("expired {}", with_noun(ids.len(), "silence")))
 }
 
 impl AddArgs {
@@ -161,7 +161,7 @@ impl AddArgs {
 }
 
 fn shown(all: &[Shown]) -> String {
-    let totals = counted(all.len(), "silence");
+    let totals = with_noun(all.len(), "silence");
     if all.is_empty() {
         return totals;
     }

@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{flags::AskArgs, http::read, progress, screen::complain, verify};
-use crate::{model::counted, store};
+use super::{flags::AskArgs, http::read, progress, screen::print_error, verify};
+use crate::{model::with_noun, store};
 
 /// Copy the data of a running daemon, as of one moment
 ///
@@ -58,10 +58,10 @@ pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     })
     .with_context(|| describe(&args.snapshot, &args.data_dir))?;
     bar.finish_and_clear();
-    complain(&format!(
+    print_error(&format!(
         "restored {}, {}, to {}",
-        counted(report.files, "file"),
-        counted(report.bytes, "byte"),
+        with_noun(report.files, "file"),
+        with_noun(report.bytes, "byte"),
         args.data_dir.display()
     ));
     Ok(ExitCode::SUCCESS)

@@ -11,11 +11,11 @@ use clap::Args;
 use super::{
     flags::{TagsArgs, present},
     http::{Daemon, Pair, read},
-    screen::{self, complain, fold},
+    screen::{self, fold, print_error},
     table::{self, short},
 };
 use crate::{
-    model::{UnixMillis, counted},
+    model::{UnixMillis, with_noun},
     query::{SeriesAnswer, TailCell, TailEvent},
 };
 
@@ -67,7 +67,7 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
         line.clear();
         let read = io::Read::take(&mut lines, EVENT_BYTES_MAX).read_line(&mut line);
         if read.context("read the tail")? == 0 {
-            complain("the daemon ended the tail");
+            print_error("the daemon ended the tail");
             return Ok(ExitCode::SUCCESS);
         }
         let text = line.trim_end();
@@ -95,7 +95,7 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
 fn report_missing_series(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<()> {
     let answer: SeriesAnswer = read(&args.daemon.get("series", selector)?)?;
     for note in &answer.notes {
-        complain(&format!("{}; waiting for a series that matches", screen::text(note)));
+        print_error(&format!("{}; waiting for a series that matches", screen::text(note)));
     }
     Ok(())
 }
@@ -103,9 +103,9 @@ fn report_missing_series(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<(
 fn render(data: &str) -> anyhow::Result<String> {
     let event: TailEvent = serde_json::from_str(data).context("read an event")?;
     if event.skipped > 0 {
-        complain(&format!(
+        print_error(&format!(
             "skipped {}: the output is read too slowly",
-            counted(event.skipped, "poll")
+            with_noun(event.skipped, "poll")
         ));
     }
     Ok(event.cells.iter().map(line).collect())

@@ -12,7 +12,7 @@ use super::{progress, screen};
 use crate::{
     clock::{Clock, SystemClock},
     daemon::process_using,
-    model::counted,
+    model::with_noun,
     store::{self, VerifyReport},
 };
 
@@ -74,22 +74,22 @@ fn describe(report: &VerifyReport) -> String {
         .collect();
     let more = report.fault_count - report.faults.len() as u64;
     if more > 0 {
-        lines.push(format!("and {}", counted(more, "more fault")));
+        lines.push(format!("and {}", with_noun(more, "more fault")));
     }
     lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
     lines.push(format!(
         "checked {} ({}): {}, {}, {}, {}, {} recomputed",
-        counted(report.files, "file"),
-        counted(report.bytes, "byte"),
-        counted(report.series, "series"),
-        counted(report.records, "journal record"),
-        counted(report.documents, "document"),
-        counted(report.cells, "cell"),
-        counted(report.compared, "slot")
+        with_noun(report.files, "file"),
+        with_noun(report.bytes, "byte"),
+        with_noun(report.series, "series"),
+        with_noun(report.records, "journal record"),
+        with_noun(report.documents, "document"),
+        with_noun(report.cells, "cell"),
+        with_noun(report.compared, "slot")
     ));
     lines.push(match report.fault_count {
         0 => "no faults".to_owned(),
-        count => counted(count, "fault"),
+        count => with_noun(count, "fault"),
     });
     lines.join("\n")
 }

@@ -93,14 +93,14 @@ impl TrustedClock {
     }
 
     /// Records the time of a sender's clock.
-    pub fn hear(&self, sender: &str, time: UnixMillis) {
-        self.0.trust.lock().hear(sender, time, uptime_ms());
+    pub fn note_sender_time(&self, sender: &str, time: UnixMillis) {
+        self.0.trust.lock().note_sender_time(sender, time, uptime_ms());
     }
 
     /// Ends the doubt when enough senders confirm the clock.
-    pub fn judge(&self) {
+    pub fn evaluate(&self) {
         self.moment();
-        let change = self.0.trust.lock().judge(self.now(), uptime_ms());
+        let change = self.0.trust.lock().evaluate(self.now(), uptime_ms());
         self.log(change);
         self.moment();
     }

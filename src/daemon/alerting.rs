@@ -121,7 +121,7 @@ impl Alerting {
             clock: admin.clock.clone(),
             metrics: admin.metrics.clone(),
             health: admin.health.clone(),
-            is_muted: Arc::new(move |labels, at| silences.is_silenced(labels, at)),
+            is_silenced: Arc::new(move |labels, at| silences.is_silenced(labels, at)),
             lifeline: lifelines.for_role("notifier"),
         });
         let notifier = start_on_arbiter(arbiters, notifier);

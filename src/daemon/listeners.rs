@@ -16,8 +16,8 @@ use super::{binding::cannot_listen, notice, parts::machine_name};
 use crate::{
     actors::{
         CannotListen, Collector, CollectorParts, CollectorSettings, GraphiteListeners,
-        GraphiteSettings, Lifeline, Lifelines, LineKeeper, SelfSampler, SelfSamplerParts,
-        SettingsChanged,
+        GraphiteSettings, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SettingsChanged,
+        SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
@@ -39,7 +39,7 @@ pub(super) fn collector_settings(settings: &Settings) -> CollectorSettings {
 }
 
 fn collector_parts(settings: &Live<CollectorSettings>, parts: &OverviewParts) -> CollectorParts {
-    let (parts, tally) = (&parts.admin, parts.observed.ingest.clone());
+    let (parts, tally) = (&parts.admin, parts.published.ingest.clone());
     CollectorParts {
         tally,
         store: parts.store.clone(),
@@ -114,10 +114,10 @@ pub(super) fn start_self_sampler(
 }
 
 /// Returns the role that keeps the sparklines of all hosts up to date.
-pub(super) fn line_keeper(parts: &ApiParts, lifelines: &Lifelines) -> LineKeeper {
+pub(super) fn sparkline_refresher(parts: &ApiParts, lifelines: &Lifelines) -> SparklineRefresher {
     let query = parts.query.clone();
     let refresh = move || query.lines.refresh(&query).map_err(|cause| cause.to_string());
-    LineKeeper::new(refresh, lifelines.for_role("line keeper"))
+    SparklineRefresher::new(refresh, lifelines.for_role("sparkline refresher"))
 }
 
 /// Returns the maximum number of blocking threads of an HTTP worker: all queries and tails may run

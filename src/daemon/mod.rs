@@ -21,9 +21,9 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, Death, GraphiteListeners, HostKeeper, LineKeeper, Observed, Preallocator,
-        Retention, Sealer, SealingEnd, SelfSampler, SettingsChanged, Stop, Watcher, Writer,
-        WriterHandle, WriterParts, lifelines,
+        Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
+        Retention, Sealer, SealingEnd, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
+        Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
@@ -35,7 +35,7 @@ use alerting::Alerting;
 use data_dir::DataDir;
 pub use data_dir::process_using;
 use listeners::{
-    collector_settings, line_keeper, start_graphite, start_self_sampler, start_server,
+    collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
 use parts::{SharedState, api_parts};
 pub use reloading::ReloadSources;
@@ -81,7 +81,7 @@ struct Daemon {
     host_keeper: Addr<HostKeeper>,
     alerting: Alerting,
     reloading: Reloading,
-    line_keeper: Addr<LineKeeper>,
+    sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
     /// Aborts the sealer's current work.
@@ -97,8 +97,8 @@ impl Daemon {
     fn start(mut published: Published, sources: ReloadSources) -> anyhow::Result<Self> {
         let settings = &mut published;
         let watch = Stopwatch::start();
-        let observed = Observed::default();
-        let health = observed.health.clone();
+        let published = PublishedState::default();
+        let health = published.health.clone();
         health.raise(Condition::Lifecycle, "starting");
         // The address is bound first, so that nothing is created when it cannot be bound.
         let listener = binding::bind(settings.server.listen)?;
@@ -109,7 +109,7 @@ impl Daemon {
         settings.after_changes(move |settings| trusting.set_rules(bounds::trust_rules(settings)));
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
-        let checkpointer = checkpointer(settings, &store, &clock, &metrics, &observed, &lifelines);
+        let checkpointer = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
         let role = checkpointer.clone();
         settings.after_changes(move |_| notice("the checkpointer", role.try_send(SettingsChanged)));
@@ -139,14 +139,15 @@ impl Daemon {
         let (known, requests) = KnownSettings::new(sources.shown(settings));
         let rules = shared.rules.clone();
         let parts =
-            api_parts(settings, store, &writer_handle, trusted, metrics, observed, shared, known);
+            api_parts(settings, store, &writer_handle, trusted, metrics, published, shared, known);
         let tails = parts.query.tails.clone();
         let collecting = settings.derive(collector_settings);
         let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
         let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler =
             start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
-        let line_keeper = start_on_arbiter(&mut arbiters, line_keeper(&parts, &lifelines));
+        let sparkline_refresher =
+            start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
         let reload = ReloadParts::of(&parts, rules);
         let server =
             start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
@@ -163,7 +164,7 @@ impl Daemon {
             host_keeper,
             alerting,
             reloading,
-            line_keeper,
+            sparkline_refresher,
             self_sampler,
             sealer,
             sealing_end,
@@ -210,7 +211,7 @@ impl Daemon {
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
         self.sealing_end.end();
         within("the sealer", step, self.sealer.send(Stop)).await;
-        within("the line keeper", step, self.line_keeper.send(Stop)).await;
+        within("the sparkline refresher", step, self.sparkline_refresher.send(Stop)).await;
         // 4. A checkpoint leaves nothing to replay for the next start.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;

@@ -8,10 +8,10 @@ use anyhow::Context;
 use tokio::sync::Semaphore;
 
 use crate::{
-    actors::{Observed, WriterHandle},
+    actors::{PublishedState, WriterHandle},
     api::{
-        AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames, Lines, ObjectsParts,
-        OverviewLimits, OverviewParts, QueryParts, Tails,
+        AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames, ObjectsParts,
+        OverviewLimits, OverviewParts, QueryParts, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{Limits, Published, Settings, bounds},
@@ -59,7 +59,7 @@ pub(super) fn api_parts(
     writer: &WriterHandle,
     clock: TrustedClock,
     metrics: Metrics,
-    observed: Observed,
+    published: PublishedState,
     SharedState { hosts, rules, silences }: SharedState,
     known_settings: KnownSettings,
 ) -> ApiParts {
@@ -84,7 +84,7 @@ pub(super) fn api_parts(
         started: SystemClock.now(),
         future_skew: settings.derive(|settings| settings.ingest.future_skew),
         tails: Tails::new(bounds::TAILS_MAX),
-        lines: Lines::default(),
+        lines: SparklineCache::default(),
     };
     let objects = ObjectsParts {
         store: store.clone(),
@@ -107,7 +107,7 @@ pub(super) fn api_parts(
         writer: writer.clone(),
         clock,
         metrics,
-        health: observed.health.clone(),
+        health: published.health.clone(),
         hosts,
         rules,
         snapshots,
@@ -120,7 +120,7 @@ pub(super) fn api_parts(
     let overview = OverviewParts {
         query: query.clone(),
         admin: admin.clone(),
-        observed,
+        published,
         data_dir: settings.storage.data_dir.clone(),
         bounds: settings.derive(Settings::checkpoint_bounds),
         preallocation_enabled: settings.derive(|settings| settings.preallocation.enabled),

@@ -8,8 +8,8 @@ use anyhow::Context;
 
 use crate::{
     actors::{
-        Checkpointer, CheckpointerParts, Lifelines, Observed, Preallocator, PreallocatorParts,
-        Retention, Sealer, SealingEnd, WriterHandle,
+        Checkpointer, CheckpointerParts, Lifelines, Preallocator, PreallocatorParts,
+        PublishedState, Retention, Sealer, SealingEnd, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{Published, Settings, bounds},
@@ -65,19 +65,19 @@ pub(super) fn checkpointer(
     store: &Store,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
-    observed: &Observed,
+    published: &PublishedState,
     lifelines: &Lifelines,
 ) -> Checkpointer {
     Checkpointer::new(CheckpointerParts {
         store: store.clone(),
         clock: clock.clone(),
         metrics: metrics.clone(),
-        health: observed.health.clone(),
+        health: published.health.clone(),
         lifeline: lifelines.for_role("checkpointer"),
         interval: settings.derive(|settings| settings.storage.checkpoint_interval),
         idle_after: Some(bounds::IDLE_AFTER),
         bounds: settings.derive(Settings::checkpoint_bounds),
-        history: observed.checkpoints.clone(),
+        history: published.checkpoints.clone(),
     })
 }
 

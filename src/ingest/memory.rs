@@ -71,7 +71,7 @@ impl IngestMemory {
     ///
     /// # Errors
     /// Too little memory is left.
-    pub fn take(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
+    pub fn reserve(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
         let bytes = self.reserve(0, bytes)?;
         Ok(HeldMemory { memory: self.clone(), bytes })
     }
@@ -125,17 +125,17 @@ mod tests {
     #[test]
     fn memory_is_reserved_and_released() {
         let memory = IngestMemory::new(10 * UNIT_BYTES);
-        let mut held = memory.take(1).unwrap();
+        let mut held = memory.reserve(1).unwrap();
         held.grow(3 * UNIT_BYTES).unwrap();
         assert_eq!(memory.used_bytes(), 4 * UNIT_BYTES);
-        assert_eq!(memory.take(7 * UNIT_BYTES).unwrap_err(), NoMemory::Busy);
+        assert_eq!(memory.reserve(7 * UNIT_BYTES).unwrap_err(), NoMemory::Busy);
         let too_large = NoMemory::TooLarge { limit: 10 * UNIT_BYTES };
         assert_eq!(held.grow(7 * UNIT_BYTES), Err(too_large));
-        assert_eq!(memory.take(11 * UNIT_BYTES).unwrap_err(), too_large);
+        assert_eq!(memory.reserve(11 * UNIT_BYTES).unwrap_err(), too_large);
         // A smaller limit leaves requests the memory that they have.
         memory.set_total(5 * UNIT_BYTES);
-        assert_eq!(memory.take(2 * UNIT_BYTES).unwrap_err(), NoMemory::Busy);
-        let last = memory.take(UNIT_BYTES).unwrap();
+        assert_eq!(memory.reserve(2 * UNIT_BYTES).unwrap_err(), NoMemory::Busy);
+        let last = memory.reserve(UNIT_BYTES).unwrap();
         drop(held);
         drop(last);
         assert_eq!(memory.used_bytes(), 0);

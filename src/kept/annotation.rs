@@ -85,8 +85,8 @@ impl NewAnnotation {
         let Self { time, end, text, tags } = self;
         let start = read_time("time", time)?.unwrap_or(now);
         let end = read_time("end", end)?;
-        let length_ms = end.map_or(0, |end| end.since(start));
-        if !(0..=SPAN_MAX_MS).contains(&length_ms) {
+        let parse_duration_ms = end.map_or(0, |end| end.since(start));
+        if !(0..=SPAN_MAX_MS).contains(&parse_duration_ms) {
             let message = "end: use a time from `time` to 31 days later";
             return Err(ObjectFault::Invalid(message.to_owned()));
         }

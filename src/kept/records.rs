@@ -13,7 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::Annotation;
 use crate::{
     alerts::{GroupHistory, Silence},
-    model::{UnixMillis, chain},
+    model::{UnixMillis, with_causes},
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
 
@@ -105,7 +105,7 @@ impl<T: Record> Records<T> {
 
     /// Returns the record with a name, or the reason why it cannot be read.
     pub(crate) fn get(&self, name: &str) -> Result<Option<T>, String> {
-        let found = self.store.object(self.kind, name).map_err(|cause| chain(&cause))?;
+        let found = self.store.object(self.kind, name).map_err(|cause| with_causes(&cause))?;
         found.map(|object| T::from_bytes(&object.bytes)).transpose()
     }
 
@@ -170,6 +170,6 @@ pub(crate) fn fault_of(outcome: Changed) -> Option<String> {
     match outcome {
         Ok(Ok(())) => None,
         Ok(Err(refusal)) => Some(refusal.to_string()),
-        Err(cause) => Some(chain(&cause)),
+        Err(cause) => Some(with_causes(&cause)),
     }
 }

@@ -133,7 +133,7 @@ pub type HostRecords = Vec<(Arc<str>, HostRecord)>;
 
 /// The time in which the daemon listened for pings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Listening {
+pub struct ListeningSpan {
     /// The start.
     pub since: i64,
     /// The earliest possible end.
@@ -148,7 +148,7 @@ pub struct KeptHosts {
     /// The records of all hosts.
     pub records: HostRecords,
     /// The last time in which the daemon listened.
-    pub listening: Listening,
+    pub listening: ListeningSpan,
 }
 
 /// The changes of hosts to store.
@@ -159,7 +159,7 @@ pub struct HostChanges {
     /// The names of removed hosts.
     pub removed: Vec<Arc<str>>,
     /// The time in which the daemon listens.
-    pub listening: Listening,
+    pub listening: ListeningSpan,
 }
 
 /// The status of a host, for the API.

@@ -16,16 +16,14 @@ use crate as model;
 pub mod address;
 pub mod batch;
 pub mod cell;
-pub mod chain;
-pub mod counted;
 pub mod counter;
 pub mod display;
+pub mod duration;
 pub mod gaps;
 pub mod granularity;
 pub mod graphite;
 pub mod host;
 pub mod keeping;
-pub mod length;
 pub mod live;
 pub mod own_sender;
 pub mod partition;
@@ -38,14 +36,15 @@ pub mod span;
 pub mod tag_pairs;
 pub mod time;
 pub mod verdict;
+pub mod with_causes;
+pub mod with_noun;
 
 pub use address::without_password;
 pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
 pub use cell::Cell;
-pub use chain::chain;
-pub use counted::counted;
-pub use counter::{Correction, Observed, Reading, STALE_MARKER, SeriesState, is_stale_marker};
+pub use counter::{Correction, ObservedCell, Reading, STALE_MARKER, SeriesState, is_stale_marker};
 pub use display::Display;
+pub use duration::{LENGTH_MS_MAX, LENGTH_UNITS, parse_duration_ms};
 pub use gaps::Gaps;
 pub use granary_protocol::Kind;
 pub use granularity::{
@@ -53,12 +52,11 @@ pub use granularity::{
 };
 pub use host::{
     AgentRecord, AgentStatus, HostChanges, HostEvent, HostEventEntry, HostEventKind, HostRecord,
-    HostRecords, HostState, HostStatus, HostTotals, KeptHosts, Listening,
+    HostRecords, HostState, HostStatus, HostTotals, KeptHosts, ListeningSpan,
 };
 pub use keeping::Keeping;
-pub use length::{LENGTH_MS_MAX, LENGTH_UNITS, length_ms};
 pub use live::Live;
-pub use own_sender::{OWN_SENDERS, former_name, is_own_sender, own_sender};
+pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict, WINDOW_BATCHES};
@@ -67,3 +65,5 @@ pub use span::Span;
 pub use tag_pairs::{quoted_words, tag_pairs};
 pub use time::{Moment, UnixMillis};
 pub use verdict::{BatchVerdict, DefinitionVerdict, GroupVerdict, TimesTally};
+pub use with_causes::with_causes;
+pub use with_noun::with_noun;

@@ -5,19 +5,19 @@
 use std::sync::Arc;
 
 /// The prefix of the daemon's senders.
-pub const OWN_SENDERS: &str = "granary:";
+pub const OWN_SENDER_PREFIX: &str = "granary:";
 
 /// Returns the sender's name of a role of the daemon.
 pub fn own_sender(role: &str) -> Arc<str> {
-    format!("{OWN_SENDERS}{role}").into()
+    format!("{OWN_SENDER_PREFIX}{role}").into()
 }
 
 /// Returns true for the sender's name of a role of the daemon.
 pub fn is_own_sender(name: &str) -> bool {
-    name.starts_with(OWN_SENDERS)
+    name.starts_with(OWN_SENDER_PREFIX)
 }
 
 /// Returns the name that a role used before the name space existed.
 pub fn former_name(own: &str) -> Option<&str> {
-    own.strip_prefix(OWN_SENDERS)
+    own.strip_prefix(OWN_SENDER_PREFIX)
 }

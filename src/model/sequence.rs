@@ -78,7 +78,7 @@ impl SenderWindow {
 
     /// Judges a batch, and notes it if it is new, so that the batches of a group are judged in the
     /// order in which they will be applied.
-    pub fn take(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
+    pub fn accept(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
         let verdict = self.check(epoch, seq);
         if verdict == SequenceVerdict::New {
             self.mark(epoch, seq);
@@ -103,7 +103,7 @@ impl SenderWindow {
     }
 
     /// Notes that a batch was accepted at `now`.
-    pub fn hear(&mut self, now: UnixMillis) {
+    pub fn touch(&mut self, now: UnixMillis) {
         self.heard = self.heard.max(now.0);
     }
 
@@ -200,7 +200,7 @@ mod tests {
     struct Naive(BTreeMap<i64, BTreeSet<u64>>);
 
     impl Naive {
-        fn take(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
+        fn accept(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
             let is_full = self.0.len() == EPOCHS_MAX;
             if is_full && self.0.keys().all(|known| epoch < *known) {
                 return SequenceVerdict::TooOld;
@@ -243,9 +243,9 @@ mod tests {
             let mut window = SenderWindow::default();
             let mut naive = Naive::default();
             for (epoch, seq) in steps {
-                let expected = naive.take(epoch, seq);
-                prop_assert_eq!(window.take(epoch, seq), expected, "{}/{}", epoch, seq);
-                window.hear(UnixMillis(seq as i64 >> 1));
+                let expected = naive.accept(epoch, seq);
+                prop_assert_eq!(window.accept(epoch, seq), expected, "{}/{}", epoch, seq);
+                window.touch(UnixMillis(seq as i64 >> 1));
                 let kept = SenderWindow::from_bytes(&window.to_bytes());
                 prop_assert_eq!(kept.as_ref(), Some(&window));
             }
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(SenderWindow::from_bytes(&window.to_bytes()), Some(window.clone()));
         let mut window = window;
         for epoch in 1001..1010 {
-            assert_eq!(window.take(epoch, 8), SequenceVerdict::New);
+            assert_eq!(window.accept(epoch, 8), SequenceVerdict::New);
             assert_eq!(window.check(1000, 1), SequenceVerdict::TooOld);
         }
     }

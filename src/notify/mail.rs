@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     alerts::{Email, Message, MessageTemplates},
-    model::chain,
+    model::with_causes,
 };
 
 /// The timeout of each response of the server.
@@ -37,7 +37,7 @@ pub(super) fn send(email: &Email, message: &Message, templates: &MessageTemplate
     let mail = compose(email, message, templates)?;
     let sent = transport(email)?.send(&mail);
     let outcome = |cause: lettre::transport::smtp::Error| {
-        let text = chain(&cause);
+        let text = with_causes(&cause);
         if cause.is_permanent() { Outcome::Refused(text) } else { Outcome::Failed(text) }
     };
     let response = sent.map_err(outcome)?;
@@ -60,7 +60,7 @@ fn transport(email: &Email) -> Result<SmtpTransport, Outcome> {
                 Certificate::from_pem(&pem).map_err(|cause| in_file(&cause))?,
             );
         }
-        let tls = tls.build().map_err(|cause| Outcome::Failed(chain(&cause)))?;
+        let tls = tls.build().map_err(|cause| Outcome::Failed(with_causes(&cause)))?;
         if *port == TLS_PORT { Encryption::Wrapper(tls) } else { Encryption::Required(tls) }
     } else {
         Encryption::None

@@ -56,30 +56,29 @@ fn after(failures: u32, now: UnixMillis) -> UnixMillis {
 }
 
 impl Retries {
-    /// Returns the index of the group to send now, and marks the integration as busy. `owed` are
+    /// Returns the index of the group to send now, and marks the integration as busy. `pending` are
     /// the groups with pending notifications, newest first.
-    pub(crate) fn take(&mut self, owed: &[&str], now: UnixMillis) -> Option<usize> {
-        if self.is_busy || owed.is_empty() {
+    pub(crate) fn take(&mut self, pending: &[&str], now: UnixMillis) -> Option<usize> {
+        if self.is_busy || pending.is_empty() {
             return None;
         }
-        if self.failed.len() > owed.len() {
-            self.failed.retain(|group, _| owed.contains(&group.as_str()));
+        if self.failed.len() > pending.len() {
+            self.failed.retain(|group, _| pending.contains(&group.as_str()));
         }
-        let failed = |at: &usize| self.failed.get(*owed.get(*at)?);
+        let failed = |at: &usize| self.failed.get(*pending.get(*at)?);
         let is_other = |at: &usize| {
             self.last_failed
                 .as_deref()
-                .is_some_and(|failed| owed.get(*at).is_some_and(|group| *group != failed))
+                .is_some_and(|failed| pending.get(*at).is_some_and(|group| *group != failed))
         };
-        let others = (0..owed.len()).filter(is_other);
+        let others = (0..pending.len()).filter(is_other);
         let other = others.min_by_key(|at| failed(at).map_or(0, |failed| failed.times));
         let found = match other {
             Some(_) => other,
             None if waits(self.next_at, now) => None,
             None if self.failures > 0 => Some(0),
-            None => {
-                (0..owed.len()).find(|at| !waits(failed(at).and_then(|failed| failed.next_at), now))
-            }
+            None => (0..pending.len())
+                .find(|at| !waits(failed(at).and_then(|failed| failed.next_at), now)),
         };
         if other.is_some() {
             self.failed_before = self.last_failed.take();
@@ -146,7 +145,7 @@ mod tests {
     /// accepts; returns the delivered groups.
     fn delivered(
         retries: &mut Retries,
-        owed: &mut Vec<&'static str>,
+        pending: &mut Vec<&'static str>,
         from: i64,
         seconds: i64,
         takes: impl Fn(&str) -> bool,
@@ -154,16 +153,16 @@ mod tests {
         let mut delivered = Vec::new();
         for second in from..from + seconds {
             let now = UnixMillis(second * 1000);
-            while let Some(at) = retries.take(owed, now) {
-                let group = owed[at];
+            while let Some(at) = retries.take(pending, now) {
+                let group = pending[at];
                 assert_eq!(
-                    retries.take(owed, now),
+                    retries.take(pending, now),
                     None,
                     "an integration sends one message at a time"
                 );
                 if takes(group) {
                     retries.answer(group);
-                    owed.retain(|pending| *pending != group);
+                    pending.retain(|pending| *pending != group);
                     delivered.push(group);
                 } else {
                     retries.fail(group, now);
@@ -196,25 +195,25 @@ mod tests {
     fn groups_that_fail_delay_no_other_group() {
         for bad in [&["a"][..], &["d"], &["a", "b"], &["b", "c", "d"], &["a", "b", "c"]] {
             let mut retries = Retries::default();
-            let mut owed = vec!["a", "b", "c", "d"];
-            let all = delivered(&mut retries, &mut owed, 0, 120, |group| !bad.contains(&group));
-            assert_eq!(owed, bad, "delivered {all:?}");
+            let mut pending = vec!["a", "b", "c", "d"];
+            let all = delivered(&mut retries, &mut pending, 0, 120, |group| !bad.contains(&group));
+            assert_eq!(pending, bad, "delivered {all:?}");
             // A new group is delivered at once, or with the next attempt.
-            owed.insert(0, "new");
-            let new = delivered(&mut retries, &mut owed, 120, 80, |group| !bad.contains(&group));
+            pending.insert(0, "new");
+            let new = delivered(&mut retries, &mut pending, 120, 80, |group| !bad.contains(&group));
             assert_eq!(new, ["new"], "{bad:?}");
             // The failed groups are delivered once the integration accepts them.
-            delivered(&mut retries, &mut owed, 200, 200, |_| true);
-            assert_eq!(owed, [""; 0], "{bad:?}");
+            delivered(&mut retries, &mut pending, 200, 200, |_| true);
+            assert_eq!(pending, [""; 0], "{bad:?}");
         }
     }
 
     #[test]
     fn an_integration_that_is_back_gets_the_newest_first_and_is_rarely_tried_while_it_is_down() {
         let mut retries = Retries::default();
-        let mut owed = vec!["a", "b", "c", "d"];
+        let mut pending = vec!["a", "b", "c", "d"];
         let tries = std::cell::Cell::new(0);
-        let none = delivered(&mut retries, &mut owed, 0, 3600, |_| {
+        let none = delivered(&mut retries, &mut pending, 0, 3600, |_| {
             tries.set(tries.get() + 1);
             false
         });
@@ -222,7 +221,7 @@ mod tests {
         // Two groups are tried each time, for an hour.
         assert!((1800..=2500).contains(&tries.get()), "{}", tries.get());
         // Regression: notifications arrived up to 33 s after the receiver was up again.
-        let all = delivered(&mut retries, &mut owed, 3600, 5, |_| true);
+        let all = delivered(&mut retries, &mut pending, 3600, 5, |_| true);
         assert_eq!(all, ["a", "b", "c", "d"]);
     }
 }

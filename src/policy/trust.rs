@@ -91,7 +91,7 @@ impl Trust {
     }
 
     /// Records a sender's time.
-    pub fn hear(&mut self, sender: &str, time: UnixMillis, uptime_ms: i64) {
+    pub fn note_sender_time(&mut self, sender: &str, time: UnixMillis, uptime_ms: i64) {
         let Some(Evidence { senders, .. }) = &mut self.doubted else { return };
         let offset = time.0.saturating_sub(uptime_ms);
         if let Some(known) = senders.get_mut(sender) {
@@ -103,7 +103,7 @@ impl Trust {
 
     /// Ends the doubt when the senders confirm the clock. The first call after the doubt began only
     /// starts the wait: by the next call, all senders had time to send.
-    pub fn judge(&mut self, clock: UnixMillis, uptime_ms: i64) -> Option<Change> {
+    pub fn evaluate(&mut self, clock: UnixMillis, uptime_ms: i64) -> Option<Change> {
         let doubt = self.doubt(clock, uptime_ms)?;
         let was_due = std::mem::replace(&mut self.doubted.as_mut()?.is_due, true);
         let Doubt { agree, contradict, .. } = doubt;
@@ -157,7 +157,7 @@ mod tests {
         let (now, change) = trust.read(clock, UP);
         assert_eq!((now, change), (Moment { clock, believed: NOW }, Some(Change::Doubted)));
         assert_eq!(trust.read(clock.plus(5), UP + 5).1, None, "reported once");
-        assert_eq!(trust.judge(clock, UP), None, "no sender had time to send");
+        assert_eq!(trust.evaluate(clock, UP), None, "no sender had time to send");
         (trust, clock)
     }
 
@@ -189,15 +189,15 @@ mod tests {
         for ahead in [30 * DAY, -30 * DAY] {
             let (mut trust, clock) = doubting(ahead);
             for _ in 0..5 {
-                trust.hear("web1", clock.minus(10_000), UP);
-                assert_eq!(trust.judge(clock, UP), None);
+                trust.note_sender_time("web1", clock.minus(10_000), UP);
+                assert_eq!(trust.evaluate(clock, UP), None);
             }
             // Samples of a backlog arrive first.
-            trust.hear("web2", clock.minus(20 * DAY), UP);
-            assert_eq!(trust.judge(clock, UP), None);
-            trust.hear("web2", clock.minus(15_000), UP);
-            trust.hear("web2", clock.minus(18 * DAY), UP);
-            assert_eq!(trust.judge(clock, UP), Some(Change::Confirmed(2)));
+            trust.note_sender_time("web2", clock.minus(20 * DAY), UP);
+            assert_eq!(trust.evaluate(clock, UP), None);
+            trust.note_sender_time("web2", clock.minus(15_000), UP);
+            trust.note_sender_time("web2", clock.minus(18 * DAY), UP);
+            assert_eq!(trust.evaluate(clock, UP), Some(Change::Confirmed(2)));
             assert_eq!(trust.read(clock, UP), (clock.into(), None));
         }
     }
@@ -206,13 +206,13 @@ mod tests {
     fn senders_that_contradict_keep_the_doubt() {
         let (mut trust, clock) = doubting(3 * DAY);
         for sender in ["here", "here too"] {
-            trust.hear(sender, clock, UP);
+            trust.note_sender_time(sender, clock, UP);
         }
         for sender in ["web1", "web2"] {
-            trust.hear(sender, NOW.plus(1000), UP);
+            trust.note_sender_time(sender, NOW.plus(1000), UP);
         }
-        trust.hear("lost", NOW.minus(400 * DAY), UP);
-        assert_eq!(trust.judge(clock, UP), None);
+        trust.note_sender_time("lost", NOW.minus(400 * DAY), UP);
+        assert_eq!(trust.evaluate(clock, UP), None);
         let now = Moment { clock, believed: NOW };
         assert_eq!(trust.doubt(clock, UP), Some(Doubt { now, agree: 2, contradict: 2 }));
         trust.confirm(clock, UP);
@@ -223,9 +223,9 @@ mod tests {
     fn the_number_of_senders_that_count_is_limited() {
         let (mut trust, clock) = doubting(3 * DAY);
         for sender in 0..5000 {
-            trust.hear(&sender.to_string(), clock, UP);
+            trust.note_sender_time(&sender.to_string(), clock, UP);
         }
-        trust.hear("0", UnixMillis::EARLIEST, i64::MAX);
+        trust.note_sender_time("0", UnixMillis::EARLIEST, i64::MAX);
         assert_eq!(trust.doubt(clock, UP).map(|doubt| doubt.agree), Some(SENDERS_HEARD_MAX));
     }
 }

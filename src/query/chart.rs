@@ -227,8 +227,8 @@ impl LineBuilder<'_> {
         let lines = entries.len().saturating_mul(self.request.displays.len().max(1));
         let points = lines.saturating_mul(self.axis.len()).saturating_mul(size_of::<Point>());
         let entries = entries.sum::<usize>() * self.request.displays.len().max(1);
-        self.budget.take(self.axis.len() * size_of::<Cell>())?;
-        Ok(self.budget.take(points.saturating_add(entries))?)
+        self.budget.reserve(self.axis.len() * size_of::<Cell>())?;
+        Ok(self.budget.reserve(points.saturating_add(entries))?)
     }
 
     /// Returns the slots that decide the ranking: the ended slots, or all slots when no slot has

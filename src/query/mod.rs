@@ -68,11 +68,11 @@ pub use promql::{
 };
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
-    AskedSeries, Cardinality, ChangeAnswer, ChangedSeries, FacetsAnswer, FindAnswer, FindRequest,
-    FoundMetric, HELD_SERIES_MAX, HeldAnswer, HeldRequest, ListedMetric, MatchOperator, Merge,
-    NewName, Rank, Selector, SeriesAnswer, SeriesEntry, SeriesMatcher, TagFacet, ValueFacet,
-    cardinality, facets, find, held, list_label_names, list_label_values, list_metrics, preview,
-    select_series, series, whole_pattern, with_samples_since,
+    COVERED_SERIES_MAX, Cardinality, ChangeAnswer, ChangedSeries, CoverageAnswer, CoverageRequest,
+    FacetsAnswer, FindAnswer, FindRequest, FoundMetric, ListedMetric, MatchOperator, Merge,
+    NewName, Rank, RequestedSeries, Selector, SeriesAnswer, SeriesEntry, SeriesMatcher, TagFacet,
+    ValueFacet, cardinality, facets, find, list_label_names, list_label_values, list_metrics,
+    preview, select_series, series, series_coverage, whole_pattern, with_samples_since,
 };
 pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::model::chain;
+use crate::model::with_causes;
 
 /// A failed operation on the store, with its file.
 #[derive(Debug, thiserror::Error)]
@@ -102,13 +102,13 @@ impl StoreError {
     }
 
     /// Returns the error with its chain of causes.
-    pub fn chain(&self) -> String {
-        chain(self)
+    pub fn with_causes(&self) -> String {
+        with_causes(self)
     }
 
     /// Returns the error for an operator; when the disk is full, the remedy precedes it.
     pub fn reason(&self) -> String {
-        let chain = self.chain();
+        let chain = self.with_causes();
         if self.is_disk_full() {
             format!("the disk is full, free some space: {chain}")
         } else {

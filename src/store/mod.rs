@@ -66,4 +66,4 @@ pub use objects::{
 pub use recovery::RecoveryReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
-pub use view::{Stretch, View, Whereabouts};
+pub use view::{SampleLocations, Stretch, View};

@@ -227,8 +227,8 @@ fn warned(daemon: &Daemon) -> Option<String> {
     assert_eq!((status, &answer["status"]), (200, &json!("ready")));
     let (_, overview) = request(&daemon.url, "GET", "/api/v1/status", &[], "").unwrap();
     assert_eq!(overview["health"]["state"], "ready");
-    assert_eq!(answer["warnings"]["untold"], overview["health"]["warnings"][0]["message"]);
-    answer["warnings"]["untold"].as_str().map(str::to_owned)
+    assert_eq!(answer["warnings"]["no_receiver"], overview["health"]["warnings"][0]["message"]);
+    answer["warnings"]["no_receiver"].as_str().map(str::to_owned)
 }
 
 #[test]

@@ -17,7 +17,6 @@ mod dashboards;
 mod documents;
 mod export;
 mod faults;
-mod finding;
 mod first_hour;
 mod first_week;
 mod graphite_api;
@@ -52,6 +51,7 @@ mod replay;
 mod revised;
 mod self_samples;
 mod senders;
+mod series_search;
 mod settings;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]

@@ -74,7 +74,8 @@ fn a_lost_journal_is_not_replaced_by_an_empty_one() {
     let refused = || {
         fs::remove_file(&journal).unwrap();
         let medium = Arc::new(Folder::new(dir.path()).unwrap());
-        let refused = Store::open(medium, GranularitySet::default(), NOW).unwrap_err().chain();
+        let refused =
+            Store::open(medium, GranularitySet::default(), NOW).unwrap_err().with_causes();
         assert!(!journal.exists());
         fs::write(&journal, &kept).unwrap();
         refused
@@ -277,7 +278,7 @@ fn a_failed_write_breaks_no_running_query() {
             store.checkpoint(NOW).unwrap_err();
             faults.syncs.store(false, Ordering::Relaxed);
         }
-        let slots = view.slots(other).inspect_err(|fault| failures.push(fault.chain()))?;
+        let slots = view.slots(other).inspect_err(|fault| failures.push(fault.with_causes()))?;
         Ok(slots.iter().map(|slot| u64::from(slot.cell.n)).sum::<u64>())
     };
     assert_eq!(run_with_retries(&Budget::UNLIMITED, sum, StoreError::is_transient).unwrap(), 1800);

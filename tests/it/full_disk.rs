@@ -25,7 +25,7 @@ fn documents_that_cannot_be_written_hold_back_nothing_else() {
     fs::write(&minutes, "").unwrap();
     let now = SIX.plus(10 * MINUTE);
     let failed = store.checkpoint(now).unwrap_err();
-    assert!(failed.file().starts_with("partitions/1m/"), "{}", failed.chain());
+    assert!(failed.file().starts_with("partitions/1m/"), "{}", failed.with_causes());
     assert!(dir.path().join("partitions/5m").is_dir(), "the next granularity has documents");
     assert!(!store.is_checkpoint_cut_short(), "the cells of minutes are in the head");
     assert_eq!([counts(0), counts(1), counts(3)], [24 * 60; 3]);

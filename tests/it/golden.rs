@@ -169,7 +169,7 @@ fn assert_golden_numbers(golden: &Path) {
 }
 
 fn refusal(medium: Arc<dyn Medium>) -> String {
-    Store::open(medium, GranularitySet::default(), NOW).unwrap_err().chain()
+    Store::open(medium, GranularitySet::default(), NOW).unwrap_err().with_causes()
 }
 
 /// The first fault that `verify` finds.

@@ -253,7 +253,7 @@ fn without_a_head_a_damaged_checkpoint_number_prevents_the_start_and_a_snapshot_
     }
     fs::remove_file(path("data").join("head.redb")).unwrap();
     let medium = Arc::new(Folder::new(&path("data")).unwrap());
-    let refused = Store::open(medium, GranularitySet::default(), NOW).unwrap_err().chain();
+    let refused = Store::open(medium, GranularitySet::default(), NOW).unwrap_err().with_causes();
     assert!(refused.contains("checkpointed_through") && refused.contains("`granary restore`"));
     granary::store::restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
     let (store, mut appender) = try_open(&path("restored")).unwrap();

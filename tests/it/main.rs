@@ -8,7 +8,6 @@ mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
 mod files;
-mod finding;
 #[path = "../support/fleet.rs"]
 mod fleet;
 mod full_disk;
@@ -33,11 +32,14 @@ mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod readings;
+mod removed_granularities;
 mod replay;
 mod replicas;
 mod retention;
 #[path = "../support/rounds.rs"]
 mod rounds;
+mod sample_locations;
+mod series_search;
 #[path = "../support/setup.rs"]
 mod setup;
 mod slow_disk;
@@ -45,8 +47,6 @@ mod snapshots;
 mod space;
 mod spans;
 mod spread;
-mod taken_away;
 mod tidy;
 mod verify;
-mod whereabouts;
 mod year;

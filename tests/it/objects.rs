@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use granary::{
-    model::{AgentRecord, HostChanges, HostRecord, KeptHosts, Listening},
+    model::{AgentRecord, HostChanges, HostRecord, KeptHosts, ListeningSpan},
     store::{ObjectKind, Store, restore, verify},
 };
 
@@ -66,7 +66,7 @@ fn changes(name: &str, pinged: i64) -> HostChanges {
     HostChanges {
         changed: vec![(name.into(), record)],
         removed: Vec::new(),
-        listening: Listening { since: 1, until: pinged, listened_ms: 5 },
+        listening: ListeningSpan { since: 1, until: pinged, listened_ms: 5 },
     }
 }
 

@@ -21,7 +21,7 @@ const START: UnixMillis = UnixMillis(1_789_171_200_000);
 /// The length of a run, and the interval of checkpoints.
 #[derive(Clone, Copy)]
 struct Run {
-    length_ms: i64,
+    parse_duration_ms: i64,
     checkpoint_ms: i64,
 }
 
@@ -36,13 +36,13 @@ fn agent_series(host: usize) -> Vec<SeriesInfo> {
 }
 
 /// Sends a sample of all series per minute, and runs the daemon's other work.
-fn run(store: &Store, appender: &mut Appender, Run { length_ms, checkpoint_ms }: Run) {
+fn run(store: &Store, appender: &mut Appender, Run { parse_duration_ms, checkpoint_ms }: Run) {
     let all: Vec<_> = (0..HOSTS).flat_map(agent_series).collect();
     let ids: Vec<SeriesId> =
         all.chunks(500).flat_map(|definitions| define(appender, definitions, START)).collect();
     let mut values = Values::new(HOSTS, METRICS, 1);
     let mut waiting = AcceptedBatch::default();
-    for minute in 0..length_ms / MINUTE {
+    for minute in 0..parse_duration_ms / MINUTE {
         let at = START.plus(minute * MINUTE);
         waiting.series.extend_from_slice(&ids);
         waiting.values.extend_from_slice(values.step());
@@ -56,7 +56,7 @@ fn run(store: &Store, appender: &mut Appender, Run { length_ms, checkpoint_ms }:
     }
     // Partitions that are over are written and sealed.
     for later in 1..4 {
-        let now = START.plus(length_ms + later * checkpoint_ms);
+        let now = START.plus(parse_duration_ms + later * checkpoint_ms);
         store.checkpoint(now).unwrap();
         store.seal(now, checkpoint_ms, &|_| true).unwrap();
     }
@@ -70,7 +70,7 @@ fn plan(set: &GranularitySet, run: Run) -> Plan {
         cache_bytes_max: 64 << 20,
     };
     // The time includes the checkpoints at its end.
-    Plan::new(&fleet, set, &bounds, Some(run.length_ms + 3 * run.checkpoint_ms))
+    Plan::new(&fleet, set, &bounds, Some(run.parse_duration_ms + 3 * run.checkpoint_ms))
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_disk_usage_of_a_run_is_within_a_tenth_of_the_plan() {
     let set = granularities(&[["1m", "1h", "6h", "12h"], ["5m", "4h", "12h", "24h"]]);
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &set, START);
-    let length = Run { length_ms: 12 * HOUR, checkpoint_ms: 10 * MINUTE };
+    let length = Run { parse_duration_ms: 12 * HOUR, checkpoint_ms: 10 * MINUTE };
     run(&store, &mut appender, length);
     let planned = plan(&set, length);
     let mut wrong = Vec::new();
@@ -109,7 +109,7 @@ fn the_journal_has_the_planned_size_with_a_long_checkpoint_interval() {
     let set = granularities(&[["1m", "1h", "6h", "12h"], ["5m", "4h", "12h", "24h"]]);
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &set, START);
-    let length = Run { length_ms: 2 * HOUR, checkpoint_ms: 30 * MINUTE };
+    let length = Run { parse_duration_ms: 2 * HOUR, checkpoint_ms: 30 * MINUTE };
     run(&store, &mut appender, length);
     let planned = plan(&set, length);
     let tables = std::fs::metadata(dir.path().join("journal.redb")).unwrap().blocks() * 512;

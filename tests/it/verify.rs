@@ -118,7 +118,7 @@ fn damaged_cells_and_files_and_missing_partitions_are_named() {
 #[test]
 fn a_folder_without_a_store_and_a_store_in_use_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let refused = |dir: &Path| verify(dir, NOW, &mut |_| {}).unwrap_err().chain();
+    let refused = |dir: &Path| verify(dir, NOW, &mut |_| {}).unwrap_err().with_causes();
     assert!(refused(dir.path()).contains("not a data directory"));
     let _store = fill(dir.path());
     assert!(refused(dir.path()).contains("already open"), "{}", refused(dir.path()));

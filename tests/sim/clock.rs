@@ -77,14 +77,14 @@ impl SimulatedClock {
 
     /// Reports the time of a sender to the daemon.
     pub(crate) fn hear_time(&mut self, sender: &str, time: UnixMillis) {
-        self.trust.hear(sender, time, self.uptime());
+        self.trust.note_sender_time(sender, time, self.uptime());
     }
 
     /// Checks whether the senders confirm the clock.
-    pub(crate) fn judge(&mut self) {
+    pub(crate) fn evaluate(&mut self) {
         self.moment();
         let (clock, uptime) = (self.clock(), self.uptime());
-        self.trust.judge(clock, uptime);
+        self.trust.evaluate(clock, uptime);
     }
 
     /// Confirms the clock, as an operator does.

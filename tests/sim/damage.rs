@@ -79,7 +79,7 @@ impl History {
         match self.try_open() {
             Ok(opened) => self.opened(opened),
             Err(cause) => {
-                assert!(cause.chain().contains("granary restore"), "{}", cause.chain());
+                assert!(cause.with_causes().contains("granary restore"), "{}", cause.with_causes());
                 self.tally.note("numbers that no file contains");
                 self.medium.damage_file(JOURNAL, |bytes| *bytes = before);
                 self.restart();

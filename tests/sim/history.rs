@@ -266,8 +266,8 @@ impl History {
         // A query that finds damage is repeated and returns the remaining data.
         let is_transient = self.is_damaged && cause.is_transient();
         let excused = is_transient || self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
-        assert!(excused, "failed without a fault: {}", cause.chain());
-        self.trace(|| format!("{kind}: {}", cause.chain()));
+        assert!(excused, "failed without a fault: {}", cause.with_causes());
+        self.trace(|| format!("{kind}: {}", cause.with_causes()));
         self.tally.note(kind);
     }
 

@@ -15,11 +15,11 @@ mod counters;
 mod damage;
 #[path = "../support/faulty/mod.rs"]
 mod faulty;
+mod format_upgrade;
 mod history;
 mod levels;
 mod meanwhile;
 mod objects;
-mod raised;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod senders;

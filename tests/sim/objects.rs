@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use granary::{
-    model::{HostChanges, HostRecord, Listening},
+    model::{HostChanges, HostRecord, ListeningSpan},
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
 
@@ -62,7 +62,7 @@ struct Contents {
     last_version: u64,
     objects: BTreeMap<(ObjectKind, String), (u64, Vec<u8>)>,
     hosts: BTreeMap<Arc<str>, HostRecord>,
-    listening: Listening,
+    listening: ListeningSpan,
 }
 
 impl Contents {
@@ -219,7 +219,7 @@ impl History {
         self.make(&Change::Hosts(HostChanges {
             changed: changed.into_iter().collect(),
             removed: removed.into_iter().collect(),
-            listening: Listening { since: 1, until, listened_ms: 2 },
+            listening: ListeningSpan { since: 1, until, listened_ms: 2 },
         }));
     }
 

@@ -37,7 +37,7 @@ impl Inserted {
         }
         let mut missing = Vec::new();
         for id in &self.series {
-            if store.whereabouts(index, *id, self.at)?.document.is_none() {
+            if store.sample_locations(index, *id, self.at)?.document.is_none() {
                 missing.push(*id);
             }
         }

@@ -68,7 +68,7 @@ impl History {
 
     /// Drops partitions as the retention role does.
     pub(crate) fn drop_expired(&mut self) {
-        self.clock.judge();
+        self.clock.evaluate();
         self.upkeep(&Upkeep::Drop);
         self.forget_series();
     }

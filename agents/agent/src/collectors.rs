@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use granary_agent_kit::{Plan, Planned, Readings, Source, SourceError};
+use granary_agent_kit::{Plan, PlannedSource, Readings, Source, SourceError};
 use granary_agent_statsd::Limits;
 
 use crate::settings::{Host, Scrape, Settings, StatsD};
@@ -91,14 +91,14 @@ impl Collectors<'_> {
         part_of: impl Fn(&Settings) -> Option<&T>,
         settings: &Settings,
         start: impl FnOnce(T) -> Started + 'static,
-    ) -> Option<Planned> {
+    ) -> Option<PlannedSource> {
         let part = part_of(settings)?;
         let is_same = self.last.and_then(&part_of) == Some(part);
         if is_same && self.running.contains(&name) {
-            return Some(Planned::Running(name));
+            return Some(PlannedSource::Running(name));
         }
         let part = part.clone();
-        Some(Planned::New(Box::new(move || start(part))))
+        Some(PlannedSource::New(Box::new(move || start(part))))
     }
 }
 

@@ -8,7 +8,7 @@ mod connection;
 mod databases;
 mod field;
 mod polling;
-mod questions;
+mod queries;
 mod replication;
 #[cfg(test)]
 mod responder;

@@ -240,7 +240,7 @@ impl TargetSeries {
                     Some(series) => {
                         samples.push_last(stale(series, time_ms), (lease, known.bytes()));
                     }
-                    None => lease.give_back(known.bytes()),
+                    None => lease.release(known.bytes()),
                 }
             }
             known.is_sent = is_kept;

@@ -112,7 +112,7 @@ impl Lease {
         other.held.set(other.held.get() + bytes);
     }
 
-    pub(crate) fn give_back(&self, bytes: usize) {
+    pub(crate) fn release(&self, bytes: usize) {
         let bytes = bytes.min(self.held.get());
         self.held.set(self.held.get() - bytes);
         self.memory.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.give_back(self.held.get());
+        self.release(self.held.get());
     }
 }
 
@@ -168,8 +168,8 @@ mod tests {
         assert_eq!((memory.used(), memory.refused()), (4800, 0));
         drop(first);
         assert_eq!(memory.used(), 1800);
-        second.give_back(300);
-        second.give_back(9_999_999);
+        second.release(300);
+        second.release(9_999_999);
         assert_eq!(memory.used(), 0);
     }
 

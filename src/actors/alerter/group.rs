@@ -18,7 +18,7 @@ use crate::{
     },
     clock::Stopwatch,
     kept::{Acknowledge, AcknowledgeFault, Acknowledged, GroupStatus, fault_of},
-    model::{UnixMillis, counted, own_sender},
+    model::{UnixMillis, own_sender, with_noun},
     store::Store,
     telemetry::Shortfall,
 };
@@ -170,7 +170,7 @@ impl Running {
         let name = self.alerts_name();
         recording.health.set_shortfall(Shortfall::NotStored, &name, unstored);
         let fault =
-            lost.map(|lost| format!("lost {}: {}", counted(lost.count, "sample"), lost.cause));
+            lost.map(|lost| format!("lost {}: {}", with_noun(lost.count, "sample"), lost.cause));
         let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());
         let fault = fault.or_else(|| errors.next());
         self.log_change(fault.as_deref());

@@ -11,7 +11,7 @@ use crate::{
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, METRIC_TAG,
         STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis, WINDOW_BATCHES,
-        counted,
+        with_noun,
     },
     query::Labels,
     store::Store,
@@ -104,7 +104,7 @@ impl Recording {
         self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |lost| lost.count as u64));
         let reason = lost
             .as_ref()
-            .map(|lost| format!("lost {}: {}", counted(lost.count, "sample"), lost.cause));
+            .map(|lost| format!("lost {}: {}", with_noun(lost.count, "sample"), lost.cause));
         self.health.set_shortfall(Shortfall::OwnSamples, &sender, reason);
         lost
     }
@@ -223,11 +223,14 @@ mod tests {
                 let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
                 let numbering = Numbering { sender, at, stage, set_back: &mut 0 }.number();
                 assert_eq!(
-                    window.take(numbering.epoch, numbering.seq),
+                    window.accept(numbering.epoch, numbering.seq),
                     SequenceVerdict::New,
                     "{second}"
                 );
-                assert_eq!(window.take(numbering.epoch, numbering.seq), SequenceVerdict::Duplicate);
+                assert_eq!(
+                    window.accept(numbering.epoch, numbering.seq),
+                    SequenceVerdict::Duplicate
+                );
             }
         }
     }
@@ -249,7 +252,7 @@ mod tests {
                     let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
                     let mut numbering = Numbering { sender, at, stage, set_back: &mut set_back };
                     let number = numbering.number_after(window.epochs().next_back());
-                    let taken = window.take(number.epoch, number.seq);
+                    let taken = window.accept(number.epoch, number.seq);
                     let is_known = step.abs() < 2 && taken == SequenceVerdict::Duplicate;
                     prop_assert!(taken == SequenceVerdict::New || is_known, "{:?}", taken);
                 }

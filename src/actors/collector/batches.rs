@@ -14,12 +14,12 @@ use crate::{
     actors::WriteFault,
     ingest::{
         memory::HeldMemory,
-        native::{Admitted, Asked, FormerPlace, Sessions, Settled, Unknown, UnknownRef},
+        native::{Admitted, FormerPlace, SeriesLookup, Sessions, Settled, Unknown, UnknownRef},
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
     model::{
-        AcceptedBatch, BatchVerdict, CountsOnce, Kind, OWN_SENDERS, SeriesId, SeriesInfo,
+        AcceptedBatch, BatchVerdict, CountsOnce, Kind, OWN_SENDER_PREFIX, SeriesId, SeriesInfo,
         UnixMillis, is_own_sender,
     },
     policy::RefusalReason,
@@ -80,7 +80,7 @@ impl BatchCollector {
         let now = parts.clock.now();
         memory.grow(encoding.memory(&body))?;
         let (body, unread) = encoding.bson(body, now)?;
-        let counted_as = match encoding {
+        let protocol_label = match encoding {
             BatchEncoding::Bson | BatchEncoding::Packed => Protocol::Native,
             BatchEncoding::Json => Protocol::Json,
             BatchEncoding::Updates => Protocol::Updates,
@@ -90,7 +90,7 @@ impl BatchCollector {
             check_senders(&views)?;
         }
         if parts.clock.is_doubted() {
-            hear(&views, now, parts);
+            note_sender_times(&views, now, parts);
         }
         let (sender_series_max, refs_max) = session_limits(parts);
         self.sessions.borrow_mut().set_limits(sender_series_max, refs_max);
@@ -114,7 +114,7 @@ impl BatchCollector {
         }
         let verdicts = parts.writer.append(batches).await?;
         let emptied = self.emptied(&views, &verdicts, encoding, parts);
-        let answer = answer(counted_as, verdicts, &views, response_parts, parts)?;
+        let answer = answer(protocol_label, verdicts, &views, response_parts, parts)?;
         Ok(IngestAnswer { emptied, ..answer })
     }
 
@@ -221,9 +221,9 @@ impl BatchCollector {
                     let is_settled = store.dictionary().key(whole).is_some_and(is_settled);
                     if may_change && !is_settled { place } else { FormerPlace::Refused }
                 };
-                let asked = Asked { kind, name, former };
+                let lookup = SeriesLookup { kind, name, former };
                 let Admitted { batch, samples, refused, revived } =
-                    sessions.admit(view, &admission, &asked)?;
+                    sessions.admit(view, &admission, &lookup)?;
                 let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));
                 unknown.of_other_kind.extend(revived);
                 judged.0.push(batch);
@@ -288,24 +288,24 @@ fn check_senders(views: &[BatchView<'_>]) -> Result<(), CollectFault> {
     match views.iter().position(|view| is_own_sender(view.agent)) {
         None => Ok(()),
         Some(index) => Err(CollectFault::Malformed(format!(
-            "batch {index}: agent: names that begin with {OWN_SENDERS:?} are reserved for the \
+            "batch {index}: agent: names that begin with {OWN_SENDER_PREFIX:?} are reserved for the \
              daemon; use another name"
         ))),
     }
 }
 
 /// Passes the times of the senders' clocks to the clock. Samples that the daemon dated are ignored.
-fn hear(views: &[BatchView<'_>], now: UnixMillis, parts: &CollectorParts) {
+fn note_sender_times(views: &[BatchView<'_>], now: UnixMillis, parts: &CollectorParts) {
     for view in views.iter().filter(|view| !view.agent.is_empty()) {
         let latest = || view.times().filter(|time| *time != now.0).max();
         if let Some(time) = Some(view.sent).filter(|sent| *sent != 0).or_else(latest) {
-            parts.clock.hear(view.agent, UnixMillis(time));
+            parts.clock.note_sender_time(view.agent, UnixMillis(time));
         }
     }
 }
 
 fn answer(
-    counted_as: Protocol,
+    protocol_label: Protocol,
     verdicts: Vec<BatchVerdict>,
     views: &[BatchView<'_>],
     response_parts: Vec<ResponsePart>,
@@ -344,9 +344,9 @@ fn answer(
         if refused.is_for_number() {
             answer.renumber.push(seq);
         }
-        parts.count(counted_as, &IngestAnswer::default(), &refused);
+        parts.count(protocol_label, &IngestAnswer::default(), &refused);
         refused.report(&mut answer);
     }
-    parts.count(counted_as, &answer, &Refusals::default());
+    parts.count(protocol_label, &answer, &Refusals::default());
     sender_limit.map_or(Ok(answer), Err)
 }

@@ -55,7 +55,7 @@ impl From<DecodeError> for CollectFault {
 }
 
 /// Returns the label of a protocol in metrics.
-pub fn counted_as(protocol: RowProtocol) -> Protocol {
+pub fn protocol_label(protocol: RowProtocol) -> Protocol {
     match protocol {
         RowProtocol::RemoteWrite(_) => Protocol::RemoteWrite,
         RowProtocol::Influx(_) => Protocol::Influx,
@@ -116,14 +116,19 @@ impl CollectorParts {
     }
 
     /// Updates the metrics of accepted and refused samples.
-    pub(super) fn count(&self, counted_as: Protocol, answer: &IngestAnswer, refused: &Refusals) {
+    pub(super) fn count(
+        &self,
+        protocol_label: Protocol,
+        answer: &IngestAnswer,
+        refused: &Refusals,
+    ) {
         let metrics = &self.metrics;
-        let protocol = counted_as.as_str();
+        let protocol = protocol_label.as_str();
         for (reason, count) in &refused.counts {
             let labels = [protocol, reason.as_str()];
             metrics.samples_refused.with_label_values(&labels).inc_by(*count);
         }
-        self.tally.refuse(counted_as, refused, || self.clock.now());
+        self.tally.refuse(protocol_label, refused, || self.clock.now());
         metrics.samples_accepted.with_label_values(&[protocol]).inc_by(answer.accepted);
         metrics.samples_duplicate.with_label_values(&[protocol]).inc_by(answer.duplicates);
     }

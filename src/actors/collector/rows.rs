@@ -10,7 +10,7 @@ use actix::prelude::Message;
 use bytes::Bytes;
 use granary_protocol::IngestAnswer;
 
-use super::parts::{CollectFault, CollectorParts, counted_as};
+use super::parts::{CollectFault, CollectorParts, protocol_label};
 use crate::{
     ingest::{
         memory::HeldMemory,
@@ -133,7 +133,7 @@ impl RowCollector {
             }
         }
         parts.tally.accept(&sender, answer.accepted, parts.clock.now());
-        parts.count(counted_as(protocol), &answer, &refused);
+        parts.count(protocol_label(protocol), &answer, &refused);
         let refused_points = refused.points;
         refused.report(&mut answer);
         Ok(RowsAnswer { answer, refused_points, contents })

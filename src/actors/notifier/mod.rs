@@ -33,7 +33,7 @@ use crate::{
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A function that returns true when an alert with these labels is silenced at a time.
-pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
+pub type IsSilenced = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
 
 /// The parts of the role.
 #[expect(missing_docs, reason = "the types describe the fields")]
@@ -44,7 +44,7 @@ pub struct NotifierParts {
     pub clock: TrustedClock,
     pub metrics: Metrics,
     pub health: Health,
-    pub is_muted: Muting,
+    pub is_silenced: IsSilenced,
     pub lifeline: Lifeline,
 }
 
@@ -132,7 +132,7 @@ impl Notifier {
             let alerts = rules.notified_alerts().inspect(|_| seen = Some(changes))?;
             Some(alerts.into_iter().chain(posted.message_alerts(now)).collect())
         };
-        let is_muted = |labels: &LabelSet| (self.parts.is_muted)(labels, now);
+        let is_muted = |labels: &LabelSet| (self.parts.is_silenced)(labels, now);
         let are_changed = self.seen != Some(changes);
         self.groups.step(routing, are_changed, &mut alerts, &is_muted, now);
         self.seen = seen;
@@ -161,12 +161,13 @@ impl Notifier {
 
     fn update_metrics(&mut self, routing: &Routing, now: UnixMillis) {
         let metrics = &self.parts.metrics;
-        let owing = self.groups.owing(routing);
+        let notifications = self.groups.pending_notifications(routing);
         let names: BTreeSet<_> =
             routing.receivers.iter().map(|receiver| receiver.name.as_str()).collect();
         for name in names {
-            let of_receiver = || owing.iter().filter(|owing| owing.receiver == name);
-            let oldest = of_receiver().map(|owing| owing.since).min();
+            let of_receiver =
+                || notifications.iter().filter(|notification| notification.receiver == name);
+            let oldest = of_receiver().map(|notification| notification.since).min();
             let age_seconds = oldest.map_or(0, |since| now.since(since).max(0) / 1000);
             metrics
                 .receiver_queue_length

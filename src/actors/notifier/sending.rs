@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{IntegrationId, Notifier, Written};
 use crate::{
-    alerts::{Integration, Message, MessageTemplates, Owing},
+    alerts::{Integration, Message, MessageTemplates, PendingNotification},
     notify::{Outcome, deliver},
 };
 
@@ -19,25 +19,28 @@ impl Notifier {
         let Some(Written { routing, templates }) = &self.written else { return };
         let (routing, templates) = (routing.clone(), templates.clone());
         let now = self.parts.clock.now();
-        let mut owed_by: BTreeMap<IntegrationId, Vec<Owing>> = BTreeMap::new();
-        for owing in
-            self.groups.owing(&routing).into_iter().filter(|owing_group| !owing_group.is_refused)
+        let mut pending_by: BTreeMap<IntegrationId, Vec<PendingNotification>> = BTreeMap::new();
+        for notification in self
+            .groups
+            .pending_notifications(&routing)
+            .into_iter()
+            .filter(|notification| !notification.is_refused)
         {
-            owed_by
-                .entry((owing.receiver.clone(), owing.integration.clone()))
+            pending_by
+                .entry((notification.receiver.clone(), notification.integration.clone()))
                 .or_default()
-                .push(owing);
+                .push(notification);
         }
-        self.retries.retain(|id, retries| retries.is_busy() || owed_by.contains_key(id));
-        for (id, mut owed) in owed_by {
+        self.retries.retain(|id, retries| retries.is_busy() || pending_by.contains_key(id));
+        for (id, mut pending) in pending_by {
             let retries = self.retries.entry(id).or_default();
             loop {
                 let groups: Vec<_> =
-                    owed.iter().map(|owing_group| owing_group.group.as_str()).collect();
+                    pending.iter().map(|notification| notification.group.as_str()).collect();
                 let Some(index) = retries.take(&groups, now) else { break };
-                let owing = owed.remove(index);
-                if let Some((message, integration)) = self.groups.message(&routing, &owing) {
-                    self.begin((owing, message), integration, templates.clone(), ctx);
+                let notification = pending.remove(index);
+                if let Some((message, integration)) = self.groups.message(&routing, &notification) {
+                    self.begin((notification, message), integration, templates.clone(), ctx);
                     break;
                 }
                 retries.put_back();
@@ -49,7 +52,7 @@ impl Notifier {
     /// Sends a message in its own thread.
     fn begin(
         &self,
-        (owing, message): (Owing, Message),
+        (notification, message): (PendingNotification, Message),
         integration: &Integration,
         templates: Arc<MessageTemplates>,
         ctx: &mut Context<Self>,
@@ -62,7 +65,7 @@ impl Notifier {
         }
         let answered = answer.into_actor(self).map(move |outcome, role, ctx| {
             let lost = || Outcome::Failed("the sending thread ended without a result".to_owned());
-            role.answered(&owing, &message, outcome.unwrap_or_else(|_| lost()), ctx);
+            role.answered(&notification, &message, outcome.unwrap_or_else(|_| lost()), ctx);
         });
         ctx.spawn(answered);
     }
@@ -70,32 +73,32 @@ impl Notifier {
     /// Notes the outcome of a message, and continues with the next message.
     fn answered(
         &mut self,
-        owing: &Owing,
+        notification: &PendingNotification,
         message: &Message,
         outcome: Outcome,
         ctx: &mut Context<Self>,
     ) {
         let now = self.parts.clock.now();
-        let (receiver, integration) = (&owing.receiver, &owing.integration);
+        let (receiver, integration) = (&notification.receiver, &notification.integration);
         let retries = self.retries.entry((receiver.clone(), integration.clone())).or_default();
         let word = match outcome {
             Outcome::Confirmed(_) => {
-                if retries.answer(&owing.group) {
+                if retries.answer(&notification.group) {
                     tracing::info!(receiver, integration, "a receiver accepts notifications again");
                 }
                 if let Some(written) = &self.written {
-                    self.groups.confirm(&written.routing, owing, message);
+                    self.groups.confirm(&written.routing, notification, message);
                 }
                 "sent"
             }
             Outcome::Refused(cause) => {
-                retries.answer(&owing.group);
+                retries.answer(&notification.group);
                 tracing::warn!(receiver, integration, cause, "a receiver refused a notification");
-                self.groups.refuse(owing);
+                self.groups.refuse(notification);
                 "refused"
             }
             Outcome::Failed(cause) => {
-                if retries.fail(&owing.group, now) {
+                if retries.fail(&notification.group, now) {
                     tracing::warn!(
                         receiver,
                         integration,

@@ -12,7 +12,7 @@ use crate::{
         machine::{Found, RESOLVED_KEPT_MS},
         rule::ALERT_NAME,
     },
-    model::{METRIC_TAG, counted},
+    model::{METRIC_TAG, with_noun},
     query::{Labels, VectorSample},
 };
 
@@ -137,7 +137,7 @@ fn represent_left_out(rule: &Rule, found: &mut Found, left_out: usize, before: &
     if left_out > 0 {
         let summary = format!(
             "{} of {}: the limit of a rule is {ALERTS_MAX}",
-            counted(left_out, "more alert"),
+            with_noun(left_out, "more alert"),
             rule.name
         );
         let annotations = [("summary".to_owned(), summary)].into();

@@ -20,7 +20,7 @@ use super::{
     template::{TemplateQuery, TemplateTime},
 };
 use crate::{
-    model::{METRIC_TAG, UnixMillis, counted},
+    model::{METRIC_TAG, UnixMillis, with_noun},
     query::{Labels, VectorSample},
 };
 
@@ -145,7 +145,11 @@ pub(super) fn found(
     ask: &Ask<'_>,
 ) -> Result<Found, String> {
     let (found, left_out) = Evaluation { group, at, ask }.find(rule, policy, &[])?;
-    if left_out == 0 { Ok(found) } else { Err(format!("left out: {}", counted(left_out, "alert"))) }
+    if left_out == 0 {
+        Ok(found)
+    } else {
+        Err(format!("left out: {}", with_noun(left_out, "alert")))
+    }
 }
 
 struct Evaluation<'a> {

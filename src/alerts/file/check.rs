@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    RuleFault,
+    FileFault,
     raw::{RawGroup, RawRule},
 };
 use crate::{
     alerts::{Action, AlertPolicy, Expanding, NoData, Rule, RuleGroup, rule::ALERT_NAME},
-    model::{METRIC_TAG, length_ms},
+    model::{METRIC_TAG, parse_duration_ms},
     query::{PromqlLimits, check_rule_promql, measured_promql},
 };
 
@@ -24,33 +24,33 @@ const SEVERITY: &str = "severity";
 const COMPARISONS: [&str; 6] = [">=", "<=", "==", "!=", ">", "<"];
 
 /// Checks one file.
-pub(super) struct Checking<'a> {
+pub(super) struct FileChecker<'a> {
     file: &'a str,
     interval_ms: i64,
     limits: &'a PromqlLimits<'a>,
-    faults: Vec<RuleFault>,
+    faults: Vec<FileFault>,
     place: String,
     names: BTreeSet<String>,
 }
 
-impl<'a> Checking<'a> {
+impl<'a> FileChecker<'a> {
     pub(super) fn new(file: &'a str, interval_ms: i64, limits: &'a PromqlLimits<'a>) -> Self {
         let (faults, place, names) = (Vec::new(), String::new(), BTreeSet::new());
         Self { file, interval_ms, limits, faults, place, names }
     }
 
-    pub(super) fn into_faults(self) -> Vec<RuleFault> {
+    pub(super) fn into_faults(self) -> Vec<FileFault> {
         self.faults
     }
 
     fn fault(&mut self, problem: impl Into<String>) {
         let (file, place) = (self.file.to_owned(), self.place.clone());
-        self.faults.push(RuleFault { file, place, problem: problem.into() });
+        self.faults.push(FileFault { file, place, problem: problem.into() });
     }
 
     fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
         let text = text?;
-        let found = length_ms(text);
+        let found = parse_duration_ms(text);
         if found.is_none() {
             self.fault(format!("{key}: {text:?} is no length of time; write 30s, 5m or 1h30m"));
         }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use super::RuleGroup;
 use crate::query::PromqlLimits;
-use check::Checking;
+use check::FileChecker;
 pub use check::is_label_name;
 use raw::RawFile;
 
@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A fault in a rule file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleFault {
+pub struct FileFault {
     /// The file.
     pub file: String,
     /// The group and the rule; empty when the fault concerns the file.
@@ -27,7 +27,7 @@ pub struct RuleFault {
     pub problem: String,
 }
 
-impl fmt::Display for RuleFault {
+impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, place, problem } = self;
         match place.as_str() {
@@ -37,7 +37,7 @@ impl fmt::Display for RuleFault {
     }
 }
 
-impl std::error::Error for RuleFault {}
+impl std::error::Error for FileFault {}
 
 /// Reads a rule file. Groups without an interval use `interval_ms`; expressions are parsed within
 /// the limits.
@@ -49,9 +49,9 @@ pub fn read_rules(
     text: &str,
     interval_ms: i64,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<RuleGroup>, Vec<RuleFault>> {
+) -> Result<Vec<RuleGroup>, Vec<FileFault>> {
     let fault =
-        |problem: String| RuleFault { file: file.to_owned(), place: String::new(), problem };
+        |problem: String| FileFault { file: file.to_owned(), place: String::new(), problem };
     if text.len() > FILE_BYTES_MAX {
         let problem =
             format!("{} bytes are more than {FILE_BYTES_MAX}: split the file", text.len());
@@ -60,7 +60,7 @@ pub fn read_rules(
     let options = serde_saphyr::options! { with_snippet: false };
     let read = serde_saphyr::from_str_with_options::<Option<RawFile>>(text, options);
     let raw = read.map_err(|cause| vec![fault(cause.to_string())])?;
-    let mut checking = Checking::new(file, interval_ms, limits);
+    let mut checking = FileChecker::new(file, interval_ms, limits);
     let groups = raw.map_or_else(Vec::new, |raw| raw.groups);
     let groups = groups.into_iter().map(|group| checking.group(group)).collect();
     let faults = checking.into_faults();
@@ -86,7 +86,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<RuleGroup>, String> {
         read_rules("own.yml", text, 60_000, &LIMITS).map_err(|faults| {
-            faults.iter().map(RuleFault::to_string).collect::<Vec<_>>().join("\n")
+            faults.iter().map(FileFault::to_string).collect::<Vec<_>>().join("\n")
         })
     }
 

@@ -50,11 +50,11 @@ pub struct Route {
     /// The time after which an unchanged notification is repeated.
     pub repeat_interval_ms: i64,
     /// `continue`: true when the next siblings are tried after a match.
-    pub goes_on: bool,
+    pub continues: bool,
     /// The receivers of alerts that nobody acknowledges.
     pub escalations: Vec<Escalation>,
     /// The indices of the child routes.
-    pub below: Vec<usize>,
+    pub children: Vec<usize>,
     /// The intervals in which the route is muted.
     pub(super) muted_in: Vec<TimeInterval>,
     /// The intervals outside of which the route is muted; `None`: no such intervals are set.
@@ -108,7 +108,7 @@ impl Route {
 
 impl Routing {
     /// Returns whether any receiver has an integration.
-    pub fn has_ways(&self) -> bool {
+    pub fn has_integrations(&self) -> bool {
         self.receivers.iter().any(|receiver| !receiver.integrations.is_empty())
     }
 
@@ -195,12 +195,12 @@ impl Routing {
     fn descend(&self, place: usize, labels: &LabelSet, found: &mut Vec<usize>) {
         let Some(route) = self.routes.get(place) else { return };
         let before = found.len();
-        for below in &route.below {
+        for below in &route.children {
             let Some(route) = self.routes.get(*below).filter(|route| route.accepts(labels)) else {
                 continue;
             };
             self.descend(*below, labels, found);
-            if !route.goes_on {
+            if !route.continues {
                 break;
             }
         }

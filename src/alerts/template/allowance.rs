@@ -87,7 +87,7 @@ impl Allowance {
     }
 
     /// Counts the bytes of a value and checks the limit.
-    pub(super) fn take(&self, bytes: usize) -> gotmpl::Result<()> {
+    pub(super) fn spend(&self, bytes: usize) -> gotmpl::Result<()> {
         let made = self.made.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if made <= MADE_BYTES_MAX {
             return Ok(());
@@ -120,7 +120,7 @@ impl Allowance {
             let limited: gotmpl::ValueFunc = Arc::new(move |args| {
                 allowance.check()?;
                 let made = function(args)?;
-                allowance.take(bytes(&made))?;
+                allowance.spend(bytes(&made))?;
                 Ok(made)
             });
             (name, limited)

@@ -95,7 +95,7 @@ fn run(
     for sample in &found {
         let labels = sample.labels.iter();
         let bytes = labels.map(|(name, value)| name.len() + value.len() + SAMPLE_BYTES / 2);
-        allowance.take(SAMPLE_BYTES + bytes.sum::<usize>())?;
+        allowance.spend(SAMPLE_BYTES + bytes.sum::<usize>())?;
     }
     Ok(Value::List(found.iter().map(sample).collect()))
 }

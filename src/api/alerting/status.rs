@@ -41,7 +41,7 @@ fn route(routing: &Routing, place: usize) -> Value {
     let Some(found) = routing.routes.get(place) else { return Value::Null };
     let receiver = routing.receivers.get(found.receiver).map(|receiver| receiver.name.as_str());
     let matchers: Vec<_> = found.matchers.iter().map(ToString::to_string).collect();
-    let below: Vec<_> = found.below.iter().map(|place| route(routing, *place)).collect();
+    let below: Vec<_> = found.children.iter().map(|place| route(routing, *place)).collect();
     let mut shown = json!({
         "receiver": receiver,
         "group_by": found.group_by.clone().unwrap_or_else(|| vec!["...".to_owned()]),
@@ -49,7 +49,7 @@ fn route(routing: &Routing, place: usize) -> Value {
         "group_interval": format!("{}ms", found.group_interval_ms),
         "repeat_interval": format!("{}ms", found.repeat_interval_ms),
         "matchers": matchers,
-        "continue": found.goes_on,
+        "continue": found.continues,
     });
     if !below.is_empty() {
         shown["routes"] = below.into();

@@ -62,5 +62,5 @@ pub(crate) fn store_error(cause: &StoreError) -> HttpResponse {
     if cause.is_disk_full() {
         return error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", cause.reason());
     }
-    error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause.chain())
+    error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause.with_causes())
 }

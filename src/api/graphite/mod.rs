@@ -76,7 +76,7 @@ impl Call<'_> {
     fn json(&self, value: &impl Serialize) -> Result<Text, QueryError> {
         let bytes = serde_json::to_vec(value)
             .map_err(|cause| QueryError::Execution(format!("write JSON: {cause}")))?;
-        self.limits().take(bytes.capacity())?;
+        self.limits().reserve(bytes.capacity())?;
         Ok(Text { media_type: "application/json", bytes })
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn render(received: Received) -> HttpResponse {
         for (index, line) in lines.iter().enumerate() {
             call.budget.check()?;
             form(index, line, &zone, &mut out);
-            call.budget.take(out.capacity() - taken)?;
+            call.budget.reserve(out.capacity() - taken)?;
             taken = out.capacity();
         }
         if format == "json" {

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
 use super::{IngestParts, counted};
 use crate::{
-    actors::{CollectRows, RowsAnswer, counted_as},
+    actors::{CollectRows, RowsAnswer, protocol_label},
     api::refusal::Refusal,
     ingest::protocol::RowProtocol,
 };
@@ -38,7 +38,7 @@ async fn accept(
 ) -> Result<RowsAnswer, Refusal> {
     let body = parts.bodies.receive(&request, payload, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
-    let sender = format!("{} {peer}", counted_as(protocol).as_str()).into();
+    let sender = format!("{} {peer}", protocol_label(protocol).as_str()).into();
     let collector = parts.collectors.for_body(&body.bytes);
     let collect = CollectRows { body: body.bytes, protocol, sender, memory: Some(body.memory) };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::{AdminParts, QueryParts, answer, scope::Scope};
 use crate::{
-    actors::Observed,
+    actors::PublishedState,
     model::{Live, UnixMillis},
     store::CheckpointBounds,
 };
@@ -31,7 +31,7 @@ pub use limits::OverviewLimits;
 pub struct OverviewParts {
     pub query: QueryParts,
     pub admin: AdminParts,
-    pub observed: Observed,
+    pub published: PublishedState,
     pub data_dir: PathBuf,
     pub bounds: Live<CheckpointBounds>,
     pub preallocation_enabled: Live<bool>,

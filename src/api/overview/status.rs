@@ -193,7 +193,7 @@ fn milliseconds(quantile: f64, timing: &Timing) -> Option<f64> {
 fn refused(parts: &OverviewParts) -> Vec<RefusedPart> {
     let mut all = parts.admin.metrics.refused_counts();
     all.sort_by_key(|refused| Reverse(refused.count));
-    let tally = &parts.observed.ingest;
+    let tally = &parts.published.ingest;
     let part = |refused: RefusedCount| RefusedPart {
         protocol: refused.protocol,
         reason: refused.reason,
@@ -212,7 +212,7 @@ fn senders(parts: &OverviewParts) -> SendersPart {
     let store = &parts.admin.store;
     let top = store.dictionary().largest_senders(SENDERS_MAX);
     let part = |(agent, series): (Arc<str>, usize)| {
-        let accepted = parts.observed.ingest.accepted_from(&agent);
+        let accepted = parts.published.ingest.accepted_from(&agent);
         let heard = store.sender_heard(&agent).max(accepted.map(|accepted| accepted.at));
         SenderPart {
             agent: agent.to_string(),

@@ -51,7 +51,7 @@ impl Fault {
     /// Creates the error for a failure of the store.
     pub(super) fn of_store(cause: &StoreError) -> Self {
         let is_transient = cause.is_transient();
-        Self { is_transient, ..Self::new(FaultKind::Internal, cause.chain()) }
+        Self { is_transient, ..Self::new(FaultKind::Internal, cause.with_causes()) }
     }
 
     /// Returns true when running the query again may succeed.

@@ -116,7 +116,7 @@ fn write(
         text.push(&series);
         let grown = text.out.capacity() - taken;
         taken += grown;
-        limits.take(grown)
+        limits.reserve(grown)
     };
     let store = &parts.store;
     newest_readings(store, &sets, lookback_ms, &limits, now.clock, &mut visit).map_err(fault)?;

@@ -42,13 +42,13 @@ fn listed(call: &Call<'_>) -> Result<Answer, Fault> {
         if !is_selected("group", &group.name) || !is_selected("file", &group.file) {
             continue;
         }
-        call.limits().take(ENTRY_BYTES).map_err(fault)?;
+        call.limits().reserve(ENTRY_BYTES).map_err(fault)?;
         let episodes = status.history.with_present(&status.state);
         let rule = |episode: &Episode| episode.labels.get("alertname").cloned().unwrap_or_default();
         let named = episodes.into_iter().filter(|episode| is_selected("rule", &rule(episode)));
         found.extend(named.take(limit).map(|episode| (group, episode)));
     }
-    call.limits().take(found.len() * ENTRY_BYTES).map_err(fault)?;
+    call.limits().reserve(found.len() * ENTRY_BYTES).map_err(fault)?;
     found.sort_by_key(|(_, episode)| std::cmp::Reverse(episode.fired_at));
     found.truncate(limit);
     let shown: Vec<_> = found.iter().map(|(group, episode)| entry(group, episode)).collect();

@@ -45,12 +45,12 @@ impl Samples {
         let room = self.message.capacity() + self.result.capacity();
         let grown = room.saturating_sub(self.taken);
         self.taken += grown;
-        limits.take(grown)
+        limits.reserve(grown)
     }
 
     /// Returns the compressed message.
     pub(super) fn finish(self, limits: &PromqlLimits<'_>) -> Result<Vec<u8>, QueryError> {
-        limits.take(snap::raw::max_compress_len(self.message.len()))?;
+        limits.reserve(snap::raw::max_compress_len(self.message.len()))?;
         let compressed = snap::raw::Encoder::new().compress_vec(&self.message);
         compressed.map_err(|cause| {
             QueryError::TooMuch(format!(
@@ -119,7 +119,7 @@ impl Answering for Frames {
             encoding::encode_varint(message.len() as u64, &mut frame);
             frame.extend_from_slice(&crc32c::crc32c(&message).to_be_bytes());
             frame.extend_from_slice(&message);
-            limits.take(frame.capacity() + size_of::<Vec<u8>>())?;
+            limits.reserve(frame.capacity() + size_of::<Vec<u8>>())?;
             self.all.push(frame);
         }
         Ok(())

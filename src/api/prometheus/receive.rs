@@ -91,7 +91,7 @@ async fn answer(
         let now = parts.clock.moment();
         let call = Call { params: &params, parts, now, budget };
         let answer = query::run_with_retries(budget, || run(&call), Fault::is_transient)?;
-        budget.keep(answer.bytes());
+        budget.shrink_to(answer.bytes());
         Ok(Writing::start(answer))
     })
     .await

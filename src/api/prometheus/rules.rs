@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     alerts::{
-        Action, Alert, AlertPolicy, AlertState, External, Rule, RuleFault, RuleGroup, RuleReport,
+        Action, Alert, AlertPolicy, AlertState, External, FileFault, Rule, RuleGroup, RuleReport,
         Silences, read_rules,
     },
     kept::GroupStatus,
@@ -35,7 +35,7 @@ pub(super) async fn rules(received: Received) -> HttpResponse {
         let filter = RuleFilter::read(call)?;
         let (set, statuses) = call.parts.rules.groups();
         let entries = entries(&statuses);
-        call.limits().take(entries * ENTRY_BYTES).map_err(fault)?;
+        call.limits().reserve(entries * ENTRY_BYTES).map_err(fault)?;
         let both = set.groups.iter().zip(&statuses);
         let groups: Vec<_> =
             both.filter_map(|(group, status)| filter.group(group, status)).collect();
@@ -54,7 +54,7 @@ pub(super) async fn check(received: Received) -> HttpResponse {
         let text = call.params.get("rules").unwrap_or_default();
         let limits = call.limits();
         let groups = read_rules("rules", text, CHECKED_INTERVAL_MS, &limits).map_err(|faults| {
-            let messages: Vec<_> = faults.iter().map(RuleFault::to_string).collect();
+            let messages: Vec<_> = faults.iter().map(FileFault::to_string).collect();
             Fault::bad_data(messages.join("\n"))
         })?;
         let rules: usize = groups.iter().map(|group| group.rules.len()).sum();
@@ -69,7 +69,7 @@ fn active(call: &Call<'_>) -> Result<Answer, Fault> {
     // Alerts of files that cannot be read any more keep their state.
     let unread = call.parts.rules.unread();
     let entries = entries(&statuses) + entries(&unread);
-    call.limits().take(entries * ENTRY_BYTES).map_err(fault)?;
+    call.limits().reserve(entries * ENTRY_BYTES).map_err(fault)?;
     let silenced = Silenced::now(call);
     let mut shown = Vec::new();
     for (group, status) in set.groups.iter().zip(&statuses) {

@@ -112,7 +112,7 @@ fn selected(call: &Call<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Lab
                 .and_then(|more| with_samples_since(store, more, since, &limits));
             for (id, info) in more.map_err(query::fault)? {
                 if let Entry::Vacant(entry) = found.entry(id) {
-                    limits.take(Labels::bytes_of_key(&info.key)).map_err(query::fault)?;
+                    limits.reserve(Labels::bytes_of_key(&info.key)).map_err(query::fault)?;
                     entry.insert(Labels::of_key(info.key));
                 }
             }

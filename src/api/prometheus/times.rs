@@ -2,7 +2,7 @@
 //!
 //! Must never know: what they are used for.
 
-use crate::model::{LENGTH_MS_MAX, UnixMillis, length_ms};
+use crate::model::{LENGTH_MS_MAX, UnixMillis, parse_duration_ms};
 
 /// The times with which Prometheus' Go client means "no start" and "no end".
 const MIN_TIME: &str = "-292273086-05-16T16:47:06Z";
@@ -32,7 +32,7 @@ pub(super) fn duration_ms(text: &str) -> Option<i64> {
         let is_valid = seconds.abs() * 1000.0 < LENGTH_MS_MAX as f64;
         return is_valid.then(|| (seconds * 1000.0).round() as i64);
     }
-    length_ms(text)
+    parse_duration_ms(text)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::{
 const PIPELINE_BYTES_MAX: usize = 64 << 10;
 
 /// The maximum size of a list of series.
-const HELD_BYTES_MAX: usize = 1 << 20;
+const COVERAGE_BYTES_MAX: usize = 1 << 20;
 
 /// The parameters of charts besides series and a range.
 const CHART_PARAMS: [&str; 9] =
@@ -123,12 +123,12 @@ pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) ->
 }
 
 /// Returns the times for which the store has cells of the requested series.
-pub(super) async fn held(
+pub(super) async fn series_coverage(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
-    let body = match parts.bodies.receive_query(&request, payload, HELD_BYTES_MAX).await {
+    let body = match parts.bodies.receive_query(&request, payload, COVERAGE_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
             return refused(&parts.metrics, QueryOutcome::Invalid, refusal.response());
@@ -137,7 +137,7 @@ pub(super) async fn held(
     respond("held", Ok(body), parts, |body, parts, budget| {
         let request = serde_json::from_slice(&body.bytes)
             .map_err(|cause| QueryError::Invalid(format!("body: {cause}")))?;
-        query::held(&parts.store, budget, &request, parts.clock.now())
+        query::series_coverage(&parts.store, budget, &request, parts.clock.now())
     })
     .await
 }

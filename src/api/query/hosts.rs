@@ -32,7 +32,7 @@ pub(super) async fn hosts(
         params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()));
     respond("hosts", params, parts, |params, parts, budget| {
         let (now, hosts) = parts.hosts.list(params.host.as_deref());
-        budget.take(HostsAnswer::bytes(&hosts))?;
+        budget.reserve(HostsAnswer::bytes(&hosts))?;
         let after = (KnownHosts::LATE_AFTER_MS, KnownHosts::DOWN_AFTER_MS);
         Ok(HostsAnswer::new(hosts, after, now))
     })
@@ -41,7 +41,7 @@ pub(super) async fn hosts(
 
 /// The sparklines of all hosts, which concurrent requests share. Clones are cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Lines(Arc<SharedLines>);
+pub struct SparklineCache(Arc<SharedLines>);
 
 #[derive(Debug, Default)]
 struct SharedLines {
@@ -50,7 +50,7 @@ struct SharedLines {
     turn: Mutex<()>,
 }
 
-impl Lines {
+impl SparklineCache {
     /// Computes the sparklines for the next request, as a query.
     ///
     /// # Errors

@@ -4,12 +4,12 @@
 //! Must never know: how an answer is computed.
 
 mod endpoints;
-mod finding;
 mod hosts;
 mod params;
+mod series_search;
 mod tail;
 
-pub use hosts::Lines;
+pub use hosts::SparklineCache;
 pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
 pub use tail::Tails;
@@ -56,7 +56,7 @@ pub struct QueryParts {
     pub started: UnixMillis,
     pub future_skew: Live<Duration>,
     pub tails: Tails,
-    pub lines: Lines,
+    pub lines: SparklineCache,
 }
 
 /// The routes.
@@ -65,10 +65,10 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::GET, "/api/v1/documents", endpoints::documents);
     scope.compressed(Method::GET, "/api/v1/storage/document", endpoints::stored);
     scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
-    scope.compressed(Method::POST, "/api/v1/held", endpoints::held);
+    scope.compressed(Method::POST, "/api/v1/held", endpoints::series_coverage);
     scope.compressed(Method::GET, "/api/v1/series", endpoints::series);
-    scope.compressed(Method::GET, "/api/v1/find", finding::find);
-    scope.compressed(Method::GET, "/api/v1/facets", finding::facets);
+    scope.compressed(Method::GET, "/api/v1/find", series_search::find);
+    scope.compressed(Method::GET, "/api/v1/facets", series_search::facets);
     scope.compressed(Method::GET, "/api/v1/hosts", hosts::hosts);
     scope.compressed(Method::GET, "/api/v1/hosts/sparklines", hosts::sparklines);
     // Exports and tails are not compressed: programs read exports as fast as they are made, and

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{other_labels, plain};
 use crate::{
     cli::{flags::AskArgs, http::read, screen, table::table},
-    model::counted,
+    model::with_noun,
 };
 
 #[derive(Debug, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) fn list(ask: &AskArgs, rule: Option<&str>, limit: usize) -> anyhow::R
 }
 
 fn shown(history: &[Episode]) -> String {
-    let totals = counted(history.len(), "episode");
+    let totals = with_noun(history.len(), "episode");
     if history.is_empty() {
         return totals;
     }

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::model::counted;
+use crate::model::with_noun;
 use crate::{
     cli::{
         flags::{AskArgs, current_user, duration},
@@ -148,7 +148,7 @@ pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
     let answer = daemon.post_json(path, &body)?;
     args.ask.print(&answer, || {
         let Changed { alerts } = read(&answer)?;
-        Ok(format!("{word} {}", counted(alerts, "alert")))
+        Ok(format!("{word} {}", with_noun(alerts, "alert")))
     })
 }
 

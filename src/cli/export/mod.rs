@@ -25,9 +25,9 @@ use super::{
     flags::{SelectorArgs, TimeArgs},
     http::{Daemon, Pair},
     progress,
-    screen::complain,
+    screen::print_error,
 };
-use crate::model::counted;
+use crate::model::with_noun;
 
 /// Write the documents of a running daemon to a file
 #[derive(Debug, Args)]
@@ -161,7 +161,7 @@ fn open_partial(partial: &Path, state_file: &Path, state: &State) -> anyhow::Res
     file.set_len(state.bytes)?;
     file.seek(io::SeekFrom::End(0))?;
     if state.bytes > 0 {
-        complain(&format!("continuing after {}", counted(state.rows, "row")));
+        print_error(&format!("continuing after {}", with_noun(state.rows, "row")));
     }
     Ok(file)
 }
@@ -199,7 +199,7 @@ fn run(
         bar.set_message(format!("series, {} rows", state.rows));
     }
     bar.finish_and_clear();
-    complain(&format!("{}, {}", counted(state.rows, "row"), counted(state.bytes, "byte")));
+    print_error(&format!("{}, {}", with_noun(state.rows, "row"), with_noun(state.bytes, "byte")));
     Ok(())
 }
 

@@ -27,7 +27,7 @@ use self::{
     senders::SenderNames,
     summary::Summary,
 };
-use super::{flags::SelectorArgs, http::Daemon, screen::complain};
+use super::{flags::SelectorArgs, http::Daemon, screen::print_error};
 use crate::{
     import::{csv::Columns, selection::Selection, time},
     ingest::{graphite::Template, influx::Precision},
@@ -240,7 +240,7 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
                 Some(format!("the files were not compared with the daemon's data: {cause:#}"))
             });
         if let Some(message) = found {
-            complain(&message);
+            print_error(&message);
         }
     }
     imported.context(
@@ -248,7 +248,7 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     )?;
     let gone = summary.gone(&inputs);
     for message in &gone {
-        complain(message);
+        print_error(message);
     }
     Ok(match (summary.files_failed, summary.refused()) {
         _ if !gone.is_empty() => ExitCode::FAILURE,

@@ -9,8 +9,8 @@ use crate::{
         http::{Daemon, read},
         table,
     },
-    model::{UnixMillis, counted},
-    query::{HELD_SERIES_MAX, HeldAnswer, SeriesEntry},
+    model::{UnixMillis, with_noun},
+    query::{COVERED_SERIES_MAX, CoverageAnswer, SeriesEntry},
 };
 
 /// The maximum number of series in the message.
@@ -32,10 +32,10 @@ impl Overlap {
     /// Asks the daemon for its samples at the times of the files.
     pub(super) fn find(daemon: &Daemon, survey: &Survey) -> anyhow::Result<Self> {
         let mut overlap = Self::default();
-        for part in survey.series.chunks(HELD_SERIES_MAX) {
+        for part in survey.series.chunks(COVERED_SERIES_MAX) {
             let questions: Vec<_> = part.iter().map(question).collect();
             let answer = daemon.post_json("held", &json!({ "series": questions }))?;
-            let HeldAnswer { held } = read(&answer)?;
+            let CoverageAnswer { held } = read(&answer)?;
             for (surveyed, held) in part.iter().zip(held) {
                 if let Some((first, last)) = held {
                     overlap.add(surveyed, UnixMillis(first), UnixMillis(last));
@@ -84,7 +84,7 @@ impl Overlap {
             [] => String::new(),
             options => format!("; {} imports only the missing samples", options.join(" or ")),
         };
-        let series = counted(self.series, "series");
+        let series = with_noun(self.series, "series");
         Some(format!(
             "the daemon already has samples of {series} at the times of the files, and both would \
              count:{shown}\n--overlap imports all samples anyway{cuts}"

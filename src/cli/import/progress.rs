@@ -5,9 +5,9 @@ use std::time::Duration;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::{
-    cli::{progress, screen::complain},
+    cli::{progress, screen::print_error},
     clock::Stopwatch,
-    model::counted,
+    model::with_noun,
 };
 
 /// The interval of lines without a terminal.
@@ -37,18 +37,18 @@ impl Progress {
         let seconds = self.watch.seconds().max(0.001);
         let rate = samples as f64 / seconds;
         self.bar.set_position(read);
-        self.bar.set_message(format!("{}, {rate:.0}/s", counted(samples, "sample")));
+        self.bar.set_message(format!("{}, {rate:.0}/s", with_noun(samples, "sample")));
         if self.bar.is_hidden() && self.watch.elapsed() > LINE_EVERY * (self.lines + 1) {
             self.lines = (self.watch.elapsed().as_secs() / LINE_EVERY.as_secs()) as u32;
             let (read, bytes) = (HumanBytes(read), HumanBytes(self.bytes));
-            let line = format!("{read} of {bytes}, {}, {rate:.0}/s", counted(samples, "sample"));
-            complain(&line);
+            let line = format!("{read} of {bytes}, {}, {rate:.0}/s", with_noun(samples, "sample"));
+            print_error(&line);
         }
     }
 
     /// Writes a line above the bar.
     pub(super) fn say(&self, line: &str) {
-        self.bar.suspend(|| complain(line));
+        self.bar.suspend(|| print_error(line));
     }
 
     pub(super) fn finish(&self) {

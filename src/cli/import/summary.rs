@@ -13,7 +13,7 @@ use serde_json::json;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{files::Input, parcel::Parcel, progress::Progress, survey::Survey};
-use crate::{cli::screen, import::intake::Tally, model::counted, policy::RefusalReason};
+use crate::{cli::screen, import::intake::Tally, model::with_noun, policy::RefusalReason};
 
 /// The maximum number of refused samples that are shown.
 pub(super) const EXAMPLES_MAX: usize = 10;
@@ -153,7 +153,7 @@ impl Summary {
             Some(format!(
                 "{path}: {count} of {} were accepted before but no longer exist: their series were \
                  deleted, renamed or merged; {remedy}",
-                counted(*samples, "sample")
+                with_noun(*samples, "sample")
             ))
         };
         self.emptied.iter().filter_map(message).collect()

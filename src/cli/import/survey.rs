@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::parcel::Parcel;
 use crate::{
     cli::{screen, table},
-    model::{Kind, SeriesInfo, SeriesKey, UnixMillis, counted},
+    model::{Kind, SeriesInfo, SeriesKey, UnixMillis, with_noun},
 };
 
 /// The maximum number of metrics in the answer.
@@ -121,7 +121,7 @@ impl Survey {
         }
         match metrics.len().saturating_sub(METRICS_SHOWN) {
             0 => shown.to_string(),
-            more => format!("{shown}\nand {}", counted(more, "more metric")),
+            more => format!("{shown}\nand {}", with_noun(more, "more metric")),
         }
     }
 

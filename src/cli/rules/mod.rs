@@ -13,10 +13,10 @@ use clap::{Args, Subcommand};
 
 use super::screen;
 use crate::{
-    alerts::{Action, LabelSet, RuleFault},
+    alerts::{Action, FileFault, LabelSet},
     config::{self, Overrides, Settings},
     kept::{RuleSet, RuleSources, read_routing},
-    model::counted,
+    model::with_noun,
 };
 
 /// Check rule files in Prometheus' format, and run their tests
@@ -79,7 +79,7 @@ pub(super) fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
 
 fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
     let routing = read_routing(file).map_err(|faults| {
-        let lines: Vec<_> = faults.iter().map(RuleFault::to_string).collect();
+        let lines: Vec<_> = faults.iter().map(FileFault::to_string).collect();
         anyhow::anyhow!("{}", lines.join("\n"))
     })?;
     if labels.is_empty() {
@@ -88,9 +88,9 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
         let (routes, receivers) = (routing.routes.len(), routing.receivers.len());
         return screen::print(&format!(
             "{}, {} with {}",
-            counted(routes, "route"),
-            counted(receivers, "receiver"),
-            counted(integrations, "integration")
+            with_noun(routes, "route"),
+            with_noun(receivers, "receiver"),
+            with_noun(integrations, "integration")
         ));
     }
     let pair = |text: &String| {
@@ -134,6 +134,10 @@ fn shown(set: &RuleSet) -> String {
     let rules = || set.groups.iter().flat_map(|group| &group.rules);
     let alerting = rules().filter(|rule| matches!(rule.action, Action::Alert(_))).count();
     let recording = rules().count() - alerting;
-    let (groups, alerting) = (set.groups.len(), counted(alerting, "alerting rule"));
-    format!("{}: {alerting}, {}", counted(groups, "group"), counted(recording, "recording rule"))
+    let (groups, alerting) = (set.groups.len(), with_noun(alerting, "alerting rule"));
+    format!(
+        "{}: {alerting}, {}",
+        with_noun(groups, "group"),
+        with_noun(recording, "recording rule")
+    )
 }

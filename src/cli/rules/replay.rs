@@ -21,7 +21,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::Settings,
     kept::RuleSources,
-    model::{Span, UnixMillis, counted},
+    model::{Span, UnixMillis, with_noun},
 };
 use answers::Answers;
 
@@ -90,10 +90,13 @@ pub(super) fn replay(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<E
     }
     replayed.episodes.sort_by_key(|episode| episode.pending_at);
     for (rule, fault) in &replayed.faults {
-        screen::complain(&format!("{rule}: {fault}"));
+        screen::print_error(&format!("{rule}: {fault}"));
     }
     if replayed.left_out > 0 {
-        screen::complain(&format!("not listed: {}", counted(replayed.left_out, "more episode")));
+        screen::print_error(&format!(
+            "not listed: {}",
+            with_noun(replayed.left_out, "more episode")
+        ));
     }
     let shown: Vec<_> = replayed.episodes.iter().map(Episode::to_json).collect();
     args.ask.print(&json!({ "episodes": shown }).to_string(), || Ok(table_of(&replayed)))

@@ -13,7 +13,7 @@ use crate::{
     store::Dictionary,
 };
 use samples::Samples;
-pub use samples::{Admitted, Asked, FormerPlace, UnknownRef};
+pub use samples::{Admitted, FormerPlace, SeriesLookup, UnknownRef};
 
 /// The maximum number of senders that a collector remembers. Beyond it, the collector forgets all
 /// senders, and these send their definitions again.
@@ -191,7 +191,7 @@ impl Sessions {
         &self,
         view: &BatchView<'_>,
         admission: &Admission,
-        asked: &Asked<
+        lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
             impl Fn(SeriesId) -> Option<String>,
             impl Fn(SeriesId, UnixMillis) -> FormerPlace,
@@ -199,7 +199,7 @@ impl Sessions {
     ) -> Result<Admitted, UnknownRef> {
         let session = self.by_sender.get(view.agent).filter(|session| session.epoch == view.epoch);
         let sender_series_max = self.sender_series_max;
-        Samples { view, session, sender_series_max, admission }.admit(asked)
+        Samples { view, session, sender_series_max, admission }.admit(lookup)
     }
 }
 
@@ -352,8 +352,8 @@ mod tests {
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
         let admit = |sessions: &Sessions, view| {
             let former = |_, _| FormerPlace::Unknown;
-            let asked = Asked { kind: |_| None, name: |_| None, former };
-            let admitted = sessions.admit(view, &admission, &asked)?;
+            let lookup = SeriesLookup { kind: |_| None, name: |_| None, former };
+            let admitted = sessions.admit(view, &admission, &lookup)?;
             Ok::<_, UnknownRef>(admitted.batch.series)
         };
 

@@ -49,7 +49,7 @@ pub enum FormerPlace {
 }
 
 /// Functions that return facts about series; they are called for few samples.
-pub struct Asked<K, N, F> {
+pub struct SeriesLookup<K, N, F> {
     /// The kind of a series.
     pub kind: K,
     /// The name of a series.
@@ -71,7 +71,7 @@ impl Samples<'_> {
     /// See [`super::Sessions::admit`].
     pub(super) fn admit(
         &self,
-        asked: &Asked<
+        lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
             impl Fn(SeriesId) -> Option<String>,
             impl Fn(SeriesId, UnixMillis) -> FormerPlace,
@@ -94,7 +94,7 @@ impl Samples<'_> {
             ..AcceptedBatch::default()
         };
         self.take_plain(&mut batch);
-        let (refused, revived) = self.judge_rest(&mut batch, asked)?;
+        let (refused, revived) = self.judge_rest(&mut batch, lookup)?;
         Ok(Admitted { batch, samples, refused, revived })
     }
 
@@ -114,7 +114,7 @@ impl Samples<'_> {
     fn judge_rest(
         &self,
         batch: &mut AcceptedBatch,
-        asked: &Asked<
+        lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
             impl Fn(SeriesId) -> Option<String>,
             impl Fn(SeriesId, UnixMillis) -> FormerPlace,
@@ -125,13 +125,13 @@ impl Samples<'_> {
         let mut kept: Option<Vec<usize>> = None;
         for (index, reference, value) in self.all().skip(batch.series.len()) {
             let at = batch.time(index);
-            let keep = |id| Ok((id, self.admission.keep(at, value, || (asked.kind)(id))?));
+            let keep = |id| Ok((id, self.admission.keep(at, value, || (lookup.kind)(id))?));
             let former = |id| {
                 // A stale marker ends the series with the kind that it had.
                 if is_stale_marker(value) {
                     FormerPlace::Series(id)
                 } else {
-                    (asked.former)(id, at)
+                    (lookup.former)(id, at)
                 }
             };
             match self.series(reference, former, &mut revived)?.and_then(keep) {
@@ -145,7 +145,7 @@ impl Samples<'_> {
                 Err(reason) => {
                     kept.get_or_insert_with(|| (0..index).collect());
                     refused.add(reason, || {
-                        let (series, message) = self.fault(reference, &asked.name);
+                        let (series, message) = self.fault(reference, &lookup.name);
                         let explain = || self.admission.explain(reason, at, value);
                         (series, message.unwrap_or_else(explain))
                     });

@@ -48,7 +48,7 @@ impl Acknowledge {
 pub(crate) type Acknowledged = Result<usize, AcknowledgeFault>;
 
 /// A request with the channel for its result.
-pub(crate) type Asked = (Acknowledge, oneshot::Sender<Acknowledged>);
+pub(crate) type PendingAcknowledgement = (Acknowledge, oneshot::Sender<Acknowledged>);
 
 /// The queue of requests for the alerter.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ pub(crate) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Queue {
-    all: Vec<Asked>,
+    all: Vec<PendingAcknowledgement>,
     is_closed: bool,
 }
 
@@ -82,7 +82,7 @@ impl Waiting {
     }
 
     /// Removes and returns all queued requests.
-    pub(crate) fn take(&self) -> Vec<Asked> {
+    pub(crate) fn take(&self) -> Vec<PendingAcknowledgement> {
         std::mem::take(&mut self.asked.lock().all)
     }
 

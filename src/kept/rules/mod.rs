@@ -31,7 +31,7 @@ use status::notified;
 use crate::{
     alerts::{Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, RuleGroup},
     clock::{Clock, SystemClock},
-    model::{UnixMillis, chain, counted},
+    model::{UnixMillis, with_causes, with_noun},
     query::PromqlSettings,
     telemetry::Metrics,
 };
@@ -94,7 +94,7 @@ impl KnownRules {
         let set = Arc::new(set);
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
-        let fault = Mutex::new(fault.map(|cause| chain(&cause)));
+        let fault = Mutex::new(fault.map(|cause| with_causes(&cause)));
         let loaded = RwLock::new(Loaded {
             set,
             sources: Arc::new(sources),
@@ -147,9 +147,9 @@ impl KnownRules {
     }
 
     /// Returns the reason why firing alerts notify nobody, if there is one.
-    pub fn untold(&self) -> Option<String> {
+    pub fn no_receiver(&self) -> Option<String> {
         let loaded = self.loaded();
-        untold(&loaded.sources, &loaded.set)
+        no_receiver(&loaded.sources, &loaded.set)
     }
 
     /// Notes the number of firing alerts that messages only count.
@@ -164,14 +164,14 @@ impl KnownRules {
         if left_out > 0 {
             return Some(format!(
                 "{} above the limit of a rule are only counted: change expressions to return fewer series",
-                counted(left_out, "alert")
+                with_noun(left_out, "alert")
             ));
         }
         (unlisted > 0).then(|| {
             format!(
                 "{} exceed the limits of messages and are only counted: group alerts by a label \
                  with fewer values",
-                counted(unlisted, "alert")
+                with_noun(unlisted, "alert")
             )
         })
     }
@@ -303,11 +303,11 @@ fn count(set: &RuleSet) -> i64 {
 }
 
 /// Returns the reason why firing alerts of these rules notify nobody, if there is one.
-fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
+fn no_receiver(sources: &RuleSources, set: &RuleSet) -> Option<String> {
     let rules = set.groups.iter().flat_map(|group| &group.rules);
     let alerting = rules.filter(|rule| matches!(rule.action, Action::Alert(_))).count();
-    let has_ways = set.routing.as_ref().is_some_and(|routing| routing.has_ways());
-    (alerting > 0 && !has_ways && !sources.has_alertmanagers).then(|| {
+    let has_integrations = set.routing.as_ref().is_some_and(|routing| routing.has_integrations());
+    (alerting > 0 && !has_integrations && !sources.has_alertmanagers).then(|| {
         let remedy = match (&sources.notifications, &set.routing) {
             (Some(_), None) => "fix the file in alerts.notifications",
             (Some(_), Some(_)) => {
@@ -325,7 +325,7 @@ fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
 }
 
 fn warn_without_destination(sources: &RuleSources, set: &RuleSet) {
-    if let Some(reason) = untold(sources, set) {
+    if let Some(reason) = no_receiver(sources, set) {
         tracing::warn!(reason, "firing alerts notify nobody");
     }
 }

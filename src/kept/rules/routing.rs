@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::alerts::{MessageTemplates, Routing, RuleFault, check_routing};
+use crate::alerts::{FileFault, MessageTemplates, Routing, check_routing};
 
 /// The maximum size of a file, and of all templates together, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -18,9 +18,9 @@ const TEMPLATE_FILES_MAX: usize = 100;
 ///
 /// # Errors
 /// All faults in these files.
-pub fn read_routing(path: &Path) -> Result<Routing, Vec<RuleFault>> {
+pub fn read_routing(path: &Path) -> Result<Routing, Vec<FileFault>> {
     let file = path.to_string_lossy();
-    let fault = |problem: String| RuleFault {
+    let fault = |problem: String| FileFault {
         file: file.clone().into_owned(),
         place: String::new(),
         problem,
@@ -43,7 +43,7 @@ pub fn read_routing(path: &Path) -> Result<Routing, Vec<RuleFault>> {
             Ok(templates) => {
                 faults.extend(routing.texts().into_iter().filter_map(|(place, text)| {
                     let problem = templates.check(text).err()?;
-                    Some(RuleFault { place, ..fault(problem) })
+                    Some(FileFault { place, ..fault(problem) })
                 }));
             }
             Err(problem) => faults.push(fault(format!("templates: {problem}"))),
@@ -87,7 +87,7 @@ mod tests {
         fs::write(at("notify.yml"), text).unwrap();
         let problem = |expected: &str| {
             let faults = read_routing(&at("notify.yml")).unwrap_err();
-            let message = faults.iter().map(RuleFault::to_string).collect::<String>();
+            let message = faults.iter().map(FileFault::to_string).collect::<String>();
             assert!(message.contains(expected), "{message}");
         };
         problem("receiver \"a\", slack/0: title: the template \"own\" is not defined");

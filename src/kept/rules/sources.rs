@@ -12,7 +12,7 @@ use std::{
 
 use super::routing::{bounded_text, read_routing};
 use crate::{
-    alerts::{External, Routing, RuleFault, RuleGroup, read_rules},
+    alerts::{External, FileFault, Routing, RuleGroup, read_rules},
     query::{Budget, PromqlSettings},
 };
 
@@ -91,11 +91,11 @@ pub enum SourceFault {
     },
     /// The files contain invalid rules.
     #[error("{}", shown(.0))]
-    Rules(Vec<RuleFault>),
+    Rules(Vec<FileFault>),
 }
 
-fn shown(faults: &[RuleFault]) -> String {
-    let lines = faults.iter().take(FAULTS_SHOWN).map(RuleFault::to_string);
+fn shown(faults: &[FileFault]) -> String {
+    let lines = faults.iter().take(FAULTS_SHOWN).map(FileFault::to_string);
     let mut lines: Vec<_> = lines.collect();
     if faults.len() > FAULTS_SHOWN {
         lines.push(format!("and {} more", faults.len() - FAULTS_SHOWN));

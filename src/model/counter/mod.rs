@@ -61,7 +61,7 @@ pub struct SeriesState {
 
 /// The changes that one sample makes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observed {
+pub struct ObservedCell {
     /// The sample's cell, relative to the start of its slot.
     pub cell: Cell,
     /// A late reading's correction in the slot of the reading after it.
@@ -132,12 +132,12 @@ impl SeriesState {
         value: f64,
         start: i64,
         slot_start: UnixMillis,
-    ) -> Observed {
+    ) -> ObservedCell {
         let offset = (at.0 - slot_start.0) as u32;
         self.last_at = self.last_at.max(at);
         match self.kind {
             Kind::Gauge | Kind::Delta => {
-                Observed { cell: Cell::single(offset, value), correction: None }
+                ObservedCell { cell: Cell::single(offset, value), correction: None }
             }
             Kind::Counter => {
                 let reading = Reading::new(at.0, value, start);
@@ -145,15 +145,15 @@ impl SeriesState {
                     self.counter = Some(Box::new(Remembered::first(reading)));
                     let (increase, rate) = (reading.increase_since(None), reading.rate_since(None));
                     let cell = Cell::reading(offset, value, increase, rate);
-                    return Observed { cell, correction: None };
+                    return ObservedCell { cell, correction: None };
                 };
                 if let Some((increase, rate)) = counter.take_behind(&reading) {
                     let cell = Cell::reading(offset, value, increase, Some(rate));
-                    return Observed { cell, correction: None };
+                    return ObservedCell { cell, correction: None };
                 }
                 let taken = counter.take_between(reading);
                 let cell = Cell::reading(offset, value, taken.increase, taken.rate);
-                Observed { cell, correction: taken.correction }
+                ObservedCell { cell, correction: taken.correction }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use granary_protocol::{AGENT_BYTES_MAX, Ping};
 
-use crate::model::{OWN_SENDERS, UnixMillis, is_own_sender};
+use crate::model::{OWN_SENDER_PREFIX, UnixMillis, is_own_sender};
 
 /// The maximum size of a host's name, in bytes.
 const HOST_BYTES_MAX: usize = 256;
@@ -20,7 +20,7 @@ pub(super) fn check(ping: &Ping) -> Result<(), String> {
     word("agent", &ping.agent, AGENT_BYTES_MAX)?;
     if is_own_sender(&ping.agent) {
         return Err(format!(
-            "names of agents that begin with {OWN_SENDERS:?} are reserved for the daemon"
+            "names of agents that begin with {OWN_SENDER_PREFIX:?} are reserved for the daemon"
         ));
     }
     if let Some(host) = &ping.host {

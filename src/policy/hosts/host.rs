@@ -10,7 +10,7 @@ use granary_protocol::Ping;
 use super::{DOWN_AFTER_MS, Hearing, state_of};
 use crate::model::{
     AgentRecord, AgentStatus, HostEvent, HostEventKind, HostRecord, HostState, HostStatus,
-    Listening,
+    ListeningSpan,
 };
 
 /// The maximum number of events per host; the oldest are dropped.
@@ -67,7 +67,7 @@ impl Host {
 
     /// Restores a host from the record of a previous run. A long silence at the end of that run
     /// becomes a separate event, because the time after the run is unknown.
-    pub(super) fn of_record(record: HostRecord, listening: Listening) -> Self {
+    pub(super) fn of_record(record: HostRecord, listening: ListeningSpan) -> Self {
         let HostRecord { first_seen, kept_ms, agents, events } = record;
         let since_kept = listening.listened_ms.saturating_sub(kept_ms).max(0);
         let agent = |mut record: AgentRecord| {
@@ -115,7 +115,7 @@ impl Host {
         let started_before = match known_starts {
             // A process that was replaced by a newer one does not return.
             Some((_, Some(before))) if before == ping.started => {
-                self.hear(place.unwrap_or_default(), now);
+                self.note_ping(place.unwrap_or_default(), now);
                 return Err(format!(
                     "another agent {:?} pings from elsewhere: give each agent a unique name with \
                      --agent-id",
@@ -150,7 +150,7 @@ impl Host {
     }
 
     /// Records that an agent is present.
-    fn hear(&mut self, index: usize, now: Hearing) {
+    fn note_ping(&mut self, index: usize, now: Hearing) {
         if let Some(agent) = self.agents.get_mut(index) {
             agent.heard_ms = Some(now.listened_ms);
             (agent.record.pinged, agent.record.silent_ms) = (now.at.0, 0);

@@ -24,7 +24,7 @@ use granary_protocol::Ping;
 
 use crate::model::{
     HostChanges, HostEvent, HostEventEntry, HostEventKind, HostStatus, HostTotals, KeptHosts,
-    Listening, UnixMillis,
+    ListeningSpan, UnixMillis,
 };
 use host::Host;
 
@@ -211,7 +211,7 @@ impl Hosts {
         self.has_news = false;
         let mut changes = HostChanges {
             removed: std::mem::take(&mut self.removed).into_iter().collect(),
-            listening: Listening {
+            listening: ListeningSpan {
                 since: self.since,
                 until: now.at.0,
                 listened_ms: now.listened_ms,

@@ -137,7 +137,7 @@ impl Model {
 struct World {
     hosts: Hosts,
     kept: BTreeMap<Arc<str>, crate::model::HostRecord>,
-    listening: Listening,
+    listening: ListeningSpan,
     /// The model at the time of the last storing.
     model_kept: (Model, i64, i64),
     model: Model,
@@ -152,7 +152,7 @@ impl World {
         Self {
             hosts,
             kept: BTreeMap::new(),
-            listening: Listening::default(),
+            listening: ListeningSpan::default(),
             model_kept: (Model::default(), START, START),
             model: Model::default(),
             wall: START,

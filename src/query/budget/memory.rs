@@ -56,7 +56,7 @@ pub struct Reservation {
 
 impl Reservation {
     /// Reserves more memory. Returns false, and reserves nothing, when the pool has too little.
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    pub(super) fn reserve(&self, bytes: usize) -> bool {
         let total = self.shared.total.load(Ordering::Relaxed);
         let add = |used: usize| used.checked_add(bytes).filter(|used| bytes == 0 || *used <= total);
         let used = &self.shared.used;
@@ -73,7 +73,7 @@ impl Reservation {
     }
 
     /// Releases all but the first `bytes` bytes.
-    pub(super) fn keep(&self, bytes: usize) {
+    pub(super) fn shrink_to(&self, bytes: usize) {
         let surplus = self.taken.get().saturating_sub(bytes);
         self.taken.set(self.taken.get() - surplus);
         self.shared.used.fetch_sub(surplus, Ordering::Relaxed);
@@ -94,11 +94,11 @@ mod tests {
     fn reservations_return_their_memory_to_the_pool() {
         let memory = MemoryPool::new(100);
         let (first, second) = (memory.reservation(), memory.reservation());
-        assert!(first.take(60) && second.take(40) && !second.take(1) && second.take(0));
-        first.keep(10);
-        assert!(second.take(50) && !second.take(1));
+        assert!(first.reserve(60) && second.reserve(40) && !second.reserve(1) && second.reserve(0));
+        first.shrink_to(10);
+        assert!(second.reserve(50) && !second.reserve(1));
         drop(first);
-        assert!(second.take(10) && !second.take(1));
+        assert!(second.reserve(10) && !second.reserve(1));
         drop(second);
         assert_eq!(memory.free(), 100);
     }

@@ -137,8 +137,8 @@ impl Budget {
     ///
     /// # Errors
     /// When there is not enough free memory.
-    pub fn take(&self, bytes: usize) -> Result<(), OverBudget> {
-        let is_taken = self.0.as_ref().is_none_or(|limited| limited.memory.take(bytes));
+    pub fn reserve(&self, bytes: usize) -> Result<(), OverBudget> {
+        let is_taken = self.0.as_ref().is_none_or(|limited| limited.memory.reserve(bytes));
         if is_taken { Ok(()) } else { Err(OverBudget::Memory) }
     }
 
@@ -148,9 +148,9 @@ impl Budget {
     }
 
     /// Releases all but the first `bytes` bytes.
-    pub fn keep(&self, bytes: usize) {
+    pub fn shrink_to(&self, bytes: usize) {
         if let Some(limited) = &self.0 {
-            limited.memory.keep(bytes);
+            limited.memory.shrink_to(bytes);
         }
     }
 

@@ -24,7 +24,7 @@ pub fn run_with_retries<T, E>(
         if !outcome.as_ref().is_err_and(&is_transient) {
             break;
         }
-        budget.keep(0);
+        budget.shrink_to(0);
         outcome = run();
     }
     outcome

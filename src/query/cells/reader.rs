@@ -87,7 +87,7 @@ impl<'a> CellReader<'a> {
             self.budget.check()?;
             view.slots_into(id, Columns::ALL, &mut self.filled)?;
             let capacity = self.filled.capacity();
-            self.budget.take(capacity.saturating_sub(self.taken) * size_of::<Slot>())?;
+            self.budget.reserve(capacity.saturating_sub(self.taken) * size_of::<Slot>())?;
             self.taken = self.taken.max(capacity);
             self.axis.merge(&self.filled, cells);
             if beside.is_some() {

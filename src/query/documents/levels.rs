@@ -312,7 +312,7 @@ fn below(
 ) -> Result<Option<Vec<LevelPart>>, QueryError> {
     let Some((level, finer)) = parts.split_first() else { return Ok(None) };
     budget.check()?;
-    budget.take(level.starts(range.clone()).count() * size_of::<LevelPart>())?;
+    budget.reserve(level.starts(range.clone()).count() * size_of::<LevelPart>())?;
     let part = |at: i64| {
         let cell = level.cell(at).copied().unwrap_or_default();
         let part_range = at..at + level.part_ms;

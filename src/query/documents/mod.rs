@@ -218,7 +218,7 @@ impl DocumentsQuery<'_> {
         if spreads {
             reader = reader.spreading(&self.coverage);
         }
-        self.budget.take(axis.len() * size_of::<Cell>())?;
+        self.budget.reserve(axis.len() * size_of::<Cell>())?;
         let mut cells = vec![Cell::EMPTY; axis.len()];
         for group in groups {
             cells.fill(Cell::EMPTY);
@@ -233,7 +233,7 @@ impl DocumentsQuery<'_> {
     fn rows(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
         let axis = self.axis(groups, &self.request.resolution, &self.request.range)?;
         let zone = self.request.time_zone.clone().unwrap_or(TimeZone::UTC);
-        self.budget.take(axis.len() * size_of::<Vec<Row>>())?;
+        self.budget.reserve(axis.len() * size_of::<Vec<Row>>())?;
         let mut by_slot: Vec<Vec<Row>> = vec![Vec::new(); axis.len()];
         let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
         self.read(&axis, groups, true, |group, cells| {
@@ -246,7 +246,7 @@ impl DocumentsQuery<'_> {
                 slots().zip(cells).zip(by_slot.chunks_mut(SLOTS_AT_A_TIME))
             {
                 self.budget.check()?;
-                self.budget.take(cells.len() * row_bytes)?;
+                self.budget.reserve(cells.len() * row_bytes)?;
                 for ((slot, cell), rows) in slots.iter().zip(cells).zip(rows) {
                     rows.push(Row {
                         date: local_time(UnixMillis(slot.0), &zone),
@@ -289,7 +289,7 @@ impl DocumentsQuery<'_> {
         self.read(&axis, groups, false, |group, cells| {
             let merged = group.merged.then_some(group.members.len());
             let slots = axis.slots().iter().copied().zip(cells.iter().copied());
-            self.budget.take(slots.len() * SLOT_BYTES)?;
+            self.budget.reserve(slots.len() * SLOT_BYTES)?;
             let shells = shells.as_ref().map(|shells| shells.of(&group.members)).transpose()?;
             let shells = (nesting, shells.unwrap_or_default());
             let all = nest((&group.entry, merged), slots, nesting_of_width, shells, self.budget)?;
@@ -338,10 +338,10 @@ impl DocumentsQuery<'_> {
         for group in groups {
             let parts = open.read_merged(&group.members, self.budget)?;
             let bytes = parts.iter().map(Parts::bytes).sum::<usize>();
-            self.budget.take(bytes.saturating_sub(reserved))?;
+            self.budget.reserve(bytes.saturating_sub(reserved))?;
             reserved = reserved.max(bytes);
             for month in open.ladder.months() {
-                self.budget.take(group.entry.bytes())?;
+                self.budget.reserve(group.entry.bytes())?;
                 documents.extend(levels_document(&group.entry, month, &parts, self.budget)?);
             }
         }

@@ -11,7 +11,9 @@ use crate::{
         Budget, NestedDocument, QueryError, Selector, SeriesEntry, documents::nested::nest_stored,
         series::suggestion,
     },
-    store::{DocumentState, PartitionInfo, Slot, Store, StoredDocument, StoredPart, Whereabouts},
+    store::{
+        DocumentState, PartitionInfo, SampleLocations, Slot, Store, StoredDocument, StoredPart,
+    },
 };
 
 /// Maximum number of series to look up; two are enough to report that the selector is ambiguous.
@@ -155,14 +157,14 @@ pub fn stored_document(
     let (id, info) = only_series(store, &request.selector)?;
     let index = granularity(store, request.granularity.as_deref())?;
     let granularity = store.granularity(index);
-    let found = store.whereabouts(index, id, request.time)?;
-    budget.take(
+    let found = store.sample_locations(index, id, request.time)?;
+    budget.reserve(
         found.document.as_ref().map_or(0, |document| document.bytes.len() * BYTES_PER_BYTE),
     )?;
     let entry = SeriesEntry::new(&info);
     let slot = granularity.slot_start(request.time);
     let state = place(&found, slot);
-    let Whereabouts { range, span, partition, document, head, memory } = found;
+    let SampleLocations { range, span, partition, document, head, memory } = found;
     let document = document.map(|stored| {
         let mut stored_granularity = granularity.clone();
         stored_granularity.document = span;
@@ -210,7 +212,7 @@ fn granularity(store: &Store, name: Option<&str>) -> Result<GranularityIndex, Qu
     })
 }
 
-fn place(found: &Whereabouts, slot: UnixMillis) -> CellPlace {
+fn place(found: &SampleLocations, slot: UnixMillis) -> CellPlace {
     let has = |cells: &[Slot]| cells.iter().any(|stored| stored.start == slot);
     if has(&found.memory) {
         return CellPlace::Memory;

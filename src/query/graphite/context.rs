@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use super::{aggregation::Aggregation, fetch::Wanted, line::Line, paths::Paths, syntax::Expr};
+use super::{
+    aggregation::Aggregation, fetch::FetchRequest, line::Line, paths::Paths, syntax::Expr,
+};
 use crate::{
     model::{UnixMillis, graphite::Template},
     query::{PromqlLimits, QueryError},
@@ -53,9 +55,9 @@ impl<'a> Context<'a> {
         self.wanted(&format!("seriesByTag({})", quoted.join(","))).lines(found)
     }
 
-    fn wanted<'w>(&'w self, origin: &'w str) -> Wanted<'w> {
+    fn wanted<'w>(&'w self, origin: &'w str) -> FetchRequest<'w> {
         let millis = |seconds: i64| UnixMillis(seconds.saturating_mul(1000));
-        Wanted {
+        FetchRequest {
             store: self.store,
             limits: self.limits,
             now: self.now,
@@ -100,7 +102,7 @@ impl<'a> Context<'a> {
     /// Reserves memory for lines that are copied.
     pub(super) fn take(&self, lines: &[Line]) -> Result<(), QueryError> {
         self.limits.budget.check()?;
-        self.limits.take(lines.iter().map(Line::bytes).sum())
+        self.limits.reserve(lines.iter().map(Line::bytes).sum())
     }
 
     /// Reserves memory for one line that a function made, before it makes the next one.

@@ -28,7 +28,7 @@ pub(super) const POINTS_MAX: usize = 11_000;
 const SLOT_BYTES: usize = size_of::<(i64, i64)>() + size_of::<usize>() + size_of::<Cell>();
 
 /// A request for the lines of series.
-pub(super) struct Wanted<'a> {
+pub(super) struct FetchRequest<'a> {
     pub(super) store: &'a Store,
     pub(super) limits: &'a PromqlLimits<'a>,
     pub(super) now: UnixMillis,
@@ -42,7 +42,7 @@ pub(super) struct Wanted<'a> {
     pub(super) origin: &'a str,
 }
 
-impl Wanted<'_> {
+impl FetchRequest<'_> {
     /// Reads the lines of series.
     pub(super) fn lines(&self, found: Vec<FoundSeries>) -> Result<Vec<Line>, QueryError> {
         if found.is_empty() || self.range.start >= self.range.end {
@@ -52,9 +52,9 @@ impl Wanted<'_> {
         let range = self.range.start..self.range.end.plus(1);
         let coverage = coverage(self.store, &range, self.now);
         let taken = self.limits.budget.taken();
-        self.limits.take(self.slots_max(&coverage, found.len()).saturating_mul(SLOT_BYTES))?;
+        self.limits.reserve(self.slots_max(&coverage, found.len()).saturating_mul(SLOT_BYTES))?;
         let axis = self.axis(&coverage, &range, &limits, found.len())?;
-        self.limits.budget.keep(taken);
+        self.limits.budget.shrink_to(taken);
         let Some(step) = axis.slots().iter().map(|(_, width)| *width).max() else {
             return Ok(Vec::new());
         };
@@ -83,7 +83,7 @@ impl Wanted<'_> {
             }
             let line = self.line(&series, (first, step), values);
             // The numbers are reserved.
-            self.limits.take(line.bytes() - size_of_val(&line.values[..]))?;
+            self.limits.reserve(line.bytes() - size_of_val(&line.values[..]))?;
             lines.push(line);
         }
         Ok(lines)
@@ -107,7 +107,7 @@ impl Wanted<'_> {
             )));
         }
         let slots = axis.len().saturating_mul(SLOT_BYTES);
-        self.limits.take(slots.saturating_add(points.saturating_mul(size_of::<f64>())))
+        self.limits.reserve(slots.saturating_add(points.saturating_mul(size_of::<f64>())))
     }
 
     fn line(&self, series: &FoundSeries, (first, step): (i64, i64), values: Vec<f64>) -> Line {

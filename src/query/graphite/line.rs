@@ -132,9 +132,9 @@ pub(super) fn normalize(lines: &mut [Line], limits: &PromqlLimits<'_>) -> Result
         limits.budget.check()?;
         // The buckets are gone when the line is merged.
         let taken = limits.budget.taken();
-        limits.take(line.values.len().saturating_mul(BUCKET_BYTES))?;
+        limits.reserve(line.values.len().saturating_mul(BUCKET_BYTES))?;
         line.merged(step);
-        limits.budget.keep(taken);
+        limits.budget.shrink_to(taken);
     }
     let start = lines.iter().map(|line| line.start).min().unwrap_or_default();
     let end = lines.iter().map(Line::end).max().unwrap_or_default();
@@ -149,7 +149,7 @@ pub(super) fn normalize(lines: &mut [Line], limits: &PromqlLimits<'_>) -> Result
     }
     for line in lines.iter_mut().filter(|line| line.start != start || line.values.len() != count) {
         limits.budget.check()?;
-        limits.take(count * size_of::<f64>())?;
+        limits.reserve(count * size_of::<f64>())?;
         line.fit(start, count);
     }
     Ok(())

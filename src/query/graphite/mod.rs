@@ -120,7 +120,7 @@ impl GraphiteStore<'_> {
         for target in &request.targets {
             let parsed = syntax::parse(target)?;
             // The parsed target and the copies of its texts.
-            limits.take(target.len() * 16)?;
+            limits.reserve(target.len() * 16)?;
             let mut found = evaluate::evaluate(&parsed, &context)?;
             for line in &mut found {
                 line::consolidate(line, points);

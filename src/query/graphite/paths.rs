@@ -59,7 +59,7 @@ impl Paths<'_> {
     pub(super) fn series(&self, pattern: &str) -> Result<Vec<FoundSeries>, QueryError> {
         let mut found = BTreeMap::new();
         let mut keep = |id, name: GraphiteName| {
-            self.limits.take(size_of::<FoundSeries>() + 2 * name.path.len())?;
+            self.limits.reserve(size_of::<FoundSeries>() + 2 * name.path.len())?;
             found.insert(name, id);
             self.check_count(found.len())
         };
@@ -99,7 +99,7 @@ impl Paths<'_> {
                 let end = name.path.match_indices('.').nth(parts - 1).map(|(at, _)| at);
                 let path = name.path.get(..end.unwrap_or(name.path.len())).unwrap_or_default();
                 if !nodes.contains_key(path) {
-                    self.limits.take(path.len() + 64)?;
+                    self.limits.reserve(path.len() + 64)?;
                     nodes.insert(path.to_owned(), NodeKinds::default());
                     self.check_count(nodes.len())?;
                 }

@@ -94,7 +94,7 @@ impl Paths<'_> {
         let named = |(id, info): (SeriesId, SeriesInfo)| {
             // Without templates, all tags are in the name.
             let name = GraphiteName::of(&info.key, &[]);
-            self.limits.take(size_of::<FoundSeries>() + 2 * info.key.as_bytes().len())?;
+            self.limits.reserve(size_of::<FoundSeries>() + 2 * info.key.as_bytes().len())?;
             Ok(FoundSeries { id, info, name })
         };
         let mut all = found.into_iter().map(named).collect::<Result<Vec<_>, QueryError>>()?;

@@ -80,7 +80,7 @@ impl<'a> Quota<'a> {
         let bytes = self.bytes.get().saturating_add(bytes);
         if let Some(more) = bytes.checked_sub(self.charged.get()).filter(|more| *more > 0) {
             let more = more.max(PIECE_BYTES);
-            self.budget.take(more)?;
+            self.budget.reserve(more)?;
             self.charged.set(self.charged.get() + more);
         }
         self.bytes.set(bytes);

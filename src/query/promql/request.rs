@@ -49,8 +49,8 @@ impl PromqlLimits<'_> {
     ///
     /// # Errors
     /// When there is not enough free memory.
-    pub fn take(&self, bytes: usize) -> Result<(), QueryError> {
-        self.budget.take(bytes).map_err(|cause| {
+    pub fn reserve(&self, bytes: usize) -> Result<(), QueryError> {
+        self.budget.reserve(bytes).map_err(|cause| {
             QueryError::Busy(format!(
                 "{cause}: try again, ask for a shorter range, a larger step or fewer series, or \
                  raise limits.query_memory_max"

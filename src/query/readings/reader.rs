@@ -92,7 +92,7 @@ fn select(
         }));
         drop(dictionary);
         let keys = found[before..].iter().map(|series| Labels::bytes_of_key(&series.info.key));
-        limits.take(size_of_val(&found[before..]) + keys.sum::<usize>())?;
+        limits.reserve(size_of_val(&found[before..]) + keys.sum::<usize>())?;
     }
     found.sort_unstable_by_key(|series| series.place);
     Ok(found)
@@ -181,7 +181,7 @@ impl Reader<'_> {
         let room = self.slots.capacity();
         let grown = room.saturating_sub(self.taken);
         self.taken += grown;
-        self.limits.take(grown * (size_of::<Slot>() + 2 * size_of::<(i64, f64)>()))
+        self.limits.reserve(grown * (size_of::<Slot>() + 2 * size_of::<(i64, f64)>()))
     }
 }
 

@@ -134,7 +134,7 @@ pub fn facets(
 ) -> Result<FacetsAnswer, QueryError> {
     let of_metric = Selector { metric: selector.metric.clone(), tags: Vec::new() };
     let ids = store.dictionary().select(&of_metric.matchers());
-    budget.take(size_of_val(&*ids))?;
+    budget.reserve(size_of_val(&*ids))?;
     let mut count = Count::default();
     for chunk in ids.chunks(CHUNK) {
         budget.check()?;
@@ -143,7 +143,7 @@ pub fn facets(
             count.add(key, &selector.tags);
         }
         drop(dictionary);
-        budget.take(std::mem::take(&mut count.new_bytes))?;
+        budget.reserve(std::mem::take(&mut count.new_bytes))?;
     }
     let tags_total = count.tags.len();
     let mut tags: Vec<_> = count.tags.into_iter().collect();

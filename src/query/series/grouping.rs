@@ -114,7 +114,7 @@ pub(crate) fn group(
         // A reference, an ID, and the values of the tags.
         Merge::All | Merge::By(_) => found.len() * 4 * size_of::<usize>(),
     };
-    budget.take(bytes)?;
+    budget.reserve(bytes)?;
     Ok(groups(found, merge))
 }
 

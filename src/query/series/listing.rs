@@ -48,7 +48,7 @@ pub fn series(
 ) -> Result<SeriesAnswer, QueryError> {
     let page = selector.page(store, budget, (None, None), limits.lines_max, |_| {})?;
     let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
-    budget.take(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
+    budget.reserve(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
     let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
     let why = (total == 0).then(|| suggestion::note(store, selector)).flatten();
     Ok(SeriesAnswer { total, series, notes: why.into_iter().collect() })
@@ -112,7 +112,7 @@ fn visit_values(
         check_time(limits)?;
         let next = store.dictionary().values_after(name, after.as_deref(), CHUNK);
         let Some(last) = next.last().cloned() else { return Ok(()) };
-        limits.take(next.iter().map(|value| value.len() + size_of::<String>()).sum())?;
+        limits.reserve(next.iter().map(|value| value.len() + size_of::<String>()).sum())?;
         after = Some(last);
         for value in next {
             let is_live = since.is_none_or(|since| {

@@ -85,7 +85,7 @@ fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), Q
     let bytes_max = limits.regex_bytes_max;
     let mut bytes = PATTERN_BYTES.min(bytes_max);
     loop {
-        limits.take(bytes.saturating_mul(1 + CACHES))?;
+        limits.reserve(bytes.saturating_mul(1 + CACHES))?;
         let compiled = RegexBuilder::new(&whole)
             .size_limit(bytes)
             .dfa_size_limit(bytes.saturating_mul(CACHES))

@@ -6,19 +6,18 @@ mod cardinality;
 mod facets;
 pub(super) mod go_regex;
 pub(super) mod grouping;
-mod held;
 pub(super) mod listing;
 mod matchers;
 mod preview;
 mod search;
 pub(super) mod selection;
 pub(super) mod selector;
+mod series_coverage;
 pub(super) mod suggestion;
 
 pub use cardinality::{Cardinality, cardinality};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use grouping::{Merge, Rank};
-pub use held::{AskedSeries, HELD_SERIES_MAX, HeldAnswer, HeldRequest, held};
 pub use listing::{
     ListedMetric, SeriesAnswer, list_label_names, list_label_values, list_metrics, series,
     with_samples_since,
@@ -28,3 +27,6 @@ pub use preview::{ChangeAnswer, ChangedSeries, NewName, preview};
 pub use search::{FindAnswer, FindRequest, FoundMetric, find};
 pub use selection::select_series;
 pub use selector::{Selector, SeriesEntry};
+pub use series_coverage::{
+    COVERED_SERIES_MAX, CoverageAnswer, CoverageRequest, RequestedSeries, series_coverage,
+};

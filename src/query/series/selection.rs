@@ -34,7 +34,7 @@ pub fn select_series(
     let mut found = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
         check_time(limits)?;
-        limits.take(chunk.len() * size_of::<(SeriesId, SeriesInfo)>())?;
+        limits.reserve(chunk.len() * size_of::<(SeriesId, SeriesInfo)>())?;
         let dictionary = store.dictionary();
         found.extend(chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?))));
     }
@@ -107,7 +107,7 @@ fn in_order(
     let mut labels = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
         check_time(limits)?;
-        limits.take(chunk.len() * (size_of::<Option<Labels>>() + 2 * size_of::<u32>()))?;
+        limits.reserve(chunk.len() * (size_of::<Option<Labels>>() + 2 * size_of::<u32>()))?;
         let dictionary = store.dictionary();
         labels.extend(chunk.iter().map(|id| dictionary.key(*id).cloned().map(Labels::of_key)));
     }
@@ -139,7 +139,7 @@ fn matching(
         found.extend(chunk.iter().filter(|id| dictionary.key(**id).is_some_and(&matches)));
         drop(dictionary);
         check_count(found.len(), limits)?;
-        limits.take((found.len() - before) * size_of::<SeriesId>())?;
+        limits.reserve((found.len() - before) * size_of::<SeriesId>())?;
     }
     Ok(found)
 }

@@ -220,5 +220,5 @@ pub(crate) fn check_count(count: usize, (max, remedy): (usize, &str)) -> Result<
 /// Charges the memory of series to the budget.
 fn charge(budget: &Budget, found: &[(SeriesId, SeriesInfo)]) -> Result<(), QueryError> {
     let texts: usize = found.iter().map(|(_, info)| text_bytes(info)).sum();
-    Ok(budget.take(texts + size_of_val(found))?)
+    Ok(budget.reserve(texts + size_of_val(found))?)
 }

@@ -154,9 +154,9 @@ pub fn export(
     for (id, info) in &page {
         budget.check()?;
         view.slots_into(*id, Columns::ALL, &mut filled)?;
-        budget.take(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
+        budget.reserve(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
         let shells = if request.shells { view.shells(*id, &filled)? } else { Vec::new() };
-        budget.take(shells.len() * size_of::<ExportDocument>())?;
+        budget.reserve(shells.len() * size_of::<ExportDocument>())?;
         let documents = fold(granularity, &filled, &shells);
         series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
     }

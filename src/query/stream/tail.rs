@@ -163,7 +163,7 @@ impl Tail {
         }
         let entries =
             changed.keys().map(|(_, index)| SeriesEntry::bytes_of(&self.series[*index].1));
-        budget.take(entries.sum::<usize>() + changed.len() * size_of::<TailCell>())?;
+        budget.reserve(entries.sum::<usize>() + changed.len() * size_of::<TailCell>())?;
         let cells = changed.iter().map(|((start, index), cell)| {
             TailCell::new(SeriesEntry::new(&self.series[*index].1), *start, cell)
         });

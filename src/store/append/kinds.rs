@@ -58,7 +58,7 @@ impl KindChanges {
 
 /// The changes that a command makes.
 #[derive(Default)]
-struct Planned {
+struct PlannedChanges {
     new: Vec<SeriesInfo>,
     /// The series that each new one replaces, and its kind.
     before: Vec<(SeriesId, Kind)>,
@@ -81,10 +81,10 @@ impl Appender {
         definitions: &[SeriesInfo],
         now: UnixMillis,
     ) -> Result<Vec<Option<SeriesId>>, StoreError> {
-        let mut planned = Planned::default();
+        let mut planned = PlannedChanges::default();
         let outcome = definitions.iter().map(|info| self.plan_kind(info, now, &mut planned));
         let outcome: Vec<_> = outcome.collect();
-        let Planned { new, before, .. } = planned;
+        let PlannedChanges { new, before, .. } = planned;
         self.note_refused(definitions, &outcome);
         if new.is_empty() {
             return Ok(outcome);
@@ -137,7 +137,7 @@ impl Appender {
         &self,
         info: &SeriesInfo,
         now: UnixMillis,
-        planned: &mut Planned,
+        planned: &mut PlannedChanges,
     ) -> Option<SeriesId> {
         let dictionary = self.store.dictionary();
         let id = dictionary.find(&info.key)?;

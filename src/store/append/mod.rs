@@ -85,7 +85,7 @@ impl Appender {
         let mut new_series = NewSeries::default();
         let definitions =
             definitions.iter().map(|info| self.define(info, &mut new_series)).collect();
-        let mut judged = self.store.inner.catalog.read().senders().judge(
+        let mut judged = self.store.inner.catalog.read().senders().verdicts(
             batches,
             &self.limits,
             now,

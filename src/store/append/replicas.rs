@@ -50,7 +50,7 @@ impl ReplicaPicks {
                 continue;
             };
             let mut counts = |(sample, series): (usize, &SeriesId)| {
-                let verdict = self.judge(
+                let verdict = self.verdict(
                     &mut picked.moved,
                     (*series, replica),
                     batch.time(sample),
@@ -70,7 +70,7 @@ impl ReplicaPicks {
         picked
     }
 
-    fn judge(
+    fn verdict(
         &self,
         moved: &mut Picks,
         (series, Replica { group, sender }): (SeriesId, Replica),

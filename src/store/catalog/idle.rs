@@ -50,7 +50,7 @@ impl IdleCounters {
         if !states.iter().any(is_idle) {
             return;
         }
-        self.give_back(row, states);
+        self.restore(row, states);
         let mut lanes = 0;
         let mut taken = Vec::new();
         for (lane, state) in states.iter_mut().enumerate().filter(|(_, state)| is_idle(state)) {
@@ -69,7 +69,7 @@ impl IdleCounters {
     }
 
     /// Unpacks the counters of a row: moves their readings back into its states.
-    pub(super) fn give_back(&mut self, row: u32, states: &mut [SeriesState]) {
+    pub(super) fn restore(&mut self, row: u32, states: &mut [SeriesState]) {
         if let Some(idle) = self.rows.remove(&row) {
             self.series -= idle.lanes.count_ones() as usize;
             self.bytes -= ROW_BYTES + idle.states.len();

@@ -66,7 +66,7 @@ impl Senders {
                 SenderWindow::unknown_until(ran_until)
             });
             if window.heard() == UnixMillis(0) {
-                window.hear(now);
+                window.touch(now);
             }
             (sender, window)
         }));
@@ -103,7 +103,7 @@ impl Senders {
         }
         let window = self.windows.entry(number.sender.clone()).or_default();
         window.mark(number.epoch, number.seq);
-        window.hear(now);
+        window.touch(now);
     }
 
     /// Takes the senders that changed since the last call; a forgotten sender has no window.
@@ -118,7 +118,7 @@ impl Senders {
 
     /// Judges the batches of a group by copies of their senders' windows, in the order in which
     /// they will be applied. `none_before` caches the time before which no sender can be idle.
-    pub(crate) fn judge(
+    pub(crate) fn verdicts(
         &self,
         batches: &[AcceptedBatch],
         limits: &StoreLimits,
@@ -152,7 +152,7 @@ impl Senders {
                         }
                     };
                     window.map_or(BatchVerdict::SenderLimit, |window| {
-                        verdict(window.take(number.epoch, number.seq))
+                        verdict(window.accept(number.epoch, number.seq))
                     })
                 }
             };

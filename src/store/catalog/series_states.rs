@@ -10,7 +10,7 @@ use std::{
 use super::{idle::IdleCounters, state_row};
 use crate::{
     model::{
-        Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
+        Kind, ObservedCell, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
         counter::{Reading, Remembered},
     },
     store::encoding::lanes::{SERIES_PER_ROW, row_of},
@@ -114,7 +114,7 @@ impl SeriesStates {
     #[cold]
     fn wake_row(&mut self, row: u32) {
         let range = self.range(row);
-        self.idle.give_back(row, &mut self.states[range]);
+        self.idle.restore(row, &mut self.states[range]);
     }
 
     /// The indexes of the series of a row.
@@ -150,7 +150,7 @@ impl SeriesStates {
         value: f64,
         start: i64,
         slot_start: UnixMillis,
-    ) -> Observed {
+    ) -> ObservedCell {
         self.mark(series);
         self.wake(series);
         let state = &mut self.states[series.0 as usize];

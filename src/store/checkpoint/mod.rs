@@ -84,7 +84,7 @@ impl Store {
             counters,
             note_lacking: &|index, before| self.note_lacking(index, before),
         };
-        self.note_away(&frozen)?;
+        self.note_retired_holes(&frozen)?;
         inner.head.keep_lost()?;
         let postponed = self.or_replace_head(to.write(&frozen, now))?;
         let bytes_written = written_by_this_thread().wrapping_sub(written_before);
@@ -96,7 +96,7 @@ impl Store {
             thawed
         };
         drop(thawed);
-        if let Err(cause) = inner.journal.give_back() {
+        if let Err(cause) = inner.journal.release_free_space() {
             let cause: &dyn std::error::Error = &cause;
             tracing::warn!(cause, "cannot free space of the journal; the next checkpoint retries");
         }
@@ -128,7 +128,7 @@ impl Store {
 
     /// Stores the times of late samples that retired granularities do not receive: if such a
     /// granularity is added again, these times are holes in it.
-    fn note_away(&self, frozen: &Frozen) -> Result<(), StoreError> {
+    fn note_retired_holes(&self, frozen: &Frozen) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let all = inner.documents.granularities();
         for (index, granularity) in all.iter().enumerate().skip(inner.granularities.count()) {
@@ -148,7 +148,7 @@ impl Store {
                 known.holes.iter().any(holds)
             };
             if !late.stretches().iter().all(is_known) {
-                let holes = inner.journal.note_away(&granularity.name, &late)?;
+                let holes = inner.journal.note_retired_holes(&granularity.name, &late)?;
                 inner.gaps.write()[index].holes = holes.stretches().to_vec();
             }
         }

@@ -116,12 +116,12 @@ impl Filling {
             *last_kind == kind && **last_unit == *unit
         };
         let measure = match last_measure.filter(is_same) {
-            Some(place) => measures.take_again(place),
-            None => measures.take((kind, unit.into())),
+            Some(place) => measures.add_user_at(place),
+            None => measures.add_user((kind, unit.into())),
         };
         let sender = match last_sender.filter(|place| **senders.get(*place) == *sender) {
-            Some(place) => senders.take_again(place),
-            None => senders.take(sender.into()),
+            Some(place) => senders.add_user_at(place),
+            None => senders.add_user(sender.into()),
         };
         self.last = Some((measure, sender));
         (measure, sender)

@@ -210,8 +210,8 @@ impl Dictionary {
         }
         self.series.push(Entry {
             key: Some(info.key),
-            measure: self.measures.take((info.kind, info.unit)),
-            sender: self.senders.take(info.sender),
+            measure: self.measures.add_user((info.kind, info.unit)),
+            sender: self.senders.add_user(info.sender),
         });
         self.index(id);
         id
@@ -219,7 +219,7 @@ impl Dictionary {
 
     /// Assigns the next id to a deleted series.
     pub(crate) fn add_deleted(&mut self, kind: Kind) {
-        let measure = self.measures.take((kind, "".into()));
+        let measure = self.measures.add_user((kind, "".into()));
         self.series.push(Entry { key: None, measure, sender: u32::MAX });
         self.deleted += 1;
     }

@@ -24,9 +24,9 @@ impl<T> Default for Pool<T> {
 
 impl<T: Clone + Eq + Hash> Pool<T> {
     /// Adds a user of a value; returns the place of the value.
-    pub(super) fn take(&mut self, value: T) -> u32 {
+    pub(super) fn add_user(&mut self, value: T) -> u32 {
         if let Some(place) = self.places.get(&value) {
-            return self.take_again(*place);
+            return self.add_user_at(*place);
         }
         let place = self.free.pop().unwrap_or(self.values.len() as u32);
         self.places.insert(value.clone(), place);
@@ -39,13 +39,13 @@ impl<T: Clone + Eq + Hash> Pool<T> {
     }
 
     /// Adds a user of the value at a place that has users.
-    pub(super) fn take_again(&mut self, place: u32) -> u32 {
+    pub(super) fn add_user_at(&mut self, place: u32) -> u32 {
         self.values[place as usize].1 += 1;
         place
     }
 
     /// Removes a user of the value at a place.
-    pub(super) fn release(&mut self, place: u32) {
+    pub(super) fn remove_user(&mut self, place: u32) {
         let (value, count) = &mut self.values[place as usize];
         *count -= 1;
         if *count == 0 {
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn the_place_of_a_value_without_users_is_reused() {
         let mut pool: Pool<String> = Pool::default();
-        let places = ["a", "b", "a"].map(|value| pool.take(value.to_owned()));
+        let places = ["a", "b", "a"].map(|value| pool.add_user(value.to_owned()));
         assert_eq!(places, [0, 1, 0]);
         assert_eq!([pool.count("a"), pool.count("b"), pool.count("c")], [2, 1, 0]);
-        pool.release(0);
+        pool.remove_user(0);
         assert_eq!((pool.len(), pool.get(0).as_str()), (2, "a"));
-        pool.release(0);
+        pool.remove_user(0);
         assert_eq!(pool.iter().collect::<Vec<_>>(), [(&"b".to_owned(), 1)]);
-        assert_eq!([pool.take("c".to_owned()), pool.take("a".to_owned())], [0, 2]);
+        assert_eq!([pool.add_user("c".to_owned()), pool.add_user("a".to_owned())], [0, 2]);
         assert_eq!(pool.get(1), "b");
     }
 }

@@ -88,9 +88,9 @@ impl Dictionary {
         let Some(key) = entry.key.take() else { return };
         self.key_bytes -= key_bytes(&key);
         let kind = self.measures.get(entry.measure).0;
-        let measure = self.measures.take((kind, "".into()));
-        self.measures.release(std::mem::replace(&mut entry.measure, measure));
-        self.senders.release(std::mem::replace(&mut entry.sender, u32::MAX));
+        let measure = self.measures.add_user((kind, "".into()));
+        self.measures.remove_user(std::mem::replace(&mut entry.measure, measure));
+        self.senders.remove_user(std::mem::replace(&mut entry.sender, u32::MAX));
         self.deleted += 1;
         self.renamed.remove(&id);
     }

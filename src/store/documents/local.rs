@@ -103,7 +103,7 @@ impl LocalDocuments {
     /// The partitions that will not be removed, for copying.
     pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
         let mut all = self.partitions.all();
-        all.retain(|partition| !partition.is_going());
+        all.retain(|partition| !partition.is_being_removed());
         all
     }
 

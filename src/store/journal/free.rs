@@ -43,7 +43,7 @@ impl Journal {
 
     /// Removes the records that a checkpoint covers, and releases free space of the tables when
     /// there is much.
-    pub(crate) fn give_back(&self) -> Result<(), StoreError> {
+    pub(crate) fn release_free_space(&self) -> Result<(), StoreError> {
         let through = self.checkpointed_through()?;
         let covered = self.log.lock().covered(through);
         for first in covered {

@@ -158,7 +158,7 @@ fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
 
 /// Returns the granularities that these settings remove; their cells in the journal must be written
 /// to their files before.
-pub(crate) fn taken_away<'a>(
+pub(crate) fn removed_granularities<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,
 ) -> Vec<&'a Granularity> {

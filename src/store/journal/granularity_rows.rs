@@ -46,7 +46,7 @@ impl Journal {
 
     /// Stores the times of late samples that a removed granularity lacks; returns all times whose
     /// samples it lacks.
-    pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
+    pub(crate) fn note_retired_holes(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
         let away = self.change_granularity(name, |stored| {
             stored.away.add_all(late);
             stored.away.clone()

@@ -9,7 +9,7 @@ use super::{
     row::checksum,
 };
 use crate::{
-    model::{HostChanges, HostRecord, KeptHosts, Listening},
+    model::{HostChanges, HostRecord, KeptHosts, ListeningSpan},
     store::{error::StoreError, file::database::DatabaseFile},
 };
 
@@ -35,7 +35,7 @@ pub(super) fn read(
             Ok::<_, StoreError>(found.map_or(0, |guard| guard.value() as i64))
         };
         let mut kept = KeptHosts {
-            listening: Listening {
+            listening: ListeningSpan {
                 since: time(SINCE_KEY)?,
                 until: time(UNTIL_KEY)?,
                 listened_ms: time(LISTENED_KEY)?,
@@ -64,7 +64,7 @@ pub(super) fn write(file: &DatabaseFile, changes: &HostChanges) -> Result<(), St
             hosts.remove(&**name).map_err(fail(OPERATION))?;
         }
         let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-        let Listening { since, until, listened_ms } = changes.listening;
+        let ListeningSpan { since, until, listened_ms } = changes.listening;
         for (key, time) in [(SINCE_KEY, since), (UNTIL_KEY, until), (LISTENED_KEY, listened_ms)] {
             meta.insert(key, time as u64).map_err(fail(OPERATION))?;
         }

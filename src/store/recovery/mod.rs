@@ -130,11 +130,11 @@ impl Store {
         let mut journal = Arc::new(Journal::open(medium)?);
         let mut known = journal.granularities()?;
         journal.settle_through(|| records_in_files(medium, &journal, &known))?;
-        let taken_away = granularities::taken_away(&known, settings);
-        if !taken_away.is_empty()
+        let removed_granularities = granularities::removed_granularities(&known, settings);
+        if !removed_granularities.is_empty()
             && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
         {
-            for removed in taken_away {
+            for removed in removed_granularities {
                 let (granularity, kept) = (&removed.name, removed.retention().to_string());
                 tracing::warn!(
                     granularity,

@@ -75,7 +75,7 @@ impl VerifyReport {
 
     /// Reports an error that ends the check of its file.
     fn error(&mut self, file: &str, error: &StoreError) {
-        self.fault(file, error.chain());
+        self.fault(file, error.with_causes());
     }
 }
 

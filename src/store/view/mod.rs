@@ -297,7 +297,7 @@ impl View {
 
 /// The places of the cells of a series that belong to one document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Whereabouts {
+pub struct SampleLocations {
     /// The time that the document covers, or would cover if it existed.
     pub range: Range<UnixMillis>,
     /// The length of the document.
@@ -318,12 +318,12 @@ impl Store {
     ///
     /// # Errors
     /// When the document, or the head, cannot be read.
-    pub fn whereabouts(
+    pub fn sample_locations(
         &self,
         index: GranularityIndex,
         series: SeriesId,
         at: UnixMillis,
-    ) -> Result<Whereabouts, StoreError> {
+    ) -> Result<SampleLocations, StoreError> {
         let documents = &self.inner.documents;
         let place = documents.place(index, at);
         let start = place.document_start(at);
@@ -335,6 +335,6 @@ impl Store {
         merge_equal(&mut head);
         let partitions = documents.partitions();
         let partition = partitions.into_iter().find(|partition| partition.id == place.id);
-        Ok(Whereabouts { range, span: place.document, partition, document, head, memory })
+        Ok(SampleLocations { range, span: place.document, partition, document, head, memory })
     }
 }

@@ -17,7 +17,7 @@ const ID_DIGITS: usize = 12;
 
 /// The type of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum GroupKind {
     Container(String),
     Unit(String),
 }
@@ -26,7 +26,7 @@ pub(super) enum Of {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) folder: PathBuf,
-    pub(super) of: Of,
+    pub(super) of: GroupKind,
 }
 
 /// Finds the groups of version 2, even when version 1 is mounted too.
@@ -66,21 +66,21 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
 }
 
 /// Returns the type of a group by its name.
-fn type_of(name: &str) -> Option<Of> {
+fn type_of(name: &str) -> Option<GroupKind> {
     let scope = name.strip_suffix(".scope").unwrap_or(name);
     if let Some(rest) = scope.strip_prefix("lxc.payload.") {
-        return Some(Of::Container(rest.to_owned()));
+        return Some(GroupKind::Container(rest.to_owned()));
     }
     let of_machine = name.strip_suffix(".scope").and_then(|rest| rest.strip_prefix("machine-"));
     if let Some(rest) = of_machine {
-        return Some(Of::Container(rest.replace("\\x2d", "-")));
+        return Some(GroupKind::Container(rest.replace("\\x2d", "-")));
     }
     let id = scope.rsplit('-').next().unwrap_or(scope);
     let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_id && !scope.contains("conmon") {
-        return id.get(..ID_DIGITS).map(|id| Of::Container(id.to_owned()));
+        return id.get(..ID_DIGITS).map(|id| GroupKind::Container(id.to_owned()));
     }
-    name.strip_suffix(".service").map(|rest| Of::Unit(rest.replace("\\x2d", "-")))
+    name.strip_suffix(".service").map(|rest| GroupKind::Unit(rest.replace("\\x2d", "-")))
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn each_container_runtime_is_recognized_by_its_group_names() {
         let id = "0123456789abcdef".repeat(4);
-        let container = |name: &str| Some(Of::Container(name.to_owned()));
+        let container = |name: &str| Some(GroupKind::Container(name.to_owned()));
         for (name, expected) in [
             (format!("docker-{id}.scope"), container("0123456789ab")),
             (format!("libpod-{id}.scope"), container("0123456789ab")),
@@ -100,7 +100,7 @@ mod tests {
             (id.clone(), container("0123456789ab")),
             ("lxc.payload.web".to_owned(), container("web")),
             ("machine-db\\x2d1.scope".to_owned(), container("db-1")),
-            ("ssh.service".to_owned(), Some(Of::Unit("ssh".to_owned()))),
+            ("ssh.service".to_owned(), Some(GroupKind::Unit("ssh".to_owned()))),
             ("system.slice".to_owned(), None),
             ("init.scope".to_owned(), None),
             ("kubepods-burstable.slice".to_owned(), None),

@@ -6,7 +6,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
-use self::found::{Group, Of, find};
+use self::found::{Group, GroupKind, find};
 use crate::host::Host;
 
 /// The interval of scans for control groups.
@@ -57,11 +57,11 @@ impl Source for Cgroups {
         }
         for group in &self.groups {
             match &group.of {
-                Of::Container(name) => {
+                GroupKind::Container(name) => {
                     let tags = [("container", &**name), ("host", &*self.host.name)];
                     container(&group.folder, &tags, readings);
                 }
-                Of::Unit(name) => {
+                GroupKind::Unit(name) => {
                     let tags = [("host", &*self.host.name), ("unit", &**name)];
                     unit(&group.folder, &tags, readings);
                 }

@@ -9,7 +9,7 @@ use std::{fmt::Write, str};
 use crate::{
     Families, Type,
     pieces::Pieces,
-    sample::{Fault, LINE_BYTES_MAX, Sample, Take},
+    sample::{Fault, LINE_BYTES_MAX, Sample, SampleSink},
     wire::{Fields, Value, WireFault},
 };
 
@@ -65,7 +65,7 @@ impl<'a> Messages<'a> {
     }
 
     /// Passes each sample to `take`.
-    pub(crate) fn read(mut self, take: &mut Take<'_>) -> Result<(), Fault> {
+    pub(crate) fn read(mut self, take: &mut SampleSink<'_>) -> Result<(), Fault> {
         for index in 0_u64.. {
             let at = self.pieces.position();
             let fault = |problem| Fault::new(format!("family {index} at byte {at}"), problem);
@@ -85,7 +85,7 @@ impl<'a> Messages<'a> {
 
 impl Known {
     /// Parses `MetricFamily`, with the fields name 1, type 3, metric 4, unit 5.
-    fn family(&mut self, message: &[u8], take: &mut Take<'_>) -> Result<(), End> {
+    fn family(&mut self, message: &[u8], take: &mut SampleSink<'_>) -> Result<(), End> {
         let mut family = FamilyMessage::default();
         let mut unit = "";
         let mut fields = Fields::of(message);
@@ -123,7 +123,7 @@ impl Known {
         &mut self,
         family: &FamilyMessage<'_>,
         message: &[u8],
-        take: &mut Take<'_>,
+        take: &mut SampleSink<'_>,
     ) -> Result<(), End> {
         let mut metric = Metric::default();
         let mut values_field = 0;
@@ -160,7 +160,7 @@ impl Known {
         name: &str,
         metric: &Metric<'_>,
         numbers: &Distribution,
-        take: &mut Take<'_>,
+        take: &mut SampleSink<'_>,
     ) -> Result<(), End> {
         let (mut count, mut sum, mut start_ms) = (0.0, 0.0, None);
         let mut parts = Vec::new();
@@ -202,7 +202,7 @@ impl Known {
         metric: &Metric<'_>,
         more: Option<(&str, &str)>,
         (value, start_ms): (f64, Option<i64>),
-        take: &mut Take<'_>,
+        take: &mut SampleSink<'_>,
     ) -> Result<(), End> {
         self.series.clear();
         self.series.push('{');

@@ -6,7 +6,7 @@ use crate::{
     Families, Format, Room, cut,
     pieces::Pieces,
     proto::{self, Messages},
-    sample::{Fault, LINE_BYTES_MAX, Sample, Take},
+    sample::{Fault, LINE_BYTES_MAX, Sample, SampleSink},
 };
 
 /// The maximum length of a quoted line in a fault.
@@ -43,7 +43,11 @@ pub fn read_from<'a>(
     }
 }
 
-fn read_text(mut pieces: Pieces<'_>, format: Format, take: &mut Take<'_>) -> Result<(), Fault> {
+fn read_text(
+    mut pieces: Pieces<'_>,
+    format: Format,
+    take: &mut SampleSink<'_>,
+) -> Result<(), Fault> {
     let mut families = Families::default();
     let mut has_ended = false;
     for number in 1_u64.. {

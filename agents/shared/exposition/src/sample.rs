@@ -35,4 +35,4 @@ impl Fault {
 }
 
 /// The consumer of samples.
-pub(crate) type Take<'a> = dyn FnMut(Sample<'_>, &Families) -> Result<(), String> + 'a;
+pub(crate) type SampleSink<'a> = dyn FnMut(Sample<'_>, &Families) -> Result<(), String> + 'a;

@@ -28,7 +28,7 @@ pub use program::{
 };
 pub use reporting::self_metrics::SELF_METRICS;
 pub use sampling::{
-    plan::{Plan, Planned, Planner},
+    plan::{Plan, PlannedSource, Planner},
     readings::{KnownReading, Reading, Readings, Source, SourceError},
     relabel,
     series::Series,

@@ -3,7 +3,7 @@
 //! Must never know: YAML.
 
 use super::{
-    check::Checking,
+    check::FileChecker,
     raw::{RawDiscord, RawOpsgenie, RawTeams, RawTelegram},
     receivers::{SUBJECT, TEXT},
 };
@@ -20,7 +20,7 @@ fn or(text: Option<String>, default: &str) -> String {
     text.unwrap_or_else(|| default.to_owned())
 }
 
-impl Checking<'_> {
+impl FileChecker<'_> {
     pub(super) fn opsgenie(&mut self, raw: RawOpsgenie) -> (bool, Target) {
         let has_key = raw.api_key.is_some() || raw.api_key_file.is_some();
         let (key, file) = if has_key {

@@ -13,10 +13,10 @@ use super::raw::{
 };
 use crate::{
     alerts::{
-        LabelMatcher, RuleFault,
+        FileFault, LabelMatcher,
         routing::{Escalation, Receiver, Route, Routing, TimeInterval, inhibition::Inhibition},
     },
-    model::length_ms,
+    model::parse_duration_ms,
 };
 
 /// The maximum number of routes, of inhibition rules, and of named time intervals.
@@ -33,11 +33,11 @@ pub const RESOLVE_TIMEOUT_MS: i64 = 300_000;
 const ALL_LABELS: &str = "...";
 
 /// Checks one file.
-pub(super) struct Checking<'a> {
+pub(super) struct FileChecker<'a> {
     file: &'a str,
     pub(super) folder: &'a Path,
     pub(super) global: RawGlobal,
-    faults: Vec<RuleFault>,
+    faults: Vec<FileFault>,
     pub(super) place: String,
     intervals: BTreeMap<String, Vec<TimeInterval>>,
     receivers: Vec<Receiver>,
@@ -45,7 +45,7 @@ pub(super) struct Checking<'a> {
     keys: BTreeMap<String, usize>,
 }
 
-impl<'a> Checking<'a> {
+impl<'a> FileChecker<'a> {
     pub(super) fn new(file: &'a str, folder: &'a Path) -> Self {
         Self {
             file,
@@ -60,13 +60,13 @@ impl<'a> Checking<'a> {
         }
     }
 
-    pub(super) fn into_faults(self) -> Vec<RuleFault> {
+    pub(super) fn into_faults(self) -> Vec<FileFault> {
         self.faults
     }
 
     pub(super) fn fault(&mut self, problem: impl Into<String>) {
         let (file, place) = (self.file.to_owned(), self.place.clone());
-        self.faults.push(RuleFault { file, place, problem: problem.into() });
+        self.faults.push(FileFault { file, place, problem: problem.into() });
     }
 
     fn at_most(&mut self, count: usize, items: &str, limit: usize) {
@@ -142,7 +142,7 @@ impl<'a> Checking<'a> {
         if !(raw.mute_time_intervals.is_empty() && raw.active_time_intervals.is_empty()) {
             self.fault("the first route cannot have time intervals: add a child route");
         }
-        if raw.goes_on {
+        if raw.continues {
             self.fault("continue: the first route has no siblings: remove the key");
         }
         let above = Route {
@@ -153,9 +153,9 @@ impl<'a> Checking<'a> {
             group_wait_ms: 30_000,
             group_interval_ms: 300_000,
             repeat_interval_ms: 4 * 3_600_000,
-            goes_on: false,
+            continues: false,
             escalations: Vec::new(),
-            below: Vec::new(),
+            children: Vec::new(),
             muted_in: Vec::new(),
             active_in: None,
         };
@@ -184,9 +184,9 @@ impl<'a> Checking<'a> {
             group_wait_ms: wait.unwrap_or(above.group_wait_ms),
             group_interval_ms: interval.unwrap_or(above.group_interval_ms),
             repeat_interval_ms: repeat.unwrap_or(above.repeat_interval_ms),
-            goes_on: raw.goes_on,
+            continues: raw.continues,
             escalations,
-            below: Vec::new(),
+            children: Vec::new(),
             muted_in,
             active_in,
         };
@@ -201,7 +201,7 @@ impl<'a> Checking<'a> {
             self.place = format!("{route_place}.routes[{at}]");
             let below = self.route(below, &route, depth + 1);
             if let Some(above) = self.routes.get_mut(place) {
-                above.below.push(below);
+                above.children.push(below);
             }
         }
         self.place = route_place;
@@ -297,7 +297,7 @@ impl<'a> Checking<'a> {
 
     pub(super) fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
         let text = text?;
-        let found = length_ms(text);
+        let found = parse_duration_ms(text);
         if found.is_none() {
             self.fault(format!("{key}: {text:?} is no length of time; write 30s, 5m or 1h30m"));
         }

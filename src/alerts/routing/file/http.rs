@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Deserializer, de::Error};
 
 use super::{
-    check::Checking,
+    check::FileChecker,
     raw_http::{RawHeader, RawHttp, RawTls},
 };
 use crate::alerts::routing::receiver::{Http, Secret, Tls};
@@ -37,13 +37,13 @@ const RESERVED: [&str; 9] = [
 /// With all faults.
 pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
     let raw = RawHttp::deserialize(from)?;
-    let mut checking = Checking::new("", Path::new(""));
+    let mut checking = FileChecker::new("", Path::new(""));
     let http = checking.http(Some(raw));
     let faults: Vec<_> = checking.into_faults().into_iter().map(|fault| fault.problem).collect();
     if faults.is_empty() { Ok(http) } else { Err(D::Error::custom(faults.join("; "))) }
 }
 
-impl Checking<'_> {
+impl FileChecker<'_> {
     pub(super) fn http(&mut self, raw: Option<RawHttp>) -> Http {
         let raw = raw.or_else(|| self.global.http_config.clone()).unwrap_or_default();
         let mut methods = Vec::new();

@@ -15,8 +15,8 @@ mod tests;
 use std::path::Path;
 
 use super::Routing;
-use crate::alerts::RuleFault;
-use check::Checking;
+use crate::alerts::FileFault;
+use check::FileChecker;
 pub use check::RESOLVE_TIMEOUT_MS;
 pub use http::read_http;
 use raw::RawFile;
@@ -26,13 +26,13 @@ use raw::RawFile;
 ///
 /// # Errors
 /// When the file has faults: all of them, or only the first when it is not valid YAML.
-pub fn check_routing(file: &str, folder: &Path, text: &str) -> Result<Routing, Vec<RuleFault>> {
+pub fn check_routing(file: &str, folder: &Path, text: &str) -> Result<Routing, Vec<FileFault>> {
     let options = serde_saphyr::options! { with_snippet: false };
     let raw = serde_saphyr::from_str_with_options::<RawFile>(text, options).map_err(|cause| {
         let (file, place, problem) = (file.to_owned(), String::new(), cause.to_string());
-        vec![RuleFault { file, place, problem }]
+        vec![FileFault { file, place, problem }]
     })?;
-    let mut checking = Checking::new(file, folder);
+    let mut checking = FileChecker::new(file, folder);
     let routing = checking.routing(raw);
     let faults = checking.into_faults();
     if faults.is_empty() { Ok(routing) } else { Err(faults) }

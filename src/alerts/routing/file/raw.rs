@@ -67,7 +67,7 @@ pub(super) struct RawRoute {
     #[serde(default)]
     pub(super) matchers: Vec<String>,
     #[serde(default, rename = "continue")]
-    pub(super) goes_on: bool,
+    pub(super) continues: bool,
     #[serde(default)]
     pub(super) mute_time_intervals: Vec<String>,
     #[serde(default)]

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
-    check::Checking,
+    check::FileChecker,
     raw::{RawAction, RawCommand, RawEmail, RawPagerduty, RawReceiver, RawSlack, RawWebhook},
 };
 use crate::alerts::routing::receiver::{
@@ -24,7 +24,7 @@ pub(super) const TEXT: &str = "{{ template \"granary.text\" . }}";
 const ALERTS_LINK: &str = "{{ with .ExternalURL }}{{ . }}/alerts{{ end }}";
 const HTML: &str = "{{ template \"granary.html\" . }}";
 
-impl Checking<'_> {
+impl FileChecker<'_> {
     pub(super) fn receiver(&mut self, raw: RawReceiver) -> Receiver {
         let mut integrations = Vec::new();
         let name = raw.name.clone();

@@ -61,7 +61,7 @@ receivers:
 
 fn read(text: &str) -> Result<Routing, String> {
     check_routing("own.yml", Path::new("/etc/granary"), text)
-        .map_err(|faults| faults.iter().map(RuleFault::to_string).collect::<Vec<_>>().join("\n"))
+        .map_err(|faults| faults.iter().map(FileFault::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 fn labels(text: &str) -> LabelSet {

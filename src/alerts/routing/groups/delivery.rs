@@ -1,5 +1,5 @@
 //! Delivery of a group to one integration of its receiver: the last confirmed notification, and the
-//! owed one.
+//! pending one.
 //!
 //! Must never know: other integrations, how anything is sent.
 
@@ -17,9 +17,9 @@ pub(super) struct Delivery {
     pub(super) confirmed: Option<Confirmed>,
     /// The notification that is not confirmed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) owed: Option<Owed>,
+    pub(super) pending: Option<Pending>,
     /// The fingerprints of alerts whose firing was sent, perhaps without a confirmation, and that
-    /// have been muted since: their ends are owed when the mute is over.
+    /// have been muted since: their ends are pending when the mute is over.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) muted: BTreeSet<String>,
 }
@@ -36,10 +36,10 @@ pub(super) struct Confirmed {
     pub(super) left_out: usize,
 }
 
-/// An owed notification.
+/// A pending notification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Owed {
-    /// The time since which a notification is owed.
+pub(super) struct Pending {
+    /// The time since which a notification is pending.
     pub(super) since: i64,
     /// The time of the last decision.
     pub(super) decided_at: i64,
@@ -102,28 +102,30 @@ impl Delivery {
         if let Some(confirmed) = &mut self.confirmed {
             confirmed.at = confirmed.at.min(now);
         }
-        if let Some(owed) = &mut self.owed {
-            owed.since = owed.since.min(now);
+        if let Some(pending) = &mut self.pending {
+            pending.since = pending.since.min(now);
         }
     }
 
     /// Remembers a muted alert whose firing was sent, perhaps without a confirmation: its end is
-    /// owed.
+    /// pending.
     pub(super) fn mute(&mut self, key: &str, is_firing: bool) {
         let confirmed = self.confirmed.as_mut().map(|confirmed| &mut confirmed.firing);
         let was_confirmed = confirmed.is_some_and(|confirmed| {
             // An ended alert is removed, so that a notification is due when it fires again.
             if is_firing { confirmed.contains(key) } else { confirmed.remove(key) }
         });
-        if was_confirmed || self.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
+        if was_confirmed
+            || self.pending.as_ref().is_some_and(|pending| pending.alerts.contains(key))
+        {
             self.muted.insert(key.to_owned());
         }
     }
 
-    /// Decides whether a notification is owed, and with which alerts.
+    /// Decides whether a notification is pending, and with which alerts.
     pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
         let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
-        let before = self.owed.take();
+        let before = self.pending.take();
         let is_news =
             seen.is_news(self.confirmed.as_ref(), send_resolved, Some(again), &self.muted);
         if before.is_none() && !is_news {
@@ -131,7 +133,7 @@ impl Delivery {
         }
         // Alerts that fired while the receiver was unreachable are sent although they have ended.
         let was_owed =
-            |key: &&String| before.as_ref().is_some_and(|owed| owed.alerts.contains(*key));
+            |key: &&String| before.as_ref().is_some_and(|pending| pending.alerts.contains(*key));
         let was_confirmed = |key: &&String| {
             self.confirmed.as_ref().is_some_and(|confirmed| confirmed.firing.contains(*key))
         };
@@ -146,8 +148,8 @@ impl Delivery {
             self.confirmed = Some(Confirmed { at, firing: BTreeSet::new(), resolved, left_out });
             return;
         }
-        let since = before.map_or(deciding.now, |owed| owed.since);
+        let since = before.map_or(deciding.now, |pending| pending.since);
         let decided_at = deciding.now;
-        self.owed = Some(Owed { since, decided_at, alerts, is_refused: false });
+        self.pending = Some(Pending { since, decided_at, alerts, is_refused: false });
     }
 }

@@ -1,8 +1,8 @@
 //! A group of alerts that share notifications: its members, and the delivery to each integration of
 //! its receiver.
 //!
-//! An integration that was unreachable is owed one message, with the current alerts and all alerts
-//! that have ended meanwhile. A confirmed message is never owed again. Must never know: other
+//! An integration that was unreachable gets one message, with the current alerts and all alerts
+//! that have ended meanwhile. A confirmed message is never pending again. Must never know: other
 //! groups, how anything is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ impl Group {
         are_some_awaited
     }
 
-    /// Decides which notifications the integrations are owed.
+    /// Decides which notifications are pending for the integrations.
     pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
         let (before, members_before) = (std::mem::take(&mut self.deliveries), self.members.len());
         let delivery = |integration: &Integration| {
@@ -165,7 +165,7 @@ impl Group {
             };
             now.resolved = keys_of(&is_new);
             if unmuted.is_empty() {
-                delivery.owed = None;
+                delivery.pending = None;
             } else {
                 delivery.decide(integration.send_resolved, &now, deciding);
             }
@@ -182,7 +182,7 @@ impl Group {
             || self.members.values().any(is_muted_now);
     }
 
-    /// Records the muted alerts and, for each integration, the ones whose ends are owed later.
+    /// Records the muted alerts and, for each integration, the ones whose ends are pending later.
     fn mute(&mut self, deciding: &Deciding<'_>) {
         let now = deciding.now;
         let is_muted = |member: &Member| (deciding.is_muted)(&member.alert.labels);
@@ -205,16 +205,21 @@ impl Group {
         }
     }
 
-    /// The alerts of the next message to an integration; empty when none is owed any more.
-    pub(super) fn owed_alerts(&self, integration: &str, send_resolved: bool) -> Vec<MessageAlert> {
-        let Some(Delivery { confirmed, owed: Some(owed), .. }) = self.deliveries.get(integration)
+    /// The alerts of the next message to an integration; empty when none is pending.
+    pub(super) fn pending_alerts(
+        &self,
+        integration: &str,
+        send_resolved: bool,
+    ) -> Vec<MessageAlert> {
+        let Some(Delivery { confirmed, pending: Some(pending), .. }) =
+            self.deliveries.get(integration)
         else {
             return Vec::new();
         };
         let was_confirmed = |key: &String| {
             confirmed.as_ref().is_some_and(|confirmed| confirmed.firing.contains(key))
         };
-        let members = owed.alerts.iter().filter_map(|key| Some((key, self.members.get(key)?)));
+        let members = pending.alerts.iter().filter_map(|key| Some((key, self.members.get(key)?)));
         let listed = members.filter(|(key, member)| {
             member.is_firing()
                 || (!member.ended_for.contains(integration)
@@ -263,7 +268,9 @@ impl Group {
             }
         }
         let Some(delivery) = self.deliveries.get_mut(&integration.key) else { return };
-        if let Some(owed) = delivery.owed.take().filter(|owed| owed.decided_at != decided_at) {
+        if let Some(pending) =
+            delivery.pending.take().filter(|pending| pending.decided_at != decided_at)
+        {
             // A later decision was made meanwhile; part of it may be delivered by this message.
             let keys_of = |is_firing: bool| -> BTreeSet<String> {
                 let is_matching = |key: &&String| {
@@ -272,12 +279,12 @@ impl Group {
                             && !member.ended_for.contains(&integration.key)
                     })
                 };
-                owed.alerts.iter().filter(is_matching).cloned().collect()
+                pending.alerts.iter().filter(is_matching).cloned().collect()
             };
             let (firing, resolved) = (keys_of(true), keys_of(false));
             let now = Now { firing, resolved, left_out, is_acknowledged: true };
             if now.is_news(Some(&confirmed), integration.send_resolved, None, &delivery.muted) {
-                delivery.owed = Some(owed);
+                delivery.pending = Some(pending);
             }
         }
         delivery.confirmed = Some(confirmed);
@@ -286,24 +293,25 @@ impl Group {
     }
 
     /// Records that an integration refused a message that was decided at a time. The next decision
-    /// repeats the message; ends are repeated as long as they are owed.
+    /// repeats the message; ends are repeated as long as they are pending.
     pub(super) fn refuse(&mut self, integration: &str, decided_at: i64) {
-        let owed = self.deliveries.get_mut(integration).and_then(|delivery| delivery.owed.as_mut());
+        let pending =
+            self.deliveries.get_mut(integration).and_then(|delivery| delivery.pending.as_mut());
         // A later decision, made meanwhile, was not refused.
-        if let Some(owed) = owed.filter(|owed| owed.decided_at == decided_at) {
-            owed.is_refused = true;
+        if let Some(pending) = pending.filter(|pending| pending.decided_at == decided_at) {
+            pending.is_refused = true;
             self.is_changed = true;
         }
     }
 
-    /// Removes ended alerts that no integration is owed. When a removed alert fires again, a
+    /// Removes ended alerts whose end is not pending for any integration. When a removed alert fires again, a
     /// notification is due, also for integrations that get no resolved messages.
     fn prune(&mut self) {
         let (deliveries, is_changed) = (&mut self.deliveries, &mut self.is_changed);
         self.members.retain(|key, member| {
             let mut is_owed = false;
             for (name, delivery) in deliveries.iter_mut().filter(|_| member.is_end_decided) {
-                if delivery.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
+                if delivery.pending.as_ref().is_some_and(|pending| pending.alerts.contains(key)) {
                     is_owed |= !member.ended_for.contains(name);
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! An alert of a group, and the integrations for which its end is owed.
+//! An alert of a group, and the integrations for which its end is pending.
 //!
 //! Must never know: groups, notifications.
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alerts::MessageAlert;
 
-/// The time for which the end of an alert is owed, in milliseconds.
+/// The time for which the end of an alert is pending, in milliseconds.
 const ENDS_OWED_MS: i64 = 24 * 3_600_000;
 
 /// An alert of a group.
@@ -40,7 +40,7 @@ impl Member {
         self.alert.is_firing()
     }
 
-    /// True until the alert has ended for so long that its end is no longer owed.
+    /// True until the alert has ended for so long that its end is no longer pending.
     pub(super) fn is_owed(&self, now: i64) -> bool {
         let ended_at = self.alert.ends_at.unwrap_or(now);
         now.saturating_sub(ended_at.max(self.end_muted_at.unwrap_or(ended_at))) <= ENDS_OWED_MS

@@ -1,5 +1,5 @@
 //! All groups of alerts: their members, the times of their notifications, and the notifications
-//! that are owed.
+//! that are pending.
 //!
 //! A pure, durable state machine: a function of the routes, the current alerts and the time. The
 //! stored record of a group suffices to continue after a crash: evaluations list the alerts again,
@@ -21,7 +21,7 @@ use std::{
 
 use super::{Integration, Message, MessageAlert, Receiver, Route, Routing};
 use crate::{alerts::LabelSet, model::UnixMillis};
-use delivery::{Deciding, Owed};
+use delivery::{Deciding, Pending};
 use group::Group;
 
 /// The groups.
@@ -39,16 +39,16 @@ pub struct Groups {
     place_at: UnixMillis,
 }
 
-/// An owed notification: the group, and the integration of its receiver.
+/// A pending notification: the group, and the integration of its receiver.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owing {
+pub struct PendingNotification {
     /// The group.
     pub group: String,
     /// The receiver's name.
     pub receiver: String,
     /// The key of the integration.
     pub integration: String,
-    /// The time since which a notification is owed.
+    /// The time since which a notification is pending.
     pub since: UnixMillis,
     /// The latest time at which one of its alerts began or ended.
     pub newest: UnixMillis,
@@ -189,51 +189,51 @@ impl Groups {
         });
     }
 
-    /// The owed notifications. The group whose alerts changed last comes first.
-    pub fn owing(&self, routing: &Routing) -> Vec<Owing> {
-        let mut owing = Vec::new();
+    /// The pending notifications. The group whose alerts changed last comes first.
+    pub fn pending_notifications(&self, routing: &Routing) -> Vec<PendingNotification> {
+        let mut notifications = Vec::new();
         for (id, group) in &self.all {
             let Some((_, receiver)) = settings(routing, group) else { continue };
-            let newest = |owed: &Owed| {
-                let members = owed.alerts.iter().filter_map(|key| group.members.get(key));
+            let newest = |pending: &Pending| {
+                let members = pending.alerts.iter().filter_map(|key| group.members.get(key));
                 let times =
                     members.map(|member| member.alert.ends_at.unwrap_or(member.alert.starts_at));
-                UnixMillis(times.max().unwrap_or(owed.since))
+                UnixMillis(times.max().unwrap_or(pending.since))
             };
-            let owed = group
+            let pending = group
                 .deliveries
                 .iter()
-                .filter_map(|(key, delivery)| Some((key, delivery.owed.as_ref()?)));
-            owing.extend(owed.map(|(key, owed)| Owing {
+                .filter_map(|(key, delivery)| Some((key, delivery.pending.as_ref()?)));
+            notifications.extend(pending.map(|(key, pending)| PendingNotification {
                 group: id.clone(),
                 receiver: receiver.name.clone(),
                 integration: key.clone(),
-                since: UnixMillis(owed.since),
-                newest: newest(owed),
-                decided_at: UnixMillis(owed.decided_at),
-                is_refused: owed.is_refused,
+                since: UnixMillis(pending.since),
+                newest: newest(pending),
+                decided_at: UnixMillis(pending.decided_at),
+                is_refused: pending.is_refused,
             }));
         }
-        owing.sort_by_key(|owing| std::cmp::Reverse(owing.newest));
-        owing
+        notifications.sort_by_key(|notification| std::cmp::Reverse(notification.newest));
+        notifications
     }
 
-    /// Returns the message for an integration. When no owed alert is left, the owed notification is
+    /// Returns the message for an integration. When no pending alert is left, the notification is
     /// removed, and the result is `None`.
     pub fn message<'a>(
         &mut self,
         routing: &'a Routing,
-        owing: &Owing,
+        notification: &PendingNotification,
     ) -> Option<(Message, &'a Integration)> {
-        let group = self.all.get_mut(&owing.group)?;
+        let group = self.all.get_mut(&notification.group)?;
         let (_, receiver) = settings(routing, group)?;
         let integration = receiver
             .integrations
             .iter()
-            .find(|integration| integration.key == owing.integration)?;
-        let mut alerts = group.owed_alerts(&owing.integration, integration.send_resolved);
+            .find(|integration| integration.key == notification.integration)?;
+        let mut alerts = group.pending_alerts(&notification.integration, integration.send_resolved);
         if alerts.is_empty() {
-            group.confirm(integration, &Message::default(), owing.decided_at.0);
+            group.confirm(integration, &Message::default(), notification.decided_at.0);
             self.remove_empty();
             return None;
         }
@@ -248,37 +248,43 @@ impl Groups {
             external_url: routing.external_url.clone(),
             left_out: group.unlisted(),
             ended_left_out: 0,
-            decided_at: owing.decided_at.0,
+            decided_at: notification.decided_at.0,
         };
         if message.status() == "resolved" {
-            message.ended_left_out = group.confirmed_left_out(&owing.integration);
+            message.ended_left_out = group.confirmed_left_out(&notification.integration);
         }
         Some((message, integration))
     }
 
     /// Records that the receiver confirmed a message.
-    pub fn confirm(&mut self, routing: &Routing, owing: &Owing, message: &Message) {
-        let Some(group) = self.all.get_mut(&owing.group) else { return };
+    pub fn confirm(
+        &mut self,
+        routing: &Routing,
+        notification: &PendingNotification,
+        message: &Message,
+    ) {
+        let Some(group) = self.all.get_mut(&notification.group) else { return };
         let Some((_, receiver)) = settings(routing, group) else { return };
         // The group has another receiver by now.
-        if group.receiver.as_ref().is_some_and(|name| *name != owing.receiver) {
+        if group.receiver.as_ref().is_some_and(|name| *name != notification.receiver) {
             return;
         }
         let mut integrations = receiver.integrations.iter();
         if let Some(integration) =
-            integrations.find(|integration| integration.key == owing.integration)
+            integrations.find(|integration| integration.key == notification.integration)
         {
-            group.confirm(integration, message, owing.decided_at.0);
+            group.confirm(integration, message, notification.decided_at.0);
         }
         self.place_left_out();
     }
 
     /// Records that the receiver refused a message, and would refuse it again.
-    pub fn refuse(&mut self, owing: &Owing) {
-        let group = self.all.get_mut(&owing.group);
-        if let Some(group) = group.filter(|group| group.receiver.as_ref() == Some(&owing.receiver))
+    pub fn refuse(&mut self, notification: &PendingNotification) {
+        let group = self.all.get_mut(&notification.group);
+        if let Some(group) =
+            group.filter(|group| group.receiver.as_ref() == Some(&notification.receiver))
         {
-            group.refuse(&owing.integration, owing.decided_at.0);
+            group.refuse(&notification.integration, notification.decided_at.0);
         }
         self.place_left_out();
     }

@@ -42,7 +42,7 @@ impl Group {
         self.members.values().map(Member::bytes).sum()
     }
 
-    /// Makes room for a firing alert: removes the alert that ended first, even if its end is owed.
+    /// Makes room for a firing alert: removes the alert that ended first, even if its end is pending.
     /// Returns whether an alert was removed.
     pub(super) fn evict(&mut self) -> bool {
         let ended = self.members.iter().filter(|(_, member)| member.is_end_decided);
@@ -68,8 +68,8 @@ impl Group {
             if let Some(confirmed) = &mut delivery.confirmed {
                 confirmed.firing.remove(key);
             }
-            if let Some(owed) = &mut delivery.owed {
-                owed.alerts.remove(key);
+            if let Some(pending) = &mut delivery.pending {
+                pending.alerts.remove(key);
             }
             delivery.muted.remove(key);
         }

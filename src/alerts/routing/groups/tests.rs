@@ -158,23 +158,23 @@ fn a_refused_message_waits_for_the_next_decision_and_an_end_is_repeated_for_a_da
     world.now += STEP_MS;
     world.step();
     let refuse = |world: &mut World| {
-        let owing = world.groups.owing(&world.routing);
-        for owing in &owing {
-            world.groups.refuse(owing);
+        let notifications = world.groups.pending_notifications(&world.routing);
+        for notification in &notifications {
+            world.groups.refuse(notification);
         }
-        owing.len()
+        notifications.len()
     };
     assert_eq!(refuse(&mut world), 1);
-    assert!(world.groups.owing(&world.routing)[0].is_refused);
+    assert!(world.groups.pending_notifications(&world.routing)[0].is_refused);
     world.now += INTERVAL_MS;
     world.step();
-    assert!(!world.groups.owing(&world.routing)[0].is_refused);
+    assert!(!world.groups.pending_notifications(&world.routing)[0].is_refused);
     world.end("a");
     let end = world.now;
     while world.now - end < DAY_MS - INTERVAL_MS {
         world.now += INTERVAL_MS;
         world.step();
-        assert!(!world.groups.owing(&world.routing)[0].is_refused);
+        assert!(!world.groups.pending_notifications(&world.routing)[0].is_refused);
         assert_eq!(refuse(&mut world), 1);
     }
     world.now += 2 * INTERVAL_MS;
@@ -212,7 +212,7 @@ fn a_new_receiver_gets_all_alerts_and_an_alert_that_changes_groups_has_not_ended
     world.fire("b");
     world.now += INTERVAL_MS;
     world.step();
-    let before = world.groups.owing(&world.routing)[0].clone();
+    let before = world.groups.pending_notifications(&world.routing)[0].clone();
     let text = "route: {receiver: boss, group_wait: 30s, group_interval: 1m}\n\
                 receivers:\n- name: boss\n  webhook_configs: [{url: 'http://y'}]\n";
     let other = check_routing("own.yml", Path::new(""), text).unwrap();
@@ -263,8 +263,8 @@ fn groups_are_bounded_and_alerts_beyond_the_limit_are_counted() {
     let now = UnixMillis(100_000);
     groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
     assert_eq!(groups.left_out(), 100);
-    let owing = groups.owing(&routing);
-    let (message, _) = groups.message(&routing, &owing[0]).unwrap();
+    let notifications = groups.pending_notifications(&routing);
+    let (message, _) = groups.message(&routing, &notifications[0]).unwrap();
     assert_eq!((message.alerts.len(), message.left_out), (500, 100));
     let stored = groups.take_changes();
     assert!(stored[0].1.as_ref().unwrap().len() < 1 << 20);
@@ -290,22 +290,25 @@ fn silenced_alerts_take_no_room_from_other_alerts() {
             world.groups.step(&world.routing, true, &mut || ask(alerts), is_muted, now);
         };
     step(&mut world, &all[..1000], &is_muted);
-    assert_eq!((world.groups.left_out(), world.groups.owing(&world.routing).len()), (0, 0));
+    assert_eq!(
+        (world.groups.left_out(), world.groups.pending_notifications(&world.routing).len()),
+        (0, 0)
+    );
     world.now += INTERVAL_MS;
     step(&mut world, &all, &is_muted);
     assert_eq!(world.groups.left_out(), 200);
-    let owing = world.groups.owing(&world.routing);
-    let (message, _) = world.groups.message(&world.routing, &owing[0]).unwrap();
+    let notifications = world.groups.pending_notifications(&world.routing);
+    let (message, _) = world.groups.message(&world.routing, &notifications[0]).unwrap();
     assert_eq!((message.alerts.len(), message.left_out), (500, 200));
-    world.groups.confirm(&world.routing, &owing[0], &message);
+    world.groups.confirm(&world.routing, &notifications[0], &message);
     // The silence ends: more alerts fire, so a notification is due although nothing else has
     // changed.
     let mut ask = || ask(&all);
     world.now += INTERVAL_MS;
     world.groups.step(&world.routing, false, &mut ask, &|_| false, UnixMillis(world.now));
     assert_eq!(world.groups.left_out(), 1200);
-    let owing = world.groups.owing(&world.routing);
-    let (message, _) = world.groups.message(&world.routing, &owing[0]).unwrap();
+    let notifications = world.groups.pending_notifications(&world.routing);
+    let (message, _) = world.groups.message(&world.routing, &notifications[0]).unwrap();
     assert_eq!((message.status(), message.left_out), ("firing", 1200));
     assert!(now < UnixMillis(world.now));
 }
@@ -317,8 +320,10 @@ fn alerts_beyond_the_limits_are_put_into_the_overflow_group_of_their_route() {
     let many: Vec<_> = (0..2600).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
     let now = UnixMillis(100_000);
     groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
-    let owing = groups.owing(&routing);
-    let messages = owing.iter().filter_map(|owing| Some(groups.message(&routing, owing)?.0));
+    let notifications = groups.pending_notifications(&routing);
+    let messages = notifications
+        .iter()
+        .filter_map(|notification| Some(groups.message(&routing, notification)?.0));
     let messages: Vec<_> = messages
         .map(|message| (message.alerts.len(), message.left_out, message.group_key))
         .collect();
@@ -332,9 +337,9 @@ fn alerts_beyond_the_limits_are_put_into_the_overflow_group_of_their_route() {
     for minute in 0..20 {
         let now = UnixMillis(200_000 + minute * INTERVAL_MS);
         groups.step(&routing, minute == 0, &mut || Some(over.clone()), &|_| false, now);
-        for owing in groups.owing(&routing) {
-            if let Some((message, _)) = groups.message(&routing, &owing) {
-                groups.confirm(&routing, &owing, &message);
+        for notification in groups.pending_notifications(&routing) {
+            if let Some((message, _)) = groups.message(&routing, &notification) {
+                groups.confirm(&routing, &notification, &message);
             }
         }
     }
@@ -349,9 +354,9 @@ fn an_alert_that_represents_others_counts_as_all_of_them_and_keeps_the_group_fir
     many.push(MessageAlert { more: 99_299, ..alert("many", 0, None) });
     let step = |groups: &mut Groups, alerts: &[MessageAlert], now: i64| {
         groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
-        let owing = groups.owing(&routing);
-        let (message, _) = groups.message(&routing, owing.first()?)?;
-        groups.confirm(&routing, &owing[0], &message);
+        let notifications = groups.pending_notifications(&routing);
+        let (message, _) = groups.message(&routing, notifications.first()?)?;
+        groups.confirm(&routing, &notifications[0], &message);
         Some((message.status(), message.alerts.len() + message.left_out))
     };
     assert_eq!(step(&mut groups, &many, 100_000), Some(("firing", 100_000)));
@@ -371,9 +376,9 @@ fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
     let many: Vec<_> = (0..700).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
     let mut step = |alerts: &[MessageAlert], now: i64| {
         groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
-        let owing = groups.owing(&routing);
-        let (message, _) = groups.message(&routing, owing.first()?)?;
-        groups.confirm(&routing, &owing[0], &message);
+        let notifications = groups.pending_notifications(&routing);
+        let (message, _) = groups.message(&routing, notifications.first()?)?;
+        groups.confirm(&routing, &notifications[0], &message);
         let document: serde_json::Value = serde_json::from_str(&message.to_json(0)).unwrap();
         Some((message.status(), document["truncatedAlerts"].as_u64(), message.more()))
     };
@@ -425,20 +430,20 @@ fn a_refusal_of_an_earlier_decision_drops_nothing_of_a_later_one() {
     world.end("a");
     world.now += INTERVAL_MS;
     world.step();
-    let before = world.groups.owing(&world.routing)[0].clone();
+    let before = world.groups.pending_notifications(&world.routing)[0].clone();
     // The alert fires again, and the next decision is made, during the delivery.
     world.fire("a");
     world.now += INTERVAL_MS;
     world.step();
     world.groups.refuse(&before);
-    let owing = world.groups.owing(&world.routing);
-    assert!(!owing[0].is_refused);
+    let notifications = world.groups.pending_notifications(&world.routing);
+    assert!(!notifications[0].is_refused);
     assert_eq!(world.tell()[0].1, (names("a"), names("")));
     // An end that was decided since is kept as well.
     world.now += INTERVAL_MS;
     world.end("a");
     world.step();
-    let before = world.groups.owing(&world.routing)[0].clone();
+    let before = world.groups.pending_notifications(&world.routing)[0].clone();
     world.now += INTERVAL_MS;
     world.fire("b");
     world.step();

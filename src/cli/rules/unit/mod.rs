@@ -13,7 +13,7 @@ use crate::{
     alerts::{External, LabelSet, RuleGroup},
     config::Settings,
     kept::RuleSources,
-    model::{UnixMillis, length_ms},
+    model::{UnixMillis, parse_duration_ms},
     query::{Budget, Labels},
 };
 use bench::Bench;
@@ -49,7 +49,7 @@ pub(super) fn run(path: &Path, settings: &Settings) -> anyhow::Result<Vec<String
 }
 
 fn duration(key: &str, text: &str) -> anyhow::Result<i64> {
-    length_ms(text).with_context(|| format!("{key}: {text:?} is not a duration"))
+    parse_duration_ms(text).with_context(|| format!("{key}: {text:?} is not a duration"))
 }
 
 /// Pairs expectations with their times.

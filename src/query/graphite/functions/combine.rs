@@ -169,14 +169,14 @@ pub(super) fn paired(
     context.limits.budget.check()?;
     // The copies are gone when the line is computed.
     let taken = context.limits.budget.taken();
-    context.limits.take(left.bytes() + right.bytes())?;
+    context.limits.reserve(left.bytes() + right.bytes())?;
     let name = format!("{function}({},{})", left.name, right.name);
     let mut both = [left.clone(), right.clone()];
     normalize(&mut both, context.limits)?;
     let [left, right] = both;
     let values = left.values.iter().zip(&right.values).map(|(a, b)| compute(*a, *b)).collect();
     drop(right);
-    context.limits.budget.keep(taken);
+    context.limits.budget.shrink_to(taken);
     context.made(Line { values, ..left }.named(name))
 }
 
@@ -267,7 +267,7 @@ fn as_percent_of_groups(arguments: &Arguments<'_>, lines: &[Line]) -> Lines {
     let mut groups: BTreeMap<String, Vec<Line>> = BTreeMap::new();
     for total in totals {
         let key = cut(key_of(&total, &nodes));
-        context.limits.take(key.len() + size_of::<Line>())?;
+        context.limits.reserve(key.len() + size_of::<Line>())?;
         groups.entry(key).or_default().push(total);
     }
     let mut sums: BTreeMap<String, Line> = BTreeMap::new();

@@ -76,12 +76,12 @@ fn sorted_by_key<K: Ord>(
     for line in lines {
         limits.budget.check()?;
         let key = key(&line);
-        limits.take(bytes(&key))?;
+        limits.reserve(bytes(&key))?;
         keyed.push((key, line));
     }
     keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
     let sorted = keyed.into_iter().map(|(_, line)| line).collect();
-    limits.budget.keep(taken);
+    limits.budget.shrink_to(taken);
     Ok(sorted)
 }
 
@@ -105,7 +105,7 @@ fn remove_empty(arguments: &Arguments<'_>) -> Lines {
 
 fn unique(arguments: &Arguments<'_>) -> Lines {
     let (lines, mut known) = (arguments.all_lines()?, BTreeSet::new());
-    arguments.context.limits.take(lines.iter().map(|line| line.name.len() + 64).sum())?;
+    arguments.context.limits.reserve(lines.iter().map(|line| line.name.len() + 64).sum())?;
     retained(arguments, lines, |line| known.insert(line.name.clone()))
 }
 

@@ -37,7 +37,7 @@ fn grouped(
     for line in lines {
         context.limits.budget.check()?;
         let key = cut(key(&line));
-        context.limits.take(2 * key.len() + size_of::<Line>())?;
+        context.limits.reserve(2 * key.len() + size_of::<Line>())?;
         let place = *order.entry(key.clone()).or_insert(groups.len());
         if place == groups.len() {
             groups.push((key, Vec::new()));

@@ -65,7 +65,7 @@ fn by_metric(arguments: &Arguments<'_>) -> Lines {
 
 /// Compiles a pattern of a function's argument within limits.
 pub(super) fn pattern(arguments: &Arguments<'_>, text: &str) -> Result<regex::Regex, QueryError> {
-    arguments.context.limits.take(2 * PATTERN_BYTES_MAX)?;
+    arguments.context.limits.reserve(2 * PATTERN_BYTES_MAX)?;
     RegexBuilder::new(text)
         .size_limit(PATTERN_BYTES_MAX)
         .dfa_size_limit(PATTERN_BYTES_MAX)
@@ -123,7 +123,7 @@ fn replaced(name: &str, pattern: &regex::Regex, pieces: &[Piece<'_>]) -> String 
 fn substituted(arguments: &Arguments<'_>) -> Lines {
     let pattern = pattern(arguments, arguments.text(1, "search")?)?;
     let text = arguments.text(2, "replace")?;
-    arguments.context.limits.take(text.len() * size_of::<Piece<'_>>())?;
+    arguments.context.limits.reserve(text.len() * size_of::<Piece<'_>>())?;
     let pieces = pieces(text);
     renamed(arguments, |line| replaced(&line.name, &pattern, &pieces))
 }

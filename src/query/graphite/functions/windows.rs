@@ -190,7 +190,7 @@ fn bucketed(
     check_points(arguments, count)?;
     // The buckets are gone when they are aggregated.
     let taken = limits.budget.taken();
-    limits.take((count as usize + line.values.len()).saturating_mul(BUCKET_BYTES))?;
+    limits.reserve((count as usize + line.values.len()).saturating_mul(BUCKET_BYTES))?;
     let mut buckets = vec![Vec::new(); count as usize];
     for (index, value) in line.values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
         let place = line.time_of(index).saturating_sub(start) / seconds;
@@ -200,7 +200,7 @@ fn bucketed(
     }
     let values = buckets.iter().map(|bucket| compute(bucket)).collect();
     drop(buckets);
-    limits.budget.keep(taken);
+    limits.budget.shrink_to(taken);
     Ok(Line { start, step: seconds, values, ..line })
 }
 

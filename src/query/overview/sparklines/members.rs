@@ -96,7 +96,7 @@ impl Members {
         let ids = store.dictionary().select(&[matcher]);
         for chunk in ids.chunks(CHUNK) {
             budget.check()?;
-            budget.take(chunk.len() * size_of::<(SeriesId, u32, Part)>())?;
+            budget.reserve(chunk.len() * size_of::<(SeriesId, u32, Part)>())?;
             let dictionary = store.dictionary();
             for id in chunk {
                 let Some(key) = dictionary.key(*id) else { continue };

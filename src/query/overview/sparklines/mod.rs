@@ -210,7 +210,7 @@ impl State {
         }
         let window = Window::at(store, now);
         let numbers = self.members.hosts.len() * Numbers::bytes(window.slots);
-        budget.take(self.members.bytes() + numbers * 2)?;
+        budget.reserve(self.members.bytes() + numbers * 2)?;
         let from = self.move_to(window, now);
         // After a failure, the next answer reads all slots again.
         let all_at = self.all_at.take();

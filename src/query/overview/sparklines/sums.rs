@@ -83,7 +83,7 @@ impl Sums {
         let slots = window.slots - from;
         let range = window.range_from(from);
         let active = active(members, store, range.start);
-        budget.take(members.hosts.len() * slots * size_of::<Sum>())?;
+        budget.reserve(members.hosts.len() * slots * size_of::<Sum>())?;
         let mut sums = vec![Sum::default(); members.hosts.len() * slots];
         let axis_request = AxisRequest {
             resolution: &Resolution::Named(Span::Fixed(window.width).to_string()),

@@ -56,7 +56,7 @@ pub(super) fn count_values(
                     *place
                 } else {
                     bounds.check_points(out.len() + 1, steps.count)?;
-                    bounds.take(COUNTED_BYTES + name.len())?;
+                    bounds.reserve(COUNTED_BYTES + name.len())?;
                     places.insert(labels.clone(), out.len());
                     let values = vec![ABSENT; steps.count];
                     let drop_metric = group.drop_metric && name != METRIC_TAG;

@@ -50,8 +50,8 @@ impl<'a> Bounds<'a> {
     }
 
     /// Reserves memory until the query ends.
-    pub(crate) fn take(&self, bytes: usize) -> Result<(), QueryError> {
-        self.limits.take(bytes)
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<(), QueryError> {
+        self.limits.reserve(bytes)
     }
 
     /// Rejects values with too many points, and charges their memory before they are built, in
@@ -68,7 +68,7 @@ impl<'a> Bounds<'a> {
         let needed = self.held.get() + points * VALUES_AT_A_TIME * size_of::<f64>();
         let more = needed.saturating_sub(self.values.get());
         self.values.set(self.values.get() + more);
-        self.take(more)
+        self.reserve(more)
     }
 
     /// Counts a value as on hold until the guard is dropped, while other operands are evaluated.
@@ -88,7 +88,7 @@ impl<'a> Bounds<'a> {
                  or fewer series, or raise limits.query_points_max"
             )));
         }
-        self.take(more * size_of::<TimedCell>())
+        self.reserve(more * size_of::<TimedCell>())
     }
 
     /// Compiles a pattern that must match whole values.

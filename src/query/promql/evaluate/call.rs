@@ -18,7 +18,7 @@ use crate::{
             window::RangeFunction,
         },
         selectors::{
-            Take,
+            SampleProperty,
             matchers::{conditions_of, named_labels},
         },
         syntax::tree::{Call, Expr, MatrixSelector},
@@ -130,7 +130,7 @@ impl Evaluator<'_> {
     /// Evaluates `timestamp`: the time of the sample for a selector, otherwise the evaluation time.
     fn timestamp(&self, argument: &Expr, steps: &Steps) -> Result<Vec<Series>, QueryError> {
         if let Expr::Vector(selector) = argument.without_parens() {
-            let times = self.selectors.instant(selector, steps, Take::Time)?;
+            let times = self.selectors.instant(selector, steps, SampleProperty::Time)?;
             return Ok(functions::mapped(times, |_, time| time));
         }
         let series = self.vector(argument, steps)?;

@@ -10,7 +10,7 @@ use crate::query::promql::{
     binary::operate,
     context::{Context, bounds::Bounds},
     functions::extended,
-    selectors::{Selectors, Take},
+    selectors::{SampleProperty, Selectors},
     syntax::ParsedQuery,
     syntax::{
         span::Span,
@@ -81,7 +81,7 @@ impl Evaluator<'_> {
         steps: &Steps,
     ) -> Result<Vec<Series>, QueryError> {
         match selector.extension {
-            None => self.selectors.instant(selector, steps, Take::Value),
+            None => self.selectors.instant(selector, steps, SampleProperty::Value),
             Some(Extension::Smoothed) => {
                 let after_ms = self.selectors.lookback_ms;
                 self.selectors.around(selector, steps, 0, after_ms, extended::smoothed_at)

@@ -161,7 +161,7 @@ fn readings(
     let mut out = Vec::new();
     for series in &windows.cells.series {
         evaluator.bounds.check_time()?;
-        evaluator.bounds.take(series.cells.len() * 2 * size_of::<(i64, f64)>())?;
+        evaluator.bounds.reserve(series.cells.len() * 2 * size_of::<(i64, f64)>())?;
         let mut points = Vec::new();
         for cell in &series.cells {
             if cell.n > 1 {

@@ -71,7 +71,7 @@ impl Evaluator<'_> {
         let series = if count == 0 { Vec::new() } else { self.vector(&subquery.inner, &inner)? };
         for entry in &series {
             let cells = entry.values.iter().filter(|value| is_present(**value)).count();
-            self.bounds.take(cells * size_of::<TimedCell>())?;
+            self.bounds.reserve(cells * size_of::<TimedCell>())?;
         }
         let samples = |series: Series| CellSeries {
             labels: series.labels,

@@ -79,7 +79,7 @@ fn label_value<'a>(
 ) -> Result<String, QueryError> {
     let bytes: usize = parts.clone().map(str::len).sum();
     // The text exists twice: as a string and as a label.
-    bounds.take(2 * bytes)?;
+    bounds.reserve(2 * bytes)?;
     let mut text = String::with_capacity(bytes);
     text.extend(parts);
     Ok(text)

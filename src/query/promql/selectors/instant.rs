@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use super::{
     Selectors,
-    plan::{Needed, Wanted},
+    plan::{Needed, ReadRequest},
 };
 use crate::query::QueryError;
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 
 /// The property of the newest sample to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Take {
+pub(crate) enum SampleProperty {
     /// The value.
     Value,
     /// The time in seconds.
@@ -40,7 +40,7 @@ impl Selectors<'_> {
         &self,
         selector: &VectorSelector,
         steps: &Steps,
-        take: Take,
+        take: SampleProperty,
     ) -> Result<Vec<Series>, QueryError> {
         let shift = self.shift(selector)?;
         let windows = self.windows(shift, steps, 0, Detail::Aggregates);
@@ -60,7 +60,7 @@ impl Selectors<'_> {
     ) -> Result<Vec<Series>, QueryError> {
         let no_shift = TimeShift { at: None, offset_ms: 0 };
         let windows = self.windows(no_shift, steps, 0, Detail::Aggregates);
-        let cells = self.cells_matching(&Wanted {
+        let cells = self.cells_matching(&ReadRequest {
             text: &format!("info {matchers:?}"),
             matchers: &|| Ok(vec![matchers.to_vec()]),
             windows: &windows,
@@ -69,7 +69,7 @@ impl Selectors<'_> {
         })?;
         self.values_of_each(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*times.end()), time));
-            let mut values = newest(series, self.lookback_ms, ends, Take::Time);
+            let mut values = newest(series, self.lookback_ms, ends, SampleProperty::Time);
             let first = *times.start() as f64 / 1000.0;
             for value in values.iter_mut().filter(|value| is_present(**value)) {
                 if *value < first {
@@ -106,7 +106,7 @@ fn newest(
     series: &CellSeries,
     lookback_ms: i64,
     ends: impl Iterator<Item = (i64, i64)>,
-    take: Take,
+    take: SampleProperty,
 ) -> Vec<f64> {
     let mut next = 0;
     ends.map(|(end, now)| {
@@ -123,8 +123,8 @@ fn newest(
             return ABSENT;
         }
         match take {
-            Take::Value => value,
-            Take::Time => at as f64 / 1000.0,
+            SampleProperty::Value => value,
+            SampleProperty::Time => at as f64 / 1000.0,
         }
     })
     .collect()

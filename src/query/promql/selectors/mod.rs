@@ -31,7 +31,7 @@ use crate::{
     },
     store::{Columns, Store},
 };
-pub(crate) use instant::Take;
+pub(crate) use instant::SampleProperty;
 use modifiers::shift;
 use plan::{Needed, Read};
 

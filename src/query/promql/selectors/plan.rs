@@ -71,7 +71,7 @@ pub(super) type Matchers<'w> = dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, Query
 
 /// A request for the cells of a selector.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'w> {
+pub(super) struct ReadRequest<'w> {
     /// The text that identifies the matchers.
     pub(super) text: &'w str,
     pub(super) matchers: &'w Matchers<'w>,
@@ -81,7 +81,7 @@ pub(super) struct Wanted<'w> {
 }
 
 /// The cells of a selector, or the plan for reading them.
-pub(super) enum Planned<'a> {
+pub(super) enum PlannedRead<'a> {
     Read(Rc<CellMatrix>),
     ToRead(Box<Plan<'a>>),
 }
@@ -116,8 +116,8 @@ pub(super) enum Needed {
 
 impl<'a> Selectors<'a> {
     /// Plans the reading of a selector.
-    pub(super) fn plan(&self, wanted: &Wanted<'_>) -> Result<Planned<'a>, QueryError> {
-        let Wanted { text, matchers, windows, needed, columns } = *wanted;
+    pub(super) fn plan(&self, wanted: &ReadRequest<'_>) -> Result<PlannedRead<'a>, QueryError> {
+        let ReadRequest { text, matchers, windows, needed, columns } = *wanted;
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
         let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
@@ -148,7 +148,7 @@ impl<'a> Selectors<'a> {
         let before = self.read.borrow().iter().find(|read| read.key == key).cloned();
         let columns = match before {
             Some(read) if read.columns.and(columns) == read.columns => {
-                return Ok(Planned::Read(read.cells));
+                return Ok(PlannedRead::Read(read.cells));
             }
             // A third function is likely to need further columns.
             Some(_) => Columns::ALL,
@@ -158,7 +158,7 @@ impl<'a> Selectors<'a> {
         let counters = found.iter().any(|selected| selected.is_counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let sample_windows = Windows { detail: Detail::Samples, ..*windows };
-            return self.plan(&Wanted { windows: &sample_windows, columns, ..*wanted });
+            return self.plan(&ReadRequest { windows: &sample_windows, columns, ..*wanted });
         }
         self.bounds.check_points(found.len(), windows.count)?;
         self.warn_of_coarse(&coverage, granularity, &segments);
@@ -169,7 +169,7 @@ impl<'a> Selectors<'a> {
         let around =
             is_of_whole_slots.then(|| Around::new(coverage, windows, &segments, finest_ms));
         let around = around.flatten();
-        Ok(Planned::ToRead(Box::new(Plan {
+        Ok(PlannedRead::ToRead(Box::new(Plan {
             key,
             columns,
             found,
@@ -206,7 +206,7 @@ impl<'a> Selectors<'a> {
             drop(dictionary);
             let labels =
                 found[before..].iter().map(|selected| Labels::bytes_of_key(&selected.info.key));
-            limits.take(size_of_val(&found[before..]) + labels.sum::<usize>())?;
+            limits.reserve(size_of_val(&found[before..]) + labels.sum::<usize>())?;
         }
         Ok(found)
     }

@@ -8,7 +8,7 @@ use super::{
     Selectors,
     matchers::matchers_of,
     neighbours::Around,
-    plan::{Needed, Plan, Planned, Read, Selected, Wanted},
+    plan::{Needed, Plan, PlannedRead, Read, ReadRequest, Selected},
 };
 use crate::query::QueryError;
 use crate::{
@@ -41,14 +41,17 @@ impl Selectors<'_> {
     ) -> Result<Rc<CellMatrix>, QueryError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
         let text = &selector.series_text();
-        self.cells_matching(&Wanted { text, matchers: &matchers, windows, needed, columns })
+        self.cells_matching(&ReadRequest { text, matchers: &matchers, windows, needed, columns })
     }
 
     /// Returns the cells that windows of matching series need.
-    pub(super) fn cells_matching(&self, wanted: &Wanted<'_>) -> Result<Rc<CellMatrix>, QueryError> {
+    pub(super) fn cells_matching(
+        &self,
+        wanted: &ReadRequest<'_>,
+    ) -> Result<Rc<CellMatrix>, QueryError> {
         match self.plan(wanted)? {
-            Planned::Read(cells) => Ok(cells),
-            Planned::ToRead(plan) => self.read(*plan, wanted.windows),
+            PlannedRead::Read(cells) => Ok(cells),
+            PlannedRead::ToRead(plan) => self.read(*plan, wanted.windows),
         }
     }
 
@@ -63,10 +66,10 @@ impl Selectors<'_> {
     ) -> Result<(), QueryError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
         let (text, needed) = (&selector.series_text(), Needed::All);
-        let wanted = Wanted { text, matchers: &matchers, windows, needed, columns };
+        let wanted = ReadRequest { text, matchers: &matchers, windows, needed, columns };
         let plan = match self.plan(&wanted)? {
-            Planned::Read(cells) => return visit(cells),
-            Planned::ToRead(plan) => plan,
+            PlannedRead::Read(cells) => return visit(cells),
+            PlannedRead::ToRead(plan) => plan,
         };
         if plan.found.len() > SERIES_PER_VIEW {
             return visit(self.read(*plan, windows)?);

@@ -64,7 +64,7 @@ impl PartitionReader {
                 Err(fault) if fault.is_damage() => {
                     let series = series_at(id.row, 0);
                     self.partition.note_damage(base, series);
-                    visit(base, series, Err(fault.chain()));
+                    visit(base, series, Err(fault.with_causes()));
                     continue;
                 }
                 Err(fault) => return Err(fault),
@@ -106,7 +106,7 @@ impl PartitionReader {
                     }
                     Err(fault) if fault.is_damage() => {
                         self.partition.note_damage(document, series);
-                        visit(document, series, Err(fault.chain()));
+                        visit(document, series, Err(fault.with_causes()));
                     }
                     Err(_) => {}
                 }

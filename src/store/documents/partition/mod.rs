@@ -68,7 +68,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// The reason why a partition's files will be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Going {
+pub(crate) enum Removal {
     /// The partition is dropped.
     Dropped,
     /// The partition is damaged: it is set aside, and replaced by an empty one.
@@ -86,7 +86,7 @@ pub(crate) struct Partition {
     pub(crate) segments: Segments,
     /// The reason why the partition's files will be removed. While there is a reason, no segment
     /// replaces others. Locked while a segment replaces others.
-    pub(crate) going: Mutex<Option<Going>>,
+    pub(crate) removal: Mutex<Option<Removal>>,
     /// The file's stamp at the sealer's last visit, and the time since which it is unchanged.
     pub(crate) seen: Mutex<Option<(u64, UnixMillis)>>,
     /// The file's stamp when folding was not worth it, and the stage of the partition then.
@@ -161,13 +161,13 @@ impl Partition {
     fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile, numbers: Numbers) -> Self {
         let layouts = Layouts::new(place.width_ms, place.document);
         let segments = Segments::new(medium, file.name(), &place, numbers);
-        let (damage, going, seen, not_worth, is_loose) = Default::default();
-        Self { place, layouts, file, damage, segments, going, seen, not_worth, is_loose }
+        let (damage, removal, seen, not_worth, is_loose) = Default::default();
+        Self { place, layouts, file, damage, segments, removal, seen, not_worth, is_loose }
     }
 
     /// Returns true when the partition's files will be removed.
-    pub(crate) fn is_going(&self) -> bool {
-        self.going.lock().is_some()
+    pub(crate) fn is_being_removed(&self) -> bool {
+        self.removal.lock().is_some()
     }
 
     /// The segments that the file names, in a read transaction.

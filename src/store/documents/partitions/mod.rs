@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::{
     PartitionInfo,
-    partition::{Going, Partition, segments::Numbers},
+    partition::{Partition, Removal, segments::Numbers},
     place::Place,
     segment::heads::TileHeads,
 };
@@ -158,7 +158,7 @@ impl Partitions {
     ) -> Result<bool, StoreError> {
         let is_damaged = fault.is_damage_of(partition.file_path());
         // The file of a partition that is going may already have lost its name.
-        if !is_damaged && !partition.is_going() {
+        if !is_damaged && !partition.is_being_removed() {
             return Ok(false);
         }
         let _one_at_a_time = self.changing.lock();
@@ -166,9 +166,9 @@ impl Partitions {
         if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
             return Ok(true);
         }
-        let going = *partition.going.lock().get_or_insert(Going::SetAside);
-        self.take_away(partition, going, fault)?;
-        if going == Going::SetAside {
+        let removal = *partition.removal.lock().get_or_insert(Removal::SetAside);
+        self.take_away(partition, removal, fault)?;
+        if removal == Removal::SetAside {
             self.add(partition.place.clone())?;
         }
         Ok(true)
@@ -179,13 +179,13 @@ impl Partitions {
     fn take_away(
         &self,
         partition: &Arc<Partition>,
-        going: Going,
+        removal: Removal,
         fault_found: &StoreError,
     ) -> Result<(), StoreError> {
         let file = partition.file_path();
-        match going {
-            Going::SetAside => self.set_aside(file, fault_found)?,
-            Going::Dropped => {
+        match removal {
+            Removal::SetAside => self.set_aside(file, fault_found)?,
+            Removal::Dropped => {
                 self.register.forget(file)?;
                 let fault =
                     |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
@@ -197,7 +197,7 @@ impl Partitions {
         gone.retain(|partition| partition.strong_count() > 0);
         gone.push(Arc::downgrade(partition));
         drop(gone);
-        if going == Going::Dropped
+        if removal == Removal::Dropped
             && let Err(cause) = partition.segments.remove_files()
         {
             let cause: &dyn std::error::Error = &cause;
@@ -288,14 +288,14 @@ impl Partitions {
         index: GranularityIndex,
         at: UnixMillis,
     ) -> Result<Arc<Partition>, StoreError> {
-        let holding = || self.holding(index, at).filter(|partition| !partition.is_going());
+        let holding = || self.holding(index, at).filter(|partition| !partition.is_being_removed());
         if let Some(partition) = holding() {
             return Ok(partition);
         }
         let _one_at_a_time = self.changing.lock();
         if let Some(partition) = self.holding(index, at) {
-            let Some(going) = *partition.going.lock() else { return Ok(partition) };
-            self.take_away(&partition, going, &found_before(&partition))?;
+            let Some(removal) = *partition.removal.lock() else { return Ok(partition) };
+            self.take_away(&partition, removal, &found_before(&partition))?;
         }
         self.add(self.place(index, at))
     }
@@ -367,8 +367,8 @@ impl Partitions {
     pub(super) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
         let _one_at_a_time = self.changing.lock();
         let Some(partition) = self.get(id) else { return Ok(false) };
-        let going = *partition.going.lock().get_or_insert(Going::Dropped);
-        self.take_away(&partition, going, &found_before(&partition))?;
+        let removal = *partition.removal.lock().get_or_insert(Removal::Dropped);
+        self.take_away(&partition, removal, &found_before(&partition))?;
         Ok(true)
     }
 }

@@ -141,7 +141,7 @@ impl TileWriter {
 impl TileWriter {
     /// Returns whether a written tile, which padding follows, is read back with exactly the cells
     /// that were added.
-    pub(crate) fn comes_back(
+    pub(crate) fn reads_back(
         &self,
         bytes: &[u8],
         head: usize,
@@ -338,7 +338,7 @@ impl TileHead {
             };
             visit(usize::from(slots[index]), cell);
         }
-        values.give_back(buffers);
+        values.recycle(buffers);
         Ok(())
     }
 }

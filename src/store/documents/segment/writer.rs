@@ -83,7 +83,7 @@ impl SegmentWriter {
         let end = self.buffer.len();
         self.buffer.resize(end + PADDING, 0);
         let (bytes, width_ms) = (&self.buffer[from..], self.width_ms);
-        if !tile.comes_back(bytes, head, id.key(), slots, width_ms, &mut self.buffers) {
+        if !tile.reads_back(bytes, head, id.key(), slots, width_ms, &mut self.buffers) {
             self.buffer.truncate(from);
             return Ok(false);
         }

@@ -14,7 +14,7 @@ import { Receivers } from "./alerts/receivers";
 import { RuleGroups } from "./alerts/rule-groups";
 import { RulePage } from "./alerts/rule-page";
 import { Silences } from "./alerts/silences";
-import { Untold, useUntold } from "./alerts/untold";
+import { NoReceiver, useNoReceiver } from "./alerts/no-receiver";
 import "../styles/tiles.css";
 import "./alerts/alerts.css";
 
@@ -32,7 +32,7 @@ export function Alerts() {
     everyMs: SILENCES_EVERY_MS,
   });
   const { data: silenceList = [], error, reload } = silences.value;
-  const untold = useUntold();
+  const noReceiver = useNoReceiver();
   const change = () => {
     reload();
     rules.reload();
@@ -48,8 +48,8 @@ export function Alerts() {
         return (
           <>
             {ruleParam.value !== "" && <Failed message={`There is no rule ${ruleParam.value}.`} />}
-            <Untold reason={untold} />
-            <Tiles listed={listed} groups={groups} isNotified={untold === undefined} />
+            <NoReceiver reason={noReceiver} />
+            <Tiles listed={listed} groups={groups} isNotified={noReceiver === undefined} />
             <Places listed={listed} groups={groups} silences={silenceList} />
             {place.value === "rules" ? (
               <RuleGroups groups={groups} />

@@ -34,7 +34,7 @@ use crate::{
 const ROUNDS_ANNOUNCED_MAX: usize = 1;
 
 /// The parts of a delivery that has not started.
-pub(super) struct Way {
+pub(super) struct DeliveryParts {
     /// The connection to the daemons.
     pub(super) client: Client,
     /// The folder of the spool.
@@ -62,8 +62,12 @@ pub(super) struct Delivery {
 
 impl Delivery {
     /// Opens the spool and starts to deliver its batches.
-    pub(super) fn start(way: Way, args: &AgentArgs, agent: &str) -> Result<Self, AgentError> {
-        let Way { client, folder, report, pinger, rules } = way;
+    pub(super) fn start(
+        way: DeliveryParts,
+        args: &AgentArgs,
+        agent: &str,
+    ) -> Result<Self, AgentError> {
+        let DeliveryParts { client, folder, report, pinger, rules } = way;
         let fault = |cause| AgentError::Spool { folder: folder.clone(), cause };
         let spool = Spool::open(&folder, agent, args.spool_max_bytes, unix_ms()).map_err(fault)?;
         spool.note_clock(wall_base_ms());

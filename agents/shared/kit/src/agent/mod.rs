@@ -17,7 +17,7 @@ use tracing::info;
 
 pub use self::error::AgentError;
 use self::{
-    delivery::{Delivery, Way},
+    delivery::{Delivery, DeliveryParts},
     error::system,
     sampler::Sampler,
 };
@@ -34,7 +34,7 @@ use crate::{
         print,
     },
     sampling::{
-        plan::{Plan, Planned, Planner},
+        plan::{Plan, PlannedSource, Planner},
         problems::Problems,
         relabel::Rule,
         watched::Watched,
@@ -66,7 +66,7 @@ pub fn run_planned(
     let Plan { sources, rules } = planner.plan(&[]).map_err(AgentError::Plan)?;
     let mut running = Vec::new();
     for planned in sources {
-        if let Planned::New(start) = planned {
+        if let PlannedSource::New(start) = planned {
             running.push(start().map_err(|cause| AgentError::Plan(cause.to_string()))?);
         }
     }
@@ -164,7 +164,7 @@ fn deliver(
     let start = |urls: &[String], folder: PathBuf, report: Option<PathBuf>| {
         let client = client(args, urls)?;
         let pinger = Pinger::new(about.clone(), args.interval, watched.clone());
-        let way = Way { client, folder, report, pinger, rules: rules.clone() };
+        let way = DeliveryParts { client, folder, report, pinger, rules: rules.clone() };
         Delivery::start(way, args, &agent)
     };
     let folder = args.spool_folder(program);

@@ -20,7 +20,7 @@ use crate::{
     program::signals::Word,
     reporting::{self_metrics, totals::Totals},
     sampling::{
-        plan::{Plan, Planned, Planner},
+        plan::{Plan, PlannedSource, Planner},
         problems::Problems,
         watched::Watched,
     },
@@ -118,8 +118,8 @@ impl Sampler<'_> {
         let mut starts = Vec::new();
         for planned in sources {
             match planned {
-                Planned::New(start) => starts.push(start),
-                Planned::Running(name) => {
+                PlannedSource::New(start) => starts.push(start),
+                PlannedSource::Running(name) => {
                     let index = before.iter().position(|source| source.name() == name);
                     self.sources.extend(index.map(|index| before.remove(index)));
                 }

@@ -34,7 +34,12 @@ impl Default for DaemonClock {
 
 impl DaemonClock {
     /// Updates the offset from the `Date` header of an answer that has just arrived.
-    pub(crate) fn hear(&self, date: &str, waited: Duration, (base_ms, now_ms): (i64, i64)) {
+    pub(crate) fn note_server_time(
+        &self,
+        date: &str,
+        waited: Duration,
+        (base_ms, now_ms): (i64, i64),
+    ) {
         let Ok(date) = httpdate::parse_http_date(date) else { return };
         let Ok(since) = date.duration_since(UNIX_EPOCH) else { return };
         let Ok(date_ms) = i64::try_from(since.as_millis()) else { return };
@@ -88,7 +93,7 @@ mod tests {
             (DATE_AT + 7_200_000 + 1_000, 7_200_000),
             (DATE_AT - 7_200_000 + 1_000, -7_200_000),
         ] {
-            clock.hear(DATE, SECOND, (500, now));
+            clock.note_server_time(DATE, SECOND, (500, now));
             assert_eq!(clock.ahead_ms(500), Some(ahead));
         }
         // The wall clock has been corrected in the meantime.
@@ -100,8 +105,8 @@ mod tests {
     #[test]
     fn invalid_dates_and_slow_responses_do_not_set_the_skew() {
         let clock = DaemonClock::default();
-        clock.hear("yesterday", SECOND, (0, DATE_AT));
-        clock.hear(DATE, Duration::from_secs(11), (0, DATE_AT));
+        clock.note_server_time("yesterday", SECOND, (0, DATE_AT));
+        clock.note_server_time(DATE, Duration::from_secs(11), (0, DATE_AT));
         assert_eq!(clock.ahead_ms(0), None);
         assert_eq!(words(7_380_000), "2h 3m ahead of the daemon's");
         assert_eq!(words(-61_999), "1m 1s behind the daemon's");

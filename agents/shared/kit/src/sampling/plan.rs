@@ -8,13 +8,13 @@ use crate::{Source, SourceError, sampling::relabel::Rule};
 #[derive(Default)]
 pub struct Plan {
     /// The sources.
-    pub sources: Vec<Planned>,
+    pub sources: Vec<PlannedSource>,
     /// The rules that apply to series before they are spooled.
     pub rules: Vec<Rule>,
 }
 
 /// A source of a plan.
-pub enum Planned {
+pub enum PlannedSource {
     /// A new source. It starts after the old sources have ended, because it may need a resource of
     /// an old source, such as a port.
     New(Box<dyn FnOnce() -> Result<Box<dyn Source>, SourceError>>),

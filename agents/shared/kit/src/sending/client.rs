@@ -129,7 +129,7 @@ impl Client {
     fn hear_clock<T>(&self, answer: &Response<T>, watch: Stopwatch) {
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
         if let Some(date) = date {
-            self.clock.hear(date, watch.elapsed(), (wall_base_ms(), unix_ms()));
+            self.clock.note_server_time(date, watch.elapsed(), (wall_base_ms(), unix_ms()));
         }
     }
 

@@ -203,9 +203,9 @@ proptest! {
                 }
                 Event::Crash => world.crash(),
                 Event::TakenAndCrash => {
-                    let owing = world.groups.owing(&world.routing);
-                    for owing in owing {
-                        if let Some((message, _)) = world.groups.message(&world.routing, &owing) {
+                    let notifications = world.groups.pending_notifications(&world.routing);
+                    for notification in notifications {
+                        if let Some((message, _)) = world.groups.message(&world.routing, &notification) {
                             receiver.hear(&world, said(&message));
                             receiver.may_repeat = true;
                         }

@@ -112,7 +112,7 @@ impl World {
         (self.groups, self.seen) = (groups, None);
     }
 
-    /// Delivers all owed messages; the receivers confirm them.
+    /// Delivers all pending messages; the receivers confirm them.
     pub(super) fn tell(&mut self) -> Vec<(String, Said)> {
         self.tell_integrations(|_| true)
     }
@@ -123,11 +123,12 @@ impl World {
         is_reachable: impl Fn(&str) -> bool,
     ) -> Vec<(String, Said)> {
         let mut delivered = Vec::new();
-        for owing in self.groups.owing(&self.routing) {
-            let message = self.groups.message(&self.routing, &owing);
-            if let Some((message, _)) = message.filter(|_| is_reachable(&owing.integration)) {
-                delivered.push((owing.receiver.clone(), said(&message)));
-                self.groups.confirm(&self.routing, &owing, &message);
+        for notification in self.groups.pending_notifications(&self.routing) {
+            let message = self.groups.message(&self.routing, &notification);
+            if let Some((message, _)) = message.filter(|_| is_reachable(&notification.integration))
+            {
+                delivered.push((notification.receiver.clone(), said(&message)));
+                self.groups.confirm(&self.routing, &notification, &message);
             }
         }
         self.store();

@@ -71,7 +71,8 @@ impl Partition {
             return Ok(None);
         }
         // Folding a damaged partition would lose the record of its damage.
-        let is_whole = !self.is_going() && self.damage.count() == 0 && !self.segments.has_lost();
+        let is_whole =
+            !self.is_being_removed() && self.damage.count() == 0 && !self.segments.has_lost();
         let portion = if is_whole { self.read()?.portion_to_fold(stage, bytes_min)? } else { None };
         let Some(portion) = portion else {
             *self.not_worth.lock() = seen;
@@ -115,7 +116,7 @@ impl Partition {
     /// Replaces everything that the reader saw with the segment; returns the number of removed open
     /// documents, or `None` when the partition is being removed.
     fn install(&self, portion: &Portion, number: u32) -> Result<Option<u64>, StoreError> {
-        let going = self.going.lock();
+        let going = self.removal.lock();
         if going.is_some() {
             return self.segments.remove(number).map(|()| None);
         }

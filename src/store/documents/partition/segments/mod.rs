@@ -98,7 +98,7 @@ impl Segments {
             match Segment::open(&self.medium, self.file(entry.number), self.start, self.width_ms) {
                 Ok(segment) => self.put(entry.number, Arc::new(segment)),
                 Err(fault) if is_loss(&fault) => {
-                    let (file, cause) = (self.file(entry.number), fault.chain());
+                    let (file, cause) = (self.file(entry.number), fault.with_causes());
                     tracing::error!(
                         file,
                         cause,

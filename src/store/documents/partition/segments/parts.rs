@@ -165,7 +165,7 @@ impl<'p> SealedPart<'p> {
         for start in starts {
             let key = self.partition.key(*start, series);
             is_new |= self.partition.damage.note(key, || {
-                let (series, cause) = (series.0, fault.chain());
+                let (series, cause) = (series.0, fault.with_causes());
                 tracing::error!(
                     series,
                     %start,

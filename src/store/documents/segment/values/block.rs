@@ -73,7 +73,7 @@ impl Values {
     }
 
     /// Returns the columns to the buffers, for reuse.
-    pub(crate) fn give_back(self, buffers: &mut Buffers) {
+    pub(crate) fn recycle(self, buffers: &mut Buffers) {
         let Self { sum, min, max, first, last } = self;
         buffers.doubles.give([sum, min, max, first, last]);
     }
@@ -199,7 +199,7 @@ impl<'a, 's> Reader<'a, 's> {
     }
 
     /// Returns columns to the buffers, for reuse.
-    pub(crate) fn give_back(&mut self, columns: impl IntoIterator<Item = Vec<i64>>) {
+    pub(crate) fn recycle(&mut self, columns: impl IntoIterator<Item = Vec<i64>>) {
         self.buffers.whole.give(columns);
     }
 

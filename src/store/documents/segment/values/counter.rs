@@ -60,7 +60,7 @@ pub(super) fn write(
         }
     }
     buffers.whole.give([off]);
-    known.give_back(buffers);
+    known.recycle(buffers);
 }
 
 /// The last reading before the first slot, which follows from the increase of that slot.
@@ -112,10 +112,10 @@ pub(super) fn read(
     let first = reader.doubles(scale, firsts.iter().copied());
     let last =
         if is_point { reader.copy(&first) } else { reader.doubles(scale, lasts.iter().copied()) };
-    reader.give_back([firsts, lasts]);
+    reader.recycle([firsts, lasts]);
     let mut values = Values { first, last, ..Values::default() };
     if wanted == Columns::ENDS {
-        reader.give_back([before, within]);
+        reader.recycle([before, within]);
         return Ok(values);
     }
     let passed = times.passed_before(width_ms, first_passed);
@@ -126,7 +126,7 @@ pub(super) fn read(
     if wanted.has_any(Columns::SUM) {
         values.sum = reader.copy(&known.sum);
         add_ulps(&mut values.sum, off.as_deref());
-        reader.give_back(off);
+        reader.recycle(off);
     }
     if wanted.has_any(Columns::RATES) {
         let series = Series { known: &known, times, scale, last: &values.last };
@@ -137,6 +137,6 @@ pub(super) fn read(
             rates::read_raw(reader, count, &mut values.max)?;
         }
     }
-    known.give_back(reader.buffers);
+    known.recycle(reader.buffers);
     Ok(values)
 }

@@ -131,7 +131,7 @@ impl Ends {
         let pairs = self.pairs().zip(&off);
         let side =
             reader.doubles(self.scale, pairs.map(|((first, last), off)| value(first, last, *off)));
-        reader.give_back([off]);
+        reader.recycle([off]);
         side
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn read(
     if wanted.has_any(Columns::SUM) {
         values.sum = read_sum(reader, times, &ends, &values)?;
     }
-    reader.give_back([ends.firsts, ends.lasts]);
+    reader.recycle([ends.firsts, ends.lasts]);
     Ok(values)
 }
 
@@ -196,7 +196,7 @@ fn read_sum(
         }
     };
     add_ulps(&mut sums, ulps.as_deref());
-    reader.give_back(rests.into_iter().chain(ulps));
+    reader.recycle(rests.into_iter().chain(ulps));
     Ok(sums)
 }
 

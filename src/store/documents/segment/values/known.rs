@@ -101,7 +101,7 @@ impl Known {
     }
 
     /// Returns the columns to the buffers, for reuse.
-    pub(super) fn give_back(self, buffers: &mut Buffers) {
+    pub(super) fn recycle(self, buffers: &mut Buffers) {
         let Self { before, within, sum, likely, step } = self;
         buffers.whole.give([before, within, step]);
         buffers.doubles.give(likely.into_iter().chain([sum]));

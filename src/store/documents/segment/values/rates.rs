@@ -282,7 +282,7 @@ pub(super) fn read(
     if flags & (PAIRS | PLAIN) == 0 {
         let ulps = reader.stream(count, true)?;
         add_ulps(&mut rates, ulps.as_deref());
-        reader.give_back(ulps);
+        reader.recycle(ulps);
         reader.is_there();
         return Ok(rates);
     }

@@ -60,7 +60,7 @@ fn samples_of_a_wrong_clock_are_sent_with_the_right_times() {
         httpdate::fmt_http_date(at)
     };
     let now = (wall_base_ms(), unix_ms());
-    sender.client.clock().hear(&at(unix_ms()), Duration::ZERO, now);
+    sender.client.clock().note_server_time(&at(unix_ms()), Duration::ZERO, now);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     let requests = server.join().unwrap();
     assert_eq!(requests[0].times.len(), 3);
@@ -86,7 +86,7 @@ fn with_the_daemons_clock_no_sample_is_held_and_times_are_corrected() {
     let at =
         std::time::UNIX_EPOCH + Duration::from_millis((unix_ms() - TWO_HOURS_MS).unsigned_abs());
     let now = (wall_base_ms(), unix_ms());
-    sender.client.clock().hear(&httpdate::fmt_http_date(at), Duration::ZERO, now);
+    sender.client.clock().note_server_time(&httpdate::fmt_http_date(at), Duration::ZERO, now);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     let time = server.join().unwrap()[0].times[0];
     assert!(time.abs_diff(unix_ms() - TWO_HOURS_MS) < 60_000, "{time}");

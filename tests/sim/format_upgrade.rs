@@ -76,7 +76,11 @@ fn a_power_cut_while_raising_a_directory_loses_nothing() {
         match open(&medium) {
             Ok(store) => assert!(cells(&store) == whole, "cut after {after} syncs, not raised"),
             Err(fault) => {
-                assert!(fault.chain().contains("of a newer release"), "{}", fault.chain());
+                assert!(
+                    fault.with_causes().contains("of a newer release"),
+                    "{}",
+                    fault.with_causes()
+                );
                 refused += 1;
             }
         }

@@ -18,7 +18,7 @@ pub const LENGTH_UNITS: [(&str, i64); 7] = [
 
 /// Parses a duration in milliseconds: units as in `1h30m`, the longest first, each once; or `0`.
 /// Returns `None` for other texts, and for durations longer than [`LENGTH_MS_MAX`].
-pub fn length_ms(text: &str) -> Option<i64> {
+pub fn parse_duration_ms(text: &str) -> Option<i64> {
     if text == "0" {
         return Some(0);
     }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_prometheus() {
-        let check = |text: &str, expected| assert_eq!(length_ms(text), expected, "{text}");
+        let check = |text: &str, expected| assert_eq!(parse_duration_ms(text), expected, "{text}");
         check("0", Some(0));
         check("30s", Some(30_000));
         check("5ms", Some(5));

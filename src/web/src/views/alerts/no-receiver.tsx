@@ -6,12 +6,12 @@ import { Callout } from "../../parts/callout";
 const STATUS_EVERY_MS = 30_000;
 
 /** The daemon's warning; `undefined` when there are receivers. */
-export function useUntold(): string | undefined {
+export function useNoReceiver(): string | undefined {
   const { data } = useResource("status", api.status, { everyMs: STATUS_EVERY_MS }).value;
-  return data?.health.warnings.find(({ name }) => name === "untold")?.message;
+  return data?.health.warnings.find(({ name }) => name === "no_receiver")?.message;
 }
 
-export function Untold({ reason }: { reason: string | undefined }) {
+export function NoReceiver({ reason }: { reason: string | undefined }) {
   if (reason === undefined) return null;
   return (
     <Callout tone="warn" label="No receivers" title="Alerts reach nobody">

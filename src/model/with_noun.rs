@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// Returns a number and its noun, in the singular or the plural.
-pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+pub fn with_noun<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) || noun.ends_with("series") {
         return format!("{count} {noun}");
     }
@@ -31,7 +31,7 @@ mod tests {
             (2, "batch", "2 batches"),
         ];
         for (count, noun, expected) in cases {
-            assert_eq!(counted(count as u64, noun), expected);
+            assert_eq!(with_noun(count as u64, noun), expected);
         }
     }
 }

@@ -13,14 +13,14 @@ use super::{Lifeline, Stop};
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The role. It blocks its thread while it reads, so it needs an arbiter of its own.
-pub struct LineKeeper {
+pub struct SparklineRefresher {
     refresh: Box<dyn Fn() -> Result<(), String> + Send>,
     every: Duration,
     lifeline: Lifeline,
     is_failing: bool,
 }
 
-impl LineKeeper {
+impl SparklineRefresher {
     /// Creates the role; `refresh` updates the cache, or returns the reason why it failed.
     pub fn new(
         refresh: impl Fn() -> Result<(), String> + Send + 'static,
@@ -41,13 +41,15 @@ impl LineKeeper {
     }
 }
 
-impl fmt::Debug for LineKeeper {
+impl fmt::Debug for SparklineRefresher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LineKeeper").field("is_failing", &self.is_failing).finish_non_exhaustive()
+        f.debug_struct("SparklineRefresher")
+            .field("is_failing", &self.is_failing)
+            .finish_non_exhaustive()
     }
 }
 
-impl Actor for LineKeeper {
+impl Actor for SparklineRefresher {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
@@ -56,7 +58,7 @@ impl Actor for LineKeeper {
     }
 }
 
-impl Handler<Stop> for LineKeeper {
+impl Handler<Stop> for SparklineRefresher {
     type Result = ();
 
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
@@ -91,7 +93,8 @@ mod tests {
                     Ok(())
                 }
             };
-            let mut role = LineKeeper::new(refresh, lifelines.for_role("line keeper"));
+            let mut role =
+                SparklineRefresher::new(refresh, lifelines.for_role("sparkline refresher"));
             role.every = Duration::from_millis(1);
             let role = role.start();
             third.notified().await;

@@ -7,7 +7,7 @@ use crate::telemetry::Health;
 
 /// State that roles publish for the API. Clones are cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Observed {
+pub struct PublishedState {
     /// The reasons for which the daemon is not ready.
     pub health: Health,
     /// The history of checkpoints.

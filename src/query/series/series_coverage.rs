@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Maximum number of series in a request.
-pub const HELD_SERIES_MAX: usize = 500;
+pub const COVERED_SERIES_MAX: usize = 500;
 /// Maximum number of slots to read per series.
 const SLOTS_MAX: i64 = 4096;
 /// Limits for parsing keys, wider than any limits of the settings.
@@ -25,15 +25,15 @@ const LIMITS: SeriesLimits =
 /// A request for the stored time ranges of some series.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HeldRequest {
+pub struct CoverageRequest {
     /// The series, each with a time range.
-    pub series: Vec<AskedSeries>,
+    pub series: Vec<RequestedSeries>,
 }
 
 /// A series and a time range.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AskedSeries {
+pub struct RequestedSeries {
     metric: String,
     #[serde(default)]
     tags: BTreeMap<String, String>,
@@ -45,13 +45,13 @@ pub struct AskedSeries {
 
 /// The stored time ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldAnswer {
+pub struct CoverageAnswer {
     /// The first and the last stored time within the range of each requested series, in the order
     /// of the request, in Unix milliseconds; `None` when the store has no samples in the range.
     pub held: Vec<Option<(i64, i64)>>,
 }
 
-impl AskedSeries {
+impl RequestedSeries {
     fn id(&self, store: &Store) -> Option<SeriesId> {
         let tags = self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let key = SeriesKey::new(&self.metric, tags, &LIMITS).ok()?;
@@ -64,14 +64,14 @@ impl AskedSeries {
 ///
 /// # Errors
 /// When the request has too many series, the budget is used up, or the store cannot be read.
-pub fn held(
+pub fn series_coverage(
     store: &Store,
     budget: &Budget,
-    request: &HeldRequest,
+    request: &CoverageRequest,
     now: UnixMillis,
-) -> Result<HeldAnswer, QueryError> {
-    if request.series.len() > HELD_SERIES_MAX {
-        let message = format!("more than {HELD_SERIES_MAX} series; ask for fewer at a time");
+) -> Result<CoverageAnswer, QueryError> {
+    if request.series.len() > COVERED_SERIES_MAX {
+        let message = format!("more than {COVERED_SERIES_MAX} series; ask for fewer at a time");
         return Err(QueryError::TooMuch(message));
     }
     let mut held = vec![None; request.series.len()];
@@ -81,11 +81,11 @@ pub fn held(
         known.filter_map(|(place, asked)| Some((place, asked, asked.id(store)?))).collect();
     let start = known.iter().map(|(_, asked, _)| asked.start).min();
     let end = known.iter().map(|(_, asked, _)| asked.end).max();
-    let (Some(start), Some(end)) = (start, end) else { return Ok(HeldAnswer { held }) };
+    let (Some(start), Some(end)) = (start, end) else { return Ok(CoverageAnswer { held }) };
     let range = UnixMillis(start).max(UnixMillis::MIN)
         ..UnixMillis(end).min(UnixMillis::MAX.minus(1)).plus(1);
     if range.is_empty() {
-        return Ok(HeldAnswer { held });
+        return Ok(CoverageAnswer { held });
     }
     let ids: Vec<_> = known.iter().map(|(.., id)| *id).collect();
     let coverage = coverage(store, &range, now);
@@ -106,7 +106,7 @@ pub fn held(
             }
         }
     }
-    Ok(HeldAnswer { held })
+    Ok(CoverageAnswer { held })
 }
 
 /// Returns the finest granularity whose number of slots is within the limit.

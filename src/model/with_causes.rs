@@ -5,7 +5,7 @@
 use std::error::Error;
 
 /// Returns an error and its chain of causes in one text.
-pub fn chain(error: &dyn Error) -> String {
+pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
