@@ -2,6 +2,7 @@
 
 mod alerts;
 mod clock;
+mod config;
 mod export;
 mod flags;
 mod hosts;
@@ -40,6 +41,7 @@ struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     CheckConfig(serve::CheckConfigArgs),
+    Config(config::ConfigArgs),
     Query(query::QueryArgs),
     Series(series::SeriesArgs),
     Senders(senders::SendersArgs),
@@ -65,6 +67,7 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args),
         Command::CheckConfig(args) => serve::check_config(&args),
+        Command::Config(args) => config::config(&args),
         Command::Query(args) => query::query(&args),
         Command::Series(args) => series::series(&args),
         Command::Senders(args) => senders::senders(&args),

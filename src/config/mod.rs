@@ -5,8 +5,8 @@ mod alerting;
 pub mod bounds;
 mod faults;
 mod keys;
+mod live;
 mod load;
-mod published;
 mod reload;
 mod sections;
 mod settings;
@@ -14,10 +14,10 @@ mod settings;
 mod tests;
 mod values;
 
+pub use live::LiveSettings;
 pub(crate) use load::read;
 pub use load::{Overrides, SettingsSource, load};
-pub use published::Published;
-pub use reload::{Difference, fixed};
+pub use reload::{Difference, compare};
 pub use sections::{
     Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Sections, Server,
     Snapshots, Storage, Telemetry,

@@ -13,55 +13,50 @@ const GRANULARITY: &str = "granularity";
 /// The reason why other parts of granularities need a restart.
 const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
 
-/// The settings that need a restart, with the reasons.
-const FIXED: [(&str, &str); 7] = [
-    ("server.listen", "the address is opened at the start"),
-    ("server.workers", "the threads begin at the start"),
-    ("server.connections_max", "the HTTP server begins with it"),
-    ("server.client_timeout", "the HTTP server begins with it"),
-    ("storage.data_dir", "the data directory is opened at the start"),
-    ("graphite.listen", "the address is opened at the start"),
-    ("graphite.pickle_listen", "the address is opened at the start"),
-];
-
-/// The settings that a reload applies.
-#[cfg(test)]
-const LIVE: [&str; 35] = [
-    "server.host_names",
-    "server.external_url",
-    "storage.snapshot_dir",
-    "storage.checkpoint_interval",
-    "storage.catalog_bytes_max",
-    "storage.cache_bytes_max",
-    "ingest.future_skew",
-    "ingest.out_of_order_window",
-    "ingest.ha_senders",
-    "ingest.ha_failover",
-    "ingest.request_bytes_max",
-    "ingest.body_memory_max",
-    "graphite.templates",
-    "limits.series_max",
-    "limits.sender_series_max",
-    "limits.senders_max",
-    "limits.queries_max",
-    "limits.query_timeout",
-    "limits.query_series_max",
-    "limits.query_points_max",
-    "limits.query_memory_max",
-    "promql.lookback",
-    "promql.delayed_name_removal",
-    "alerts.rules",
-    "alerts.alertmanagers",
-    "alerts.external_labels",
-    "alerts.notifications",
-    "alerts.interval",
-    "preallocation.enabled",
-    "snapshots.bytes_max",
-    "snapshots.retention",
-    "log.format",
-    "log.filter",
-    "telemetry.interval",
-    "granularity",
+/// The setting, and the reason why it needs a restart; `None` when a reload applies it.
+const SETTINGS: [(&str, Option<&str>); 42] = [
+    ("server.listen", Some("the address is opened at the start")),
+    ("server.workers", Some("the threads begin at the start")),
+    ("server.connections_max", Some("the HTTP server begins with it")),
+    ("server.client_timeout", Some("the HTTP server begins with it")),
+    ("server.host_names", None),
+    ("server.external_url", None),
+    ("storage.data_dir", Some("the data directory is opened at the start")),
+    ("storage.snapshot_dir", None),
+    ("storage.checkpoint_interval", None),
+    ("storage.catalog_bytes_max", None),
+    ("storage.cache_bytes_max", None),
+    ("ingest.future_skew", None),
+    ("ingest.out_of_order_window", None),
+    ("ingest.ha_senders", None),
+    ("ingest.ha_failover", None),
+    ("ingest.request_bytes_max", None),
+    ("ingest.body_memory_max", None),
+    ("graphite.listen", Some("the address is opened at the start")),
+    ("graphite.pickle_listen", Some("the address is opened at the start")),
+    ("graphite.templates", None),
+    ("limits.series_max", None),
+    ("limits.sender_series_max", None),
+    ("limits.senders_max", None),
+    ("limits.queries_max", None),
+    ("limits.query_timeout", None),
+    ("limits.query_series_max", None),
+    ("limits.query_points_max", None),
+    ("limits.query_memory_max", None),
+    ("promql.lookback", None),
+    ("promql.delayed_name_removal", None),
+    ("alerts.rules", None),
+    ("alerts.alertmanagers", None),
+    ("alerts.external_labels", None),
+    ("alerts.notifications", None),
+    ("alerts.interval", None),
+    ("preallocation.enabled", None),
+    ("snapshots.bytes_max", None),
+    ("snapshots.retention", None),
+    ("log.format", None),
+    ("log.filter", None),
+    ("telemetry.interval", None),
+    ("granularity", None),
 ];
 
 /// The difference between the settings in use and others.
@@ -141,9 +136,33 @@ impl Settings {
     }
 }
 
+/// Compares settings that a daemon shows, without secrets, with others. Keys that flags set are
+/// equal, because flags override the file.
+///
+/// # Errors
+/// The settings are of another version.
+pub fn compare(
+    in_use: serde_json::Value,
+    others: &Settings,
+    flags: &[String],
+) -> Result<Difference, ConfigError> {
+    let read = |cause: serde_json::Error| ConfigError::Read(cause.to_string());
+    let in_use: toml::Table = serde_json::from_value(in_use).map_err(read)?;
+    let mut others = others.shown.clone();
+    for (section, key) in flags.iter().filter_map(|flag| flag.split_once('.')) {
+        let value = in_use.get(section).and_then(|section| section.get(key)).cloned();
+        let section = others.get_mut(section).and_then(toml::Value::as_table_mut);
+        if let (Some(section), Some(value)) = (section, value) {
+            section.insert(key.to_owned(), value);
+        }
+    }
+    let (in_use, others) = (load::valid(in_use)?, load::valid(others)?);
+    in_use.reloaded(&others).map(|(_, found)| found)
+}
+
 /// Returns the reason why a setting needs a restart; `None` when it can change.
-pub fn fixed(key: &str) -> Option<&'static str> {
-    FIXED.iter().find(|(fixed, _)| *fixed == key).map(|(_, reason)| *reason)
+fn fixed(key: &str) -> Option<&'static str> {
+    SETTINGS.iter().find(|(known, _)| *known == key).and_then(|(_, reason)| *reason)
 }
 
 /// Describes a change without its secrets.
@@ -170,15 +189,14 @@ mod tests {
     #[test]
     fn every_setting_either_changes_while_the_daemon_runs_or_has_a_reason() {
         let defaults: toml::Table = DEFAULTS.parse().unwrap();
-        let keys = defaults.iter().flat_map(|(section, keys)| match keys.as_table() {
+        let keys = defaults.iter().map(|(section, keys)| match keys.as_table() {
             Some(keys) => keys.keys().map(|key| format!("{section}.{key}")).collect(),
             None => vec![section.clone()],
         });
-        let keys: BTreeSet<_> = keys.collect();
-        let fixed: BTreeSet<_> = FIXED.iter().map(|(key, _)| (*key).to_owned()).collect();
-        let live: BTreeSet<_> = LIVE.iter().map(|key| (*key).to_owned()).collect();
-        assert_eq!(fixed.intersection(&live).next(), None);
-        assert_eq!(fixed.union(&live).cloned().collect::<BTreeSet<_>>(), keys);
+        let keys: BTreeSet<_> = keys.flatten().collect();
+        let classified: BTreeSet<_> = SETTINGS.iter().map(|(key, _)| (*key).to_owned()).collect();
+        assert_eq!(classified, keys);
+        assert_eq!(classified.len(), SETTINGS.len(), "a setting has two rows");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{
     alerts::Alertmanager,
     api::ApiParts,
     clock::TrustedClock,
-    config::{Published, Settings},
+    config::{LiveSettings, Settings},
     kept::KnownRules,
     model::SeriesLimits,
     telemetry::Metrics,
@@ -82,7 +82,7 @@ impl Forwarders {
 
 impl Alerting {
     pub(super) fn start(
-        settings: &mut Published,
+        settings: &mut LiveSettings,
         parts: &ApiParts,
         lifelines: &Lifelines,
         arbiters: &mut Vec<Arbiter>,

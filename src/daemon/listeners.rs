@@ -21,7 +21,7 @@ use crate::{
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
-    config::{Published, Settings, bounds},
+    config::{LiveSettings, Settings, bounds},
     ingest::remote_write::Families,
     model::{Live, SeriesLimits},
 };
@@ -90,7 +90,7 @@ pub(super) fn start_graphite(
 
 /// Starts the role that samples the daemon itself.
 pub(super) fn start_self_sampler(
-    settings: &mut Published,
+    settings: &mut LiveSettings,
     collecting: &Live<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,

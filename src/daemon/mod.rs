@@ -27,7 +27,7 @@ use crate::{
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
-    config::{Published, Settings, bounds},
+    config::{LiveSettings, Settings, bounds},
     kept::KnownSettings,
     telemetry::{Condition, Health, Metrics},
 };
@@ -65,7 +65,7 @@ pub fn run(settings: Settings, sources: ReloadSources) -> anyhow::Result<ExitRea
         .build()
         .context("start the main thread's runtime")?;
     System::with_tokio_rt(move || runtime).block_on(async move {
-        let daemon = Daemon::start(Published::new(settings), sources)?;
+        let daemon = Daemon::start(LiveSettings::new(settings), sources)?;
         Ok(daemon.run_until_stopped().await)
     })
 }
@@ -94,8 +94,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(mut published: Published, sources: ReloadSources) -> anyhow::Result<Self> {
-        let settings = &mut published;
+    fn start(mut live: LiveSettings, sources: ReloadSources) -> anyhow::Result<Self> {
+        let settings = &mut live;
         let watch = Stopwatch::start();
         let published = PublishedState::default();
         let health = published.health.clone();
@@ -152,7 +152,7 @@ impl Daemon {
         let server =
             start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
         announce_ready(&health, settings, watch);
-        let reloading = Reloading::new(published, sources, reload, requests);
+        let reloading = Reloading::new(live, sources, reload, requests);
         Ok(Self {
             server,
             graphite,

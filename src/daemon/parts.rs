@@ -14,7 +14,7 @@ use crate::{
         OverviewLimits, OverviewParts, QueryParts, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
-    config::{Limits, Published, Settings, bounds},
+    config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
         Annotations, KnownHosts, KnownPosted, KnownRules, KnownSettings, KnownSilences,
@@ -36,7 +36,7 @@ pub(super) struct SharedState {
 
 impl SharedState {
     pub(super) fn open(
-        settings: &mut Published,
+        settings: &mut LiveSettings,
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
@@ -54,7 +54,7 @@ impl SharedState {
 }
 
 pub(super) fn api_parts(
-    settings: &mut Published,
+    settings: &mut LiveSettings,
     store: Store,
     writer: &WriterHandle,
     clock: TrustedClock,
@@ -150,7 +150,7 @@ fn snapshot_settings(settings: &Settings) -> SnapshotSettings {
     }
 }
 
-fn bodies(settings: &mut Published) -> Bodies {
+fn bodies(settings: &mut LiveSettings) -> Bodies {
     let limits = settings.derive(|settings| BodyLimits {
         request_bytes_max: settings.ingest.request_bytes_max,
         decompressed_bytes_max: settings.decompressed_bytes_max(),
@@ -166,7 +166,7 @@ fn query_limits(settings: &Settings) -> QueryLimits {
     QueryLimits::new(query_series_max, query_points_max)
 }
 
-fn query_resources(settings: &mut Published) -> QueryResources {
+fn query_resources(settings: &mut LiveSettings) -> QueryResources {
     let memory_max = settings.limits.query_memory_max;
     let resources = QueryResources::new(Scheduler::for_this_machine(), memory_max);
     let shared = resources.clone();
@@ -176,7 +176,7 @@ fn query_resources(settings: &mut Published) -> QueryResources {
 
 /// Returns the places for queries. After a change of their number, running queries keep their
 /// places among the former ones.
-fn query_places(settings: &mut Published) -> Live<Semaphore> {
+fn query_places(settings: &mut LiveSettings) -> Live<Semaphore> {
     let places = Live::new(Semaphore::new(settings.limits.queries_max));
     let (shared, count) = (places.clone(), Cell::new(settings.limits.queries_max));
     settings.after_changes(move |settings| {

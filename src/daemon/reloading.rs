@@ -14,9 +14,9 @@ use super::{parts::machine_name, systemd};
 use crate::{
     api::ApiParts,
     clock::{Clock, SystemClock, TrustedClock},
-    config::{Difference, Published, Settings, SettingsSource},
+    config::{Difference, LiveSettings, Settings, SettingsSource},
     kept::{KnownRules, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer},
-    model::{Live, chain},
+    model::{Live, with_causes},
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
 };
@@ -32,7 +32,7 @@ pub struct ReloadSources {
 
 impl ReloadSources {
     /// Returns the settings in use, as the API shows them.
-    pub(super) fn shown(&self, settings: &mut Published) -> Live<SettingsAnswer> {
+    pub(super) fn shown(&self, settings: &mut LiveSettings) -> Live<SettingsAnswer> {
         let flags = self.source.flags();
         settings.derive(move |settings| SettingsAnswer {
             settings: serde_json::to_value(&settings.shown).unwrap_or_default(),
@@ -60,7 +60,7 @@ impl ReloadParts {
 
 /// The reloads of a daemon, one at a time.
 pub(super) struct Reloading {
-    settings: Published,
+    settings: LiveSettings,
     source: SettingsSource,
     parts: ReloadParts,
     requests: mpsc::Receiver<ReloadRequest>,
@@ -68,7 +68,7 @@ pub(super) struct Reloading {
 
 impl Reloading {
     pub(super) fn new(
-        mut settings: Published,
+        mut settings: LiveSettings,
         sources: ReloadSources,
         parts: ReloadParts,
         requests: mpsc::Receiver<ReloadRequest>,
@@ -130,7 +130,7 @@ impl Reloading {
         // A checkpoint may be running, which this change waits for.
         let changed = spawn_blocking(move || store.change_retentions(&granularities, now));
         let changed = changed.await.map_err(|cause| cause.to_string())?;
-        changed.map_err(|cause| format!("cannot change the retention: {}", chain(&cause)))?;
+        changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
         self.settings.replace(settings);
         self.parts.rules.replace(rules);
         self.parts.rules.note_reload(None);
@@ -149,7 +149,7 @@ impl Reloading {
         let (known, promql) = (self.parts.rules.clone(), settings.promql_settings());
         let rules = spawn_blocking(move || {
             known.read(sources, &promql).map_err(|cause| {
-                let fault = chain(&cause);
+                let fault = with_causes(&cause);
                 known.note_reload(Some(fault.clone()));
                 fault
             })

@@ -12,7 +12,7 @@ use crate::{
         PublishedState, Retention, Sealer, SealingEnd, WriterHandle,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
-    config::{Published, Settings, bounds},
+    config::{LiveSettings, Settings, bounds},
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Health, Metrics},
@@ -20,7 +20,7 @@ use crate::{
 
 /// Opens the store, and returns it with the latest time that its last run knew.
 pub(super) fn open_store(
-    settings: &mut Published,
+    settings: &mut LiveSettings,
 ) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
     let folder = settings.storage.data_dir.clone();
     let folder: &Path = &folder;
@@ -61,7 +61,7 @@ fn with_remedy(cause: StoreError) -> anyhow::Error {
 }
 
 pub(super) fn checkpointer(
-    settings: &mut Published,
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
@@ -82,7 +82,7 @@ pub(super) fn checkpointer(
 }
 
 pub(super) fn preallocator(
-    settings: &mut Published,
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &Arc<dyn Clock>,
     health: &Health,
@@ -98,7 +98,7 @@ pub(super) fn preallocator(
 }
 
 pub(super) fn retention(
-    settings: &mut Published,
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &TrustedClock,
     health: &Health,
@@ -118,7 +118,7 @@ pub(super) fn retention(
 }
 
 pub(super) fn sealer(
-    settings: &mut Published,
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &TrustedClock,
     health: &Health,

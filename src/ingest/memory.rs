@@ -72,12 +72,12 @@ impl IngestMemory {
     /// # Errors
     /// Too little memory is left.
     pub fn reserve(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
-        let bytes = self.reserve(0, bytes)?;
+        let bytes = self.reserve_units(0, bytes)?;
         Ok(HeldMemory { memory: self.clone(), bytes })
     }
 
     /// Reserves whole units for a request that holds some; returns their bytes.
-    fn reserve(&self, held: usize, bytes: usize) -> Result<usize, NoMemory> {
+    fn reserve_units(&self, held: usize, bytes: usize) -> Result<usize, NoMemory> {
         let total = self.0.total.load(Ordering::Relaxed);
         let bytes = bytes.checked_next_multiple_of(UNIT_BYTES).unwrap_or(usize::MAX);
         if held.saturating_add(bytes) > total {
@@ -97,7 +97,7 @@ impl HeldMemory {
     /// # Errors
     /// Too little memory is left.
     pub fn grow(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        self.bytes += self.memory.reserve(self.bytes, bytes)?;
+        self.bytes += self.memory.reserve_units(self.bytes, bytes)?;
         Ok(())
     }
 }

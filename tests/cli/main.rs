@@ -46,6 +46,7 @@ mod protobuf;
 mod protocols;
 mod receivers;
 mod reference_cases;
+mod reload;
 mod remote_write;
 mod replay;
 mod revised;

@@ -83,6 +83,21 @@ impl Levels {
 }
 
 impl Levels {
+    /// Returns the current granularities, some with another retention.
+    pub(crate) fn with_other_retentions(&self, rng: &mut Rng) -> GranularitySet {
+        loop {
+            let other = |level: &Granularity| match level.partition {
+                Span::Fixed(partition) if rng.bool() => {
+                    level.with_retention(Span::Fixed(partition * rng.i64(1..12)))
+                }
+                _ => level.with_retention(level.retention()),
+            };
+            if let Ok(set) = GranularitySet::new(self.current.iter().map(other).collect()) {
+                return set;
+            }
+        }
+    }
+
     /// Returns true when a granularity has documents or partitions of another length than before.
     pub(crate) fn has_other_spans(&self, before: &Self) -> bool {
         let spans = |level: &Granularity| (level.document, level.partition);

@@ -20,6 +20,7 @@ mod history;
 mod levels;
 mod meanwhile;
 mod objects;
+mod reloads;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod senders;

@@ -12,13 +12,13 @@ use crate::model::Live;
 type Apply = Box<dyn Fn(&Settings)>;
 
 /// The settings in use.
-pub struct Published {
+pub struct LiveSettings {
     settings: Settings,
     followers: Vec<Apply>,
 }
 
-impl Published {
-    /// Publishes the settings of a start.
+impl LiveSettings {
+    /// Creates the settings of a start.
     pub fn new(settings: Settings) -> Self {
         Self { settings, followers: Vec::new() }
     }
@@ -49,7 +49,7 @@ impl Published {
     }
 }
 
-impl Deref for Published {
+impl Deref for LiveSettings {
     type Target = Settings;
 
     fn deref(&self) -> &Settings {
@@ -57,8 +57,8 @@ impl Deref for Published {
     }
 }
 
-impl fmt::Debug for Published {
+impl fmt::Debug for LiveSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Published").field(&self.settings).finish()
+        f.debug_tuple("LiveSettings").field(&self.settings).finish()
     }
 }
