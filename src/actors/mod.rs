@@ -15,7 +15,7 @@
 //! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, further ones are refused |
 //! | alert forwarder | an arbiter thread for each Alertmanager | none: firing alerts stay in memory until they are delivered |
 //! | notifier | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
-//! | line keeper | arbiter thread | timer only |
+//! | sparkline refresher | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; further rounds are dropped |
 //! | Graphite listeners | the main thread | TCP: back-pressure; UDP: dropped and counted |
 

@@ -1,5 +1,5 @@
-//! The line keeper: caches the sparklines of all hosts for the last hour, so that the fleet's page
-//! reads only the last minutes.
+//! The sparkline refresher: caches the sparklines of all hosts for the last hour, so that the
+//! fleet's page reads only the last minutes.
 //!
 //! Must never know: the queries.
 

@@ -304,8 +304,8 @@ impl Group {
         }
     }
 
-    /// Removes ended alerts whose end is not pending for any integration. When a removed alert fires again, a
-    /// notification is due, also for integrations that get no resolved messages.
+    /// Removes ended alerts whose end is not pending for any integration. When a removed alert
+    /// fires again, a notification is due, also for integrations that get no resolved messages.
     fn prune(&mut self) {
         let (deliveries, is_changed) = (&mut self.deliveries, &mut self.is_changed);
         self.members.retain(|key, member| {

@@ -42,8 +42,8 @@ impl Group {
         self.members.values().map(Member::bytes).sum()
     }
 
-    /// Makes room for a firing alert: removes the alert that ended first, even if its end is pending.
-    /// Returns whether an alert was removed.
+    /// Makes room for a firing alert: removes the alert that ended first, even if its end is
+    /// pending. Returns whether an alert was removed.
     pub(super) fn evict(&mut self) -> bool {
         let ended = self.members.iter().filter(|(_, member)| member.is_end_decided);
         let oldest =

@@ -157,7 +157,7 @@ impl Partitions {
         fault: &StoreError,
     ) -> Result<bool, StoreError> {
         let is_damaged = fault.is_damage_of(partition.file_path());
-        // The file of a partition that is going may already have lost its name.
+        // The file of a partition that is being removed may already have lost its name.
         if !is_damaged && !partition.is_being_removed() {
             return Ok(false);
         }
@@ -174,8 +174,8 @@ impl Partitions {
         Ok(true)
     }
 
-    /// Removes the files of a partition that is going, or sets them aside, and then removes the
-    /// partition.
+    /// Removes the files of a partition that is being removed, or sets them aside, and then removes
+    /// the partition.
     fn take_away(
         &self,
         partition: &Arc<Partition>,
@@ -281,8 +281,8 @@ impl Partitions {
         }
     }
 
-    /// Returns the partition that holds a time; creates a missing one. A partition that is going is
-    /// removed first: its file may have lost its name although the removal failed.
+    /// Returns the partition that holds a time; creates a missing one. A partition that is being
+    /// removed is removed first: its file may have lost its name although the removal failed.
     pub(super) fn get_or_create(
         &self,
         index: GranularityIndex,
