@@ -41,9 +41,6 @@ const SNAPSHOTS_MAX: usize = 30;
 /// sender repeats a batch, the batch counts again.
 const SENDER_IDLE_MS: i64 = 7 * 86_400_000;
 
-/// The largest `limits.queries_max`: each HTTP worker may start as many threads.
-pub const QUERIES_MAX: usize = 1000;
-
 /// Returns the time between two searches for expired partitions.
 pub fn retention_interval(settings: &Settings) -> Duration {
     settings.storage.checkpoint_interval.min(RETENTION_INTERVAL_MAX)

@@ -160,6 +160,11 @@ pub fn compare(
     in_use.reloaded(&others).map(|(_, found)| found)
 }
 
+/// Returns the settings that need a restart.
+pub fn restart_settings() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().filter(|(_, reason)| reason.is_some()).map(|(key, _)| *key)
+}
+
 /// Returns the reason why a setting needs a restart; `None` when it can change.
 fn fixed(key: &str) -> Option<&'static str> {
     SETTINGS.iter().find(|(known, _)| *known == key).and_then(|(_, reason)| *reason)

@@ -9,7 +9,6 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration}
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bounds::QUERIES_MAX,
     faults::Faults,
     values::{address, address_or_none, duration, duration_or_none},
 };
@@ -190,5 +189,7 @@ impl Sections {
     }
 }
 
+/// The largest `limits.queries_max`: each HTTP worker may start as many threads.
+pub const QUERIES_MAX: usize = 1000;
 /// The maximum ratio of a decompressed body to the size limit of a request.
 pub(super) const DECOMPRESSED_FACTOR: usize = 4;

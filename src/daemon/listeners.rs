@@ -21,7 +21,7 @@ use crate::{
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
-    config::{LiveSettings, Settings, bounds},
+    config::{LiveSettings, QUERIES_MAX, Settings, bounds},
     ingest::remote_write::Families,
     model::{Live, SeriesLimits},
 };
@@ -127,7 +127,7 @@ const fn blocking_threads() -> usize {
     // One thread each for metrics, a snapshot, a change, the clock, a large body, a host, pings, a
     // dashboard or annotation, storage, status, rules.
     const OTHERS: usize = 11;
-    bounds::QUERIES_MAX + bounds::TAILS_MAX + OTHERS
+    QUERIES_MAX + bounds::TAILS_MAX + OTHERS
 }
 
 pub(super) fn start_server(

@@ -242,7 +242,7 @@ async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output
     }
 }
 
-/// Notes whether a role was noticed of other settings; at the latest, it sees them at its next turn.
+/// Logs that a role could not be noticed of other settings, which it then sees at its next turn.
 fn notice<T>(role: &'static str, sent: Result<(), actix::prelude::SendError<T>>) {
     if sent.is_err() {
         tracing::debug!(role, "the role is busy and will see the settings at its next turn");

@@ -315,7 +315,7 @@ fn no_receiver(sources: &RuleSources, set: &RuleSet) -> Option<String> {
             }
             (None, _) => {
                 "name receivers in a file, as in deploy/notifications.yml, set \
-                 alerts.notifications to its path and restart the daemon; or name Alertmanagers \
+                 alerts.notifications to its path and reload; or name Alertmanagers \
                  in alerts.alertmanagers"
             }
         };
