@@ -124,13 +124,17 @@ impl TimeInterval {
 /// Parses a time such as `07:30`; `24:00` is the end of the day.
 fn minute(text: &str) -> Result<i32, String> {
     let read = || {
-        let (hour, minute) = text.split_once(':').filter(|_| text.len() == 5)?;
+        let is_digit = |byte: u8| byte == b':' || byte.is_ascii_digit();
+        let (hour, minute) = text.split_once(':')?;
+        if (hour.len(), minute.len()) != (2, 2) || !text.bytes().all(is_digit) {
+            return None;
+        }
         let (hour, minute) = (hour.parse::<u8>().ok()?, minute.parse::<u8>().ok()?);
         Some(i32::from(hour) * 60 + i32::from(minute)).filter(|_| minute < 60)
     };
     read()
         .filter(|minute| *minute <= MINUTES_OF_DAY)
-        .ok_or_else(|| format!("times: {text:?} is no time of the day; write 22:00"))
+        .ok_or_else(|| format!("times: {text:?} is not a time of day such as 22:00"))
 }
 
 /// Parses a range such as `monday:friday`, or a single value.
@@ -142,16 +146,20 @@ fn ranges(
     if texts.len() > RANGES_MAX {
         return Err(format!("{part} has more than {RANGES_MAX} ranges"));
     }
-    let range = |text: &String| {
-        let lower = text.to_lowercase();
-        let (from, until) = lower.split_once(':').unwrap_or((&lower, &lower));
-        let range = value_of(from.trim()).zip(value_of(until.trim()));
-        // A negative day counts from the end of the month, whose length differs.
-        let range = range.filter(|(from, until)| from <= until || *until < 0);
-        let (from, until) = range
-            .ok_or_else(|| format!("{part}: {text:?} is invalid, or ends before it begins"))?;
-        Ok(from..=until)
-    };
+    let range =
+        |text: &String| {
+            let lower = text.to_lowercase();
+            let (from, until) = lower.split_once(':').unwrap_or((&lower, &lower));
+            let range = value_of(from.trim()).zip(value_of(until.trim()));
+            // A negative day counts from the end of the month, whose length differs: a range may end
+            // there, but not begin there and end at a day counted from the beginning.
+            let range = range.filter(|(from, until)| {
+                if from.signum() == until.signum() { from <= until } else { *until < 0 }
+            });
+            let (from, until) = range
+                .ok_or_else(|| format!("{part}: {text:?} is invalid, or ends before it begins"))?;
+            Ok(from..=until)
+        };
     texts.iter().map(range).collect()
 }
 
@@ -198,8 +206,11 @@ mod tests {
             ("weekdays: [someday]", "weekdays: \"someday\""),
             ("weekdays: ['friday:monday']", "friday:monday"),
             ("days_of_month: ['32']", "days_of_month"),
+            ("days_of_month: ['-1:5']", "-1:5"),
+            ("days_of_month: ['-1:-5']", "-1:-5"),
             ("months: ['13']", "months"),
             ("times: [{start_time: '9:00', end_time: '10:00'}]", "9:00"),
+            ("times: [{start_time: '+9:00', end_time: '10:00'}]", "+9:00"),
             ("times: [{start_time: '10:00', end_time: '10:00'}]", "is not before"),
             ("location: Mars/Phobos", "Mars/Phobos"),
             ("week_days: []", "week_days"),

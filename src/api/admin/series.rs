@@ -157,6 +157,7 @@ async fn respond(
         Err(
             cause @ (ChangeRefusal::Conflict { .. }
             | ChangeRefusal::Unlike { .. }
+            | ChangeRefusal::Deleted
             | ChangeRefusal::Interleaved { .. }
             | ChangeRefusal::TooManyParts { .. }),
         ) => answer::error(StatusCode::CONFLICT, "conflict", cause),

@@ -19,7 +19,7 @@ mod tests;
 
 use std::io::{self, BufRead, Read};
 
-use bson::Document;
+use bson::{Document, RawBsonRef, RawDocument};
 
 use super::{Place, Source, SourceFault};
 use crate::{ingest::rows::Rows, policy::RefusalReason};
@@ -29,6 +29,8 @@ use emit::Emitter;
 const DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
 /// The smallest document: its length and a zero.
 const DOCUMENT_BYTES_MIN: usize = 5;
+/// The maximum nesting depth of a document: that of MongoDB.
+const DEPTH_MAX: usize = 100;
 /// The first bytes of an archive, which has several collections.
 const ARCHIVE: [u8; 4] = [0x6d, 0xe2, 0x99, 0x81];
 
@@ -92,14 +94,39 @@ impl<R: BufRead> Source for MongoDump<'_, R> {
         if !self.next_bytes()? {
             return Ok(None);
         }
-        match Document::from_reader(&self.bytes[..]) {
+        match parse(&self.bytes) {
             Ok(document) => read_document(&document, &mut Emitter::new(self.collection, rows)),
-            Err(cause) => {
-                rows.refuse(RefusalReason::BadSample, 1, || format!("not BSON: {cause}"));
-            }
+            Err(problem) => rows.refuse(RefusalReason::BadSample, 1, || problem),
         }
         Ok(Some(self.documents))
     }
+}
+
+/// Parses a document. Its depth is checked first, because the library parses recursively.
+fn parse(bytes: &[u8]) -> Result<Document, String> {
+    let invalid = |cause: &dyn std::fmt::Display| format!("not BSON: {cause}");
+    let mut levels =
+        vec![RawDocument::from_bytes(bytes).map_err(|cause| invalid(&cause))?.into_iter()];
+    while let Some(level) = levels.last_mut() {
+        let inner = match level.next() {
+            None => {
+                levels.pop();
+                continue;
+            }
+            Some(Err(cause)) => return Err(invalid(&cause)),
+            Some(Ok((_, RawBsonRef::Document(inner)))) => inner,
+            Some(Ok((_, RawBsonRef::Array(inner)))) => {
+                RawDocument::from_bytes(inner.as_bytes()).map_err(|cause| invalid(&cause))?
+            }
+            Some(Ok((_, RawBsonRef::JavaScriptCodeWithScope(code)))) => code.scope,
+            Some(Ok(_)) => continue,
+        };
+        if levels.len() == DEPTH_MAX {
+            return Err(format!("the document is nested deeper than {DEPTH_MAX} levels"));
+        }
+        levels.push(inner.into_iter());
+    }
+    Document::from_reader(bytes).map_err(|cause| invalid(&cause))
 }
 
 /// Reads a document by its shape.

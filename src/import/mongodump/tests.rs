@@ -199,3 +199,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn documents_of_any_depth_are_refused_instead_of_parsed() {
+    let nested = |depth: usize| {
+        // Each level is a document with the field `a`: its length, type, name, content, and a zero.
+        let mut bytes = vec![5, 0, 0, 0, 0];
+        for _ in 1..depth {
+            let length = (bytes.len() + 8) as u32;
+            let head = [&length.to_le_bytes()[..], &[3, b'a', 0]].concat();
+            bytes = [head, bytes, vec![0]].concat();
+        }
+        bytes
+    };
+    assert!(parse(&nested(DEPTH_MAX)).is_ok());
+    for depth in [DEPTH_MAX + 1, 20_000] {
+        assert!(parse(&nested(depth)).unwrap_err().contains("deeper than 100 levels"));
+    }
+    assert!(parse(&[5, 0, 0, 0, 1]).is_err());
+}

@@ -11,7 +11,7 @@ use crate::alerts::{FileFault, MessageTemplates, Routing, check_routing};
 
 /// The maximum size of a file, and of all templates together, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// The maximum number of template files.
+/// The maximum number of template files that one pattern matches.
 const TEMPLATE_FILES_MAX: usize = 100;
 
 /// Loads a notification file and its templates.
@@ -66,9 +66,12 @@ pub(super) fn bounded_text(path: &Path) -> io::Result<String> {
 fn templates(folder: &Path, pattern: &str) -> Result<Vec<String>, String> {
     let pattern = folder.join(pattern);
     let found = glob::glob(&pattern.to_string_lossy()).map_err(|cause| cause.to_string())?;
-    let paths: Result<Vec<PathBuf>, _> = found.take(TEMPLATE_FILES_MAX).collect();
+    let paths: Result<Vec<PathBuf>, _> = found.take(TEMPLATE_FILES_MAX + 1).collect();
+    let paths = paths.map_err(|cause| cause.to_string())?;
+    if paths.len() > TEMPLATE_FILES_MAX {
+        return Err(format!("more than {TEMPLATE_FILES_MAX} files match: merge some of them"));
+    }
     let texts = paths
-        .map_err(|cause| cause.to_string())?
         .into_iter()
         .map(|path| bounded_text(&path).map_err(|cause| format!("{}: {cause}", path.display())));
     texts.collect()
@@ -95,6 +98,10 @@ mod tests {
         assert_eq!(read_routing(&at("notify.yml")).unwrap().templates.len(), 1);
         fs::write(at("own.tmpl"), "{{ define \"own\" }}{{ .Status").unwrap();
         problem("templates");
+        for index in 0..TEMPLATE_FILES_MAX {
+            fs::write(at(&format!("{index}.tmpl")), "").unwrap();
+        }
+        problem("more than 100 files match");
         assert!(read_routing(&at("none.yml")).is_err());
     }
 }

@@ -100,8 +100,7 @@ impl Store {
                     (Some(from), Some(to)) => {
                         ChangeRefusal::Interleaved { from: from.clone(), to: to.clone() }
                     }
-                    // A series was deleted meanwhile: nothing is left to change.
-                    _ => ChangeRefusal::NothingSet,
+                    _ => ChangeRefusal::Deleted,
                 });
             }
             bridge.series.push(after.id);

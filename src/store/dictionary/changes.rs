@@ -94,6 +94,9 @@ pub enum ChangeRefusal {
         /// The unit of the series of this name.
         to_unit: Arc<str>,
     },
+    /// A series of the change was deleted after the change had found it.
+    #[error("a series was deleted at the same time; nothing was changed: repeat the request")]
+    Deleted,
     /// The readings of two counters overlap in time.
     #[error(
         "the readings of the counters {from} and {to} overlap in time, and would count twice: \
