@@ -14,7 +14,7 @@ const GRANULARITY: &str = "granularity";
 const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 42] = [
+const SETTINGS: [(&str, Option<&str>); 43] = [
     ("server.listen", Some("the address is opened at the start")),
     ("server.workers", Some("the threads begin at the start")),
     ("server.connections_max", Some("the HTTP server begins with it")),
@@ -26,6 +26,7 @@ const SETTINGS: [(&str, Option<&str>); 42] = [
     ("storage.checkpoint_interval", None),
     ("storage.catalog_bytes_max", None),
     ("storage.cache_bytes_max", None),
+    ("storage.disk_max", None),
     ("ingest.future_skew", None),
     ("ingest.out_of_order_window", None),
     ("ingest.ha_senders", None),
