@@ -90,7 +90,7 @@ impl Levels {
                 Span::Fixed(partition) if rng.bool() => {
                     level.with_retention(Span::Fixed(partition * rng.i64(1..12)))
                 }
-                _ => level.with_retention(level.retention()),
+                Span::Fixed(_) | Span::Months(_) => level.with_retention(level.retention()),
             };
             if let Ok(set) = GranularitySet::new(self.current.iter().map(other).collect()) {
                 return set;
