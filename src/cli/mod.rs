@@ -3,6 +3,7 @@
 mod alerts;
 mod clock;
 mod config;
+mod diagnose;
 mod export;
 mod flags;
 mod hosts;
@@ -52,6 +53,7 @@ enum Command {
     Tail(tail::TailArgs),
     Update(update::UpdateArgs),
     Ready(ready::ReadyArgs),
+    Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
     Plan(plan::PlanArgs),
     Preallocate(preallocate::PreallocateArgs),
@@ -78,6 +80,7 @@ pub fn run() -> ExitCode {
         Command::Tail(args) => tail::tail(&args),
         Command::Update(args) => update::update(&args),
         Command::Ready(args) => ready::ready(&args),
+        Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Preallocate(args) => preallocate::preallocate(&args),

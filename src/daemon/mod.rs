@@ -124,6 +124,7 @@ impl Daemon {
             queue_bytes_max: bounds::QUEUE_BYTES_MAX,
             bounds: settings.derive(Settings::checkpoint_bounds),
             limits: settings.derive(bounds::store_limits),
+            metric_limits: settings.derive(|settings| settings.metric_limits.clone()),
         })
         .context("start the writer thread")?;
         let role = preallocator(settings, &store, &clock, &health, &lifelines);

@@ -16,6 +16,7 @@ use granary_model as model;
 pub mod admission;
 pub mod coverage;
 pub mod hosts;
+pub mod metric_limits;
 pub mod plan;
 pub mod preallocation;
 pub mod query_plan;

@@ -5,6 +5,7 @@
 
 mod clock;
 mod hosts;
+mod log;
 mod preallocation;
 mod senders;
 mod series;
@@ -57,6 +58,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);
+    scope.route(Method::GET, "/api/v1/admin/log", log::show);
     scope.route(Method::GET, "/api/v1/admin/settings", settings::show);
     scope.route(Method::POST, "/-/reload", settings::reload);
     scope.route(Method::PUT, "/-/reload", settings::reload);
