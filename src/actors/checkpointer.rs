@@ -6,7 +6,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Message, SpawnHandle};
 use parking_lot::Mutex;
 
-use super::{Lifeline, SettingsChanged, Stop};
+use super::{Lifeline, SettingsChanged, SpaceKeeper, Stop};
 use crate::{
     clock::{Clock, Stopwatch},
     model::{Live, UnixMillis},
@@ -19,6 +19,9 @@ use crate::{
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The maximum delay before a failed checkpoint is repeated.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// The interval between two measurements of disk space.
+const SPACE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The number of checkpoints in the history.
 const HISTORY_MAX: usize = 20;
@@ -73,6 +76,7 @@ pub struct CheckpointerParts {
     pub idle_after: Option<Duration>,
     pub bounds: Live<CheckpointBounds>,
     pub history: CheckpointHistory,
+    pub space: Option<SpaceKeeper>,
 }
 
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
@@ -151,6 +155,13 @@ impl Checkpointer {
         }
     }
 
+    /// Measures the disk space.
+    fn keep_space(&self) {
+        if let Some(space) = &self.parts.space {
+            space.run(self.parts.clock.moment().believed);
+        }
+    }
+
     /// Compresses the states of counters without a recent sample.
     fn pack_idle(&self) {
         if let Some(idle_after) = self.parts.idle_after {
@@ -172,6 +183,7 @@ impl Checkpointer {
             if is_done {
                 actor.pack_idle();
             }
+            actor.keep_space();
             actor.schedule(turn.next(is_done), ctx);
         }));
     }
@@ -184,6 +196,8 @@ impl Actor for Checkpointer {
         self.schedule(Turn::Interval, ctx);
         // The previous process may not have finished its last checkpoint.
         ctx.notify(CheckpointNow);
+        self.keep_space();
+        ctx.run_interval(SPACE_INTERVAL, |role, _| role.keep_space());
     }
 }
 

@@ -23,6 +23,8 @@ mod alert_forwarder;
 mod alerter;
 mod checkpointer;
 mod collector;
+mod disk_budget;
+mod dropped;
 mod graphite;
 mod host_keeper;
 mod lifeline;
@@ -32,6 +34,7 @@ mod published_state;
 mod retention;
 mod sealer;
 mod self_sampler;
+mod space_keeper;
 mod sparkline_refresher;
 mod writer;
 
@@ -44,15 +47,18 @@ pub use collector::{
     AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
     CollectorSettings, IngestTally, RefusedSample, RowsAnswer, protocol_label,
 };
+pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
+pub use dropped::Dropped;
 pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
 pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use notifier::{IsSilenced, Notifier, NotifierParts};
 pub use preallocator::{Preallocator, PreallocatorParts};
 pub use published_state::PublishedState;
-pub use retention::{Dropped, Retention, drop_expired};
+pub use retention::{Retention, drop_expired};
 pub use sealer::{Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
+pub use space_keeper::{Forecast, SpaceKeeper};
 pub use sparkline_refresher::SparklineRefresher;
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 

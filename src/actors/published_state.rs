@@ -2,7 +2,7 @@
 //!
 //! Must never know: its readers.
 
-use super::{CheckpointHistory, IngestTally};
+use super::{BudgetReport, CheckpointHistory, Forecast, IngestTally};
 use crate::telemetry::Health;
 
 /// State that roles publish for the API. Clones are cheap.
@@ -12,6 +12,10 @@ pub struct PublishedState {
     pub health: Health,
     /// The history of checkpoints.
     pub checkpoints: CheckpointHistory,
+    /// The forecast of disk space.
+    pub forecast: Forecast,
+    /// The use of the disk budget.
+    pub budget: BudgetReport,
     /// The accepted samples by sender, and examples of refused samples.
     pub ingest: IngestTally,
 }

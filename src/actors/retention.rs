@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{Lifeline, Stop, WriterHandle};
+use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::Dropped};
 use crate::{
     clock::{Stopwatch, TrustedClock},
     model::{Live, Moment},
     policy::retention,
-    store::{PartitionInfo, Store, StoreError},
+    store::{PartitionInfo, Store},
     telemetry::{Condition, Health},
 };
 
@@ -30,19 +30,11 @@ pub struct Retention {
     pub lifeline: Lifeline,
     pub interval: Live<Duration>,
     pub writer: WriterHandle,
+    pub budget: DiskBudget,
     /// True when there may be series without samples.
     pub looks_for_series: bool,
     /// The time since the last search for series without samples.
     pub looked_for_series: Stopwatch,
-}
-
-/// The outcome of a retention run.
-#[derive(Debug, Default)]
-pub struct Dropped {
-    /// The number of partitions that were dropped.
-    pub partitions: u64,
-    /// The first failure; the next run retries.
-    pub failed: Option<StoreError>,
 }
 
 /// Drops the expired partitions. While the time is doubted, no partition is expired.
@@ -54,18 +46,7 @@ pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
     });
     tracing::debug!(expired = expired.len(), "looked for expired partitions");
     for PartitionInfo { id, .. } in expired {
-        let (granularity, start) = (&store.granularity(id.granularity).name, id.start);
-        match store.drop_partition(id) {
-            Ok(existed) => {
-                dropped.partitions += u64::from(existed);
-                tracing::info!(granularity, %start, "dropped a partition");
-            }
-            Err(fault) => {
-                let cause: &dyn std::error::Error = &fault;
-                tracing::error!(granularity, %start, cause, "cannot drop a partition");
-                dropped.failed = Some(fault);
-            }
-        }
+        dropped.drop_partition(store, id);
     }
     dropped
 }
@@ -73,7 +54,11 @@ pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
 impl Retention {
     fn run(&mut self) {
         self.clock.evaluate();
-        let Dropped { partitions, failed } = drop_expired(&self.store, self.clock.moment());
+        let now = self.clock.moment();
+        let Dropped { mut partitions, mut failed } = drop_expired(&self.store, now);
+        let early = self.budget.enforce(&self.store, now);
+        partitions += early.partitions;
+        failed = failed.or(early.failed);
         self.looks_for_series |= partitions > 0;
         match failed {
             Some(fault) => self.health.raise_fault(Condition::Retention, &fault),

@@ -89,9 +89,12 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
     HttpResponse::Ok().json(answer)
 }
 
-/// Returns warnings about settings that work but are seldom intended, by topic.
+/// Returns warnings about settings that work but are seldom intended, and about partitions that the
+/// disk budget will drop, by topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
-    parts.rules.no_receiver().map(|reason| ("no_receiver", reason)).into_iter().collect()
+    let no_receiver = parts.rules.no_receiver().map(|reason| ("no_receiver", reason));
+    let budget = parts.budget.warning().map(|reason| ("disk_max", reason));
+    no_receiver.into_iter().chain(budget).collect()
 }
 
 /// Returns the daemon's status and its problems.

@@ -80,9 +80,11 @@ fn machine(settings: &Settings) -> anyhow::Result<Machine> {
     let info = rustix::system::sysinfo();
     let memory: u64 = info.totalram.saturating_mul(info.mem_unit.into());
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    let disk = DiskSpace::of(&settings.storage.data_dir)?;
     Ok(Machine {
         memory: limit.trim().parse().map_or(memory, |limit: u64| limit.min(memory)),
-        disk_free: DiskSpace::of(&settings.storage.data_dir)?.free,
+        disk_free: disk.free,
+        disk_max: settings.storage.disk_max.map(|max| max.bytes(disk.total)),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
     })
 }
@@ -92,7 +94,8 @@ fn bytes(count: u64) -> String {
 }
 
 fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
-    let header = ["on disk", "slots of a series", "bytes a slot", "bytes", "random values"];
+    let header =
+        ["on disk", "slots of a series", "bytes a slot", "bytes", "random values", "at a turn"];
     let mut disk = table(header.map(str::to_owned));
     for granularity in &plan.granularities {
         disk.add_row([
@@ -101,13 +104,15 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
             right(short(granularity.bytes_per_slot)),
             right(bytes(granularity.bytes)),
             right(bytes(granularity.bytes_at_most)),
+            right(bytes(granularity.turn_bytes)),
         ]);
     }
     for (name, count) in [("head", plan.head), ("journal", plan.journal), ("log", plan.log)] {
-        disk.add_row([right(name), right(""), right(""), right(bytes(count)), right(bytes(count))]);
+        let (name, count, none) = (right(name), right(bytes(count)), || right(""));
+        disk.add_row([name, none(), none(), count.clone(), count, none()]);
     }
     let (all, most) = (bytes(plan.disk()), bytes(plan.disk_at_most()));
-    disk.add_row([right("all"), right(""), right(""), right(all), right(most)]);
+    disk.add_row([right("all"), right(""), right(""), right(all), right(most), right("")]);
     let mut needs = table(["", "takes", "this machine has"].map(str::to_owned));
     let rows = [
         ("memory", bytes(plan.memory), bytes(machine.memory)),
@@ -117,6 +122,11 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
     ];
     for (name, takes, has) in rows {
         needs.add_row([right(name), right(takes), right(has)]);
+    }
+    if let Some(budget) = machine.disk_max {
+        let share = short(plan.share_within(budget) * 100.0);
+        let kept = format!("{share}% of each retention fits");
+        needs.add_row([right("disk_max"), right(bytes(budget)), right(kept)]);
     }
     let verdict = match lacks {
         [] => "this machine is large enough".to_owned(),
@@ -137,6 +147,7 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
             "bytes_per_slot": granularity.bytes_per_slot,
             "bytes": granularity.bytes,
             "bytes_at_most": granularity.bytes_at_most,
+            "turn_bytes": granularity.turn_bytes,
         })
     });
     json!({
@@ -154,8 +165,10 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
         "machine": {
             "memory_bytes": machine.memory,
             "disk_free_bytes": machine.disk_free,
+            "disk_max_bytes": machine.disk_max,
             "cores": machine.cores,
         },
+        "kept_share": machine.disk_max.map_or(1.0, |budget| plan.share_within(budget)),
         "lacks": lacks,
     })
 }

@@ -26,6 +26,7 @@ const SETTINGS: [(&str, Option<&str>); 43] = [
     ("storage.checkpoint_interval", None),
     ("storage.catalog_bytes_max", None),
     ("storage.cache_bytes_max", None),
+    ("storage.disk_max", None),
     ("ingest.future_skew", None),
     ("ingest.out_of_order_window", None),
     ("ingest.ha_senders", None),

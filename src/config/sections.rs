@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     faults::Faults,
-    values::{address, address_or_none, duration, duration_or_none},
+    values::{address, address_or_none, disk_max_or_none, duration, duration_or_none},
 };
-use crate::telemetry::LogFormat;
+use crate::{policy::retention::budget::DiskMax, telemetry::LogFormat};
 
 /// All sections with their keys.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -54,6 +54,8 @@ pub struct Server {
 pub struct Storage {
     pub data_dir: PathBuf,
     pub snapshot_dir: PathBuf,
+    #[serde(with = "disk_max_or_none")]
+    pub disk_max: Option<DiskMax>,
     #[serde(with = "duration")]
     pub checkpoint_interval: Duration,
     pub catalog_bytes_max: usize,

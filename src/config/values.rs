@@ -61,6 +61,31 @@ pub(super) mod duration_or_none {
     }
 }
 
+/// A maximum size on the disk, or `""`.
+pub(super) mod disk_max_or_none {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::policy::retention::budget::DiskMax;
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<DiskMax>, D::Error> {
+        let text = String::deserialize(from)?;
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(D::Error::custom) }
+    }
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub(in crate::config) fn serialize<S: Serializer>(
+        value: &Option<DiskMax>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            None => to.serialize_str(""),
+            Some(max) => to.collect_str(max),
+        }
+    }
+}
+
 /// An address with a port; a host name is resolved.
 pub(super) mod address {
     use std::net::{SocketAddr, ToSocketAddrs};

@@ -12,12 +12,11 @@ use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
 use tokio::net::TcpStream;
 
-use super::{binding::cannot_listen, notice, parts::machine_name};
+use super::{binding::cannot_listen, notice_changes, parts::machine_name};
 use crate::{
     actors::{
         CannotListen, Collector, CollectorParts, CollectorSettings, GraphiteListeners,
-        GraphiteSettings, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SettingsChanged,
-        SparklineRefresher,
+        GraphiteSettings, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
@@ -108,8 +107,7 @@ pub(super) fn start_self_sampler(
         started: SystemClock.now(),
     });
     let sampler = sampler.start();
-    let address = sampler.clone();
-    settings.after_changes(move |_| notice("the self-sampler", address.try_send(SettingsChanged)));
+    notice_changes(settings, "the self-sampler", sampler.clone().recipient());
     sampler
 }
 

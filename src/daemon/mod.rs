@@ -11,7 +11,7 @@ mod systemd;
 
 use std::{sync::Arc, time::Duration};
 
-use actix::{Actor, Addr, Arbiter, Handler, System, dev::ToEnvelope};
+use actix::{Actor, Addr, Arbiter, Handler, Recipient, System, dev::ToEnvelope};
 use actix_server::ServerHandle;
 use anyhow::Context;
 use tokio::{
@@ -23,12 +23,13 @@ use crate::{
     actors::{
         Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
         Retention, Sealer, SealingEnd, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
-        Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        Watcher, Writer, WriterHandle, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
     config::{LiveSettings, Settings, bounds},
     kept::KnownSettings,
+    model::UnixMillis,
     telemetry::{Condition, Health, Metrics},
 };
 use alerting::Alerting;
@@ -40,7 +41,7 @@ use listeners::{
 use parts::{SharedState, api_parts};
 pub use reloading::ReloadSources;
 use reloading::{ReloadParts, Reloading};
-use storing::{checkpointer, open_store, preallocator, retention, sealer};
+use storing::{checkpointer, open_store, preallocator, retention, sealer, writer_parts};
 
 /// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,11 +105,11 @@ impl Daemon {
         let listener = binding::bind(settings.server.listen)?;
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(settings)?;
-        let trusted = TrustedClock::new(bounds::trust_rules(settings), last_run);
-        let (clock, trusting): (Arc<dyn Clock>, _) = (Arc::new(trusted.clone()), trusted.clone());
-        settings.after_changes(move |settings| trusting.set_rules(bounds::trust_rules(settings)));
+        let trusted = trusted_clock(settings, last_run);
+        let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
+<<<<<<< HEAD
         let checkpointer = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
         let role = checkpointer.clone();
@@ -127,20 +128,27 @@ impl Daemon {
             metric_limits: settings.derive(|settings| settings.metric_limits.clone()),
         })
         .context("start the writer thread")?;
+=======
+        let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
+        let checkpointer = start_on_arbiter(&mut arbiters, role);
+        notice_changes(settings, "the checkpointer", checkpointer.clone().recipient());
+        let asked = checkpointer.clone().recipient();
+        let watched = (&metrics, &published);
+        let parts = writer_parts(settings, &store, appender, &clock, watched, &lifelines, asked);
+        let (writer, writer_handle) = Writer::start(parts).context("start the writer thread")?;
+>>>>>>> main
         let role = preallocator(settings, &store, &clock, &health, &lifelines);
         let preallocator = start_on_arbiter(&mut arbiters, role);
-        let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);
+        let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let sealing_end = SealingEnd::default();
         let role = sealer(settings, &store, &trusted, &health, &sealing_end, &lifelines);
         let sealer = start_on_arbiter(&mut arbiters, role);
-        let shared = SharedState::open(settings, &store, &trusted, &metrics)?;
+        let (known, requests) = KnownSettings::new(sources.shown(settings));
+        let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
-        let (known, requests) = KnownSettings::new(sources.shown(settings));
-        let rules = shared.rules.clone();
-        let parts =
-            api_parts(settings, store, &writer_handle, trusted, metrics, published, shared, known);
+        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
         let collecting = settings.derive(collector_settings);
         let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
@@ -149,7 +157,7 @@ impl Daemon {
             start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let reload = ReloadParts::of(&parts, rules);
+        let reload = ReloadParts::of(&parts);
         let server =
             start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
         announce_ready(&health, settings, watch);
@@ -243,11 +251,25 @@ async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output
     }
 }
 
-/// Logs that a role could not be noticed of other settings, which it then sees at its next turn.
-fn notice<T>(role: &'static str, sent: Result<(), actix::prelude::SendError<T>>) {
-    if sent.is_err() {
-        tracing::debug!(role, "the role is busy and will see the settings at its next turn");
-    }
+/// Tells a role of each change of the settings. A busy role sees the change at its next turn.
+fn notice_changes(
+    settings: &mut LiveSettings,
+    role: &'static str,
+    recipient: Recipient<SettingsChanged>,
+) {
+    settings.after_changes(move |_| {
+        if recipient.try_send(SettingsChanged).is_err() {
+            tracing::debug!(role, "the role is busy and will see the settings at its next turn");
+        }
+    });
+}
+
+/// Returns the clock, whose rules follow the settings.
+fn trusted_clock(settings: &mut LiveSettings, last_run: Option<UnixMillis>) -> TrustedClock {
+    let trusted = TrustedClock::new(bounds::trust_rules(settings), last_run);
+    let clock = trusted.clone();
+    settings.after_changes(move |settings| clock.set_rules(bounds::trust_rules(settings)));
+    trusted
 }
 
 async fn stop_signal() {

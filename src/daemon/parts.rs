@@ -32,6 +32,7 @@ pub(super) struct SharedState {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
     pub(super) silences: KnownSilences,
+    pub(super) settings: KnownSettings,
 }
 
 impl SharedState {
@@ -40,6 +41,7 @@ impl SharedState {
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
+        known_settings: KnownSettings,
     ) -> anyhow::Result<Self> {
         let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
             .context("read the known hosts")?;
@@ -49,7 +51,7 @@ impl SharedState {
         let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        Ok(Self { hosts, rules, silences })
+        Ok(Self { hosts, rules, silences, settings: known_settings })
     }
 }
 
@@ -60,8 +62,7 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences }: SharedState,
-    known_settings: KnownSettings,
+    SharedState { hosts, rules, silences, settings: known_settings }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
     let limits = settings.derive(query_limits);
@@ -94,8 +95,7 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
     };
-    let posted = KnownPosted::new(metrics.clone());
-    let alerting = alerting_parts(&rules, silences, posted, &clock, &bodies);
+    let alerting = alerting_parts(&rules, silences, &metrics, &clock, &bodies);
     let snapshots = Snapshots::new(
         store.clone(),
         Arc::new(clock.clone()),
@@ -108,6 +108,7 @@ pub(super) fn api_parts(
         clock,
         metrics,
         health: published.health.clone(),
+        budget: published.budget.clone(),
         hosts,
         rules,
         snapshots,
@@ -133,10 +134,11 @@ pub(super) fn api_parts(
 fn alerting_parts(
     rules: &KnownRules,
     silences: KnownSilences,
-    posted: KnownPosted,
+    metrics: &Metrics,
     clock: &TrustedClock,
     bodies: &Bodies,
 ) -> AlertingParts {
+    let posted = KnownPosted::new(metrics.clone());
     let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
     let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
     AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }

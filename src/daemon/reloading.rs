@@ -50,8 +50,9 @@ pub(super) struct ReloadParts {
 }
 
 impl ReloadParts {
-    pub(super) fn of(parts: &ApiParts, rules: KnownRules) -> Self {
+    pub(super) fn of(parts: &ApiParts) -> Self {
         let admin = &parts.admin;
+        let rules = admin.rules.clone();
         let (store, clock, metrics) =
             (admin.store.clone(), admin.clock.clone(), admin.metrics.clone());
         Self { rules, store, clock, metrics }
@@ -174,7 +175,7 @@ async fn next(hangup: &mut Option<Signal>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn log(answer: &ReloadAnswer) {

@@ -4,12 +4,14 @@
 
 use std::{path::Path, sync::Arc};
 
+use actix::Recipient;
 use anyhow::Context;
 
 use crate::{
     actors::{
-        Checkpointer, CheckpointerParts, Lifelines, Preallocator, PreallocatorParts,
-        PublishedState, Retention, Sealer, SealingEnd, WriterHandle,
+        CheckpointNow, Checkpointer, CheckpointerParts, DiskBudget, Lifelines, Preallocator,
+        PreallocatorParts, PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper,
+        WriterHandle, WriterParts,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{LiveSettings, Settings, bounds},
@@ -78,7 +80,38 @@ pub(super) fn checkpointer(
         idle_after: Some(bounds::IDLE_AFTER),
         bounds: settings.derive(Settings::checkpoint_bounds),
         history: published.checkpoints.clone(),
+        space: Some(SpaceKeeper {
+            store: store.clone(),
+            data_dir: settings.storage.data_dir.clone(),
+            metrics: metrics.clone(),
+            health: published.health.clone(),
+            forecast: published.forecast.clone(),
+        }),
     })
+}
+
+pub(super) fn writer_parts(
+    settings: &mut LiveSettings,
+    store: &Store,
+    appender: Appender,
+    clock: &Arc<dyn Clock>,
+    (metrics, published): (&Metrics, &PublishedState),
+    lifelines: &Lifelines,
+    checkpointer: Recipient<CheckpointNow>,
+) -> WriterParts {
+    WriterParts {
+        store: store.clone(),
+        appender,
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        health: published.health.clone(),
+        lifeline: lifelines.for_role("writer"),
+        checkpointer,
+        queue_bytes_max: bounds::QUEUE_BYTES_MAX,
+        bounds: settings.derive(Settings::checkpoint_bounds),
+        limits: settings.derive(bounds::store_limits),
+        metric_limits: settings.derive(|settings| settings.metric_limits.clone()),
+    }
 }
 
 pub(super) fn preallocator(
@@ -101,17 +134,25 @@ pub(super) fn retention(
     settings: &mut LiveSettings,
     store: &Store,
     clock: &TrustedClock,
-    health: &Health,
+    (metrics, published): (&Metrics, &PublishedState),
     writer: &WriterHandle,
     lifelines: &Lifelines,
 ) -> Retention {
+    let budget = DiskBudget {
+        max: settings.derive(|settings| settings.storage.disk_max),
+        data_dir: settings.storage.data_dir.clone(),
+        metrics: metrics.clone(),
+        health: published.health.clone(),
+        report: published.budget.clone(),
+    };
     Retention {
         store: store.clone(),
         clock: clock.clone(),
-        health: health.clone(),
+        health: published.health.clone(),
         lifeline: lifelines.for_role("retention"),
         interval: settings.derive(bounds::retention_interval),
         writer: writer.clone(),
+        budget,
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),
     }

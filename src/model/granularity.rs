@@ -254,8 +254,8 @@ impl GranularitySet {
 
     /// Returns the set with retentions that no other set shares.
     #[must_use]
-    pub fn with_own_retentions(&self) -> Self {
-        Self(self.iter().map(|one| one.with_retention(one.retention())).collect())
+    pub fn with_own_retentions(self) -> Self {
+        Self(self.0.into_iter().map(|one| one.with_retention(one.retention())).collect())
     }
 
     /// Returns true when a set has the same granularities, perhaps with other retentions.

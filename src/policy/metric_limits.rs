@@ -30,11 +30,17 @@ impl MetricLimits {
             let prefix = pattern.strip_suffix('*');
             let text = prefix.unwrap_or(pattern);
             if text.contains('*') || pattern.is_empty() {
-                faults.push(format!("{pattern:?} is not a metric or a beginning such as \"debug_*\""));
+                faults.push(format!(
+                    "{pattern:?} is not a metric or a beginning such as \"debug_*\""
+                ));
             } else if series_max == 0 {
                 faults.push(format!("{pattern:?} = 0 is too small; use 1 or more"));
             }
-            all.push(MetricLimit { text: text.to_owned(), is_prefix: prefix.is_some(), series_max });
+            all.push(MetricLimit {
+                text: text.to_owned(),
+                is_prefix: prefix.is_some(),
+                series_max,
+            });
         }
         if all.len() > PATTERNS_MAX {
             faults.push(format!("more than {PATTERNS_MAX} patterns; remove some"));

@@ -15,6 +15,7 @@ use granary_model as model;
 
 pub mod admission;
 pub mod coverage;
+pub mod forecast;
 pub mod hosts;
 pub mod metric_limits;
 pub mod plan;
@@ -26,6 +27,7 @@ mod times;
 pub mod trust;
 
 pub use admission::{Admission, KindConflicts, RefusalReason};
+pub use forecast::TurnForecast;
 pub use hosts::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS};
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};
 pub use trust::{Change, Doubt, Trust, TrustRules};

@@ -1,4 +1,7 @@
 //! Retention: the partitions that have expired. No partition expires while the clock is doubted.
+//! `budget` selects the partitions that are dropped earlier, because the disk is too small.
+
+pub mod budget;
 
 use crate::model::{Granularity, Moment, UnixMillis};
 

@@ -50,6 +50,8 @@ pub enum Shortfall {
     OwnSamples,
     /// State that must survive a restart is only in memory.
     NotStored,
+    /// The disk lacks space for the documents of the next turn.
+    Disk,
 }
 
 impl Shortfall {
@@ -58,6 +60,7 @@ impl Shortfall {
         match self {
             Self::OwnSamples => "own_samples",
             Self::NotStored => "not_stored",
+            Self::Disk => "disk",
         }
     }
 }

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::{
     daemon::{Daemon, partition_files, yesterday},
+    full_disk::Tmpfs,
     prometheus_api::get,
 };
 
@@ -23,21 +24,6 @@ fn batch(seq: u64) -> Value {
         .map(|i| json!({"metric": format!("m{}", i % 20), "kind": "delta", "value": 1, "time": time}))
         .collect();
     json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples})
-}
-
-/// Samples of yesterday that compress badly, and their exact sum.
-fn incompressible_batch(seq: u64, rng: &mut fastrand::Rng) -> (Value, f64) {
-    let time = yesterday().parse::<jiff::Timestamp>().unwrap().as_millisecond();
-    let mut sum = 0.0;
-    let samples: Vec<_> = (0..2000)
-        .map(|i| {
-            let value = rng.u32(..1 << 30);
-            sum += f64::from(value);
-            let time = time + rng.i64(0..600_000);
-            json!({"metric": format!("m{}", i % 20), "kind": "delta", "value": value, "time": time})
-        })
-        .collect();
-    (json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples}), sum)
 }
 
 /// The seed of the damage; `GRANARY_DAMAGE_SEED` replays an earlier run.
@@ -67,7 +53,7 @@ fn damage_file(file: &Path, round: usize, rng: &mut fastrand::Rng) {
 }
 
 /// The samples counted by all charts at a granularity; `None` when a chart fails.
-fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
+pub(crate) fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     let mut sum = 0.0;
     for metric in 0..20 {
         let metric = format!("m{metric}");
@@ -258,86 +244,6 @@ fn a_newer_format_is_refused_with_the_remedy() {
     }
     daemon.restart();
     assert_eq!(total(&daemon, "1h"), Some(100.0));
-}
-
-/// A small file system for one test.
-struct Tmpfs(tempfile::TempDir);
-
-impl Tmpfs {
-    /// The free bytes.
-    fn free(&self) -> usize {
-        let words = ["--output=avail", "--block-size=1"];
-        let output = Command::new("df").args(words).arg(self.0.path()).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().last().unwrap().trim().parse().unwrap()
-    }
-
-    /// Fills the file system with a file, except half a mebibyte.
-    fn fill(&self) -> PathBuf {
-        let ballast = self.0.path().join("ballast");
-        fs::write(&ballast, vec![1; self.free() - (512 << 10)]).unwrap();
-        ballast
-    }
-
-    fn mount(mib: u32) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "granary-test"]);
-        let output = command.arg(dir.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self(dir)
-    }
-
-    fn remount(&self, option: &str) {
-        let mut command = Command::new("mount");
-        command.args(["-o", &format!("remount,{option}")]).arg(self.0.path());
-        assert!(command.status().unwrap().success(), "{option}");
-    }
-}
-
-impl Drop for Tmpfs {
-    fn drop(&mut self) {
-        // The unmount is lazy, because the daemon of a failed test may still have files open.
-        drop(Command::new("umount").arg("-l").arg(self.0.path()).status());
-    }
-}
-
-#[test]
-#[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
-fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
-    let small = Tmpfs::mount(16);
-    fs::create_dir(small.0.path().join("data")).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(small.0.path().join("data"), dir.path().join("data")).unwrap();
-    let mut daemon = Daemon::start_in(dir, "");
-    let ballast = small.fill();
-    let mut rng = seeded(any_seed());
-    let (mut seq, mut accepted) = (1, 0.0);
-    let (refused, more) = loop {
-        let (batch, sum) = incompressible_batch(seq, &mut rng);
-        let answer = daemon.post_json(&batch);
-        if answer.status != 200 {
-            assert_eq!(answer.status, 507, "{}", answer.body);
-            break (batch, sum);
-        }
-        assert_eq!(answer.body["accepted"], 2000, "{}", answer.body);
-        (seq, accepted) = (seq + 1, accepted + sum);
-        assert!(seq < 3000, "the disk does not fill: {}", small.free());
-    };
-    assert_eq!(total(&daemon, "1d"), Some(accepted));
-    let ready = ureq::get(format!("{}/readyz", daemon.url)).call();
-    assert!(ready.is_err(), "not ready while the disk is full");
-    fs::remove_file(&ballast).unwrap();
-    let answer = daemon.post_json(&refused);
-    assert_eq!(answer.status, 200, "writes resume: {}", answer.body);
-    daemon.kill();
-    daemon.restart();
-    // The batch may have been stored when it was refused; it counts once in any case.
-    assert_eq!(daemon.post_json(&refused).body["duplicates"], 2000);
-    assert_eq!(total(&daemon, "1d"), Some(accepted + more));
-    assert_eq!(daemon.stop(), Some(0));
-    let verified = daemon.verify();
-    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
 }
 
 #[test]

@@ -67,12 +67,17 @@ fn a_metric_has_a_limit_of_series_that_other_metrics_do_not_share() {
     let limits = "limits.metric_series = { 'debug_*' = 2, debug_more = 3 }";
     let daemon = Daemon::start(limits);
     let send = |metric: &str, hosts: std::ops::Range<u32>| {
-        let sample = |host: u32| json!({ "metric": metric, "tags": { "host": host.to_string() },
-            "value": 1 });
+        let sample = |host: u32| {
+            json!({ "metric": metric, "tags": { "host": host.to_string() },
+            "value": 1 })
+        };
         daemon.post_json(&json!({ "samples": hosts.map(sample).collect::<Vec<_>>() })).body
     };
     let answer = send("debug_a", 0..3);
-    assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(2), &json!({"metric_series_limit": 1})));
+    assert_eq!(
+        (&answer["accepted"], &answer["refused"]),
+        (&json!(2), &json!({"metric_series_limit": 1}))
+    );
     assert!(answer["examples"][0]["series"].as_str().unwrap().contains("debug_a"), "{answer}");
     assert_eq!(send("debug_b", 0..2)["accepted"], 2);
     assert_eq!(send("debug_more", 0..4)["accepted"], 3);

@@ -19,6 +19,7 @@ mod export;
 mod faults;
 mod first_hour;
 mod first_week;
+mod full_disk;
 mod graphite_api;
 mod hook;
 mod hosts;

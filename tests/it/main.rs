@@ -7,6 +7,7 @@ mod changes;
 mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
+mod disk_budget;
 mod files;
 #[path = "../support/fleet.rs"]
 mod fleet;

@@ -179,6 +179,7 @@ fn a_stop_waits_for_the_running_checkpoint_and_the_last_one_only() {
             interval: Duration::from_secs(3600).into(),
             bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }.into(),
             history: CheckpointHistory::default(),
+            space: None,
         };
         gate.set(Some("head"));
         let arbiter = actix::Arbiter::new();

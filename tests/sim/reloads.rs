@@ -11,7 +11,7 @@ impl History {
         self.tune(&store);
         let outcome = store.change_retentions(&wanted, now);
         // After a failure, some of the retentions are in use.
-        self.levels.current = store.granularities().with_own_retentions();
+        self.levels.current = store.granularities().clone().with_own_retentions();
         self.trace(|| format!("reload: {outcome:?}, {:?}", self.levels.current));
         match outcome {
             Ok(changed) => {

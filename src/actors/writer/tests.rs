@@ -37,6 +37,7 @@ fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
         idle_after: None,
         bounds: BOUNDS.into(),
         history: CheckpointHistory::default(),
+        space: None,
     };
     let checkpointer =
         Checkpointer::start_in_arbiter(&Arbiter::new().handle(), |_| Checkpointer::new(parts));

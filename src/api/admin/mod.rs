@@ -16,7 +16,7 @@ use actix_web::http::Method;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::WriterHandle,
+    actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
     kept::{KnownHosts, KnownRules, KnownSettings, Snapshots},
     model::{Live, SeriesLimits},
@@ -34,6 +34,7 @@ pub struct AdminParts {
     pub clock: TrustedClock,
     pub metrics: Metrics,
     pub health: Health,
+    pub budget: BudgetReport,
     pub hosts: KnownHosts,
     pub rules: KnownRules,
     pub snapshots: Snapshots,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{OverviewParts, respond};
 use crate::{
+    actors::BudgetUse,
     query::{self, StorageAnswer},
     store::DiskSpace,
 };
@@ -18,6 +19,10 @@ struct Answer {
     #[serde(flatten)]
     stored: StorageAnswer,
     preallocation: Preallocation,
+    /// The next turn of each granularity, finest first.
+    forecast: Vec<Turn>,
+    /// `None` without a disk budget.
+    budget: Option<Budget>,
     checkpoints: Vec<Checkpoint>,
 }
 
@@ -25,6 +30,36 @@ struct Answer {
 struct Disk {
     free: u64,
     total: u64,
+}
+
+/// The end of a document period, after which its documents are written.
+#[derive(Serialize)]
+struct Turn {
+    granularity: String,
+    at: i64,
+    /// The size of the documents, including finer granularities whose periods end at this time.
+    bytes: u64,
+    /// The bytes that the disk lacks.
+    missing: u64,
+}
+
+/// The disk budget, and the partitions that it drops within a day.
+#[derive(Serialize)]
+struct Budget {
+    bytes_max: u64,
+    bytes: u64,
+    /// The size of the store in a day without drops for the budget.
+    bytes_ahead: u64,
+    drops: Vec<DropAhead>,
+}
+
+/// A partition that will be dropped.
+#[derive(Serialize)]
+struct DropAhead {
+    granularity: String,
+    start: i64,
+    end: i64,
+    bytes: u64,
 }
 
 /// Preallocated shells of future documents.
@@ -58,6 +93,8 @@ fn collect(parts: &OverviewParts) -> Answer {
         disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),
         preallocation: Preallocation::new(*parts.preallocation_enabled.get(), &stored),
         stored,
+        forecast: forecast(parts),
+        budget: parts.published.budget.last().map(|last| Budget::new(last, parts)),
         checkpoints: recent
             .map(|checkpoint| Checkpoint {
                 at: checkpoint.at.0,
@@ -68,6 +105,31 @@ fn collect(parts: &OverviewParts) -> Answer {
             })
             .collect(),
     }
+}
+
+impl Budget {
+    fn new(last: BudgetUse, parts: &OverviewParts) -> Self {
+        let BudgetUse { bytes_max, bytes, bytes_ahead, drops } = last;
+        let store = &parts.admin.store;
+        let drops = drops.into_iter().map(|partition| DropAhead {
+            granularity: store.granularity(partition.id.granularity).name.clone(),
+            start: partition.id.start.0,
+            end: partition.end.0,
+            bytes: partition.bytes,
+        });
+        Self { bytes_max, bytes, bytes_ahead, drops: drops.collect() }
+    }
+}
+
+fn forecast(parts: &OverviewParts) -> Vec<Turn> {
+    let turns = parts.published.forecast.turns().into_iter();
+    let turn = turns.map(|turn| Turn {
+        granularity: turn.granularity,
+        at: turn.at.0,
+        bytes: turn.bytes,
+        missing: turn.missing,
+    });
+    turn.collect()
 }
 
 impl Preallocation {

@@ -43,6 +43,8 @@ pub struct Machine {
     pub memory: u64,
     /// Free bytes on the disk of the data directory.
     pub disk_free: u64,
+    /// The disk budget in bytes, if there is one.
+    pub disk_max: Option<u64>,
     /// The number of cores.
     pub cores: usize,
 }
@@ -84,6 +86,8 @@ pub struct PlannedGranularity {
     pub bytes: u64,
     /// Bytes of all series when the values are random to the last bit.
     pub bytes_at_most: u64,
+    /// The bytes that a checkpoint writes when a document period ends.
+    pub turn_bytes: u64,
 }
 
 impl Plan {
@@ -140,13 +144,22 @@ impl Plan {
         self.head + self.journal + self.log
     }
 
+    /// Returns the share of the documents that fits a disk budget, from 0 to 1; granularities keep
+    /// about this share of their retention.
+    pub fn share_within(&self, budget: u64) -> f64 {
+        let documents = self.disk().saturating_sub(self.rest());
+        let left = budget.saturating_sub(self.rest());
+        if left >= documents { 1.0 } else { left as f64 / documents as f64 }
+    }
+
     /// Returns the resources that a machine lacks, each with a remedy.
     pub fn lacks(&self, machine: &Machine) -> Vec<String> {
         let mut out = Vec::new();
         if self.memory as f64 > machine.memory as f64 * SHARE_MAX {
             out.push("memory: use a larger machine or fewer series".to_owned());
         }
-        if self.disk() as f64 > machine.disk_free as f64 * SHARE_MAX {
+        let disk = self.disk().min(machine.disk_max.unwrap_or(u64::MAX));
+        if disk as f64 > machine.disk_free as f64 * SHARE_MAX {
             out.push("disk: use a larger one or shorten a granularity's retention".to_owned());
         }
         if self.cores > machine.cores as f64 * SHARE_MAX {
@@ -182,7 +195,15 @@ fn planned(
         bytes_per_slot: series_bytes / filled.max(1.0),
         bytes: (series * series_bytes) as u64,
         bytes_at_most: (series * (filled * cost.random_slot + blocks * cost.block)) as u64,
+        turn_bytes: (series * document_bytes(granularity, interval)) as u64,
     }
+}
+
+/// Returns the size of a sealed document of a series with a sample at each interval.
+pub(crate) fn document_bytes(granularity: &Granularity, interval_ms: f64) -> f64 {
+    let width = granularity.width_ms as f64;
+    let cost = sealed((width / interval_ms).max(1.0));
+    granularity.document.longest_ms() as f64 / width.max(interval_ms) * cost.slot + cost.block
 }
 
 #[cfg(test)]
@@ -226,9 +247,16 @@ mod tests {
     fn the_resources_that_a_machine_lacks_are_listed() {
         let plan = plan(25_000, 60_000, None);
         assert_eq!(plan.series, 2_500_000);
-        let machine = Machine { memory: 1 << 40, disk_free: 1 << 50, cores: 64 };
+        let machine = Machine { memory: 1 << 40, disk_free: 1 << 50, disk_max: None, cores: 64 };
         assert!(plan.lacks(&machine).is_empty());
-        let small = Machine { memory: 1 << 30, disk_free: 1 << 30, cores: 0 };
+        let small = Machine { memory: 1 << 30, disk_free: 1 << 30, disk_max: None, cores: 0 };
         assert_eq!(plan.lacks(&small).len(), 3);
+        // With a budget, retention is cut instead.
+        let budget = Machine { disk_max: Some(1 << 29), ..small };
+        assert_eq!(plan.lacks(&budget).len(), 2);
+        let rest = plan.rest();
+        let half = rest + (plan.disk() - rest) / 2;
+        assert!((plan.share_within(half) - 0.5).abs() < 1e-6);
+        assert_eq!([0, plan.disk()].map(|budget| plan.share_within(budget)), [0.0, 1.0]);
     }
 }

@@ -82,6 +82,11 @@ impl LocalDocuments {
         all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
     }
 
+    /// The sealed bytes of the last document period that ended by a time; `None` without one.
+    pub(crate) fn last_period_bytes(&self, index: GranularityIndex, by: UnixMillis) -> Option<u64> {
+        self.partitions.last_period_bytes(index, by)
+    }
+
     /// The times of replaced documents of a granularity, which were damaged.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut all = Holes::default();

@@ -6,6 +6,7 @@ mod counters;
 mod retention;
 mod sealing;
 mod shells;
+mod space;
 mod status;
 mod unused;
 

@@ -16,6 +16,9 @@ impl Store {
     ///
     /// # Errors
     /// When the journal cannot be written; the store may then use some of the new retentions.
+    ///
+    /// # Panics
+    /// When the set has other granularities, which need a restart.
     pub fn change_retentions(
         &self,
         set: &GranularitySet,

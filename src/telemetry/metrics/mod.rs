@@ -52,6 +52,9 @@ pub struct Metrics {
     pub body_memory_bytes: IntGauge,
     pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
+    pub disk_missing_bytes: IntGaugeVec,
+    pub disk_budget_excess_bytes: IntGauge,
+    pub retention_budget_drops: IntCounter,
     pub clock_ahead_seconds: IntGauge,
     pub snapshots_refused: IntCounter,
     pub annotations_forgotten: IntCounter,
@@ -114,6 +117,9 @@ impl Metrics {
             datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
+            disk_budget_excess_bytes: gauge(r, "granary_disk_budget_excess_bytes")?,
+            retention_budget_drops: counter(r, "granary_retention_budget_drops_total")?,
+            disk_missing_bytes: gauges(r, "granary_disk_missing_bytes", &["granularity"])?,
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
             annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
@@ -276,6 +282,7 @@ mod tests {
         metrics.partitions.with_label_values(&["1m"]);
         metrics.partition_file_bytes.with_label_values(&["1m"]);
         metrics.memory_bytes.with_label_values(&["index"]);
+        metrics.disk_missing_bytes.with_label_values(&["1m"]);
         metrics.receiver_notifications.with_label_values(&["team", "sent"]);
         metrics.receiver_queue_length.with_label_values(&["team"]);
         metrics.receiver_queue_age.with_label_values(&["team"]);

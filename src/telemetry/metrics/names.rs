@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 79] = [
+pub const METRIC_NAMES: [(&str, &str); 82] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -81,6 +81,18 @@ pub const METRIC_NAMES: [(&str, &str); 79] = [
     ("granary_body_memory_bytes", "Memory of ingest requests: bodies and decoded samples"),
     ("granary_clock_doubted", "1 while the clock is doubted, which suspends retention"),
     ("granary_clock_ahead_seconds", "Lead of a doubted clock over the expected time"),
+    (
+        "granary_disk_missing_bytes",
+        "Bytes that the disk lacks for the documents of the next turn, by granularity",
+    ),
+    (
+        "granary_disk_budget_excess_bytes",
+        "Bytes by which the store would exceed storage.disk_max in a day",
+    ),
+    (
+        "granary_retention_budget_drops_total",
+        "Partitions dropped for storage.disk_max before their retention ended",
+    ),
     ("granary_snapshots_refused_total", "Snapshots refused for lack of space"),
     ("granary_annotations_forgotten_total", "Annotations removed for newer ones"),
     ("granary_config_last_reload_successful", "1 when the last reload of the settings succeeded"),

@@ -32,7 +32,7 @@ receivers:
 - name: duty
   webhook_configs: [{url: 'http://127.0.0.1:9/'}]
 `;
-const SETTINGS = "[storage]\ncheckpoint_interval = '1s'\n";
+const SETTINGS = "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n";
 
 const BOARD: Dashboard = {
   schema: 1,

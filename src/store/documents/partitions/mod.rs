@@ -3,6 +3,7 @@
 //! Must never know: what is in documents.
 
 mod orphans;
+mod periods;
 pub(crate) mod view;
 
 use std::{

@@ -6,6 +6,7 @@ import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
 import { Checkpoints } from "./storage/checkpoints";
 import { DocumentSearch } from "./storage/document-search";
+import { Forecast, MissingSpace } from "./storage/forecast";
 import { PartitionTable } from "./storage/partition-table";
 import { StorageTiles } from "./storage/storage-tiles";
 import { Timeline } from "./storage/timeline";
@@ -28,6 +29,7 @@ export function Storage() {
       {(storage) => (
         <>
           <Damaged files={storage.damaged} />
+          <MissingSpace storage={storage} />
           <StorageTiles storage={storage} />
           <section class="card section">
             <div class="card-head">
@@ -36,6 +38,7 @@ export function Storage() {
             <Timeline storage={storage} />
             <PartitionTable storage={storage} />
           </section>
+          <Forecast storage={storage} />
           <DocumentSearch storage={storage} />
           <Checkpoints storage={storage} />
         </>

@@ -16,8 +16,38 @@ export interface StorageAnswer {
   catalog: { bytes: number; bytes_max: number };
   objects: { bytes: number };
   preallocation: { enabled: boolean; documents_ahead: number | null; until: number | null };
+  /** The next turn of each granularity, finest first. */
+  forecast: Turn[];
+  /** Null without `storage.disk_max`. */
+  budget: DiskBudget | null;
   checkpoints: Checkpoint[];
   damaged: string[];
+}
+
+/** The end of a document period, after which a checkpoint writes the documents. */
+export interface Turn {
+  granularity: string;
+  at: number;
+  /** Bytes that the turn writes, including finer granularities. */
+  bytes: number;
+  /** Bytes that the disk lacks. */
+  missing: number;
+}
+
+/** The disk budget, and the partitions that it drops within a day. */
+export interface DiskBudget {
+  bytes_max: number;
+  bytes: number;
+  /** Bytes in a day without drops for the budget. */
+  bytes_ahead: number;
+  drops: DropAhead[];
+}
+
+export interface DropAhead {
+  granularity: string;
+  start: number;
+  end: number;
+  bytes: number;
 }
 
 export interface StoredGranularity {

@@ -1,6 +1,6 @@
 /** The totals of the storage, by place. */
 import type { ComponentChildren } from "preact";
-import type { StorageAnswer } from "../../api/types";
+import type { DiskBudget, StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
 import { bytesText, countText, counted, percentText } from "../../model/words";
 import { Meter } from "../status/meter";
@@ -41,8 +41,18 @@ function DiskTile({ disk }: Pick<StorageAnswer, "disk">) {
   );
 }
 
+function BudgetTile({ budget }: { budget: DiskBudget }) {
+  const { bytes, bytes_max, drops } = budget;
+  return (
+    <Tile label="Disk budget" value={bytesText(bytes)} share={shareOf(bytes, bytes_max)}>
+      of {bytesText(bytes_max)};{" "}
+      {drops.length === 0 ? "fits for a day" : `${counted(drops.length, "drop")} within a day`}
+    </Tile>
+  );
+}
+
 export function StorageTiles({ storage }: { storage: StorageAnswer }) {
-  const { disk, journal, head, catalog, objects, preallocation } = storage;
+  const { disk, budget, journal, head, catalog, objects, preallocation } = storage;
   const partitions = storage.granularities.reduce(
     (all, { partitions }) => all + partitions.length,
     0,
@@ -53,6 +63,7 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
         {counted(partitions, "partition")}
       </Tile>
       <DiskTile disk={disk} />
+      {budget && <BudgetTile budget={budget} />}
       <Tile label="Series" value={countText(storage.series)}>
         {storage.series > 0 ? `${bytesText(storage.bytes / storage.series)} each` : "none yet"}
       </Tile>
