@@ -1,6 +1,8 @@
 //! The settings as the daemon uses them: the sections, and values derived from several keys.
 
-use std::{collections::BTreeMap, fmt, num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism};
+use std::{
+    collections::BTreeMap, fmt, num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism,
+};
 
 use super::{
     ConfigError,

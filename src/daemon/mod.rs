@@ -109,26 +109,6 @@ impl Daemon {
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
-<<<<<<< HEAD
-        let checkpointer = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
-        let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
-        let role = checkpointer.clone();
-        settings.after_changes(move |_| notice("the checkpointer", role.try_send(SettingsChanged)));
-        let (writer, writer_handle) = Writer::start(WriterParts {
-            store: store.clone(),
-            appender,
-            clock: clock.clone(),
-            metrics: metrics.clone(),
-            health: health.clone(),
-            lifeline: lifelines.for_role("writer"),
-            checkpointer: checkpointer.clone().recipient(),
-            queue_bytes_max: bounds::QUEUE_BYTES_MAX,
-            bounds: settings.derive(Settings::checkpoint_bounds),
-            limits: settings.derive(bounds::store_limits),
-            metric_limits: settings.derive(|settings| settings.metric_limits.clone()),
-        })
-        .context("start the writer thread")?;
-=======
         let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, role);
         notice_changes(settings, "the checkpointer", checkpointer.clone().recipient());
@@ -136,7 +116,6 @@ impl Daemon {
         let watched = (&metrics, &published);
         let parts = writer_parts(settings, &store, appender, &clock, watched, &lifelines, asked);
         let (writer, writer_handle) = Writer::start(parts).context("start the writer thread")?;
->>>>>>> main
         let role = preallocator(settings, &store, &clock, &health, &lifelines);
         let preallocator = start_on_arbiter(&mut arbiters, role);
         let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);

@@ -31,9 +31,8 @@ impl Archive {
     /// Creates a new file that only its owner may read.
     pub(super) fn create(path: &Path, folder: &str) -> anyhow::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.with_context(|| {
-            format!("create {}; name a new file with --output", path.display())
-        })?;
+        let file = file
+            .with_context(|| format!("create {}; name a new file with --output", path.display()))?;
         let files = tar::Builder::new(GzEncoder::new(file, Compression::default()));
         Ok(Self { files, folder: folder.to_owned() })
     }
