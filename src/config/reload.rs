@@ -14,7 +14,7 @@ const GRANULARITY: &str = "granularity";
 const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 43] = [
+const SETTINGS: [(&str, Option<&str>); 44] = [
     ("server.listen", Some("the address is opened at the start")),
     ("server.workers", Some("the threads begin at the start")),
     ("server.connections_max", Some("the HTTP server begins with it")),

@@ -14,6 +14,7 @@ mod coverage;
 mod daemon;
 mod damage;
 mod dashboards;
+mod diagnose;
 mod documents;
 mod export;
 mod faults;

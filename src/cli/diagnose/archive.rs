@@ -32,7 +32,7 @@ impl Archive {
     pub(super) fn create(path: &Path, folder: &str) -> anyhow::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file
-            .with_context(|| format!("create {}; name a new file with --output", path.display()))?;
+            .with_context(|| format!("create {}: name a new file with --output", path.display()))?;
         let files = tar::Builder::new(GzEncoder::new(file, Compression::default()));
         Ok(Self { files, folder: folder.to_owned() })
     }
