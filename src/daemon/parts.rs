@@ -109,6 +109,7 @@ pub(super) fn api_parts(
         metrics,
         health: published.health.clone(),
         budget: published.budget.clone(),
+        near_names: published.near_names.clone(),
         hosts,
         rules,
         snapshots,

@@ -153,6 +153,8 @@ pub(super) fn retention(
         interval: settings.derive(bounds::retention_interval),
         writer: writer.clone(),
         budget,
+        near_names: published.near_names.clone(),
+        metrics: metrics.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),
     }

@@ -15,6 +15,7 @@ pub mod annotations;
 pub mod dashboard;
 pub mod dashboards;
 mod hosts;
+mod near_names;
 mod posted;
 mod records;
 mod rules;
@@ -27,6 +28,7 @@ pub use annotations::{ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, 
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
+pub use near_names::{NearName, NearNames};
 pub use posted::KnownPosted;
 pub(crate) use records::{Records, fault_of};
 pub use rules::{

@@ -89,6 +89,27 @@ fn a_metric_has_a_limit_of_series_that_other_metrics_do_not_share() {
 }
 
 #[test]
+fn a_new_metric_that_differs_in_one_letter_from_a_known_one_is_reported_and_stored() {
+    let daemon = Daemon::start("storage.checkpoint_interval = '1s'");
+    let send = |metric: &str, seq: u64| {
+        let batch = json!({ "agent": "web", "epoch": 1, "seq": seq, "samples":
+            [{ "metric": metric, "value": 1 }] });
+        assert_eq!(daemon.post_json(&batch).body["accepted"], 1);
+    };
+    send("http_requests", 1);
+    // Names are compared with those of earlier runs, which are a second apart.
+    let found = ('a'..='z').zip(2..).find_map(|(letter, seq)| {
+        send(&format!("http_requests{letter}"), seq);
+        std::thread::sleep(Duration::from_millis(500));
+        let (_, answer) = get(&daemon, "/readyz");
+        answer["warnings"]["near_names"].as_str().map(str::to_owned)
+    });
+    let found = found.unwrap_or_else(|| panic!("{}", daemon.log()));
+    assert!(found.contains("(like http_requests, from web)"), "{found}");
+    assert!(daemon.log().contains("a new metric may be a typo of a known one"));
+}
+
+#[test]
 fn a_query_that_takes_too_long_is_refused_and_releases_its_place() {
     let daemon = Daemon::start("limits.queries_max = 1\nlimits.query_timeout = '1ms'\n");
     let sample = |i: u32| json!({"metric": "m", "tags": {"host": i.to_string()}, "value": 1});

@@ -18,7 +18,7 @@ use super::{body::Bodies, scope::Scope};
 use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules, KnownSettings, Snapshots},
+    kept::{KnownHosts, KnownRules, KnownSettings, NearNames, Snapshots},
     model::{Live, SeriesLimits},
     query::QueryLimits,
     store::Store,
@@ -35,6 +35,7 @@ pub struct AdminParts {
     pub metrics: Metrics,
     pub health: Health,
     pub budget: BudgetReport,
+    pub near_names: NearNames,
     pub hosts: KnownHosts,
     pub rules: KnownRules,
     pub snapshots: Snapshots,
