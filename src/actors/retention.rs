@@ -1,5 +1,5 @@
 //! Retention: drops whole partitions when they expire, and then removes series without samples.
-//! It also notes new metrics whose names may be typos.
+//! It also notes new metrics whose names may be typos, and counts series once a day.
 //! While the clock is doubted, it drops nothing, and checks whether the senders confirm the clock.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::Dropped};
 use crate::{
     clock::{Stopwatch, TrustedClock},
-    kept::{NearName, NearNames},
+    kept::{KnownCardinality, NearName, NearNames},
     model::{Live, Moment},
     policy::retention,
     store::{PartitionInfo, Store},
@@ -34,6 +34,7 @@ pub struct Retention {
     pub writer: WriterHandle,
     pub budget: DiskBudget,
     pub near_names: NearNames,
+    pub cardinality: KnownCardinality,
     pub metrics: Metrics,
     /// True when there may be series without samples.
     pub looks_for_series: bool,
@@ -72,6 +73,9 @@ impl Retention {
             self.forget_series();
         }
         self.compare_names();
+        if let Err(cause) = self.cardinality.keep_daily(&self.store, now.earliest()) {
+            tracing::warn!(cause, "cannot store the numbers of series; the next run retries");
+        }
     }
 
     /// Logs new metrics that may be typos.

@@ -1,6 +1,7 @@
 //! The command line: one file or folder for each command.
 
 mod alerts;
+mod cardinality;
 mod clock;
 mod config;
 mod diagnose;
@@ -45,6 +46,7 @@ enum Command {
     Config(config::ConfigArgs),
     Query(query::QueryArgs),
     Series(series::SeriesArgs),
+    Cardinality(cardinality::CardinalityArgs),
     Senders(senders::SendersArgs),
     Hosts(hosts::HostsArgs),
     Alerts(alerts::AlertsArgs),
@@ -72,6 +74,7 @@ pub fn run() -> ExitCode {
         Command::Config(args) => config::config(&args),
         Command::Query(args) => query::query(&args),
         Command::Series(args) => series::series(&args),
+        Command::Cardinality(args) => cardinality::cardinality(&args),
         Command::Senders(args) => senders::senders(&args),
         Command::Hosts(args) => hosts::hosts(&args),
         Command::Alerts(args) => alerts::alerts(&args),

@@ -154,6 +154,7 @@ pub(super) fn retention(
         writer: writer.clone(),
         budget,
         near_names: published.near_names.clone(),
+        cardinality: published.cardinality.clone(),
         metrics: metrics.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),

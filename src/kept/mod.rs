@@ -12,6 +12,7 @@
 
 pub mod annotation;
 pub mod annotations;
+mod cardinality;
 pub mod dashboard;
 pub mod dashboards;
 mod hosts;
@@ -25,6 +26,7 @@ mod snapshots;
 
 pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
 pub use annotations::{ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsQuery};
+pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;

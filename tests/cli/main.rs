@@ -6,6 +6,7 @@ mod alertmanager;
 mod alerts;
 mod attacks;
 mod backup;
+mod cardinality;
 mod changes;
 mod charts;
 mod clock;
