@@ -5,16 +5,19 @@ mod cardinality;
 mod clock;
 mod config;
 mod diagnose;
+mod downgrade;
 mod export;
 mod flags;
 mod hosts;
 mod http;
 mod import;
+mod offline;
 mod plan;
 mod preallocate;
 mod progress;
 mod query;
 mod ready;
+mod rebuild;
 mod rules;
 mod screen;
 mod senders;
@@ -64,6 +67,8 @@ enum Command {
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
+    Rebuild(rebuild::RebuildArgs),
+    Downgrade(downgrade::DowngradeArgs),
 }
 
 /// Runs the command that the arguments name.
@@ -92,6 +97,8 @@ pub fn run() -> ExitCode {
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),
         Command::Export(args) => export::export(&args),
+        Command::Rebuild(args) => rebuild::rebuild(&args),
+        Command::Downgrade(args) => downgrade::downgrade(&args),
     };
     result.unwrap_or_else(|cause| {
         screen::print_error(&format!("granary: {cause:#}"));
