@@ -1,4 +1,5 @@
 //! Retention: drops whole partitions when they expire, and then removes series without samples.
+//! It also notes new metrics whose names may be typos, and counts series once a day.
 //! While the clock is doubted, it drops nothing, and checks whether the senders confirm the clock.
 
 use std::time::Duration;
@@ -8,10 +9,11 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::Dropped};
 use crate::{
     clock::{Stopwatch, TrustedClock},
+    kept::{KnownCardinality, NearName, NearNames},
     model::{Live, Moment},
     policy::retention,
     store::{PartitionInfo, Store},
-    telemetry::{Condition, Health},
+    telemetry::{Condition, Health, Metrics},
 };
 
 /// The interval between two searches for series that never had a sample.
@@ -31,6 +33,9 @@ pub struct Retention {
     pub interval: Live<Duration>,
     pub writer: WriterHandle,
     pub budget: DiskBudget,
+    pub near_names: NearNames,
+    pub cardinality: KnownCardinality,
+    pub metrics: Metrics,
     /// True when there may be series without samples.
     pub looks_for_series: bool,
     /// The time since the last search for series without samples.
@@ -66,6 +71,19 @@ impl Retention {
         }
         if self.looks_for_series || self.looked_for_series.elapsed() >= SEARCH_INTERVAL {
             self.forget_series();
+        }
+        self.compare_names();
+        if let Err(cause) = self.cardinality.keep_daily(&self.store, now.earliest()) {
+            tracing::warn!(cause, "cannot store the numbers of series; the next run retries");
+        }
+    }
+
+    /// Logs new metrics that may be typos.
+    fn compare_names(&self) {
+        for note in self.near_names.compare(&self.store, self.clock.now()) {
+            let NearName { metric, known, sender, .. } = note;
+            self.metrics.near_metric_names.inc();
+            tracing::warn!(metric, known, %sender, "a new metric may be a typo of a known one");
         }
     }
 

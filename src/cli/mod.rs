@@ -1,18 +1,23 @@
 //! The command line: one file or folder for each command.
 
 mod alerts;
+mod cardinality;
 mod clock;
 mod config;
+mod diagnose;
+mod downgrade;
 mod export;
 mod flags;
 mod hosts;
 mod http;
 mod import;
+mod offline;
 mod plan;
 mod preallocate;
 mod progress;
 mod query;
 mod ready;
+mod rebuild;
 mod rules;
 mod screen;
 mod senders;
@@ -44,6 +49,7 @@ enum Command {
     Config(config::ConfigArgs),
     Query(query::QueryArgs),
     Series(series::SeriesArgs),
+    Cardinality(cardinality::CardinalityArgs),
     Senders(senders::SendersArgs),
     Hosts(hosts::HostsArgs),
     Alerts(alerts::AlertsArgs),
@@ -52,6 +58,7 @@ enum Command {
     Tail(tail::TailArgs),
     Update(update::UpdateArgs),
     Ready(ready::ReadyArgs),
+    Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
     Plan(plan::PlanArgs),
     Preallocate(preallocate::PreallocateArgs),
@@ -60,6 +67,8 @@ enum Command {
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
+    Rebuild(rebuild::RebuildArgs),
+    Downgrade(downgrade::DowngradeArgs),
 }
 
 /// Runs the command that the arguments name.
@@ -70,6 +79,7 @@ pub fn run() -> ExitCode {
         Command::Config(args) => config::config(&args),
         Command::Query(args) => query::query(&args),
         Command::Series(args) => series::series(&args),
+        Command::Cardinality(args) => cardinality::cardinality(&args),
         Command::Senders(args) => senders::senders(&args),
         Command::Hosts(args) => hosts::hosts(&args),
         Command::Alerts(args) => alerts::alerts(&args),
@@ -78,6 +88,7 @@ pub fn run() -> ExitCode {
         Command::Tail(args) => tail::tail(&args),
         Command::Update(args) => update::update(&args),
         Command::Ready(args) => ready::ready(&args),
+        Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Preallocate(args) => preallocate::preallocate(&args),
@@ -86,6 +97,8 @@ pub fn run() -> ExitCode {
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),
         Command::Export(args) => export::export(&args),
+        Command::Rebuild(args) => rebuild::rebuild(&args),
+        Command::Downgrade(args) => downgrade::downgrade(&args),
     };
     result.unwrap_or_else(|cause| {
         screen::print_error(&format!("granary: {cause:#}"));

@@ -14,7 +14,7 @@ const GRANULARITY: &str = "granularity";
 const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 43] = [
+const SETTINGS: [(&str, Option<&str>); 44] = [
     ("server.listen", Some("the address is opened at the start")),
     ("server.workers", Some("the threads begin at the start")),
     ("server.connections_max", Some("the HTTP server begins with it")),
@@ -38,6 +38,7 @@ const SETTINGS: [(&str, Option<&str>); 43] = [
     ("graphite.templates", None),
     ("limits.series_max", None),
     ("limits.sender_series_max", None),
+    ("limits.metric_series", None),
     ("limits.senders_max", None),
     ("limits.queries_max", None),
     ("limits.query_timeout", None),
@@ -147,8 +148,7 @@ pub fn compare(
     others: &Settings,
     flags: &[String],
 ) -> Result<Difference, ConfigError> {
-    let read = |cause: serde_json::Error| ConfigError::Read(cause.to_string());
-    let in_use: toml::Table = serde_json::from_value(in_use).map_err(read)?;
+    let in_use = table(in_use)?;
     let mut others = others.shown.clone();
     for (section, key) in flags.iter().filter_map(|flag| flag.split_once('.')) {
         let value = in_use.get(section).and_then(|section| section.get(key)).cloned();
@@ -159,6 +159,18 @@ pub fn compare(
     }
     let (in_use, others) = (load::valid(in_use)?, load::valid(others)?);
     in_use.reloaded(&others).map(|(_, found)| found)
+}
+
+fn table(shown: serde_json::Value) -> Result<toml::Table, ConfigError> {
+    serde_json::from_value(shown).map_err(|cause| ConfigError::Read(cause.to_string()))
+}
+
+/// Reads settings that a daemon shows, without secrets.
+///
+/// # Errors
+/// The settings are of another version.
+pub fn from_shown(shown: serde_json::Value) -> Result<Settings, ConfigError> {
+    load::valid(table(shown)?)
 }
 
 /// Returns the settings that need a restart.

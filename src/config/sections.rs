@@ -91,6 +91,7 @@ pub struct Graphite {
 pub struct Limits {
     pub series_max: usize,
     pub sender_series_max: usize,
+    pub metric_series: BTreeMap<String, usize>,
     pub senders_max: usize,
     pub queries_max: usize,
     #[serde(with = "duration")]

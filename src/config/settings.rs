@@ -1,6 +1,8 @@
 //! The settings as the daemon uses them: the sections, and values derived from several keys.
 
-use std::{fmt, num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism};
+use std::{
+    collections::BTreeMap, fmt, num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism,
+};
 
 use super::{
     ConfigError,
@@ -13,6 +15,7 @@ use crate::{
     ingest::graphite::Template,
     kept::RuleSources,
     model::{Granularity, GranularitySet, Span},
+    policy::metric_limits::MetricLimits,
     query::PromqlSettings,
     store::CheckpointBounds,
 };
@@ -36,6 +39,8 @@ pub struct Settings {
     pub notes: Vec<String>,
     /// The parsed `graphite.templates`.
     pub graphite_templates: Vec<Template>,
+    /// The parsed `limits.metric_series`.
+    pub metric_limits: MetricLimits,
     /// The sources of rules and the routing of notifications.
     pub rules: RuleSources,
     /// The parsed `alerts.alertmanagers`.
@@ -80,6 +85,7 @@ impl Settings {
             changed: Vec::new(),
             notes: Vec::new(),
             graphite_templates: templates(&sections.graphite.templates, &mut faults),
+            metric_limits: metric_limits(&sections.limits.metric_series, &mut faults),
             rules,
             alertmanagers,
             granularities: granularities(&sections.granularity, &mut faults),
@@ -150,6 +156,14 @@ fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
                 .to_owned(),
         );
     }
+}
+
+fn metric_limits(limits: &BTreeMap<String, usize>, faults: &mut Faults) -> MetricLimits {
+    let pairs = limits.iter().map(|(pattern, series_max)| (pattern.as_str(), *series_max));
+    MetricLimits::new(pairs).unwrap_or_else(|found| {
+        faults.0.extend(found.iter().map(|fault| format!("limits.metric_series: {fault}")));
+        MetricLimits::default()
+    })
 }
 
 fn templates(texts: &[String], faults: &mut Faults) -> Vec<Template> {

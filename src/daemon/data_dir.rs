@@ -22,7 +22,7 @@ const PID_CHARS: usize = 20;
 
 /// The lock of the directory; the kernel releases it when the process ends.
 #[derive(Debug)]
-pub(super) struct DataDir {
+pub struct DataDir {
     _lock: File,
 }
 
@@ -31,7 +31,7 @@ impl DataDir {
     ///
     /// # Errors
     /// When the directory cannot be written, or another process has locked it.
-    pub(super) fn claim(folder: &Path) -> anyhow::Result<Self> {
+    pub fn claim(folder: &Path) -> anyhow::Result<Self> {
         let shown = folder.display();
         let remedy = || {
             format!(

@@ -33,8 +33,7 @@ use crate::{
     telemetry::{Condition, Health, Metrics},
 };
 use alerting::Alerting;
-use data_dir::DataDir;
-pub use data_dir::process_using;
+pub use data_dir::{DataDir, process_using};
 use listeners::{
     collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };

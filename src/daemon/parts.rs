@@ -85,6 +85,7 @@ pub(super) fn api_parts(
         started: SystemClock.now(),
         future_skew: settings.derive(|settings| settings.ingest.future_skew),
         tails: Tails::new(bounds::TAILS_MAX),
+        cardinality: published.cardinality.clone(),
         lines: SparklineCache::default(),
     };
     let objects = ObjectsParts {
@@ -109,6 +110,7 @@ pub(super) fn api_parts(
         metrics,
         health: published.health.clone(),
         budget: published.budget.clone(),
+        near_names: published.near_names.clone(),
         hosts,
         rules,
         snapshots,

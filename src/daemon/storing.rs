@@ -110,6 +110,7 @@ pub(super) fn writer_parts(
         queue_bytes_max: bounds::QUEUE_BYTES_MAX,
         bounds: settings.derive(Settings::checkpoint_bounds),
         limits: settings.derive(bounds::store_limits),
+        metric_limits: settings.derive(|settings| settings.metric_limits.clone()),
     }
 }
 
@@ -152,6 +153,9 @@ pub(super) fn retention(
         interval: settings.derive(bounds::retention_interval),
         writer: writer.clone(),
         budget,
+        near_names: published.near_names.clone(),
+        cardinality: published.cardinality.clone(),
+        metrics: metrics.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),
     }

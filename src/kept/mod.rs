@@ -12,9 +12,11 @@
 
 pub mod annotation;
 pub mod annotations;
+mod cardinality;
 pub mod dashboard;
 pub mod dashboards;
 mod hosts;
+mod near_names;
 mod posted;
 mod records;
 mod rules;
@@ -24,9 +26,11 @@ mod snapshots;
 
 pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
 pub use annotations::{ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsQuery};
+pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
+pub use near_names::{NearName, NearNames};
 pub use posted::KnownPosted;
 pub(crate) use records::{Records, fault_of};
 pub use rules::{

@@ -22,6 +22,7 @@ mod catalog;
 mod checkpoint;
 mod dictionary;
 mod documents;
+mod downgrade;
 mod encoding;
 mod error;
 #[cfg(test)]
@@ -36,6 +37,7 @@ mod head;
 mod journal;
 mod limits;
 mod objects;
+mod rebuild;
 mod recovery;
 mod snapshot;
 mod verify;
@@ -53,6 +55,7 @@ pub use documents::{
     partition::rows::layout::DocumentLayout,
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };
+pub use downgrade::{DOWNGRADE_VERSION, DowngradeReport, downgrade};
 pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
 pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
@@ -63,6 +66,7 @@ pub use objects::{
     ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object,
     ObjectKind, ObjectRefusal,
 };
+pub use rebuild::{RebuildReport, RebuildWork, RebuiltLevel, RebuiltTimes, plan_rebuild, rebuild};
 pub use recovery::RecoveryReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};

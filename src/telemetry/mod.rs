@@ -9,6 +9,7 @@ mod log_limit;
 mod logging;
 mod metrics;
 mod readings;
+mod redaction;
 mod summary;
 
 pub use health::{Condition, Health, Shortfall};
@@ -18,4 +19,5 @@ pub use log_limit::LogFormat;
 pub use logging::{Logging, check_filter, init_logging};
 pub use metrics::{HOST_METRICS, METRIC_NAMES, Metrics};
 pub use readings::SelfReading;
+pub use redaction::without_secrets;
 pub use summary::{RefusedCount, SampleCounts, Timing, resident_bytes};

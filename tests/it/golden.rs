@@ -26,11 +26,11 @@ use crate::{
 const SENDER: &str = "golden";
 const OBJECT: &[u8] = br#"{"title":"Hosts"}"#;
 
-fn golden(format: u64) -> PathBuf {
+pub(crate) fn golden(format: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))
 }
 
-fn batch(seq: u64, at: i64) -> AcceptedBatch {
+pub(crate) fn batch(seq: u64, at: i64) -> AcceptedBatch {
     AcceptedBatch {
         counts_once: CountsOnce::ByNumber(BatchNumber { sender: SENDER.into(), epoch: 3, seq }),
         series: (0..3).map(SeriesId).collect(),
@@ -56,7 +56,7 @@ fn late(hours: i64) -> AcceptedBatch {
 }
 
 /// All cells of all series, by granularity.
-fn cells(store: &Store) -> Value {
+pub(crate) fn cells(store: &Store) -> Value {
     let ids = store.dictionary().select(&[]);
     let level = |level: usize| {
         let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
@@ -88,7 +88,7 @@ fn coming(store: &Store) -> UnixMillis {
     store.granularities().as_slice()[0].document_start(NOW.plus(HOUR))
 }
 
-fn copy_out(from: &Path, to: &Path) {
+pub(crate) fn copy_out(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -168,7 +168,7 @@ fn assert_golden_numbers(golden: &Path) {
     assert_eq!(verify(dir.path(), NOW, &mut |_| {}).unwrap().faults, []);
 }
 
-fn refusal(medium: Arc<dyn Medium>) -> String {
+pub(crate) fn refusal(medium: Arc<dyn Medium>) -> String {
     Store::open(medium, GranularitySet::default(), NOW).unwrap_err().with_causes()
 }
 

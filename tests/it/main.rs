@@ -8,6 +8,7 @@ mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
 mod disk_budget;
+mod downgrade;
 mod files;
 #[path = "../support/fleet.rs"]
 mod fleet;
@@ -33,6 +34,7 @@ mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod readings;
+mod rebuild;
 mod removed_granularities;
 mod replay;
 mod replicas;

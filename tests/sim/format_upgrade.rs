@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A medium with the golden directory of this format.
-fn golden(seed: u64) -> FaultyMedium {
+pub(crate) fn golden(seed: u64) -> FaultyMedium {
     let medium = FaultyMedium::new(seed);
     let name = format!("tests/data/format-{FORMAT_VERSION}");
     put_all(&medium, &Path::new(env!("CARGO_MANIFEST_DIR")).join(name), "");
@@ -34,13 +34,13 @@ fn put_all(medium: &FaultyMedium, folder: &Path, prefix: &str) {
     }
 }
 
-fn open(medium: &FaultyMedium) -> Result<Store, StoreError> {
+pub(crate) fn open(medium: &FaultyMedium) -> Result<Store, StoreError> {
     let opened = Store::open(Arc::new(medium.clone()), GranularitySet::default(), NOW);
     opened.map(|(store, _, _)| store)
 }
 
 /// All cells without their sums, which depend on the order of merging.
-fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
+pub(crate) fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
     let ids = store.dictionary().select(&[]);
     let mut all = Vec::new();
     for level in 0..store.granularities().count() {

@@ -18,8 +18,10 @@ mod faulty;
 mod format_upgrade;
 mod history;
 mod levels;
+mod lowered;
 mod meanwhile;
 mod objects;
+mod rebuilt;
 mod reloads;
 #[path = "../support/rounds.rs"]
 mod rounds;

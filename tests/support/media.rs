@@ -50,6 +50,16 @@ impl Hook for LaterRelease {
     }
 }
 
+/// An earlier release, whose format is the previous format.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierRelease;
+
+impl Hook for EarlierRelease {
+    fn format(&self) -> u64 {
+        FORMAT_VERSION - 1
+    }
+}
+
 /// The operations that fail from now on.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {

@@ -24,6 +24,7 @@ use super::{CheckpointNow, Lifeline};
 use crate::{
     clock::Clock,
     model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, Live, SeriesId, SeriesInfo},
+    policy::metric_limits::MetricLimits,
     store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store, StoreLimits},
     telemetry::{Health, Metrics},
 };
@@ -108,6 +109,7 @@ pub struct WriterParts {
     pub queue_bytes_max: usize,
     pub bounds: Live<CheckpointBounds>,
     pub limits: Live<StoreLimits>,
+    pub metric_limits: Live<MetricLimits>,
 }
 
 /// The running thread.

@@ -66,6 +66,7 @@ impl Role {
             }
             linger.note(group.commands);
             self.parts.appender.set_limits(*self.parts.limits.get());
+            self.parts.appender.set_metric_limits(self.parts.metric_limits.get());
             let alone = group.alone.take();
             let stop = group.stop.take();
             if group.has_writes() || alone.is_none() {

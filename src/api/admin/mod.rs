@@ -5,6 +5,7 @@
 
 mod clock;
 mod hosts;
+mod log;
 mod preallocation;
 mod senders;
 mod series;
@@ -17,7 +18,7 @@ use super::{body::Bodies, scope::Scope};
 use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules, KnownSettings, Snapshots},
+    kept::{KnownHosts, KnownRules, KnownSettings, NearNames, Snapshots},
     model::{Live, SeriesLimits},
     query::QueryLimits,
     store::Store,
@@ -34,6 +35,7 @@ pub struct AdminParts {
     pub metrics: Metrics,
     pub health: Health,
     pub budget: BudgetReport,
+    pub near_names: NearNames,
     pub hosts: KnownHosts,
     pub rules: KnownRules,
     pub snapshots: Snapshots,
@@ -58,6 +60,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);
+    scope.route(Method::GET, "/api/v1/admin/log", log::show);
     scope.route(Method::GET, "/api/v1/admin/settings", settings::show);
     scope.route(Method::POST, "/-/reload", settings::reload);
     scope.route(Method::PUT, "/-/reload", settings::reload);

@@ -3,6 +3,7 @@
 //!
 //! Must never know: how an answer is computed.
 
+mod cardinality;
 mod endpoints;
 mod hosts;
 mod params;
@@ -22,7 +23,7 @@ use tokio::sync::Semaphore;
 use super::{body::Bodies, scope::Scope};
 use crate::{
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules, KnownSilences},
+    kept::{KnownCardinality, KnownHosts, KnownRules, KnownSilences},
     model::{Live, UnixMillis, graphite::Template},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
@@ -56,6 +57,7 @@ pub struct QueryParts {
     pub started: UnixMillis,
     pub future_skew: Live<Duration>,
     pub tails: Tails,
+    pub cardinality: KnownCardinality,
     pub lines: SparklineCache,
 }
 
@@ -67,6 +69,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
     scope.compressed(Method::POST, "/api/v1/held", endpoints::series_coverage);
     scope.compressed(Method::GET, "/api/v1/series", endpoints::series);
+    scope.compressed(Method::GET, "/api/v1/cardinality", cardinality::cardinality);
     scope.compressed(Method::GET, "/api/v1/find", series_search::find);
     scope.compressed(Method::GET, "/api/v1/facets", series_search::facets);
     scope.compressed(Method::GET, "/api/v1/hosts", hosts::hosts);

@@ -158,7 +158,7 @@ fn separator(word: &str) -> Result<u8, String> {
     }
 }
 
-fn time_of(word: &str) -> Result<UnixMillis, String> {
+pub(super) fn time_of(word: &str) -> Result<UnixMillis, String> {
     time::any(word)
         .ok_or_else(|| "use RFC 3339, a date, or Unix seconds or milliseconds".to_owned())
 }

@@ -13,8 +13,8 @@ use std::{
 use parking_lot::MutexGuard;
 
 use super::{
-    CellSource, DocumentVisitor, Documents, DocumentsView, Folded, Merged, PartitionInfo,
-    ShellVisitor, ShellsOfSpan, Stage,
+    CellSource, DocumentVisitor, Documents, DocumentsView, Dropped, Folded, HoleChange, Merged,
+    PartitionInfo, ShellVisitor, ShellsOfSpan, Stage,
     mark::Mark,
     partition::Partition,
     partitions::{Partitions, view::PartitionsView},
@@ -176,6 +176,22 @@ impl Documents for LocalDocuments {
         }
         let merged = partition.merge(mark, self.sealed_min.load(Ordering::Relaxed), cells);
         self.partitions.or_replace(&partition, merged)
+    }
+
+    fn replace(
+        &self,
+        place: &Place,
+        holes: &HoleChange,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError> {
+        let partition = self.partitions.get_or_create(place.id.granularity, place.id.start)?;
+        let replaced = partition.replace(holes, self.sealed_min.load(Ordering::Relaxed), cells);
+        self.partitions.or_replace(&partition, replaced)
+    }
+
+    fn drop_damage(&self, place: &Place) -> Result<Dropped, StoreError> {
+        let Some(partition) = self.partitions.get(place.id) else { return Ok(Dropped::default()) };
+        self.partitions.or_replace(&partition, partition.drop_damage())
     }
 
     fn seal(

@@ -147,6 +147,28 @@ pub(crate) struct Folded {
     pub(crate) refused: bool,
 }
 
+/// A change of the holes of a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct HoleChange {
+    /// Times whose cells are missing from now on.
+    pub(crate) lost: Vec<Range<UnixMillis>>,
+    /// Times whose cells are all present from now on, also if they are in `lost`.
+    pub(crate) mended: Vec<Range<UnixMillis>>,
+}
+
+/// The damaged data that was removed from a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Dropped {
+    /// Damaged documents.
+    pub(crate) documents: u64,
+    /// Damaged or missing segments.
+    pub(crate) segments: u64,
+    /// Damaged blocks of shells.
+    pub(crate) shells: u64,
+    /// The times that became holes.
+    pub(crate) lost: Vec<Range<UnixMillis>>,
+}
+
 /// Passes a merge's cells to the sink, one document after the other. Runs once in a merge; when it
 /// fails, the merge fails with the same error, and nothing is merged.
 pub(crate) type CellSource<'a> = dyn FnMut(&mut dyn CellSink) -> Result<(), StoreError> + 'a;
@@ -208,6 +230,19 @@ pub(crate) trait Documents: Send + Sync + Debug {
         mark: Mark,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
+
+    /// Replaces the cells of slots, where an empty cell empties its slot, and changes the holes of a
+    /// partition, in one transaction. Changes no mark; creates a missing partition.
+    fn replace(
+        &self,
+        place: &Place,
+        holes: &HoleChange,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError>;
+
+    /// Removes the damaged data of a partition; times of lost cells become holes. Nobody may write
+    /// the partition meanwhile.
+    fn drop_damage(&self, place: &Place) -> Result<Dropped, StoreError>;
 
     /// Converts a partition to its smallest form, if that is worth the work. Changes no cell, no
     /// shell and no mark. Returns `None` when there was nothing to do. `go_on` receives the number

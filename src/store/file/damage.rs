@@ -4,7 +4,11 @@
 //! Each place is noted once, so that its loss is logged and counted once. Must never know: the
 //! content of the places.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use parking_lot::Mutex;
 use redb::WriteTransaction;
@@ -25,6 +29,8 @@ pub(crate) struct Damage {
     holes: Mutex<Holes>,
     /// The number of holes when the file was opened.
     from_before: u64,
+    /// True when the stored holes were damaged, until they are written again.
+    is_unreadable: AtomicBool,
 }
 
 impl Damage {
@@ -36,6 +42,7 @@ impl Damage {
         otherwise: Range<UnixMillis>,
     ) -> Result<Self, StoreError> {
         let txn = file.read()?;
+        let mut is_unreadable = false;
         let stored = file.guard("read", || {
             StoredHoles::read(&txn, HOLES, width_ms).map_err(file.fail("read"))
         })?;
@@ -43,6 +50,7 @@ impl Damage {
             StoredHoles::Absent => Holes::default(),
             StoredHoles::Sound(holes) => holes,
             StoredHoles::Damaged => {
+                is_unreadable = true;
                 let (file, Range { start, end }) = (file.name(), &otherwise);
                 tracing::error!(
                     file,
@@ -56,7 +64,8 @@ impl Damage {
             }
         };
         let from_before = holes.stretches().len() as u64;
-        Ok(Self { places: Mutex::default(), holes: Mutex::new(holes), from_before })
+        let is_unreadable = AtomicBool::new(is_unreadable);
+        Ok(Self { places: Mutex::default(), holes: Mutex::new(holes), from_before, is_unreadable })
     }
 
     /// Notes a place by its key; returns true when it is new. `log` names a new place in the log,
@@ -83,6 +92,21 @@ impl Damage {
     /// Returns whether a place between two keys was noted; the second key is exclusive.
     pub(crate) fn has_within(&self, keys: Range<u64>) -> bool {
         self.places.lock().range(keys).next().is_some()
+    }
+
+    /// Forgets the noted places, which no longer exist.
+    pub(crate) fn forget_places(&self) {
+        self.places.lock().clear();
+    }
+
+    /// Returns whether the stored holes were damaged when the file was opened.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.is_unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the holes are stored again.
+    pub(crate) fn note_readable(&self) {
+        self.is_unreadable.store(false, Ordering::Relaxed);
     }
 
     /// Returns the number of noted places.

@@ -62,6 +62,16 @@ impl Holes {
         }
     }
 
+    /// Removes a range.
+    pub(crate) fn remove(&mut self, range: &Range<UnixMillis>) {
+        let rest = std::mem::take(&mut self.0).into_iter().flat_map(|known| {
+            let before = known.start..known.end.min(range.start);
+            let after = known.start.max(range.end)..known.end;
+            if range.is_empty() { [known, after.end..after.end] } else { [before, after] }
+        });
+        rest.filter(|part| !part.is_empty()).for_each(|part| self.add(part));
+    }
+
     /// Adds all ranges of another set.
     pub(crate) fn add_all(&mut self, other: &Self) {
         other.0.iter().for_each(|hole| self.add(hole.clone()));

@@ -50,7 +50,7 @@ use writer::HeadWriter;
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
 /// Prefix of tables with rows; a granularity's name follows.
-const ROWS_PREFIX: &str = "rows/";
+pub(crate) const ROWS_PREFIX: &str = "rows/";
 /// The number of low bits of a key that contain the number of the row.
 const ROW_BITS: u32 = 26;
 
@@ -179,6 +179,18 @@ impl Head {
     /// granularity is complete; the next cut makes this durable.
     pub(crate) fn forget_lost(&self, index: GranularityIndex, before: UnixMillis) {
         self.lost.write()[index.0].forget_before(before);
+    }
+
+    /// Removes times of a granularity from the slots that were lost with heads, durably.
+    pub(crate) fn note_mended(
+        &self,
+        index: GranularityIndex,
+        mended: &[Range<UnixMillis>],
+    ) -> Result<(), StoreError> {
+        for range in mended {
+            self.lost.write()[index.0].remove(range);
+        }
+        self.keep_lost()
     }
 
     /// Returns the slots whose cells were lost with heads.

@@ -76,6 +76,21 @@ impl Journal {
         Ok(())
     }
 
+    /// Stores the time since which a granularity is complete, and the later times whose samples it
+    /// lacks.
+    pub(crate) fn set_complete(
+        &self,
+        name: &str,
+        since: UnixMillis,
+        away: &Holes,
+    ) -> Result<(), StoreError> {
+        self.change_granularity(name, |stored| {
+            stored.complete_since = since;
+            stored.away.clone_from(away);
+        })?;
+        Ok(())
+    }
+
     /// Changes the row of a granularity; `None` when the row is missing or damaged.
     fn change_granularity<T>(
         &self,

@@ -62,6 +62,21 @@ const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
 const GRANULARITIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
 const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// The names of all tables, in every format.
+pub(crate) const TABLES: [&str; 12] = [
+    "ends",
+    "files",
+    "granularities",
+    "holes",
+    "in_head",
+    "meta",
+    "seen",
+    "senders",
+    "series",
+    "series_changes",
+    "series_merged",
+    "states",
+];
 const THROUGH_KEY: &str = "checkpointed_through";
 const LAST_RUN_KEY: &str = "last_run";
 /// The key of the number of the log's last file.

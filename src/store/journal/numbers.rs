@@ -27,6 +27,7 @@ use crate::{
     },
 };
 use parking_lot::Mutex;
+use redb::{ReadTransaction, WriteTransaction};
 
 /// The substitutes for damaged numbers, until sound ones are written.
 pub(super) type Settled = Mutex<BTreeMap<&'static str, Option<u64>>>;
@@ -97,6 +98,29 @@ pub(super) fn check_version(
         tracing::info!(file = file.name(), version, format, "upgraded a file to this format");
     }
     Ok(())
+}
+
+/// Returns the version of the format, without any change of the file.
+///
+/// # Errors
+/// When the version is damaged.
+pub(crate) fn sound_version(txn: &ReadTransaction) -> Result<u64, StoreError> {
+    let meta = txn.open_table(META).map_err(fail("read"))?;
+    let found = stored(&meta, VERSION_KEY)?;
+    found.number.filter(|_| found.is_sound(VERSION_KEY)).ok_or_else(|| {
+        corrupt(
+            "the number of its format is damaged or missing: start the daemon once, which \
+             rewrites a damaged number"
+                .to_owned(),
+        )
+    })
+}
+
+/// Stores another version of the format within a transaction.
+pub(crate) fn set_version(txn: &WriteTransaction, version: u64) -> Result<(), StoreError> {
+    const OPERATION: &str = "change the format";
+    let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+    set_number(&mut meta, VERSION_KEY, version).map_err(fail(OPERATION))
 }
 
 /// Finds the number of the log's last file, and substitutes for damaged numbers.

@@ -21,11 +21,15 @@ use crate::{
 };
 
 /// The folder of damaged files, and of markers of missing files.
-const DAMAGED_FOLDER: &str = "damaged";
+pub(crate) const DAMAGED_FOLDER: &str = "damaged";
 /// The end of the name of a file; a number after it distinguishes several files.
 const END: &str = ".redb";
 /// The end of the name of a marker, which records that a file is missing.
-const MISSING: &str = ".missing";
+pub(crate) const MISSING: &str = ".missing";
+/// The end of the name of a segment, after its number and a dot.
+const SEALED: &str = "sealed";
+/// The beginning of the name of a set-aside file whose loss no longer counts.
+const REBUILT: &str = "rebuilt-";
 
 /// The registered files, and the files that were lost.
 #[derive(Debug)]
@@ -48,7 +52,8 @@ struct Known {
 impl Register {
     /// Reads the register, and reports missing files.
     pub(crate) fn open(medium: Arc<dyn Medium>, journal: Arc<Journal>) -> Result<Self, StoreError> {
-        let damaged = medium.list(DAMAGED_FOLDER).map_err(fault("list", DAMAGED_FOLDER))?;
+        let mut damaged = medium.list(DAMAGED_FOLDER).map_err(fault("list", DAMAGED_FOLDER))?;
+        damaged.retain(|name| !name.starts_with(REBUILT));
         let known = Mutex::new(Known { files: journal.files()?, ends: journal.ends()? });
         let this = Self { medium, journal, known, damaged: RwLock::new(damaged) };
         for file in missing(&this.medium, &this.journal)? {
@@ -202,6 +207,31 @@ impl Register {
         Ok(())
     }
 
+    /// Records that the loss of a partition no longer counts: its cells were computed again, or its
+    /// missing times are holes of the new partition. Removes its markers, and renames set-aside
+    /// files and segments, which an operator may still want.
+    pub(crate) fn forget_loss(&self, file: &str) -> Result<(), StoreError> {
+        let name = aside_name(file);
+        let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        let mut damaged = self.damaged.write();
+        let (lost, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *damaged).into_iter().partition(|other| {
+                other.strip_prefix(&name).is_some_and(is_of) || is_segment_of(&name, other)
+            });
+        *damaged = kept;
+        for other in lost {
+            let path = format!("{DAMAGED_FOLDER}/{other}");
+            if other.ends_with(MISSING) {
+                self.medium.remove(&path).map_err(fault("remove", &path))?;
+                continue;
+            }
+            let free = self.free_name(&format!("{REBUILT}{other}"))?;
+            let to = format!("{DAMAGED_FOLDER}/{free}");
+            self.medium.rename(&path, &to).map_err(fault("rename", &path))?;
+        }
+        Ok(())
+    }
+
     /// Writes a marker of a missing file, and logs it.
     fn mark_missing(&self, file: &str) -> Result<(), StoreError> {
         let name = format!("{}{MISSING}", aside_name(file));
@@ -248,8 +278,16 @@ pub(crate) fn missing(
     Ok(missing)
 }
 
+/// Returns whether a set-aside file was a segment of a set-aside partition.
+fn is_segment_of(partition: &str, other: &str) -> bool {
+    let stem = partition.strip_suffix(END).unwrap_or(partition);
+    let rest = other.strip_prefix(stem).and_then(|rest| rest.strip_prefix('.'));
+    let parts = rest.and_then(|rest| rest.split_once('.'));
+    parts.is_some_and(|(number, end)| number.parse::<u32>().is_ok() && end.starts_with(SEALED))
+}
+
 /// Returns the name of a file after it is set aside.
-fn aside_name(file: &str) -> String {
+pub(crate) fn aside_name(file: &str) -> String {
     file.trim_start_matches("partitions/").replace('/', "-")
 }
 

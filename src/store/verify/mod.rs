@@ -4,7 +4,7 @@
 //! Must never know: how a fault is fixed.
 
 mod files;
-mod rollup;
+pub(super) mod rollup;
 
 use std::{collections::BTreeSet, ops::Range, path::Path, sync::Arc};
 

@@ -270,7 +270,7 @@ impl Sides<'_> {
 }
 
 /// Describes the first field in which the cells differ.
-fn difference(found: &Cell, recomputed: &Cell) -> Option<String> {
+pub(crate) fn difference(found: &Cell, recomputed: &Cell) -> Option<String> {
     if found.n != recomputed.n {
         return Some(format!("n is {} and should be {}", found.n, recomputed.n));
     }

@@ -34,7 +34,7 @@ struct State {
     generation: u64,
     rng: Rng,
     /// The distance of the written format from this release's.
-    formats_ahead: u64,
+    formats_ahead: i64,
 }
 
 impl State {
@@ -78,8 +78,9 @@ impl FaultyMedium {
         medium
     }
 
-    /// Makes the store write a later format from its next start on, as a later release would.
-    pub(crate) fn set_formats_ahead(&self, formats_ahead: u64) {
+    /// Makes the store write a later or an earlier format from its next start on, as another
+    /// release would.
+    pub(crate) fn set_formats_ahead(&self, formats_ahead: i64) {
         self.state().formats_ahead = formats_ahead;
     }
 
@@ -261,7 +262,7 @@ impl StorageBackend for FaultyFile {
 
 impl Medium for FaultyMedium {
     fn format(&self) -> u64 {
-        FORMAT_VERSION + self.state().formats_ahead
+        FORMAT_VERSION.saturating_add_signed(self.state().formats_ahead)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {

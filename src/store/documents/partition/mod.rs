@@ -5,11 +5,12 @@
 
 mod check;
 mod fold;
+mod mend;
 mod merge;
 pub(crate) mod reader;
 pub(crate) mod rows;
 pub(crate) mod segments;
-mod shells;
+pub(crate) mod shells;
 
 use std::sync::{
     Arc,

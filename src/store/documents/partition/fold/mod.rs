@@ -170,7 +170,7 @@ impl Partition {
     }
 
     /// Splits a range into spans of whole documents that fit into a tile.
-    fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
+    pub(super) fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
         let place = &self.place;
         let longest_ms = SLOTS_MAX as i64 * place.width_ms;
         let mut spans: Vec<Range<i64>> = Vec::new();
@@ -264,8 +264,17 @@ impl PartitionReader {
         Ok(has_any.then(open).transpose()?.into_iter().flatten())
     }
 
+    /// Copies of the open documents with their keys.
+    pub(super) fn open_rows(&self) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let fail = |cause| self.partition.fail("read")(cause);
+        let copy = |entry: Entry<'_>| {
+            entry.map(|(key, bytes)| (key.value(), bytes.value().to_vec())).map_err(fail)
+        };
+        self.open_documents()?.map(copy).collect()
+    }
+
     /// The rows of series that have documents, ascending.
-    fn rows(&self) -> Result<BTreeSet<u32>, StoreError> {
+    pub(super) fn rows(&self) -> Result<BTreeSet<u32>, StoreError> {
         let tiles = self.segments.iter().flat_map(|segment| segment.tiles());
         let mut rows: BTreeSet<u32> = tiles.map(|(id, _)| id.row).collect();
         let partition = &self.partition;

@@ -3,7 +3,7 @@
 //! Must never know: what the mark means.
 
 mod fresh;
-mod writer;
+pub(super) mod writer;
 
 use super::{CHECK_KEY, META, Partition, SEGMENTS, THROUGH_KEY, UNTIL_KEY, segments::Named};
 use crate::store::{
@@ -11,7 +11,7 @@ use crate::store::{
     error::StoreError,
     file::holes::Holes,
 };
-use writer::DocumentWriter;
+use writer::{Cells, DocumentWriter};
 
 impl Partition {
     /// Merges cells into documents and stores the mark, in one transaction. New documents are
@@ -25,7 +25,7 @@ impl Partition {
         let (mut named, mut holes) = (Vec::new(), None);
         let outcome = self.file.transact("write", |txn| {
             let segments = self.segments_of(txn)?;
-            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min)?;
+            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min, Cells::Merge)?;
             cells(&mut writer)?;
             let (merged, lost) = writer.finish(&mut named)?;
             if !lost.is_empty() {

@@ -45,6 +45,7 @@ pub(crate) struct DocumentWriter<'p, 't> {
     has_rows: bool,
     /// True when another segment for late cells is allowed.
     has_room: bool,
+    cells: Cells,
     buffer: Vec<u8>,
     /// The places of a sealed document's parts.
     parts: Vec<Source>,
@@ -53,6 +54,13 @@ pub(crate) struct DocumentWriter<'p, 't> {
     merged: Merged,
     /// The times of damaged documents that were replaced.
     lost: Holes,
+}
+
+/// The effect of the given cells on stored ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cells {
+    Merge,
+    Replace,
 }
 
 /// The state of a document in segments.
@@ -78,6 +86,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         txn: &'t WriteTransaction,
         segments: &'p [Arc<Segment>],
         sealed_min: usize,
+        cells: Cells,
     ) -> Result<Self, StoreError> {
         let table = txn.open_table(DOCUMENTS).map_err(partition.fail("write"))?;
         let has_rows = !table.is_empty().map_err(partition.fail("read"))?;
@@ -88,7 +97,9 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             segments,
             fresh: Fresh::new(partition, sealed_min),
             late: Fresh::new(partition, sealed_min),
-            has_room: segments.len() < SEGMENTS_MAX,
+            // A segment adds cells, so replaced cells go into open rows.
+            has_room: segments.len() < SEGMENTS_MAX && cells == Cells::Merge,
+            cells,
             buffer: Vec::new(),
             parts: Vec::new(),
             scratch: Scratch::default(),
@@ -255,6 +266,7 @@ impl CellSink for DocumentWriter<'_, '_> {
         let partition = self.partition;
         let layout = partition.layout(start);
         self.merged.cells += cells.len() as u64;
+        let replaces = self.cells == Cells::Replace;
         let document = || FreshDocument::new(start, series, layout.slots(), cells);
         match self.target(layout, start, series)? {
             Target::Fresh => return self.fresh.push(document()),
@@ -262,7 +274,11 @@ impl CellSink for DocumentWriter<'_, '_> {
             Target::Row => {}
         }
         for (slot, cell) in cells {
-            layout.merge_cell(&mut self.buffer, *slot, cell);
+            if replaces {
+                layout.write_cell(&mut self.buffer, *slot, cell);
+            } else {
+                layout.merge_cell(&mut self.buffer, *slot, cell);
+            }
         }
         self.store(layout, partition.key(start, series))
     }

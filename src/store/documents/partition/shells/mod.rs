@@ -20,6 +20,7 @@ use crate::{
             stored::{DocumentState, StoredDocument},
         },
         error::StoreError,
+        file::database::DatabaseFile,
     },
 };
 use block::{BLOCK_SERIES, ShellBlock, block_and_bit};
@@ -66,6 +67,11 @@ impl Partition {
         Ok(added)
     }
 
+    /// Returns the key of the block of a series.
+    pub(super) fn key_of_shells(&self, document: UnixMillis, series: SeriesId) -> u64 {
+        self.key_of_block(document, block_and_bit(series).0)
+    }
+
     /// Returns the key of a block, in the order of spans and series.
     fn key_of_block(&self, document: UnixMillis, block: u32) -> u64 {
         self.key(document, SeriesId(block))
@@ -81,6 +87,23 @@ impl Partition {
             "a block of shells is damaged: its preallocated documents are not shown"
         );
     }
+}
+
+/// Removes the table of shells within a transaction; returns the number of shells that it had.
+pub(crate) fn remove_all(file: &DatabaseFile, txn: &WriteTransaction) -> Result<u64, StoreError> {
+    const OPERATION: &str = "remove shells";
+    let mut count = 0;
+    {
+        // Opening creates a missing table, which is removed below.
+        let table = txn.open_table(SHELLS).map_err(file.fail(OPERATION))?;
+        for row in table.iter().map_err(file.fail(OPERATION))? {
+            let (key, bytes) = row.map_err(file.fail(OPERATION))?;
+            let block = ShellBlock::from_bytes(bytes.value(), key.value());
+            count += block.map_or(0, |block| u64::from(block.count()));
+        }
+    }
+    txn.delete_table(SHELLS).map_err(file.fail(OPERATION))?;
+    Ok(count)
 }
 
 impl PartitionReader {

@@ -1,0 +1,35 @@
+//! A stopped data directory that a command changes.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context, bail};
+
+use crate::{
+    daemon::{DataDir, process_using},
+    store::{Folder, Medium},
+};
+
+/// A data directory that no daemon can start on while this value exists.
+pub(super) struct StoppedDir {
+    _lock: DataDir,
+    pub(super) medium: Arc<dyn Medium>,
+}
+
+impl StoppedDir {
+    /// Locks an existing data directory for the command `command`.
+    pub(super) fn claim(dir: &Path, command: &str) -> anyhow::Result<Self> {
+        let shown = dir.display();
+        if !dir.join("journal.redb").is_file() {
+            bail!("{command} {shown}: it is not a data directory of granary");
+        }
+        if let Some(pid) = process_using(dir) {
+            bail!(
+                "{command} {shown}: the daemon with process id {pid} uses this data directory; \
+                 stop it first"
+            );
+        }
+        let lock = DataDir::claim(dir)?;
+        let medium = Folder::new(dir).with_context(|| format!("{command} {shown}"))?;
+        Ok(Self { _lock: lock, medium: Arc::new(medium) })
+    }
+}

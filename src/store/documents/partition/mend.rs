@@ -1,0 +1,252 @@
+//! Mending of one partition: cells are replaced, and damaged data is removed, with its time stored
+//! as a hole.
+//!
+//! Must never know: where the new cells come from.
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
+
+use redb::WriteTransaction;
+
+use super::{
+    DOCUMENTS, Partition, SEGMENTS, SHELLS,
+    merge::writer::{Cells, DocumentWriter},
+    reader::PartitionReader,
+    segments::Named,
+};
+use crate::{
+    model::{Cell, SeriesId, UnixMillis},
+    store::{
+        documents::{
+            CellSource, Dropped, HoleChange, Merged, Slot,
+            segment::{Columns, Scratch, file::TileId, tile::TileWriter},
+        },
+        encoding::lanes::{SERIES_PER_ROW, series_at},
+        error::StoreError,
+        file::holes::Holes,
+    },
+};
+
+const OPERATION: &str = "mend";
+
+/// The cells of a document that cannot be sealed.
+type OpenDocument = ((UnixMillis, SeriesId), Vec<(usize, Cell)>);
+
+/// The content of a partition without its damaged documents.
+#[derive(Default)]
+struct Intact {
+    segment: Option<Named>,
+    open: Vec<OpenDocument>,
+    /// Documents without samples, which releases of format 1 preallocated.
+    shells: BTreeMap<UnixMillis, Vec<SeriesId>>,
+}
+
+impl Partition {
+    /// Replaces cells of documents and changes the holes, in one transaction; see
+    /// [`super::super::Documents::replace`].
+    pub(crate) fn replace(
+        &self,
+        change: &HoleChange,
+        sealed_min: usize,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError> {
+        let (mut named, mut holes) = (Vec::new(), None);
+        let outcome = self.file.transact(OPERATION, |txn| {
+            let segments = self.segments_of(txn)?;
+            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min, Cells::Replace)?;
+            cells(&mut writer)?;
+            let (merged, lost) = writer.finish(&mut named)?;
+            let mut table = txn.open_table(SEGMENTS).map_err(self.fail(OPERATION))?;
+            for entry in &named {
+                table.insert(entry.number, entry.span()).map_err(self.fail(OPERATION))?;
+            }
+            drop(table);
+            let apply = |holes: &mut Holes| {
+                holes.add_all(&lost);
+                change.lost.iter().for_each(|range| holes.add(range.clone()));
+                change.mended.iter().for_each(|range| holes.remove(range));
+            };
+            holes = Some(self.damage.change_holes(&self.file, txn, self.place.width_ms, apply)?);
+            Ok(merged)
+        });
+        if outcome.is_err() {
+            for entry in &named {
+                self.remove_unnamed(entry.number);
+            }
+        } else if let Some(holes) = holes {
+            self.damage.put_holes(holes);
+        }
+        outcome
+    }
+
+    /// Reads everything, and removes damaged documents, segments and blocks of shells; the times of
+    /// lost documents become holes. Nobody may write the partition meanwhile.
+    pub(crate) fn drop_damage(self: &Arc<Self>) -> Result<Dropped, StoreError> {
+        let reader = self.read()?;
+        let mut dropped = Dropped::default();
+        reader.check(&mut |_, _, _| {})?;
+        let place = &self.place;
+        let mut shells = Vec::new();
+        reader.check_shells(&mut |start, series, fault| {
+            if fault.is_some() {
+                shells.push(self.key_of_shells(start, series));
+            }
+        })?;
+        dropped.shells = shells.len() as u64;
+        dropped.segments = self.segments.lost().len() as u64;
+        let is_whole = self.damage.count() == 0 && dropped.segments == 0;
+        if is_whole && shells.is_empty() && !self.damage.is_unreadable() {
+            return Ok(dropped);
+        }
+        let intact = if is_whole { None } else { Some(self.intact(&reader)?) };
+        // Reading found every damaged document of a damaged tile.
+        let mut lost = Holes::default();
+        for key in self.damage.keys() {
+            let (start, _) = self.place_of(key);
+            lost.add(start..place.next_document(start));
+        }
+        self.segments.lost().into_iter().for_each(|range| lost.add(range));
+        dropped.documents = self.damage.count();
+        dropped.lost = lost.stretches().to_vec();
+        let number = intact.as_ref().and_then(|intact| Some(intact.segment?.number));
+        let outcome = self.file.transact(OPERATION, |txn| {
+            if let Some(intact) = &intact {
+                self.put_intact(txn, intact)?;
+            }
+            let mut table = txn.open_table(SHELLS).map_err(self.fail(OPERATION))?;
+            for key in &shells {
+                table.remove(key).map_err(self.fail(OPERATION))?;
+            }
+            drop(table);
+            let add = |holes: &mut Holes| holes.add_all(&lost);
+            self.damage.change_holes(&self.file, txn, place.width_ms, add)
+        });
+        match outcome {
+            Ok(holes) => self.damage.put_holes(holes),
+            Err(fault) => {
+                if let Some(number) = number {
+                    self.remove_unnamed(number);
+                }
+                return Err(fault);
+            }
+        }
+        if intact.is_some() {
+            let replaced = reader.named.clone();
+            drop(reader);
+            self.damage.forget_places();
+            for entry in replaced {
+                self.segments.remove(entry.number)?;
+            }
+            self.is_loose.store(true, Ordering::Relaxed);
+        }
+        self.damage.note_readable();
+        Ok(dropped)
+    }
+
+    /// Replaces all documents and segments in a transaction.
+    fn put_intact(&self, txn: &WriteTransaction, intact: &Intact) -> Result<(), StoreError> {
+        let mut table = txn.open_table(DOCUMENTS).map_err(self.fail(OPERATION))?;
+        table.retain(|_, _| false).map_err(self.fail(OPERATION))?;
+        let mut bytes = Vec::new();
+        for ((start, series), cells) in &intact.open {
+            let layout = self.layout(*start);
+            bytes.clear();
+            layout.write_shell(*series, *start, &mut bytes);
+            for (slot, cell) in cells {
+                layout.write_cell(&mut bytes, *slot, cell);
+            }
+            layout.write_checksum(&mut bytes);
+            table.insert(self.key(*start, *series), &*bytes).map_err(self.fail(OPERATION))?;
+        }
+        for (start, series) in &intact.shells {
+            self.set_bits(txn, *start, series)?;
+        }
+        let mut segments = txn.open_table(SEGMENTS).map_err(self.fail(OPERATION))?;
+        segments.retain(|_, _| false).map_err(self.fail(OPERATION))?;
+        if let Some(named) = &intact.segment {
+            segments.insert(named.number, named.span()).map_err(self.fail(OPERATION))?;
+        }
+        Ok(())
+    }
+
+    /// Reads all intact documents into a new segment.
+    fn intact(&self, reader: &PartitionReader) -> Result<Intact, StoreError> {
+        let (place, mut intact) = (&self.place, Intact::default());
+        for (key, bytes) in reader.open_rows()? {
+            if self.is_shell(key, &bytes) {
+                let (start, series) = self.place_of(key);
+                intact.shells.entry(start).or_default().push(series);
+            }
+        }
+        let (number, mut writer) = self.segments.begin()?;
+        let (mut tile, mut is_empty) = (TileWriter::default(), true);
+        let mut slots: Vec<(SeriesId, Vec<Slot>)> = Vec::new();
+        let rows = reader.rows()?;
+        for span in self.spans(&(place.id.start..place.end)) {
+            let seconds = place.seconds(UnixMillis(span.start));
+            let count = ((span.end - span.start) / place.width_ms) as usize;
+            let index = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
+            for &row in &rows {
+                let id = TileId { seconds, row };
+                tile.clear();
+                slots.clear();
+                for lane in 0..SERIES_PER_ROW {
+                    let series = series_at(row, lane);
+                    let found = intact_slots(reader, series, &span)?;
+                    let cells = found.iter().map(|slot| (index(slot), &slot.cell));
+                    tile.add(id.key(), lane, place.width_ms, cells);
+                    slots.push((series, found));
+                }
+                if tile.is_empty() {
+                    continue;
+                }
+                if writer.add(id, count, &mut tile)? {
+                    is_empty = false;
+                } else {
+                    for (series, slots) in &slots {
+                        intact.open.extend(self.open_documents_of(*series, slots));
+                    }
+                }
+            }
+        }
+        if !is_empty {
+            let segment = Arc::new(writer.finish()?);
+            self.segments.put(number, segment);
+            let [from, to] = [place.id.start, place.end].map(|at| place.seconds(at));
+            intact.segment = Some(Named { number, from, to });
+        }
+        Ok(intact)
+    }
+
+    /// Groups the slots of a series by document.
+    fn open_documents_of(&self, series: SeriesId, slots: &[Slot]) -> Vec<OpenDocument> {
+        let place = &self.place;
+        let mut documents: BTreeMap<UnixMillis, Vec<(usize, Cell)>> = BTreeMap::new();
+        for slot in slots {
+            let start = place.document_start(slot.start);
+            let index = place.slot_index(start, slot.start);
+            documents.entry(start).or_default().push((index, slot.cell));
+        }
+        documents.into_iter().map(|(start, cells)| ((start, series), cells)).collect()
+    }
+}
+
+/// Reads the slots of a series without those of damaged documents, each of which is an error once.
+fn intact_slots(
+    reader: &PartitionReader,
+    series: SeriesId,
+    span: &Range<i64>,
+) -> Result<Vec<Slot>, StoreError> {
+    let mut scratch = Scratch::default();
+    loop {
+        let mut slots = Vec::new();
+        let all = Columns::ALL;
+        match reader.slots_and_corrections(series, span, all, &mut scratch, &mut slots) {
+            Err(StoreError::DamagedPart { .. }) => {}
+            outcome => return outcome.map(|()| slots),
+        }
+    }
+}

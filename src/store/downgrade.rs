@@ -1,0 +1,204 @@
+//! The way back to an older release: the files of a stopped data directory in an earlier format.
+//!
+//! Each file changes in one transaction, the journal last. While the journal has the later format,
+//! an older release refuses the directory, and this release opens it, whatever the formats of the
+//! other files. After an interruption, a second run continues.
+//!
+//! Must never know: which release reads the result.
+
+use std::sync::Arc;
+
+use redb::{ReadTransaction, TableDefinition, TableHandle, WriteTransaction};
+
+use super::{
+    documents::partition::{self, SHELLS, shells},
+    error::StoreError,
+    file::{
+        database::{DatabaseFile, FileOptions},
+        medium::Medium,
+        names::{FILE_END, HEAD_FILE, JOURNAL_FILE, OBJECTS_FILE, data_files},
+        version::{self, VERSION_KEY},
+    },
+    head::ROWS_PREFIX,
+    journal,
+};
+
+/// The format that [`downgrade`] writes.
+pub const DOWNGRADE_VERSION: u64 = 1;
+
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// The tables of the file of objects in format 1.
+const OF_OBJECTS: [&str; 3] = ["meta", "objects", "hosts"];
+/// The tables of the head in format 1, besides those of rows.
+const OF_HEAD: [&str; 2] = ["meta", "holes"];
+/// The tables of a partition in format 1.
+const OF_PARTITION: [&str; 4] = ["meta", "documents", "segments", "holes"];
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 4 << 20, quick_repair: true };
+
+/// The outcome of a downgrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct DowngradeReport {
+    /// All files with a format.
+    pub files: u64,
+    /// The files that had a later format.
+    pub lowered: u64,
+    /// The shells that were removed, because the earlier format has none.
+    pub shells: u64,
+}
+
+/// Lowers all files of a data directory to [`DOWNGRADE_VERSION`]. No process may use it meanwhile.
+/// `progress` gets the name of each file, the number of finished steps and of all steps.
+///
+/// # Errors
+/// When the directory is no data directory, when a file is damaged, has an unknown format or an
+/// unknown table (nothing is changed then), or when a file cannot be written (a second run
+/// continues).
+pub fn downgrade(
+    medium: &Arc<dyn Medium>,
+    progress: &mut dyn FnMut(&str, u64, u64),
+) -> Result<DowngradeReport, StoreError> {
+    let fault = |cause| StoreError::Io { operation: "find", file: JOURNAL_FILE.to_owned(), cause };
+    if !medium.exists(JOURNAL_FILE).map_err(fault)? {
+        return Err(StoreError::Mismatch {
+            file: JOURNAL_FILE.to_owned(),
+            problem: "it is missing: this is not a data directory of granary".to_owned(),
+        });
+    }
+    let mut names = data_files(medium)?;
+    names.retain(|name| name.ends_with(FILE_END));
+    names.push(JOURNAL_FILE.to_owned());
+    let steps = names.len() as u64 * 2;
+    for (done, name) in (0..).zip(&names) {
+        progress(name, done, steps);
+        StoredFile::open(medium, name)?.check()?;
+    }
+    let mut report = DowngradeReport { files: names.len() as u64, ..DowngradeReport::default() };
+    for (done, name) in (names.len() as u64..).zip(&names) {
+        progress(name, done, steps);
+        if let Some(shells) = StoredFile::open(medium, name)?.lower()? {
+            report.lowered += 1;
+            report.shells += shells;
+        }
+    }
+    Ok(report)
+}
+
+/// The kinds of files, which differ in their tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    Journal,
+    Head,
+    Objects,
+    Partition,
+}
+
+impl FileKind {
+    fn of(name: &str) -> Self {
+        match name {
+            JOURNAL_FILE => Self::Journal,
+            HEAD_FILE => Self::Head,
+            OBJECTS_FILE => Self::Objects,
+            _ => Self::Partition,
+        }
+    }
+
+    /// Returns whether the earlier format has a table, or [`StoredFile::lower`] removes it.
+    fn has(self, table: &str) -> bool {
+        match self {
+            Self::Journal => journal::TABLES.contains(&table),
+            Self::Head => OF_HEAD.contains(&table) || table.starts_with(ROWS_PREFIX),
+            Self::Objects => OF_OBJECTS.contains(&table),
+            Self::Partition => OF_PARTITION.contains(&table) || table == SHELLS.name(),
+        }
+    }
+}
+
+/// A file with a format.
+struct StoredFile {
+    kind: FileKind,
+    file: DatabaseFile,
+    present: u64,
+}
+
+impl StoredFile {
+    fn open(medium: &Arc<dyn Medium>, name: &str) -> Result<Self, StoreError> {
+        let file = DatabaseFile::open(medium, name.to_owned(), OPTIONS)?;
+        Ok(Self { kind: FileKind::of(name), file, present: medium.format() })
+    }
+
+    /// Refuses a file that cannot be lowered.
+    fn check(&self) -> Result<(), StoreError> {
+        let file = &self.file;
+        let txn = file.read()?;
+        file.guard("read", || {
+            version::check(file.name(), self.version(&txn)?, self.present)?;
+            for table in txn.list_tables().map_err(file.fail("read"))? {
+                if !self.kind.has(table.name()) {
+                    let problem = format!(
+                        "it has the table {:?}, which this release cannot convert to format \
+                         {DOWNGRADE_VERSION}: use the release that wrote it",
+                        table.name()
+                    );
+                    return Err(StoreError::Mismatch { file: file.name().to_owned(), problem });
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn version(&self, txn: &ReadTransaction) -> Result<u64, StoreError> {
+        let file = &self.file;
+        match self.kind {
+            FileKind::Journal => journal::numbers::sound_version(txn),
+            FileKind::Head | FileKind::Objects => {
+                let meta = txn.open_table(META).map_err(file.fail("read"))?;
+                let version = meta.get(VERSION_KEY).map_err(file.fail("read"))?;
+                Ok(version.map_or(0, |version| version.value()))
+            }
+            FileKind::Partition => {
+                let meta = txn.open_table(partition::META).map_err(file.fail("read"))?;
+                let version = meta.get(VERSION_KEY).map_err(file.fail("read"))?;
+                Ok(version.map_or(0, |version| version.value() as u64))
+            }
+        }
+    }
+
+    /// Lowers the file in one transaction; returns the number of removed shells, or `None` when
+    /// the file has the earlier format already.
+    fn lower(&self) -> Result<Option<u64>, StoreError> {
+        let file = &self.file;
+        let txn = file.read()?;
+        if file.guard("read", || self.version(&txn))? == DOWNGRADE_VERSION
+            && !(self.kind == FileKind::Partition && has_shells(file, &txn)?)
+        {
+            return Ok(None);
+        }
+        drop(txn);
+        file.transact("lower the format", |txn| self.lower_within(txn)).map(Some)
+    }
+
+    fn lower_within(&self, txn: &WriteTransaction) -> Result<u64, StoreError> {
+        const OPERATION: &str = "lower the format";
+        let file = &self.file;
+        match self.kind {
+            FileKind::Journal => journal::numbers::set_version(txn, DOWNGRADE_VERSION)?,
+            FileKind::Head | FileKind::Objects => {
+                let mut meta = txn.open_table(META).map_err(file.fail(OPERATION))?;
+                meta.insert(VERSION_KEY, DOWNGRADE_VERSION).map_err(file.fail(OPERATION))?;
+            }
+            FileKind::Partition => {
+                let mut meta = txn.open_table(partition::META).map_err(file.fail(OPERATION))?;
+                meta.insert(VERSION_KEY, DOWNGRADE_VERSION as i64).map_err(file.fail(OPERATION))?;
+                return shells::remove_all(file, txn);
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Returns whether a partition has a table of shells. A partition of format 1 gets one when this
+/// release preallocates in it.
+fn has_shells(file: &DatabaseFile, txn: &ReadTransaction) -> Result<bool, StoreError> {
+    let mut tables = txn.list_tables().map_err(file.fail("read"))?;
+    Ok(tables.any(|table| table.name() == SHELLS.name()))
+}

@@ -1,0 +1,144 @@
+//! `granary downgrade` on the golden directories: the previous release reads every number, has no
+//! table that it does not know, and continues where this release stopped.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use granary::{
+    model::{BatchVerdict, GranularityIndex, GranularitySet, SeriesId},
+    store::{DOWNGRADE_VERSION, FORMAT_VERSION, Folder, Medium, ObjectKind, downgrade, verify},
+};
+use redb::{Database, ReadableDatabase, TableDefinition, TableHandle};
+use serde_json::Value;
+
+use crate::{
+    golden::{batch, cells, copy_out, golden, refusal},
+    media::{EarlierRelease, HookedFolder},
+    setup::{HOUR, NOW, open, open_on},
+};
+
+fn lower(dir: &Path) -> Result<(u64, u64), String> {
+    let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir).unwrap());
+    let outcome = downgrade(&medium, &mut |_, _, _| {});
+    outcome.map(|report| (report.lowered, report.shells)).map_err(|fault| fault.with_causes())
+}
+
+fn earlier(dir: &Path) -> Arc<dyn Medium> {
+    Arc::new(HookedFolder::new(dir, Arc::new(EarlierRelease)))
+}
+
+/// The databases of a directory, by path.
+fn databases(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let is_database = |path: &PathBuf| path.extension().is_some_and(|end| end == "redb");
+    let below = folders.iter().flat_map(|folder| databases(folder));
+    files.into_iter().filter(is_database).chain(below).collect()
+}
+
+/// The kind of a file, its format and its tables.
+fn describe(dir: &Path, path: &Path) -> (String, u64, BTreeSet<String>) {
+    let name = path.strip_prefix(dir).unwrap();
+    let is_partition = name.starts_with("partitions");
+    let kind = if is_partition { "partition" } else { name.to_str().unwrap() };
+    let db = Database::open(path).unwrap();
+    let txn = db.begin_read().unwrap();
+    let tables = txn.list_tables().unwrap().map(|table| table.name().to_owned()).collect();
+    let version = if is_partition {
+        let meta = txn.open_table(TableDefinition::<&str, i64>::new("meta")).unwrap();
+        meta.get("format").unwrap().unwrap().value() as u64
+    } else {
+        let meta = txn.open_table(TableDefinition::<&str, u64>::new("meta")).unwrap();
+        meta.get("format").unwrap().unwrap().value()
+    };
+    (kind.to_owned(), version, tables)
+}
+
+fn versions(dir: &Path) -> BTreeSet<u64> {
+    databases(dir).iter().map(|path| describe(dir, path).1).collect()
+}
+
+#[test]
+fn a_lowered_directory_is_one_of_the_previous_format() {
+    let (old, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    copy_out(&golden(DOWNGRADE_VERSION), old.path());
+    copy_out(&golden(FORMAT_VERSION), dir.path());
+    let files = databases(dir.path()).len() as u64;
+    assert!(refusal(earlier(dir.path())).contains("of a newer release"));
+    assert_eq!(lower(dir.path()), Ok((files, 2)));
+    assert_eq!(lower(dir.path()), Ok((0, 0)), "a second run has nothing to do");
+    // Each kind of file has the tables of the golden directory.
+    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in databases(old.path()) {
+        let (kind, version, tables) = describe(old.path(), &path);
+        assert_eq!(version, DOWNGRADE_VERSION);
+        known.entry(kind).or_default().extend(tables);
+    }
+    for path in databases(dir.path()) {
+        let (kind, version, tables) = describe(dir.path(), &path);
+        assert_eq!(version, DOWNGRADE_VERSION, "{}", path.display());
+        assert!(tables.is_subset(&known[&kind]), "{}: {tables:?}", path.display());
+    }
+}
+
+#[test]
+fn the_previous_release_reads_a_lowered_directory_and_this_one_takes_it_back() {
+    let dir = tempfile::tempdir().unwrap();
+    copy_out(&golden(FORMAT_VERSION), dir.path());
+    assert!(lower(dir.path()).is_ok());
+    let expected = fs::read_to_string(golden(FORMAT_VERSION).join("expected.json")).unwrap();
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    let commit = |seq, medium| {
+        let (store, mut appender) = open_on(medium, &GranularitySet::default(), NOW);
+        if seq == 501 {
+            assert_eq!(cells(&store), expected);
+        }
+        assert!(store.object(ObjectKind::Dashboard, "hosts").unwrap().is_some());
+        let again = appender.commit(&[], &[batch(seq - 1, NOW.0)], NOW).unwrap().batches;
+        assert_eq!(again, [BatchVerdict::Duplicate]);
+        assert!(appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0].is_accepted());
+        store.checkpoint(NOW).unwrap();
+        cells(&store)
+    };
+    let continued = commit(501, earlier(dir.path()));
+    assert_eq!(versions(dir.path()), [DOWNGRADE_VERSION].into());
+    assert_eq!(verify(dir.path(), NOW, &mut |_| {}).unwrap().faults, []);
+    // This release upgrades the directory again, and preallocates.
+    let (store, _) = open(dir.path(), NOW);
+    assert_eq!(cells(&store), continued);
+    let coming = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
+    assert_eq!(store.preallocate(GranularityIndex(0), coming, &[SeriesId(1)]).unwrap(), 1);
+    drop(store);
+    commit(502, Arc::new(Folder::new(dir.path()).unwrap()));
+    // A partition of the previous format may have shells by now.
+    assert_eq!(lower(dir.path()).unwrap().1, 1);
+    commit(503, earlier(dir.path()));
+}
+
+#[test]
+fn a_directory_with_an_unknown_table_or_a_damaged_file_is_not_changed() {
+    let refused = |change: &dyn Fn(&Path), expected: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        copy_out(&golden(FORMAT_VERSION), dir.path());
+        let objects = dir.path().join("objects.redb");
+        change(&objects);
+        let problem = lower(dir.path()).unwrap_err();
+        assert!(problem.contains("objects.redb") && problem.contains(expected), "{problem}");
+        fs::remove_file(objects).unwrap();
+        assert_eq!(versions(dir.path()), [FORMAT_VERSION].into());
+    };
+    let add_table = |file: &Path| {
+        let db = Database::open(file).unwrap();
+        let txn = db.begin_write().unwrap();
+        drop(txn.open_table(TableDefinition::<u64, u64>::new("of_the_future")).unwrap());
+        txn.commit().unwrap();
+    };
+    refused(&add_table, "it has the table \"of_the_future\"");
+    refused(&|file| fs::write(file, "not a database").unwrap(), "open objects.redb");
+    let empty = tempfile::tempdir().unwrap();
+    assert!(lower(empty.path()).unwrap_err().contains("not a data directory"));
+}
