@@ -203,6 +203,7 @@ impl Admission {
             | RefusalReason::UnitConflict
             | RefusalReason::SeriesLimit
             | RefusalReason::SenderSeriesLimit
+            | RefusalReason::MetricSeriesLimit
             | RefusalReason::SenderLimit
             | RefusalReason::StaleNumber
             | RefusalReason::FarNumber

@@ -34,7 +34,7 @@ const PARTS: [(&str, &str); 5] = [
 #[command(after_help = "\
 Examples:
   granary diagnose
-  granary diagnose --output report.tar.gz
+  granary diagnose --output granary.tar.gz
   granary diagnose --data-dir /var/lib/granary --config /etc/granary/granary.toml
 
 The archive contains the settings, the status, the storage, the metrics, the last 1,000 lines of the
