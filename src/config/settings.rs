@@ -14,8 +14,7 @@ use crate::{
     alerts::{Alertmanager, External},
     ingest::graphite::Template,
     kept::RuleSources,
-    model::{Granularity, GranularitySet, Span},
-    policy::metric_limits::MetricLimits,
+    model::{Granularity, GranularitySet, MetricLimits, Span},
     query::PromqlSettings,
     store::CheckpointBounds,
 };

@@ -130,7 +130,7 @@ impl KnownCardinality {
             let counted =
                 |(name, count): (String, u64)| CountedName { before: earlier(&name), name, count };
             let mut all: Vec<_> = now.into_iter().map(counted).collect();
-            all.sort_by(|a, b| b.count.cmp(&a.count));
+            all.sort_by_key(|entry| std::cmp::Reverse(entry.count));
             all
         };
         let series_before = before.map(|before| before.counts.series);

@@ -25,6 +25,7 @@ pub mod graphite;
 pub mod host;
 pub mod keeping;
 pub mod live;
+pub mod metric_limits;
 pub mod own_sender;
 pub mod partition;
 pub mod replica;
@@ -56,6 +57,7 @@ pub use host::{
 };
 pub use keeping::Keeping;
 pub use live::Live;
+pub use metric_limits::MetricLimits;
 pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};

@@ -17,7 +17,6 @@ pub mod admission;
 pub mod coverage;
 pub mod forecast;
 pub mod hosts;
-pub mod metric_limits;
 pub mod plan;
 pub mod preallocation;
 pub mod query_plan;

@@ -23,8 +23,9 @@ use tokio::sync::oneshot;
 use super::{CheckpointNow, Lifeline};
 use crate::{
     clock::Clock,
-    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, Live, SeriesId, SeriesInfo},
-    policy::metric_limits::MetricLimits,
+    model::{
+        AcceptedBatch, BatchVerdict, DefinitionVerdict, Live, MetricLimits, SeriesId, SeriesInfo,
+    },
     store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store, StoreLimits},
     telemetry::{Health, Metrics},
 };

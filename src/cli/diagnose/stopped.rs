@@ -27,7 +27,7 @@ pub(super) fn add(
     }
     match source.load() {
         Ok(settings) => {
-            archive.add_json("settings.json", &serde_json::to_value(&settings.shown)?)?
+            archive.add_json("settings.json", &serde_json::to_value(&settings.shown)?)?;
         }
         Err(cause) => archive.add("settings.json.error", &format!("{cause}\n"))?,
     }

@@ -75,7 +75,7 @@ fn keep_largest(all: &mut BTreeMap<String, u64>, count: usize) {
         return;
     }
     let mut sorted: Vec<_> = std::mem::take(all).into_iter().collect();
-    sorted.sort_by(|a, b| b.1.cmp(&a.1));
+    sorted.sort_by_key(|entry| std::cmp::Reverse(entry.1));
     sorted.truncate(count);
     all.extend(sorted);
 }

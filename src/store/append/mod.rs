@@ -26,12 +26,9 @@ use super::{
     journal::record,
     limits::StoreLimits,
 };
-use crate::{
-    model::{
-        AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, METRIC_TAG, SeriesId,
-        SeriesInfo, SeriesKey, TimesTally, UnixMillis,
-    },
-    policy::metric_limits::MetricLimits,
+use crate::model::{
+    AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, METRIC_TAG, MetricLimits,
+    SeriesId, SeriesInfo, SeriesKey, TimesTally, UnixMillis,
 };
 use forgotten_series::Forgotten;
 use kinds::KindChanges;

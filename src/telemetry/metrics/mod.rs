@@ -88,6 +88,9 @@ pub struct Metrics {
     cpu_seconds: prometheus::Counter,
 }
 
+/// The time of the last successful reload.
+const RELOADED_AT: &str = "granary_config_last_reload_success_timestamp_seconds";
+
 impl Metrics {
     /// Registers all metrics.
     ///
@@ -125,10 +128,7 @@ impl Metrics {
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
             annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
             config_last_reload_successful: gauge(r, "granary_config_last_reload_successful")?,
-            config_last_reload_success: gauge(
-                r,
-                "granary_config_last_reload_success_timestamp_seconds",
-            )?,
+            config_last_reload_success: gauge(r, RELOADED_AT)?,
             config_reload_failures: counter(r, "granary_config_reload_failures_total")?,
             near_metric_names: counter(r, "granary_near_metric_names_total")?,
             rules: gauge(r, "granary_rules")?,
