@@ -181,8 +181,16 @@ pub(super) fn hide_secrets(value: &mut toml::Value) {
     }
     for (name, value) in table {
         if SECRET.iter().any(|word| name.split('_').any(|part| part == *word)) {
-            *value = toml::Value::String("(hidden)".to_owned());
+            hide(value);
         }
+    }
+}
+
+/// Replaces a secret; a list of secrets stays a list, so that the settings can be read again.
+fn hide(secret: &mut toml::Value) {
+    match secret {
+        toml::Value::Array(all) => all.iter_mut().for_each(hide),
+        other => *other = toml::Value::String("(hidden)".to_owned()),
     }
 }
 
@@ -208,10 +216,12 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let text = "a = { api_key = 'x', keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
+        let text = "a = { api_key = 'x', secrets = ['y', 'z'], keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
         let mut value = text.parse::<toml::Table>().unwrap();
         value.iter_mut().for_each(|(_, section)| hide_secrets(section));
         assert_eq!(value["a"]["api_key"].as_str(), Some("(hidden)"));
+        assert_eq!(value["a"]["secrets"].as_array().unwrap().len(), 2);
+        assert_eq!(value["a"]["secrets"][0].as_str(), Some("(hidden)"));
         assert_eq!(value["a"]["keep_alive"].as_str(), Some("5s"));
         assert_eq!(value["a"]["urls"][0].as_str(), Some("http://***@am:9093"));
     }

@@ -92,7 +92,7 @@ pub(super) fn diagnose(args: &DiagnoseArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Adds the parts of a running daemon. A part that the daemon refuses does not end the diagnosis.
-fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Result<ExitCode> {
+fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Result<()> {
     let mut settings = None;
     for (file, path) in PARTS {
         match daemon.get_path(path) {
@@ -106,9 +106,12 @@ fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Re
         }
     }
     if let Some(SettingsAnswer { settings, .. }) = settings {
-        archive.add_json("plan.json", &plan(settings, status)?)?;
+        match plan(settings, status) {
+            Ok(plan) => archive.add_json("plan.json", &plan)?,
+            Err(cause) => archive.add("plan.json.error", &format!("{cause:#}\n"))?,
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Returns the resources that the store's series need by the settings, at their present rate.
