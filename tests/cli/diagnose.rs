@@ -84,7 +84,7 @@ fn an_archive_of_a_running_daemon_and_of_its_data_has_no_secrets() {
     assert_eq!(json_of(&found, "settings.json")["settings"]["server"]["workers"], 0);
     let lines = json_of(&found, "log.json")["lines"].to_string();
     assert!(lines.contains("the reload failed") && lines.contains("ready"), "{lines}");
-    assert_eq!(json_of(&found, "plan.json")["series"], 1);
+    assert!(json_of(&found, "plan.json")["series"].as_u64() >= Some(1));
     assert!(found["metrics.txt"].contains("granary_samples_accepted_total"));
     // An archive is never overwritten, and a running daemon's files are not read.
     let again = diagnose(&["--url", &daemon.url, "--output", &path]);
