@@ -16,7 +16,7 @@ use granary_protocol::{
 use crate::{
     api, config,
     import::{
-        Place, Source, batcher::NumberedBatch, csv, influx as influx_file, intake, openmetrics,
+        Location, Source, batcher::NumberedBatch, csv, influx as influx_file, intake, openmetrics,
         remote_write as remote_write_file, selection::Selection, whisper,
     },
     ingest::{
@@ -96,16 +96,16 @@ fn decode_bodies(bytes: &[u8]) {
     let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
     for body in split_batches(bytes).into_iter().flatten() {
         let Ok(view) = decode_batch(body) else { continue };
-        let none = ingest::native::Settled::default();
-        for definition in sessions.learn(&view, &dictionary, &none, (false, NOW)).new {
+        let none = ingest::native::DecidedSeries::default();
+        for definition in sessions.add_definitions(&view, &dictionary, &none, (false, NOW)).new {
             if dictionary.find(&definition.key).is_none() {
                 dictionary.add(definition);
             }
         }
-        let unknown = sessions.learn(&view, &dictionary, &none, (false, NOW));
+        let unknown = sessions.add_definitions(&view, &dictionary, &none, (false, NOW));
         assert!(unknown.is_empty(), "all series are known");
         let name = |id| Some(dictionary.key(id)?.to_string());
-        let former = |_, _| ingest::native::FormerPlace::Unknown;
+        let former = |_, _| ingest::native::FormerSeries::Unknown;
         let lookup = ingest::native::SeriesLookup { kind: |_| Some(Kind::Gauge), name, former };
         if let Ok(admitted) = sessions.admit(&view, &admission, &lookup) {
             let batch = &admitted.batch;
@@ -232,7 +232,7 @@ fn check_import(source: &mut dyn Source) {
             true
         }
 
-        fn refused(&mut self, _: Place, _: crate::policy::RefusalReason, count: u64, _: &str) {
+        fn refused(&mut self, _: Location, _: crate::policy::RefusalReason, count: u64, _: &str) {
             self.1 += count;
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     clock::TrustedClock,
     kept::KnownRules,
     model::{UnixMillis, without_password},
-    notify::{AlertmanagerClient, Outcome, Retries},
+    notify::{AlertmanagerClient, DeliveryOutcome, Retries},
     telemetry::Metrics,
 };
 
@@ -101,7 +101,7 @@ impl AlertForwarder {
             left.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
         loop {
             let waiting: Vec<_> = names.iter().map(String::as_str).collect();
-            let Some(index) = self.retries.take(&waiting, now) else { break };
+            let Some(index) = self.retries.take_due(&waiting, now) else { break };
             let Some(client) = &client else { break };
             let outcome = client.send(left[index], &rules.external());
             if self.note(&outcome, &names[index], left[index], now) {
@@ -123,20 +123,20 @@ impl AlertForwarder {
     /// good.
     fn note(
         &mut self,
-        outcome: &Outcome,
+        outcome: &DeliveryOutcome,
         name: &str,
         alerts: &[OutgoingAlert],
         now: UnixMillis,
     ) -> bool {
         let (url, count) = (self.shown(), alerts.len());
         let word = match outcome {
-            Outcome::Confirmed(_) => "sent",
+            DeliveryOutcome::Confirmed(_) => "sent",
             // A retry would be refused again, and would delay all other alerts.
-            Outcome::Refused(cause) => {
+            DeliveryOutcome::Refused(cause) => {
                 tracing::warn!(url, count, cause, "an Alertmanager refused some of these alerts");
                 "failed"
             }
-            Outcome::Failed(cause) => {
+            DeliveryOutcome::Failed(cause) => {
                 if !self.is_failing {
                     tracing::warn!(
                         url,
@@ -150,10 +150,10 @@ impl AlertForwarder {
             }
         };
         self.parts.metrics.notifications.with_label_values(&[word]).inc_by(count as u64);
-        let is_delivered = !matches!(outcome, Outcome::Failed(_));
+        let is_delivered = !matches!(outcome, DeliveryOutcome::Failed(_));
         if is_delivered {
             self.retries.answer(name);
-            self.sent.note(alerts, now);
+            self.sent.record_sent(alerts, now);
         }
         is_delivered
     }

@@ -27,7 +27,7 @@ impl HostKeeper {
     }
 
     fn keep(&mut self) {
-        let outcome = self.hosts.keep();
+        let outcome = self.hosts.store_changes();
         match &outcome {
             Err(cause) if !self.failing => {
                 let cause: &dyn std::error::Error = cause;

@@ -11,8 +11,8 @@ use crate::model::UnixMillis;
 /// Labels by name.
 pub type LabelSet = BTreeMap<String, String>;
 
-/// The fingerprint by which Alertmanager's API identifies an alert: FNV-1a of the labels, as
-/// `model.LabelSet` computes it (<http://www.isthe.com/chongo/tech/comp/fnv>).
+/// Returns the fingerprint by which Alertmanager's API identifies an alert: FNV-1a of the labels,
+/// as `model.LabelSet` computes it (<http://www.isthe.com/chongo/tech/comp/fnv>).
 pub fn fingerprint(labels: &LabelSet) -> String {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -40,7 +40,7 @@ pub struct Acknowledgement {
 
 impl Acknowledgement {
     /// Returns whether the acknowledgement has expired.
-    pub fn is_over(&self, now: UnixMillis) -> bool {
+    pub fn is_expired(&self, now: UnixMillis) -> bool {
         self.until.is_some_and(|until| until <= now.0)
     }
 }
@@ -55,12 +55,12 @@ pub enum AlertState {
     Pending,
     /// The alert is active, and receivers are notified.
     Firing,
-    /// The samples are missing, and receivers are notified of that.
+    /// The samples are missing, and receivers are notified of the missing samples.
     NoData,
 }
 
 impl AlertState {
-    /// The word for the state in labels and responses.
+    /// Returns the word for the state in labels and responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Inactive => "inactive",

@@ -7,7 +7,7 @@ use super::LabelSet;
 
 /// The external address and labels of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct External {
+pub struct ExternalIdentity {
     /// The address of the page, without a slash at the end; when it is empty, messages have no
     /// links.
     pub url: String,
@@ -15,21 +15,22 @@ pub struct External {
     pub labels: LabelSet,
 }
 
-impl External {
+impl ExternalIdentity {
     /// Returns an empty address without labels.
     pub fn none() -> &'static Self {
-        static NONE: External = External { url: String::new(), labels: LabelSet::new() };
+        static NONE: ExternalIdentity =
+            ExternalIdentity { url: String::new(), labels: LabelSet::new() };
         &NONE
     }
 
     /// Adds the external labels to the labels of an alert, which take precedence.
-    pub fn labelled(&self, labels: &LabelSet) -> LabelSet {
+    pub fn add_labels(&self, labels: &LabelSet) -> LabelSet {
         let mut all = self.labels.clone();
         all.extend(labels.iter().map(|(name, value)| (name.clone(), value.clone())));
         all
     }
 
-    /// The link to an expression; empty when the page has no address.
+    /// Returns the link to an expression; empty when the page has no address.
     pub fn table_link(&self, expression: &str) -> String {
         if self.url.is_empty() {
             return String::new();
@@ -37,7 +38,8 @@ impl External {
         format!("{}{}", self.url, graph_path(expression, 1))
     }
 
-    /// The host of the address, such as `example.org` in `https://example.org:7117/granary`.
+    /// Returns the host of the address, such as `example.org` in
+    /// `https://example.org:7117/granary`.
     pub fn host(&self) -> Option<&str> {
         let authority = self.url.split_once("://")?.1.split('/').next()?;
         let is_port = |port: &str| port.bytes().all(|c| c.is_ascii_digit());
@@ -45,19 +47,19 @@ impl External {
         Some(name.map_or(authority, |(name, _)| name))
     }
 
-    /// The path of the address, such as `/granary` of `https://example.org/granary`.
+    /// Returns the path of the address, such as `/granary` of `https://example.org/granary`.
     pub fn path_prefix(&self) -> &str {
         let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
         rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("")
     }
 }
 
-/// Prometheus' path of an expression, as a chart (tab 0) or a table (tab 1).
+/// Returns Prometheus' path of an expression, as a chart (tab 0) or a table (tab 1).
 pub(super) fn graph_path(expression: &str, tab: u8) -> String {
     format!("/graph?g0.expr={}&g0.tab={tab}", query_escaped(expression))
 }
 
-/// A text as the value of a query parameter, escaped like Go's `url.QueryEscape`.
+/// Returns a text as the value of a query parameter, escaped like Go's `url.QueryEscape`.
 pub fn query_escaped(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
@@ -80,19 +82,20 @@ mod tests {
     fn links_and_labels_have_the_form_of_prometheus() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let labels = [pair("region", "eu"), pair("severity", "none")].into();
-        let external = External { url: "https://example.org/granary".to_owned(), labels };
+        let external = ExternalIdentity { url: "https://example.org/granary".to_owned(), labels };
         assert_eq!(
             external.table_link("up == 0"),
             "https://example.org/granary/graph?g0.expr=up+%3D%3D+0&g0.tab=1"
         );
         assert_eq!((external.path_prefix(), external.host()), ("/granary", Some("example.org")));
-        let with_port = External { url: "http://[::1]:7117".to_owned(), ..External::default() };
+        let with_port =
+            ExternalIdentity { url: "http://[::1]:7117".to_owned(), ..ExternalIdentity::default() };
         assert_eq!(with_port.host(), Some("[::1]"));
         let alert = [pair("alertname", "Down"), pair("severity", "page")].into();
         let expected: LabelSet =
             [pair("alertname", "Down"), pair("region", "eu"), pair("severity", "page")].into();
-        assert_eq!(external.labelled(&alert), expected);
-        let empty = External::none();
+        assert_eq!(external.add_labels(&alert), expected);
+        let empty = ExternalIdentity::none();
         assert_eq!((empty.table_link("up"), empty.path_prefix()), (String::new(), ""));
     }
 }

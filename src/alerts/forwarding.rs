@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 
-use super::{Alert, External, Http, LabelSet};
+use super::{Alert, ExternalIdentity, Http, LabelSet};
 use crate::model::UnixMillis;
 
 /// The interval at which a firing alert is sent again, in milliseconds: an Alertmanager ends alerts
@@ -37,12 +37,12 @@ pub struct OutgoingAlert {
 impl OutgoingAlert {
     /// Returns the alert with the external labels.
     #[must_use]
-    pub fn outside(&self, external: &External) -> Self {
-        Self { labels: external.labelled(&self.labels), ..self.clone() }
+    pub fn with_external_labels(&self, external: &ExternalIdentity) -> Self {
+        Self { labels: external.add_labels(&self.labels), ..self.clone() }
     }
 }
 
-/// The time until which an alert counts as firing without further news.
+/// Returns the time until which an alert counts as firing without further news.
 pub fn fires_until(interval_ms: i64, now: UnixMillis) -> UnixMillis {
     now.plus(SILENT_TIMES.saturating_mul(interval_ms.max(AGAIN_MS)))
 }
@@ -59,12 +59,12 @@ pub struct Alertmanager {
 /// The alerts that were sent to one Alertmanager.
 #[derive(Debug, Default)]
 pub struct SentAlerts {
-    by_labels: BTreeMap<LabelSet, Sent>,
+    by_labels: BTreeMap<LabelSet, SentNotification>,
 }
 
 /// The last notifications of an alert. The times of evaluations lag behind the clock.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sent {
+struct SentNotification {
     /// The time of the last notification that it fires, by the clock.
     fires_at: Option<i64>,
     /// The end in the last notification, as the time of its evaluation.
@@ -113,8 +113,8 @@ impl SentAlerts {
         (due, next)
     }
 
-    /// Notes the alerts that were sent at a time.
-    pub fn note(&mut self, alerts: &[OutgoingAlert], at: UnixMillis) {
+    /// Records the alerts that were sent at a time.
+    pub fn record_sent(&mut self, alerts: &[OutgoingAlert], at: UnixMillis) {
         for alert in alerts {
             let sent = self.by_labels.entry(alert.labels.clone()).or_default();
             match alert.resolved_at {
@@ -152,7 +152,7 @@ mod tests {
         let mut send = |alert: &Alert, at: i64| {
             let (due, _) =
                 sent_alerts.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
-            sent_alerts.note(&due, UnixMillis(at));
+            sent_alerts.record_sent(&due, UnixMillis(at));
             due.first().map(|alert| (alert.starts_at.clone(), alert.ends_at.clone()))
         };
         let time = |ms: i64| UnixMillis(ms).to_string();
@@ -174,7 +174,7 @@ mod tests {
         let mut send = |alert: &Alert, at: i64| {
             let (due, _) =
                 sent_alerts.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
-            sent_alerts.note(&due, UnixMillis(at));
+            sent_alerts.record_sent(&due, UnixMillis(at));
             due.len()
         };
         assert_eq!(send(&alert(AlertState::Firing, None), 2000), 1);

@@ -64,7 +64,7 @@ pub struct GroupHistory {
 }
 
 impl Episode {
-    /// The episode of a firing alert; `None` for other alerts.
+    /// Returns the episode of a firing alert; `None` for other alerts.
     fn of(rule: &str, alert: &Alert) -> Option<Self> {
         alert.state.is_notified().then(|| Self {
             rule: rule.to_owned(),
@@ -83,27 +83,27 @@ impl Episode {
 
 impl GroupHistory {
     /// Drops the oldest episodes until the rest fits into one object of the store.
-    pub fn fit(&mut self) {
+    pub fn drop_oldest_to_fit(&mut self) {
         while serde_json::to_vec(self).is_ok_and(|bytes| bytes.len() > BYTES_MAX) {
             self.episodes.drain(..self.episodes.len().div_ceil(2));
         }
     }
 
-    /// The episodes, the oldest end first.
+    /// Returns the episodes, the oldest end first.
     pub fn episodes(&self) -> &[Episode] {
         &self.episodes
     }
 
-    /// Sets the revision of the episode at a place.
-    pub fn revise(&mut self, place: usize, revision: Revision) {
-        if let Some(episode) = self.episodes.get_mut(place) {
+    /// Sets the revision of the episode at an index.
+    pub fn revise(&mut self, index: usize, revision: Revision) {
+        if let Some(episode) = self.episodes.get_mut(index) {
             episode.revised = Some(revision);
         }
     }
 
-    /// The episodes that an evaluation ended and that are not in the history yet: an evaluation may
-    /// be repeated.
-    pub fn ended(&self, before: &GroupState, after: &GroupState) -> Vec<Episode> {
+    /// Returns the episodes that an evaluation ended and that are not in the history yet, because
+    /// the evaluation may be repeated.
+    pub fn newly_ended(&self, before: &GroupState, after: &GroupState) -> Vec<Episode> {
         let mut ended = Vec::new();
         for (rule, state) in &before.rules {
             let next = after.rules.get(rule);
@@ -111,16 +111,16 @@ impl GroupHistory {
                 |since: i64| next.filter(|next| next.since <= since).map_or(0, |next| next.version);
             let now = next.map_or(&[][..], |next| &next.alerts);
             let now: BTreeMap<_, _> = now.iter().map(|alert| (&alert.labels, alert)).collect();
-            for was in &state.alerts {
-                let Some(episode) = Episode::of(rule, was) else { continue };
+            for previous in &state.alerts {
+                let Some(episode) = Episode::of(rule, previous) else { continue };
                 let is_known = |known: &Episode| {
                     known.fired_at == episode.fired_at && known.labels == episode.labels
                 };
-                let continues = now.get(&was.labels).is_some_and(|alert| {
-                    alert.state.is_notified() && alert.fired_at == was.fired_at
+                let continues = now.get(&previous.labels).is_some_and(|alert| {
+                    alert.state.is_notified() && alert.fired_at == previous.fired_at
                 });
                 if !continues && !self.episodes.iter().any(is_known) {
-                    let (resolved_at, version) = (Some(after.last), version(was.active_at));
+                    let (resolved_at, version) = (Some(after.last), version(previous.active_at));
                     ended.push(Episode { resolved_at, version, ..episode });
                 }
             }
@@ -129,14 +129,14 @@ impl GroupHistory {
     }
 
     /// Adds episodes that ended at a time, and drops the oldest ones.
-    pub fn keep(&mut self, ended: Vec<Episode>, at: i64) {
+    pub fn add(&mut self, ended: Vec<Episode>, at: i64) {
         self.episodes.extend(ended);
         let is_old = |episode: &Episode| at - episode.resolved_at.unwrap_or(0) > KEPT_MS;
         let old = self.episodes.iter().take_while(|episode| is_old(episode)).count();
         self.episodes.drain(..old.max(self.episodes.len().saturating_sub(EPISODES_MAX)));
     }
 
-    /// Past and present episodes, the latest start first.
+    /// Returns past and present episodes, the latest start first.
     pub fn with_present(&self, state: &GroupState) -> Vec<Episode> {
         let present = state.rules.iter().flat_map(|(rule, state)| {
             state.alerts.iter().filter_map(|alert| Episode::of(rule, alert))
@@ -171,9 +171,9 @@ mod tests {
     }
 
     fn note(history: &mut GroupHistory, before: &GroupState, after: &GroupState) -> bool {
-        let ended = history.ended(before, after);
+        let ended = history.newly_ended(before, after);
         let is_some = !ended.is_empty();
-        history.keep(ended, after.last);
+        history.add(ended, after.last);
         is_some
     }
 
@@ -212,7 +212,7 @@ mod tests {
             let before = state(at, &[(&long, AlertState::Firing, at)]);
             note(&mut history, &before, &state(at + 1, &[]));
         }
-        history.fit();
+        history.drop_oldest_to_fit();
         let bytes = serde_json::to_vec(&history).unwrap().len();
         assert!(bytes <= BYTES_MAX && !history.episodes.is_empty());
     }

@@ -32,7 +32,7 @@ const OPERATORS: [(&str, bool, bool); 4] =
 
 /// A matcher: a label and the condition on its value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "RawMatcher", into = "RawMatcher")]
 pub struct LabelMatcher {
     name: String,
     value: String,
@@ -43,7 +43,7 @@ pub struct LabelMatcher {
 /// A matcher in the form of Alertmanager's API.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct RawMatcher {
     name: String,
     value: String,
     is_regex: bool,
@@ -55,16 +55,16 @@ fn yes() -> bool {
     true
 }
 
-impl TryFrom<Written> for LabelMatcher {
+impl TryFrom<RawMatcher> for LabelMatcher {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written { name, value, is_regex, is_equal } = written;
+    fn try_from(written: RawMatcher) -> Result<Self, String> {
+        let RawMatcher { name, value, is_regex, is_equal } = written;
         Self::new(&name, &value, is_regex, is_equal)
     }
 }
 
-impl From<LabelMatcher> for Written {
+impl From<LabelMatcher> for RawMatcher {
     fn from(matcher: LabelMatcher) -> Self {
         let (is_regex, is_equal) = (matcher.is_pattern(), matcher.is_equal);
         Self { name: matcher.name, value: matcher.value, is_regex, is_equal }
@@ -135,12 +135,12 @@ impl LabelMatcher {
         parts.into_iter().filter(|part| !part.is_empty()).map(Self::parse).collect()
     }
 
-    /// The label's name.
+    /// Returns the label's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The value or pattern.
+    /// Returns the value or pattern.
     pub fn value(&self) -> &str {
         &self.value
     }

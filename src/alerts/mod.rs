@@ -1,6 +1,6 @@
 //! Rules and their alerts: rule files, evaluations, and the state between evaluations.
 //!
-//! Pure: the time is an argument, and values come from [`Ask`]. Must never know: the
+//! Pure: the time is an argument, and values come from [`EvaluationQueries`]. Must never know: the
 //! store, who evaluates and when, HTTP.
 
 mod alert;
@@ -22,22 +22,25 @@ mod state;
 mod template;
 
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
-pub use evaluation::{Answered, Ask, GroupRun, LEFT_OUT, RuleReport, Written, evaluate, stages};
-pub use external::{External, query_escaped};
+pub use evaluation::{
+    EvaluationQueries, ExpressionResult, GroupRun, LEFT_OUT, RuleReport, WrittenSeries, evaluate,
+    stages,
+};
+pub use external::{ExternalIdentity, query_escaped};
 pub use file::{FileFault, is_label_name, read_rules};
 pub use forwarding::{Alertmanager, OutgoingAlert, SentAlerts, fires_until};
 pub use history::{Episode, GroupHistory, Revision};
 pub use matching::LabelMatcher;
-pub use posted::{PostOutcome, PostableAlert, Posted, PostedFiring};
+pub use posted::{PostOutcome, PostableAlert, PostedAlerts, PostedFiring};
 pub use revision::{Review, ReviewTerms, next_to_review};
 pub use routing::{
     Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
     MessageAlert, Opsgenie, Pagerduty, PendingNotification, RESOLVE_TIMEOUT_MS, Receiver, Route,
-    Routing, Secret, Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job,
-    by_labels, check_routing, read_http,
+    Routing, Secret, Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook,
+    check_routing, order_by_job, order_by_labels, read_http,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
-pub use schedule::{Due, due, next_after, set_back_by};
+pub use schedule::{DueEvaluation, due, next_evaluation, skipped_evaluations};
 pub use silences::{NewSilence, Recurrence, Silence, SilenceFault, SilenceState, Silences};
 pub use state::{GroupState, RuleState};
-pub use template::{Expanding, MessageTemplates, TemplateQuery, TemplateTime};
+pub use template::{MessageTemplates, TemplateData, TemplateQuery, TemplateTime};

@@ -40,7 +40,7 @@ pub struct PostableAlert {
 
 /// The posted alerts, by labels.
 #[derive(Debug, Default)]
-pub struct Posted {
+pub struct PostedAlerts {
     all: BTreeMap<LabelSet, PostedAlert>,
     bytes: usize,
     /// The number of changes that receivers would notice.
@@ -77,8 +77,8 @@ pub struct PostOutcome {
 /// A firing alert, the time of its last request, and its end if no other request follows.
 pub type PostedFiring = (MessageAlert, UnixMillis, UnixMillis);
 
-impl Posted {
-    /// Accepts alerts. An alert without an end is over after `resolve_timeout_ms` without a further
+impl PostedAlerts {
+    /// Accepts alerts. An alert without an end expires after `resolve_timeout_ms` without a further
     /// request.
     pub fn put(
         &mut self,
@@ -89,9 +89,9 @@ impl Posted {
         let mut outcome = PostOutcome::default();
         let mut has_made_room = false;
         for alert in alerts {
-            match checked(alert, resolve_timeout_ms, now) {
+            match parse_alert(alert, resolve_timeout_ms, now) {
                 Ok((labels, alert)) => {
-                    let is_taken = self.take(labels, alert, now, &mut has_made_room);
+                    let is_taken = self.accept(labels, alert, now, &mut has_made_room);
                     outcome.taken += usize::from(is_taken);
                     outcome.refused += usize::from(!is_taken);
                 }
@@ -113,7 +113,7 @@ impl Posted {
     }
 
     /// Adds an alert if there is room. Ended alerts are removed to make room, once per request.
-    fn take(
+    fn accept(
         &mut self,
         labels: LabelSet,
         alert: PostedAlert,
@@ -138,7 +138,7 @@ impl Posted {
             Some(before) if before.overlaps(&alert) => before.merged_with(alert, now),
             _ => alert,
         };
-        let shown = |posted: &PostedAlert| {
+        let visible_state = |posted: &PostedAlert| {
             (
                 posted.is_over(now),
                 posted.starts_at,
@@ -146,7 +146,8 @@ impl Posted {
                 posted.generator_url.clone(),
             )
         };
-        self.changes += u64::from(before.as_ref().map(shown) != Some(shown(&alert)));
+        self.changes +=
+            u64::from(before.as_ref().map(visible_state) != Some(visible_state(&alert)));
         self.bytes += bytes(&labels, &alert);
         self.all.insert(labels, alert);
         true
@@ -165,8 +166,8 @@ impl Posted {
         self.all.values().map(|posted| posted.ends_at).filter(|end| *end > now.0).min()
     }
 
-    /// The number of changes, up to a time, that receivers would notice. While this number stays
-    /// the same, callers need not list the alerts again.
+    /// Returns the number of changes, up to a time, that receivers would notice. While this number
+    /// stays the same, callers need not list the alerts again.
     pub fn changes(&mut self, now: UnixMillis) -> u64 {
         if self.next_end.is_some_and(|end| end <= now.0) {
             self.changes += 1;
@@ -176,7 +177,7 @@ impl Posted {
         self.changes
     }
 
-    /// The number of remembered alerts.
+    /// Returns the number of remembered alerts.
     pub fn len(&self) -> usize {
         self.all.len()
     }
@@ -186,12 +187,12 @@ impl Posted {
         self.all.is_empty()
     }
 
-    /// The firing alerts, and those that ended recently.
+    /// Returns the firing alerts, and those that ended recently.
     pub fn message_alerts(&self, now: UnixMillis) -> Vec<MessageAlert> {
         self.all.iter().map(|(labels, posted)| posted.message_alert(labels, now)).collect()
     }
 
-    /// The firing alerts.
+    /// Returns the firing alerts.
     pub fn firing(&self, now: UnixMillis) -> Vec<PostedFiring> {
         let firing = self.all.iter().filter(|(_, posted)| !posted.is_over(now));
         let shown = firing.map(|(labels, posted)| {
@@ -242,7 +243,7 @@ impl PostedAlert {
     }
 }
 
-/// The approximate size of an alert in bytes.
+/// Returns the approximate size of an alert in bytes.
 fn bytes(labels: &LabelSet, posted: &PostedAlert) -> usize {
     let pairs = labels.iter().chain(&posted.annotations);
     let pairs = pairs.map(|(name, value)| name.len() + value.len() + 64);
@@ -250,7 +251,7 @@ fn bytes(labels: &LabelSet, posted: &PostedAlert) -> usize {
 }
 
 /// Completes an alert of a request, or returns its fault.
-fn checked(
+fn parse_alert(
     alert: PostableAlert,
     resolve_timeout_ms: i64,
     now: UnixMillis,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Alert, AlertState, Due, GroupState, RuleGroup};
+use super::{Action, Alert, AlertState, DueEvaluation, GroupState, RuleGroup};
 
 /// The grace period: after an outage, an alert with a shorter `for` is pending anew, and no other
 /// alert fires before the period is over.
@@ -23,7 +23,7 @@ const LATE_MS: i64 = 30_000;
 impl GroupState {
     /// Moves the times of the alerts after a long time without evaluations, or when the clock was
     /// set back. `is_first` is true at the first evaluation after the state was read.
-    pub fn resume(&mut self, group: &RuleGroup, due: Due, is_first: bool) {
+    pub fn resume(&mut self, group: &RuleGroup, due: DueEvaluation, is_first: bool) {
         let Some(last) = self.last() else { return };
         let gap_ms = due.at.since(last);
         if gap_ms < 0 {
@@ -108,7 +108,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        alerts::{AlertPolicy, Ask, LabelSet, Rule, RuleState, TemplateTime, Written, evaluate},
+        alerts::{
+            AlertPolicy, EvaluationQueries, LabelSet, Rule, RuleState, TemplateTime, WrittenSeries,
+            evaluate,
+        },
         model::UnixMillis,
         query::{Labels, VectorSample},
     };
@@ -132,37 +135,38 @@ mod tests {
     struct Bench {
         group: RuleGroup,
         state: GroupState,
-        written: Vec<Written>,
+        written: Vec<WrittenSeries>,
         is_first: bool,
     }
 
     impl Bench {
         fn new(interval_ms: i64, for_ms: i64) -> Self {
             let group = group(interval_ms, for_ms);
-            let (state, written) = (GroupState::new(&group), vec![Written::default()]);
+            let (state, written) = (GroupState::new(&group), vec![WrittenSeries::default()]);
             Self { group, state, written, is_first: true }
         }
 
         fn run(&mut self, at: i64) -> &Alert {
             let (at, missed) = (UnixMillis(at), 0);
-            self.state.resume(&self.group, Due { at, missed }, self.is_first);
+            self.state.resume(&self.group, DueEvaluation { at, missed }, self.is_first);
             self.is_first = false;
             let labels = Labels::default;
             let vector = |_: &str, at: UnixMillis| {
                 Ok(vec![VectorSample { labels: labels(), at: at.0, value: 1.0 }])
             };
-            let ask = Ask {
+            let queries = EvaluationQueries {
                 vector: &vector,
                 query: None,
                 time: TemplateTime::default(),
-                external: crate::alerts::External::none(),
+                external: crate::alerts::ExternalIdentity::none(),
             };
-            evaluate(&self.group, 0..1, &mut self.state, &mut self.written, at, &ask);
+            evaluate(&self.group, 0..1, &mut self.state, &mut self.written, at, &queries);
             self.state.last = at.0;
             &self.state.rules["A"].alerts[0]
         }
 
-        /// The time at which the alert fires when it is evaluated at each interval from a time on.
+        /// Returns the time at which the alert fires when it is evaluated at each interval from a
+        /// time on.
         fn fires_at(&mut self, from: i64) -> i64 {
             let mut at = from;
             while self.run(at).state != AlertState::Firing {

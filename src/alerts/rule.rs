@@ -26,12 +26,13 @@ pub struct RuleGroup {
 }
 
 impl RuleGroup {
-    /// The group's identity, independent of its rules: a hash of its file and name.
+    /// Returns the group's identity, independent of its rules: a hash of its file and name.
     pub fn id(&self) -> String {
         format!("{:032x}", xxh3_128(format!("{}\0{}", self.file, self.name).as_bytes()))
     }
 
-    /// The version of a rule: a hash of its content, which changes when its results may change.
+    /// Returns the version of a rule: a hash of its content, which changes when its results may
+    /// change.
     pub(super) fn version_of(&self, rule: &Rule) -> u64 {
         let text = format!("{rule:?} {} {}", self.interval_ms, self.query_offset_ms);
         xxh3_64(text.as_bytes())
@@ -97,7 +98,7 @@ pub enum NoData {
 }
 
 impl Rule {
-    /// The labels that all alerts of the rule share.
+    /// Returns the labels that all alerts of the rule share.
     pub fn fixed_labels(&self) -> LabelSet {
         let mut labels = self.labels.clone();
         labels.retain(|_, text| !text.is_empty() && !text.contains("{{"));

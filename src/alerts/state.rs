@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Action, Alert, Due, RuleGroup};
+use super::{Action, Alert, DueEvaluation, RuleGroup};
 use crate::model::UnixMillis;
 
 /// The approximate size of a piece, in bytes.
@@ -21,7 +21,7 @@ const PIECE_BYTES_MAX: usize = 512 << 10;
 const PIECES_MAX: usize = 4096;
 
 /// Alerts by the keys of their rules.
-type Piece<'a> = BTreeMap<Cow<'a, str>, Vec<Cow<'a, Alert>>>;
+type AlertsByRule<'a> = BTreeMap<Cow<'a, str>, Vec<Cow<'a, Alert>>>;
 
 fn bytes_of<T: Serialize>(value: &T) -> Vec<u8> {
     // All keys of maps are texts, so writing cannot fail.
@@ -82,7 +82,8 @@ impl GroupState {
     /// # Errors
     /// When the bytes are not a piece.
     pub fn add_piece(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let piece: Piece = serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
+        let piece: AlertsByRule =
+            serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
         for (rule, alerts) in piece {
             let state = self.rules.entry(rule.into_owned()).or_default();
             state.alerts.extend(alerts.into_iter().map(Cow::into_owned));
@@ -92,8 +93,8 @@ impl GroupState {
         Ok(())
     }
 
-    /// The objects to store: the whole state, or a first object and then pieces with the alerts.
-    /// While the number of pieces does not change, an alert stays in its piece.
+    /// Returns the objects to store: the whole state, or a first object and then pieces with the
+    /// alerts. While the number of pieces does not change, an alert stays in its piece.
     pub fn to_pieces(&self) -> Vec<Vec<u8>> {
         let whole = bytes_of(self);
         if whole.len() <= PIECE_BYTES_MAX {
@@ -118,8 +119,8 @@ impl GroupState {
         }
     }
 
-    fn split(&self, count: usize) -> Vec<Piece<'_>> {
-        let mut pieces = vec![Piece::new(); count];
+    fn split(&self, count: usize) -> Vec<AlertsByRule<'_>> {
+        let mut pieces = vec![AlertsByRule::new(); count];
         for (key, state) in &self.rules {
             for alert in &state.alerts {
                 let mut hasher = Xxh3::new();
@@ -138,14 +139,14 @@ impl GroupState {
         pieces
     }
 
-    /// The time of the last evaluation, if there was one.
+    /// Returns the time of the last evaluation, if there was one.
     pub fn last(&self) -> Option<UnixMillis> {
         (self.last > 0).then_some(UnixMillis(self.last))
     }
 
     /// Adapts the state to a group's rules at an evaluation: removes deleted rules, and restarts
     /// the time of rules that are new, changed, or missed an evaluation.
-    pub fn follow(&mut self, group: &RuleGroup, due: Due) {
+    pub fn adapt_to(&mut self, group: &RuleGroup, due: DueEvaluation) {
         let keys: BTreeSet<_> = group.rules.iter().map(|rule| &rule.key).collect();
         self.rules.retain(|key, _| keys.contains(key));
         for rule in group.rules.iter().filter(|rule| matches!(rule.action, Action::Alert(_))) {

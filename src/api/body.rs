@@ -17,7 +17,7 @@ use super::{
     refusal::Refusal,
 };
 use crate::{
-    ingest::memory::{HeldMemory, IngestMemory},
+    ingest::memory::{IngestMemory, ReservedMemory},
     model::Live,
 };
 
@@ -30,7 +30,7 @@ pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) bytes: Bytes,
-    pub(super) memory: HeldMemory,
+    pub(super) memory: ReservedMemory,
 }
 
 /// Returns the `Content-Type` in lower case, without parameters.

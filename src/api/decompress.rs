@@ -7,7 +7,7 @@ use std::io::Read;
 use actix_web::web::Bytes;
 
 use super::refusal::Refusal;
-use crate::ingest::memory::{HeldMemory, IngestMemory};
+use crate::ingest::memory::{IngestMemory, ReservedMemory};
 
 /// The setting that limits decompressed bodies of samples.
 pub(super) const SETTING: &str = "ingest.request_bytes_max";
@@ -17,16 +17,24 @@ const PIECE_BYTES: usize = 64 << 10;
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Decompresses a body to at most the given number of bytes, and reserves memory before each write.
-pub(super) type Decompress = fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>;
+pub(super) type Decompress = fn(&[u8], usize, &mut ReservedMemory) -> Result<Bytes, Refusal>;
 
-pub(super) fn zstd(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+pub(super) fn zstd(
+    body: &[u8],
+    limit: usize,
+    memory: &mut ReservedMemory,
+) -> Result<Bytes, Refusal> {
     let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not zstd: {cause}"));
     let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(fault)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(fault)?;
     read_all(decoder, body.len(), limit, memory, fault)
 }
 
-pub(super) fn gzip(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+pub(super) fn gzip(
+    body: &[u8],
+    limit: usize,
+    memory: &mut ReservedMemory,
+) -> Result<Bytes, Refusal> {
     let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not gzip: {cause}"));
     read_all(flate2::read::MultiGzDecoder::new(body), body.len(), limit, memory, fault)
 }
@@ -36,7 +44,7 @@ fn read_all(
     mut decoder: impl Read,
     compressed: usize,
     limit: usize,
-    memory: &mut HeldMemory,
+    memory: &mut ReservedMemory,
     fault: impl Fn(std::io::Error) -> Refusal,
 ) -> Result<Bytes, Refusal> {
     let mut out = Vec::new();
@@ -57,7 +65,11 @@ fn read_all(
 }
 
 /// Decodes Snappy's block format, which starts with the decompressed length.
-pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+pub(super) fn snappy(
+    body: &[u8],
+    limit: usize,
+    memory: &mut ReservedMemory,
+) -> Result<Bytes, Refusal> {
     let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
     let length = snap::raw::decompress_len(body).map_err(fault)?;
     if length > limit {
@@ -71,7 +83,7 @@ pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Resu
 pub(crate) fn fuzz_decompress(bytes: &[u8]) -> Option<Bytes> {
     const LIMIT: usize = 1 << 20;
     let mut memory = IngestMemory::new(16 * LIMIT).reserve(0).ok()?;
-    let mut decoded = |decode: fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>| {
+    let mut decoded = |decode: fn(&[u8], usize, &mut ReservedMemory) -> Result<Bytes, Refusal>| {
         decode(bytes, LIMIT, &mut memory)
     };
     let plain = [decoded(zstd), decoded(gzip), decoded(snappy)];

@@ -1,4 +1,4 @@
-//! The clocks: the only place that reads the machine's time.
+//! The clocks: the only code that reads the machine's time.
 //!
 //! Roles, routes and commands read a clock and pass the time on; the model, decisions, the store
 //! and queries take times as arguments. Must never know: what the time is used for.

@@ -9,7 +9,7 @@ use super::{
     sections::{Alerts, Sections},
 };
 use crate::{
-    alerts::{Alertmanager, External, Http, LabelSet, is_label_name, read_http},
+    alerts::{Alertmanager, ExternalIdentity, Http, LabelSet, is_label_name, read_http},
     kept::RuleSources,
     model::{METRIC_TAG, without_password},
 };
@@ -87,7 +87,7 @@ pub(super) fn rules(sections: &Sections, faults: &mut Faults) -> RuleSources {
         interval_ms: interval_ms.max(1000),
         notifications: is_named.then(|| alerts.notifications.clone()),
         has_alertmanagers: !alerts.alertmanagers.is_empty(),
-        external: Arc::new(External { url, labels }),
+        external: Arc::new(ExternalIdentity { url, labels }),
     }
 }
 

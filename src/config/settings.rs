@@ -11,7 +11,7 @@ use super::{
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections},
 };
 use crate::{
-    alerts::{Alertmanager, External},
+    alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
     model::{Granularity, GranularitySet, MetricLimits, Span},
@@ -100,7 +100,7 @@ impl Settings {
         if sources.external.url.is_empty() {
             let port = self.server.listen.port();
             let url = format!("http://{}:{port}", machine.unwrap_or("localhost"));
-            let external = External { url, ..External::clone(&sources.external) };
+            let external = ExternalIdentity { url, ..ExternalIdentity::clone(&sources.external) };
             sources.external = Arc::new(external);
         }
         sources

@@ -17,7 +17,7 @@ use crate::{
     config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownPosted, KnownRules, KnownSettings, KnownSilences,
+        Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSettings, KnownSilences,
         SnapshotSettings, Snapshots,
     },
     model::{Live, SeriesLimits},
@@ -140,7 +140,7 @@ fn alerting_parts(
     clock: &TrustedClock,
     bodies: &Bodies,
 ) -> AlertingParts {
-    let posted = KnownPosted::new(metrics.clone());
+    let posted = KnownPostedAlerts::new(metrics.clone());
     let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
     let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
     AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }

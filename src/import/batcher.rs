@@ -3,9 +3,9 @@
 
 use granary_protocol::Batch;
 
-use super::Place;
+use super::Location;
 use crate::{
-    ingest::rows::Numbered,
+    ingest::rows::NumberedSample,
     model::{Kind, SeriesId, SeriesInfo},
 };
 
@@ -25,8 +25,8 @@ pub struct NumberedBatch {
     pub batch: Batch,
     /// New series of the file, in the order of their refs.
     pub new: Vec<SeriesInfo>,
-    /// The places of the first and the last sample.
-    pub places: (Place, Place),
+    /// The locations of the first and the last sample.
+    pub locations: (Location, Location),
 }
 
 /// The open batch, and the defined series.
@@ -80,8 +80,8 @@ impl Batcher {
     pub fn add(
         &mut self,
         series: SeriesId,
-        sample: &Numbered,
-        place: Place,
+        sample: &NumberedSample,
+        location: Location,
     ) -> Option<NumberedBatch> {
         let known = &mut self.series[series.0 as usize];
         if known.used != self.seq {
@@ -99,9 +99,9 @@ impl Batcher {
         batch.times.push(sample.at.0);
         batch.values.push(sample.value);
         if batch.refs.len() == 1 {
-            self.open.places.0 = place;
+            self.open.locations.0 = location;
         }
-        self.open.places.1 = place;
+        self.open.locations.1 = location;
         let full = batch.refs.len() >= SAMPLES_MAX || self.key_bytes >= KEY_BYTES_MAX;
         if full { self.close() } else { None }
     }
@@ -120,7 +120,7 @@ impl Batcher {
 
 fn empty(sender: &str, seq: u64) -> NumberedBatch {
     let batch = Batch { agent: sender.to_owned(), epoch: EPOCH, seq, ..Batch::default() };
-    NumberedBatch { batch, new: Vec::new(), places: (0, 0) }
+    NumberedBatch { batch, new: Vec::new(), locations: (0, 0) }
 }
 
 #[cfg(test)]
@@ -132,8 +132,8 @@ mod tests {
         series(metric, &[], Kind::Gauge)
     }
 
-    fn sample(at: i64, start: i64) -> Numbered {
-        Numbered { series: Ok(SeriesId(0)), at: UnixMillis(at), value: 1.0, start }
+    fn sample(at: i64, start: i64) -> NumberedSample {
+        NumberedSample { series: Ok(SeriesId(0)), at: UnixMillis(at), value: 1.0, start }
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(full[0].batch.starts.len(), SAMPLES_MAX);
         assert_eq!(full[0].batch.starts[6..9], [0, 1, 0]);
         assert!(full[1].batch.starts.is_empty());
-        assert_eq!(full[1].places, (10_001, 20_000));
+        assert_eq!(full[1].locations, (10_001, 20_000));
         assert_eq!((full[0].new.len(), full[1].new.len()), (1, 0));
     }
 

@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use influxdb_line_protocol::split_lines;
 
-use super::{NO_TIME, Place, Source, SourceFault, lines::Lines};
+use super::{Location, NO_TIME, Source, SourceFault, lines::Lines};
 use crate::{
     ingest::{
         influx::{Precision, decode},
@@ -31,8 +31,8 @@ impl<R: BufRead> Influx<R> {
 }
 
 impl<R: BufRead> Source for Influx<R> {
-    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
-        let Some(place) = self.lines.next_or_refuse(is_open, rows)? else { return Ok(None) };
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Location>, SourceFault> {
+        let Some(location) = self.lines.next_or_refuse(is_open, rows)? else { return Ok(None) };
         let line = self.lines.text.trim_ascii();
         if let Some(comment) = line.strip_prefix(b"#") {
             match comment.trim_ascii() {
@@ -46,7 +46,7 @@ impl<R: BufRead> Source for Influx<R> {
         {
             rows.refuse(RefusalReason::BadSample, 1, || problem);
         }
-        Ok(Some(place))
+        Ok(Some(location))
     }
 }
 
@@ -100,8 +100,9 @@ mod tests {
         let (kept, _) = testing::read(&mut Influx::new(text.as_bytes(), Precision::Seconds));
         let values: Vec<_> = kept.samples.iter().map(|sample| sample.rsplit(' ').next()).collect();
         assert_eq!(values, [Some("1"), Some("2"), Some("4")]);
-        let places: Vec<_> = kept.refused.iter().map(|refusal| refusal.split(' ').next()).collect();
-        assert_eq!(places, [Some("2"), Some("4"), Some("5")]);
+        let locations: Vec<_> =
+            kept.refused.iter().map(|refusal| refusal.split(' ').next()).collect();
+        assert_eq!(locations, [Some("2"), Some("4"), Some("5")]);
     }
 
     proptest! {

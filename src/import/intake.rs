@@ -1,14 +1,14 @@
 //! Reads a source to its end: numbers the series, checks the samples, and cuts them into batches.
 
 use super::{
-    NO_TIME, Place, Source, SourceFault,
+    Location, NO_TIME, Source, SourceFault,
     batcher::{Batcher, NumberedBatch},
     selection::Selection,
 };
 use crate::{
     ingest::{
         refusals::Refusals,
-        rows::{Numbered, Rows},
+        rows::{NumberedSample, Rows},
         series_cache::SeriesCache,
     },
     model::{Kind, SeriesId, SeriesLimits, UnixMillis, is_stale_marker},
@@ -33,12 +33,12 @@ pub trait Receiver {
     /// Receives a batch; returns false to stop reading.
     fn batch(&mut self, batch: NumberedBatch) -> bool;
     /// Counts refused samples. A count of 0 only adds an explanation.
-    fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str);
+    fn refused(&mut self, location: Location, reason: RefusalReason, count: u64, message: &str);
 }
 
 /// The numbers of samples in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct SampleTally {
     /// The number of samples, including refused ones.
     pub samples: u64,
     /// The number of stale markers, which are not samples.
@@ -54,12 +54,12 @@ pub fn read_all(
     sender: String,
     selection: &Selection,
     receiver: &mut dyn Receiver,
-) -> (Tally, Result<(), SourceFault>) {
+) -> (SampleTally, Result<(), SourceFault>) {
     let batcher = Batcher::new(sender);
     let mut intake = Intake { cache: SeriesCache::default(), batcher, selection, receiver };
-    let mut tally = Tally::default();
+    let mut tally = SampleTally::default();
     loop {
-        let (end, continues) = intake.chunk(source, &mut tally);
+        let (end, continues) = intake.read_chunk(source, &mut tally);
         if !continues {
             return (tally, Ok(()));
         }
@@ -71,14 +71,14 @@ pub fn read_all(
 }
 
 /// Samples that a decoder refused, or an explanation.
-struct Refused {
-    place: Place,
+struct RefusedSamples {
+    location: Location,
     reason: RefusalReason,
     count: u64,
     message: String,
 }
 
-fn refusals_of(place: Place, refused: &Refusals) -> Vec<Refused> {
+fn refusals_of(location: Location, refused: &Refusals) -> Vec<RefusedSamples> {
     let mut examples = refused.examples().iter();
     let mut out: Vec<_> = refused
         .counts
@@ -86,13 +86,13 @@ fn refusals_of(place: Place, refused: &Refusals) -> Vec<Refused> {
         .map(|(reason, count)| {
             let example = examples.by_ref().find(|example| example.reason == reason.as_str());
             let message = example.map_or(reason.remedy(), |example| &example.message).to_owned();
-            Refused { place, reason: *reason, count: *count, message }
+            RefusedSamples { location, reason: *reason, count: *count, message }
         })
         .collect();
     if out.is_empty() {
         let explained = refused.examples().iter().map(|example| example.message.clone());
         let reason = RefusalReason::BadSeries;
-        out.extend(explained.map(|message| Refused { place, reason, count: 0, message }));
+        out.extend(explained.map(|message| RefusedSamples { location, reason, count: 0, message }));
     }
     out
 }
@@ -106,20 +106,20 @@ struct Intake<'a> {
 
 impl Intake<'_> {
     /// Reads some pieces; returns whether more may follow, and whether the receiver continues.
-    fn chunk(
+    fn read_chunk(
         &mut self,
         source: &mut dyn Source,
-        tally: &mut Tally,
+        tally: &mut SampleTally,
     ) -> (Result<bool, SourceFault>, bool) {
         let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "");
         // The number of samples up to the end of each piece.
-        let mut places: Vec<(usize, Place)> = Vec::new();
+        let mut locations: Vec<(usize, Location)> = Vec::new();
         let mut bad = Vec::new();
         let mut end = Ok(true);
         for _ in 0..CHUNK_PIECES {
             let before = rows.len();
-            let place = match source.read(&mut rows) {
-                Ok(Some(place)) => place,
+            let location = match source.read(&mut rows) {
+                Ok(Some(location)) => location,
                 Ok(None) => {
                     end = Ok(false);
                     0
@@ -129,12 +129,12 @@ impl Intake<'_> {
                     0
                 }
             };
-            if let Some(refused) = rows.take_refused() {
+            if let Some(refused) = rows.take_refusals() {
                 tally.samples += refused.total();
-                bad.extend(refusals_of(place, &refused));
+                bad.extend(refusals_of(location, &refused));
             }
             if rows.len() > before {
-                places.push((rows.len(), place));
+                locations.push((rows.len(), location));
             }
             if rows.len() >= CHUNK_SAMPLES || !matches!(end, Ok(true)) {
                 break;
@@ -153,7 +153,7 @@ impl Intake<'_> {
         let numbered: Vec<_> = numbered.collect();
         // Refused series are in the cache, too.
         self.cache.trim(SERIES_MAX * 2);
-        let continues = self.deliver(&numbered, &places, bad, tally);
+        let continues = self.deliver(&numbered, &locations, bad, tally);
         if self.batcher.series() > SERIES_MAX && end.is_ok() {
             end = Err(SourceFault::Damaged(format!(
                 "more than {SERIES_MAX} series in one file: split the file"
@@ -164,21 +164,21 @@ impl Intake<'_> {
 
     fn deliver(
         &mut self,
-        samples: &[Numbered],
-        places: &[(usize, Place)],
-        bad: Vec<Refused>,
-        tally: &mut Tally,
+        samples: &[NumberedSample],
+        locations: &[(usize, Location)],
+        bad: Vec<RefusedSamples>,
+        tally: &mut SampleTally,
     ) -> bool {
         let mut piece = 0;
         let mut bad = bad.into_iter().peekable();
         for (index, sample) in samples.iter().enumerate() {
-            while places.get(piece).is_some_and(|(end, _)| *end <= index) {
+            while locations.get(piece).is_some_and(|(end, _)| *end <= index) {
                 piece += 1;
             }
-            let place = places.get(piece).map_or(0, |(_, place)| *place);
-            while let Some(refused) = bad.next_if(|refused| refused.place <= place) {
+            let location = locations.get(piece).map_or(0, |(_, location)| *location);
+            while let Some(refused) = bad.next_if(|refused| refused.location <= location) {
                 self.receiver.refused(
-                    refused.place,
+                    refused.location,
                     refused.reason,
                     refused.count,
                     &refused.message,
@@ -195,18 +195,23 @@ impl Intake<'_> {
             }
             match check(sample, &self.batcher) {
                 Ok(series) => {
-                    if let Some(batch) = self.batcher.add(series, sample, place)
+                    if let Some(batch) = self.batcher.add(series, sample, location)
                         && !self.receiver.batch(batch)
                     {
                         return false;
                     }
                 }
                 // The first sample of a refused series already reported the reason.
-                Err((reason, message)) => self.receiver.refused(place, reason, 1, &message),
+                Err((reason, message)) => self.receiver.refused(location, reason, 1, &message),
             }
         }
         for refused in bad {
-            self.receiver.refused(refused.place, refused.reason, refused.count, &refused.message);
+            self.receiver.refused(
+                refused.location,
+                refused.reason,
+                refused.count,
+                &refused.message,
+            );
         }
         true
     }
@@ -220,7 +225,7 @@ impl Intake<'_> {
 
 /// Checks a sample as far as the file allows; the daemon checks the rest.
 fn check(
-    sample: &Numbered,
+    sample: &NumberedSample,
     batcher: &Batcher,
 ) -> Result<crate::model::SeriesId, (RefusalReason, String)> {
     let series = sample.series.map_err(|reason| (reason, String::new()))?;
@@ -251,15 +256,16 @@ pub(super) mod testing {
 
     use super::*;
 
-    /// The output of a source: `metric{tags} kind unit at value`, and `place reason count message`.
+    /// The output of a source: `metric{tags} kind unit at value`, and
+    /// `location reason count message`.
     #[derive(Debug, Default)]
-    pub(crate) struct Kept {
+    pub(crate) struct RecordedOutput {
         pub(crate) samples: Vec<String>,
         pub(crate) refused: Vec<String>,
         series: Vec<String>,
     }
 
-    impl Receiver for Kept {
+    impl Receiver for RecordedOutput {
         fn batch(&mut self, numbered: NumberedBatch) -> bool {
             self.series.extend(
                 numbered.new.iter().map(|new| format!("{} {} {}", new.key, new.kind, new.unit)),
@@ -273,13 +279,19 @@ pub(super) mod testing {
             true
         }
 
-        fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str) {
-            self.refused.push(format!("{place} {reason} {count} {message}"));
+        fn refused(
+            &mut self,
+            location: Location,
+            reason: RefusalReason,
+            count: u64,
+            message: &str,
+        ) {
+            self.refused.push(format!("{location} {reason} {count} {message}"));
         }
     }
 
-    pub(crate) fn read(source: &mut dyn Source) -> (Kept, Tally) {
-        let mut kept = Kept::default();
+    pub(crate) fn read(source: &mut dyn Source) -> (RecordedOutput, SampleTally) {
+        let mut kept = RecordedOutput::default();
         let (tally, end) = read_all(source, "test".into(), &Selection::default(), &mut kept);
         end.unwrap();
         (kept, tally)

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::{Place, SourceFault};
+use super::{Location, SourceFault};
 use crate::{ingest::rows::Rows, policy::RefusalReason};
 
 /// The maximum length of a line; longer ones are refused.
@@ -14,9 +14,9 @@ const JOINED_BYTES_MAX: usize = 1 << 13;
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
     /// A line, whose content is in `Lines::text`.
-    Text(Place),
+    Text(Location),
     /// A line that exceeds the limit; it was skipped.
-    TooLong(Place),
+    TooLong(Location),
 }
 
 /// A reader of lines.
@@ -28,7 +28,7 @@ pub(super) struct Lines<R> {
     /// Lines that were read ahead and will be returned again.
     pushed_back: io::Cursor<Vec<u8>>,
     /// The number of lines read so far.
-    number: Place,
+    number: Location,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -40,47 +40,48 @@ impl<R: BufRead> Lines<R> {
     /// closing quote are joined; without a closing quote nearby, the line is not joined.
     fn next(&mut self, is_open: impl Fn(&[u8]) -> bool) -> Result<Option<Line>, SourceFault> {
         self.text.clear();
-        let place = self.number + 1;
-        if !self.append().map_err(|cause| SourceFault::Read { line: place, cause })? {
+        let location = self.number + 1;
+        if !self.append().map_err(|cause| SourceFault::Read { line: location, cause })? {
             return Ok(None);
         }
         if self.text.len() > LINE_BYTES_MAX {
-            return Ok(Some(Line::TooLong(place)));
+            return Ok(Some(Line::TooLong(location)));
         }
         if is_open(&self.text) {
             let alone = self.text.len();
-            self.join(&is_open).map_err(|cause| SourceFault::Read { line: place, cause })?;
+            self.join_quoted(&is_open)
+                .map_err(|cause| SourceFault::Read { line: location, cause })?;
             if is_open(&self.text) {
                 self.push_back(alone);
-                self.number = place;
+                self.number = location;
             }
         }
         while self.text.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             self.text.pop();
         }
-        Ok(Some(Line::Text(place)))
+        Ok(Some(Line::Text(location)))
     }
 
-    /// Returns the place of the next line. A line that exceeds the limit is refused and becomes
+    /// Returns the location of the next line. A line that exceeds the limit is refused and becomes
     /// empty.
     pub(super) fn next_or_refuse(
         &mut self,
         is_open: impl Fn(&[u8]) -> bool,
         rows: &mut Rows<'_>,
-    ) -> Result<Option<Place>, SourceFault> {
+    ) -> Result<Option<Location>, SourceFault> {
         Ok(self.next(is_open)?.map(|line| match line {
-            Line::Text(place) => place,
-            Line::TooLong(place) => {
+            Line::Text(location) => location,
+            Line::TooLong(location) => {
                 self.text.clear();
                 rows.refuse(RefusalReason::BadSample, 1, || {
                     format!("the line is longer than {LINE_BYTES_MAX} bytes")
                 });
-                place
+                location
             }
         }))
     }
 
-    fn join(&mut self, is_open: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+    fn join_quoted(&mut self, is_open: impl Fn(&[u8]) -> bool) -> io::Result<()> {
         while self.text.len() < JOINED_BYTES_MAX && is_open(&self.text) && self.append()? {}
         Ok(())
     }
@@ -131,13 +132,15 @@ impl<R: BufRead> Lines<R> {
 mod tests {
     use super::*;
 
-    fn read(text: &[u8], is_open: fn(&[u8]) -> bool) -> Vec<(Place, String)> {
+    fn read(text: &[u8], is_open: fn(&[u8]) -> bool) -> Vec<(Location, String)> {
         let mut lines = Lines::new(text);
         let mut out = Vec::new();
         while let Some(line) = lines.next(is_open).unwrap() {
             out.push(match line {
-                Line::Text(place) => (place, String::from_utf8_lossy(&lines.text).into_owned()),
-                Line::TooLong(place) => (place, "too long".to_owned()),
+                Line::Text(location) => {
+                    (location, String::from_utf8_lossy(&lines.text).into_owned())
+                }
+                Line::TooLong(location) => (location, "too long".to_owned()),
             });
         }
         out
@@ -147,8 +150,8 @@ mod tests {
         line.iter().fold(false, |open, byte| open ^ (*byte == b'"'))
     }
 
-    fn shown(lines: &[(Place, String)]) -> Vec<(Place, &str)> {
-        lines.iter().map(|(place, text)| (*place, text.as_str())).collect()
+    fn shown(lines: &[(Location, String)]) -> Vec<(Location, &str)> {
+        lines.iter().map(|(location, text)| (*location, text.as_str())).collect()
     }
 
     #[test]

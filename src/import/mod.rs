@@ -19,8 +19,8 @@ use std::io;
 
 use crate::{ingest::rows::Rows, model::UnixMillis};
 
-/// A place in a file: a line number starting at 1, or 0 for the file as a whole.
-pub type Place = u64;
+/// A location in a file: a line number starting at 1, or 0 for the file as a whole.
+pub type Location = u64;
 
 /// The time of a sample without a timestamp, which is refused.
 pub(crate) const NO_TIME: UnixMillis = UnixMillis::EARLIEST;
@@ -32,7 +32,7 @@ pub trait Source {
     ///
     /// # Errors
     /// When the rest of the file cannot be read.
-    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault>;
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Location>, SourceFault>;
 }
 
 /// The reason why the rest of a file cannot be read.
@@ -42,7 +42,7 @@ pub enum SourceFault {
     #[error("line {line}: {cause}")]
     Read {
         /// The last line that was read.
-        line: Place,
+        line: Location,
         /// The cause.
         #[source]
         cause: io::Error,

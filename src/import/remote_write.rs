@@ -4,7 +4,7 @@
 use granary_exposition::wire::Fields;
 use snap::raw::{Decoder, decompress_len};
 
-use super::{Place, Source, SourceFault};
+use super::{Location, Source, SourceFault};
 use crate::ingest::{
     remote_write::{Families, Version, decode},
     rows::Rows,
@@ -36,11 +36,11 @@ impl RemoteWrite {
 }
 
 impl Source for RemoteWrite {
-    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Location>, SourceFault> {
         let Some(body) = self.0.take() else { return Ok(None) };
         let decoded = decode(version_of(&body), &body, &Families::default(), rows);
         decoded.map_err(|fault| SourceFault::Damaged(fault.to_string()))?;
-        // The file has only one place.
+        // The file has only one location.
         Ok(Some(0))
     }
 }
@@ -87,7 +87,7 @@ mod tests {
             &mut truncated,
             "a".into(),
             &Selection::default(),
-            &mut testing::Kept::default(),
+            &mut testing::RecordedOutput::default(),
         );
         assert!(fault.1.is_err());
         assert!(RemoteWrite::new(b"plain text").unwrap_err().to_string().contains("snappy"));
@@ -98,7 +98,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             drop(RemoteWrite::new(&bytes));
             let mut source = RemoteWrite(Some(bytes));
-            let mut kept = testing::Kept::default();
+            let mut kept = testing::RecordedOutput::default();
             drop(read_all(&mut source, "a".into(), &Selection::default(), &mut kept));
         }
     }

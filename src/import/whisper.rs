@@ -11,7 +11,7 @@
 //! of the file, and no point counts twice. Points of an earlier round in a ring buffer are outside
 //! of its time range and skipped.
 
-use super::{Place, Source, SourceFault};
+use super::{Location, Source, SourceFault};
 use crate::{
     ingest::{
         graphite::{Template, describe},
@@ -60,7 +60,7 @@ impl<'a> Whisper<'a> {
     /// Reads the points of a file whose metric is `path`, which the templates split.
     ///
     /// # Errors
-    /// When the bytes are not a whisper file; the message names the place.
+    /// When the bytes are not a whisper file; the message names the location.
     pub fn new(
         bytes: &[u8],
         path: &'a str,
@@ -73,11 +73,11 @@ impl<'a> Whisper<'a> {
 }
 
 impl Source for Whisper<'_> {
-    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Location>, SourceFault> {
         if self.points.as_slice().is_empty() {
             return Ok(None);
         }
-        let target = rows.series(Fingerprint::of(PROTOCOL, self.path.as_bytes()), |limits| {
+        let target = rows.series(Fingerprint::new(PROTOCOL, self.path.as_bytes()), |limits| {
             let mut described = describe(self.path, self.templates, limits)?;
             if self.is_sum && described.kind == Kind::Gauge {
                 described.kind = Kind::Delta;
@@ -101,14 +101,14 @@ pub fn metric_path(file: &str) -> String {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn read_header(bytes: &[u8]) -> Result<(u32, Vec<Archive>), String> {
     let cut = |at: usize| format!("not a whisper file: it ends within its header, at byte {at}");
-    let aggregation = word(bytes, 0).ok_or_else(|| cut(0))?;
-    let count = word(bytes, 12).ok_or_else(|| cut(12))? as usize;
+    let aggregation = read_u32(bytes, 0).ok_or_else(|| cut(0))?;
+    let count = read_u32(bytes, 12).ok_or_else(|| cut(12))? as usize;
     if !(1..=8).contains(&aggregation) || !(1..=ARCHIVES_MAX).contains(&count) {
         return Err(format!(
             "not a whisper file: byte 0 has aggregation {aggregation}, byte 12 has {count} archives"
@@ -117,7 +117,7 @@ fn read_header(bytes: &[u8]) -> Result<(u32, Vec<Archive>), String> {
     let mut archives: Vec<Archive> = Vec::with_capacity(count);
     for index in 0..count {
         let at = HEAD_BYTES + index * ARCHIVE_BYTES;
-        let part = |part: usize| word(bytes, at + part * 4).ok_or_else(|| cut(at));
+        let part = |part: usize| read_u32(bytes, at + part * 4).ok_or_else(|| cut(at));
         let (offset, step, points) = (part(0)? as usize, part(1)?, part(2)? as usize);
         let end = points.checked_mul(POINT_BYTES).and_then(|length| length.checked_add(offset));
         let coarser = archives.last().is_none_or(|finer| i64::from(step) > finer.step);
@@ -194,9 +194,9 @@ mod tests {
     };
 
     /// The step, the length of the ring buffer, and the points.
-    type Built<'a> = (u32, usize, &'a [(u32, f64)]);
+    type BuiltArchive<'a> = (u32, usize, &'a [(u32, f64)]);
 
-    fn file(aggregation: u32, archives: &[Built<'_>]) -> Vec<u8> {
+    fn file(aggregation: u32, archives: &[BuiltArchive<'_>]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut put = |numbers: &[u32]| {
             for number in numbers {
@@ -289,7 +289,7 @@ mod tests {
             let built = file(1, &archives);
             for input in [&bytes[..], &built[..], &built[..built.len() / 2]] {
                 if let Ok(mut source) = Whisper::new(input, "a", &[]) {
-                    let mut kept = testing::Kept::default();
+                    let mut kept = testing::RecordedOutput::default();
                     drop(read_all(&mut source, "a".into(), &Selection::default(), &mut kept));
                 }
             }

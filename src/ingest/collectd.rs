@@ -11,7 +11,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{
-    rows::{Described, Rows},
+    rows::{DescribedSeries, Rows},
     series_cache::Fingerprint,
 };
 use crate::{
@@ -68,14 +68,14 @@ impl SourceType {
 pub fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     let fault = |fault: serde_json::Error| format!("body: {fault}");
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    deserializer.deserialize_seq(Lists(rows)).map_err(fault)?;
+    deserializer.deserialize_seq(ListVisitor(rows)).map_err(fault)?;
     deserializer.end().map_err(fault)
 }
 
 /// Decodes one list after the other, so that only one is in memory.
-struct Lists<'a, 'r>(&'a mut Rows<'r>);
+struct ListVisitor<'a, 'r>(&'a mut Rows<'r>);
 
-impl<'de> Visitor<'de> for Lists<'_, '_> {
+impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for Lists<'_, '_> {
             if self.0.is_full() {
                 continue;
             }
-            if let Err((values, fault)) = take_list(text, self.0) {
+            if let Err((values, fault)) = read_list(text, self.0) {
                 self.0.refuse(RefusalReason::BadSample, values, || {
                     format!("value list {index}: {fault}")
                 });
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Lists<'_, '_> {
 }
 
 /// Decodes one list. On failure, returns the number of lost samples and the reason.
-fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> {
+fn read_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> {
     let list: ValueList<'_> =
         serde_json::from_str(text.get()).map_err(|fault| (1, fault.to_string()))?;
     let count = list.values.len();
@@ -122,7 +122,7 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
         written.push_str(part);
         written.push('\0');
     }
-    let shared = Fingerprint::of(PROTOCOL, written.as_bytes());
+    let shared = Fingerprint::new(PROTOCOL, written.as_bytes());
     for ((value, source), name) in list.values.iter().zip(&list.dstypes).zip(&list.dsnames) {
         let source_name = if count > 1 { name.as_str() } else { "" };
         let target = rows.series(shared.and(source_name.as_bytes()), |limits| {
@@ -133,7 +133,7 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
                 ("type_instance", &list.type_instance),
             ];
             let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-            Ok(Described { key, kind: source.kind(), unit: "".into(), is_declared: false })
+            Ok(DescribedSeries { key, kind: source.kind(), unit: "".into(), is_declared: false })
         });
         rows.push_finite(target, UnixMillis(millis as i64), value.unwrap_or(f64::NAN));
     }

@@ -7,7 +7,7 @@ use granary_exposition::kind_of_name;
 
 use super::{
     pickle::{self, Item},
-    rows::{Described, Rows, Target},
+    rows::{DescribedSeries, Rows, Target},
     series_cache::Fingerprint,
 };
 pub use crate::model::graphite::Template;
@@ -59,7 +59,7 @@ fn time(seconds: f64) -> Option<UnixMillis> {
 /// Returns the series of a path; `None` when the path is too long and its sample refused.
 fn target(path: &str, templates: &[Template], rows: &mut Rows<'_>) -> Option<Target> {
     rows.fits(path.len(), 1).then(|| {
-        rows.series(Fingerprint::of(PROTOCOL, path.as_bytes()), |limits| {
+        rows.series(Fingerprint::new(PROTOCOL, path.as_bytes()), |limits| {
             describe(path, templates, limits)
         })
     })
@@ -73,7 +73,7 @@ pub fn describe(
     path: &str,
     templates: &[Template],
     limits: &SeriesLimits,
-) -> Result<Described, String> {
+) -> Result<DescribedSeries, String> {
     let mut parts = path.split(';');
     let path = parts.next().unwrap_or_default();
     let mut tags = Vec::new();
@@ -87,7 +87,7 @@ pub fn describe(
         None => path.to_owned(),
     };
     let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
+    Ok(DescribedSeries { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
 }
 
 /// Decodes one pickled list of `(path, (timestamp, value))`.

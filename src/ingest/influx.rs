@@ -5,7 +5,7 @@ use granary_exposition::kind_of_name;
 use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
 
 use super::{
-    rows::{Described, Rows},
+    rows::{DescribedSeries, Rows},
     series_cache::Fingerprint,
 };
 use crate::{
@@ -90,7 +90,7 @@ pub fn decode(
             match line {
                 Ok(line) => {
                     let at = line.timestamp.map_or(now, |timestamp| precision.time(timestamp));
-                    take_line(&line, at, rows, &mut written);
+                    read_line(&line, at, rows, &mut written);
                 }
                 Err(fault) => {
                     rows.refuse(RefusalReason::BadSample, 1, || format!("line {number}: {fault}"));
@@ -128,7 +128,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-fn take_line(line: &ParsedLine<'_>, at: UnixMillis, rows: &mut Rows<'_>, written: &mut Vec<u8>) {
+fn read_line(line: &ParsedLine<'_>, at: UnixMillis, rows: &mut Rows<'_>, written: &mut Vec<u8>) {
     let tags = line.series.tag_set.iter().flatten();
     let tag_bytes: usize = tags.map(|(name, value)| name.len() + value.len()).sum();
     let bytes = line.series.measurement.len() + tag_bytes;
@@ -146,7 +146,7 @@ fn take_line(line: &ParsedLine<'_>, at: UnixMillis, rows: &mut Rows<'_>, written
         put(name.as_str());
         put(value.as_str());
     });
-    let shared = Fingerprint::of(PROTOCOL, written);
+    let shared = Fingerprint::new(PROTOCOL, written);
     for (field, value) in &line.field_set {
         let value = match value {
             FieldValue::F64(value) => *value,
@@ -171,12 +171,12 @@ fn describe(
     line: &ParsedLine<'_>,
     field: &str,
     limits: &SeriesLimits,
-) -> Result<Described, String> {
+) -> Result<DescribedSeries, String> {
     let metric = format!("{}_{field}", line.series.measurement.as_str());
     let tags = line.series.tag_set.iter().flatten();
     let tags: Vec<_> = tags.map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
+    Ok(DescribedSeries { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub enum NoMemory {
 
 /// The memory of one request; dropping it releases the memory.
 #[derive(Debug)]
-pub struct HeldMemory {
+pub struct ReservedMemory {
     memory: IngestMemory,
     bytes: usize,
 }
@@ -71,9 +71,9 @@ impl IngestMemory {
     ///
     /// # Errors
     /// Too little memory is left.
-    pub fn reserve(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
+    pub fn reserve(&self, bytes: usize) -> Result<ReservedMemory, NoMemory> {
         let bytes = self.reserve_units(0, bytes)?;
-        Ok(HeldMemory { memory: self.clone(), bytes })
+        Ok(ReservedMemory { memory: self.clone(), bytes })
     }
 
     /// Reserves whole units for a request that holds some; returns their bytes.
@@ -91,7 +91,7 @@ impl IngestMemory {
     }
 }
 
-impl HeldMemory {
+impl ReservedMemory {
     /// Reserves more memory.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl HeldMemory {
     }
 }
 
-impl Drop for HeldMemory {
+impl Drop for ReservedMemory {
     fn drop(&mut self) {
         self.memory.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! All protocols, and the one place that chooses a decoder.
+//! All protocols, and the only code that chooses a decoder.
 //!
 //! Must never know: HTTP, sockets, the writer. Senders of the native protocol number their batches
 //! and use refs to series; all other protocols are decoded into rows.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use granary_protocol::{
-    BatchView, DecodeError, JsonBatch, Unread, decode_batch, decode_json, encode_batch,
+    BatchView, DecodeError, InvalidSamples, JsonBatch, decode_batch, decode_json, encode_batch,
     split_batches, unpack,
 };
 
@@ -17,7 +17,7 @@ use super::{
     influx::{self, Precision},
     memory::json_bytes,
     otlp::{self, Form},
-    remote_write::{self, Contents, Families, Version},
+    remote_write::{self, EntryCounts, Families, Version},
     rows::Rows,
     updates,
 };
@@ -65,8 +65,12 @@ impl BatchEncoding {
     /// share BSON's decoder: there is one path to test.
     ///
     /// # Errors
-    /// The error names the place of the malformed part.
-    pub fn bson(self, body: Bytes, now: UnixMillis) -> Result<(Bytes, Vec<Unread>), DecodeError> {
+    /// The error names the location of the malformed part.
+    pub fn bson(
+        self,
+        body: Bytes,
+        now: UnixMillis,
+    ) -> Result<(Bytes, Vec<InvalidSamples>), DecodeError> {
         let mut bson = Vec::new();
         let mut all = Vec::new();
         let batches = match self {
@@ -78,9 +82,9 @@ impl BatchEncoding {
                 Vec::new()
             }
         };
-        for JsonBatch { batch, unread } in batches {
+        for JsonBatch { batch, invalid } in batches {
             encode_batch(&batch, &mut bson);
-            all.push(unread);
+            all.push(invalid);
         }
         Ok((bson.into(), all))
     }
@@ -89,15 +93,19 @@ impl BatchEncoding {
 /// Returns the batches of a BSON body.
 ///
 /// # Errors
-/// The error names the number of the batch and the place of the malformed part.
+/// The error names the number of the batch and the location of the malformed part.
 pub fn batches(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {
     let batches = split_batches(body)?;
     let several = batches.len() > 1;
-    let place = |index: usize, cause: DecodeError| DecodeError {
-        place: if several { format!("batch {index}: {}", cause.place) } else { cause.place },
+    let in_batch = |index: usize, cause: DecodeError| DecodeError {
+        location: if several {
+            format!("batch {index}: {}", cause.location)
+        } else {
+            cause.location
+        },
         problem: cause.problem,
     };
-    let decode_one = |(index, bytes)| decode_batch(bytes).map_err(|cause| place(index, cause));
+    let decode_one = |(index, bytes)| decode_batch(bytes).map_err(|cause| in_batch(index, cause));
     batches.into_iter().enumerate().map(decode_one).collect()
 }
 
@@ -164,14 +172,14 @@ impl RowDecoder {
     /// Adds the rows of a body, and returns the counts of everything else in it.
     ///
     /// # Errors
-    /// The error names the place of the malformed part.
+    /// The error names the location of the malformed part.
     pub fn decode(
         &mut self,
         protocol: RowProtocol,
         body: &[u8],
         now: UnixMillis,
         rows: &mut Rows<'_>,
-    ) -> Result<Contents, String> {
+    ) -> Result<EntryCounts, String> {
         match protocol {
             RowProtocol::RemoteWrite(version) => {
                 return remote_write::decode(version, body, &self.families, rows)
@@ -187,6 +195,6 @@ impl RowDecoder {
             }
             RowProtocol::Collectd => collectd::decode(body, rows)?,
         }
-        Ok(Contents::default())
+        Ok(EntryCounts::default())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use granary_protocol::{IngestAnswer, Refusal, Unread};
+use granary_protocol::{IngestAnswer, InvalidSamples, Refusal};
 
 use crate::policy::RefusalReason;
 
@@ -54,11 +54,11 @@ impl Refusals {
     }
 
     /// Adds samples that could not be decoded.
-    pub fn add_unread(&mut self, unread: Unread) {
-        if unread.samples > 0 {
-            *self.counts.entry(RefusalReason::BadSample).or_default() += unread.samples;
+    pub fn add_invalid(&mut self, invalid: InvalidSamples) {
+        if invalid.samples > 0 {
+            *self.counts.entry(RefusalReason::BadSample).or_default() += invalid.samples;
             let room = EXAMPLES_MAX.saturating_sub(self.examples.len());
-            self.examples.extend(unread.examples.into_iter().take(room));
+            self.examples.extend(invalid.examples.into_iter().take(room));
         }
     }
 

@@ -23,12 +23,12 @@ pub struct Fingerprint(u128);
 
 impl Fingerprint {
     /// Hashes the received bytes. `protocol` separates equal bytes of two protocols.
-    pub fn of(protocol: u8, bytes: &[u8]) -> Self {
+    pub fn new(protocol: u8, bytes: &[u8]) -> Self {
         Self(xxh3_128_with_seed(bytes, *SEED) ^ u128::from(protocol))
     }
 
     /// Separates equal series that are declared with different kinds.
-    pub(super) fn of_kind(self, kind: Kind) -> Self {
+    pub(super) fn with_kind(self, kind: Kind) -> Self {
         Self(self.0 ^ u128::from(kind as u8) << 8)
     }
 
@@ -41,7 +41,7 @@ impl Fingerprint {
 
 /// The value of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Resolved {
+pub(super) enum CachedSeries {
     Series(SeriesId),
     Refused(RefusalReason),
 }
@@ -63,7 +63,7 @@ pub struct SeriesCache {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     fingerprint: Fingerprint,
-    resolved: Resolved,
+    resolved: CachedSeries,
     /// The entry of the following lookup.
     next: u32,
 }
@@ -94,7 +94,7 @@ impl SeriesCache {
         self.generation
     }
 
-    pub(super) fn find(&mut self, fingerprint: Fingerprint) -> Option<Resolved> {
+    pub(super) fn find(&mut self, fingerprint: Fingerprint) -> Option<CachedSeries> {
         let guess = self.entries.get(self.last as usize)?.next;
         if let Some(entry) = self.entries.get(guess as usize)
             && entry.fingerprint == fingerprint
@@ -103,19 +103,19 @@ impl SeriesCache {
             return Some(entry.resolved);
         }
         let found = *self.index.get(&fingerprint)?;
-        self.follow(found);
+        self.link_from_last(found);
         Some(self.entries[found as usize].resolved)
     }
 
-    pub(super) fn insert(&mut self, fingerprint: Fingerprint, resolved: Resolved) {
+    pub(super) fn insert(&mut self, fingerprint: Fingerprint, resolved: CachedSeries) {
         let entry = self.entries.len() as u32;
         // The initial guess is the next entry in memory.
         self.entries.push(Entry { fingerprint, resolved, next: entry + 1 });
         self.index.insert(fingerprint, entry);
-        self.follow(entry);
+        self.link_from_last(entry);
     }
 
-    fn follow(&mut self, entry: u32) {
+    fn link_from_last(&mut self, entry: u32) {
         self.entries[self.last as usize].next = entry;
         self.last = entry;
     }
@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn the_cache_finds_series_in_any_order() {
         let mut cache = SeriesCache::default();
-        let fingerprint = |n: u32| Fingerprint::of(0, &n.to_le_bytes());
-        let series = |n: u32| Resolved::Series(SeriesId(n));
+        let fingerprint = |n: u32| Fingerprint::new(0, &n.to_le_bytes());
+        let series = |n: u32| CachedSeries::Series(SeriesId(n));
         let mut rng = fastrand::Rng::with_seed(3);
         assert_eq!(cache.find(fingerprint(0)), None);
         (0..100).for_each(|n| cache.insert(fingerprint(n), series(n)));

@@ -114,14 +114,14 @@ impl NewAnnotation {
 }
 
 /// Reads a time as queries accept it: a number is Unix milliseconds or seconds.
-fn read_time(place: &str, value: Option<Value>) -> Result<Option<UnixMillis>, ObjectFault> {
+fn read_time(location: &str, value: Option<Value>) -> Result<Option<UnixMillis>, ObjectFault> {
     let text = match value {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
     };
     let read = UnixMillis::parse(&text).map(Some);
-    read.map_err(|cause| ObjectFault::Invalid(format!("{place}: {cause}")))
+    read.map_err(|cause| ObjectFault::Invalid(format!("{location}: {cause}")))
 }
 
 impl Annotation {

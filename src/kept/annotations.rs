@@ -73,11 +73,11 @@ impl Annotations {
     /// The store cannot be read.
     pub fn list(
         &self,
-        wanted: &AnnotationsQuery,
+        query: &AnnotationsQuery,
         others: impl IntoIterator<Item = Annotation>,
     ) -> Result<AnnotationsAnswer, ObjectFault> {
-        let AnnotationsQuery { start, end, tags } = wanted;
-        let is_wanted = |annotation: &Annotation| annotation.is_about(*start, *end, tags);
+        let AnnotationsQuery { start, end, tags } = query;
+        let matches_query = |annotation: &Annotation| annotation.is_about(*start, *end, tags);
         let mut found: Vec<_> = others.into_iter().collect();
         // An annotation that began before the range may extend into it.
         let earliest = start.minus(SPAN_MAX_MS).max(UnixMillis::MIN);
@@ -85,7 +85,7 @@ impl Annotations {
         let names = names.start.as_str()..names.end.as_str();
         // A damaged annotation must not hide the others.
         let read = self.records.range(names)?.into_iter().filter_map(|(_, read)| read.ok());
-        found.extend(read.filter(is_wanted));
+        found.extend(read.filter(matches_query));
         Ok(AnnotationsAnswer::newest(found))
     }
 

@@ -52,7 +52,7 @@ pub struct DashboardAnswer {
 
 /// The part of a dashboard that the list needs.
 #[derive(Deserialize)]
-struct Titled {
+struct DashboardTitle {
     title: String,
 }
 
@@ -63,8 +63,9 @@ struct Titled {
 pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
     let mut stored = Vec::new();
     store.visit_objects_backwards(ObjectKind::Dashboard, FIRST..LAST, &mut |name, object| {
-        let titled =
-            object.as_ref().and_then(|found| serde_json::from_slice::<Titled>(&found.bytes).ok());
+        let titled = object
+            .as_ref()
+            .and_then(|found| serde_json::from_slice::<DashboardTitle>(&found.bytes).ok());
         stored.push(DashboardEntry {
             name: name.to_owned(),
             // A damaged dashboard can be deleted, or replaced under its name.
@@ -111,7 +112,7 @@ pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
     })
 }
 
-/// Creates a dashboard (`expected` is `None`), or changes the one with the version `expected`;
+/// Creates a dashboard (`expected` is `None`), or changes the dashboard of version `expected`;
 /// returns its new version, durably.
 ///
 /// # Errors

@@ -27,11 +27,11 @@ struct Inner {
     /// The time since the daemon began to listen.
     watch: Stopwatch,
     store: Store,
-    /// Writers hold this lock, so that they write changes in the order in which they take them.
-    keeping: Mutex<()>,
+    /// Writers hold this lock, so that changes are written in the order in which they are taken.
+    write_lock: Mutex<()>,
     /// One request at a time writes all changes so far; the others wait without a thread, and then
     /// write only if changes are left.
-    turn: tokio::sync::Mutex<()>,
+    write_turn: tokio::sync::Mutex<()>,
 }
 
 impl KnownHosts {
@@ -48,8 +48,8 @@ impl KnownHosts {
         let kept = store.hosts()?;
         let hosts = RwLock::new(Hosts::new(hosts_max, kept, clock.moment().believed));
         let (watch, store) = (Stopwatch::start(), store.clone());
-        let (keeping, turn) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Self(Arc::new(Inner { hosts, clock, watch, store, keeping, turn })))
+        let (write_lock, write_turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Ok(Self(Arc::new(Inner { hosts, clock, watch, store, write_lock, write_turn })))
     }
 
     /// Changes the maximum number of known hosts.
@@ -68,30 +68,31 @@ impl KnownHosts {
     /// Accepts parsed pings. New facts are durable afterwards; if the write fails, the host keeper
     /// logs the reason and retries.
     pub async fn ping(&self, pings: Vec<Result<Ping, RefusedPing>>) -> PingAnswer {
-        let (answer, is_news) = self.take(pings);
+        let (answer, is_news) = self.accept_pings(pings);
         if is_news {
-            let _turn = self.0.turn.lock().await;
+            let _write_turn = self.0.write_turn.lock().await;
             // Another request may have stored the changes meanwhile, with its own.
             if self.0.hosts.read().has_news() {
                 let hosts = self.clone();
                 // After a failure, the host keeper retries and logs the reason.
-                drop(tokio::task::spawn_blocking(move || hosts.keep()).await);
+                drop(tokio::task::spawn_blocking(move || hosts.store_changes()).await);
             }
         }
         answer
     }
 
-    fn take(&self, pings: Vec<Result<Ping, RefusedPing>>) -> (PingAnswer, bool) {
+    /// Applies the pings; returns the answer, and true if new facts must be stored.
+    fn accept_pings(&self, pings: Vec<Result<Ping, RefusedPing>>) -> (PingAnswer, bool) {
         let now = self.now();
         let (mut answer, mut is_news) = (PingAnswer::default(), false);
         for ping in pings {
-            let taken = ping.and_then(|ping| {
+            let outcome = ping.and_then(|ping| {
                 let agent = ping.agent.clone();
                 let refused = |reason| RefusedPing { agent, reason };
                 // The lock is released after each ping, so that queries can run in between.
                 self.0.hosts.write().ping(ping, now).map_err(refused)
             });
-            match taken {
+            match outcome {
                 Ok(is_new) => {
                     answer.accepted += 1;
                     is_news |= is_new;
@@ -102,7 +103,7 @@ impl KnownHosts {
         (answer, is_news)
     }
 
-    /// Returns the present time, by which hosts are judged.
+    /// Returns the time that determines the states of hosts.
     pub fn time(&self) -> UnixMillis {
         self.now().at
     }
@@ -142,7 +143,7 @@ impl KnownHosts {
         // The lock is released after each name, so that queries can run in between.
         let removed = names.iter().filter(|name| self.0.hosts.write().remove(name)).count();
         if removed > 0 {
-            self.keep()?;
+            self.store_changes()?;
         }
         Ok(removed)
     }
@@ -151,8 +152,8 @@ impl KnownHosts {
     ///
     /// # Errors
     /// The changes cannot be written; the next call retries.
-    pub fn keep(&self) -> Result<(), StoreError> {
-        let _keeping = self.0.keeping.lock();
+    pub fn store_changes(&self) -> Result<(), StoreError> {
+        let _write_lock = self.0.write_lock.lock();
         let changes = {
             let mut hosts = self.0.hosts.write();
             if hosts.is_empty() {

@@ -1,5 +1,6 @@
 //! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
-//! other programs, dashboards, annotations, snapshots. Most of it is stored in the store's objects.
+//! other programs, dashboards, annotations, snapshots. Most of this state is in the store's
+//! objects.
 //!
 //! Each file has a handle whose clones are cheap; it validates its input and works on the caller's
 //! thread. Must never know: HTTP, actors, rendering.
@@ -31,13 +32,13 @@ pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
 pub use near_names::{NearName, NearNames};
-pub use posted::KnownPosted;
+pub use posted::KnownPostedAlerts;
 pub(crate) use records::{Records, fault_of};
+pub(crate) use rules::{ACKNOWLEDGEMENTS_MAX, AcknowledgeResult, LoadedRules};
 pub use rules::{
     Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, NotifiedGroup, ReadRules, RuleSet,
     RuleSources, SourceFault, read_routing,
 };
-pub(crate) use rules::{Acknowledged, Loaded, WAITING_MAX};
 pub use settings::{
     KeptSetting, KnownSettings, ReloadAnswer, ReloadRequest, SettingChange, SettingsAnswer,
 };
@@ -49,7 +50,7 @@ use crate::store::{ObjectRefusal, StoreError};
 /// The reason why an object is not shown or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectFault {
-    /// The object is invalid; the message begins with the place.
+    /// The object is invalid; the message begins with the location.
     #[error("{0}")]
     Invalid(String),
     /// The object does not exist.
@@ -64,26 +65,26 @@ pub enum ObjectFault {
 }
 
 /// Refuses a text that is too long or has control characters.
-fn check_text(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
+fn check_text(location: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
     if text.len() > bytes_max {
         let length = text.len();
-        let message = format!("{place}: {length} bytes are more than {bytes_max}");
+        let message = format!("{location}: {length} bytes are more than {bytes_max}");
         return Err(ObjectFault::Invalid(message));
     }
     let is_refused = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
     if text.contains(is_refused) {
-        return Err(ObjectFault::Invalid(format!("{place}: it has a control character")));
+        return Err(ObjectFault::Invalid(format!("{location}: it has a control character")));
     }
     Ok(())
 }
 
 /// Refuses a text that is empty, has several lines, or that [`check_text`] refuses.
-fn check_line(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
+fn check_line(location: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
     if text.trim().is_empty() {
-        return Err(ObjectFault::Invalid(format!("{place}: it is empty")));
+        return Err(ObjectFault::Invalid(format!("{location}: it is empty")));
     }
     if text.contains(['\n', '\r']) {
-        return Err(ObjectFault::Invalid(format!("{place}: it has more than one line")));
+        return Err(ObjectFault::Invalid(format!("{location}: it has more than one line")));
     }
-    check_text(place, text, bytes_max)
+    check_text(location, text, bytes_max)
 }

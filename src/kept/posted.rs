@@ -8,22 +8,22 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::{
-    alerts::{MessageAlert, PostOutcome, PostableAlert, Posted, PostedFiring},
+    alerts::{MessageAlert, PostOutcome, PostableAlert, PostedAlerts, PostedFiring},
     model::UnixMillis,
     telemetry::Metrics,
 };
 
 /// The posted alerts. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct KnownPosted(Arc<Inner>);
+pub struct KnownPostedAlerts(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    posted: Mutex<Posted>,
+    posted: Mutex<PostedAlerts>,
     metrics: Metrics,
 }
 
-impl KnownPosted {
+impl KnownPostedAlerts {
     /// Returns an empty set of alerts.
     pub fn new(metrics: Metrics) -> Self {
         Self(Arc::new(Inner { posted: Mutex::default(), metrics }))

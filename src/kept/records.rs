@@ -21,10 +21,10 @@ use crate::{
 const ALL_NAMES: Range<&str> = "".."\u{10ffff}";
 
 /// The result of a change: the store's refusal, or its fault.
-pub(crate) type Changed = Result<Result<(), ObjectRefusal>, StoreError>;
+pub(crate) type ChangeResult = Result<Result<(), ObjectRefusal>, StoreError>;
 
 /// A name with its record, or the reason why the record cannot be read.
-pub(crate) type NamedRead<T> = (String, Result<T, String>);
+pub(crate) type NamedRecord<T> = (String, Result<T, String>);
 
 /// A value that is stored as one object.
 pub(crate) trait Record: Sized {
@@ -111,7 +111,7 @@ impl<T: Record> Records<T> {
 
     /// Returns the records whose names are in a range, from the last to the first, with errors for
     /// unreadable ones.
-    pub(crate) fn range(&self, names: Range<&str>) -> Result<Vec<NamedRead<T>>, StoreError> {
+    pub(crate) fn range(&self, names: Range<&str>) -> Result<Vec<NamedRecord<T>>, StoreError> {
         let mut found = Vec::new();
         self.store.visit_objects_backwards(self.kind, names, &mut |name, object| {
             let read = object.map(|object| T::from_bytes(&object.bytes));
@@ -140,14 +140,14 @@ impl<T: Record> Records<T> {
     }
 
     /// Creates or replaces a record, durably.
-    pub(crate) fn put(&self, name: &str, record: &T, now: UnixMillis) -> Changed {
+    pub(crate) fn put(&self, name: &str, record: &T, now: UnixMillis) -> ChangeResult {
         let version = self.version(name)?;
         let put = self.store.put_object(self.kind, name, version, &record.to_bytes(), now)?;
         Ok(put.map(drop))
     }
 
     /// Removes a record, durably; a missing record counts as removed.
-    pub(crate) fn remove(&self, name: &str) -> Changed {
+    pub(crate) fn remove(&self, name: &str) -> ChangeResult {
         let version = self.version(name)?;
         match self.store.delete_object(self.kind, name, version)? {
             Err(ObjectRefusal::Conflict { found: None, .. }) => Ok(Ok(())),
@@ -166,7 +166,7 @@ impl<T: Record> Records<T> {
 }
 
 /// Returns the reason why a change failed, in one line; `None` when it succeeded.
-pub(crate) fn fault_of(outcome: Changed) -> Option<String> {
+pub(crate) fn fault_of(outcome: ChangeResult) -> Option<String> {
     match outcome {
         Ok(Ok(())) => None,
         Ok(Err(refusal)) => Some(refusal.to_string()),

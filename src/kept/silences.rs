@@ -21,9 +21,9 @@ pub struct KnownSilences(Arc<Inner>);
 struct Inner {
     records: Records<Silence>,
     kept_ms: i64,
-    known: RwLock<Arc<Silences>>,
+    silences: RwLock<Arc<Silences>>,
     /// Changes hold this lock.
-    changing: Mutex<()>,
+    change_lock: Mutex<()>,
 }
 
 /// The reason why silences were not changed.
@@ -48,14 +48,14 @@ impl KnownSilences {
     pub fn open(store: &Store, kept: Duration) -> Result<Self, StoreError> {
         let records = Records::new(store, ObjectKind::Silence);
         let found = records.load()?.into_iter().map(|(_, silence)| silence);
-        let known = RwLock::new(Arc::new(found.collect()));
-        let (kept_ms, changing) = (kept.as_millis() as i64, Mutex::default());
-        Ok(Self(Arc::new(Inner { records, kept_ms, known, changing })))
+        let silences = RwLock::new(Arc::new(found.collect()));
+        let (kept_ms, change_lock) = (kept.as_millis() as i64, Mutex::default());
+        Ok(Self(Arc::new(Inner { records, kept_ms, silences, change_lock })))
     }
 
     /// Returns the current silences.
-    pub fn known(&self) -> Arc<Silences> {
-        self.0.known.read().clone()
+    pub fn current(&self) -> Arc<Silences> {
+        self.0.silences.read().clone()
     }
 
     /// Returns the time for which expired silences are kept, in milliseconds.
@@ -65,26 +65,30 @@ impl KnownSilences {
 
     /// Returns true when an alert with these labels is silenced at a time.
     pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
-        self.known().is_silenced(labels, at)
+        self.current().is_silenced(labels, at)
     }
 
     /// Creates or changes a silence, durably; returns its id.
     ///
     /// # Errors
     /// The silence is invalid, or the store cannot be written.
-    pub fn want(&self, new: NewSilence, now: UnixMillis) -> Result<String, SilencingFault> {
-        let _changing = self.0.changing.lock();
-        self.forget(now)?;
+    pub fn create_or_change(
+        &self,
+        new: NewSilence,
+        now: UnixMillis,
+    ) -> Result<String, SilencingFault> {
+        let _change_lock = self.0.change_lock.lock();
+        self.remove_forgotten(now)?;
         // Expired silences are removed only for a valid new one.
-        let over = self.known().making_room(&new, now);
-        let mut others = Silences::clone(&self.known());
-        for id in &over {
+        let expired = self.current().expired_to_remove(&new, now);
+        let mut others = Silences::clone(&self.current());
+        for id in &expired {
             others.remove(id);
         }
-        let changed = others.want(new, fresh_id(), now)?;
-        over.iter().try_for_each(|id| self.remove(id))?;
+        let changed = others.create_or_change(new, random_id(), now)?;
+        expired.iter().try_for_each(|id| self.remove(id))?;
         let id = changed.first().map(|silence| silence.id.clone()).unwrap_or_default();
-        self.keep(changed, now)?;
+        self.store(changed, now)?;
         Ok(id)
     }
 
@@ -93,10 +97,10 @@ impl KnownSilences {
     /// # Errors
     /// There is no such silence, or the store cannot be written.
     pub fn expire(&self, id: &str, now: UnixMillis) -> Result<(), SilencingFault> {
-        let _changing = self.0.changing.lock();
-        self.forget(now)?;
-        let ended = self.known().expire(id, now)?;
-        match self.keep(vec![ended], now) {
+        let _change_lock = self.0.change_lock.lock();
+        self.remove_forgotten(now)?;
+        let ended = self.current().expire(id, now)?;
+        match self.store(vec![ended], now) {
             // Expiry must work in a full store.
             Err(SilencingFault::Refused(ObjectRefusal::QuotaReached)) => self.remove(id),
             outcome => outcome,
@@ -104,29 +108,29 @@ impl KnownSilences {
     }
 
     /// Stores the changes, a new silence before the one it replaces: after a crash both are active.
-    fn keep(&self, changed: Vec<Silence>, now: UnixMillis) -> Result<(), SilencingFault> {
+    fn store(&self, changed: Vec<Silence>, now: UnixMillis) -> Result<(), SilencingFault> {
         for silence in changed {
             let records = &self.0.records;
-            let mut put = records.put(&silence.id, &silence, now)?;
-            while matches!(put, Err(ObjectRefusal::QuotaReached)) {
+            let mut outcome = records.put(&silence.id, &silence, now)?;
+            while matches!(outcome, Err(ObjectRefusal::QuotaReached)) {
                 // Expired silences are removed first to free space.
-                let known = self.known();
-                let Some(over) =
-                    known.over(now).into_iter().find(|silence_over| silence_over.id != silence.id)
+                let silences = self.current();
+                let Some(expired) =
+                    silences.expired(now).into_iter().find(|other| other.id != silence.id)
                 else {
                     break;
                 };
-                self.remove(&over.id)?;
-                put = records.put(&silence.id, &silence, now)?;
+                self.remove(&expired.id)?;
+                outcome = records.put(&silence.id, &silence, now)?;
             }
-            put?;
-            self.adopt(|all| all.put(silence));
+            outcome?;
+            self.update(|all| all.put(silence));
         }
         Ok(())
     }
 
-    fn forget(&self, now: UnixMillis) -> Result<(), SilencingFault> {
-        for id in self.known().forgotten(now, self.0.kept_ms) {
+    fn remove_forgotten(&self, now: UnixMillis) -> Result<(), SilencingFault> {
+        for id in self.current().forgotten(now, self.0.kept_ms) {
             self.remove(&id)?;
         }
         Ok(())
@@ -134,19 +138,19 @@ impl KnownSilences {
 
     fn remove(&self, id: &str) -> Result<(), SilencingFault> {
         self.0.records.remove(id)??;
-        self.adopt(|all| all.remove(id));
+        self.update(|all| all.remove(id));
         Ok(())
     }
 
-    fn adopt(&self, change: impl FnOnce(&mut Silences)) {
-        let mut all = Silences::clone(&self.known());
+    fn update(&self, change: impl FnOnce(&mut Silences)) {
+        let mut all = Silences::clone(&self.current());
         change(&mut all);
-        *self.0.known.write() = Arc::new(all);
+        *self.0.silences.write() = Arc::new(all);
     }
 }
 
 /// Returns a UUID of version 4 (RFC 9562), which Alertmanager's clients expect.
-fn fresh_id() -> String {
+fn random_id() -> String {
     let random = fastrand::u128(..);
     let random = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let digits = format!("{random:032x}");
@@ -166,7 +170,7 @@ mod tests {
 
     #[test]
     fn ids_are_unique_uuids() {
-        let ids: Vec<_> = (0..100).map(|_| fresh_id()).collect();
+        let ids: Vec<_> = (0..100).map(|_| random_id()).collect();
         for id in &ids {
             let parts: Vec<_> = id.split('-').map(str::len).collect();
             assert_eq!(parts, [8, 4, 4, 4, 12], "{id}");

@@ -32,7 +32,7 @@ impl BatchNumber {
 
 /// The way in which the store recognizes samples that are sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum CountsOnce {
+pub enum Deduplication {
     /// The number of the batch identifies its samples.
     ByNumber(BatchNumber),
     /// The time of a sample identifies it: a series has one sample at a time. Samples that are
@@ -50,7 +50,7 @@ pub enum CountsOnce {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AcceptedBatch {
     /// The way in which the batch is recognized when it is sent again.
-    pub counts_once: CountsOnce,
+    pub deduplication: Deduplication,
     /// The sender's identity among several that send the same samples. The journal does not store
     /// it.
     pub replica: Option<Replica>,
@@ -67,23 +67,23 @@ pub struct AcceptedBatch {
 impl AcceptedBatch {
     /// Returns a batch without samples that makes the store forget a sender.
     pub fn forget(sender: Arc<str>) -> Self {
-        let counts_once = CountsOnce::ByNumber(BatchNumber::forget(sender));
-        Self { counts_once, ..Self::default() }
+        let deduplication = Deduplication::ByNumber(BatchNumber::forget(sender));
+        Self { deduplication, ..Self::default() }
     }
 
     /// Returns the number, if the sender numbers batches.
     pub fn number(&self) -> Option<&BatchNumber> {
-        match &self.counts_once {
-            CountsOnce::ByNumber(number) => Some(number),
-            CountsOnce::ByTime { .. } | CountsOnce::Never => None,
+        match &self.deduplication {
+            Deduplication::ByNumber(number) => Some(number),
+            Deduplication::ByTime { .. } | Deduplication::Never => None,
         }
     }
 
     /// Returns the length of the window, if samples are recognized by their times.
     pub fn window_ms(&self) -> Option<i64> {
-        match self.counts_once {
-            CountsOnce::ByTime { window_ms } => Some(window_ms),
-            CountsOnce::ByNumber(_) | CountsOnce::Never => None,
+        match self.deduplication {
+            Deduplication::ByTime { window_ms } => Some(window_ms),
+            Deduplication::ByNumber(_) | Deduplication::Never => None,
         }
     }
 
@@ -107,7 +107,7 @@ impl AcceptedBatch {
         self.retain_samples(&kept);
     }
 
-    /// Removes the samples at the places where `kept` is false.
+    /// Removes the samples at the indexes where `kept` is false.
     pub fn retain_samples(&mut self, kept: &[bool]) {
         let samples = kept.len();
         retain(&mut self.series, samples, kept);

@@ -32,7 +32,7 @@ pub struct Cell {
     pub last: f64,
 }
 
-/// NaN equals NaN: comparisons of cells ask for equal content.
+/// NaN equals NaN: comparisons of cells mean equal content.
 impl PartialEq for Cell {
     fn eq(&self, other: &Self) -> bool {
         let whole = |cell: &Self| (cell.n, cell.first_at, cell.last_at);

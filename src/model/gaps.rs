@@ -19,7 +19,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// A granularity that lacks nothing.
+    /// The gaps of a complete granularity: none.
     pub const NONE: Self = Self {
         complete_since: UnixMillis::EARLIEST,
         complete_until: UnixMillis::MAX,

@@ -106,7 +106,7 @@ impl Granularity {
             return;
         }
         let (document, partition, retention) = (self.document, self.partition, self.retention());
-        if !document.holds_whole(Span::Fixed(self.width_ms)) {
+        if !document.is_multiple_of_span(Span::Fixed(self.width_ms)) {
             out.push(format!(
                 "granularity {name}: document = {document} is not a whole number of {name} slots"
             ));
@@ -116,7 +116,7 @@ impl Granularity {
                  not fit one {DOCUMENT_PAGE_BYTES} byte page; use a shorter document"
             ));
         }
-        if !partition.holds_whole(document) {
+        if !partition.is_multiple_of_span(document) {
             out.push(format!(
                 "granularity {name}: partition = {partition} is not a whole number of documents \
                  of {document}"
@@ -132,7 +132,8 @@ impl Granularity {
                 "granularity {name}: retention = {retention} is shorter than one partition \
                  ({partition}); use {partition} or more"
             ));
-        } else if !(retention.is_unlike(partition) || retention.holds_whole(partition)) {
+        } else if !(retention.has_other_unit(partition) || retention.is_multiple_of_span(partition))
+        {
             out.push(format!(
                 "granularity {name}: retention = {retention} is not a whole number of partitions \
                  of {partition}"

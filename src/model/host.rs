@@ -144,7 +144,7 @@ pub struct ListeningSpan {
 
 /// Everything that the store keeps about hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct KeptHosts {
+pub struct StoredHosts {
     /// The records of all hosts.
     pub records: HostRecords,
     /// The last time in which the daemon listened.

@@ -23,13 +23,13 @@ pub mod gaps;
 pub mod granularity;
 pub mod graphite;
 pub mod host;
-pub mod keeping;
 pub mod live;
 pub mod metric_limits;
 pub mod own_sender;
 pub mod partition;
 pub mod replica;
 mod retention;
+pub mod retention_starts;
 pub mod seen;
 pub mod sequence;
 pub mod series;
@@ -41,7 +41,7 @@ pub mod with_causes;
 pub mod with_noun;
 
 pub use address::without_password;
-pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
+pub use batch::{AcceptedBatch, BatchNumber, Deduplication};
 pub use cell::Cell;
 pub use counter::{Correction, ObservedCell, Reading, STALE_MARKER, SeriesState, is_stale_marker};
 pub use display::Display;
@@ -53,13 +53,13 @@ pub use granularity::{
 };
 pub use host::{
     AgentRecord, AgentStatus, HostChanges, HostEvent, HostEventEntry, HostEventKind, HostRecord,
-    HostRecords, HostState, HostStatus, HostTotals, KeptHosts, ListeningSpan,
+    HostRecords, HostState, HostStatus, HostTotals, ListeningSpan, StoredHosts,
 };
-pub use keeping::Keeping;
 pub use live::Live;
 pub use metric_limits::MetricLimits;
 pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
+pub use retention_starts::RetentionStarts;
 pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict, WINDOW_BATCHES};
 pub use series::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};

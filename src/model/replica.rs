@@ -3,7 +3,8 @@
 //!
 //! Counters and gauges tolerate duplicates, but deltas of both would count twice. Each stretch of a
 //! series' time therefore belongs to one sender: the first one, until it has been silent for the
-//! failover time, then the next. Must never know: which senders are replicas, the storage of picks.
+//! failover time, then the next. Must never know: which senders are replicas, where the selection
+//! is stored.
 
 use super::UnixMillis;
 
@@ -18,22 +19,23 @@ pub struct Replica {
 
 /// The sender whose samples of a series count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pick {
+pub struct SelectedSender {
     /// The sender that counts now.
     sender: u64,
+    /// The time from which on this sender counts.
     since: i64,
     /// The time of the latest sample that counted.
-    last: i64,
+    last_counted: i64,
     /// The sender that counts before `since`: the previous sender, or the first sender that sent an
     /// older sample.
-    before: Option<u64>,
+    previous_sender: Option<u64>,
     /// The time up to which it is unknown which sender counted.
     floor: i64,
 }
 
-/// The effect of a sample on a pick.
+/// The effect of a sample on the selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PickVerdict {
+pub enum ReplicaVerdict {
     /// The sample counts.
     Counts,
     /// The sample counts, and its sender replaces the other one, which is silent.
@@ -42,42 +44,48 @@ pub enum PickVerdict {
     OfAnother,
 }
 
-impl Pick {
-    /// Picks the sender of a first sample. `known` is the time of the series' latest sample if its
-    /// senders are unknown, as after a restart. Returns `None` if the sample is not later.
+impl SelectedSender {
+    /// Selects the sender of a first sample. `known` is the time of the series' latest sample if
+    /// its senders are unknown, as after a restart. Returns `None` if the sample is not later.
     pub fn first(sender: u64, at: UnixMillis, known: Option<UnixMillis>) -> Option<Self> {
         let floor = known.map_or(i64::MIN, |known| known.0);
-        (at.0 > floor).then_some(Self { sender, since: at.0, last: at.0, before: None, floor })
+        (at.0 > floor).then_some(Self {
+            sender,
+            since: at.0,
+            last_counted: at.0,
+            previous_sender: None,
+            floor,
+        })
     }
 
-    /// Judges a sample, and notes it if it counts. A sender without a sample for `failover_ms` is
-    /// silent.
-    pub fn take(&mut self, sender: u64, at: UnixMillis, failover_ms: i64) -> PickVerdict {
+    /// Decides whether a sample counts, and records it if it does. A sender without a sample for
+    /// `failover_ms` is silent.
+    pub fn accept(&mut self, sender: u64, at: UnixMillis, failover_ms: i64) -> ReplicaVerdict {
         let UnixMillis(at) = at;
         if at < self.since {
-            let counts = at > self.floor && *self.before.get_or_insert(sender) == sender;
-            return if counts { PickVerdict::Counts } else { PickVerdict::OfAnother };
+            let counts = at > self.floor && *self.previous_sender.get_or_insert(sender) == sender;
+            return if counts { ReplicaVerdict::Counts } else { ReplicaVerdict::OfAnother };
         }
         if sender == self.sender {
-            self.last = self.last.max(at);
-            return PickVerdict::Counts;
+            self.last_counted = self.last_counted.max(at);
+            return ReplicaVerdict::Counts;
         }
-        if at <= self.last.saturating_add(failover_ms) {
-            return PickVerdict::OfAnother;
+        if at <= self.last_counted.saturating_add(failover_ms) {
+            return ReplicaVerdict::OfAnother;
         }
-        // A pick remembers two stretches. The stretch before `since` is therefore forgotten, unless
-        // it belongs to the sender whose stretch ends now.
-        if self.before.is_some_and(|before| before != self.sender) {
+        // A selection remembers two stretches. The stretch before `since` is therefore forgotten,
+        // unless it belongs to the sender whose stretch ends now.
+        if self.previous_sender.is_some_and(|previous_sender| previous_sender != self.sender) {
             self.floor = self.since - 1;
         }
-        (self.before, self.sender) = (Some(self.sender), sender);
-        (self.since, self.last) = (at, at);
-        PickVerdict::Failover
+        (self.previous_sender, self.sender) = (Some(self.sender), sender);
+        (self.since, self.last_counted) = (at, at);
+        ReplicaVerdict::Failover
     }
 
     /// Returns the time of the latest sample that counted.
-    pub fn last(&self) -> UnixMillis {
-        UnixMillis(self.last)
+    pub fn last_counted(&self) -> UnixMillis {
+        UnixMillis(self.last_counted)
     }
 }
 
@@ -92,36 +100,38 @@ mod tests {
     const FAILOVER: i64 = 30_000;
     const STEP: i64 = 10_000;
 
-    fn take(pick: &mut Option<Pick>, sender: u64, at: i64) -> bool {
+    fn take(selected: &mut Option<SelectedSender>, sender: u64, at: i64) -> bool {
         let at = UnixMillis(at);
-        if let Some(pick) = pick {
-            return pick.take(sender, at, FAILOVER) != PickVerdict::OfAnother;
+        if let Some(selected) = selected {
+            return selected.accept(sender, at, FAILOVER) != ReplicaVerdict::OfAnother;
         }
-        *pick = Pick::first(sender, at, None);
-        pick.is_some()
+        *selected = SelectedSender::first(sender, at, None);
+        selected.is_some()
     }
 
     #[test]
     fn the_second_sender_counts_once_the_first_is_silent_and_continues_to_count() {
-        let mut pick = None;
+        let mut selected = None;
         for second in [0, 10, 20] {
-            assert!(take(&mut pick, 1, second * 1000));
-            assert!(!take(&mut pick, 2, second * 1000 + 3000));
+            assert!(take(&mut selected, 1, second * 1000));
+            assert!(!take(&mut selected, 2, second * 1000 + 3000));
         }
-        assert!(!take(&mut pick, 2, 50_000));
-        assert!(take(&mut pick, 2, 50_001));
+        assert!(!take(&mut selected, 2, 50_000));
+        assert!(take(&mut selected, 2, 50_001));
         // The first sender returns with its backlog: samples that nobody has sent count, the rest
         // are duplicates.
-        assert!(take(&mut pick, 1, 30_000) && take(&mut pick, 1, 50_000));
-        assert!(!take(&mut pick, 1, 60_000));
-        assert!(take(&mut pick, 2, 60_001));
+        assert!(take(&mut selected, 1, 30_000) && take(&mut selected, 1, 50_000));
+        assert!(!take(&mut selected, 1, 60_000));
+        assert!(take(&mut selected, 2, 60_001));
     }
 
     #[test]
     fn after_a_restart_nothing_counts_up_to_the_latest_sample() {
-        assert_eq!(Pick::first(2, UnixMillis(5), Some(UnixMillis(5))), None);
-        let mut pick = Pick::first(2, UnixMillis(9), Some(UnixMillis(5)));
-        assert!(!take(&mut pick, 1, 5) && take(&mut pick, 1, 7) && !take(&mut pick, 1, 9));
+        assert_eq!(SelectedSender::first(2, UnixMillis(5), Some(UnixMillis(5))), None);
+        let mut selected = SelectedSender::first(2, UnixMillis(9), Some(UnixMillis(5)));
+        assert!(
+            !take(&mut selected, 1, 5) && take(&mut selected, 1, 7) && !take(&mut selected, 1, 9)
+        );
     }
 
     proptest! {
@@ -130,18 +140,18 @@ mod tests {
         fn every_sample_counts_at_most_once_and_one_senders_all_when_it_alone_sends(
             turns in prop::collection::vec(any::<bool>(), 1..200), shift in 0..STEP
         ) {
-            let mut pick = None;
+            let mut selected = None;
             let mut next = [0_i64; 2];
             let mut counted: BTreeMap<i64, u32> = BTreeMap::new();
             let mut switches = 0;
-            let mut last = None;
+            let mut previous_turn = None;
             for turn in turns.iter().map(|turn| usize::from(*turn)) {
                 let step = next[turn];
                 next[turn] += 1;
-                if take(&mut pick, turn as u64 + 1, step * STEP + turn as i64 * shift) {
+                if take(&mut selected, turn as u64 + 1, step * STEP + turn as i64 * shift) {
                     *counted.entry(step).or_default() += 1;
-                    switches += u32::from(last.is_some_and(|last| last != turn));
-                    last = Some(turn);
+                    switches += u32::from(previous_turn.is_some_and(|previous| previous != turn));
+                    previous_turn = Some(turn);
                 }
             }
             // Where one sender follows the other, one step may be counted from both.

@@ -91,8 +91,8 @@ impl SeenTimes {
         self.runs.is_empty() && self.floor == 0
     }
 
-    /// Judges a time, which is not negative, and notes it if it is new. Times more than `window_ms`
-    /// before the latest are too old.
+    /// Returns the verdict about a time, which is not negative, and records the time if it is new.
+    /// Times more than `window_ms` before the latest are too old.
     pub fn note(&mut self, at: UnixMillis, window_ms: i64) -> TimeVerdict {
         let UnixMillis(at) = at;
         let Some(newest) = self.runs.last_mut() else {

@@ -49,7 +49,7 @@ struct EpochWindow {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SenderWindow {
     /// The time of the last accepted batch, Unix milliseconds; 0 if unknown.
-    heard: i64,
+    last_batch_at: i64,
     /// The epochs, ascending.
     epochs: Vec<EpochWindow>,
 }
@@ -61,10 +61,10 @@ impl SenderWindow {
         let window = |epoch| EpochWindow { epoch, highest: UNKNOWN_SEQ, seen: [u64::MAX; WORDS] };
         let last = latest.0.max(EPOCHS_MAX as i64);
         let epochs = (last - EPOCHS_MAX as i64 + 1..=last).map(window).collect();
-        Self { heard: latest.0, epochs }
+        Self { last_batch_at: latest.0, epochs }
     }
 
-    /// Judges a batch. Numbers begin at 1.
+    /// Returns the verdict about a batch. Numbers begin at 1.
     pub fn check(&self, epoch: i64, seq: u64) -> SequenceVerdict {
         match self.epochs.iter().find(|window| window.epoch == epoch) {
             Some(window) => window.check(seq),
@@ -76,8 +76,8 @@ impl SenderWindow {
         }
     }
 
-    /// Judges a batch, and notes it if it is new, so that the batches of a group are judged in the
-    /// order in which they will be applied.
+    /// Returns the verdict about a batch, and records the batch if it is new, so that the batches
+    /// of a group are checked in the order in which they will be applied.
     pub fn accept(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
         let verdict = self.check(epoch, seq);
         if verdict == SequenceVerdict::New {
@@ -86,7 +86,7 @@ impl SenderWindow {
         verdict
     }
 
-    /// Notes an accepted batch. Numbers that are too old to be remembered change nothing.
+    /// Records an accepted batch. Numbers that are too old to be remembered change nothing.
     pub fn mark(&mut self, epoch: i64, seq: u64) {
         let index = match self.epochs.binary_search_by_key(&epoch, |window| window.epoch) {
             Ok(index) => index,
@@ -102,14 +102,14 @@ impl SenderWindow {
         self.epochs[index].mark(seq);
     }
 
-    /// Notes that a batch was accepted at `now`.
+    /// Records that a batch was accepted at `now`.
     pub fn touch(&mut self, now: UnixMillis) {
-        self.heard = self.heard.max(now.0);
+        self.last_batch_at = self.last_batch_at.max(now.0);
     }
 
     /// Returns the time of the last accepted batch, 0 if unknown.
-    pub fn heard(&self) -> UnixMillis {
-        UnixMillis(self.heard)
+    pub fn last_batch_at(&self) -> UnixMillis {
+        UnixMillis(self.last_batch_at)
     }
 
     /// Iterates over the remembered epochs, ascending, with the highest number of each.
@@ -120,7 +120,7 @@ impl SenderWindow {
     /// Returns the stored form; FORMAT.md describes the layout.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + self.epochs.len() * (16 + WORDS * 8));
-        out.extend_from_slice(&self.heard.to_le_bytes());
+        out.extend_from_slice(&self.last_batch_at.to_le_bytes());
         for window in &self.epochs {
             out.extend_from_slice(&window.epoch.to_le_bytes());
             out.extend_from_slice(&window.highest.to_le_bytes());
@@ -134,11 +134,11 @@ impl SenderWindow {
     /// Reads the stored form; `None` if its length is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
-        let (heard, words) = words.split_first()?;
+        let (last_batch_at, words) = words.split_first()?;
         if !rest.is_empty() || words.len() % (WORDS + 2) > 0 {
             return None;
         }
-        let heard = i64::from_le_bytes(*heard);
+        let last_batch_at = i64::from_le_bytes(*last_batch_at);
         let mut epochs = Vec::new();
         for window in words.chunks_exact(WORDS + 2) {
             let mut seen = [0; WORDS];
@@ -148,7 +148,7 @@ impl SenderWindow {
             let epoch = i64::from_le_bytes(window[0]);
             epochs.push(EpochWindow { epoch, highest: u64::from_le_bytes(window[1]), seen });
         }
-        (epochs.len() <= EPOCHS_MAX).then_some(Self { heard, epochs })
+        (epochs.len() <= EPOCHS_MAX).then_some(Self { last_batch_at, epochs })
     }
 }
 
@@ -197,9 +197,9 @@ mod tests {
 
     /// Every number of every remembered epoch: the reference for the window's 144 bytes.
     #[derive(Default)]
-    struct Naive(BTreeMap<i64, BTreeSet<u64>>);
+    struct NaiveModel(BTreeMap<i64, BTreeSet<u64>>);
 
-    impl Naive {
+    impl NaiveModel {
         fn accept(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
             let is_full = self.0.len() == EPOCHS_MAX;
             if is_full && self.0.keys().all(|known| epoch < *known) {
@@ -241,7 +241,7 @@ mod tests {
             steps in prop::collection::vec((0..8_i64, number()), 1..200)
         ) {
             let mut window = SenderWindow::default();
-            let mut naive = Naive::default();
+            let mut naive = NaiveModel::default();
             for (epoch, seq) in steps {
                 let expected = naive.accept(epoch, seq);
                 prop_assert_eq!(window.accept(epoch, seq), expected, "{}/{}", epoch, seq);

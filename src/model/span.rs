@@ -91,12 +91,12 @@ impl Span {
 
     /// Returns true when one span is of calendar months and the other of a fixed length: neither is
     /// a whole number of the other.
-    pub fn is_unlike(self, other: Self) -> bool {
+    pub fn has_other_unit(self, other: Self) -> bool {
         matches!(self, Self::Fixed(_)) != matches!(other, Self::Fixed(_))
     }
 
     /// Returns true when every period of `self` consists of whole periods of `part`.
-    pub fn holds_whole(self, part: Self) -> bool {
+    pub fn is_multiple_of_span(self, part: Self) -> bool {
         match (self, part) {
             (Self::Fixed(whole), Self::Fixed(part)) => whole % part == 0,
             (Self::Months(_), Self::Fixed(part)) => DAY_MS % part == 0,

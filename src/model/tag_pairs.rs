@@ -16,11 +16,11 @@ pub fn tag_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
             rest = after;
             continue;
         }
-        let (name, after) = word(rest, |c| c == '=' || c == ',')?;
+        let (name, after) = read_word(rest, |c| c == '=' || c == ',')?;
         let Some(after) = after.strip_prefix('=') else {
             return Err(format!("{name:?} is not name=value"));
         };
-        let (value, after) = word(after, |c| c == ',')?;
+        let (value, after) = read_word(after, |c| c == ',')?;
         pairs.push((name, value));
         rest = after;
     }
@@ -35,7 +35,7 @@ pub fn quoted_words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (found, after) = word(rest, |c| c == ',')?;
+        let (found, after) = read_word(rest, |c| c == ',')?;
         words.extend(Some(found).filter(|found| !found.is_empty()));
         rest = after.strip_prefix(',').unwrap_or(after);
     }
@@ -43,7 +43,7 @@ pub fn quoted_words(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// Splits the first word off a text; the rest is empty or begins with a character that ends words.
-fn word(text: &str, ends: impl Fn(char) -> bool) -> Result<(String, &str), String> {
+fn read_word(text: &str, ends: impl Fn(char) -> bool) -> Result<(String, &str), String> {
     let Some(inside) = text.trim_start().strip_prefix('"') else {
         let (word, rest) = text.split_at(text.find(ends).unwrap_or(text.len()));
         return Ok((word.trim().to_owned(), rest));

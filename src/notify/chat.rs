@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
-    http::{self, Posting},
-    outcome::{Outcome, Sent, expand, failed},
+    http::{self, PostSettings},
+    outcome::{DeliveryOutcome, SendResult, expand, failed},
     secret,
 };
 use crate::alerts::{Discord, Message, MessageTemplates, Opsgenie, Teams, Telegram};
@@ -32,13 +32,15 @@ pub(super) fn opsgenie(
     opsgenie: &Opsgenie,
     message: &Message,
     templates: &MessageTemplates,
-) -> Sent {
+) -> SendResult {
     let key = secret::read(&opsgenie.api_key).map_err(failed)?;
     let (path, body) = opsgenie_call(opsgenie, message, templates)?;
     let url = format!("{}/{path}", opsgenie.api_url.trim_end_matches('/'));
-    let posting =
-        Posting { authorization: Some(format!("GenieKey {key}")), ..Posting::of(&opsgenie.http) };
-    Ok(http::post(&posting, &url, body.to_string())?.summary)
+    let settings = PostSettings {
+        authorization: Some(format!("GenieKey {key}")),
+        ..PostSettings::of(&opsgenie.http)
+    };
+    Ok(http::post(&settings, &url, body.to_string())?.summary)
 }
 
 /// Returns the path and the body of a request to Opsgenie.
@@ -46,7 +48,7 @@ fn opsgenie_call(
     opsgenie: &Opsgenie,
     message: &Message,
     templates: &MessageTemplates,
-) -> Result<(String, Value), Outcome> {
+) -> Result<(String, Value), DeliveryOutcome> {
     let expand = |text: &str| expand(templates, text, message);
     let alias = format!("{:032x}", xxh3_128(message.group_key.as_bytes()));
     let source = expand(&opsgenie.source)?;
@@ -61,7 +63,11 @@ fn opsgenie_call(
     let mut body = json!({
         "alias": alias,
         "message": cut(&expand(&opsgenie.message)?, OPSGENIE_MESSAGE_MAX, None),
-        "description": cut(&expand(&opsgenie.description)?, OPSGENIE_DESCRIPTION_MAX, message.more()),
+        "description": cut(
+            &expand(&opsgenie.description)?,
+            OPSGENIE_DESCRIPTION_MAX,
+            message.unlisted_line(),
+        ),
         "details": details,
         "source": source,
     });
@@ -98,24 +104,24 @@ fn opsgenie_call(
     Ok(("v2/alerts".to_owned(), body))
 }
 
-pub(super) fn teams(teams: &Teams, message: &Message, templates: &MessageTemplates) -> Sent {
+pub(super) fn teams(teams: &Teams, message: &Message, templates: &MessageTemplates) -> SendResult {
     let url = secret::read(&teams.webhook_url).map_err(failed)?;
     let body = teams_card(teams, message, templates)?;
-    Ok(http::post(&Posting::of(&teams.http), &url, body.to_string())?.summary)
+    Ok(http::post(&PostSettings::of(&teams.http), &url, body.to_string())?.summary)
 }
 
 fn teams_card(
     teams: &Teams,
     message: &Message,
     templates: &MessageTemplates,
-) -> Result<Value, Outcome> {
+) -> Result<Value, DeliveryOutcome> {
     let expand = |text: &str| expand(templates, text, message);
     let mut card = json!({
         "@context": "http://schema.org/extensions",
         "@type": "MessageCard",
         "title": expand(&teams.title)?,
         "summary": expand(&teams.summary)?,
-        "text": cut(&expand(&teams.text)?, TEAMS_MAX, message.more()),
+        "text": cut(&expand(&teams.text)?, TEAMS_MAX, message.unlisted_line()),
         "themeColor": format!("{:06x}", color(message)),
     });
     if let Some(url) = message.alerts_url() {
@@ -130,18 +136,18 @@ pub(super) fn telegram(
     telegram: &Telegram,
     message: &Message,
     templates: &MessageTemplates,
-) -> Sent {
+) -> SendResult {
     let token = secret::read(&telegram.bot_token).map_err(failed)?;
     let url = format!("{}/bot{token}/sendMessage", telegram.api_url.trim_end_matches('/'));
     let body = telegram_message(telegram, message, templates)?;
-    Ok(http::post(&Posting::of(&telegram.http), &url, body.to_string())?.summary)
+    Ok(http::post(&PostSettings::of(&telegram.http), &url, body.to_string())?.summary)
 }
 
 fn telegram_message(
     telegram: &Telegram,
     message: &Message,
     templates: &MessageTemplates,
-) -> Result<Value, Outcome> {
+) -> Result<Value, DeliveryOutcome> {
     let mut body = json!({
         "chat_id": telegram.chat_id,
         "disable_notification": telegram.disable_notifications,
@@ -150,9 +156,9 @@ fn telegram_message(
     if let Some(thread) = telegram.message_thread_id {
         body["message_thread_id"] = thread.into();
     }
-    let more = message.more();
+    let more = message.unlisted_line();
     let text = if telegram.parse_mode == "HTML" {
-        templates.expand_html(&telegram.message, message).map_err(Outcome::Refused)?
+        templates.expand_html(&telegram.message, message).map_err(DeliveryOutcome::Refused)?
     } else {
         expand(templates, &telegram.message, message)?
     };
@@ -172,21 +178,25 @@ fn telegram_message(
     Ok(body)
 }
 
-pub(super) fn discord(discord: &Discord, message: &Message, templates: &MessageTemplates) -> Sent {
+pub(super) fn discord(
+    discord: &Discord,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> SendResult {
     let url = secret::read(&discord.webhook_url).map_err(failed)?;
     let body = discord_embed(discord, message, templates)?;
-    Ok(http::post(&Posting::of(&discord.http), &url, body.to_string())?.summary)
+    Ok(http::post(&PostSettings::of(&discord.http), &url, body.to_string())?.summary)
 }
 
 fn discord_embed(
     discord: &Discord,
     message: &Message,
     templates: &MessageTemplates,
-) -> Result<Value, Outcome> {
+) -> Result<Value, DeliveryOutcome> {
     let expand = |text: &str| expand(templates, text, message);
     let mut embed = json!({
         "title": cut(&expand(&discord.title)?, DISCORD_TITLE_MAX, None),
-        "description": cut(&expand(&discord.message)?, DISCORD_TEXT_MAX, message.more()),
+        "description": cut(&expand(&discord.message)?, DISCORD_TEXT_MAX, message.unlisted_line()),
         "color": color(message),
     });
     if let Some(url) = message.alerts_url() {

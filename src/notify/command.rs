@@ -16,7 +16,7 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 
-use super::outcome::{Outcome, Sent, failed, one_line};
+use super::outcome::{DeliveryOutcome, SendResult, failed, one_line};
 use crate::{
     alerts::{Command, Message},
     clock::Stopwatch,
@@ -32,7 +32,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// The maximum length of an environment variable, in characters: the system limit is 128 KiB.
 const VARIABLE_MAX: usize = 16 << 10;
 
-pub(super) fn run(command: &Command, message: &Message) -> Sent {
+pub(super) fn run(command: &Command, message: &Message) -> SendResult {
     let mut child = start(command, message).map_err(|cause| {
         let name = command.command.first().map_or("", String::as_str);
         failed(format!("{name}: {cause}"))
@@ -50,8 +50,8 @@ pub(super) fn run(command: &Command, message: &Message) -> Sent {
     let output = String::from_utf8_lossy(&output.text).trim().to_owned();
     match ended.map_err(failed)? {
         Some(true) => Ok(one_line(&format!("the command succeeded: {output}"))),
-        Some(false) => Err(Outcome::Failed(format!("the command failed: {output}"))),
-        None => Err(Outcome::Failed(format!(
+        Some(false) => Err(DeliveryOutcome::Failed(format!("the command failed: {output}"))),
+        None => Err(DeliveryOutcome::Failed(format!(
             "the command took more than {} ms: {output}",
             command.timeout_ms
         ))),
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::notify::outcome::message_of_tests;
 
-    fn shell(script: &str, timeout_ms: i64) -> Sent {
+    fn shell(script: &str, timeout_ms: i64) -> SendResult {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         run(&Command { command, timeout_ms }, &message_of_tests())
     }
@@ -151,10 +151,10 @@ mod tests {
         let written = fs::read_to_string(&path).unwrap();
         assert_eq!(written, message_of_tests().to_json(0) + "firing\n");
         let failed = shell("echo no >&2; exit 3", 10_000);
-        assert_eq!(failed, Err(Outcome::Failed("the command failed: no".to_owned())));
+        assert_eq!(failed, Err(DeliveryOutcome::Failed("the command failed: no".to_owned())));
         let gone = Command { command: vec!["/nowhere/at/all".to_owned()], timeout_ms: 1000 };
         assert!(
-            matches!(run(&gone, &message_of_tests()), Err(Outcome::Failed(cause)) if cause.contains("/nowhere"))
+            matches!(run(&gone, &message_of_tests()), Err(DeliveryOutcome::Failed(cause)) if cause.contains("/nowhere"))
         );
     }
 
@@ -165,7 +165,7 @@ mod tests {
         let sent = shell("setsid sleep 60 & echo started >&2; exit 0", 10_000);
         assert_eq!(sent, Ok("the command succeeded: started".to_owned()));
         let outcome = shell("setsid sleep 60 & echo left >&2; exit 1", 10_000);
-        assert_eq!(outcome, Err(Outcome::Failed("the command failed: left".to_owned())));
+        assert_eq!(outcome, Err(DeliveryOutcome::Failed("the command failed: left".to_owned())));
         assert!(watch.seconds() < 30.0, "{}", watch.seconds());
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let much = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
                     i=$((i+1)); done";
         shell(much, 30_000).unwrap();
-        let Err(Outcome::Failed(output)) = shell(&format!("{much}; exit 1"), 30_000) else {
+        let Err(DeliveryOutcome::Failed(output)) = shell(&format!("{much}; exit 1"), 30_000) else {
             panic!()
         };
         assert!((4000..5000).contains(&output.len()), "{}", output.len());
@@ -195,14 +195,14 @@ mod tests {
         let watch = Stopwatch::start();
         let outcome = shell("sleep 100 & sleep 100", 200);
         assert!(
-            matches!(&outcome, Err(Outcome::Failed(cause)) if cause.contains("200 ms")),
+            matches!(&outcome, Err(DeliveryOutcome::Failed(cause)) if cause.contains("200 ms")),
             "{outcome:?}"
         );
         let outcome = shell(
             "while echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; do :; done",
             500,
         );
-        let Err(Outcome::Failed(output)) = outcome else { panic!("{outcome:?}") };
+        let Err(DeliveryOutcome::Failed(output)) = outcome else { panic!("{outcome:?}") };
         assert!(output.len() < 5000 && watch.seconds() < 50.0, "{}", output.len());
     }
 }

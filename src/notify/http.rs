@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
     client::{client, is_refusal, json_request},
-    outcome::{Outcome, Sent, expand, failed, one_line},
+    outcome::{DeliveryOutcome, SendResult, expand, failed, one_line},
     secret,
 };
 use crate::alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Webhook};
@@ -23,11 +23,12 @@ const INVALID_URL: &str = "the URL is invalid: use one such as https://example.o
 /// The maximum length of an event's summary at `PagerDuty`, in characters.
 const SUMMARY_MAX: usize = 1024;
 
-pub(super) fn webhook(webhook: &Webhook, message: &Message) -> Sent {
+pub(super) fn webhook(webhook: &Webhook, message: &Message) -> SendResult {
     let url = secret::read(&webhook.url).map_err(failed)?;
     let timeout = webhook.timeout_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
-    let posting = Posting { timeout: timeout.unwrap_or(TIMEOUT), ..Posting::of(&webhook.http) };
-    Ok(post(&posting, &url, message.to_json(webhook.max_alerts))?.summary)
+    let settings =
+        PostSettings { timeout: timeout.unwrap_or(TIMEOUT), ..PostSettings::of(&webhook.http) };
+    Ok(post(&settings, &url, message.to_json(webhook.max_alerts))?.summary)
 }
 
 /// The response of a receiver that accepted a message.
@@ -39,27 +40,27 @@ pub(super) struct Response {
 }
 
 /// The settings of a request: client settings, timeout and authorization.
-pub(super) struct Posting<'a> {
+pub(super) struct PostSettings<'a> {
     pub(super) http: &'a Http,
     pub(super) timeout: Duration,
     /// The value of the header `Authorization`, if the service requires its own.
     pub(super) authorization: Option<String>,
 }
 
-impl<'a> Posting<'a> {
+impl<'a> PostSettings<'a> {
     pub(super) fn of(http: &'a Http) -> Self {
         Self { http, timeout: TIMEOUT, authorization: None }
     }
 }
 
-pub(super) fn slack(slack: &Slack, message: &Message, templates: &MessageTemplates) -> Sent {
+pub(super) fn slack(slack: &Slack, message: &Message, templates: &MessageTemplates) -> SendResult {
     let url = secret::read(&slack.api_url).map_err(failed)?;
     let body = slack_body(slack, message, templates)?;
-    let response = post(&Posting::of(&slack.http), &url, body.to_string())?;
+    let response = post(&PostSettings::of(&slack.http), &url, body.to_string())?;
     // Slack's API returns a success status even when it rejects a message.
     let content: Value = serde_json::from_str(&response.text).unwrap_or_default();
     if content.get("ok") == Some(&Value::Bool(false)) {
-        return Err(Outcome::Refused(format!("Slack answered {}", content["error"])));
+        return Err(DeliveryOutcome::Refused(format!("Slack answered {}", content["error"])));
     }
     Ok(response.summary)
 }
@@ -68,7 +69,7 @@ fn slack_body(
     slack: &Slack,
     message: &Message,
     templates: &MessageTemplates,
-) -> Result<Value, Outcome> {
+) -> Result<Value, DeliveryOutcome> {
     let expand = |text: &str| expand(templates, text, message);
     let mut fields = Vec::new();
     for field in &slack.fields {
@@ -76,7 +77,7 @@ fn slack_body(
         fields.push(json!({ "title": title, "value": value, "short": field.short }));
     }
     let mut attachment = texts(&slack.attachment, expand)?;
-    if let Some(more) = message.more() {
+    if let Some(more) = message.unlisted_line() {
         for key in ["text", "fallback"] {
             let text = attachment.get(key).and_then(Value::as_str).unwrap_or_default();
             let text = if text.is_empty() { more.clone() } else { format!("{text}\n{more}") };
@@ -101,16 +102,16 @@ pub(super) fn pagerduty(
     pagerduty: &Pagerduty,
     message: &Message,
     templates: &MessageTemplates,
-) -> Sent {
+) -> SendResult {
     let event = pagerduty_event(pagerduty, message, templates)?;
-    Ok(post(&Posting::of(&pagerduty.http), &pagerduty.url, event.to_string())?.summary)
+    Ok(post(&PostSettings::of(&pagerduty.http), &pagerduty.url, event.to_string())?.summary)
 }
 
 fn pagerduty_event(
     pagerduty: &Pagerduty,
     message: &Message,
     templates: &MessageTemplates,
-) -> Result<Value, Outcome> {
+) -> Result<Value, DeliveryOutcome> {
     let expand = |text: &str| expand(templates, text, message);
     let is_firing = message.status() == "firing";
     let mut event = json!({
@@ -121,7 +122,7 @@ fn pagerduty_event(
     if is_firing {
         let mut payload = texts(&pagerduty.payload, expand)?;
         if let Some(Value::String(summary)) = payload.get_mut("summary") {
-            let more = message.more().map(|more| format!(", {more}")).unwrap_or_default();
+            let more = message.unlisted_line().map(|more| format!(", {more}")).unwrap_or_default();
             let rest = SUMMARY_MAX.saturating_sub(more.chars().count());
             *summary = summary.chars().take(rest).collect::<String>() + &more;
         }
@@ -140,11 +141,11 @@ fn pagerduty_event(
     Ok(event)
 }
 
-/// Expands templates and skips the ones whose text is empty.
+/// Expands templates and skips empty results.
 fn texts(
     all: &BTreeMap<&'static str, String>,
-    expand: impl Fn(&str) -> Result<String, Outcome>,
-) -> Result<Map<String, Value>, Outcome> {
+    expand: impl Fn(&str) -> Result<String, DeliveryOutcome>,
+) -> Result<Map<String, Value>, DeliveryOutcome> {
     let mut texts = Map::new();
     for (key, text) in all {
         let text = expand(text)?;
@@ -156,27 +157,31 @@ fn texts(
 }
 
 /// Posts JSON. Error messages contain no part of the URL, which may be a secret.
-pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<Response, Outcome> {
+pub(super) fn post(
+    settings: &PostSettings<'_>,
+    url: &str,
+    body: String,
+) -> Result<Response, DeliveryOutcome> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(failed(INVALID_URL));
     }
-    post_by(&client_of(posting)?, posting, url, body)
+    post_by(&client_of(settings)?, settings, url, body)
 }
 
 /// Returns a client for one request or for several in a row.
-pub(super) fn client_of(posting: &Posting<'_>) -> Result<ureq::Agent, Outcome> {
-    client(posting.http, posting.timeout).map_err(failed)
+pub(super) fn client_of(settings: &PostSettings<'_>) -> Result<ureq::Agent, DeliveryOutcome> {
+    client(settings.http, settings.timeout).map_err(failed)
 }
 
 /// Posts JSON with an existing client.
 pub(super) fn post_by(
     client: &ureq::Agent,
-    posting: &Posting<'_>,
+    settings: &PostSettings<'_>,
     url: &str,
     body: String,
-) -> Result<Response, Outcome> {
-    let mut request = json_request(client, posting.http, url).map_err(failed)?;
-    if let Some(authorization) = &posting.authorization {
+) -> Result<Response, DeliveryOutcome> {
+    let mut request = json_request(client, settings.http, url).map_err(failed)?;
+    if let Some(authorization) = &settings.authorization {
         request = request.header("Authorization", authorization);
     }
     let response = request.send(body).map_err(|cause| {
@@ -198,9 +203,9 @@ pub(super) fn post_by(
         )));
     }
     Err(if is_refusal(status.as_u16()) {
-        Outcome::Refused(summary)
+        DeliveryOutcome::Refused(summary)
     } else {
-        Outcome::Failed(summary)
+        DeliveryOutcome::Failed(summary)
     })
 }
 
@@ -225,14 +230,14 @@ mod tests {
     use super::*;
     use crate::{alerts::Secret, notify::outcome::message_of_tests};
 
-    fn webhook_at(url: Secret) -> Sent {
+    fn webhook_at(url: Secret) -> SendResult {
         let settings = Webhook { url, max_alerts: 0, timeout_ms: None, http: Http::default() };
         webhook(&settings, &message_of_tests())
     }
 
     /// Returns the outcome of a message whose first request gets this status; a second request
     /// would succeed.
-    fn outcome_of(status: &str) -> Sent {
+    fn outcome_of(status: &str) -> SendResult {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let first = format!(
@@ -267,15 +272,15 @@ mod tests {
             ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"]
         {
             let outcome = outcome_of(status);
-            assert!(matches!(outcome, Err(Outcome::Failed(_))), "{status}: {outcome:?}");
+            assert!(matches!(outcome, Err(DeliveryOutcome::Failed(_))), "{status}: {outcome:?}");
         }
         for status in ["500 Oh", "503 Busy", "429 Slow", "408 Late"] {
             let outcome = outcome_of(status);
-            assert!(matches!(outcome, Err(Outcome::Failed(_))), "{status}: {outcome:?}");
+            assert!(matches!(outcome, Err(DeliveryOutcome::Failed(_))), "{status}: {outcome:?}");
         }
         for status in ["400 Bad", "401 No", "404 None", "413 Large", "422 Odd"] {
             let outcome = outcome_of(status);
-            assert!(matches!(outcome, Err(Outcome::Refused(_))), "{status}: {outcome:?}");
+            assert!(matches!(outcome, Err(DeliveryOutcome::Refused(_))), "{status}: {outcome:?}");
         }
     }
 
@@ -331,7 +336,9 @@ mod tests {
             let file = folder.path().join("url");
             std::fs::write(&file, text).unwrap();
             let outcome = webhook_at(Secret::File(file));
-            let Err(Outcome::Failed(cause)) = &outcome else { panic!("{text}: {outcome:?}") };
+            let Err(DeliveryOutcome::Failed(cause)) = &outcome else {
+                panic!("{text}: {outcome:?}")
+            };
             assert!(!cause.contains("secret") && !cause.contains("port/"), "{text}: {cause}");
         }
     }

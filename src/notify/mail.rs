@@ -20,7 +20,7 @@ use lettre::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
-    outcome::{Outcome, Sent, expand, failed, one_line},
+    outcome::{DeliveryOutcome, SendResult, expand, failed, one_line},
     secret,
 };
 use crate::{
@@ -33,19 +33,23 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The port of SMTP over implicit TLS (RFC 8314).
 const TLS_PORT: u16 = 465;
 
-pub(super) fn send(email: &Email, message: &Message, templates: &MessageTemplates) -> Sent {
+pub(super) fn send(email: &Email, message: &Message, templates: &MessageTemplates) -> SendResult {
     let mail = compose(email, message, templates)?;
     let sent = transport(email)?.send(&mail);
     let outcome = |cause: lettre::transport::smtp::Error| {
         let text = with_causes(&cause);
-        if cause.is_permanent() { Outcome::Refused(text) } else { Outcome::Failed(text) }
+        if cause.is_permanent() {
+            DeliveryOutcome::Refused(text)
+        } else {
+            DeliveryOutcome::Failed(text)
+        }
     };
     let response = sent.map_err(outcome)?;
     let lines: Vec<_> = response.message().collect();
     Ok(one_line(&format!("{} {}", response.code(), lines.join(" "))))
 }
 
-fn transport(email: &Email) -> Result<SmtpTransport, Outcome> {
+fn transport(email: &Email) -> Result<SmtpTransport, DeliveryOutcome> {
     let (host, port) = &email.smarthost;
     let encryption = if email.require_tls || *port == TLS_PORT {
         let mut tls = TlsParameters::builder(host.clone())
@@ -53,14 +57,14 @@ fn transport(email: &Email) -> Result<SmtpTransport, Outcome> {
             .dangerous_accept_invalid_hostnames(email.tls.insecure_skip_verify);
         if let Some(file) = &email.tls.ca_file {
             let in_file = |cause: &dyn std::fmt::Display| {
-                Outcome::Failed(format!("{}: {cause}", file.display()))
+                DeliveryOutcome::Failed(format!("{}: {cause}", file.display()))
             };
             let pem = fs::read(file).map_err(|cause| in_file(&cause))?;
             tls = tls.add_root_certificate(
                 Certificate::from_pem(&pem).map_err(|cause| in_file(&cause))?,
             );
         }
-        let tls = tls.build().map_err(|cause| Outcome::Failed(with_causes(&cause)))?;
+        let tls = tls.build().map_err(|cause| DeliveryOutcome::Failed(with_causes(&cause)))?;
         if *port == TLS_PORT { Encryption::Wrapper(tls) } else { Encryption::Required(tls) }
     } else {
         Encryption::None
@@ -81,9 +85,10 @@ fn compose(
     email: &Email,
     message: &Message,
     templates: &MessageTemplates,
-) -> Result<lettre::Message, Outcome> {
-    let refused =
-        |part: &str, cause: &dyn std::fmt::Display| Outcome::Refused(format!("{part}: {cause}"));
+) -> Result<lettre::Message, DeliveryOutcome> {
+    let refused = |part: &str, cause: &dyn std::fmt::Display| {
+        DeliveryOutcome::Refused(format!("{part}: {cause}"))
+    };
     let expand = |text: &str| expand(templates, text, message);
     let from: Mailbox = expand(&email.from)?.parse().map_err(|cause| refused("from", &cause))?;
     let to: Mailboxes = expand(&email.to)?.parse().map_err(|cause| refused("to", &cause))?;
@@ -112,7 +117,7 @@ fn compose(
     }
     let html =
         templates.expand_html(&email.html, message).map_err(|cause| refused("html", &cause))?;
-    let more = message.more().unwrap_or_default();
+    let more = message.unlisted_line().unwrap_or_default();
     let html = if more.is_empty() || html.is_empty() { html } else { with_line(&html, &more) };
     let text = expand(&email.text)?;
     let text = if more.is_empty() { text } else { format!("{text}\n{more}\n") };

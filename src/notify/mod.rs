@@ -17,14 +17,18 @@ mod secret;
 mod trial;
 
 pub(crate) use alertmanager::AlertmanagerClient;
-pub use outcome::Outcome;
+pub use outcome::DeliveryOutcome;
 pub(crate) use retries::Retries;
-pub use trial::{IntegrationTested, ReceiverTests, TooManyTests};
+pub use trial::{IntegrationTestResult, ReceiverTests, TooManyTests};
 
 use crate::alerts::{Message, MessageTemplates, Target};
 
 /// Sends a message and waits for the outcome, up to the target's timeout.
-pub(crate) fn deliver(target: &Target, message: &Message, templates: &MessageTemplates) -> Outcome {
+pub(crate) fn deliver(
+    target: &Target,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> DeliveryOutcome {
     let outcome = match target {
         Target::Webhook(webhook) => http::webhook(webhook, message),
         Target::Slack(slack) => http::slack(slack, message, templates),
@@ -36,5 +40,5 @@ pub(crate) fn deliver(target: &Target, message: &Message, templates: &MessageTem
         Target::Discord(discord) => chat::discord(discord, message, templates),
         Target::Command(command) => command::run(command, message),
     };
-    outcome.map_or_else(|outcome| outcome, Outcome::Confirmed)
+    outcome.map_or_else(|outcome| outcome, DeliveryOutcome::Confirmed)
 }

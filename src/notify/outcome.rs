@@ -8,7 +8,7 @@ use crate::alerts::{Message, MessageTemplates};
 
 /// The outcome of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     /// The receiver accepted the message, with this response.
     Confirmed(String),
     /// The receiver rejected the message and would reject it again.
@@ -17,9 +17,9 @@ pub enum Outcome {
     Failed(String),
 }
 
-impl Outcome {
+impl DeliveryOutcome {
     /// Returns the name of the outcome and the response.
-    pub(super) fn shown(self) -> (&'static str, String) {
+    pub(super) fn label_and_response(self) -> (&'static str, String) {
         match self {
             Self::Confirmed(response) => ("sent", response),
             Self::Refused(cause) => ("refused", one_line(&cause)),
@@ -29,7 +29,7 @@ impl Outcome {
 }
 
 /// The response of a receiver that accepted the message, or another outcome.
-pub(super) type Sent = Result<String, Outcome>;
+pub(super) type SendResult = Result<String, DeliveryOutcome>;
 
 /// The maximum number of characters of a response that are shown.
 const RESPONSE_CHARACTERS_MAX: usize = 500;
@@ -52,13 +52,15 @@ pub(super) fn expand(
     templates: &MessageTemplates,
     text: &str,
     message: &Message,
-) -> Result<String, Outcome> {
-    templates.expand(text, message).map_err(|cause| Outcome::Refused(format!("{text}: {cause}")))
+) -> Result<String, DeliveryOutcome> {
+    templates
+        .expand(text, message)
+        .map_err(|cause| DeliveryOutcome::Refused(format!("{text}: {cause}")))
 }
 
 /// Returns the outcome of a local fault that may be fixed later.
-pub(super) fn failed(cause: impl std::fmt::Display) -> Outcome {
-    Outcome::Failed(cause.to_string())
+pub(super) fn failed(cause: impl std::fmt::Display) -> DeliveryOutcome {
+    DeliveryOutcome::Failed(cause.to_string())
 }
 
 /// Returns a message with one firing alert.

@@ -27,11 +27,11 @@ pub(crate) struct Retries {
     /// The group that failed right before the group that is being sent.
     failed_before: Option<String>,
     /// Groups that failed since their last delivery.
-    failed: BTreeMap<String, Failed>,
+    failed: BTreeMap<String, FailedDelivery>,
 }
 
 #[derive(Debug, Default)]
-struct Failed {
+struct FailedDelivery {
     times: u32,
     next_at: Option<UnixMillis>,
 }
@@ -46,11 +46,11 @@ fn backoff_ms(failures: u32) -> i64 {
 
 /// Returns true before the time of the next attempt. A time that is too far ahead is ignored: the
 /// clock was set back.
-fn waits(next_at: Option<UnixMillis>, now: UnixMillis) -> bool {
+fn is_before(next_at: Option<UnixMillis>, now: UnixMillis) -> bool {
     next_at.is_some_and(|at| (1..=2 * backoff_ms(u32::MAX)).contains(&at.since(now)))
 }
 
-fn after(failures: u32, now: UnixMillis) -> UnixMillis {
+fn next_attempt(failures: u32, now: UnixMillis) -> UnixMillis {
     let wait_ms = backoff_ms(failures);
     now.plus(wait_ms - fastrand::i64(0..=wait_ms / JITTER_PARTS))
 }
@@ -58,7 +58,7 @@ fn after(failures: u32, now: UnixMillis) -> UnixMillis {
 impl Retries {
     /// Returns the index of the group to send now, and marks the integration as busy. `pending` are
     /// the groups with pending notifications, newest first.
-    pub(crate) fn take(&mut self, pending: &[&str], now: UnixMillis) -> Option<usize> {
+    pub(crate) fn take_due(&mut self, pending: &[&str], now: UnixMillis) -> Option<usize> {
         if self.is_busy || pending.is_empty() {
             return None;
         }
@@ -75,10 +75,10 @@ impl Retries {
         let other = others.min_by_key(|at| failed(at).map_or(0, |failed| failed.times));
         let found = match other {
             Some(_) => other,
-            None if waits(self.next_at, now) => None,
+            None if is_before(self.next_at, now) => None,
             None if self.failures > 0 => Some(0),
             None => (0..pending.len())
-                .find(|at| !waits(failed(at).and_then(|failed| failed.next_at), now)),
+                .find(|at| !is_before(failed(at).and_then(|failed| failed.next_at), now)),
         };
         if other.is_some() {
             self.failed_before = self.last_failed.take();
@@ -94,10 +94,10 @@ impl Retries {
 
     /// Returns true while the receiver is down and the next attempt is not due.
     pub(crate) fn is_waiting(&self, now: UnixMillis) -> bool {
-        self.last_failed.is_none() && waits(self.next_at, now)
+        self.last_failed.is_none() && is_before(self.next_at, now)
     }
 
-    /// Records that nothing is pending for the group any more.
+    /// Records that the group no longer has a pending notification.
     pub(crate) fn put_back(&mut self) {
         self.is_busy = false;
         self.last_failed = self.failed_before.take().or_else(|| self.last_failed.take());
@@ -123,14 +123,14 @@ impl Retries {
     pub(crate) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
         self.is_busy = false;
         let failed = self.failed.entry(group.to_owned()).or_default();
-        failed.next_at = Some(after(failed.times, now));
+        failed.next_at = Some(next_attempt(failed.times, now));
         failed.times = failed.times.saturating_add(1);
         if self.failed_before.take().is_some() {
             // Both groups failed, so the integration is down.
-            self.next_at = Some(after(self.failures.saturating_sub(1), now));
+            self.next_at = Some(next_attempt(self.failures.saturating_sub(1), now));
             return false;
         }
-        self.next_at = Some(after(self.failures, now));
+        self.next_at = Some(next_attempt(self.failures, now));
         self.failures = self.failures.saturating_add(1);
         self.last_failed = Some(group.to_owned());
         self.failures == 1
@@ -153,10 +153,10 @@ mod tests {
         let mut delivered = Vec::new();
         for second in from..from + seconds {
             let now = UnixMillis(second * 1000);
-            while let Some(at) = retries.take(pending, now) {
+            while let Some(at) = retries.take_due(pending, now) {
                 let group = pending[at];
                 assert_eq!(
-                    retries.take(pending, now),
+                    retries.take_due(pending, now),
                     None,
                     "an integration sends one message at a time"
                 );
@@ -179,14 +179,14 @@ mod tests {
         let now = UnixMillis(10_000);
         for group in ["a", "b"] {
             assert!(!retries.is_waiting(now));
-            assert!(retries.take(&["a", "b"], now).is_some());
+            assert!(retries.take_due(&["a", "b"], now).is_some());
             retries.fail(group, now);
         }
         assert!(retries.is_waiting(now));
         assert!(!retries.is_waiting(now.plus(backoff_ms(0))));
         // The clock was set back.
         assert!(!retries.is_waiting(now.minus(3_600_000)));
-        retries.take(&["a", "b"], now.plus(1000)).unwrap();
+        retries.take_due(&["a", "b"], now.plus(1000)).unwrap();
         retries.answer("a");
         assert!(!retries.is_waiting(now) && retries.failed.is_empty());
     }

@@ -10,10 +10,11 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Outcome, deliver};
+use super::{DeliveryOutcome, deliver};
 use crate::{
     alerts::{
-        External, Integration, LabelSet, Message, MessageAlert, MessageTemplates, Receiver, Routing,
+        ExternalIdentity, Integration, LabelSet, Message, MessageAlert, MessageTemplates, Receiver,
+        Routing,
     },
     clock::Stopwatch,
     model::UnixMillis,
@@ -32,7 +33,7 @@ pub struct ReceiverTests(Arc<Semaphore>);
 
 /// The response of one integration of a receiver.
 #[derive(Debug, Clone, PartialEq)]
-pub struct IntegrationTested {
+pub struct IntegrationTestResult {
     /// The key of the integration, such as `webhook/0`.
     pub integration: String,
     /// The outcome: `sent`, `refused` or `failed`.
@@ -63,9 +64,9 @@ impl ReceiverTests {
         &self,
         routing: &Routing,
         receiver: &Receiver,
-        external: &External,
+        external: &ExternalIdentity,
         now: UnixMillis,
-    ) -> Result<Vec<IntegrationTested>, TooManyTests> {
+    ) -> Result<Vec<IntegrationTestResult>, TooManyTests> {
         let permit = self.0.clone().try_acquire_owned().map_err(|_| TooManyTests)?;
         let permit = Arc::new(permit);
         // The templates were checked when the files were read.
@@ -73,7 +74,7 @@ impl ReceiverTests {
         let message = message(&receiver.name, external, now);
         let start = |integration: &Integration| {
             let delivery = (integration.clone(), message.clone(), templates.clone());
-            (integration.key.clone(), begin(delivery, permit.clone()))
+            (integration.key.clone(), start_delivery(delivery, permit.clone()))
         };
         let started: Vec<_> = receiver.integrations.iter().map(start).collect();
         let watch = Stopwatch::start();
@@ -82,30 +83,31 @@ impl ReceiverTests {
             let left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
             let (outcome, seconds) = match timeout(left, answer).await {
                 Ok(Ok(answered)) => answered,
-                Ok(Err(_)) => {
-                    (Outcome::Failed("the delivery ended without an outcome".to_owned()), 0.0)
-                }
+                Ok(Err(_)) => (
+                    DeliveryOutcome::Failed("the delivery ended without an outcome".to_owned()),
+                    0.0,
+                ),
                 Err(_) => {
                     let text = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
-                    (Outcome::Failed(text), watch.seconds())
+                    (DeliveryOutcome::Failed(text), watch.seconds())
                 }
             };
-            let (outcome, answer) = outcome.shown();
-            tested.push(IntegrationTested { integration, outcome, answer, seconds });
+            let (outcome, answer) = outcome.label_and_response();
+            tested.push(IntegrationTestResult { integration, outcome, answer, seconds });
         }
         Ok(tested)
     }
 }
 
 /// The outcome of a delivery, and its duration in seconds.
-type Answered = (Outcome, f64);
+type TimedOutcome = (DeliveryOutcome, f64);
 
 /// Starts the delivery to one integration in a separate thread, which holds the permit until the
 /// delivery ends.
-fn begin(
+fn start_delivery(
     (integration, message, templates): (Integration, Message, Arc<MessageTemplates>),
     permit: Arc<OwnedSemaphorePermit>,
-) -> oneshot::Receiver<Answered> {
+) -> oneshot::Receiver<TimedOutcome> {
     let (reply, answer) = oneshot::channel();
     let work = move || {
         let watch = Stopwatch::start();
@@ -125,9 +127,9 @@ fn deliver_with_end(
     integration: &Integration,
     message: Message,
     templates: &MessageTemplates,
-) -> Outcome {
+) -> DeliveryOutcome {
     let outcome = deliver(&integration.target, &message, templates);
-    if !integration.send_resolved || !matches!(outcome, Outcome::Confirmed(_)) {
+    if !integration.send_resolved || !matches!(outcome, DeliveryOutcome::Confirmed(_)) {
         return outcome;
     }
     let mut ended = message;
@@ -136,20 +138,20 @@ fn deliver_with_end(
     }
     let only_firing = |cause: String| format!("the alert was sent, but its end was not: {cause}");
     match deliver(&integration.target, &ended, templates) {
-        Outcome::Confirmed(_) => outcome,
-        Outcome::Refused(cause) => Outcome::Refused(only_firing(cause)),
-        Outcome::Failed(cause) => Outcome::Failed(only_firing(cause)),
+        DeliveryOutcome::Confirmed(_) => outcome,
+        DeliveryOutcome::Refused(cause) => DeliveryOutcome::Refused(only_firing(cause)),
+        DeliveryOutcome::Failed(cause) => DeliveryOutcome::Failed(only_firing(cause)),
     }
 }
 
 /// Returns the test message. Its key is unique, so that services open an incident for each test.
-fn message(receiver: &str, external: &External, now: UnixMillis) -> Message {
+fn message(receiver: &str, external: &ExternalIdentity, now: UnixMillis) -> Message {
     let group_labels: LabelSet = [("alertname".to_owned(), ALERT.to_owned())].into();
     let severity = ("severity".to_owned(), "info".to_owned());
     let labels = group_labels.clone().into_iter().chain([severity]).collect();
     let summary = format!("Test of the receiver {receiver}: nothing is wrong");
     let alert = MessageAlert {
-        labels: external.labelled(&labels),
+        labels: external.add_labels(&labels),
         annotations: [("summary".to_owned(), summary)].into(),
         starts_at: now.0,
         ..MessageAlert::default()

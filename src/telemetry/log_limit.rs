@@ -37,7 +37,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The number of lines of one place in the code that are written within [`PERIOD`].
+/// The number of lines of one call site that are written within [`PERIOD`].
 const LINES_MAX: u64 = 100;
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -49,28 +49,28 @@ pub(super) fn log_lines_dropped() -> u64 {
 }
 
 /// The two formats with the limit.
-pub(super) struct Limited {
+pub(super) struct LimitedFormat {
     text: Format<Full>,
     json: Format<Json>,
     /// True for JSON.
     is_json: Arc<AtomicBool>,
     since: Stopwatch,
-    places: Mutex<Places<Identifier>>,
+    call_sites: Mutex<CallSites<Identifier>>,
 }
 
-impl Limited {
+impl LimitedFormat {
     pub(super) fn new(is_json: Arc<AtomicBool>) -> Self {
         Self {
             text: Format::default(),
             json: Format::default().json().flatten_event(true),
             is_json,
             since: Stopwatch::start(),
-            places: Mutex::new(Places::default()),
+            call_sites: Mutex::new(CallSites::default()),
         }
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Limited
+impl<S, N> FormatEvent<S, N> for LimitedFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -85,17 +85,17 @@ where
         // Debug output is never limited.
         if *event.metadata().level() <= Level::INFO {
             let verdict =
-                self.places.lock().take(event.metadata().callsite(), self.since.elapsed());
+                self.call_sites.lock().decide(event.metadata().callsite(), self.since.elapsed());
             match (verdict, is_json) {
-                (Verdict::Drop, _) => {
+                (LineDecision::Drop, _) => {
                     DROPPED.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
-                (Verdict::Write { dropped: 0 }, _) => {}
-                (Verdict::Write { dropped }, false) => {
+                (LineDecision::Write { dropped: 0 }, _) => {}
+                (LineDecision::Write { dropped }, false) => {
                     writeln!(writer, "dropped lines like the next one: {dropped}")?;
                 }
-                (Verdict::Write { dropped }, true) => {
+                (LineDecision::Write { dropped }, true) => {
                     let message = "lines like the next one were dropped";
                     writeln!(
                         writer,
@@ -114,7 +114,7 @@ where
 
 /// The decision about a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum LineDecision {
     /// The line is written, after `dropped` lines were dropped.
     Write {
         dropped: u64,
@@ -122,31 +122,31 @@ enum Verdict {
     Drop,
 }
 
-/// The lines of each place in the code; the code has a limited number of places that log.
-struct Places<K>(HashMap<K, Period>);
+/// The lines of each call site; the code has a limited number of call sites that log.
+struct CallSites<K>(HashMap<K, Period>);
 
-/// The number of lines of one place since a time.
+/// The number of lines of one call site since a time.
 struct Period {
     since: Duration,
     lines: u64,
 }
 
-impl<K> Default for Places<K> {
+impl<K> Default for CallSites<K> {
     fn default() -> Self {
         Self(HashMap::new())
     }
 }
 
-impl<K: Hash + Eq> Places<K> {
-    fn take(&mut self, place: K, now: Duration) -> Verdict {
-        let period = self.0.entry(place).or_insert(Period { since: now, lines: 0 });
+impl<K: Hash + Eq> CallSites<K> {
+    fn decide(&mut self, call_site: K, now: Duration) -> LineDecision {
+        let period = self.0.entry(call_site).or_insert(Period { since: now, lines: 0 });
         let mut dropped = 0;
         if now.saturating_sub(period.since) >= PERIOD {
             dropped = period.lines.saturating_sub(LINES_MAX);
             *period = Period { since: now, lines: 0 };
         }
         period.lines += 1;
-        if period.lines > LINES_MAX { Verdict::Drop } else { Verdict::Write { dropped } }
+        if period.lines > LINES_MAX { LineDecision::Drop } else { LineDecision::Write { dropped } }
     }
 }
 
@@ -156,15 +156,18 @@ mod tests {
 
     #[test]
     fn the_first_lines_of_a_place_are_written_and_the_others_counted() {
-        let mut places = Places::default();
+        let mut call_sites = CallSites::default();
         let second = Duration::from_secs;
         for line in 0..LINES_MAX + 7 {
-            let expected =
-                if line < LINES_MAX { Verdict::Write { dropped: 0 } } else { Verdict::Drop };
-            assert_eq!(places.take("a", second(line / 10)), expected, "{line}");
+            let expected = if line < LINES_MAX {
+                LineDecision::Write { dropped: 0 }
+            } else {
+                LineDecision::Drop
+            };
+            assert_eq!(call_sites.decide("a", second(line / 10)), expected, "{line}");
         }
-        assert_eq!(places.take("b", second(30)), Verdict::Write { dropped: 0 });
-        assert_eq!(places.take("a", second(60)), Verdict::Write { dropped: 7 });
-        assert_eq!(places.take("a", second(61)), Verdict::Write { dropped: 0 });
+        assert_eq!(call_sites.decide("b", second(30)), LineDecision::Write { dropped: 0 });
+        assert_eq!(call_sites.decide("a", second(60)), LineDecision::Write { dropped: 7 });
+        assert_eq!(call_sites.decide("a", second(61)), LineDecision::Write { dropped: 0 });
     }
 }

@@ -14,7 +14,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::{
     last_lines::Remembering,
-    log_limit::{Limited, LogFormat},
+    log_limit::{LimitedFormat, LogFormat},
 };
 
 /// The folders of `src` that are crates, and log by the names of these.
@@ -72,7 +72,7 @@ fn parsed(filter: &str) -> Result<EnvFilter, String> {
 /// When the filter is invalid.
 pub fn init_logging(format: LogFormat, filter: &str) -> Result<Logging, String> {
     let form = Arc::new(AtomicBool::new(format == LogFormat::Json));
-    let limited = Limited::new(form.clone());
+    let limited = LimitedFormat::new(form.clone());
     let builder = tracing_subscriber::fmt()
         .with_writer(|| Remembering(std::io::stderr()))
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))

@@ -1,6 +1,6 @@
 //! The self-metrics as numbers for people.
 //!
-//! Must never know: how they are shown.
+//! Must never know: how the numbers are shown.
 
 use prometheus::{Histogram, core::Metric};
 

@@ -10,8 +10,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
-        HostChanges, HostRecord, KeptHosts, Kind, SeriesId, SeriesInfo, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, GranularityIndex, GranularitySet,
+        HostChanges, HostRecord, Kind, SeriesId, SeriesInfo, StoredHosts, UnixMillis,
     },
     store::{FORMAT_VERSION, Folder, Medium, ObjectKind, Store, verify},
 };
@@ -32,7 +32,11 @@ pub(crate) fn golden(format: u64) -> PathBuf {
 
 pub(crate) fn batch(seq: u64, at: i64) -> AcceptedBatch {
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber { sender: SENDER.into(), epoch: 3, seq }),
+        deduplication: Deduplication::ByNumber(BatchNumber {
+            sender: SENDER.into(),
+            epoch: 3,
+            seq,
+        }),
         series: (0..3).map(SeriesId).collect(),
         times: vec![at],
         starts: vec![NOW.0 - 50 * HOUR],
@@ -46,7 +50,7 @@ pub(crate) fn batch(seq: u64, at: i64) -> AcceptedBatch {
 fn late(hours: i64) -> AcceptedBatch {
     let at = NOW.0 - hours * HOUR;
     AcceptedBatch {
-        counts_once: CountsOnce::Never,
+        deduplication: Deduplication::Never,
         series: (0..3).rev().map(SeriesId).collect(),
         times: vec![at, at - 1000, at + 77],
         starts: vec![at - 5000, at - 6000, 0],
@@ -131,7 +135,7 @@ fn the_objects_of_every_format_are_readable() {
         let store = open(dir.path(), NOW).0;
         let object = store.object(ObjectKind::Dashboard, "hosts").unwrap().unwrap();
         assert_eq!((object.version, object.bytes.as_slice()), (1, OBJECT));
-        assert_eq!(store.hosts().unwrap(), KeptHosts::default());
+        assert_eq!(store.hosts().unwrap(), StoredHosts::default());
         let host = ("web1".into(), HostRecord { first_seen: 5, ..HostRecord::default() });
         let changes = HostChanges { changed: vec![host.clone()], ..HostChanges::default() };
         store.keep_hosts(&changes).unwrap();

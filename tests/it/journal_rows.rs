@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularitySet, Kind, SeriesId,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, GranularitySet, Kind, SeriesId,
         UnixMillis,
     },
     store::{Appender, Folder, Store, verify},
@@ -21,12 +21,12 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// A batch of an agent, or of a sender that does not number its batches.
 fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
-    let counts_once = match seq {
-        0 => CountsOnce::ByTime { window_ms: HOUR },
-        _ => CountsOnce::ByNumber(BatchNumber { sender: "agent".into(), epoch: 5, seq }),
+    let deduplication = match seq {
+        0 => Deduplication::ByTime { window_ms: HOUR },
+        _ => Deduplication::ByNumber(BatchNumber { sender: "agent".into(), epoch: 5, seq }),
     };
     AcceptedBatch {
-        counts_once,
+        deduplication,
         series: ids.map(SeriesId).to_vec(),
         times: vec![at.0],
         starts: vec![at.0 - MINUTE],
@@ -290,6 +290,6 @@ fn a_sender_with_a_damaged_window_is_refused_until_it_begins_a_new_epoch() {
     let (_store, mut appender) = open(dir.path(), NOW);
     let mut later = batch(7, [0, 1], NOW.plus(5));
     let number = BatchNumber { sender: "agent".into(), epoch: NOW.0 + 1, seq: 7 };
-    later.counts_once = CountsOnce::ByNumber(number);
+    later.deduplication = Deduplication::ByNumber(number);
     assert!(appender.commit(&[], &[later], NOW.plus(5)).unwrap().batches[0].is_accepted());
 }

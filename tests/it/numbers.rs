@@ -1,7 +1,7 @@
 //! Batch numbers count once: a group of batches is judged like its batches one by one.
 
 use granary::{
-    model::{AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, Kind, SeriesId, TimesTally},
+    model::{AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, Kind, SeriesId, TimesTally},
     store::{Appender, Store, StoreLimits},
 };
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn begin(path: &std::path::Path) -> (Store, Appender) {
 
 fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber { sender: agent.into(), epoch, seq }),
+        deduplication: Deduplication::ByNumber(BatchNumber { sender: agent.into(), epoch, seq }),
         ..samples(SeriesId(0), [(NOW.0, 1.0)])
     }
 }

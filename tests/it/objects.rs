@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use granary::{
-    model::{AgentRecord, HostChanges, HostRecord, KeptHosts, ListeningSpan},
+    model::{AgentRecord, HostChanges, HostRecord, ListeningSpan, StoredHosts},
     store::{ObjectKind, Store, restore, verify},
 };
 
@@ -81,7 +81,7 @@ fn hosts_are_in_snapshots_and_checked_beside_objects() {
     let (data, copy, back) =
         (dir.path().join("data"), dir.path().join("copy"), dir.path().join("back"));
     let store = open(&data);
-    assert_eq!(store.hosts().unwrap(), KeptHosts::default());
+    assert_eq!(store.hosts().unwrap(), StoredHosts::default());
     let version = put(&store, "hosts", None, "one");
     store.keep_hosts(&changes("web1", 10)).unwrap();
     store.keep_hosts(&changes("web2", 20)).unwrap();

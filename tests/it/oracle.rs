@@ -8,9 +8,9 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, Cell, CountsOnce, Granularity, GranularityIndex,
-        GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesLimits, TimesTally,
-        UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, Cell, Deduplication, Granularity,
+        GranularityIndex, GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesLimits,
+        TimesTally, UnixMillis,
     },
     store::{Appender, ChangeAction, Columns, Matcher, Renaming, SeriesChange, Slot, Store, View},
 };
@@ -258,7 +258,7 @@ fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> Accepted
     let shared = samples.iter().all(|sample| sample.at == samples[0].at);
     let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber {
+        deduplication: Deduplication::ByNumber(BatchNumber {
             sender: format!("agent{sender}").into(),
             epoch: 1,
             seq,

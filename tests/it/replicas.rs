@@ -2,7 +2,7 @@
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, Kind, SeriesId, TimesTally,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, Kind, SeriesId, TimesTally,
         UnixMillis, replica::Replica,
     },
     store::{Appender, Store},
@@ -26,7 +26,7 @@ fn at(step: i64) -> i64 {
 fn numbered(sender: u64, seq: u64, (series, steps): (u32, Vec<i64>)) -> AcceptedBatch {
     let number = BatchNumber { sender: format!("statsd-{sender}").into(), epoch: 1, seq };
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(number),
+        deduplication: Deduplication::ByNumber(number),
         ..samples(SeriesId(series), steps.into_iter().map(|step| (at(step), 1.0)))
     }
 }

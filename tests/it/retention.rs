@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use granary::{
     actors::drop_expired,
-    model::{AcceptedBatch, CountsOnce, Kind, SeriesId, UnixMillis},
+    model::{AcceptedBatch, Deduplication, Kind, SeriesId, UnixMillis},
     policy::retention::kept_since,
     query::{Budget, ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
     store::Store,
@@ -61,8 +61,8 @@ fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
     let (store, mut appender) = open_with(dir.path(), &set, START);
     let all = ["silent", "going_on", "never_sampled"].map(|name| series(name, &[], Kind::Counter));
     let ids = define(&mut appender, &all, START);
-    let counts_once = CountsOnce::ByTime { window_ms: 600_000 };
-    let silent = AcceptedBatch { counts_once, ..samples(ids[0], [(START.0, 1.0)]) };
+    let deduplication = Deduplication::ByTime { window_ms: 600_000 };
+    let silent = AcceptedBatch { deduplication, ..samples(ids[0], [(START.0, 1.0)]) };
     appender.commit(&[], &[silent], START).unwrap();
     let times_seen =
         |store: &Store| store.memory().into_iter().find(|memory| memory.0 == "times_seen");

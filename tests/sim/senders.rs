@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, SeriesId,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, DefinitionVerdict, Kind, SeriesId,
         SeriesInfo, UnixMillis,
     },
     policy::Admission,
@@ -211,9 +211,9 @@ impl History {
                 |sample: &&Sample| admission.check(UnixMillis(sample.at), 1.0, || None).is_ok();
             let admitted: Vec<_> = samples.iter().filter(admitted).collect();
             self.tally.count("refused samples", (samples.len() - admitted.len()) as u64);
-            let by_time = CountsOnce::ByTime { window_ms: WINDOW_MS };
+            let by_time = Deduplication::ByTime { window_ms: WINDOW_MS };
             group.push(AcceptedBatch {
-                counts_once: number.clone().map_or(by_time, CountsOnce::ByNumber),
+                deduplication: number.clone().map_or(by_time, Deduplication::ByNumber),
                 series: admitted.iter().map(|sample| id(sample.name)).collect(),
                 times: admitted.iter().map(|sample| sample.at).collect(),
                 values: admitted.iter().map(|sample| sample.value).collect(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use granary::{
-    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId},
+    model::{AcceptedBatch, BatchNumber, Deduplication, Kind, SeriesId},
     store::Medium,
 };
 
@@ -18,7 +18,7 @@ fn writes_of_a_killed_process_are_synced_before_they_are_reported() {
     let set = granularities(&[["1m", "1h", "6h", "12h"]]);
     let number = BatchNumber { sender: "agent".into(), epoch: 1, seq: 1 };
     let batch = AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(number),
+        deduplication: Deduplication::ByNumber(number),
         series: vec![SeriesId(0)],
         times: vec![NOW.0],
         values: vec![1.0],

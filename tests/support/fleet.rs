@@ -13,7 +13,7 @@ use granary::{
     actors::drop_expired,
     clock::Stopwatch,
     model::{
-        AcceptedBatch, BatchNumber, CountsOnce, GranularitySet, Kind, SeriesId, SeriesInfo,
+        AcceptedBatch, BatchNumber, Deduplication, GranularitySet, Kind, SeriesId, SeriesInfo,
         UnixMillis,
     },
     policy::retention::kept_since,
@@ -189,7 +189,7 @@ impl Host {
         self.sent += 1;
         let number = BatchNumber { sender: self.name.clone(), epoch: 1, seq: self.sent };
         AcceptedBatch {
-            counts_once: CountsOnce::ByNumber(number),
+            deduplication: Deduplication::ByNumber(number),
             series: self.ids.clone(),
             times: vec![at.0],
             values: self.values.step().to_vec(),

@@ -19,7 +19,7 @@ pub(crate) struct Collectors<'a> {
     pub(crate) running: &'a [&'a str],
 }
 
-type Started = Result<Box<dyn Source>, SourceError>;
+type StartResult = Result<Box<dyn Source>, SourceError>;
 
 impl Collectors<'_> {
     /// Returns the plan for these settings.
@@ -90,7 +90,7 @@ impl Collectors<'_> {
         name: &'static str,
         part_of: impl Fn(&Settings) -> Option<&T>,
         settings: &Settings,
-        start: impl FnOnce(T) -> Started + 'static,
+        start: impl FnOnce(T) -> StartResult + 'static,
     ) -> Option<PlannedSource> {
         let part = part_of(settings)?;
         let is_same = self.last.and_then(&part_of) == Some(part);
@@ -111,34 +111,34 @@ fn services(settings: &Settings, index: usize) -> Option<&Vec<granary_agent_serv
         .filter(|services| !services.is_empty())
 }
 
-fn start_host(name: String, host: &Host, interval: Duration) -> Started {
+fn start_host(name: String, host: &Host, interval: Duration) -> StartResult {
     let sources = granary_agent_host::sources(name, &host.processes)?;
     let every = host.interval.unwrap_or(interval);
     let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
-    Ok(Box::new(Together { name: HOST, every_ms, sources }))
+    Ok(Box::new(GroupedSources { name: HOST, every_ms, sources }))
 }
 
-fn start_statsd(agent: String, settings: &StatsD) -> Started {
+fn start_statsd(agent: String, settings: &StatsD) -> StartResult {
     let StatsD { listen, series_max, memory_max } = *settings;
     let limits = Limits { series_max, memory_max };
     Ok(Box::new(granary_agent_statsd::StatsD::listen(agent, listen, limits)?))
 }
 
 #[cfg(feature = "mongodb")]
-fn start_mongodb(servers: &crate::settings::MongoDb, interval: Duration) -> Started {
+fn start_mongodb(servers: &crate::settings::MongoDb, interval: Duration) -> StartResult {
     let every = servers.interval.unwrap_or(interval);
     Ok(Box::new(granary_agent_mongodb::MongoDb::new(&servers.targets, every)?))
 }
 
 /// Several sources that act as one source, sampled at multiples of an interval.
-struct Together {
+struct GroupedSources {
     name: &'static str,
     every_ms: i64,
     sources: Vec<Box<dyn Source>>,
 }
 
-impl Together {
-    fn each(
+impl GroupedSources {
+    fn sample_each(
         &mut self,
         readings: &mut Readings,
         mut sample: impl FnMut(&mut dyn Source, &mut Readings) -> Result<(), SourceError>,
@@ -151,20 +151,20 @@ impl Together {
     }
 }
 
-impl Source for Together {
+impl Source for GroupedSources {
     fn name(&self) -> &'static str {
         self.name
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         if now_ms % self.every_ms == 0 {
-            self.each(readings, |source, readings| source.sample(now_ms, readings));
+            self.sample_each(readings, |source, readings| source.sample(now_ms, readings));
         }
         Ok(())
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.each(readings, |source, readings| source.sample_alone(now_ms, readings));
+        self.sample_each(readings, |source, readings| source.sample_alone(now_ms, readings));
         Ok(())
     }
 
@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn a_collector_is_sampled_at_multiples_of_its_interval() {
-        let mut together = Together { name: "t", every_ms: 10, sources: vec![Box::new(Tick)] };
+        let mut together =
+            GroupedSources { name: "t", every_ms: 10, sources: vec![Box::new(Tick)] };
         let mut readings = Readings::default();
         for now in [5, 10, 15, 20] {
             together.sample(now, &mut readings).unwrap();

@@ -39,7 +39,7 @@ pub(crate) struct Settings {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[derive(Default)]
-struct Written {
+struct RawSettings {
     agent: toml::Table,
     rules: Vec<Rule>,
     host: Option<Host>,
@@ -127,7 +127,7 @@ impl Default for StatsD {
 /// The table `[agent]`, parsed like a command line.
 #[derive(Parser)]
 #[command(name = "[agent]", no_binary_name = true, disable_help_flag = true)]
-struct Line {
+struct AgentTable {
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -136,7 +136,7 @@ impl Settings {
     /// Reads the file and the files that it references.
     ///
     /// # Errors
-    /// The fault, with the file and the place.
+    /// The fault, with the file and the location.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let bytes = read_small(path)?;
         let text =
@@ -147,33 +147,33 @@ impl Settings {
 
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         // The full error would quote the line, which may contain a password.
-        let written: Written = toml::from_str(text).map_err(|cause| {
+        let raw: RawSettings = toml::from_str(text).map_err(|cause| {
             fault_in(text, cause.span().map(|span| span.start), cause.message())
         })?;
-        if written.rules.len() > RULES_MAX {
+        if raw.rules.len() > RULES_MAX {
             return Err(format!("more than {RULES_MAX} rules"));
         }
-        let line =
-            Line::try_parse_from(words(&written.agent)?).map_err(|cause| cause.to_string())?;
+        let table = AgentTable::try_parse_from(arguments(&raw.agent)?)
+            .map_err(|cause| cause.to_string())?;
         let read = |ScrapeFile { config, memory_max }: ScrapeFile| {
             Config::read(&folder.join(config)).map(|config| Scrape { config, memory_max })
         };
-        let scrape = written.scrape.map(read).transpose();
+        let scrape = raw.scrape.map(read).transpose();
         let settings = Self {
-            agent: line.agent,
-            agent_table: written.agent,
-            rules: written.rules,
-            host: written.host,
+            agent: table.agent,
+            agent_table: raw.agent,
+            rules: raw.rules,
+            host: raw.host,
             scrape: scrape.map_err(|fault| format!("scrape: {fault}"))?,
-            statsd: written.statsd,
+            statsd: raw.statsd,
             #[cfg(feature = "mongodb")]
-            mongodb: written.mongodb.map(|file| file.read(folder)).transpose()?,
-            exec: written.exec,
+            mongodb: raw.mongodb.map(|file| file.read(folder)).transpose()?,
+            exec: raw.exec,
             services: [
-                (Kind::Redis, written.redis),
-                (Kind::Nginx, written.nginx),
-                (Kind::Postgres, written.postgres),
-                (Kind::MySql, written.mysql),
+                (Kind::Redis, raw.redis),
+                (Kind::Nginx, raw.nginx),
+                (Kind::Postgres, raw.postgres),
+                (Kind::MySql, raw.mysql),
             ]
             .map(|(kind, services)| (kind, in_folder(services, folder)))
             .into(),
@@ -263,7 +263,7 @@ impl MongoDbFile {
 }
 
 /// Converts the keys of the table to options: `spool_dir = "x"` becomes `--spool-dir=x`.
-fn words(table: &toml::Table) -> Result<Vec<String>, String> {
+fn arguments(table: &toml::Table) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     for (key, value) in table {
         let option = key.replace('_', "-");

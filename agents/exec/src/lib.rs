@@ -2,14 +2,14 @@
 //! readings.
 //!
 //! `run` executes a program within its limits, `output` parses its output, with one file per
-//! format, `script` combines both, and `turns` limits concurrency. Must never know: how readings
+//! format, `script` combines both, and `slots` limits concurrency. Must never know: how readings
 //! are delivered.
 
 mod output;
 mod run;
 mod script;
 mod settings;
-mod turns;
+mod slots;
 
 use std::{io, sync::Arc, thread, time::Duration};
 
@@ -24,7 +24,7 @@ pub use self::{
     output::fuzz,
     settings::{Form, Script, Settings},
 };
-use self::{script::ScriptSource, turns::Turns};
+use self::{script::ScriptSource, slots::RunSlots};
 
 /// The time to wait for running scripts when the agent ends or its settings change.
 const END_DEADLINE: Duration = Duration::from_secs(2);
@@ -35,21 +35,21 @@ const END_DEADLINE: Duration = Duration::from_secs(2);
 /// # Errors
 /// The system refuses a pipe or a thread.
 pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<Exec> {
-    let turns = Arc::new(Turns::new(settings.concurrency)?);
+    let slots = Arc::new(RunSlots::new(settings.concurrency)?);
     let of_script = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
-        let source = ScriptSource::new(script.clone(), agent, Arc::clone(&turns));
+        let source = ScriptSource::new(script.clone(), agent, Arc::clone(&slots));
         (script.interval.unwrap_or(interval), Box::new(source))
     };
     let scripts = settings.scripts.iter().map(of_script).collect();
     let scripts = SideBySide::each_at("exec", ROUND_DEADLINE, scripts)?;
-    Ok(Exec { scripts, turns })
+    Ok(Exec { scripts, slots })
 }
 
 /// The scripts, which are killed when this value is dropped.
 #[derive(Debug)]
 pub struct Exec {
     scripts: SideBySide,
-    turns: Arc<Turns>,
+    slots: Arc<RunSlots>,
 }
 
 impl Source for Exec {
@@ -62,7 +62,7 @@ impl Source for Exec {
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let ending = end_at_signals(&self.turns)?;
+        let ending = end_at_signals(&self.slots)?;
         let sampled = self.scripts.sample_alone(now_ms, readings);
         ending.close();
         sampled
@@ -71,12 +71,12 @@ impl Source for Exec {
 
 /// Kills running scripts before SIGINT or SIGTERM ends the process, until the caller closes the
 /// handle. Only a single round needs this.
-fn end_at_signals(turns: &Arc<Turns>) -> io::Result<Handle> {
+fn end_at_signals(slots: &Arc<RunSlots>) -> io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let (handle, turns) = (signals.handle(), Arc::clone(turns));
+    let (handle, slots) = (signals.handle(), Arc::clone(slots));
     thread::Builder::new().name("exec-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            let _all = turns.end(END_DEADLINE);
+            let _all = slots.end_all(END_DEADLINE);
             // This call fails only for unknown signals.
             let _ended = emulate_default_handler(signal);
         }
@@ -87,7 +87,7 @@ fn end_at_signals(turns: &Arc<Turns>) -> io::Result<Handle> {
 impl Drop for Exec {
     fn drop(&mut self) {
         // A script that takes longer is killed by its thread, as long as the agent runs.
-        let _all = self.turns.end(END_DEADLINE);
+        let _all = self.slots.end_all(END_DEADLINE);
     }
 }
 
@@ -124,14 +124,14 @@ mod tests {
             std::thread::yield_now();
         };
         exec.sample(2000, &mut Readings::default()).unwrap();
-        let turns = Arc::clone(&exec.turns);
+        let slots = Arc::clone(&exec.slots);
         drop(exec);
         assert!(
             !fs::exists(format!("/proc/{}", pid.trim())).unwrap(),
             "process {pid} still exists"
         );
         assert!(
-            turns.take().is_none() && turns.end(Duration::ZERO),
+            slots.acquire().is_none() && slots.end_all(Duration::ZERO),
             "a script may start after the end"
         );
         assert!(!later.exists(), "a script started after the end");

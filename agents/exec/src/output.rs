@@ -17,7 +17,7 @@ use crate::settings::Form;
 /// the caller must discard.
 ///
 /// # Errors
-/// The fault, with its place.
+/// The fault, with its location.
 pub(crate) fn read(
     output: &[u8],
     form: Form,
@@ -40,7 +40,7 @@ fn exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<
         let unit = family.unit_of(&parts.metric).to_owned();
         let labels = parts.labels.iter();
         let tags = labels.map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        let reading = Printed {
+        let reading = ParsedSample {
             kind: family.kind_of(&parts.metric),
             metric: parts.metric.into_owned(),
             tags,
@@ -55,7 +55,7 @@ fn exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<
 }
 
 /// A sample from the output of a script.
-struct Printed {
+struct ParsedSample {
     metric: String,
     tags: Vec<(String, String)>,
     kind: granary_protocol::Kind,
@@ -64,7 +64,7 @@ struct Printed {
     start_ms: Option<i64>,
 }
 
-impl Printed {
+impl ParsedSample {
     /// Adds the sample. `time_ms` is the time that the script printed, if any.
     fn push(self, time_ms: Option<i64>, readings: &mut Readings) {
         let Self { metric, tags, kind, unit, value, start_ms } = self;

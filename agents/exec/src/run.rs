@@ -27,7 +27,7 @@ const PART_BYTES: usize = 16 << 10;
 
 /// The output and exit status of a program.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedProgram {
     pub(crate) output: Vec<u8>,
     /// The first bytes of standard error.
     pub(crate) errors: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) fn run(
     timeout: Duration,
     output_max: usize,
     end: impl AsFd,
-) -> Result<Finished, String> {
+) -> Result<FinishedProgram, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("the command is empty".to_owned());
     };
@@ -59,7 +59,7 @@ pub(crate) fn run(
     // This also kills processes that the program left running.
     let status = group.end().map_err(|cause| cause.to_string());
     let (output, errors) = watched?;
-    Ok(Finished { output, errors, status: status? })
+    Ok(FinishedProgram { output, errors, status: status? })
 }
 
 /// A program with its process group.
@@ -173,7 +173,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(30);
 
-    fn sh(script: &str, timeout: Duration, output_max: usize) -> Result<Finished, String> {
+    fn sh(script: &str, timeout: Duration, output_max: usize) -> Result<FinishedProgram, String> {
         let command = ["sh", "-c", script].map(str::to_owned);
         let (end, _open) = io::pipe().unwrap();
         run(&command, timeout, output_max, end)

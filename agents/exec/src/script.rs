@@ -1,4 +1,4 @@
-//! A script as a source: each round waits for a turn, runs the script, and reports its readings
+//! A script as a source: each round waits for a slot, runs the script, and reports its readings
 //! and its state.
 
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
 
 use crate::{
     output,
-    run::{Finished, run},
+    run::{FinishedProgram, run},
     settings::{Form, Script},
-    turns::{Turn, Turns},
+    slots::{RunSlot, RunSlots},
 };
 
 /// The maximum length of standard error in a problem.
@@ -21,24 +21,24 @@ pub(crate) struct ScriptSource {
     script: Script,
     /// The tags of the script's series.
     tags: Vec<(String, String)>,
-    turns: Arc<Turns>,
+    slots: Arc<RunSlots>,
 }
 
 impl ScriptSource {
-    pub(crate) fn new(script: Script, agent: &str, turns: Arc<Turns>) -> Self {
+    pub(crate) fn new(script: Script, agent: &str, slots: Arc<RunSlots>) -> Self {
         let fixed = [("host", agent), ("script", script.name.as_str())];
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let more = script.tags.clone();
         let tags =
             fixed.into_iter().filter(|(name, _)| !script.tags.contains_key(name)).chain(more);
         let tags = tags.collect();
-        Self { script, tags, turns }
+        Self { script, tags, slots }
     }
 
     /// Runs the script and returns its output.
-    fn run(&self, now_ms: i64, turn: &Turn<'_>) -> Result<Readings, String> {
+    fn run(&self, now_ms: i64, slot: &RunSlot<'_>) -> Result<Readings, String> {
         let Script { command, timeout, output_max, format, .. } = &self.script;
-        let finished = run(command, *timeout, *output_max, turn.end())?;
+        let finished = run(command, *timeout, *output_max, slot.end())?;
         let mut readings = Readings::new(self.tags.clone());
         if *format == Form::Nagios {
             let code = finished.status.code().ok_or_else(|| describe_failure(&finished))?;
@@ -54,7 +54,7 @@ impl ScriptSource {
     }
 }
 
-fn describe_failure(finished: &Finished) -> String {
+fn describe_failure(finished: &FinishedProgram) -> String {
     let errors = String::from_utf8_lossy(&finished.errors);
     let stderr: String = errors.trim().chars().take(STDERR_CHARS_MAX).collect();
     format!("{}: {stderr:?}", finished.status)
@@ -66,12 +66,12 @@ impl Source for ScriptSource {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        // Without a turn, the agent is stopping.
-        let Some(turn) = self.turns.take() else { return Ok(()) };
+        // Without a slot, the agent is stopping.
+        let Some(slot) = self.slots.acquire() else { return Ok(()) };
         let watch = Stopwatch::start();
-        let outcome = self.run(now_ms, &turn);
+        let outcome = self.run(now_ms, &slot);
         let took = watch.elapsed();
-        drop(turn);
+        drop(slot);
         let mut reported = Readings::new(self.tags.clone());
         reported.gauge("exec_up", "", &[], f64::from(u8::from(outcome.is_ok())));
         reported.gauge("exec_duration", "seconds", &[], took.as_secs_f64());

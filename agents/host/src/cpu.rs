@@ -75,7 +75,7 @@ impl Source for Cpu {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let stat = Stat::parse(&self.host.text("stat")?)?;
+        let stat = Stat::parse(&self.host.read_text("stat")?)?;
         let cores = stat.cores.iter().filter(|(core, _)| core.is_some()).count();
         let before = self.highest.get(&None).copied();
         for (core, ticks) in stat.cores {
@@ -94,14 +94,14 @@ impl Source for Cpu {
             }
         }
         if let (Some(before), Some(now)) = (before, self.highest.get(&None)) {
-            self.percents(shares(before, *now), cores, readings);
+            self.push_percents(shares(before, *now), cores, readings);
         }
         Ok(())
     }
 }
 
 impl Cpu {
-    fn percents(&self, shares: Option<[f64; STATES]>, cores: usize, readings: &mut Readings) {
+    fn push_percents(&self, shares: Option<[f64; STATES]>, cores: usize, readings: &mut Readings) {
         let Some(shares) = shares else { return };
         for ((of_a_core, normalized), share) in PERCENTS.into_iter().zip(shares) {
             let levels = [(of_a_core, share * cores as f64 * 100.0), (normalized, share * 100.0)];

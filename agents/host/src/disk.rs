@@ -20,10 +20,10 @@ const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
 
 /// A unit, and the function that reads the value.
-type Counter = (&'static str, fn(&DiskStat) -> f64);
+type DiskCounter = (&'static str, fn(&DiskStat) -> f64);
 
 /// The counters, in the order of the names below.
-const COUNTERS: [Counter; 11] = [
+const COUNTERS: [DiskCounter; 11] = [
     ("operations", |disk| disk.reads as f64),
     ("operations", |disk| disk.writes as f64),
     ("operations", |disk| (disk.reads + disk.writes) as f64),
@@ -39,7 +39,7 @@ const COUNTERS: [Counter; 11] = [
 
 /// The metric names of one family: disks, partitions or volumes. An operation belongs to one device
 /// of a family, so that the series of one metric can be summed up.
-struct Names {
+struct FamilyNames {
     counted: [&'static str; COUNTERS.len()],
     in_progress: &'static str,
     /// The names of the gauges since the previous round.
@@ -47,7 +47,7 @@ struct Names {
 }
 
 /// The family of whole disks.
-const DISKS: Names = Names {
+const DISKS: FamilyNames = FamilyNames {
     counted: [
         "system_disk_iops_read",
         "system_disk_iops_write",
@@ -71,7 +71,7 @@ const DISKS: Names = Names {
 };
 
 /// The family of partitions.
-const PARTITIONS: Names = Names {
+const PARTITIONS: FamilyNames = FamilyNames {
     counted: [
         "disk_partition_iops_read",
         "disk_partition_iops_write",
@@ -95,7 +95,7 @@ const PARTITIONS: Names = Names {
 };
 
 /// The family of volumes: RAID, logical volumes, encryption.
-const VOLUMES: Names = Names {
+const VOLUMES: FamilyNames = FamilyNames {
     counted: [
         "system_volume_iops_read",
         "system_volume_iops_write",
@@ -120,7 +120,7 @@ const VOLUMES: Names = Names {
 
 /// The type of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Device<'a> {
+enum DeviceKind<'a> {
     Disk,
     /// A partition, with the name of its disk.
     Partition(&'a str),
@@ -148,21 +148,21 @@ impl Source for Disk {
         let names: BTreeSet<&str> = stats.0.iter().map(|disk| disk.name.as_str()).collect();
         for disk in &stats.0 {
             let name = disk.name.as_str();
-            match self.device(name, &names) {
-                Device::Disk => {
+            match self.device_kind(name, &names) {
+                DeviceKind::Disk => {
                     self.add(disk, &[("disk", name)], &DISKS, readings);
                     // A disk without a partition table, such as most data disks in clouds, is its
                     // own partition.
-                    if !names.iter().any(|part| whole_of(part, &names) == Some(name)) {
+                    if !names.iter().any(|part| disk_of_partition(part, &names) == Some(name)) {
                         let tags = [("disk", name), ("partition", name)];
                         self.add(disk, &tags, &PARTITIONS, readings);
                     }
                 }
-                Device::Partition(whole) => {
+                DeviceKind::Partition(whole) => {
                     self.add(disk, &[("disk", whole), ("partition", name)], &PARTITIONS, readings);
                 }
-                Device::Volume => self.add(disk, &[("volume", name)], &VOLUMES, readings),
-                Device::LeftOut => {}
+                DeviceKind::Volume => self.add(disk, &[("volume", name)], &VOLUMES, readings),
+                DeviceKind::LeftOut => {}
             }
         }
         Ok(())
@@ -174,13 +174,13 @@ impl Disk {
         Self { host, intervals: Intervals::default() }
     }
 
-    fn device<'a>(&self, name: &str, names: &BTreeSet<&'a str>) -> Device<'a> {
+    fn device_kind<'a>(&self, name: &str, names: &BTreeSet<&'a str>) -> DeviceKind<'a> {
         if !has_sampled_name(name) {
-            return Device::LeftOut;
+            return DeviceKind::LeftOut;
         }
-        if let Some(whole) = whole_of(name, names) {
-            let is_of_disk = self.device(whole, names) == Device::Disk;
-            return if is_of_disk { Device::Partition(whole) } else { Device::LeftOut };
+        if let Some(whole) = disk_of_partition(name, names) {
+            let is_of_disk = self.device_kind(whole, names) == DeviceKind::Disk;
+            return if is_of_disk { DeviceKind::Partition(whole) } else { DeviceKind::LeftOut };
         }
         let has_entries = |folder: &str| {
             let path = self.host.sys.join("block").join(name).join(folder);
@@ -188,10 +188,10 @@ impl Disk {
         };
         let is_volume = VOLUME_PREFIXES.iter().any(|prefix| is_numbered(name, prefix));
         match is_volume || has_entries("slaves") {
-            false => Device::Disk,
+            false => DeviceKind::Disk,
             // A volume that is built on this one (`holders`) counts the same operations.
-            true if has_entries("holders") => Device::LeftOut,
-            true => Device::Volume,
+            true if has_entries("holders") => DeviceKind::LeftOut,
+            true => DeviceKind::Volume,
         }
     }
 
@@ -199,7 +199,7 @@ impl Disk {
         &mut self,
         disk: &DiskStat,
         device_tags: &[(&'static str, &str)],
-        names: &Names,
+        names: &FamilyNames,
         readings: &mut Readings,
     ) {
         let host = Arc::clone(&self.host);
@@ -215,7 +215,7 @@ impl Disk {
 
 /// Returns the device of which `name` is a partition: `sda` for `sda1`, `nvme0n1` for `nvme0n1p2`,
 /// `md0` for `md0p1`.
-fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
+fn disk_of_partition<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
     let ends_in_digit = |text: &str| text.ends_with(|last: char| last.is_ascii_digit());
     let whole = match whole.strip_suffix('p').filter(|whole| ends_in_digit(whole)) {
@@ -263,7 +263,7 @@ mod tests {
             fs::create_dir_all(folder.path().join("block").join(volume).join(relation).join(other))
                 .unwrap();
         }
-        let host = Host { sys: folder.path().to_owned(), ..Host::of_test() };
+        let host = Host { sys: folder.path().to_owned(), ..Host::for_tests() };
         let source = Disk::new(Arc::new(host));
         let names: BTreeSet<&str> = [
             "sda",
@@ -281,20 +281,20 @@ mod tests {
             "loop0",
         ]
         .into();
-        let check = |name: &str, expected: Device<'_>| {
-            assert_eq!(source.device(name, &names), expected, "{name}");
+        let check = |name: &str, expected: DeviceKind<'_>| {
+            assert_eq!(source.device_kind(name, &names), expected, "{name}");
         };
         for disk in ["sda", "sdb", "sdc", "nvme0n1"] {
-            check(disk, Device::Disk);
+            check(disk, DeviceKind::Disk);
         }
-        check("sda1", Device::Partition("sda"));
-        check("sda2", Device::Partition("sda"));
-        check("nvme0n1p2", Device::Partition("nvme0n1"));
+        check("sda1", DeviceKind::Partition("sda"));
+        check("sda2", DeviceKind::Partition("sda"));
+        check("nvme0n1p2", DeviceKind::Partition("nvme0n1"));
         for volume in ["md0", "dm-1", "zd0"] {
-            check(volume, Device::Volume);
+            check(volume, DeviceKind::Volume);
         }
         for other in ["dm-0", "md0p1", "loop0"] {
-            check(other, Device::LeftOut);
+            check(other, DeviceKind::LeftOut);
         }
     }
     /// Regression: a disk without a partition table had no series `disk_partition_*`.
@@ -304,7 +304,7 @@ mod tests {
         let line = |name: &str| format!("8 0 {name} 10 0 80 7 5 0 40 3 0 9 10\n");
         let stats: String = ["sda", "sda1", "nvme1n1"].map(line).concat();
         fs::write(folder.path().join("diskstats"), stats).unwrap();
-        let host = Host { proc: folder.path().to_owned(), ..Host::of_test() };
+        let host = Host { proc: folder.path().to_owned(), ..Host::for_tests() };
         let mut readings = Readings::default();
         Disk::new(Arc::new(host)).sample(1000, &mut readings).unwrap();
         let tag_values = |metric: &str, tag: &str| -> Vec<&str> {

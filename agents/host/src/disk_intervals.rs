@@ -63,7 +63,8 @@ impl Intervals {
         let (Some(before_ms), Some(before)) = (self.before_ms, self.before.get(&disk.name)) else {
             return;
         };
-        let Some(between) = between(*before, now, self.now_ms.saturating_sub(before_ms)) else {
+        let Some(between) = activity_between(*before, now, self.now_ms.saturating_sub(before_ms))
+        else {
             return;
         };
         for (metric, unit, value) in [
@@ -91,7 +92,7 @@ struct Activity {
 
 /// Returns the activity between two rounds, or `None` when no time has passed or the device was
 /// replaced.
-fn between(before: Totals, now: Totals, passed_ms: i64) -> Option<Activity> {
+fn activity_between(before: Totals, now: Totals, passed_ms: i64) -> Option<Activity> {
     let grown = |now: u64, before: u64| now.checked_sub(before).map(|grown| grown as f64);
     let passed = (passed_ms > 0).then_some(passed_ms as f64)?;
     let mean = |millis: f64, operations: f64| (operations > 0.0).then(|| millis / operations);
@@ -122,11 +123,11 @@ mod tests {
         };
         let expected =
             Activity { read_ms: Some(3.5), write_ms: None, busy_percent: 50.0, queue_length: 2.5 };
-        assert_eq!(between(BEFORE, now, 1000), Some(expected));
-        assert_eq!(between(BEFORE, now, 0), None);
-        assert_eq!(between(now, BEFORE, 1000), None, "the device was replaced");
+        assert_eq!(activity_between(BEFORE, now, 1000), Some(expected));
+        assert_eq!(activity_between(BEFORE, now, 0), None);
+        assert_eq!(activity_between(now, BEFORE, 1000), None, "the device was replaced");
         let late = Totals { busy: 1703, ..BEFORE };
-        assert_eq!(between(BEFORE, late, 1000).unwrap().busy_percent, 100.0);
+        assert_eq!(activity_between(BEFORE, late, 1000).unwrap().busy_percent, 100.0);
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl Source for Files {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let text = self.0.text("sys/fs/file-nr")?;
+        let text = self.0.read_text("sys/fs/file-nr")?;
         let (allocated, unused, max) = parse(&text).ok_or("file-nr: not three numbers")?;
         self.0.gauges(
             readings,

@@ -38,17 +38,17 @@ impl Source for FileSystem {
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let mut overlay = None;
-        for mount in real_mounts(&self.0.text("self/mounts")?) {
+        for mount in real_mounts(&self.0.read_text("self/mounts")?) {
             match statvfs(mount.point.as_str()) {
                 // A file system without a size cannot fill up.
                 Ok(stat) if mount.is_memory && stat.f_blocks == 0 => {}
                 // A container also mounts single files from the file system below its root overlay.
-                Ok(stat) if overlay == Some(size(&stat)) => {}
+                Ok(stat) if overlay == Some(shared_properties(&stat)) => {}
                 Ok(stat) => {
                     if mount.is_overlay {
-                        overlay = Some(size(&stat));
+                        overlay = Some(shared_properties(&stat));
                     }
-                    self.space(&mount, &stat, readings);
+                    self.push_space(&mount, &stat, readings);
                 }
                 Err(cause) => readings.problem(format!("filesystem {}", mount.point), cause),
             }
@@ -58,10 +58,10 @@ impl Source for FileSystem {
 }
 
 impl FileSystem {
-    fn space(&self, mount: &Mount, stat: &StatVfs, readings: &mut Readings) {
+    fn push_space(&self, mount: &Mount, stat: &StatVfs, readings: &mut Readings) {
         let tags = [("host", self.0.name.as_str()), ("mount", mount.point.as_str())];
         // The tag that joins a mount with the series of its device.
-        let device = device_of(&mount.device);
+        let device = device_name(&mount.device);
         let joined = [tags[0], tags[1], ("partition", device.as_str())];
         readings.gauge("disk_partition_mounted", "", &joined, 1.0);
         let bytes = |blocks: u64| blocks as f64 * stat.f_frsize as f64;
@@ -87,15 +87,15 @@ impl FileSystem {
 /// Returns the kernel's name of a device, as in the series of disks, partitions and volumes: `dm-0`
 /// for `/dev/mapper/vg-root`. Other sources are shortened to their last part: `data` for
 /// `tank/data`.
-fn device_of(device: &str) -> String {
+fn device_name(device: &str) -> String {
     let is_device = device.starts_with("/dev/");
     let real = is_device.then(|| fs::canonicalize(device).ok()).flatten();
     let path = real.as_deref().unwrap_or_else(|| Path::new(device));
     path.file_name().map_or_else(|| device.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The properties that an overlay shares with the file system below it.
-fn size(stat: &StatVfs) -> (u64, u64, u64) {
+/// Returns the properties that an overlay shares with the file system below it.
+fn shared_properties(stat: &StatVfs) -> (u64, u64, u64) {
     (stat.f_frsize, stat.f_blocks, stat.f_files)
 }
 
@@ -170,9 +170,9 @@ mod tests {
             ("overlay", "overlay"),
             ("", ""),
         ] {
-            assert_eq!(device_of(device), name, "{device}");
+            assert_eq!(device_name(device), name, "{device}");
         }
-        assert_eq!(device_of("/dev/fd"), "fd", "the symbolic link is resolved");
+        assert_eq!(device_name("/dev/fd"), "fd", "the symbolic link is resolved");
     }
 
     #[test]

@@ -30,20 +30,20 @@ impl Host {
         let ticks_per_second = procfs::ticks_per_second() as f64;
         let (proc, sys) = (PathBuf::from("/proc"), PathBuf::from("/sys"));
         let mut host = Self { name, proc, sys, boot_ms: 0, ticks_per_second };
-        host.boot_ms = Stat::parse(&host.text("stat")?)?.boot_seconds.saturating_mul(1000);
+        host.boot_ms = Stat::parse(&host.read_text("stat")?)?.boot_seconds.saturating_mul(1000);
         Ok(host)
     }
 
-    /// A host with a known boot time, for tests.
+    /// Creates a host with a known boot time, for tests.
     #[cfg(test)]
-    pub(crate) fn of_test() -> Self {
+    pub(crate) fn for_tests() -> Self {
         let nowhere = PathBuf::from("/nonexistent");
         let (proc, sys) = (nowhere.clone(), nowhere);
         Self { name: "test".to_owned(), proc, sys, boot_ms: 5000, ticks_per_second: 100.0 }
     }
 
     /// Reads a file under /proc as text.
-    pub(crate) fn text(&self, file: &str) -> Result<String, SourceError> {
+    pub(crate) fn read_text(&self, file: &str) -> Result<String, SourceError> {
         let path = self.proc.join(file);
         std::fs::read_to_string(&path)
             .map_err(|cause| format!("{}: {cause}", path.display()).into())

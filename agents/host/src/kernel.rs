@@ -26,11 +26,13 @@ impl Source for Kernel {
             ("sys/net/netfilter/nf_conntrack_count", "system_conntrack_entries"),
             ("sys/net/netfilter/nf_conntrack_max", "system_conntrack_entries_max"),
         ] {
-            if let Some(value) = self.0.text(file).ok().and_then(|text| text.trim().parse().ok()) {
+            if let Some(value) =
+                self.0.read_text(file).ok().and_then(|text| text.trim().parse().ok())
+            {
                 self.0.gauges(readings, "entries", [(metric, value)]);
             }
         }
-        let sockets = self.0.text("net/sockstat")?;
+        let sockets = self.0.read_text("net/sockstat")?;
         for (line, field, metric) in [
             ("sockets", "used", "system_sockets_used"),
             ("TCP", "orphan", "tcp_sockets_orphaned"),
@@ -41,7 +43,7 @@ impl Source for Kernel {
                 self.0.gauges(readings, "sockets", [(metric, value)]);
             }
         }
-        let [dropped, squeezed] = softnet(&self.0.text("net/softnet_stat")?);
+        let [dropped, squeezed] = softnet(&self.0.read_text("net/softnet_stat")?);
         self.0.counters(readings, "packets", [("system_softnet_dropped", dropped)]);
         self.0.counters(readings, "rounds", [("system_softnet_squeezed", squeezed)]);
         // With another NTP client, the state is unknown.

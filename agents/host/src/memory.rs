@@ -18,7 +18,7 @@ impl Source for Memory {
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         match self.0.parse::<VmStat>("vmstat") {
-            Ok(vmstat) => self.vmstat(&vmstat, readings),
+            Ok(vmstat) => self.push_vmstat(&vmstat, readings),
             Err(cause) => readings.problem("memory: vmstat", cause),
         }
         let info: Meminfo = self.0.parse("meminfo")?;
@@ -64,7 +64,7 @@ impl Source for Memory {
 }
 
 impl Memory {
-    fn vmstat(&self, vmstat: &VmStat, readings: &mut Readings) {
+    fn push_vmstat(&self, vmstat: &VmStat, readings: &mut Readings) {
         let page = procfs::page_size() as f64;
         for (key, metric, unit, factor) in [
             ("pswpin", "swap_io_in", "bytes", page),

@@ -52,7 +52,7 @@ struct Process<'a> {
 
 /// The sums over the processes of a name.
 #[derive(Debug, Default)]
-struct Sums {
+struct ProcessSums {
     processes: u64,
     threads: u64,
     virtual_bytes: u64,
@@ -74,7 +74,8 @@ impl Source for NamedProcesses {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let mut sums: Vec<Sums> = self.names.iter().map(|_| Sums::default()).collect();
+        let mut sums: Vec<ProcessSums> =
+            self.names.iter().map(|_| ProcessSums::default()).collect();
         let mut now = HashMap::new();
         for entry in fs::read_dir(&self.host.proc)?.flatten().take(PROCESSES_MAX) {
             let file = entry.file_name();
@@ -83,7 +84,7 @@ impl Source for NamedProcesses {
             };
             // A process may have ended in the meantime.
             let Ok(line) = fs::read_to_string(entry.path().join("stat")) else { continue };
-            let Some(process) = parse(&line) else { continue };
+            let Some(process) = parse_stat(&line) else { continue };
             let index = self.index_of(process.name, &entry.path());
             let Some(sum) = index.and_then(|index| sums.get_mut(index)) else { continue };
             let key = (id, process.started);
@@ -94,7 +95,7 @@ impl Source for NamedProcesses {
         let passed = self.before_ms.replace(now_ms).map(|before| (now_ms - before) as f64 / 1000.0);
         self.before = now;
         for (name, sum) in self.names.iter().zip(sums) {
-            self.add(name, &sum, passed.filter(|passed| *passed > 0.0), readings);
+            self.push_metrics(name, &sum, passed.filter(|passed| *passed > 0.0), readings);
         }
         Ok(())
     }
@@ -134,7 +135,7 @@ fn full_name(name: &str, folder: &Path) -> Option<String> {
     all.find(|full| full.starts_with(name))
 }
 
-impl Sums {
+impl ProcessSums {
     fn add(&mut self, process: &Process<'_>, before: [u64; TIMES]) {
         self.processes += 1;
         self.threads = self.threads.saturating_add(process.threads);
@@ -147,7 +148,13 @@ impl Sums {
 }
 
 impl NamedProcesses {
-    fn add(&self, name: &str, sum: &Sums, passed: Option<f64>, readings: &mut Readings) {
+    fn push_metrics(
+        &self,
+        name: &str,
+        sum: &ProcessSums,
+        passed: Option<f64>,
+        readings: &mut Readings,
+    ) {
         let tags = [("host", &*self.host.name), ("process", name)];
         let resident = sum.resident_pages.saturating_mul(procfs::page_size());
         for (metric, unit, value) in [
@@ -169,7 +176,7 @@ impl NamedProcesses {
 }
 
 /// Parses a line of `/proc/PID/stat`; the name may contain spaces and parentheses.
-fn parse(line: &str) -> Option<Process<'_>> {
+fn parse_stat(line: &str) -> Option<Process<'_>> {
     let (head, rest) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let words: Vec<&str> = rest.split_ascii_whitespace().take(24).collect();
@@ -214,7 +221,7 @@ mod tests {
         };
         write(7, line("mongod", [100, 50, 0, 0], 5));
         write(8, line("a (mongod) b", [900, 900, 0, 0], 5));
-        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
+        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
         let mut named = NamedProcesses::new(host, vec!["mongod".to_owned(), "none".to_owned()]);
         named.cores = 4.0;
         let first = round(&mut named, 10_000);
@@ -271,7 +278,7 @@ mod tests {
             ("mongod", 1.0),
             ("mongod-of-another-name", 0.0),
         ];
-        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
+        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
         let mut named = NamedProcesses::new(host, names.map(|(name, _)| name.to_owned()).into());
         let mut readings = Readings::default();
         named.sample(1000, &mut readings).unwrap();
@@ -291,7 +298,7 @@ mod tests {
         let program = folder.path().join(&name);
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
-        let host = Arc::new(Host { proc: "/proc".into(), ..Host::of_test() });
+        let host = Arc::new(Host { proc: "/proc".into(), ..Host::for_tests() });
         let mut named = NamedProcesses::new(host, vec![name]);
         let counted = round(&mut named, 1000)["process_count"];
         child.kill().unwrap();
@@ -302,9 +309,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_parsed_or_rejected(line in "[ -~\\n]{0,200}", name in "[ -~]{0,20}") {
-            prop_assert!(parse(&line).is_none_or(|process| line.contains(process.name)));
+            prop_assert!(parse_stat(&line).is_none_or(|process| line.contains(process.name)));
             let good = format!("7 ({name}) S{}", " 1".repeat(30));
-            prop_assert_eq!(parse(&good).map(|process| process.name.to_owned()), Some(name));
+            prop_assert_eq!(parse_stat(&good).map(|process| process.name.to_owned()), Some(name));
         }
     }
 }

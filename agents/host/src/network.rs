@@ -123,7 +123,7 @@ mod tests {
             fs::create_dir_all(net.join(name)).unwrap();
             fs::write(net.join(name).join("uevent"), uevent).unwrap();
         }
-        let source = Network(Arc::new(Host { sys: folder.path().to_owned(), ..Host::of_test() }));
+        let source = Network(Arc::new(Host { sys: folder.path().to_owned(), ..Host::for_tests() }));
         for name in ["eth0", "wlan0", "not_in_sys"] {
             assert_eq!(source.names(name), Some(INTERFACES), "{name}");
         }
@@ -140,7 +140,7 @@ mod tests {
                      lo: 900 9 0 0 0 0 0 0 900 9 0 0 0 0 0 0\n\
                      eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n";
         fs::write(folder.path().join("net/dev"), table).unwrap();
-        let host = Host { proc: folder.path().to_owned(), ..Host::of_test() };
+        let host = Host { proc: folder.path().to_owned(), ..Host::for_tests() };
         let mut readings = Readings::default();
         Network(Arc::new(host)).sample(0, &mut readings).unwrap();
         let tags = readings.as_slice().iter().flat_map(|reading| &reading.tags);

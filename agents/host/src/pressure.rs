@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_kernel_without_pressure_files_yields_no_readings() {
         let folder = tempfile::tempdir().unwrap();
-        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
+        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
         let mut readings = Readings::default();
         Pressure::new(host).sample(1, &mut readings).unwrap();
         assert_eq!(readings.as_slice(), []);

@@ -28,7 +28,7 @@ impl Source for Processes {
             }
             Err(cause) => readings.problem("processes: total", cause),
         }
-        let stat = Stat::parse(&self.0.text("stat")?)?;
+        let stat = Stat::parse(&self.0.read_text("stat")?)?;
         self.0.gauges(
             readings,
             "processes",

@@ -66,7 +66,7 @@ impl Source for Systemd {
 
 fn read(text: &str, host: &Host, readings: &mut Readings) {
     let mut failed = 0.0;
-    for Unit { name, state, restarts } in units(text) {
+    for Unit { name, state, restarts } in parse_units(text) {
         let name = name.strip_suffix(".service").unwrap_or(name);
         let tags = [("host", &*host.name), ("unit", name)];
         let is_failed = state == "failed";
@@ -85,11 +85,11 @@ fn read(text: &str, host: &Host, readings: &mut Readings) {
 }
 
 /// Parses units, which are separated by empty lines.
-fn units(text: &str) -> impl Iterator<Item = Unit<'_>> {
-    text.split("\n\n").take(UNITS_MAX).filter_map(parse)
+fn parse_units(text: &str) -> impl Iterator<Item = Unit<'_>> {
+    text.split("\n\n").take(UNITS_MAX).filter_map(parse_unit)
 }
 
-fn parse(block: &str) -> Option<Unit<'_>> {
+fn parse_unit(block: &str) -> Option<Unit<'_>> {
     let value =
         |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     let name = value("Id").filter(|name| !name.is_empty())?;
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn running_and_failed_units_are_read_with_their_restarts() {
         let mut readings = Readings::default();
-        read(ANSWER, &Host::of_test(), &mut readings);
+        read(ANSWER, &Host::for_tests(), &mut readings);
         let unit = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
             tags.iter().find(|(key, _)| key == "unit").map_or("", |(_, name)| name).to_owned()
         };
@@ -131,7 +131,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_output_is_parsed(text in "[ -~\\n]{0,300}") {
-            read(&text, &Host::of_test(), &mut Readings::default());
+            read(&text, &Host::for_tests(), &mut Readings::default());
         }
     }
 }

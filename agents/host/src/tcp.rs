@@ -60,7 +60,7 @@ impl Source for Tcp {
             }
             Err(cause) => readings.problem("tcp: states", cause),
         }
-        let snmp = self.0.text("net/snmp")?;
+        let snmp = self.0.read_text("net/snmp")?;
         for (protocol, field, metric, unit) in COUNTERS {
             if let Some(value) = snmp_value(&snmp, protocol, field) {
                 self.0.counters(readings, unit, [(metric, value)]);

@@ -42,10 +42,10 @@ impl Source for Temperature {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let sensors = self.sensors.get_or_insert_with(|| find(&self.host.sys));
+        let sensors = self.sensors.get_or_insert_with(|| find_sensors(&self.host.sys));
         for Sensor { chip, name, file } in sensors {
             // A sleeping sensor, such as a disk's, has no value.
-            let Some(value) = text(file).and_then(|text| text.parse::<f64>().ok()) else {
+            let Some(value) = read_trimmed(file).and_then(|text| text.parse::<f64>().ok()) else {
                 continue;
             };
             let celsius = value / 1000.0;
@@ -58,12 +58,12 @@ impl Source for Temperature {
     }
 }
 
-fn text(path: &Path) -> Option<String> {
+fn read_trimmed(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// Returns the entries of a folder, sorted by name.
-fn entries(folder: &Path) -> Vec<PathBuf> {
+fn sorted_entries(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     found.sort();
@@ -71,24 +71,29 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Finds the sensors of chips, or the thermal zones when no chip has a sensor.
-fn find(sys: &Path) -> Vec<Sensor> {
+fn find_sensors(sys: &Path) -> Vec<Sensor> {
     let mut sensors: Vec<Sensor> = Vec::new();
-    for chip in entries(&sys.join("class/hwmon")) {
-        let name = text(&chip.join("name")).unwrap_or_default();
-        for file in entries(&chip) {
+    for chip in sorted_entries(&sys.join("class/hwmon")) {
+        let name = read_trimmed(&chip.join("name")).unwrap_or_default();
+        for file in sorted_entries(&chip) {
             let base = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some(sensor) = base.strip_suffix("_input").filter(|s| s.starts_with("temp")) else {
                 continue;
             };
-            let label = text(&chip.join(format!("{sensor}_label")));
-            add(&mut sensors, &name, &label.unwrap_or_else(|| sensor.to_owned()), file.clone());
+            let label = read_trimmed(&chip.join(format!("{sensor}_label")));
+            add_sensor(
+                &mut sensors,
+                &name,
+                &label.unwrap_or_else(|| sensor.to_owned()),
+                file.clone(),
+            );
         }
     }
     if sensors.is_empty() {
-        for zone in entries(&sys.join("class/thermal")) {
+        for zone in sorted_entries(&sys.join("class/thermal")) {
             let file = zone.join("temp");
-            if let Some(kind) = text(&zone.join("type")).filter(|_| file.exists()) {
-                add(&mut sensors, "thermal", &kind, file);
+            if let Some(kind) = read_trimmed(&zone.join("type")).filter(|_| file.exists()) {
+                add_sensor(&mut sensors, "thermal", &kind, file);
             }
         }
     }
@@ -96,7 +101,7 @@ fn find(sys: &Path) -> Vec<Sensor> {
 }
 
 /// Adds a sensor. A duplicate name, such as that of a second disk, is numbered.
-fn add(sensors: &mut Vec<Sensor>, chip: &str, name: &str, file: PathBuf) {
+fn add_sensor(sensors: &mut Vec<Sensor>, chip: &str, name: &str, file: PathBuf) {
     let is_taken =
         |name: &str| sensors.iter().any(|sensor| sensor.chip == chip && sensor.name == name);
     let numbered = (2..=SENSORS_MAX).map(|number| format!("{name} {number}"));
@@ -117,7 +122,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let host = Arc::new(Host { sys: folder.path().to_owned(), ..Host::of_test() });
+        let host = Arc::new(Host { sys: folder.path().to_owned(), ..Host::for_tests() });
         let mut readings = Readings::default();
         Temperature::new(host).sample(1, &mut readings).unwrap();
         let tag = |r: &granary_agent_kit::Reading, key: &str| {

@@ -136,7 +136,7 @@ fn related_values_agree() {
 #[test]
 fn a_failing_group_names_the_file_and_stops_no_other_group() {
     let folder = tempfile::tempdir().unwrap();
-    let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
+    let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
     std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
     let mut readings = Readings::default();
     let failed: Vec<String> = all_sources(&host, &["granary_agent_h".to_owned()])

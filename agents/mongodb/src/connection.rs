@@ -49,7 +49,7 @@ impl From<mongodb::error::Error> for Fault {
             let (code, name, message) = (refused.code, &refused.code_name, &refused.message);
             return Self::Refused(code, format!("{name} ({code}): {message}"));
         }
-        Self::Unreachable(plain(&error.kind.to_string()))
+        Self::Unreachable(cause_of(&error.kind.to_string()))
     }
 }
 
@@ -57,7 +57,7 @@ impl From<mongodb::error::Error> for Fault {
 const CAUSE_CHARS_MAX: usize = 200;
 
 /// Extracts the cause from a driver's error, which also dumps the state of all servers.
-fn plain(text: &str) -> String {
+fn cause_of(text: &str) -> String {
     let cause = text.rsplit_once("Error: ").map_or(text, |(_, cause)| cause);
     let end = [", labels:", ", source:", " }"].iter().filter_map(|end| cause.find(end)).min();
     let cause = end.and_then(|end| cause.get(..end)).unwrap_or(cause);
@@ -83,12 +83,16 @@ pub(crate) async fn options_of(
             fault(&cause.kind.to_string())
         }
     })?;
-    let of_host = |host: &ServerAddress| (host.clone(), bounded(&options, host, timeout));
+    let of_host = |host: &ServerAddress| (host.clone(), options_of_host(&options, host, timeout));
     Ok(options.hosts.iter().map(of_host).collect())
 }
 
 /// Returns the options for connecting to a single host.
-fn bounded(options: &ClientOptions, host: &ServerAddress, timeout: Duration) -> ClientOptions {
+fn options_of_host(
+    options: &ClientOptions,
+    host: &ServerAddress,
+    timeout: Duration,
+) -> ClientOptions {
     let mut single = options.clone();
     single.hosts = vec![host.clone()];
     single.direct_connection = Some(true);
@@ -135,7 +139,7 @@ impl Connection {
     }
 
     /// Sends a command with a time limit on the server.
-    pub(crate) async fn ask(
+    pub(crate) async fn run_command(
         &mut self,
         database: &str,
         mut command: Document,
@@ -149,16 +153,16 @@ impl Connection {
     pub(crate) async fn hello(&mut self) -> Result<Document, Fault> {
         match self.send("admin", doc! { "hello": 1 }).await {
             Err(Fault::Refused(..)) => self.send("admin", doc! { "isMaster": 1 }).await,
-            answer => answer,
+            response => response,
         }
     }
 
     async fn send(&mut self, database: &str, command: Document) -> Result<Document, Fault> {
         self.costs.commands += 1;
         let watch = Stopwatch::start();
-        let answer = self.client.database(database).run_command(command).await;
+        let response = self.client.database(database).run_command(command).await;
         self.costs.waited += watch.elapsed();
-        answer.map_err(|cause| {
+        response.map_err(|cause| {
             self.costs.failures += 1;
             cause.into()
         })
@@ -174,9 +178,9 @@ mod tests {
         let dump = "Server selection timeout: No available servers. Topology: { Type: Single, Set \
                     Name: \"rs0\", Servers: [ { Address: db1:27017, Type: Unknown, Error: Kind: I/O \
                     error: Connection refused (os error 111), labels: {} } ] }";
-        assert_eq!(plain(dump), "I/O error: Connection refused (os error 111)");
-        assert_eq!(plain("no answer"), "no answer");
-        assert_eq!(plain(&"x".repeat(500)).len(), CAUSE_CHARS_MAX);
+        assert_eq!(cause_of(dump), "I/O error: Connection refused (os error 111)");
+        assert_eq!(cause_of("no answer"), "no answer");
+        assert_eq!(cause_of(&"x".repeat(500)).len(), CAUSE_CHARS_MAX);
     }
 
     #[tokio::test]

@@ -44,13 +44,13 @@ pub(crate) struct Sweep {
     /// The number of databases without their own series.
     beyond: usize,
     /// The last values by database; `None` before the first response and after a failure.
-    latest: BTreeMap<String, Option<Measured>>,
+    latest: BTreeMap<String, Option<DatabaseStats>>,
     /// The sums of the last complete sweep, and its end.
     sums: Option<(i64, Totals)>,
 }
 
 /// The values of `dbStats` in the order of [`FIELDS`], and their time.
-type Measured = (i64, [Option<f64>; FIELDS.len()]);
+type DatabaseStats = (i64, [Option<f64>; FIELDS.len()]);
 
 /// The sums over the databases of a sweep.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
@@ -69,16 +69,17 @@ impl Sweep {
     }
 
     /// Starts a sweep with the databases of `listDatabases`.
-    pub(crate) fn begin(&mut self, answer: &Document) {
-        let names = answer.get_array("databases").map(Vec::as_slice).unwrap_or_default();
+    pub(crate) fn start(&mut self, response: &Document) {
+        let names = response.get_array("databases").map(Vec::as_slice).unwrap_or_default();
         let name = |database: &Bson| text(database.as_document()?, "name").map(str::to_owned);
         self.remaining = names.iter().filter_map(name).take(NAMES_MAX).collect();
         (self.totals, self.spent_ms) = (Totals::default(), 0);
         self.beyond = self.remaining.len().saturating_sub(DATABASES_MAX);
         // Series of dropped databases end.
         let mut before = std::mem::take(&mut self.latest);
-        let shown = self.remaining.iter().take(DATABASES_MAX);
-        self.latest = shown.map(|name| (name.clone(), before.remove(name).flatten())).collect();
+        let with_series = self.remaining.iter().take(DATABASES_MAX);
+        self.latest =
+            with_series.map(|name| (name.clone(), before.remove(name).flatten())).collect();
     }
 
     /// Returns the next database of the sweep.
@@ -87,19 +88,19 @@ impl Sweep {
     }
 
     /// Records the response of the next database, or its failure.
-    pub(crate) fn answered(&mut self, answer: Option<&Document>, now_ms: i64) {
+    pub(crate) fn note_response(&mut self, response: Option<&Document>, now_ms: i64) {
         let Some(database) = self.remaining.pop_front() else { return };
-        let shown = self.latest.get_mut(&database);
+        let with_series = self.latest.get_mut(&database);
         let measured =
-            answer.map(|answer| (now_ms, FIELDS.map(|(.., field)| number(answer, field))));
-        if let Some(shown) = shown {
-            *shown = measured;
+            response.map(|response| (now_ms, FIELDS.map(|(.., field)| number(response, field))));
+        if let Some(with_series) = with_series {
+            *with_series = measured;
         }
-        let Some(answer) = answer else {
+        let Some(response) = response else {
             self.totals.is_partial = true;
             return;
         };
-        let part = |field: &str| number(answer, field).unwrap_or(0.0);
+        let part = |field: &str| number(response, field).unwrap_or(0.0);
         self.totals.storage += part("storageSize");
         self.totals.data += part("dataSize");
         self.totals.index += part("indexSize");
@@ -181,16 +182,16 @@ mod tests {
     fn a_sweep_continues_in_the_next_round_and_ends_with_sums() {
         let mut sweep = Sweep::default();
         assert!(sweep.is_due(0));
-        sweep.begin(&list(&["a", "b"]));
+        sweep.start(&list(&["a", "b"]));
         assert_eq!(sweep.next(), Some("a"));
-        sweep.answered(Some(&stats(10)), 1000);
+        sweep.note_response(Some(&stats(10)), 1000);
         sweep.pause(1000, 50, EVERY_MS);
         assert!(!sweep.is_due(1000), "the sweep is not complete");
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), None);
         assert_eq!(value_of(&sweep, "mongodb_database_data_size", Some("a")), Some(10.0));
         assert_eq!(value_of(&sweep, "mongodb_database_data_size", Some("b")), None);
         assert_eq!(sweep.next(), Some("b"));
-        sweep.answered(Some(&stats(30)), 2000);
+        sweep.note_response(Some(&stats(30)), 2000);
         sweep.pause(2000, 50, EVERY_MS);
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(40.0));
         assert_eq!(value_of(&sweep, "mongodb_db_storage_total", None), Some(80.0));
@@ -204,24 +205,24 @@ mod tests {
     #[test]
     fn the_last_values_remain_until_they_are_replaced_or_removed() {
         let mut sweep = Sweep::default();
-        sweep.begin(&list(&["a", "b"]));
-        sweep.answered(Some(&stats(10)), 0);
-        sweep.answered(Some(&stats(20)), 0);
+        sweep.start(&list(&["a", "b"]));
+        sweep.note_response(Some(&stats(10)), 0);
+        sweep.note_response(Some(&stats(20)), 0);
         sweep.pause(0, 5, EVERY_MS);
-        sweep.begin(&list(&["b", "c"]));
+        sweep.start(&list(&["b", "c"]));
         let size = |sweep: &Sweep, name| value_of(sweep, "mongodb_database_data_size", Some(name));
         assert_eq!((size(&sweep, "a"), size(&sweep, "b")), (None, Some(20.0)));
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(30.0));
-        sweep.answered(Some(&stats(25)), EVERY_MS);
+        sweep.note_response(Some(&stats(25)), EVERY_MS);
         assert_eq!((size(&sweep, "b"), size(&sweep, "c")), (Some(25.0), None));
     }
 
     #[test]
     fn a_failed_database_leaves_no_sums_and_slow_servers_are_queried_less_often() {
         let mut sweep = Sweep::default();
-        sweep.begin(&list(&["a", "b"]));
-        sweep.answered(Some(&stats(10)), 0);
-        sweep.answered(None, 0);
+        sweep.start(&list(&["a", "b"]));
+        sweep.note_response(Some(&stats(10)), 0);
+        sweep.note_response(None, 0);
         sweep.pause(0, 60_000, EVERY_MS);
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), None);
         assert!(!sweep.is_due(5_999_999));
@@ -233,9 +234,9 @@ mod tests {
         let mut sweep = Sweep::default();
         let names: Vec<String> = (0..DATABASES_MAX + 7).map(|index| index.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        sweep.begin(&list(&names));
+        sweep.start(&list(&names));
         while sweep.next().is_some() {
-            sweep.answered(Some(&stats(1)), 0);
+            sweep.note_response(Some(&stats(1)), 0);
         }
         sweep.pause(0, 5, EVERY_MS);
         let mut readings = Readings::default();
@@ -246,7 +247,7 @@ mod tests {
         let found =
             readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_view_count");
         assert_eq!(found.count(), DATABASES_MAX);
-        sweep.begin(&doc! { "databases": "none" });
+        sweep.start(&doc! { "databases": "none" });
         assert_eq!(sweep.next(), None);
     }
 }

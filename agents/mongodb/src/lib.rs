@@ -68,7 +68,7 @@ impl MongoDb {
         let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         let databases_every_ms = databases_every.map(millis);
         let limits = Limits { timeout: settings.timeout, databases_every_ms };
-        let windows = Arc::new(Windows::default());
+        let windows = Arc::new(OplogWindows::default());
         let mut hosts = Vec::new();
         let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
         for target in &settings.targets {
@@ -107,9 +107,9 @@ impl Source for MongoDb {
 
 /// The oplog windows of primaries: host, set, seconds.
 #[derive(Debug, Default)]
-struct Windows(Mutex<Vec<(String, String, f64)>>);
+struct OplogWindows(Mutex<Vec<(String, String, f64)>>);
 
-impl Windows {
+impl OplogWindows {
     /// Records the window of a primary. Returns a function that finds the window of a replica set.
     fn update(&self, target: &Target) -> impl Fn(&str) -> Option<f64> + use<> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl Windows {
 struct Server {
     runtime: Arc<Runtime>,
     target: Target,
-    windows: Arc<Windows>,
+    windows: Arc<OplogWindows>,
     /// The time of the first round, at which the agent's counters start.
     started_ms: Option<i64>,
 }

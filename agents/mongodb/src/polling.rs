@@ -22,13 +22,13 @@ impl Polling {
         now_ms >= self.next_ms || self.next_ms.saturating_sub(now_ms) > DEAD_ROUTER_EVERY_MS
     }
 
-    /// Records an answer.
-    pub(crate) fn answered(&mut self) {
+    /// Records a response.
+    pub(crate) fn note_response(&mut self) {
         *self = Self::default();
     }
 
-    /// Records a missing answer.
-    pub(crate) fn failed(&mut self, now_ms: i64, is_router: bool) {
+    /// Records a missing response.
+    pub(crate) fn note_failure(&mut self, now_ms: i64, is_router: bool) {
         let since = *self.failing_since.get_or_insert(now_ms);
         let is_dead = now_ms.saturating_sub(since) >= DEAD_AFTER_MS;
         let every_ms = if is_router { DEAD_ROUTER_EVERY_MS } else { DEAD_EVERY_MS };
@@ -54,9 +54,9 @@ mod tests {
             if polling.is_due(now) {
                 sampled.push(now / 1000);
                 if now >= answers_from {
-                    polling.answered();
+                    polling.note_response();
                 } else {
-                    polling.failed(now, is_router);
+                    polling.note_failure(now, is_router);
                 }
             }
         }
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn a_step_back_of_the_clock_does_not_stop_sampling() {
         let mut polling = Polling::default();
-        polling.failed(10_000_000, false);
-        polling.failed(10_060_000, false);
+        polling.note_failure(10_000_000, false);
+        polling.note_failure(10_060_000, false);
         assert!(!polling.is_due(10_100_000));
         assert!(polling.is_due(1_000_000));
     }

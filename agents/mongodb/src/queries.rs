@@ -7,7 +7,7 @@ use crate::{
     connection::{Connection, Fault},
     field::number,
     replication::{self, Oplog, first_of},
-    role::{Role, Standing},
+    role::{Role, ServerRole},
     status,
     target::Target,
 };
@@ -28,11 +28,11 @@ impl Target {
             self.connection = Some(Connection::new(options, self.limits.timeout, self.costs)?);
         }
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        self.standing = Standing::of(&connection.hello().await?);
+        self.server_role = ServerRole::of(&connection.hello().await?);
         let mut readings = Readings::new(self.own_tags());
-        let role = self.standing.role;
+        let role = self.server_role.role;
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        match connection.ask("admin", server_status()).await {
+        match connection.run_command("admin", server_status()).await {
             Ok(status) => {
                 status::read(&status, now_ms, self.cores, &mut self.memory, &mut readings);
             }
@@ -41,7 +41,7 @@ impl Target {
             Err(fault @ Fault::Refused(..)) => readings.problem(self.place("serverStatus"), fault),
             Err(fault) => return Err(fault),
         }
-        let config = f64::from(u8::from(self.standing.is_config));
+        let config = f64::from(u8::from(self.server_role.is_config));
         readings.gauge("mongodb_is_config_server", "", &[], config);
         self.readings = Some(readings);
         self.replication(now_ms).await?;
@@ -54,13 +54,17 @@ impl Target {
     }
 
     /// Sends a query and records a refusal, which does not end the round.
-    async fn ask(&mut self, database: &str, command: Document) -> Result<Option<Document>, Fault> {
+    async fn run_command(
+        &mut self,
+        database: &str,
+        command: Document,
+    ) -> Result<Option<Document>, Fault> {
         let name = command.keys().next().cloned().unwrap_or_default();
         let Some(connection) = &mut self.connection else { return Ok(None) };
-        match connection.ask(database, command).await {
-            Ok(answer) => Ok(Some(answer)),
+        match connection.run_command(database, command).await {
+            Ok(response) => Ok(Some(response)),
             Err(fault @ Fault::Refused(..)) => {
-                let is_expected = self.standing.role == Role::Arbiter && fault.is_unauthorized();
+                let is_expected = self.server_role.role == Role::Arbiter && fault.is_unauthorized();
                 let place = self.place(&name);
                 if let Some(readings) = self.readings.as_mut().filter(|_| !is_expected) {
                     readings.problem(place, fault);
@@ -72,37 +76,37 @@ impl Target {
     }
 
     async fn replication(&mut self, now_ms: i64) -> Result<(), Fault> {
-        if !self.standing.is_member() {
+        if !self.server_role.is_member() {
             self.oplog = None;
             return Ok(());
         }
-        let mut of_set = Readings::new(self.set_tags());
-        if let Some(status) = self.ask("admin", doc! { "replSetGetStatus": 1 }).await?
+        let mut set_readings = Readings::new(self.set_tags());
+        if let Some(status) = self.run_command("admin", doc! { "replSetGetStatus": 1 }).await?
             && let Some(readings) = &mut self.readings
         {
-            self.lag_seconds = replication::read(&status, &mut of_set).seconds;
-            readings.append(of_set);
+            self.lag_seconds = replication::read(&status, &mut set_readings).seconds;
+            readings.append(set_readings);
         }
-        let mut of_set = Readings::new(self.set_tags());
-        if !self.standing.has_data() {
+        let mut set_readings = Readings::new(self.set_tags());
+        if !self.server_role.has_data() {
             return Ok(());
         }
         if now_ms >= self.oplog_next_ms {
-            self.ask_oplog(now_ms).await?;
+            self.query_oplog(now_ms).await?;
         }
         // The values are queried each minute, and every round repeats them.
         if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
-            oplog.read(&mut of_set);
-            readings.append(of_set);
+            oplog.read(&mut set_readings);
+            readings.append(set_readings);
         }
         Ok(())
     }
 
-    async fn ask_oplog(&mut self, now_ms: i64) -> Result<(), Fault> {
+    async fn query_oplog(&mut self, now_ms: i64) -> Result<(), Fault> {
         self.oplog_next_ms = now_ms.saturating_add(OPLOG_EVERY_MS);
-        let first = self.ask("local", end_of_oplog(1)).await?;
-        let last = self.ask("local", end_of_oplog(-1)).await?;
-        let stats = self.ask("local", oplog_stats()).await?;
+        let first = self.run_command("local", end_of_oplog(1)).await?;
+        let last = self.run_command("local", end_of_oplog(-1)).await?;
+        let stats = self.run_command("local", oplog_stats()).await?;
         let ends = first.as_ref().and_then(first_of).zip(last.as_ref().and_then(first_of));
         let stats = stats.as_ref().and_then(first_of);
         self.oplog = ends.and_then(|(first, last)| Oplog::of(first, last, stats));
@@ -110,36 +114,36 @@ impl Target {
     }
 
     async fn machine(&mut self, now_ms: i64) -> Result<(), Fault> {
-        if now_ms < self.machine_next_ms || self.standing.role == Role::Arbiter {
+        if now_ms < self.machine_next_ms || self.server_role.role == Role::Arbiter {
             return Ok(());
         }
         self.machine_next_ms = now_ms.saturating_add(MACHINE_EVERY_MS);
-        let answer = self.ask("admin", doc! { "hostInfo": 1 }).await?;
-        self.cores = answer.as_ref().and_then(|info| number(info, "system.numCores"));
+        let response = self.run_command("admin", doc! { "hostInfo": 1 }).await?;
+        self.cores = response.as_ref().and_then(|info| number(info, "system.numCores"));
         Ok(())
     }
 
     /// Continues the sweep of databases until its share of the round is used.
     async fn databases(&mut self, now_ms: i64, watch: Stopwatch) -> Result<(), Fault> {
         let Some(every_ms) = self.limits.databases_every_ms else { return Ok(()) };
-        if !self.standing.has_data() {
+        if !self.server_role.has_data() {
             return Ok(());
         }
-        let begun = watch.elapsed();
+        let began = watch.elapsed();
         let share = self.limits.timeout.mul_f64(DATABASES_SHARE);
         if self.sweep.is_due(now_ms) {
             let list = doc! { "listDatabases": 1, "nameOnly": true };
-            let Some(answer) = self.ask("admin", list).await? else { return Ok(()) };
-            self.sweep.begin(&answer);
+            let Some(response) = self.run_command("admin", list).await? else { return Ok(()) };
+            self.sweep.start(&response);
         } else if self.sweep.next().is_none() {
             return Ok(());
         }
-        while watch.elapsed().saturating_sub(begun) < share {
+        while watch.elapsed().saturating_sub(began) < share {
             let Some(database) = self.sweep.next().map(str::to_owned) else { break };
-            let answer = self.ask(&database, doc! { "dbStats": 1, "scale": 1 }).await?;
-            self.sweep.answered(answer.as_ref(), now_ms);
+            let response = self.run_command(&database, doc! { "dbStats": 1, "scale": 1 }).await?;
+            self.sweep.note_response(response.as_ref(), now_ms);
         }
-        let spent = i64::try_from((watch.elapsed().saturating_sub(begun)).as_millis());
+        let spent = i64::try_from((watch.elapsed().saturating_sub(began)).as_millis());
         self.sweep.pause(now_ms, spent.unwrap_or(i64::MAX), every_ms);
         Ok(())
     }

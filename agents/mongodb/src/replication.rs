@@ -128,8 +128,8 @@ impl Oplog {
 }
 
 /// Returns the first document of a cursor's response.
-pub(crate) fn first_of(answer: &Document) -> Option<&Document> {
-    answer.get_document("cursor").ok()?.get_array("firstBatch").ok()?.first()?.as_document()
+pub(crate) fn first_of(response: &Document) -> Option<&Document> {
+    response.get_document("cursor").ok()?.get_array("firstBatch").ok()?.first()?.as_document()
 }
 
 #[cfg(test)]

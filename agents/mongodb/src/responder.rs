@@ -15,13 +15,13 @@ const OP_QUERY: i32 = 2004;
 const OP_MSG: i32 = 2013;
 
 /// A function that returns the response to a command on a database, or `None` to send none.
-type Script = dyn Fn(&str, &Document) -> Option<Document> + Send + Sync;
+type ResponseScript = dyn Fn(&str, &Document) -> Option<Document> + Send + Sync;
 
 /// The server, on its own port.
 pub(crate) struct Responder {
     pub(crate) address: String,
     /// The received commands, without the commands that the driver adds.
-    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    pub(crate) received: Arc<Mutex<Vec<String>>>,
     /// The number of opened connections.
     pub(crate) connections: Arc<AtomicUsize>,
 }
@@ -32,22 +32,25 @@ impl Responder {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let (asked, connections) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
-        let responder =
-            Self { address, asked: Arc::clone(&asked), connections: Arc::clone(&connections) };
-        let script: Arc<Script> = Arc::new(script);
+        let (received, connections) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
+        let responder = Self {
+            address,
+            received: Arc::clone(&received),
+            connections: Arc::clone(&connections),
+        };
+        let script: Arc<ResponseScript> = Arc::new(script);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 connections.fetch_add(1, Ordering::SeqCst);
-                let (script, asked) = (Arc::clone(&script), Arc::clone(&asked));
-                std::thread::spawn(move || serve(stream, &*script, &asked));
+                let (script, received) = (Arc::clone(&script), Arc::clone(&received));
+                std::thread::spawn(move || serve(stream, &*script, &received));
             }
         });
         responder
     }
 
-    pub(crate) fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+    pub(crate) fn commands(&self) -> Vec<String> {
+        std::mem::take(&mut self.received.lock().unwrap())
     }
 }
 
@@ -56,7 +59,7 @@ fn number(bytes: &[u8], at: usize) -> i32 {
 }
 
 /// Answers the requests of a connection until it ends.
-fn serve(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) {
+fn serve(mut stream: TcpStream, script: &ResponseScript, received: &Mutex<Vec<String>>) {
     let mut head = [0; 16];
     while stream.read_exact(&mut head).is_ok() {
         let (length, id, code) = (number(&head, 0), number(&head, 4), number(&head, 12));
@@ -68,7 +71,7 @@ fn serve(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) {
         // The driver's handshakes contain a client, or use the old opcode.
         let is_from_agent = code == OP_MSG && !command.contains_key("client");
         if is_from_agent && name != "endSessions" {
-            asked.lock().unwrap().push(name);
+            received.lock().unwrap().push(name);
         }
         let Some(answer) = script(&database, &command) else {
             // The connection stays open until the client closes it.

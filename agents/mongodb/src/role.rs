@@ -24,7 +24,7 @@ pub(crate) enum Role {
 
 /// The role and replica set of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Standing {
+pub(crate) struct ServerRole {
     pub(crate) role: Role,
     /// True for a config server of a sharded cluster.
     pub(crate) is_config: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Standing {
     pub(crate) set: Option<String>,
 }
 
-impl Standing {
+impl ServerRole {
     /// Parses a response to `hello`, or to `isMaster` of older servers.
     pub(crate) fn of(hello: &Document) -> Self {
         let set = text(hello, "setName").map(str::to_owned);
@@ -103,8 +103,8 @@ mod tests {
             (member(doc! { "isWritablePrimary": true, "configsvr": 2 }), "primary", true),
             (doc! {}, "standalone", false),
         ] {
-            let standing = Standing::of(&hello);
-            assert_eq!((standing.word(), standing.is_config), (word, is_config), "{hello}");
+            let role = ServerRole::of(&hello);
+            assert_eq!((role.word(), role.is_config), (word, is_config), "{hello}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     databases::{DATABASES_MAX, Sweep},
     polling::Polling,
     replication::Oplog,
-    role::{Role, Standing},
+    role::{Role, ServerRole},
     settings::TargetSettings,
     status::Memory,
 };
@@ -25,7 +25,7 @@ pub(crate) struct Target {
     pub(crate) limits: Limits,
     pub(crate) connection: Option<Connection>,
     pub(crate) costs: Costs,
-    pub(crate) standing: Standing,
+    pub(crate) server_role: ServerRole,
     pub(crate) polling: Polling,
     pub(crate) memory: Memory,
     pub(crate) cores: Option<f64>,
@@ -60,7 +60,7 @@ impl Target {
             limits,
             connection: None,
             costs: Costs::default(),
-            standing: Standing::default(),
+            server_role: ServerRole::default(),
             polling: Polling::default(),
             memory: Memory::default(),
             cores: None,
@@ -92,14 +92,14 @@ impl Target {
             problem = outcome.err().map(|fault| fault.to_string());
             self.costs = self.connection.as_ref().map_or(self.costs, |connection| connection.costs);
             if self.readings.is_some() {
-                self.polling.answered();
+                self.polling.note_response();
             } else {
-                self.polling.failed(now_ms, self.standing.role == Role::Mongos);
+                self.polling.note_failure(now_ms, self.server_role.role == Role::Mongos);
                 // Otherwise the driver would continue to search for the server.
                 self.connection = None;
             }
         }
-        if self.standing.has_data() && self.limits.databases_every_ms.is_some() {
+        if self.server_role.has_data() && self.limits.databases_every_ms.is_some() {
             self.add_databases();
         }
         let mut out = self.readings.take().unwrap_or_else(|| Readings::new(self.own_tags()));
@@ -133,9 +133,9 @@ impl Target {
         let is_absent = !self.polling.is_up();
         let mut tags = self.tags.clone();
         if !is_absent {
-            tags.push(("role".to_owned(), self.standing.word().to_owned()));
+            tags.push(("role".to_owned(), self.server_role.word().to_owned()));
         }
-        tags.extend(self.standing.set.clone().map(|set| ("set".to_owned(), set)));
+        tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
         let started_ms = self.memory.started_ms();
         out.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
     }
@@ -157,7 +157,7 @@ impl Target {
     pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
         let mut tags = self.own_tags();
         if !self.tags.iter().any(|(name, _)| name == "set") {
-            tags.extend(self.standing.set.clone().map(|set| ("set".to_owned(), set)));
+            tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
         }
         tags
     }
@@ -170,8 +170,8 @@ impl Target {
 
     /// Returns the set and the oplog window of a primary that answered.
     pub(crate) fn window_of_primary(&self) -> Option<(&str, f64)> {
-        let is_primary = self.standing.role == Role::Primary && self.polling.is_up();
-        let set = self.standing.set.as_deref().filter(|_| is_primary)?;
+        let is_primary = self.server_role.role == Role::Primary && self.polling.is_up();
+        let set = self.server_role.set.as_deref().filter(|_| is_primary)?;
         Some((set, self.oplog?.window_seconds))
     }
 
@@ -180,7 +180,7 @@ impl Target {
     /// else of the secondary, minus the lag of the secondary.
     pub(crate) fn headroom_seconds(&self, window_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let lag = self.lag_seconds?;
-        let of_primary = self.standing.set.as_deref().and_then(window_of);
+        let of_primary = self.server_role.set.as_deref().and_then(window_of);
         let window = of_primary.or(self.oplog.map(|oplog| oplog.window_seconds))?;
         Some(window - lag)
     }

@@ -20,7 +20,7 @@ use crate::{
 const NOW_MS: i64 = NOW_S as i64 * 1000;
 
 /// Returns the response of a server with this role.
-fn answer(role: &str, version: &str, command: &Document) -> Document {
+fn response(role: &str, version: &str, command: &Document) -> Document {
     let members = [("db1:27017", 1, 0), ("db2:27017", 2, 7), ("db3:27017", 7, 0)];
     let member = match role {
         "secondary" => "db2:27017",
@@ -53,7 +53,7 @@ fn answer(role: &str, version: &str, command: &Document) -> Document {
 }
 
 fn server(role: &'static str, version: &'static str) -> Responder {
-    Responder::start(move |_, command| Some(answer(role, version, command)))
+    Responder::start(move |_, command| Some(response(role, version, command)))
 }
 
 fn agent(addresses: &[&str], timeout: Duration) -> MongoDb {
@@ -96,12 +96,12 @@ fn each_role_receives_only_queries_that_it_can_answer() {
         let server = server(role, "7.0.5");
         let mut agent = agent(&[&server.address], PATIENT);
         let readings = round(&mut agent, NOW_MS);
-        assert_eq!(server.asked(), expected, "{role}");
+        assert_eq!(server.commands(), expected, "{role}");
         assert_eq!(readings.problems().len(), 0, "{role}: {:?}", readings.problems());
         assert_eq!(value(&readings, &server.address, "mongodb_up"), Some(1.0), "{role}");
         // The oplog is due every minute, databases every twenty minutes.
         round(&mut agent, NOW_MS + 10_000);
-        let again = server.asked();
+        let again = server.commands();
         assert!(again.len() <= 3 && again[..2] == expected[..2], "{role}: {again:?}");
         assert!(
             server.connections.load(Ordering::SeqCst) <= 2,
@@ -138,7 +138,7 @@ fn a_server_that_does_not_answer_delays_no_other_server() {
     let stuck = Responder::start(|_, command| {
         // The server accepts connections, and hangs at the first real command.
         let name = command.keys().next().map_or("", String::as_str);
-        (name != "serverStatus").then(|| answer("standalone", "7.0.5", command))
+        (name != "serverStatus").then(|| response("standalone", "7.0.5", command))
     });
     let healthy = server("standalone", "7.0.5");
     let mut agent = agent(&[&stuck.address, &healthy.address], HASTY);
@@ -186,12 +186,12 @@ fn a_long_hang_of_a_server_does_not_stop_the_samples_of_others() {
 #[test]
 fn totals_include_every_database_and_each_round_repeats_them_with_their_time() {
     let server = Responder::start(|_, command| {
-        let mut answer = answer("standalone", "7.0.5", command);
+        let mut response = response("standalone", "7.0.5", command);
         if command.contains_key("listDatabases") {
             let name = |index| Bson::Document(doc! { "name": format!("db{index:04}") });
-            answer = doc! { "databases": (0..1_200).map(name).collect::<Vec<_>>(), "ok": 1.0 };
+            response = doc! { "databases": (0..1_200).map(name).collect::<Vec<_>>(), "ok": 1.0 };
         }
-        Some(answer)
+        Some(response)
     });
     let mut agent = agent(&[&server.address], PATIENT);
     let value_of = |readings: &Readings, metric: &str| value(readings, &server.address, metric);
@@ -219,7 +219,7 @@ fn totals_include_every_database_and_each_round_repeats_them_with_their_time() {
 fn readings_before_the_deadline_are_kept() {
     let slow = Responder::start(|_, command| {
         let name = command.keys().next().map_or("", String::as_str);
-        (name != "dbStats").then(|| answer("standalone", "7.0.5", command))
+        (name != "dbStats").then(|| response("standalone", "7.0.5", command))
     });
     let readings = round(&mut agent(&[&slow.address], HASTY), NOW_MS);
     assert_eq!(value(&readings, &slow.address, "mongodb_up"), Some(1.0));
@@ -232,7 +232,7 @@ fn a_dead_server_is_queried_less_often_and_recovers_by_itself() {
     let alive = Arc::new(AtomicBool::new(false));
     let is_alive = Arc::clone(&alive);
     let server = Responder::start(move |_, command| {
-        is_alive.load(Ordering::SeqCst).then(|| answer("standalone", "7.0.5", command))
+        is_alive.load(Ordering::SeqCst).then(|| response("standalone", "7.0.5", command))
     });
     let mut agent = agent(&[&server.address], HASTY);
     let up = |agent: &mut MongoDb, seconds: i64| {
@@ -255,7 +255,7 @@ fn missing_privileges_only_affect_the_commands_that_need_them() {
         Some(if is_forbidden {
             refusal(13, "Unauthorized")
         } else {
-            answer("primary", "6.0.15", command)
+            response("primary", "6.0.15", command)
         })
     });
     let mut agent = agent(&[&server.address], PATIENT);
@@ -340,11 +340,11 @@ const SHOWN_BY_MMS: [(&str, &[&str]); 29] = [
 ];
 
 /// Adds the fields of `dbStats` that only `MMAPv1` returns.
-fn with_files(mut answer: Document) -> Document {
-    if answer.contains_key("avgObjSize") {
-        answer.extend(doc! { "fileSize": 67_108_864.0, "numExtents": 4 });
+fn with_files(mut response: Document) -> Document {
+    if response.contains_key("avgObjSize") {
+        response.extend(doc! { "fileSize": 67_108_864.0, "numExtents": 4 });
     }
-    answer
+    response
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn every_row_of_the_table_and_every_metric_of_mms_is_emitted() {
     let table = table();
     let asked = AtomicI64::new(0);
     let old = Responder::start(move |_, command| {
-        let mut answer = with_files(answer("primary", "4.4.29", command));
+        let mut response = with_files(response("primary", "4.4.29", command));
         if command.contains_key("serverStatus") {
             let rounds = asked.fetch_add(1, Ordering::SeqCst);
             let latency = |kind| (kind, "latency", 30_000 * rounds);
@@ -361,9 +361,9 @@ fn every_row_of_the_table_and_every_metric_of_mms_is_emitted() {
             let mut changes = [kinds.map(latency), kinds.map(ops)].concat();
             changes.push(("metrics.queryExecutor", "scanned", 500 * rounds));
             changes.push(("metrics.queryExecutor", "scannedObjects", 50 * rounds));
-            answer = test_responses::later(&answer, 60 * rounds, &changes);
+            response = test_responses::later(&response, 60 * rounds, &changes);
         }
-        Some(answer)
+        Some(response)
     });
     let servers = [server("primary", "8.0.4"), server("secondary", "7.0.5"), old];
     let addresses = servers.each_ref().map(|server| &*server.address);

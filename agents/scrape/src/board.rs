@@ -11,7 +11,7 @@ use std::{
 use crate::{
     conversion::TargetSeries,
     memory::{Memory, Samples},
-    target::{Assigned, Target},
+    target::{AssignedTarget, Target},
 };
 
 /// The divisor of the memory limit for samples that wait for the next round. Above half of the
@@ -27,7 +27,7 @@ pub(crate) type TargetId = u64;
 /// A target on the board.
 #[derive(Debug)]
 struct Entry {
-    assigned: Assigned,
+    assigned: AssignedTarget,
     /// `None` while the target is being scraped.
     series: Option<TargetSeries>,
     /// The time of the next scrape, also while the target is being scraped.
@@ -39,9 +39,9 @@ struct Entry {
 
 /// The task of a worker: a target to scrape.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct ScrapeTask {
     pub(crate) id: TargetId,
-    pub(crate) assigned: Assigned,
+    pub(crate) assigned: AssignedTarget,
     pub(crate) series: TargetSeries,
     /// The time of the samples.
     pub(crate) time_ms: i64,
@@ -67,13 +67,13 @@ pub(crate) struct Board {
 
 /// The values of the agent's series about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct ScrapeCounts {
     pub(crate) up: u64,
     pub(crate) down: u64,
     pub(crate) missed: u64,
     pub(crate) dropped_samples: u64,
     /// The number of refused requests for memory.
-    pub(crate) without_room: u64,
+    pub(crate) refused_memory: u64,
     /// The memory in use.
     pub(crate) bytes: u64,
 }
@@ -96,7 +96,7 @@ impl Board {
     }
 
     /// Sets the targets of a job. Existing targets continue unchanged; removed targets end.
-    pub(crate) fn assign(&mut self, job_index: usize, targets: Vec<Assigned>, now_ms: i64) {
+    pub(crate) fn assign(&mut self, job_index: usize, targets: Vec<AssignedTarget>, now_ms: i64) {
         let mut kept = HashSet::new();
         for assigned in targets {
             let hash = (job_index, assigned.target.hash());
@@ -128,7 +128,7 @@ impl Board {
                 self.due.remove(&(entry.due_ms, id));
                 // A target that is being scraped ends when its worker returns it.
                 if let Some(series) = entry.series {
-                    self.end(series, now_ms);
+                    self.end_series(series, now_ms);
                 }
             }
         }
@@ -141,7 +141,7 @@ impl Board {
 
     /// Returns the next due target, or else the time at which a target is due, if there is a
     /// target.
-    pub(crate) fn next(&mut self, now_ms: i64) -> Result<Ticket, Option<i64>> {
+    pub(crate) fn next_task(&mut self, now_ms: i64) -> Result<ScrapeTask, Option<i64>> {
         if now_ms < std::mem::replace(&mut self.last_poll_ms, now_ms) {
             self.clock_stepped_back(now_ms);
         }
@@ -161,7 +161,7 @@ impl Board {
             self.missed +=
                 (next_ms - due_ms).div_euclid(interval_ms.max(1)).max(1).unsigned_abs() - 1;
             let time_ms = if now_ms - due_ms <= TOLERANCE_MS { due_ms } else { now_ms };
-            return Ok(Ticket { id, assigned: entry.assigned.clone(), series, time_ms });
+            return Ok(ScrapeTask { id, assigned: entry.assigned.clone(), series, time_ms });
         }
     }
 
@@ -179,7 +179,7 @@ impl Board {
     }
 
     /// Makes every target due at once, for a single round.
-    pub(crate) fn all_due(&mut self, now_ms: i64) {
+    pub(crate) fn make_all_due(&mut self, now_ms: i64) {
         self.due.clear();
         for (id, entry) in &mut self.entries {
             entry.due_ms = now_ms;
@@ -194,28 +194,28 @@ impl Board {
     }
 
     /// Records the result of a scrape. The target can be scraped again.
-    pub(crate) fn done(
+    pub(crate) fn finish(
         &mut self,
-        ticket: Ticket,
+        task: ScrapeTask,
         samples: Samples,
         problem: Option<String>,
         now_ms: i64,
     ) {
-        self.wait(samples);
-        match self.entries.get_mut(&ticket.id) {
+        self.queue(samples);
+        match self.entries.get_mut(&task.id) {
             Some(entry) => {
-                entry.series = Some(ticket.series);
+                entry.series = Some(task.series);
                 entry.problem = problem;
                 entry.is_scraped = true;
                 // A scrape that has become due in the meantime follows at once.
-                self.due.insert((entry.due_ms, ticket.id));
+                self.due.insert((entry.due_ms, task.id));
             }
-            None => self.end(ticket.series, now_ms),
+            None => self.end_series(task.series, now_ms),
         }
     }
 
     /// Removes and returns the samples since the last call.
-    pub(crate) fn take(&mut self) -> VecDeque<Samples> {
+    pub(crate) fn take_samples(&mut self) -> VecDeque<Samples> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -245,26 +245,26 @@ impl Board {
     }
 
     /// Returns the values of the agent's series about itself.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> ScrapeCounts {
         let scraped = self.entries.values().filter(|entry| entry.is_scraped);
         let (down, up): (Vec<_>, Vec<_>) = scraped.partition(|entry| entry.problem.is_some());
-        Counts {
+        ScrapeCounts {
             up: up.len() as u64,
             down: down.len() as u64,
             missed: self.missed,
             dropped_samples: self.dropped_samples,
-            without_room: self.memory.refused(),
+            refused_memory: self.memory.refused(),
             bytes: self.memory.used() as u64,
         }
     }
 
-    fn end(&mut self, mut series: TargetSeries, now_ms: i64) {
+    fn end_series(&mut self, mut series: TargetSeries, now_ms: i64) {
         let mut samples = series.end_all(now_ms);
         series.end_reports(now_ms, &mut samples);
-        self.wait(samples);
+        self.queue(samples);
     }
 
-    fn wait(&mut self, samples: Samples) {
+    fn queue(&mut self, samples: Samples) {
         if samples.readings.is_empty() {
             return;
         }

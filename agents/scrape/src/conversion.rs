@@ -65,7 +65,7 @@ impl KnownSeries {
 
 /// The result of a response.
 #[derive(Debug)]
-pub(crate) struct Converted {
+pub(crate) struct ConversionResult {
     pub(crate) samples: Samples,
     /// Samples of the response.
     pub(crate) scraped: u64,
@@ -106,20 +106,20 @@ impl TargetSeries {
     /// # Errors
     /// The response is invalid or exceeds a limit. Its samples are discarded, and the caller must
     /// end all series. The error contains the number of parsed samples.
-    pub(crate) fn take(
+    pub(crate) fn convert(
         &mut self,
         (job, target): (&Job, &Target),
         external: &Labels,
         (answer, format): (&mut dyn Read, Format),
         time_ms: i64,
-    ) -> Result<Converted, (u64, String)> {
+    ) -> Result<ConversionResult, (u64, String)> {
         self.round += 1;
         let mut converted =
-            Converted { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
+            ConversionResult { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
         let context = TargetContext { job, target, external };
         let reading = self.memory.lease();
         let outcome =
-            read_from(answer, format, &mut |bytes| reading.take(bytes), |sample, families| {
+            read_from(answer, format, &mut |bytes| reading.reserve(bytes), |sample, families| {
                 self.sample(&context, sample, families, time_ms, &mut converted)
             });
         outcome.map_err(|fault| (converted.scraped, fault.to_string()))?;
@@ -172,7 +172,7 @@ impl TargetSeries {
         sample: Sample<'_>,
         families: &Families,
         time_ms: i64,
-        converted: &mut Converted,
+        converted: &mut ConversionResult,
     ) -> Result<(), String> {
         converted.scraped += 1;
         let hash = xxh3_128(sample.series);
@@ -189,7 +189,7 @@ impl TargetSeries {
                 let declared = families.last_type();
                 let known =
                     KnownSeries { series, declared, round: 0, is_sent: false, is_timed: false };
-                self.lease.take(known.bytes())?;
+                self.lease.reserve(known.bytes())?;
                 free.insert(known)
             }
         };

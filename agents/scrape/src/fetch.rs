@@ -31,7 +31,7 @@ const HEAD_BYTES: usize = 16 << 10;
 
 /// A request with its timeout.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Question<'a> {
+pub(crate) struct FetchRequest<'a> {
     pub(crate) url: &'a str,
     pub(crate) accept: &'a str,
     pub(crate) timeout: Duration,
@@ -94,26 +94,27 @@ impl Client {
         job: &Job,
         target: &Target,
     ) -> Result<(Format, Box<dyn Read>), String> {
-        let question = Question { url: &target.url, accept: &self.accept, timeout: target.timeout };
-        self.ask(job, &question)
+        let request =
+            FetchRequest { url: &target.url, accept: &self.accept, timeout: target.timeout };
+        self.fetch(job, &request)
     }
 
     /// Sends a request to any URL, with the settings of a job.
     ///
     /// # Errors
     /// The reason why there is no response.
-    pub(crate) fn ask(
+    pub(crate) fn fetch(
         &self,
         job: &Job,
-        question: &Question<'_>,
+        request: &FetchRequest<'_>,
     ) -> Result<(Format, Box<dyn Read>), String> {
         let headers = headers(job)?;
         let watch = Stopwatch::start();
-        let mut sent = self.send(job, question, &headers, question.timeout);
-        let left = watch.left_of(question.timeout);
+        let mut sent = self.send(job, request, &headers, request.timeout);
+        let left = watch.left_of(request.timeout);
         if sent.as_ref().is_err_and(was_closed) && !left.is_zero() {
             // The target has closed the idle connection, for example because it was restarted.
-            sent = self.send(job, question, &headers, left);
+            sent = self.send(job, request, &headers, left);
         }
         let answer = sent.map_err(|cause| cause.to_string())?;
         if answer.status() != 200 {
@@ -131,18 +132,18 @@ impl Client {
         let answer: Box<dyn Read> =
             if is_gzip { Box::new(MultiGzDecoder::new(raw)) } else { Box::new(raw) };
         let limit = job.body_bytes_max();
-        Ok((format, Box::new(Limited { answer, limit, left: limit })))
+        Ok((format, Box::new(LimitedResponse { answer, limit, left: limit })))
     }
 }
 
 /// A response with a size limit.
-struct Limited {
+struct LimitedResponse {
     answer: Box<dyn Read>,
     limit: u64,
     left: u64,
 }
 
-impl Read for Limited {
+impl Read for LimitedResponse {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.answer.read(into)?;
         let Some(left) = self.left.checked_sub(read as u64) else {
@@ -159,15 +160,15 @@ impl Client {
     fn send(
         &self,
         job: &Job,
-        question: &Question<'_>,
+        request: &FetchRequest<'_>,
         headers: &[(String, String)],
         timeout: Duration,
     ) -> Result<Response<Body>, ureq::Error> {
         let encoding = if job.enable_compression { "gzip" } else { "identity" };
         let mut request = self
             .http
-            .get(question.url)
-            .header(ACCEPT, question.accept)
+            .get(request.url)
+            .header(ACCEPT, request.accept)
             .header(ACCEPT_ENCODING, encoding)
             .header("X-Prometheus-Scrape-Timeout-Seconds", timeout.as_secs_f64().to_string());
         for (name, value) in headers {
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn a_response_over_the_size_limit_is_an_error() {
         for (limit, is_whole) in [(3, true), (2, false)] {
-            let mut answer = Limited { answer: Box::new(&b"abc"[..]), limit, left: limit };
+            let mut answer = LimitedResponse { answer: Box::new(&b"abc"[..]), limit, left: limit };
             let read = io::read_to_string(&mut answer);
             assert_eq!(read.is_ok(), is_whole, "{read:?}");
         }

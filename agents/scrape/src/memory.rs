@@ -82,7 +82,7 @@ impl Lease {
     ///
     /// # Errors
     /// The bytes are not free; nothing is charged.
-    pub(crate) fn take(&self, bytes: usize) -> Result<(), String> {
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<(), String> {
         let max = self.memory.max;
         let is_small = self.held.get().saturating_add(bytes) <= max / SMALL_DIVISOR;
         let limit = if is_small { max } else { max - max / RESERVE_DIVISOR };
@@ -100,7 +100,7 @@ impl Lease {
     }
 
     /// Charges bytes even beyond the limit, for small essential data.
-    fn take_always(&self, bytes: usize) {
+    fn reserve_always(&self, bytes: usize) {
         self.memory.used.fetch_add(bytes, Ordering::Relaxed);
         self.held.set(self.held.get() + bytes);
     }
@@ -131,14 +131,14 @@ impl Samples {
     /// # Errors
     /// There is no free memory.
     pub(crate) fn push(&mut self, reading: KnownReading) -> Result<(), String> {
-        self.lease.take(READING_BYTES)?;
+        self.lease.reserve(READING_BYTES)?;
         self.readings.push(reading);
         Ok(())
     }
 
     /// Adds an essential sample, such as a scrape's report, even beyond the limit.
     pub(crate) fn push_always(&mut self, reading: KnownReading) {
-        self.lease.take_always(READING_BYTES);
+        self.lease.reserve_always(READING_BYTES);
         self.readings.push(reading);
     }
 
@@ -162,8 +162,8 @@ mod tests {
     fn charged_memory_is_counted_and_released() {
         let memory = Memory::new(6400);
         let (first, second) = (memory.lease(), memory.lease());
-        first.take(4000).unwrap();
-        second.take(800).unwrap();
+        first.reserve(4000).unwrap();
+        second.reserve(800).unwrap();
         first.move_to(&second, 1000);
         assert_eq!((memory.used(), memory.refused()), (4800, 0));
         drop(first);
@@ -177,13 +177,13 @@ mod tests {
     fn large_responses_leave_memory_for_small_responses() {
         let memory = Memory::new(6400);
         let big = memory.lease();
-        assert!(big.take(4801).is_err(), "a quarter is reserved");
-        big.take(4800).unwrap();
-        assert!(big.take(1).is_err());
+        assert!(big.reserve(4801).is_err(), "a quarter is reserved");
+        big.reserve(4800).unwrap();
+        assert!(big.reserve(1).is_err());
         let small: Vec<Lease> = (0..16).map(|_| memory.lease()).collect();
-        assert!(small.iter().all(|lease| lease.take(100).is_ok()));
-        assert!(small[0].take(1).is_err(), "the lease is no longer small");
-        assert!(memory.lease().take(1).is_err(), "no memory is free");
+        assert!(small.iter().all(|lease| lease.reserve(100).is_ok()));
+        assert!(small[0].reserve(1).is_err(), "the lease is no longer small");
+        assert!(memory.lease().reserve(1).is_err(), "no memory is free");
         assert_eq!((memory.used(), memory.refused()), (6400, 4));
     }
 }

@@ -4,7 +4,7 @@
 //! One lock protects the shared state, and conditions signal its changes, so that a waiting thread
 //! misses no change.
 
-mod discovered;
+mod job_sources;
 mod workers;
 
 use std::{
@@ -17,7 +17,7 @@ use std::{
 use granary_agent_kit::relabel::Labels;
 use tracing::error;
 
-use self::{discovered::Discovered, workers::hand_out};
+use self::{job_sources::JobSources, workers::run_scheduler};
 use crate::{
     board::Board,
     config::{Config, Job},
@@ -30,7 +30,7 @@ const STACK_BYTES: usize = 512 << 10;
 
 /// The shared state of the threads.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct RunnerState {
     state: Mutex<State>,
     /// The condition for the scheduler and for single rounds: targets changed, a scrape ended, or
     /// the scraper stops.
@@ -56,18 +56,18 @@ pub(crate) struct State {
 /// The running threads.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RunnerState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl State {
     /// Returns true when all sources of targets were queried once.
-    pub(crate) fn has_asked_all(&self) -> bool {
+    pub(crate) fn has_queried_all(&self) -> bool {
         self.unqueried_jobs == 0
     }
 }
 
-impl Shared {
+impl RunnerState {
     fn new(config: &Config, memory_max: usize) -> io::Result<Self> {
         let client = |job: &Job| {
             let client = Client::new(job)
@@ -110,10 +110,10 @@ impl Shared {
     }
 
     /// Waits until a source of targets is due. Returns false at the end.
-    fn wait_for_sources(&self, found: &Discovered) -> bool {
+    fn wait_for_sources(&self, found: &JobSources) -> bool {
         let mut state = self.state();
         while !state.has_ended {
-            let left = found.left();
+            let left = found.time_left();
             if left.is_zero() {
                 return true;
             }
@@ -124,7 +124,7 @@ impl Shared {
     }
 
     /// Records that a job's sources were queried for the first time.
-    fn asked_first(&self) {
+    fn note_first_query(&self) {
         self.state().unqueried_jobs -= 1;
         self.wake();
     }
@@ -136,12 +136,12 @@ impl Runner {
     /// # Errors
     /// A certificate is unreadable, or a thread cannot be started.
     pub(crate) fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(config, memory_max)?);
+        let shared = Arc::new(RunnerState::new(config, memory_max)?);
         let mut runner = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for index in 0..shared.jobs.len() {
             runner.discover(index)?;
         }
-        runner.spawn("scrape-clock", move || hand_out(&shared))?;
+        runner.spawn("scrape-clock", move || run_scheduler(&shared))?;
         Ok(runner)
     }
 
@@ -167,17 +167,17 @@ impl Runner {
     /// thread of the job.
     fn discover(&mut self, index: usize) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let mut found = Discovered::new(index, &shared.jobs[index].0);
+        let mut found = JobSources::new(index, &shared.jobs[index].0);
         if found.is_fixed() {
-            found.ask_all(&shared);
-            shared.asked_first();
+            found.refresh_due(&shared);
+            shared.note_first_query();
             return Ok(());
         }
         self.spawn("scrape-targets", move || {
-            found.ask_all(&shared);
-            shared.asked_first();
+            found.refresh_due(&shared);
+            shared.note_first_query();
             while shared.wait_for_sources(&found) {
-                found.ask_all(&shared);
+                found.refresh_due(&shared);
             }
         })
     }

@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use granary_agent_kit::{Readings, Source, SourceError, Stopwatch, unix_ms};
 use tracing::warn;
 
-use crate::{board::Counts, config::Config, memory::MEMORY_MIN, runner::Runner};
+use crate::{board::ScrapeCounts, config::Config, memory::MEMORY_MIN, runner::Runner};
 
 /// The time that a single round waits, in addition to the longest timeout of a target.
 const ALONE_GRACE: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ impl Source for Scrape {
         }
         let mut state = self.runner.shared.state();
         let board = &mut state.board;
-        let (answers, counts, problems) = (board.take(), board.counts(), board.problems());
+        let (answers, counts, problems) = (board.take_samples(), board.counts(), board.problems());
         drop(state);
         for samples in answers {
             samples.readings.into_iter().for_each(|reading| readings.push_known(reading));
@@ -62,7 +62,7 @@ impl Source for Scrape {
         for (place, cause) in problems {
             readings.problem(place, cause);
         }
-        let Counts { up, down, missed, dropped_samples, without_room, bytes } = counts;
+        let ScrapeCounts { up, down, missed, dropped_samples, refused_memory, bytes } = counts;
         let host = ("host", &*self.agent);
         for (state, targets) in [("up", up), ("down", down)] {
             let tags = [host, ("state", state)];
@@ -70,7 +70,7 @@ impl Source for Scrape {
         }
         readings.gauge("agent_scrape_memory_bytes", "bytes", &[host], bytes as f64);
         for (metric, unit, total) in [
-            ("agent_scrapes_without_room_total", "scrapes", without_room),
+            ("agent_scrapes_without_room_total", "scrapes", refused_memory),
             ("agent_scrapes_missed_total", "scrapes", missed),
             ("agent_scrape_samples_dropped_total", "samples", dropped_samples),
         ] {
@@ -84,10 +84,10 @@ impl Source for Scrape {
         let shared = &self.runner.shared;
         let watch = Stopwatch::start();
         let mut state = shared.state();
-        while !state.has_asked_all() && !watch.left_of(DISCOVERY_GRACE).is_zero() {
+        while !state.has_queried_all() && !watch.left_of(DISCOVERY_GRACE).is_zero() {
             state = shared.wait(state, watch.left_of(DISCOVERY_GRACE));
         }
-        state.board.all_due(unix_ms());
+        state.board.make_all_due(unix_ms());
         shared.wake();
         let watch = Stopwatch::start();
         let span = self.timeout_max + ALONE_GRACE;

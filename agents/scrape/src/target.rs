@@ -140,7 +140,7 @@ fn query(job: &Job, labels: &Labels) -> String {
 
 /// A target and the index of its job.
 #[derive(Debug, Clone)]
-pub(crate) struct Assigned {
+pub(crate) struct AssignedTarget {
     pub(crate) index: usize,
     pub(crate) target: Target,
 }

@@ -16,7 +16,7 @@ use std::{io, time::Duration};
 use granary_agent_kit::{ROUND_DEADLINE, SideBySide, Source};
 
 pub use self::settings::{Service, ServiceError, check};
-use self::target::{Ask, Target};
+use self::target::{Collector, Target};
 
 /// The kind of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Kind {
     }
 
     /// Creates the collector of one server.
-    fn ask(self, service: &Service) -> Result<Box<dyn Ask>, ServiceError> {
+    fn collector(self, service: &Service) -> Result<Box<dyn Collector>, ServiceError> {
         Ok(match self {
             Self::Redis => Box::new(redis::Redis::new(service)),
             Self::Nginx => Box::new(nginx::Nginx::new(service)?),
@@ -66,7 +66,7 @@ pub fn source(
 ) -> Result<SideBySide, ServiceError> {
     let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
     for service in services {
-        let target = Target::new(kind, service, kind.ask(service)?, agent);
+        let target = Target::new(kind, service, kind.collector(service)?, agent);
         sources.push((service.interval.unwrap_or(interval), Box::new(target)));
     }
     let fault = |cause: io::Error| ServiceError(format!("{}: {cause}", kind.word()));

@@ -6,8 +6,8 @@ use mysql::{Conn, OptsBuilder, Row as Answer, Value, prelude::Queryable};
 
 use crate::{
     rows::{Row, Rows},
-    settings::{Place, Service},
-    target::Ask,
+    settings::{ServerAddress, Service},
+    target::Collector,
 };
 
 const PORT: u16 = 3306;
@@ -101,16 +101,16 @@ impl MySql {
             .tcp_connect_timeout(timeout)
             .read_timeout(timeout)
             .write_timeout(timeout);
-        let options = match self.service.place(PORT) {
-            Place::Path(path) => options.socket(Some(path.to_string_lossy())),
-            Place::Tcp(host, port) => options.ip_or_hostname(Some(host)).tcp_port(port),
+        let options = match self.service.server_address(PORT) {
+            ServerAddress::Path(path) => options.socket(Some(path.to_string_lossy())),
+            ServerAddress::Tcp(host, port) => options.ip_or_hostname(Some(host)).tcp_port(port),
         };
         Conn::new(options).map_err(|cause| cause.to_string())
     }
 }
 
-impl Ask for MySql {
-    fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
+impl Collector for MySql {
+    fn collect(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
         let kept = self
             .connection
             .take()
@@ -239,7 +239,8 @@ mod tests {
         io::copy(&mut stream.take(length.into()), &mut io::sink()).map(drop)
     }
 
-    /// A server that accepts all users and returns the same result for each query.
+    /// Starts a server that accepts all users and returns the same result for each query; returns
+    /// its address.
     fn server(answer: Vec<u8>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -277,7 +278,7 @@ mod tests {
     fn the_size_of_a_response_is_limited() {
         let row = [Some([b'x'; 250].as_slice()), Some(b"1".as_slice())];
         let answer = rows(&vec![row; ANSWER_BYTES_MAX / 250]);
-        let fault = MySql::new(&service(server(answer))).ask(0, &mut Readings::default());
+        let fault = MySql::new(&service(server(answer))).collect(0, &mut Readings::default());
         let fault = fault.unwrap_err();
         assert_eq!(fault, "SHOW GLOBAL STATUS: the answer has more than 16777216 bytes");
     }
@@ -292,7 +293,7 @@ mod tests {
             [Some(b"Questions"), Some(b"ON")],
         ]);
         let mut readings = Readings::default();
-        MySql::new(&service(server(answer))).ask(0, &mut readings).unwrap();
+        MySql::new(&service(server(answer))).collect(0, &mut readings).unwrap();
         let read: Vec<_> = readings
             .as_slice()
             .iter()

@@ -8,7 +8,7 @@ use granary_agent_kit::{Readings, TlsFiles};
 
 use crate::{
     settings::{Service, ServiceError},
-    target::Ask,
+    target::Collector,
 };
 
 /// The maximum size of the page, which has less than 200 bytes.
@@ -40,8 +40,8 @@ impl Nginx {
     }
 }
 
-impl Ask for Nginx {
-    fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
+impl Collector for Nginx {
+    fn collect(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
         let mut request = self.agent.get(&self.service.address);
         if let Some(password) = self.service.password()? {
             let user = self.service.user.as_deref().unwrap_or_default();
@@ -118,7 +118,7 @@ mod tests {
         let settings =
             Service { user: Some("eve".to_owned()), password_file: Some(file), ..settings };
         let mut readings = Readings::default();
-        Nginx::new(&settings).unwrap().ask(0, &mut readings).unwrap();
+        Nginx::new(&settings).unwrap().collect(0, &mut readings).unwrap();
         assert_eq!(readings.len(), 7);
         let head = server.join().unwrap();
         let is_authorization =

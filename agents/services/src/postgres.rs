@@ -18,7 +18,7 @@ use self::{
 use crate::{
     rows::Rows,
     settings::{Service, ServiceError},
-    target::Ask,
+    target::Collector,
 };
 
 /// The interval of the query for database sizes, which is expensive because it scans all files.
@@ -52,8 +52,8 @@ impl Postgres {
     }
 }
 
-impl Ask for Postgres {
-    fn ask(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String> {
+impl Collector for Postgres {
+    fn collect(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String> {
         let with_sizes = self.is_time_for_sizes(now_ms);
         let kept = self.open.take();
         let sampling = round(&self.service, kept, with_sizes, readings);
@@ -160,7 +160,7 @@ mod tests {
         let mut hanging = Postgres::new(&Service { timeout, ..service(address) }).unwrap();
         // The system accepts the connection, but no server answers.
         for _ in 0..2 {
-            let fault = hanging.ask(0, &mut Readings::default()).unwrap_err();
+            let fault = hanging.collect(0, &mut Readings::default()).unwrap_err();
             assert_eq!(fault, "took longer than 200ms");
         }
         drop(listener);
@@ -172,8 +172,8 @@ mod tests {
         [&[kind], &length[..], body].concat()
     }
 
-    /// A server that accepts all users, returns no rows for all statements, and fails the query for
-    /// sizes.
+    /// Serves a client like a server that accepts all users, returns no rows for all statements,
+    /// and fails the query for sizes.
     fn serve(mut stream: TcpStream) -> Option<()> {
         let mut length = [0; 4];
         stream.read_exact(&mut length).ok()?;
@@ -223,7 +223,7 @@ mod tests {
         let mut postgres = Postgres::new(&service(address)).unwrap();
         let mut problems = |now_ms| {
             let mut readings = Readings::default();
-            assert_eq!(postgres.ask(now_ms, &mut readings), Ok(()));
+            assert_eq!(postgres.collect(now_ms, &mut readings), Ok(()));
             assert_eq!(readings.len(), STATES.len());
             readings.problems().values().cloned().collect::<Vec<_>>()
         };

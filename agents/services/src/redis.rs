@@ -11,7 +11,7 @@ use self::connection::Connection;
 use crate::{
     rows::{Row, Rows},
     settings::Service,
-    target::Ask,
+    target::Collector,
 };
 
 /// The maximum number of databases that are sampled.
@@ -83,8 +83,8 @@ impl Redis {
     }
 }
 
-impl Ask for Redis {
-    fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
+impl Collector for Redis {
+    fn collect(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
         let kept = self
             .connection
             .take()
@@ -201,10 +201,10 @@ mod tests {
         let mut redis = Redis::new(&Service { password_file: Some(file), ..service(address) });
         for _ in 0..3 {
             let mut readings = Readings::default();
-            redis.ask(0, &mut readings).unwrap();
+            redis.collect(0, &mut readings).unwrap();
             assert_eq!(readings.len(), 10);
         }
-        let fault = redis.ask(0, &mut Readings::default()).unwrap_err();
+        let fault = redis.collect(0, &mut Readings::default()).unwrap_err();
         assert_eq!(fault, "AUTH is refused: ERR");
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn an_invalid_response_is_an_error() {
         for answer in ["$99999999999\r\n", "HTTP/1.1 400\r\n", "$5\r\nab", "", "$x\r\n"] {
             let mut redis = Redis::new(&service(server(vec![vec![answer.to_owned()]])));
-            assert!(redis.ask(0, &mut Readings::default()).is_err(), "{answer:?}");
+            assert!(redis.collect(0, &mut Readings::default()).is_err(), "{answer:?}");
         }
     }
 

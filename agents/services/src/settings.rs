@@ -100,7 +100,7 @@ pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
 
 /// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ServerAddress {
     /// Host and port.
     Tcp(String, u16),
     /// A socket, or its folder.
@@ -109,9 +109,9 @@ pub(crate) enum Place {
 
 impl Service {
     /// Returns the address.
-    pub(crate) fn place(&self, port: u16) -> Place {
+    pub(crate) fn server_address(&self, port: u16) -> ServerAddress {
         if self.address.starts_with('/') {
-            return Place::Path(PathBuf::from(&self.address));
+            return ServerAddress::Path(PathBuf::from(&self.address));
         }
         let whole = self.address.rsplit_once(':').filter(|(host, _)| {
             // An IPv6 address without brackets has no port.
@@ -119,7 +119,7 @@ impl Service {
         });
         let parts = whole.and_then(|(host, port)| Some((host, port.parse().ok()?)));
         let (host, port) = parts.unwrap_or((&self.address, port));
-        Place::Tcp(host.trim_matches(['[', ']']).to_owned(), port)
+        ServerAddress::Tcp(host.trim_matches(['[', ']']).to_owned(), port)
     }
 
     /// Reads the password, without the line end.
@@ -156,13 +156,20 @@ mod tests {
     #[test]
     fn an_address_is_host_and_port_or_a_path() {
         let check = |address: &str, host: &str, port| {
-            assert_eq!(service(address).place(7), Place::Tcp(host.to_owned(), port), "{address}");
+            assert_eq!(
+                service(address).server_address(7),
+                ServerAddress::Tcp(host.to_owned(), port),
+                "{address}"
+            );
         };
         check("db1:6380", "db1", 6380);
         check("db1", "db1", 7);
         check("[::1]:5", "::1", 5);
         check("::1", "::1", 7);
-        assert_eq!(service("/run/x.sock").place(7), Place::Path(PathBuf::from("/run/x.sock")));
+        assert_eq!(
+            service("/run/x.sock").server_address(7),
+            ServerAddress::Path(PathBuf::from("/run/x.sock"))
+        );
     }
 
     #[test]

@@ -11,16 +11,16 @@ use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
 
 use crate::{
     Kind,
-    settings::{Place, Service},
+    settings::{ServerAddress, Service},
 };
 
 /// The collector of a server.
-pub(crate) trait Ask: Send + std::fmt::Debug {
+pub(crate) trait Collector: Send + std::fmt::Debug {
     /// Adds the readings of the server. A closed connection is opened again.
     ///
     /// # Errors
     /// The reason why the server does not answer; its readings are discarded.
-    fn ask(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String>;
+    fn collect(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String>;
 }
 
 /// A server of an agent.
@@ -29,17 +29,22 @@ pub(crate) struct Target {
     kind: Kind,
     address: String,
     tags: Vec<(String, String)>,
-    ask: Box<dyn Ask>,
+    collector: Box<dyn Collector>,
 }
 
 impl Target {
-    pub(crate) fn new(kind: Kind, service: &Service, ask: Box<dyn Ask>, agent: &str) -> Self {
+    pub(crate) fn new(
+        kind: Kind,
+        service: &Service,
+        collector: Box<dyn Collector>,
+        agent: &str,
+    ) -> Self {
         let address = service.address.clone();
         let host = service.host.clone().unwrap_or_else(|| host(kind, service, agent));
         let fixed = [("host".to_owned(), host), ("instance".to_owned(), address.clone())];
         let fixed = fixed.into_iter().filter(|(name, _)| !service.tags.contains_key(name));
         let tags = fixed.chain(service.tags.clone()).collect();
-        Self { kind, address, tags, ask }
+        Self { kind, address, tags, collector }
     }
 }
 
@@ -53,8 +58,8 @@ fn host(kind: Kind, service: &Service, agent: &str) -> String {
         }
         Kind::Redis | Kind::Postgres | Kind::MySql => service.address.clone(),
     };
-    let place = Service { address: authority, ..service.clone() }.place(0);
-    let Place::Tcp(host, _) = place else { return agent.to_owned() };
+    let address = Service { address: authority, ..service.clone() }.server_address(0);
+    let ServerAddress::Tcp(host, _) = address else { return agent.to_owned() };
     let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     if is_loopback || host == "localhost" { agent.to_owned() } else { host }
 }
@@ -68,9 +73,10 @@ impl Source for Target {
         let watch = Stopwatch::start();
         let word = self.kind.word();
         let mut answered = Readings::new(self.tags.clone());
-        let asked = catch_unwind(AssertUnwindSafe(|| self.ask.ask(now_ms, &mut answered)));
+        let collected =
+            catch_unwind(AssertUnwindSafe(|| self.collector.collect(now_ms, &mut answered)));
         // When a library panics at an invalid response, its connection is dropped.
-        let outcome = asked.unwrap_or_else(|_| Err("the response cannot be parsed".to_owned()));
+        let outcome = collected.unwrap_or_else(|_| Err("the response cannot be parsed".to_owned()));
         let mut reported = Readings::new(self.tags.clone());
         reported.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
         let took = watch.elapsed().as_secs_f64();

@@ -43,7 +43,7 @@ pub struct Limits {
 
 /// Counters since the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct ReceiverCounts {
     pub(crate) lines: u64,
     pub(crate) bad_lines: u64,
     /// Lines that were dropped because of the limits.
@@ -63,7 +63,7 @@ pub(crate) struct Aggregate {
     key: String,
     /// The hasher of set members.
     hasher: RandomState,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ReceiverCounts,
 }
 
 #[derive(Debug)]
@@ -80,10 +80,10 @@ enum State {
 }
 
 /// The outcome of adding a value.
-enum Taken {
-    Yes,
+enum AddOutcome {
+    Added,
     /// The value, or a sum, is not finite.
-    Bad,
+    NotFinite,
     Full,
 }
 
@@ -96,7 +96,7 @@ impl Aggregate {
             series: HashMap::new(),
             key: String::new(),
             hasher: RandomState::new(),
-            counts: Counts::default(),
+            counts: ReceiverCounts::default(),
         }
     }
 
@@ -106,49 +106,49 @@ impl Aggregate {
         let mut is_full = false;
         for text in &line.values {
             match self.add_value(line, text) {
-                Taken::Yes => {}
-                Taken::Bad => self.counts.bad_lines += 1,
-                Taken::Full => is_full = true,
+                AddOutcome::Added => {}
+                AddOutcome::NotFinite => self.counts.bad_lines += 1,
+                AddOutcome::Full => is_full = true,
             }
         }
         self.counts.dropped += u64::from(is_full);
     }
 
     /// Adds a value to the series of `self.key`; a new series is created.
-    fn add_value(&mut self, line: &Line<'_>, text: &str) -> Taken {
+    fn add_value(&mut self, line: &Line<'_>, text: &str) -> AddOutcome {
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
         let value = match number {
             Some(value) => value,
             None if line.kind == Type::Set => 0.0,
-            None => return Taken::Bad,
+            None => return AddOutcome::NotFinite,
         };
         if !self.series.contains_key(self.key.as_str()) {
             if self.series.len() >= self.series_max || !self.budget.take(cost(&self.key)) {
-                return Taken::Full;
+                return AddOutcome::Full;
             }
             self.series.insert(self.key.as_str().into(), State::new(line.kind));
         }
-        let Some(state) = self.series.get_mut(self.key.as_str()) else { return Taken::Full };
+        let Some(state) = self.series.get_mut(self.key.as_str()) else { return AddOutcome::Full };
         let is_number = match state {
-            State::Counter(sum) => set(sum, *sum + value / line.rate),
+            State::Counter(sum) => set_if_finite(sum, *sum + value / line.rate),
             State::Gauge { value: level, fresh } => {
                 *fresh = true;
                 let is_change = line.kind == Type::Gauge { relative: true };
-                set(level, if is_change { *level + value } else { value })
+                set_if_finite(level, if is_change { *level + value } else { value })
             }
             State::Timer(timer) => timer.add(value, line.rate, &mut self.budget),
             State::Set(members) => {
                 let member = self.hasher.hash_one(text);
                 if !members.contains(&member) {
                     if !self.budget.take(MEMBER_BYTES) {
-                        return Taken::Full;
+                        return AddOutcome::Full;
                     }
                     members.insert(member);
                 }
                 true
             }
         };
-        if is_number { Taken::Yes } else { Taken::Bad }
+        if is_number { AddOutcome::Added } else { AddOutcome::NotFinite }
     }
 
     /// Emits the interval and starts the next interval. Gauges keep their values for relative
@@ -192,7 +192,7 @@ impl State {
 }
 
 /// Sets a number. Returns false, and changes nothing, when the value is not finite.
-fn set(to: &mut f64, value: f64) -> bool {
+fn set_if_finite(to: &mut f64, value: f64) -> bool {
     if value.is_finite() {
         *to = value;
     }
@@ -201,7 +201,7 @@ fn set(to: &mut f64, value: f64) -> bool {
 
 fn write_key(key: &mut String, line: &Line<'_>) {
     key.clear();
-    key.push(letter(line.kind));
+    key.push(type_letter(line.kind));
     key.push_str(line.name);
     for (name, value) in &line.tags {
         for part in [name, value] {
@@ -211,7 +211,7 @@ fn write_key(key: &mut String, line: &Line<'_>) {
     }
 }
 
-fn letter(kind: Type) -> char {
+fn type_letter(kind: Type) -> char {
     match kind {
         Type::Counter => 'c',
         Type::Gauge { .. } => 'g',
@@ -222,7 +222,7 @@ fn letter(kind: Type) -> char {
 
 /// Returns the memory of a series with this key until its readings are spooled.
 fn cost(key: &str) -> usize {
-    let is_timer = key.starts_with(letter(Type::Timer));
+    let is_timer = key.starts_with(type_letter(Type::Timer));
     let tags = key.matches(SEPARATOR).count() / 2;
     let (readings, sample) = if is_timer {
         (TIMER_SUMS + QUANTILES.len(), VALUES_MIN * size_of::<f64>())

@@ -16,7 +16,7 @@ use rustix::net::sockopt;
 use tracing::{error, warn};
 
 use crate::{
-    aggregate::{Aggregate, Counts, Limits},
+    aggregate::{Aggregate, Limits, ReceiverCounts},
     kernel_drops::KernelDrops,
     line,
 };
@@ -35,23 +35,23 @@ const LAST_DATAGRAMS_MAX: usize = 1 << 16;
 pub struct StatsD {
     /// The agent's name, and the tag `host` of the series about the receiver.
     agent: String,
-    shared: Arc<Shared>,
+    shared: Arc<ReceiverState>,
     reader: Option<JoinHandle<()>>,
     /// The counts of dropped items at the last log line.
-    logged: Drops,
+    logged: DropCounters,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ReceiverState {
     socket: UdpSocket,
     drops: KernelDrops,
     aggregate: Mutex<Aggregate>,
-    ends: AtomicBool,
+    is_stopping: AtomicBool,
     limits: Limits,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Drops {
+struct DropCounters {
     lines: u64,
     forgotten_gauges: u64,
     datagrams: u64,
@@ -70,23 +70,26 @@ impl StatsD {
         if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ReceiverState {
             drops: KernelDrops::of(&socket),
             socket,
             aggregate: Mutex::new(Aggregate::new(limits)),
-            ends: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             limits,
         });
         let reader = shared.clone();
         let reader =
             thread::Builder::new().name("statsd".to_owned()).spawn(move || reader.receive())?;
-        Ok(Self { agent, shared, reader: Some(reader), logged: Drops::default() })
+        Ok(Self { agent, shared, reader: Some(reader), logged: DropCounters::default() })
     }
 
     /// Logs the drops of an interval.
-    fn log_drops(&mut self, counts: &Counts, datagrams: u64) {
-        let now =
-            Drops { lines: counts.dropped, forgotten_gauges: counts.forgotten_gauges, datagrams };
+    fn log_drops(&mut self, counts: &ReceiverCounts, datagrams: u64) {
+        let now = DropCounters {
+            lines: counts.dropped,
+            forgotten_gauges: counts.forgotten_gauges,
+            datagrams,
+        };
         let before = std::mem::replace(&mut self.logged, now);
         if now.lines > before.lines || now.forgotten_gauges > before.forgotten_gauges {
             let Limits { series_max, memory_max } = self.shared.limits;
@@ -106,7 +109,7 @@ impl StatsD {
     }
 }
 
-impl Shared {
+impl ReceiverState {
     fn aggregate(&self) -> MutexGuard<'_, Aggregate> {
         // A panic leaves the state consistent.
         self.aggregate.lock().unwrap_or_else(PoisonError::into_inner)
@@ -115,9 +118,9 @@ impl Shared {
     /// Reads datagrams until the end, then the rest of the socket's buffer.
     fn receive(&self) {
         let mut datagram = vec![0; DATAGRAM_BYTES];
-        while !self.ends.load(Ordering::Relaxed) {
+        while !self.is_stopping.load(Ordering::Relaxed) {
             match self.socket.recv(&mut datagram) {
-                Ok(length) => take(&datagram[..length], &mut self.aggregate()),
+                Ok(length) => add_datagram(&datagram[..length], &mut self.aggregate()),
                 Err(cause) if is_quiet(&cause) => {}
                 Err(_) => thread::sleep(CHECK_INTERVAL),
             }
@@ -125,7 +128,7 @@ impl Shared {
         if self.socket.set_nonblocking(true).is_ok() {
             for _ in 0..LAST_DATAGRAMS_MAX {
                 let Ok(length) = self.socket.recv(&mut datagram) else { return };
-                take(&datagram[..length], &mut self.aggregate());
+                add_datagram(&datagram[..length], &mut self.aggregate());
             }
         }
     }
@@ -140,7 +143,7 @@ fn is_quiet(cause: &io::Error) -> bool {
 
 /// Adds the lines of a datagram; a bad line does not affect the others. Events and service checks
 /// of DogStatsD are skipped.
-fn take(datagram: &[u8], aggregate: &mut Aggregate) {
+fn add_datagram(datagram: &[u8], aggregate: &mut Aggregate) {
     for bytes in datagram.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
         if bytes.is_empty() || bytes.starts_with(b"_e{") || bytes.starts_with(b"_sc|") {
             continue;
@@ -160,10 +163,10 @@ pub fn fuzz_datagrams(bytes: &[u8]) {
     const LIMITS: Limits = Limits { series_max: 8, memory_max: 32 << 10 };
     let mut aggregate = Aggregate::new(LIMITS);
     for datagram in bytes.splitn(2, |byte| *byte == 0) {
-        take(datagram, &mut aggregate);
+        add_datagram(datagram, &mut aggregate);
         let mut readings = Readings::new(Vec::new());
         aggregate.drain(&mut readings);
-        let Counts { bad_lines, dropped, .. } = aggregate.counts;
+        let ReceiverCounts { bad_lines, dropped, .. } = aggregate.counts;
         assert!(bad_lines + dropped <= bytes.len() as u64);
         for reading in readings.as_slice() {
             assert!(reading.value.is_finite(), "{reading:?}");
@@ -200,7 +203,7 @@ impl Source for StatsD {
 
     /// Ends the reader after it has read the rest of the socket's buffer.
     fn stop(&mut self) -> bool {
-        self.shared.ends.store(true, Ordering::Relaxed);
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take()
             && reader.join().is_err()
         {
@@ -228,7 +231,7 @@ mod tests {
             StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
                 .unwrap();
         let datagram = b"hits:3|c\nnonsense\r\n_e{1,1}:a|b\n\nhits:4|c\n\xff:1|c";
-        take(datagram, &mut statsd.shared.aggregate());
+        add_datagram(datagram, &mut statsd.shared.aggregate());
         let values = values(&mut statsd);
         let expected =
             [("hits", 7.0), ("statsd_lines_total", 4.0), ("statsd_bad_lines_total", 2.0)];

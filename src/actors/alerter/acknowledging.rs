@@ -6,15 +6,15 @@ use super::{
     Shared,
     groups::{Groups, PendingRequest},
 };
-use crate::kept::{AcknowledgeFault, WAITING_MAX};
+use crate::kept::{ACKNOWLEDGEMENTS_MAX, AcknowledgeFault};
 
 impl Shared {
     /// Applies waiting acknowledgements to each idle group. A request is answered after the
     /// evaluation of its alerts' groups at the latest.
     pub(super) fn acknowledge(&self, groups: &mut Groups) {
         let ids: Vec<_> = groups.all.iter().map(|place| place.id.clone()).collect();
-        if groups.pending.len() < WAITING_MAX {
-            let asked = self.rules.acknowledgements().take().into_iter();
+        if groups.pending.len() < ACKNOWLEDGEMENTS_MAX {
+            let asked = self.rules.acknowledgements().take_all().into_iter();
             groups.pending.extend(asked.map(|(asked, reply)| {
                 let outcome = Err(AcknowledgeFault::NotFound);
                 PendingRequest { asked, reply, left: ids.clone(), outcome }

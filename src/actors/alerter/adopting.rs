@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     alerts::{GroupRun, GroupState},
-    kept::{GroupStatus, Loaded, RuleSet},
+    kept::{GroupStatus, LoadedRules, RuleSet},
     model::{UnixMillis, own_sender},
 };
 
@@ -22,7 +22,7 @@ const ENDS_ROLE: &str = "rules";
 
 impl Shared {
     /// Continues with the reloaded rules: groups that still exist keep their state.
-    pub(super) async fn adopt(&self, groups: &mut Groups, loaded: Loaded) {
+    pub(super) async fn adopt(&self, groups: &mut Groups, loaded: LoadedRules) {
         let mut before = std::mem::take(&mut groups.all);
         let mut ended = GroupRun::default();
         for group in &loaded.set.groups {

@@ -22,7 +22,9 @@ use super::{
     groups::{Evaluated, Groups},
 };
 use crate::{
-    alerts::{Answered, Ask, Due, TemplateQuery, TemplateTime, due},
+    alerts::{
+        DueEvaluation, EvaluationQueries, ExpressionResult, TemplateQuery, TemplateTime, due,
+    },
     kept::GroupStatus,
     model::UnixMillis,
     query::{Waiter, evaluate_vector},
@@ -140,7 +142,7 @@ impl Shared {
             return;
         }
         let now = self.clock.now();
-        let mut all: Vec<(usize, Due, i64)> = Vec::new();
+        let mut all: Vec<(usize, DueEvaluation, i64)> = Vec::new();
         for (index, place) in groups.all.iter_mut().enumerate() {
             let Some(running) = &mut place.running else { continue };
             self.metrics.rule_group_evaluations_missed.inc_by(running.follow_clock(now));
@@ -167,7 +169,7 @@ impl Shared {
     async fn evaluate(
         self: Arc<Self>,
         mut running: Box<Running>,
-        due: Due,
+        due: DueEvaluation,
         now: UnixMillis,
     ) -> Evaluated {
         let time_max = Duration::from_millis(running.group.interval_ms.unsigned_abs())
@@ -177,13 +179,18 @@ impl Shared {
         let query: TemplateQuery =
             Arc::new(move |expression| shared.vector(expression, due.at, time_max));
         let (time, external) = (TemplateTime::default(), &self.rules.external());
-        let ask = Ask { vector: &vector, query: Some(query), time, external };
-        let status = running.evaluate(due, &ask, &self, now).await;
+        let queries = EvaluationQueries { vector: &vector, query: Some(query), time, external };
+        let status = running.evaluate(due, &queries, &self, now).await;
         (running, status)
     }
 
     /// Returns the series of an expression at a time.
-    pub(super) fn vector(&self, expression: &str, at: UnixMillis, time_max: Duration) -> Answered {
+    pub(super) fn vector(
+        &self,
+        expression: &str,
+        at: UnixMillis,
+        time_max: Duration,
+    ) -> ExpressionResult {
         let budget = self.resources.budget(time_max);
         self.in_flight.during(budget.waiter(), || {
             if self.in_flight.is_stopping() {

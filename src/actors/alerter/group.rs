@@ -13,11 +13,11 @@ use super::{
 };
 use crate::{
     alerts::{
-        Ask, Due, GroupHistory, GroupRun, GroupState, RuleGroup, RuleReport, Written, evaluate,
-        set_back_by, stages,
+        DueEvaluation, EvaluationQueries, GroupHistory, GroupRun, GroupState, RuleGroup,
+        RuleReport, WrittenSeries, evaluate, skipped_evaluations, stages,
     },
     clock::Stopwatch,
-    kept::{Acknowledge, AcknowledgeFault, Acknowledged, GroupStatus, fault_of},
+    kept::{Acknowledge, AcknowledgeFault, AcknowledgeResult, GroupStatus, fault_of},
     model::{UnixMillis, own_sender, with_noun},
     store::Store,
     telemetry::Shortfall,
@@ -38,7 +38,7 @@ pub(super) struct Running {
     /// Past alerts of the group.
     pub(super) history: Arc<GroupHistory>,
     /// The series of each rule at its last evaluation.
-    written: Vec<Written>,
+    written: Vec<WrittenSeries>,
     missed: u64,
     /// The last evaluation before the clock was set back; the group waits until the clock reaches
     /// the time of that evaluation.
@@ -108,7 +108,7 @@ impl Running {
     /// until the clock reaches the last evaluation again.
     pub(super) fn follow_clock(&mut self, now: UnixMillis) -> u64 {
         let last = self.state.last();
-        let missed = set_back_by(self.group.interval_ms, last, now);
+        let missed = skipped_evaluations(self.group.interval_ms, last, now);
         if missed == 0 || self.waits_for == last {
             return 0;
         }
@@ -127,8 +127,8 @@ impl Running {
     /// is discarded, and is due again after the start.
     pub(super) async fn evaluate(
         &mut self,
-        due: Due,
-        ask: &Ask<'_>,
+        due: DueEvaluation,
+        queries: &EvaluationQueries<'_>,
         shared: &Shared,
         now: UnixMillis,
     ) -> Option<GroupStatus> {
@@ -136,13 +136,13 @@ impl Running {
         let watch = Stopwatch::start();
         self.state.resume(&self.group, due, std::mem::take(&mut self.is_first));
         let mut state = self.state.clone();
-        state.follow(&self.group, due);
+        state.adapt_to(&self.group, due);
         let mut reports: Vec<(RuleReport, f64)> = Vec::new();
         let mut lost = None;
         for (stage, rules) in self.stages.iter().cloned().enumerate() {
             let watch = Stopwatch::start();
             let written = &mut self.written;
-            let run = evaluate(&self.group, rules, &mut state, written, due.at, ask);
+            let run = evaluate(&self.group, rules, &mut state, written, due.at, queries);
             if in_flight.is_stopping() {
                 return None;
             }
@@ -189,12 +189,12 @@ impl Running {
     /// Stores the episodes that an evaluation ended. After a failure they stay in memory, and are
     /// stored with the next episodes.
     fn remember(&mut self, after: &GroupState, now: UnixMillis, store: &Store) {
-        let ended = self.history.ended(&self.state, after);
+        let ended = self.history.newly_ended(&self.state, after);
         if ended.is_empty() {
             return;
         }
         let mut history = GroupHistory::clone(&self.history);
-        history.keep(ended, after.last);
+        history.add(ended, after.last);
         self.keep_history(history, now, store);
     }
 
@@ -205,7 +205,7 @@ impl Running {
         now: UnixMillis,
         store: &Store,
     ) {
-        history.fit();
+        history.drop_oldest_to_fit();
         if let Some(fault) = fault_of(histories(store).put(&self.id, &history, now)) {
             let group = &self.group.name;
             tracing::error!(group, fault, "cannot store past alerts; they stay in memory");
@@ -214,7 +214,11 @@ impl Running {
     }
 
     /// Acknowledges alerts; returns the number of alerts.
-    pub(super) fn acknowledge(&mut self, asked: &Acknowledge, now: UnixMillis) -> Acknowledged {
+    pub(super) fn acknowledge(
+        &mut self,
+        asked: &Acknowledge,
+        now: UnixMillis,
+    ) -> AcknowledgeResult {
         let mut count = 0;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
             if asked.is_about(alert) {
@@ -237,7 +241,7 @@ impl Running {
             if alert
                 .acknowledged
                 .as_ref()
-                .is_some_and(|acknowledgement| acknowledgement.is_over(now))
+                .is_some_and(|acknowledgement| acknowledgement.is_expired(now))
             {
                 alert.acknowledged = None;
                 is_any = true;

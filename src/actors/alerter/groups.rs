@@ -11,7 +11,7 @@ use tokio::{
 use super::{group::Running, hosts::HostSeries};
 use crate::{
     alerts::RuleGroup,
-    kept::{Acknowledge, Acknowledged, GroupStatus},
+    kept::{Acknowledge, AcknowledgeResult, GroupStatus},
     model::UnixMillis,
 };
 
@@ -50,10 +50,10 @@ pub(super) type Evaluated = (Box<Running>, Option<GroupStatus>);
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) asked: Acknowledge,
-    pub(super) reply: oneshot::Sender<Acknowledged>,
+    pub(super) reply: oneshot::Sender<AcknowledgeResult>,
     /// The ids of the groups that the request has not reached.
     pub(super) left: Vec<String>,
-    pub(super) outcome: Acknowledged,
+    pub(super) outcome: AcknowledgeResult,
 }
 
 /// The last review of an episode, and the number of reviews.

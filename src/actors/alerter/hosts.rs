@@ -4,7 +4,7 @@
 
 use super::recording::{Numbering, Recording};
 use crate::{
-    alerts::{GroupRun, Written},
+    alerts::{GroupRun, WrittenSeries},
     kept::KnownHosts,
     model::{AgentStatus, HostState, HostStatus, METRIC_TAG, UnixMillis, own_sender},
     query::Labels,
@@ -20,7 +20,7 @@ const ROLE: &str = "hosts";
 #[derive(Debug, Default)]
 pub(super) struct HostSeries {
     last: i64,
-    written: Written,
+    written: WrittenSeries,
     set_back: u32,
 }
 
@@ -43,7 +43,7 @@ impl HostSeries {
         for host in &listed {
             push_samples(host, &mut run.samples);
         }
-        let now: Written = run.samples.iter().map(|(labels, _)| labels.clone()).collect();
+        let now: WrittenSeries = run.samples.iter().map(|(labels, _)| labels.clone()).collect();
         let before = std::mem::replace(&mut self.written, now);
         run.ended = before.into_iter().filter(|labels| !self.written.contains(labels)).collect();
         run.ended.sort_unstable();

@@ -24,7 +24,7 @@ use actix::{
 
 use super::{Lifeline, Stop, WriterHandle};
 use crate::{
-    alerts::next_after,
+    alerts::next_evaluation,
     clock::TrustedClock,
     kept::{KnownHosts, KnownRules},
     model::{Live, SeriesLimits},
@@ -103,7 +103,8 @@ impl Alerter {
             shared.advance(&mut groups).await;
             let now = shared.clock.now();
             let idle = groups.all.iter().filter_map(|place| place.running.as_ref());
-            let next = idle.map(|running| next_after(running.group.interval_ms, now).since(now));
+            let next =
+                idle.map(|running| next_evaluation(running.group.interval_ms, now).since(now));
             let next = next.min().unwrap_or(i64::MAX).max(0);
             let wait = Duration::from_millis(next.unsigned_abs()).min(CHECK_INTERVAL);
             tokio::select! {

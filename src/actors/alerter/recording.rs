@@ -9,9 +9,9 @@ use crate::{
     actors::{WriteFault, WriterHandle},
     alerts::GroupRun,
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, METRIC_TAG,
-        STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis, WINDOW_BATCHES,
-        with_noun,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, DefinitionVerdict, Kind,
+        METRIC_TAG, STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
+        WINDOW_BATCHES, with_noun,
     },
     query::Labels,
     store::Store,
@@ -117,7 +117,7 @@ impl Recording {
         };
         let mut batch = AcceptedBatch { times: vec![at.0], ..AcceptedBatch::default() };
         let sender = number.sender.clone();
-        batch.counts_once = CountsOnce::ByNumber(number);
+        batch.deduplication = Deduplication::ByNumber(number);
         match self.resolve(run, &sender).await {
             Err(cause) => lose(run.samples.len(), cause.to_string()),
             Ok(resolved) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Shared, group::Running, groups::Groups};
 use crate::{
-    alerts::{Ask, GroupHistory, ReviewTerms, TemplateTime, next_to_review},
+    alerts::{EvaluationQueries, GroupHistory, ReviewTerms, TemplateTime, next_to_review},
     clock::Stopwatch,
     model::{GranularityIndex, UnixMillis},
     store::Store,
@@ -49,8 +49,8 @@ impl Shared {
             self.vector(expression, at, REVIEW_TIME_MAX.saturating_sub(watch.elapsed()))
         };
         let (time, external) = (TemplateTime::default(), &self.rules.external());
-        let ask = Ask { vector: &vector, query: None, time, external };
-        if running.review(terms, &ask, now, store) {
+        let queries = EvaluationQueries { vector: &vector, query: None, time, external };
+        if running.review(terms, &queries, now, store) {
             self.rules.note_history(&running.id, &running.history);
         }
     }
@@ -62,7 +62,7 @@ impl Running {
     fn review(
         &mut self,
         terms: ReviewTerms,
-        ask: &Ask<'_>,
+        queries: &EvaluationQueries<'_>,
         now: UnixMillis,
         store: &Store,
     ) -> bool {
@@ -70,12 +70,12 @@ impl Running {
         let Some(review) = next_to_review(&self.group, known, terms, self.review_from) else {
             return false;
         };
-        let place = review.place;
-        self.review_from = place + 1;
+        let index = review.index;
+        self.review_from = index + 1;
         // A failed review is repeated later.
-        let Ok(Some(revision)) = review.make(ask) else { return false };
+        let Ok(Some(revision)) = review.make(queries) else { return false };
         let mut history = GroupHistory::clone(&self.history);
-        history.revise(place, revision);
+        history.revise(index, revision);
         self.keep_history(history, now, store);
         true
     }

@@ -13,13 +13,15 @@ use super::parts::{CollectFault, CollectorParts};
 use crate::{
     actors::WriteFault,
     ingest::{
-        memory::HeldMemory,
-        native::{Admitted, FormerPlace, SeriesLookup, Sessions, Settled, Unknown, UnknownRef},
+        memory::ReservedMemory,
+        native::{
+            AdmittedBatch, DecidedSeries, FormerSeries, SeriesLookup, Sessions, Unknown, UnknownRef,
+        },
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
     model::{
-        AcceptedBatch, BatchVerdict, CountsOnce, Kind, OWN_SENDER_PREFIX, SeriesId, SeriesInfo,
+        AcceptedBatch, BatchVerdict, Deduplication, Kind, OWN_SENDER_PREFIX, SeriesId, SeriesInfo,
         UnixMillis, is_own_sender,
     },
     policy::RefusalReason,
@@ -43,7 +45,7 @@ pub struct CollectBatches {
     /// True for samples of the daemon itself.
     pub is_own: bool,
     /// The memory of the body; it grows while the body is decoded.
-    pub memory: HeldMemory,
+    pub memory: ReservedMemory,
 }
 
 /// The state of senders that number their batches, in one collector.
@@ -110,7 +112,7 @@ impl BatchCollector {
         }
         for (part, unread) in response_parts.iter_mut().zip(unread) {
             part.samples += unread.samples;
-            part.refused.add_unread(unread);
+            part.refused.add_invalid(unread);
         }
         let verdicts = parts.writer.append(batches).await?;
         let emptied = self.emptied(&views, &verdicts, encoding, parts);
@@ -134,7 +136,7 @@ impl BatchCollector {
             return emptied;
         }
         // Series that change at this moment are reported when the batches are sent again.
-        let Ok(((batches, _), _)) = self.look_up(views, encoding, &Settled::default(), parts)
+        let Ok(((batches, _), _)) = self.look_up(views, encoding, &DecidedSeries::default(), parts)
         else {
             return emptied;
         };
@@ -157,9 +159,9 @@ impl BatchCollector {
         encoding: BatchEncoding,
         parts: &CollectorParts,
     ) -> Result<Judged, CollectFault> {
-        let mut settled = Settled::default();
+        let mut decided = DecidedSeries::default();
         for _ in 1..RESOLVE_ATTEMPTS {
-            let (judged, unknown) = self.look_up(views, encoding, &settled, parts)?;
+            let (judged, unknown) = self.look_up(views, encoding, &decided, parts)?;
             if unknown.is_empty() {
                 return Ok(judged);
             }
@@ -170,17 +172,17 @@ impl BatchCollector {
                 // The dictionary knows the other series from now on.
                 for (key, verdict) in keys.into_iter().zip(verdicts) {
                     if let Err(reason) = RefusalReason::settle(verdict) {
-                        settled.insert(key, reason);
+                        decided.insert(key, reason);
                     }
                 }
             }
             if !of_other_kind.is_empty() {
                 let keys = of_other_kind.iter().map(|series| series.key.clone());
-                settled.extend(keys.map(|key| (key, RefusalReason::KindConflict)));
+                decided.extend(keys.map(|key| (key, RefusalReason::KindConflict)));
                 parts.writer.change_kinds(of_other_kind).await?;
             }
         }
-        let (judged, unknown) = self.look_up(views, encoding, &settled, parts)?;
+        let (judged, unknown) = self.look_up(views, encoding, &decided, parts)?;
         if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
@@ -190,7 +192,7 @@ impl BatchCollector {
         &self,
         views: &[BatchView<'_>],
         encoding: BatchEncoding,
-        settled: &Settled,
+        decided: &DecidedSeries,
         parts: &CollectorParts,
     ) -> Result<(Judged, Unknown), UnknownRef> {
         let store = &parts.store;
@@ -209,20 +211,21 @@ impl BatchCollector {
             let may_change = encoding.declares_kinds(view.agent);
             if !view.series.is_empty() {
                 let dictionary = &store.dictionary();
-                let learned = sessions.learn(view, dictionary, settled, (may_change, now));
+                let learned =
+                    sessions.add_definitions(view, dictionary, decided, (may_change, now));
                 unknown.new.extend(learned.new);
                 unknown.of_other_kind.extend(learned.of_other_kind);
             }
             if unknown.is_empty() {
                 let former = |part, at| {
                     let place = place_of_former(store, part, at);
-                    let FormerPlace::Revived(whole) = place else { return place };
-                    let is_settled = |key| settled.contains_key(key);
+                    let FormerSeries::Revived(whole) = place else { return place };
+                    let is_settled = |key| decided.contains_key(key);
                     let is_settled = store.dictionary().key(whole).is_some_and(is_settled);
-                    if may_change && !is_settled { place } else { FormerPlace::Refused }
+                    if may_change && !is_settled { place } else { FormerSeries::Refused }
                 };
                 let lookup = SeriesLookup { kind, name, former };
-                let Admitted { batch, samples, refused, revived } =
+                let AdmittedBatch { batch, samples, refused, revived } =
                     sessions.admit(view, &admission, &lookup)?;
                 let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));
                 unknown.of_other_kind.extend(revived);
@@ -237,20 +240,20 @@ impl BatchCollector {
 /// Returns the place of a sample whose series had another kind when the sender defined it. The
 /// sample keeps the former kind when a later kind has samples at or after its time, or when no
 /// later kind has samples.
-fn place_of_former(store: &Store, part: SeriesId, at: UnixMillis) -> FormerPlace {
+fn place_of_former(store: &Store, part: SeriesId, at: UnixMillis) -> FormerSeries {
     let dictionary = store.dictionary();
-    let Some(whole) = dictionary.whole_of(part) else { return FormerPlace::Unknown };
+    let Some(whole) = dictionary.whole_of(part) else { return FormerSeries::Unknown };
     let is_same_kind = dictionary.kind(whole) == dictionary.kind(part);
     let parts = dictionary.parts(whole).iter().chain([&whole]);
     let later: Vec<_> = parts.copied().filter(|id| *id > part).collect();
     drop(dictionary);
     let beginning = UnixMillis::EARLIEST.plus(1);
     if store.have_samples_since(&later, at) || !store.have_samples_since(&later, beginning) {
-        FormerPlace::Series(part)
+        FormerSeries::Series(part)
     } else if is_same_kind {
-        FormerPlace::Series(whole)
+        FormerSeries::Series(whole)
     } else {
-        FormerPlace::Revived(whole)
+        FormerSeries::Revived(whole)
     }
 }
 
@@ -271,8 +274,8 @@ fn count_readings_once(
     let window_ms = parts.settings.get().window_ms();
     for (view, batch) in views.iter().zip(batches) {
         let are_readings = view.series.iter().all(|series| series.kind == Kind::Gauge);
-        if batch.counts_once == CountsOnce::Never && are_readings {
-            batch.counts_once = CountsOnce::ByTime { window_ms };
+        if batch.deduplication == Deduplication::Never && are_readings {
+            batch.deduplication = Deduplication::ByTime { window_ms };
         }
     }
 }

@@ -13,10 +13,10 @@ use granary_protocol::IngestAnswer;
 use super::parts::{CollectFault, CollectorParts, protocol_label};
 use crate::{
     ingest::{
-        memory::HeldMemory,
+        memory::ReservedMemory,
         protocol::{RowDecoder, RowProtocol},
-        remote_write::Contents,
-        rows::{Decoded, Excess, Rows},
+        remote_write::EntryCounts,
+        rows::{DecodedRows, LimitExceeded, Rows},
         series_cache::SeriesCache,
     },
     model::{BatchVerdict, DefinitionVerdict, SeriesKey},
@@ -34,7 +34,7 @@ pub struct CollectRows {
     /// The sender that is charged for new series.
     pub sender: Box<str>,
     /// The memory of the body; it grows while the body is decoded.
-    pub memory: Option<HeldMemory>,
+    pub memory: Option<ReservedMemory>,
 }
 
 /// The outcome of the request.
@@ -45,7 +45,7 @@ pub struct RowsAnswer {
     /// The number of points with refused samples, for protocols whose points have several samples.
     pub refused_points: u64,
     /// The numbers of entries in the body.
-    pub contents: Contents,
+    pub contents: EntryCounts,
 }
 
 /// The state of senders of rows, in one collector.
@@ -90,21 +90,21 @@ impl RowCollector {
                 Some((id, dictionary.kind(id)?))
             };
             let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
-                .within(parts.request_series_max, memory.as_mut());
+                .with_limits(parts.request_series_max, memory.as_mut());
             let contents = decoder.decode(protocol, &body, parts.clock.now(), &mut rows);
             let contents = contents.map_err(CollectFault::Malformed)?;
             (rows.finish(), contents)
         };
         drop(body);
-        match decoded.excess {
+        match decoded.exceeded {
             None => {}
-            Some(Excess::Series) => {
+            Some(LimitExceeded::Series) => {
                 return Err(CollectFault::TooManySeries(format!(
                     "more than {} new series in one request",
                     parts.request_series_max
                 )));
             }
-            Some(Excess::Memory(cause)) => return Err(cause.into()),
+            Some(LimitExceeded::Memory(cause)) => return Err(cause.into()),
         }
         let verdicts = self.register(&decoded, parts).await?;
         let points = decoded.points() as u64;
@@ -143,7 +143,7 @@ impl RowCollector {
     /// change keeps its kind.
     async fn register(
         &self,
-        decoded: &Decoded,
+        decoded: &DecodedRows,
         parts: &CollectorParts,
     ) -> Result<Vec<DefinitionVerdict>, CollectFault> {
         let definitions = decoded.definitions();

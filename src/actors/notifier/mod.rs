@@ -22,7 +22,7 @@ use super::{Lifeline, Stop};
 use crate::{
     alerts::{Groups, LabelSet, MessageTemplates, Routing},
     clock::TrustedClock,
-    kept::{KnownPosted, KnownRules, Records, fault_of},
+    kept::{KnownPostedAlerts, KnownRules, Records, fault_of},
     model::UnixMillis,
     notify::Retries,
     store::{ObjectKind, Store},
@@ -39,7 +39,7 @@ pub type IsSilenced = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct NotifierParts {
     pub rules: KnownRules,
-    pub posted: KnownPosted,
+    pub posted: KnownPostedAlerts,
     pub store: Store,
     pub clock: TrustedClock,
     pub metrics: Metrics,

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::{IntegrationId, Notifier, Written};
 use crate::{
     alerts::{Integration, Message, MessageTemplates, PendingNotification},
-    notify::{Outcome, deliver},
+    notify::{DeliveryOutcome, deliver},
 };
 
 impl Notifier {
@@ -37,7 +37,7 @@ impl Notifier {
             loop {
                 let groups: Vec<_> =
                     pending.iter().map(|notification| notification.group.as_str()).collect();
-                let Some(index) = retries.take(&groups, now) else { break };
+                let Some(index) = retries.take_due(&groups, now) else { break };
                 let notification = pending.remove(index);
                 if let Some((message, integration)) = self.groups.message(&routing, &notification) {
                     self.begin((notification, message), integration, templates.clone(), ctx);
@@ -64,7 +64,8 @@ impl Notifier {
             tracing::warn!(%cause, "cannot start a thread for a message");
         }
         let answered = answer.into_actor(self).map(move |outcome, role, ctx| {
-            let lost = || Outcome::Failed("the sending thread ended without a result".to_owned());
+            let lost =
+                || DeliveryOutcome::Failed("the sending thread ended without a result".to_owned());
             role.answered(&notification, &message, outcome.unwrap_or_else(|_| lost()), ctx);
         });
         ctx.spawn(answered);
@@ -75,14 +76,14 @@ impl Notifier {
         &mut self,
         notification: &PendingNotification,
         message: &Message,
-        outcome: Outcome,
+        outcome: DeliveryOutcome,
         ctx: &mut Context<Self>,
     ) {
         let now = self.parts.clock.now();
         let (receiver, integration) = (&notification.receiver, &notification.integration);
         let retries = self.retries.entry((receiver.clone(), integration.clone())).or_default();
         let word = match outcome {
-            Outcome::Confirmed(_) => {
+            DeliveryOutcome::Confirmed(_) => {
                 if retries.answer(&notification.group) {
                     tracing::info!(receiver, integration, "a receiver accepts notifications again");
                 }
@@ -91,13 +92,13 @@ impl Notifier {
                 }
                 "sent"
             }
-            Outcome::Refused(cause) => {
+            DeliveryOutcome::Refused(cause) => {
                 retries.answer(&notification.group);
                 tracing::warn!(receiver, integration, cause, "a receiver refused a notification");
                 self.groups.refuse(notification);
                 "refused"
             }
-            Outcome::Failed(cause) => {
+            DeliveryOutcome::Failed(cause) => {
                 if retries.fail(&notification.group, now) {
                     tracing::warn!(
                         receiver,

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ask, Evaluation};
+use super::{Evaluation, EvaluationQueries};
 use crate::{
     alerts::{
-        Alert, AlertPolicy, Expanding, LabelSet, NoData, Rule,
-        machine::{Found, RESOLVED_KEPT_MS},
+        Alert, AlertPolicy, LabelSet, NoData, Rule, TemplateData,
+        machine::{FoundSeries, RESOLVED_KEPT_MS},
         rule::ALERT_NAME,
     },
     model::{METRIC_TAG, with_noun},
@@ -24,26 +24,27 @@ pub(super) const ALERTS_MAX: usize = 10_000;
 const ANNOTATION_BYTES_MAX: usize = 16 << 20;
 
 /// The series of an expression, by the labels of their alerts.
-type Labelled<'a> = BTreeMap<LabelSet, &'a VectorSample>;
+type SeriesByLabels<'a> = BTreeMap<LabelSet, &'a VectorSample>;
 
 impl Evaluation<'_> {
-    /// The alerts of a rule, given the previous ones, and the number of alerts beyond the limit.
+    /// Returns the alerts of a rule, given the previous ones, and the number of alerts beyond the
+    /// limit.
     pub(super) fn find(
         &self,
         rule: &Rule,
         policy: &AlertPolicy,
         before: &[Alert],
-    ) -> Result<(Found, usize), String> {
+    ) -> Result<(FoundSeries, usize), String> {
         let samples = self.vector(&rule.expression)?;
-        let labelled = self.labelled(rule, &samples)?;
+        let series_by_labels = self.series_by_labels(rule, &samples)?;
         let known: BTreeSet<_> =
             before.iter().filter(|alert| alert.is_active()).map(|alert| &alert.labels).collect();
-        let (active, mut left_out) = self.tracked(policy, labelled, &known);
-        let mut found = Found { active, ..Found::default() };
+        let (active, mut left_out) = self.select_recorded(policy, series_by_labels, &known);
+        let mut found = FoundSeries { active, ..FoundSeries::default() };
         let labels_of = |expression: Option<&String>| -> Result<BTreeSet<LabelSet>, String> {
             let Some(expression) = expression else { return Ok(BTreeSet::new()) };
             let samples = self.vector(expression)?;
-            let labels = |sample| alert_labels(rule, sample, &self.expanding(sample));
+            let labels = |sample| alert_labels(rule, sample, &self.data(sample));
             Ok(samples.iter().map(labels).collect())
         };
         found.measured = labels_of(policy.measured.as_ref())?;
@@ -51,42 +52,42 @@ impl Evaluation<'_> {
         if policy.no_data == NoData::Alerting {
             let labels = Labels::default();
             let no_series = VectorSample { labels, at: self.at.0, value: f64::NAN };
-            found.whole = alert_labels(rule, &no_series, &self.expanding(&no_series));
+            found.rule_labels = alert_labels(rule, &no_series, &self.data(&no_series));
             left_out += limit_measured(&mut found, before);
         }
         represent_left_out(rule, &mut found, left_out, before);
         Ok((found, left_out))
     }
 
-    fn labelled<'a>(
+    fn series_by_labels<'a>(
         &self,
         rule: &Rule,
         samples: &'a [VectorSample],
-    ) -> Result<Labelled<'a>, String> {
-        let mut labelled = Labelled::new();
+    ) -> Result<SeriesByLabels<'a>, String> {
+        let mut series_by_labels = SeriesByLabels::new();
         for sample in samples {
-            let labels = alert_labels(rule, sample, &self.expanding(sample));
-            if labelled.insert(labels, sample).is_some() {
+            let labels = alert_labels(rule, sample, &self.data(sample));
+            if series_by_labels.insert(labels, sample).is_some() {
                 return Err(
                     "two series have the same labels after those of the rule were added".to_owned()
                 );
             }
         }
-        Ok(labelled)
+        Ok(series_by_labels)
     }
 
     /// Chooses the alerts that get a record: known ones first, then the others in the order of
     /// their labels. Returns these alerts, and the number of alerts without a record.
-    fn tracked(
+    fn select_recorded(
         &self,
         policy: &AlertPolicy,
-        labelled: Labelled<'_>,
+        series_by_labels: SeriesByLabels<'_>,
         known: &BTreeSet<&LabelSet>,
     ) -> (BTreeMap<LabelSet, (f64, LabelSet)>, usize) {
-        let continuing = labelled.keys().filter(|labels| known.contains(labels)).count();
+        let continuing = series_by_labels.keys().filter(|labels| known.contains(labels)).count();
         let mut room = ALERTS_MAX.saturating_sub(continuing);
         let (mut bytes, mut left_out, mut active) = (0, 0, BTreeMap::new());
-        for (labels, sample) in labelled {
+        for (labels, sample) in series_by_labels {
             let is_known = known.contains(&labels);
             let is_room = room > 0 && bytes <= ANNOTATION_BYTES_MAX;
             if !is_known && !is_room {
@@ -96,10 +97,9 @@ impl Evaluation<'_> {
             room -= usize::from(!is_known);
             let mut annotations = LabelSet::new();
             if bytes <= ANNOTATION_BYTES_MAX {
-                let expanding = self.expanding(sample);
+                let data = self.data(sample);
                 let texts = policy.annotations.iter();
-                annotations =
-                    texts.map(|(name, text)| (name.clone(), expanding.expand(text))).collect();
+                annotations = texts.map(|(name, text)| (name.clone(), data.expand(text))).collect();
                 bytes += annotations.values().map(String::len).sum::<usize>();
             }
             active.insert(labels, (sample.value, annotations));
@@ -107,15 +107,15 @@ impl Evaluation<'_> {
         (active, left_out)
     }
 
-    fn expanding(&self, sample: &VectorSample) -> Expanding {
-        let Ask { query, time, external, .. } = self.ask;
-        Expanding::new(&sample.labels, sample.value, query.clone(), time, external)
+    fn data(&self, sample: &VectorSample) -> TemplateData {
+        let EvaluationQueries { query, time, external, .. } = self.queries;
+        TemplateData::new(&sample.labels, sample.value, query.clone(), time, external)
     }
 }
 
 /// Removes measured series beyond the limit, and returns their number. For a rule that alerts on
 /// missing samples, each measured series needs a record.
-fn limit_measured(found: &mut Found, before: &[Alert]) -> usize {
+fn limit_measured(found: &mut FoundSeries, before: &[Alert]) -> usize {
     let known: BTreeSet<_> = before.iter().map(|alert| &alert.labels).collect();
     let mut room = ALERTS_MAX.saturating_sub(known.len().max(found.active.len()));
     let count = found.measured.len();
@@ -131,7 +131,7 @@ fn limit_measured(found: &mut Found, before: &[Alert]) -> usize {
 
 /// Adds the alert that represents all alerts beyond the limit. This alert ends when no alert is
 /// beyond the limit any more, even if the rule keeps other alerts firing.
-fn represent_left_out(rule: &Rule, found: &mut Found, left_out: usize, before: &[Alert]) {
+fn represent_left_out(rule: &Rule, found: &mut FoundSeries, left_out: usize, before: &[Alert]) {
     let mut labels = rule.fixed_labels();
     labels.insert(LEFT_OUT.to_owned(), "true".to_owned());
     if left_out > 0 {
@@ -170,12 +170,12 @@ pub(super) fn without_old_ends(mut alerts: Vec<Alert>, at: i64) -> Vec<Alert> {
     alerts
 }
 
-fn alert_labels(rule: &Rule, sample: &VectorSample, expanding: &Expanding) -> LabelSet {
+fn alert_labels(rule: &Rule, sample: &VectorSample, data: &TemplateData) -> LabelSet {
     let labels = sample.labels.iter().filter(|(name, _)| *name != METRIC_TAG);
     let mut labels: LabelSet =
         labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     for (name, text) in &rule.labels {
-        labels.insert(name.clone(), expanding.expand(text));
+        labels.insert(name.clone(), data.expand(text));
     }
     labels.insert(ALERT_NAME.to_owned(), rule.name.clone());
     labels.retain(|_, value| !value.is_empty());

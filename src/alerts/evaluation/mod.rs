@@ -15,8 +15,8 @@ use finding::without_old_ends;
 pub use stages::stages;
 
 use super::{
-    Action, Alert, AlertPolicy, External, GroupState, Rule, RuleGroup,
-    machine::{self, Found},
+    Action, Alert, AlertPolicy, ExternalIdentity, GroupState, Rule, RuleGroup,
+    machine::{self, FoundSeries},
     template::{TemplateQuery, TemplateTime},
 };
 use crate::{
@@ -31,23 +31,23 @@ const ALERTS_FOR_STATE: &str = "ALERTS_FOR_STATE";
 /// The label of [`ALERTS`] with the state of the alert.
 const ALERT_STATE: &str = "alertstate";
 /// The functions that an evaluation needs from its caller.
-pub struct Ask<'a> {
+pub struct EvaluationQueries<'a> {
     /// Returns the series of an expression.
-    pub vector: &'a dyn Fn(&str, UnixMillis) -> Answered,
+    pub vector: &'a dyn Fn(&str, UnixMillis) -> ExpressionResult,
     /// The query function of templates.
     pub query: Option<TemplateQuery>,
     /// The time that the templates of the evaluation have used.
     pub time: TemplateTime,
     /// The address and the labels for templates.
-    pub external: &'a External,
+    pub external: &'a ExternalIdentity,
 }
 
 /// The series of an expression, or the error.
-pub type Answered = Result<Vec<VectorSample>, String>;
+pub type ExpressionResult = Result<Vec<VectorSample>, String>;
 
 /// The series that a rule wrote at its last evaluation: series that are not written again have
 /// ended.
-pub type Written = HashSet<Labels, foldhash::fast::RandomState>;
+pub type WrittenSeries = HashSet<Labels, foldhash::fast::RandomState>;
 
 /// The result of a stage of an evaluation.
 #[derive(Debug, Default)]
@@ -78,12 +78,12 @@ pub fn evaluate(
     group: &RuleGroup,
     rules: Range<usize>,
     state: &mut GroupState,
-    written: &mut [Written],
+    written: &mut [WrittenSeries],
     at: UnixMillis,
-    ask: &Ask<'_>,
+    queries: &EvaluationQueries<'_>,
 ) -> GroupRun {
     let mut run = GroupRun::default();
-    let evaluation = Evaluation { group, at, ask };
+    let evaluation = Evaluation { group, at, queries };
     for index in rules {
         let rule = &group.rules[index];
         let mut report = RuleReport { rule: rule.key.clone(), ..RuleReport::default() };
@@ -93,7 +93,7 @@ pub fn evaluate(
         };
         match series {
             Ok(series) => {
-                let now: Written = series.iter().map(|(labels, _)| labels.clone()).collect();
+                let now: WrittenSeries = series.iter().map(|(labels, _)| labels.clone()).collect();
                 let before = std::mem::replace(&mut written[index], now);
                 let ended = before.into_iter().filter(|series| !written[index].contains(series));
                 run.ended.extend(ended);
@@ -114,14 +114,14 @@ pub fn evaluate(
 }
 
 impl GroupState {
-    /// The series that describe the alerts of a rule, as they were before a restart.
-    pub fn series_of(&self, rule: &str) -> Written {
+    /// Returns the series that describe the alerts of a rule, as they were before a restart.
+    pub fn series_of(&self, rule: &str) -> WrittenSeries {
         let alerts = self.rules.get(rule).map_or(&[][..], |rule| &rule.alerts);
         series_of_alerts(alerts).into_iter().map(|(labels, _)| labels).collect()
     }
 }
 
-/// The series that describe these alerts.
+/// Returns the series that describe these alerts.
 fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     let mut series = Vec::new();
     for alert in alerts.iter().filter(|alert| alert.is_active()) {
@@ -138,13 +138,13 @@ fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
 }
 
 /// Evaluates a rule's expression at a time. Alerts beyond the limit are also an error.
-pub(super) fn found(
+pub(super) fn find_series(
     group: &RuleGroup,
     (rule, policy): (&Rule, &AlertPolicy),
     at: UnixMillis,
-    ask: &Ask<'_>,
-) -> Result<Found, String> {
-    let (found, left_out) = Evaluation { group, at, ask }.find(rule, policy, &[])?;
+    queries: &EvaluationQueries<'_>,
+) -> Result<FoundSeries, String> {
+    let (found, left_out) = Evaluation { group, at, queries }.find(rule, policy, &[])?;
     if left_out == 0 {
         Ok(found)
     } else {
@@ -155,16 +155,16 @@ pub(super) fn found(
 struct Evaluation<'a> {
     group: &'a RuleGroup,
     at: UnixMillis,
-    ask: &'a Ask<'a>,
+    queries: &'a EvaluationQueries<'a>,
 }
 
 impl Evaluation<'_> {
-    fn vector(&self, expression: &str) -> Answered {
-        (self.ask.vector)(expression, self.at.plus(-self.group.query_offset_ms))
+    fn vector(&self, expression: &str) -> ExpressionResult {
+        (self.queries.vector)(expression, self.at.plus(-self.group.query_offset_ms))
     }
 
     fn record(&self, rule: &Rule) -> Result<Vec<(Labels, f64)>, String> {
-        let mut seen = Written::default();
+        let mut seen = WrittenSeries::default();
         let mut series = Vec::new();
         for sample in self.vector(&rule.expression)? {
             let mut labels = sample.labels.without_metric().with(METRIC_TAG, &rule.name);
@@ -194,7 +194,7 @@ impl Evaluation<'_> {
     ) -> Result<Vec<(Labels, f64)>, String> {
         let known = state.rules.entry(rule.key.clone()).or_default();
         let (found, left_out) = self.find(rule, policy, &known.alerts)?;
-        let alerts = machine::step(policy, known.alerts.clone(), found, self.at.0);
+        let alerts = machine::advance(policy, known.alerts.clone(), found, self.at.0);
         let active = alerts.iter().filter(|alert| alert.is_active()).count();
         let active = active + left_out.saturating_sub(1);
         if self.group.limit > 0 && active > self.group.limit {

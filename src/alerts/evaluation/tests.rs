@@ -33,13 +33,13 @@ fn group(rules: Vec<Rule>) -> RuleGroup {
 struct Bench {
     group: RuleGroup,
     state: GroupState,
-    written: Vec<Written>,
+    written: Vec<WrittenSeries>,
 }
 
 impl Bench {
     fn new(group: RuleGroup) -> Self {
         let (state, written) =
-            (GroupState::new(&group), vec![Written::default(); group.rules.len()]);
+            (GroupState::new(&group), vec![WrittenSeries::default(); group.rules.len()]);
         Self { group, state, written }
     }
 
@@ -54,14 +54,14 @@ impl Bench {
             };
             Ok(series.iter().map(sample).collect())
         };
-        let ask = Ask {
+        let queries = EvaluationQueries {
             vector: &vector,
             query: None,
             time: TemplateTime::default(),
-            external: External::none(),
+            external: ExternalIdentity::none(),
         };
         let (at, all) = (AT.plus(minutes * 60_000), 0..self.group.rules.len());
-        evaluate(&self.group, all, &mut self.state, &mut self.written, at, &ask)
+        evaluate(&self.group, all, &mut self.state, &mut self.written, at, &queries)
     }
 }
 

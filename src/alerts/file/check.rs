@@ -1,4 +1,4 @@
-//! The conversion of a file's raw rules to checked rules; each fault is noted with its place.
+//! The conversion of a file's raw rules to checked rules; each fault is recorded with its location.
 //!
 //! Must never know: YAML.
 
@@ -9,7 +9,7 @@ use super::{
     raw::{RawGroup, RawRule},
 };
 use crate::{
-    alerts::{Action, AlertPolicy, Expanding, NoData, Rule, RuleGroup, rule::ALERT_NAME},
+    alerts::{Action, AlertPolicy, NoData, Rule, RuleGroup, TemplateData, rule::ALERT_NAME},
     model::{METRIC_TAG, parse_duration_ms},
     query::{PromqlLimits, check_rule_promql, measured_promql},
 };
@@ -29,14 +29,14 @@ pub(super) struct FileChecker<'a> {
     interval_ms: i64,
     limits: &'a PromqlLimits<'a>,
     faults: Vec<FileFault>,
-    place: String,
+    location: String,
     names: BTreeSet<String>,
 }
 
 impl<'a> FileChecker<'a> {
     pub(super) fn new(file: &'a str, interval_ms: i64, limits: &'a PromqlLimits<'a>) -> Self {
-        let (faults, place, names) = (Vec::new(), String::new(), BTreeSet::new());
-        Self { file, interval_ms, limits, faults, place, names }
+        let (faults, location, names) = (Vec::new(), String::new(), BTreeSet::new());
+        Self { file, interval_ms, limits, faults, location, names }
     }
 
     pub(super) fn into_faults(self) -> Vec<FileFault> {
@@ -44,8 +44,8 @@ impl<'a> FileChecker<'a> {
     }
 
     fn fault(&mut self, problem: impl Into<String>) {
-        let (file, place) = (self.file.to_owned(), self.place.clone());
-        self.faults.push(FileFault { file, place, problem: problem.into() });
+        let (file, location) = (self.file.to_owned(), self.location.clone());
+        self.faults.push(FileFault { file, location, problem: problem.into() });
     }
 
     fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
@@ -58,7 +58,7 @@ impl<'a> FileChecker<'a> {
     }
 
     pub(super) fn group(&mut self, raw: RawGroup) -> RuleGroup {
-        self.place = format!("group {:?}", raw.name);
+        self.location = format!("group {:?}", raw.name);
         if raw.name.is_empty() {
             self.fault("the name of a group is empty");
         }
@@ -74,7 +74,7 @@ impl<'a> FileChecker<'a> {
         let mut rules: Vec<Rule> = Vec::new();
         for (index, mut rule) in raw.rules.into_iter().enumerate() {
             let name = rule.alert.as_ref().or(rule.record.as_ref()).cloned().unwrap_or_default();
-            self.place = format!("group {:?}, rule {} ({name})", raw.name, index + 1);
+            self.location = format!("group {:?}, rule {} ({name})", raw.name, index + 1);
             for (label, value) in &raw.labels {
                 rule.labels.entry(label.clone()).or_insert_with(|| value.clone());
             }
@@ -129,7 +129,7 @@ impl<'a> FileChecker<'a> {
         }
     }
 
-    /// The expression and policy of each level, or of the rule if it has no levels.
+    /// Returns the expression and policy of each level, or of the rule if it has no levels.
     fn levels(&mut self, raw: &RawRule) -> Vec<(Option<String>, String, AlertPolicy)> {
         let measured = match &raw.severity {
             Some(_) => Some(raw.expr.clone()),
@@ -248,7 +248,7 @@ impl<'a> FileChecker<'a> {
     }
 
     fn check_template(&mut self, key: &str, name: &str, text: &str) {
-        if let Err(problem) = Expanding::check(text) {
+        if let Err(problem) = TemplateData::check(text) {
             self.fault(format!("{key}: {name}: {problem}"));
         }
     }

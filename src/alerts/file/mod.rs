@@ -16,23 +16,23 @@ use raw::RawFile;
 /// The maximum size of a rule file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// A fault in a rule file, with its place.
+/// A fault in a rule file, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFault {
     /// The file.
     pub file: String,
     /// The group and the rule; empty when the fault concerns the file.
-    pub place: String,
+    pub location: String,
     /// The problem and its remedy.
     pub problem: String,
 }
 
 impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, place, problem } = self;
-        match place.as_str() {
+        let Self { file, location, problem } = self;
+        match location.as_str() {
             "" => write!(f, "{file}: {problem}"),
-            place => write!(f, "{file}: {place}: {problem}"),
+            location => write!(f, "{file}: {location}: {problem}"),
         }
     }
 }
@@ -51,7 +51,7 @@ pub fn read_rules(
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<RuleGroup>, Vec<FileFault>> {
     let fault =
-        |problem: String| FileFault { file: file.to_owned(), place: String::new(), problem };
+        |problem: String| FileFault { file: file.to_owned(), location: String::new(), problem };
     if text.len() > FILE_BYTES_MAX {
         let problem =
             format!("{} bytes are more than {FILE_BYTES_MAX}: split the file", text.len());

@@ -55,8 +55,8 @@ pub(super) struct Levels(pub(super) Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for Levels {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
+        struct LevelsVisitor;
+        impl<'de> Visitor<'de> for LevelsVisitor {
             type Value = Levels;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,6 +71,6 @@ impl<'de> Deserialize<'de> for Levels {
                 Ok(Levels(levels))
             }
         }
-        from.deserialize_map(InOrder)
+        from.deserialize_map(LevelsVisitor)
     }
 }

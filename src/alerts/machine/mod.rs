@@ -20,7 +20,7 @@ pub(super) const MISSED_KEPT_MS: i64 = 24 * 3_600_000;
 
 /// The series that an evaluation found for a rule.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundSeries {
     /// The labels of the expression's series, each with its value and annotations.
     pub(super) active: BTreeMap<LabelSet, (f64, LabelSet)>,
     /// The alerts whose series is measured, if the rule needs that.
@@ -28,22 +28,27 @@ pub(super) struct Found {
     /// The alerts that have recovered, if the rule needs that.
     pub(super) recovered: BTreeSet<LabelSet>,
     /// The labels of the alert that represents the whole rule when nothing is measured.
-    pub(super) whole: LabelSet,
+    pub(super) rule_labels: LabelSet,
 }
 
-impl Found {
+impl FoundSeries {
     /// Returns whether any series of an alert, or of the whole rule, is measured.
     pub(super) fn is_measured(&self, labels: &LabelSet) -> bool {
         let measures_anything = !self.measured.is_empty() || !self.active.is_empty();
         self.active.contains_key(labels)
             || self.measured.contains(labels)
-            || (*labels == self.whole && measures_anything)
+            || (*labels == self.rule_labels && measures_anything)
     }
 }
 
 /// Returns the alerts after an evaluation, in order of their labels.
-pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i64) -> Vec<Alert> {
-    let Found { active, measured, recovered, whole } = found;
+pub(super) fn advance(
+    policy: &AlertPolicy,
+    before: Vec<Alert>,
+    found: FoundSeries,
+    at: i64,
+) -> Vec<Alert> {
+    let FoundSeries { active, measured, recovered, rule_labels } = found;
     let mut alerts: BTreeMap<LabelSet, Alert> =
         before.into_iter().map(|alert| (alert.labels.clone(), alert)).collect();
     let is_watched = policy.no_data == NoData::Alerting;
@@ -56,13 +61,15 @@ pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i
     if is_watched {
         measured.iter().for_each(&mut add_unknown);
         if alerts.is_empty() {
-            alerts.insert(whole.clone(), Alert::inactive(whole.clone()));
+            alerts.insert(rule_labels.clone(), Alert::inactive(rule_labels.clone()));
         }
     }
     // Missing samples of single series are not reported as missing samples of the rule.
-    let measures_anything = !measured.is_empty() || alerts.keys().any(|labels| *labels != whole);
-    let is_measured =
-        |labels: &LabelSet| measured.contains(labels) || (*labels == whole && measures_anything);
+    let measures_anything =
+        !measured.is_empty() || alerts.keys().any(|labels| *labels != rule_labels);
+    let is_measured = |labels: &LabelSet| {
+        measured.contains(labels) || (*labels == rule_labels && measures_anything)
+    };
     for (labels, alert) in &mut alerts {
         match active.get(labels) {
             Some((value, annotations)) => {
@@ -88,7 +95,7 @@ pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i
     }
     let is_kept = |alert: &Alert| {
         let is_fresh = |ended: i64| at - ended <= RESOLVED_KEPT_MS;
-        let is_of_rule = alert.labels == whole && !measured.contains(&whole);
+        let is_of_rule = alert.labels == rule_labels && !measured.contains(&rule_labels);
         let is_missed = alert.missing_since.is_some_and(|since| at - since <= MISSED_KEPT_MS);
         let is_watched = is_watched && (measured.contains(&alert.labels) || is_missed);
         alert.is_active()

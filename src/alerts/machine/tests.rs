@@ -7,7 +7,7 @@ use crate::alerts::{GroupState, RuleState};
 
 /// The finding about one alert at one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum Finding {
     /// The series is in the result.
     Active,
     /// The series is measured, but neither in the result nor recovered.
@@ -24,15 +24,15 @@ fn labels(name: &str) -> LabelSet {
     [(NAME.to_owned(), name.to_owned())].into()
 }
 
-fn found(seen: Seen) -> Found {
-    let mut found = Found { whole: labels("whole"), ..Found::default() };
-    if seen == Seen::Active {
+fn found(seen: Finding) -> FoundSeries {
+    let mut found = FoundSeries { rule_labels: labels("rule"), ..FoundSeries::default() };
+    if seen == Finding::Active {
         found.active.insert(labels("a"), (1.0, LabelSet::new()));
     }
-    if seen != Seen::Nothing {
+    if seen != Finding::Nothing {
         found.measured.insert(labels("a"));
     }
-    if seen == Seen::Recovered {
+    if seen == Finding::Recovered {
         found.recovered.insert(labels("a"));
     }
     found
@@ -43,8 +43,8 @@ fn state_of(alerts: &[Alert], name: &str) -> AlertState {
     found.map_or(AlertState::Inactive, |alert| alert.state)
 }
 
-/// The index at which the latest run of findings that meet a condition begins.
-fn run_since(history: &[(i64, Seen)], meets: impl Fn(Seen) -> bool) -> Option<usize> {
+/// Returns the index at which the latest run of findings that meet a condition begins.
+fn run_since(history: &[(i64, Finding)], meets: impl Fn(Finding) -> bool) -> Option<usize> {
     let run = history.iter().rev().take_while(|(_, seen)| meets(*seen)).count();
     (run > 0).then(|| history.len() - run)
 }
@@ -56,21 +56,22 @@ fn with_times(policy: &AlertPolicy, (for_ms, keep_firing_ms): Times) -> AlertPol
     AlertPolicy { for_ms, keep_firing_ms, ..policy.clone() }
 }
 
-/// The state of the alert after all findings, computed from the whole history; the rule's times may
-/// differ at each evaluation.
-fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertState {
+/// Returns the state of the alert after all findings, computed from the whole history; the rule's
+/// times may differ at each evaluation.
+fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Finding)]) -> AlertState {
     let Some((&(now, seen), before)) = history.split_last() else { return AlertState::Inactive };
     let policy = &with_times(rule, times[before.len()]);
     let was = naive(rule, times, before);
     match seen {
-        Seen::Active => {
+        Finding::Active => {
             // The alert is pending from the time at which its series appears in the result.
             // Missing samples do not interrupt this, unless they count as an end.
             if was == AlertState::Firing {
                 return AlertState::Firing;
             }
-            let continues = |seen: Seen| {
-                seen == Seen::Active || (seen == Seen::Nothing && policy.no_data != NoData::Ok)
+            let continues = |seen: Finding| {
+                seen == Finding::Active
+                    || (seen == Finding::Nothing && policy.no_data != NoData::Ok)
             };
             let mut since = run_since(history, continues).unwrap_or(0);
             // The alert is pending since the first series after the last evaluation at which
@@ -83,7 +84,7 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertS
                 }
                 at += 1;
             }
-            while history[since].1 != Seen::Active {
+            while history[since].1 != Finding::Active {
                 since += 1;
             }
             if now - history[since].0 >= policy.for_ms {
@@ -92,8 +93,8 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertS
                 AlertState::Pending
             }
         }
-        Seen::Nothing if policy.no_data != NoData::Ok => {
-            let since = run_since(history, |seen| seen == Seen::Nothing).unwrap_or(0);
+        Finding::Nothing if policy.no_data != NoData::Ok => {
+            let since = run_since(history, |seen| seen == Finding::Nothing).unwrap_or(0);
             let missing_ms = now - history[since].0;
             match policy.no_data {
                 NoData::Keep if policy.no_data_for_ms.is_some_and(|limit| missing_ms >= limit) => {
@@ -109,21 +110,21 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertS
                 NoData::Ok | NoData::Keep | NoData::Alerting => was,
             }
         }
-        Seen::Between | Seen::Recovered | Seen::Nothing => {
+        Finding::Between | Finding::Recovered | Finding::Nothing => {
             if was != AlertState::Firing {
                 return AlertState::Inactive;
             }
-            if seen == Seen::Between && policy.recover.is_some() {
+            if seen == Finding::Between && policy.recover.is_some() {
                 return AlertState::Firing;
             }
-            let holds = |seen: Seen| seen == Seen::Between && policy.recover.is_some();
-            let is_passing = |seen: Seen| {
-                let is_missing = seen == Seen::Nothing && policy.no_data != NoData::Ok;
-                seen != Seen::Active && !is_missing && !holds(seen)
+            let holds = |seen: Finding| seen == Finding::Between && policy.recover.is_some();
+            let is_passing = |seen: Finding| {
+                let is_missing = seen == Finding::Nothing && policy.no_data != NoData::Ok;
+                seen != Finding::Active && !is_missing && !holds(seen)
             };
             // `keep_firing_for` begins with the first evaluation, after the last one with the
             // series, that would have ended the alert.
-            let since_active = run_since(history, |seen| seen != Seen::Active).unwrap_or(0);
+            let since_active = run_since(history, |seen| seen != Finding::Active).unwrap_or(0);
             let first = history[since_active..].iter().find(|(_, seen)| is_passing(*seen));
             let since = first.map_or(now, |(at, _)| *at);
             if now - since < policy.keep_firing_ms {
@@ -160,10 +161,10 @@ proptest! {
         steps in prop::collection::vec(
             (
                 prop_oneof![
-                    4 => Just(Seen::Active),
-                    1 => Just(Seen::Between),
-                    2 => Just(Seen::Recovered),
-                    2 => Just(Seen::Nothing),
+                    4 => Just(Finding::Active),
+                    1 => Just(Finding::Between),
+                    2 => Just(Finding::Recovered),
+                    2 => Just(Finding::Nothing),
                 ],
                 1..4_i64,
                 any::<bool>(),
@@ -179,7 +180,7 @@ proptest! {
             history.push((at, seen));
             now = changed.map_or(now, |(pending, keeping)| (pending * 60_000, keeping * 60_000));
             times.push(now);
-            alerts = step(&with_times(&policy, now), alerts, found(seen), at);
+            alerts = advance(&with_times(&policy, now), alerts, found(seen), at);
             if is_restarted {
                 let mut state = GroupState::default();
                 state.rules.insert("own".to_owned(), RuleState { alerts: alerts.clone(), ..RuleState::default() });
@@ -193,21 +194,22 @@ proptest! {
     }
 }
 
-fn run(policy: &AlertPolicy, steps: &[(i64, Seen)]) -> Vec<Alert> {
-    let step = |alerts, (at, seen): &(i64, Seen)| step(policy, alerts, found(*seen), *at);
+fn run(policy: &AlertPolicy, steps: &[(i64, Finding)]) -> Vec<Alert> {
+    let step = |alerts, (at, seen): &(i64, Finding)| advance(policy, alerts, found(*seen), *at);
     steps.iter().fold(Vec::new(), step)
 }
 
 #[test]
 fn an_alert_records_when_it_began_fired_and_ended() {
     let policy = AlertPolicy { for_ms: 20, ..AlertPolicy::default() };
-    let alerts = run(&policy, &[(10, Seen::Active), (20, Seen::Active), (30, Seen::Active)]);
+    let alerts =
+        run(&policy, &[(10, Finding::Active), (20, Finding::Active), (30, Finding::Active)]);
     assert_eq!((alerts[0].active_at, alerts[0].fired_at), (10, Some(30)));
-    let ended = step(&policy, alerts, found(Seen::Recovered), 40);
+    let ended = advance(&policy, alerts, found(Finding::Recovered), 40);
     assert_eq!((ended[0].state, ended[0].resolved_at), (AlertState::Inactive, Some(40)));
     let much_later = 41 + RESOLVED_KEPT_MS;
-    assert_eq!(step(&policy, ended.clone(), found(Seen::Recovered), much_later), []);
-    let again = step(&policy, ended, found(Seen::Active), 50);
+    assert_eq!(advance(&policy, ended.clone(), found(Finding::Recovered), much_later), []);
+    let again = advance(&policy, ended, found(Finding::Active), 50);
     assert_eq!((again[0].active_at, again[0].resolved_at), (50, None));
 }
 
@@ -215,16 +217,16 @@ fn an_alert_records_when_it_began_fired_and_ended() {
 fn a_rule_that_measures_nothing_has_one_alert_which_ends_with_the_first_series() {
     let no_data = NoData::Alerting;
     let policy = AlertPolicy { no_data, no_data_for_ms: Some(10), ..AlertPolicy::default() };
-    let alerts = run(&policy, &[(10, Seen::Nothing)]);
-    assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive);
-    let alerts = step(&policy, alerts, found(Seen::Nothing), 20);
-    assert_eq!((alerts.len(), state_of(&alerts, "whole")), (1, AlertState::NoData));
-    let alerts = step(&policy, alerts, found(Seen::Recovered), 30);
-    assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive);
-    let alerts = step(&policy, alerts, found(Seen::Nothing), 40);
-    let alerts = step(&policy, alerts, found(Seen::Nothing), 50);
+    let alerts = run(&policy, &[(10, Finding::Nothing)]);
+    assert_eq!(state_of(&alerts, "rule"), AlertState::Inactive);
+    let alerts = advance(&policy, alerts, found(Finding::Nothing), 20);
+    assert_eq!((alerts.len(), state_of(&alerts, "rule")), (1, AlertState::NoData));
+    let alerts = advance(&policy, alerts, found(Finding::Recovered), 30);
+    assert_eq!(state_of(&alerts, "rule"), AlertState::Inactive);
+    let alerts = advance(&policy, alerts, found(Finding::Nothing), 40);
+    let alerts = advance(&policy, alerts, found(Finding::Nothing), 50);
     assert_eq!(
-        state_of(&alerts, "whole"),
+        state_of(&alerts, "rule"),
         AlertState::Inactive,
         "the alert of the series reports it now"
     );
@@ -234,13 +236,13 @@ fn a_rule_that_measures_nothing_has_one_alert_which_ends_with_the_first_series()
 #[test]
 fn a_series_that_is_missing_for_a_day_is_no_longer_reported() {
     let policy = AlertPolicy { no_data: NoData::Alerting, ..AlertPolicy::default() };
-    let mut two = found(Seen::Recovered);
+    let mut two = found(Finding::Recovered);
     two.measured.insert(labels("b"));
-    let alerts = step(&policy, Vec::new(), two, 10);
-    let alerts = step(&policy, alerts, found(Seen::Recovered), 20);
+    let alerts = advance(&policy, Vec::new(), two, 10);
+    let alerts = advance(&policy, alerts, found(Finding::Recovered), 20);
     assert_eq!(state_of(&alerts, "b"), AlertState::NoData);
-    let alerts = step(&policy, alerts, found(Seen::Recovered), 20 + MISSED_KEPT_MS);
+    let alerts = advance(&policy, alerts, found(Finding::Recovered), 20 + MISSED_KEPT_MS);
     assert_eq!(state_of(&alerts, "b"), AlertState::NoData);
-    let alerts = step(&policy, alerts, found(Seen::Recovered), 21 + MISSED_KEPT_MS);
+    let alerts = advance(&policy, alerts, found(Finding::Recovered), 21 + MISSED_KEPT_MS);
     assert_eq!(state_of(&alerts, "b"), AlertState::Inactive);
 }

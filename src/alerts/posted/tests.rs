@@ -16,8 +16,9 @@ fn alert(labels: &str, starts_at: Option<i64>, ends_at: Option<i64>) -> Postable
     }
 }
 
-/// The start and the end of the only alert, relative to `NOW`; the end is `None` while it fires.
-fn only(posted: &Posted, now: UnixMillis) -> (i64, Option<i64>) {
+/// Returns the start and the end of the only alert, relative to `NOW`; the end is `None` while it
+/// fires.
+fn only(posted: &PostedAlerts, now: UnixMillis) -> (i64, Option<i64>) {
     let alerts = posted.message_alerts(now);
     assert_eq!(alerts.len(), 1, "{alerts:?}");
     (alerts[0].starts_at - NOW.0, alerts[0].ends_at.map(|at| at - NOW.0))
@@ -26,7 +27,7 @@ fn only(posted: &Posted, now: UnixMillis) -> (i64, Option<i64>) {
 #[test]
 fn omitted_times_have_alertmanagers_defaults() {
     let accepted = |starts_at, ends_at| {
-        let mut posted = Posted::default();
+        let mut posted = PostedAlerts::default();
         let outcome = posted.put(vec![alert("a=b", starts_at, ends_at)], TIMEOUT, NOW);
         assert_eq!(outcome.taken, 1, "{outcome:?}");
         only(&posted, NOW)
@@ -39,7 +40,7 @@ fn omitted_times_have_alertmanagers_defaults() {
 
 #[test]
 fn an_alert_that_is_not_sent_again_ends_once_after_the_resolve_timeout() {
-    let mut posted = Posted::default();
+    let mut posted = PostedAlerts::default();
     let post = || vec![alert("a=b", None, None)];
     posted.put(post(), TIMEOUT, NOW);
     let first = posted.changes(NOW);
@@ -61,7 +62,7 @@ fn an_alert_that_is_not_sent_again_ends_once_after_the_resolve_timeout() {
 #[test]
 fn alerts_of_several_senders_are_merged_as_in_alertmanager() {
     let merged = |first: (i64, Option<i64>), second: (i64, Option<i64>)| {
-        let mut posted = Posted::default();
+        let mut posted = PostedAlerts::default();
         for (starts_at, ends_at) in [first, second] {
             posted.put(vec![alert("a=b", Some(starts_at), ends_at)], TIMEOUT, NOW);
         }
@@ -70,7 +71,7 @@ fn alerts_of_several_senders_are_merged_as_in_alertmanager() {
     // The earlier start counts.
     assert_eq!(merged((-60, Some(600)), (-20, Some(900))), (-60, None));
     // An explicit end takes precedence over a timeout, while it is later.
-    let mut posted = Posted::default();
+    let mut posted = PostedAlerts::default();
     posted.put(vec![alert("a=b", Some(-60), Some(2 * TIMEOUT))], TIMEOUT, NOW);
     posted.put(vec![alert("a=b", Some(-20), None)], TIMEOUT, NOW);
     assert_eq!(only(&posted, NOW.plus(2 * TIMEOUT - 1)), (-60, None));
@@ -82,7 +83,7 @@ fn alerts_of_several_senders_are_merged_as_in_alertmanager() {
 
 #[test]
 fn invalid_alerts_are_reported_and_the_others_are_accepted() {
-    let mut posted = Posted::default();
+    let mut posted = PostedAlerts::default();
     let long = format!("a={}", "x".repeat(ALERT_BYTES_MAX));
     let many: Vec<_> = (0..=PAIRS_MAX).map(|at| format!("l{at}=x")).collect();
     let many = many.join(" ");
@@ -113,7 +114,7 @@ fn invalid_alerts_are_reported_and_the_others_are_accepted() {
 
 #[test]
 fn alerts_are_limited_in_number_and_size_and_ended_alerts_make_room() {
-    let mut posted = Posted::default();
+    let mut posted = PostedAlerts::default();
     let batch = |from: usize, count: usize, ends_at: Option<i64>| {
         (from..from + count)
             .map(|at| alert(&format!("a={at}"), Some(-100), ends_at))
@@ -127,7 +128,7 @@ fn alerts_are_limited_in_number_and_size_and_ended_alerts_make_room() {
     let outcome = posted.put(batch(ALERTS_MAX, 2, None), TIMEOUT, NOW);
     assert_eq!((outcome.taken, outcome.refused), (1, 1));
     let large = "x".repeat(ALERT_BYTES_MAX - 1000);
-    let mut posted = Posted::default();
+    let mut posted = PostedAlerts::default();
     let alerts = (0..400).map(|at| alert(&format!("a={at} b={large}"), None, None)).collect();
     let outcome = posted.put(alerts, TIMEOUT, NOW);
     assert!(outcome.refused > 0 && posted.bytes <= BYTES_MAX, "{outcome:?}");

@@ -1,4 +1,4 @@
-//! Reviews: would late samples have made an episode different?
+//! Reviews of episodes: whether late samples would have changed an episode.
 //!
 //! A review repeats some of the episode's evaluations: at whole slots of the finest granularity,
 //! where the stored cells determine the latest sample. Evaluations next to an end are left out,
@@ -12,8 +12,8 @@ mod tests;
 use std::ops::RangeInclusive;
 
 use super::{
-    Action, AlertPolicy, AlertState, Ask, Episode, GroupHistory, GroupState, LabelSet, NoData,
-    Revision, Rule, RuleGroup, evaluation,
+    Action, AlertPolicy, AlertState, Episode, EvaluationQueries, GroupHistory, GroupState,
+    LabelSet, NoData, Revision, Rule, RuleGroup, evaluation,
 };
 use crate::{
     model::UnixMillis,
@@ -61,14 +61,14 @@ struct Plan<'a> {
 /// An episode to review.
 #[derive(Debug)]
 pub struct Review<'a> {
-    /// The episode's place in the history.
-    pub place: usize,
+    /// The index of the episode in the history.
+    pub index: usize,
     group: &'a RuleGroup,
     labels: &'a LabelSet,
     plan: Plan<'a>,
 }
 
-/// Returns the first episode at or after a place in the history that can be reviewed now.
+/// Returns the first episode at or after an index in the history that can be reviewed now.
 pub fn next_to_review<'a>(
     group: &'a RuleGroup,
     (state, history): (&GroupState, &'a GroupHistory),
@@ -76,10 +76,10 @@ pub fn next_to_review<'a>(
     from: usize,
 ) -> Option<Review<'a>> {
     let count = history.episodes().len();
-    (0..count).map(|index| (from + index) % count).find_map(|place| {
-        let episode = history.episodes().get(place).filter(|episode| episode.revised.is_none())?;
+    (0..count).map(|index| (from + index) % count).find_map(|index| {
+        let episode = history.episodes().get(index).filter(|episode| episode.revised.is_none())?;
         let plan = plan(group, (state, history), terms, episode)?;
-        Some(Review { place, group, labels: &episode.labels, plan })
+        Some(Review { index, group, labels: &episode.labels, plan })
     })
 }
 
@@ -88,10 +88,11 @@ impl Review<'_> {
     ///
     /// # Errors
     /// When an evaluation fails.
-    pub fn make(&self, ask: &Ask<'_>) -> Result<Option<Revision>, String> {
+    pub fn make(&self, queries: &EvaluationQueries<'_>) -> Result<Option<Revision>, String> {
         let Self { group, labels, plan, .. } = self;
-        let found =
-            |at: i64| evaluation::found(group, (plan.rule, plan.policy), UnixMillis(at), ask);
+        let found = |at: i64| {
+            evaluation::find_series(group, (plan.rule, plan.policy), UnixMillis(at), queries)
+        };
         for &at in &plan.active {
             if !found(at)?.active.contains_key(*labels) {
                 return Ok(Some(Revision { at, active: false }));
@@ -201,7 +202,7 @@ fn began_again(
     episodes.count() + present.count() > 0
 }
 
-/// The multiples of a step within a range: all of them, or an evenly spaced selection.
+/// Returns the multiples of a step within a range: all of them, or an evenly spaced selection.
 fn times(range: RangeInclusive<i64>, step_ms: i64) -> Vec<i64> {
     let (from, to) = range.into_inner();
     let first = from + (-from).rem_euclid(step_ms);

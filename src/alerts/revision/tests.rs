@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    alerts::{Due, External, TemplateTime, Written, evaluate},
+    alerts::{DueEvaluation, ExternalIdentity, TemplateTime, WrittenSeries, evaluate},
     query::{Labels, VectorSample},
 };
 
@@ -22,13 +22,13 @@ const TERMS: ReviewTerms =
 /// A sample: its minute, its value, and the minute in which it arrives.
 type Sample = (i64, f64, i64);
 
-/// The latest value at a minute, among the samples that have arrived by the minute `now`.
+/// Returns the latest value at a minute, among the samples that have arrived by the minute `now`.
 fn value(samples: &[Sample], at: i64, now: i64) -> Option<f64> {
     let is_seen = |sample: &&Sample| sample.0 <= at && sample.0 > at - LOOKBACK && sample.2 <= now;
     samples.iter().filter(is_seen).max_by_key(|sample| sample.0).map(|sample| sample.1)
 }
 
-/// The result of the expression `x` or `x > N`, given the value of `x`.
+/// Returns the result of the expression `x` or `x > N`, given the value of `x`.
 fn answer(expression: &str, value: Option<f64>, at: i64) -> Vec<VectorSample> {
     let above = expression.strip_prefix("x > ").map(|text| text.parse::<f64>().unwrap());
     let value = value.filter(|value| above.is_none_or(|above| *value > above));
@@ -51,32 +51,37 @@ fn group(policy: &AlertPolicy, above: i64) -> RuleGroup {
 
 /// The value that an evaluation found, and the rule's threshold.
 #[derive(Debug, Clone, Copy)]
-struct Logged {
+struct LoggedEvaluation {
     above: i64,
     value: Option<f64>,
 }
 
-impl Logged {
+impl LoggedEvaluation {
     fn is_active(self) -> bool {
         self.value.is_some_and(|value| value > self.above as f64)
     }
 }
 
 /// The outcome of all evaluations, and the log of each.
-struct Run {
+struct EvaluationLog {
     group: RuleGroup,
     state: GroupState,
     history: GroupHistory,
-    log: BTreeMap<i64, Logged>,
+    log: BTreeMap<i64, LoggedEvaluation>,
 }
 
 /// Evaluates each minute except missed ones. The rule changes at the minute `changed`. State and
 /// history are read again after each evaluation, as after a restart.
-fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed: i64) -> Run {
+fn run(
+    policy: &AlertPolicy,
+    samples: &[Sample],
+    missed: &BTreeSet<i64>,
+    changed: i64,
+) -> EvaluationLog {
     let group_at = |minute: i64| group(policy, if minute < changed { 5 } else { 6 });
     let mut state = GroupState::new(&group_at(0));
     let (mut history, mut log) = (GroupHistory::default(), BTreeMap::new());
-    let mut written = vec![Written::default()];
+    let mut written = vec![WrittenSeries::default()];
     let mut skipped = 0;
     for minute in 1..=END {
         if missed.contains(&minute) {
@@ -85,54 +90,57 @@ fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed
         }
         let group = group_at(minute);
         let seen = value(samples, minute, minute);
-        log.insert(minute, Logged { above: if minute < changed { 5 } else { 6 }, value: seen });
+        log.insert(
+            minute,
+            LoggedEvaluation { above: if minute < changed { 5 } else { 6 }, value: seen },
+        );
         let vector = |expression: &str, at: UnixMillis| Ok(answer(expression, seen, at.0));
-        let ask = Ask {
+        let queries = EvaluationQueries {
             vector: &vector,
             query: None,
             time: TemplateTime::default(),
-            external: External::none(),
+            external: ExternalIdentity::none(),
         };
         let at = UnixMillis(minute * MINUTE);
         let before = state.clone();
-        state.follow(&group, Due { at, missed: skipped });
-        evaluate(&group, 0..1, &mut state, &mut written, at, &ask);
+        state.adapt_to(&group, DueEvaluation { at, missed: skipped });
+        evaluate(&group, 0..1, &mut state, &mut written, at, &queries);
         state.last = at.0;
-        let ended = history.ended(&before, &state);
-        history.keep(ended, at.0);
+        let ended = history.newly_ended(&before, &state);
+        history.add(ended, at.0);
         state = GroupState::from_bytes(&state.to_pieces()[0]).unwrap();
-        history.fit();
+        history.drop_oldest_to_fit();
         history = serde_json::from_slice(&serde_json::to_vec(&history).unwrap()).unwrap();
         skipped = 0;
     }
-    Run { group: group_at(END), state, history, log }
+    EvaluationLog { group: group_at(END), state, history, log }
 }
 
 /// Reviews each episode, with all samples.
-fn review_all(run: &mut Run, samples: &[Sample]) {
+fn review_all(run: &mut EvaluationLog, samples: &[Sample]) {
     let vector = |expression: &str, at: UnixMillis| {
         Ok(answer(expression, value(samples, at.0 / MINUTE, i64::MAX), at.0))
     };
-    let ask = Ask {
+    let queries = EvaluationQueries {
         vector: &vector,
         query: None,
         time: TemplateTime::default(),
-        external: External::none(),
+        external: ExternalIdentity::none(),
     };
-    for place in 0..run.history.episodes().len() {
+    for index in 0..run.history.episodes().len() {
         let known = (&run.state, &run.history);
-        let review = next_to_review(&run.group, known, TERMS, place);
-        let Some(review) = review.filter(|review| review.place == place) else { continue };
-        if let Some(revision) = review.make(&ask).unwrap() {
-            run.history.revise(place, revision);
+        let review = next_to_review(&run.group, known, TERMS, index);
+        let Some(review) = review.filter(|review| review.index == index) else { continue };
+        if let Some(revision) = review.make(&queries).unwrap() {
+            run.history.revise(index, revision);
         }
     }
 }
 
 /// Returns whether late samples change the result of the evaluation of a minute.
-fn is_changed(run: &Run, samples: &[Sample], minute: i64) -> bool {
+fn is_changed(run: &EvaluationLog, samples: &[Sample], minute: i64) -> bool {
     let logged = run.log[&minute];
-    let afresh = Logged { value: value(samples, minute, i64::MAX), ..logged };
+    let afresh = LoggedEvaluation { value: value(samples, minute, i64::MAX), ..logged };
     logged.is_active() != afresh.is_active() || logged.value.is_some() != afresh.value.is_some()
 }
 

@@ -17,10 +17,10 @@ pub(super) struct Inhibition {
 
 /// The firing alerts, indexed for the rules.
 #[derive(Debug, Default)]
-pub struct Inhibitors<'a>(Vec<ByEqual<'a>>);
+pub struct Inhibitors<'a>(Vec<IndexedInhibition<'a>>);
 
 /// A rule with its sources by the values of the labels that must be equal.
-type ByEqual<'a> = (&'a Inhibition, BTreeMap<Vec<&'a str>, Sources<'a>>);
+type IndexedInhibition<'a> = (&'a Inhibition, BTreeMap<Vec<&'a str>, Sources<'a>>);
 
 /// The labels of any source, and of a source that is not a target.
 #[derive(Debug)]
@@ -57,8 +57,8 @@ impl<'a> Inhibitors<'a> {
         Self(rules.iter().map(of_rule).collect())
     }
 
-    /// The labels of an alert that inhibits the one with these labels, if there is one. An alert
-    /// that is both source and target is not inhibited by another such alert, nor by itself.
+    /// Returns the labels of an alert that inhibits the alert with these labels, if any. An
+    /// alert that is both source and target is not inhibited by another such alert, nor by itself.
     pub fn inhibiting(&self, labels: &LabelSet) -> Option<&'a LabelSet> {
         self.0.iter().find_map(|(rule, sources)| {
             let source =

@@ -151,8 +151,8 @@ fn ranges(
             let lower = text.to_lowercase();
             let (from, until) = lower.split_once(':').unwrap_or((&lower, &lower));
             let range = value_of(from.trim()).zip(value_of(until.trim()));
-            // A negative day counts from the end of the month, whose length differs: a range may end
-            // there, but not begin there and end at a day counted from the beginning.
+            // A negative day counts from the end of the month, whose length differs: a range may
+            // end there, but not begin there and end at a day counted from the beginning.
             let range = range.filter(|(from, until)| {
                 if from.signum() == until.signum() { from <= until } else { *until < 0 }
             });

@@ -7,7 +7,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    alerts::{Alert, External, LEFT_OUT, LabelSet, fingerprint},
+    alerts::{Alert, ExternalIdentity, LEFT_OUT, LabelSet, fingerprint},
     model::UnixMillis,
 };
 
@@ -106,23 +106,27 @@ impl MessageAlert {
 
     /// Completes the outgoing alert: external labels, and a link to its rule's expression.
     #[must_use]
-    pub fn outside(mut self, external: &External, generator_url: &str) -> Self {
-        self.labels = external.labelled(&self.labels);
+    pub fn with_external_labels(
+        mut self,
+        external: &ExternalIdentity,
+        generator_url: &str,
+    ) -> Self {
+        self.labels = external.add_labels(&self.labels);
         generator_url.clone_into(&mut self.generator_url);
         self
     }
 
-    /// True while the alert is not over.
+    /// Returns true while the alert fires.
     pub fn is_firing(&self) -> bool {
         self.ends_at.is_none()
     }
 
-    /// Alertmanager's status: `firing` or `resolved`.
+    /// Returns Alertmanager's status: `firing` or `resolved`.
     pub fn status(&self) -> &'static str {
         if self.is_firing() { "firing" } else { "resolved" }
     }
 
-    /// Alertmanager's fingerprint: a hash of the labels.
+    /// Returns Alertmanager's fingerprint: a hash of the labels.
     pub fn fingerprint(&self) -> String {
         fingerprint(&self.labels)
     }
@@ -131,35 +135,35 @@ impl MessageAlert {
 impl Message {
     /// Sorts alerts in Alertmanager's order.
     pub(super) fn sort(alerts: &mut [MessageAlert]) {
-        alerts.sort_by(|left, right| by_job(&left.labels, &right.labels));
+        alerts.sort_by(|left, right| order_by_job(&left.labels, &right.labels));
     }
 
-    /// Alertmanager's status: `firing` while one of the alerts fires.
+    /// Returns Alertmanager's status: `firing` while one of the alerts fires.
     pub fn status(&self) -> &'static str {
         let is_firing = self.left_out > 0 || self.alerts.iter().any(MessageAlert::is_firing);
         if is_firing { "firing" } else { "resolved" }
     }
 
-    /// The number of alerts of the group that the message only counts.
-    pub fn unlisted(&self) -> usize {
+    /// Returns the number of alerts of the group that the message only counts.
+    pub fn unlisted_count(&self) -> usize {
         self.left_out + self.ended_left_out
     }
 
-    /// The line about alerts that are not listed, for texts.
-    pub fn more(&self) -> Option<String> {
-        match self.unlisted() {
+    /// Returns the line about alerts that are not listed, for texts.
+    pub fn unlisted_line(&self) -> Option<String> {
+        match self.unlisted_count() {
             0 => None,
             1 => Some("and 1 more alert".to_owned()),
             count => Some(format!("and {count} more alerts")),
         }
     }
 
-    /// The address of the page that lists all alerts, if it is known.
+    /// Returns the address of the page that lists all alerts, if it is known.
     pub fn alerts_url(&self) -> Option<String> {
         (!self.external_url.is_empty()).then(|| format!("{}/alerts", self.external_url))
     }
 
-    /// The common labels and annotations of all alerts.
+    /// Returns the common labels and annotations of all alerts.
     pub fn common(&self) -> (LabelSet, LabelSet) {
         (
             common(self.alerts.iter().map(|alert| &alert.labels)),
@@ -167,11 +171,11 @@ impl Message {
         )
     }
 
-    /// The document that Alertmanager posts to webhooks, version 4, with at most `alerts_max`
-    /// alerts; 0: all of them.
+    /// Returns the document that Alertmanager posts to webhooks, version 4, with at most
+    /// `alerts_max` alerts; 0: all of them.
     pub fn to_json(&self, alerts_max: usize) -> String {
         let shown = if alerts_max == 0 { self.alerts.len() } else { alerts_max };
-        let alerts: Vec<_> = self.alerts.iter().take(shown).map(ShownAlert::new).collect();
+        let alerts: Vec<_> = self.alerts.iter().take(shown).map(JsonAlert::new).collect();
         let (common_labels, common_annotations) = self.common();
         let document = Document {
             receiver: &self.receiver,
@@ -182,7 +186,7 @@ impl Message {
             external_url: &self.external_url,
             version: "4",
             group_key: &self.group_key,
-            truncated_alerts: self.alerts.len() - alerts.len() + self.unlisted(),
+            truncated_alerts: self.alerts.len() - alerts.len() + self.unlisted_count(),
             alerts,
         };
         // All keys are texts, so the serialization cannot fail.
@@ -199,19 +203,19 @@ fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
     pairs
 }
 
-/// Alertmanager's order of alerts: by job, by instance, by all labels.
-pub fn by_job(left: &LabelSet, right: &LabelSet) -> Ordering {
+/// Compares alerts in Alertmanager's order: by job, by instance, by all labels.
+pub fn order_by_job(left: &LabelSet, right: &LabelSet) -> Ordering {
     let by = |name: &str| match (left.get(name), right.get(name)) {
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
         (left, right) => left.cmp(&right),
     };
-    by("job").then(by("instance")).then_with(|| by_labels(left, right))
+    by("job").then(by("instance")).then_with(|| order_by_labels(left, right))
 }
 
-/// Alertmanager's order of label sets: smaller sets first, then by the first name whose values
-/// differ; a missing value precedes any other.
-pub fn by_labels(left: &LabelSet, right: &LabelSet) -> Ordering {
+/// Compares label sets in Alertmanager's order: smaller sets first, then by the first name whose
+/// values differ; a missing value precedes any other.
+pub fn order_by_labels(left: &LabelSet, right: &LabelSet) -> Ordering {
     let mut names: Vec<_> = left.keys().chain(right.keys()).collect();
     names.sort();
     left.len().cmp(&right.len()).then_with(|| {
@@ -225,7 +229,7 @@ pub fn by_labels(left: &LabelSet, right: &LabelSet) -> Ordering {
 struct Document<'a> {
     receiver: &'a str,
     status: &'static str,
-    alerts: Vec<ShownAlert<'a>>,
+    alerts: Vec<JsonAlert<'a>>,
     group_labels: &'a LabelSet,
     common_labels: LabelSet,
     common_annotations: LabelSet,
@@ -238,7 +242,7 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownAlert<'a> {
+struct JsonAlert<'a> {
     status: &'static str,
     labels: &'a LabelSet,
     annotations: &'a LabelSet,
@@ -249,7 +253,7 @@ struct ShownAlert<'a> {
     fingerprint: String,
 }
 
-impl<'a> ShownAlert<'a> {
+impl<'a> JsonAlert<'a> {
     fn new(alert: &'a MessageAlert) -> Self {
         let ends_at = alert.ends_at.map(|at| UnixMillis(at).to_string());
         Self {

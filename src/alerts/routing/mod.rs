@@ -15,7 +15,7 @@ pub use file::{RESOLVE_TIMEOUT_MS, check_routing, read_http};
 pub use groups::{Groups, PendingNotification, StoredGroup};
 pub use inhibition::Inhibitors;
 pub(crate) use interval::TimeInterval;
-pub use message::{Message, MessageAlert, by_job, by_labels};
+pub use message::{Message, MessageAlert, order_by_job, order_by_labels};
 pub use receiver::{
     Command, Discord, Email, Http, Integration, Opsgenie, Pagerduty, Receiver, Secret, Slack,
     SlackField, Target, Teams, Telegram, Tls, Webhook,

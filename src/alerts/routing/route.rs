@@ -19,7 +19,7 @@ pub struct Routing {
     /// The routes: the root first, and each before its children.
     pub routes: Vec<Route>,
     /// The indices of the routes, by key.
-    pub(super) places: BTreeMap<String, usize>,
+    pub(super) route_indexes: BTreeMap<String, usize>,
     /// The receivers.
     pub receivers: Vec<Receiver>,
     pub(super) inhibitions: Vec<Inhibition>,
@@ -75,28 +75,33 @@ pub struct Escalation {
 pub type GroupKey<'a> = (&'a str, Option<usize>, LabelSet);
 
 impl Route {
-    /// The labels by which an alert is grouped.
-    pub fn group_of(&self, labels: &LabelSet) -> LabelSet {
+    /// Returns the labels by which an alert is grouped.
+    pub fn group_labels(&self, labels: &LabelSet) -> LabelSet {
         let Some(names) = &self.group_by else { return labels.clone() };
         let pair = |name: &String| Some((name.clone(), labels.get(name)?.clone()));
         names.iter().filter_map(pair).collect()
     }
 
-    /// The index of the receiver of the route, or of one of its escalations.
+    /// Returns the index of the receiver of the route, or of one of its escalations.
     pub(super) fn receiver_of(&self, escalation: Option<usize>) -> Option<usize> {
         let receiver_at = |at: usize| Some(self.escalations.get(at)?.receiver);
         escalation.map_or(Some(self.receiver), receiver_at)
     }
 
-    /// The time at which an alert reaches an escalation; `None`: never, in its current state.
-    pub(super) fn begins_at(&self, escalation: usize, alert: &MessageAlert) -> Option<UnixMillis> {
+    /// Returns the time at which an alert reaches an escalation; `None`: never, in its current
+    /// state.
+    pub(super) fn escalates_at(
+        &self,
+        escalation: usize,
+        alert: &MessageAlert,
+    ) -> Option<UnixMillis> {
         let escalation = self.escalations.get(escalation)?;
         let is_notified = alert.is_firing() && alert.acknowledged_by.is_none();
         is_notified.then(|| UnixMillis(alert.starts_at.saturating_add(escalation.after_ms)))
     }
 
     /// Returns whether the time intervals mute the route now.
-    pub(super) fn is_silent(&self, now: UnixMillis) -> bool {
+    pub(super) fn is_muted_by_time(&self, now: UnixMillis) -> bool {
         let within = |times: &[TimeInterval]| times.iter().any(|interval| interval.contains(now));
         within(&self.muted_in) || self.active_in.as_ref().is_some_and(|times| !within(times))
     }
@@ -119,20 +124,20 @@ impl Routing {
         self
     }
 
-    /// The route with a key.
+    /// Returns the route with a key.
     pub(super) fn route(&self, key: &str) -> Option<&Route> {
-        self.routes.get(*self.places.get(key)?)
+        self.routes.get(*self.route_indexes.get(key)?)
     }
 
-    /// All templates of receivers, with their places.
+    /// Returns all templates of receivers, with their locations.
     pub fn texts(&self) -> Vec<(String, &str)> {
         let mut texts = Vec::new();
         for receiver in &self.receivers {
             for integration in &receiver.integrations {
-                let place =
+                let location =
                     |key: &str| format!("receiver {:?}, {}: {key}", receiver.name, integration.key);
                 texts.extend(
-                    integration.target.texts().into_iter().map(|(key, text)| (place(key), text)),
+                    integration.target.texts().into_iter().map(|(key, text)| (location(key), text)),
                 );
             }
         }
@@ -144,7 +149,7 @@ impl Routing {
         !self.inhibitions.is_empty()
     }
 
-    /// The inhibition by firing alerts with these labels.
+    /// Returns the inhibition by firing alerts with these labels.
     pub fn inhibitors<'a, I: Iterator<Item = &'a LabelSet>>(
         &'a self,
         firing: impl Fn() -> I,
@@ -160,17 +165,21 @@ impl Routing {
         now: UnixMillis,
     ) -> Vec<(&Receiver, GroupKey<'_>)> {
         let routes = self.routes_and_escalations_of(&alert.labels).filter(|(route, escalation)| {
-            escalation.is_none_or(|at| route.begins_at(at, alert).is_some_and(|begin| begin <= now))
+            escalation
+                .is_none_or(|at| route.escalates_at(at, alert).is_some_and(|begin| begin <= now))
         });
         routes
             .filter_map(|(route, escalation)| {
                 let receiver = self.receivers.get(route.receiver_of(escalation)?)?;
-                Some((receiver, (route.key.as_str(), escalation, route.group_of(&alert.labels))))
+                Some((
+                    receiver,
+                    (route.key.as_str(), escalation, route.group_labels(&alert.labels)),
+                ))
             })
             .collect()
     }
 
-    /// The routes of an alert, each without and with each of its escalations.
+    /// Returns the routes of an alert, each without and with each of its escalations.
     pub(super) fn routes_and_escalations_of(
         &self,
         labels: &LabelSet,
@@ -182,7 +191,7 @@ impl Routing {
         })
     }
 
-    /// The indices of the deepest matching routes.
+    /// Returns the indices of the deepest matching routes.
     pub fn routes_of(&self, labels: &LabelSet) -> Vec<usize> {
         let mut found = Vec::new();
         if !self.routes.is_empty() {
@@ -192,8 +201,8 @@ impl Routing {
     }
 
     /// Finds the deepest matching routes below a route; the depth of the file limits the recursion.
-    fn descend(&self, place: usize, labels: &LabelSet, found: &mut Vec<usize>) {
-        let Some(route) = self.routes.get(place) else { return };
+    fn descend(&self, index: usize, labels: &LabelSet, found: &mut Vec<usize>) {
+        let Some(route) = self.routes.get(index) else { return };
         let before = found.len();
         for below in &route.children {
             let Some(route) = self.routes.get(*below).filter(|route| route.accepts(labels)) else {
@@ -205,7 +214,7 @@ impl Routing {
             }
         }
         if found.len() == before {
-            found.push(place);
+            found.push(index);
         }
     }
 }

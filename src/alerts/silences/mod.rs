@@ -3,19 +3,19 @@
 //! Pure: the definition of silences, the effect of a request on all of them, and whether an alert
 //! is silenced at a time. As in Alertmanager, a silence is never deleted but ended early, and a
 //! silence that cannot be changed as requested is ended and replaced. Must never know: where
-//! silences are kept.
+//! silences are stored.
 
 mod recurrence;
+mod requested;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 use std::{collections::BTreeMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
 pub use recurrence::Recurrence;
-pub use wanted::NewSilence;
+pub use requested::NewSilence;
 
 use super::{LabelMatcher, LabelSet};
 use crate::model::UnixMillis;
@@ -37,7 +37,7 @@ pub struct Silence {
     pub created_by: String,
     /// The reason for the silence.
     pub comment: String,
-    /// The recurring windows in which it applies; `None`: all the time.
+    /// The recurring windows in which the silence applies; `None`: all the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurring: Option<Recurrence>,
 }
@@ -49,12 +49,12 @@ pub enum SilenceState {
     Active,
     /// The silence has not begun.
     Pending,
-    /// The silence is over.
+    /// The silence has ended.
     Expired,
 }
 
 impl SilenceState {
-    /// The word for the state in responses.
+    /// Returns the word for the state in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -79,7 +79,8 @@ pub enum SilenceFault {
 }
 
 impl Silence {
-    /// The window in which it applies: the current or next one, otherwise the last one.
+    /// Returns the window in which the silence applies: the current or next one, otherwise the last
+    /// one.
     pub fn window(&self, now: UnixMillis) -> Range<UnixMillis> {
         let whole = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
         let Some(recurring) = &self.recurring else { return whole };
@@ -90,7 +91,7 @@ impl Silence {
         }
     }
 
-    /// The state at a time.
+    /// Returns the state at a time.
     pub fn state(&self, now: UnixMillis) -> SilenceState {
         let window = self.window(now);
         if window.contains(&now) {
@@ -102,7 +103,7 @@ impl Silence {
         }
     }
 
-    /// Returns whether it mutes an alert with these labels at a time.
+    /// Returns whether the silence mutes an alert with these labels at a time.
     pub fn silences(&self, labels: &LabelSet, at: UnixMillis) -> bool {
         // Most silences have expired or have other matchers, so windows are computed last.
         (self.starts_at..self.ends_at).contains(&at.0)
@@ -132,7 +133,7 @@ impl FromIterator<Silence> for Silences {
 }
 
 impl Silences {
-    /// The ids of the silences that apply to an alert with these labels at a time.
+    /// Returns the ids of the silences that apply to an alert with these labels at a time.
     pub fn silencing(&self, labels: &LabelSet, at: UnixMillis) -> Vec<&str> {
         let all = self.0.values().filter(|silence| silence.silences(labels, at));
         all.map(|silence| silence.id.as_str()).collect()
@@ -143,7 +144,7 @@ impl Silences {
         self.0.values().any(|silence| silence.silences(labels, at))
     }
 
-    /// Adds a silence, or replaces the one with the same id.
+    /// Adds a silence, or replaces the silence with the same id.
     pub fn put(&mut self, silence: Silence) {
         self.0.insert(silence.id.clone(), silence);
     }
@@ -153,13 +154,13 @@ impl Silences {
         self.0.remove(id);
     }
 
-    /// The silence with an id.
+    /// Returns the silence with an id.
     pub fn get(&self, id: &str) -> Option<&Silence> {
         self.0.get(id)
     }
 
-    /// All silences: active ones first, then pending ones, by end and start, then expired ones, the
-    /// latest end first.
+    /// Returns all silences: active ones first, then pending ones, by end and start, then expired
+    /// ones, the latest end first.
     pub fn listed(&self, now: UnixMillis, kept_ms: i64) -> Vec<(&Silence, SilenceState)> {
         let kept = self.0.values().filter(|silence| !silence.is_forgotten(now, kept_ms));
         let mut all: Vec<_> = kept.map(|silence| (silence, silence.state(now))).collect();
@@ -175,7 +176,7 @@ impl Silences {
         all
     }
 
-    /// The ids of silences that expired so long ago that they are removed.
+    /// Returns the ids of silences that expired so long ago that they are removed.
     pub fn forgotten(&self, now: UnixMillis, kept_ms: i64) -> Vec<String> {
         let old = self.0.values().filter(|silence| silence.is_forgotten(now, kept_ms));
         old.map(|silence| silence.id.clone()).collect()

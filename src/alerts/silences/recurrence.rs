@@ -33,7 +33,7 @@ const DAYS_AHEAD: i64 = 16;
 
 /// The recurrence of a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "RawRecurrence", into = "RawRecurrence")]
 pub struct Recurrence {
     /// The weekdays on which it begins.
     weekdays: Vec<Weekday>,
@@ -47,7 +47,7 @@ pub struct Recurrence {
 /// The recurrence as text, in requests and in the store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawRecurrence {
     /// Empty: each day.
     #[serde(default)]
     weekdays: Vec<String>,
@@ -61,11 +61,11 @@ fn utc() -> String {
     "UTC".to_owned()
 }
 
-impl TryFrom<Written> for Recurrence {
+impl TryFrom<RawRecurrence> for Recurrence {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written { weekdays, from, until, zone } = written;
+    fn try_from(written: RawRecurrence) -> Result<Self, String> {
+        let RawRecurrence { weekdays, from, until, zone } = written;
         let mut days = Vec::new();
         for name in &weekdays {
             let day = weekday(name).ok_or_else(|| {
@@ -89,7 +89,7 @@ impl TryFrom<Written> for Recurrence {
     }
 }
 
-impl From<Recurrence> for Written {
+impl From<Recurrence> for RawRecurrence {
     fn from(recurrence: Recurrence) -> Self {
         let name = |day: &Weekday| {
             WEEKDAYS
@@ -131,7 +131,7 @@ fn time_of_day(text: &str) -> Result<Time, String> {
 }
 
 impl Recurrence {
-    /// The current window at a time, or the next one; `None` when there is none.
+    /// Returns the current window at a time, or the next one; `None` when there is none.
     pub fn window(&self, at: UnixMillis) -> Option<Range<UnixMillis>> {
         let today = at.timestamp().to_zoned(self.zone.clone()).date();
         // A window that began two days ago may still last, when a clock change made a day longer.
@@ -140,7 +140,7 @@ impl Recurrence {
         begins.filter_map(|day| self.window_on(day)).find(|window| window.end > at)
     }
 
-    /// The window that begins on a day; `None` when a clock change skips it.
+    /// Returns the window that begins on a day; `None` when a clock change skips it.
     fn window_on(&self, day: Date) -> Option<Range<UnixMillis>> {
         let last = if self.until > self.from { day } else { day.tomorrow().ok()? };
         let start = self.read_by_clocks(day.to_datetime(self.from), true)?;
@@ -148,7 +148,7 @@ impl Recurrence {
         (start < end).then_some(start..end)
     }
 
-    /// The first or last moment at which local clocks read this time.
+    /// Returns the first or last moment at which local clocks read this time.
     fn read_by_clocks(&self, reading: DateTime, is_first: bool) -> Option<UnixMillis> {
         let at = match self.zone.to_ambiguous_timestamp(reading).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(reading).ok()?,

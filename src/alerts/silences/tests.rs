@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{wanted::SILENCES_MAX, *};
+use super::{requested::SILENCES_MAX, *};
 
 const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 const HOUR: i64 = 3_600_000;
@@ -30,8 +30,11 @@ fn apply(all: &Silences, changed: &[Silence]) -> Silences {
 
 #[test]
 fn an_alert_is_silenced_from_the_start_until_just_before_the_end() {
-    let created =
-        Silences::default().want(new(None, "host=~\"web.*\"", -HOUR, HOUR), "a".into(), NOW);
+    let created = Silences::default().create_or_change(
+        new(None, "host=~\"web.*\"", -HOUR, HOUR),
+        "a".into(),
+        NOW,
+    );
     let created = created.unwrap();
     // A new silence does not begin in the past.
     assert_eq!((created.len(), created[0].starts_at), (1, NOW.0));
@@ -53,14 +56,18 @@ fn an_alert_is_silenced_from_the_start_until_just_before_the_end() {
 #[test]
 fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
     let empty = Silences::default();
-    let all = apply(&empty, &empty.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap());
+    let all = apply(
+        &empty,
+        &empty.create_or_change(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap(),
+    );
     let later = NOW.plus(60_000);
     // A longer or shorter time changes the same silence.
-    let changed = all.want(new(Some("a"), "host=a", 0, 2 * HOUR), "b".into(), later).unwrap();
+    let changed =
+        all.create_or_change(new(Some("a"), "host=a", 0, 2 * HOUR), "b".into(), later).unwrap();
     assert_eq!((changed.len(), &*changed[0].id, changed[0].ends_at), (1, "a", NOW.0 + 2 * HOUR));
     // Other matchers or another start create a new silence, and the old one ends.
     for other in [new(Some("a"), "host=b", 0, HOUR), new(Some("a"), "host=a", HOUR, 2 * HOUR)] {
-        let changed = all.want(other, "b".into(), later).unwrap();
+        let changed = all.create_or_change(other, "b".into(), later).unwrap();
         let ids: Vec<_> =
             changed.iter().map(|silence| (&*silence.id, silence.ends_at > later.0)).collect();
         assert_eq!(ids, [("b", true), ("a", false)]);
@@ -74,7 +81,7 @@ fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
     assert_eq!(all.forgotten(later.plus(HOUR), HOUR), [""; 0]);
     assert_eq!(all.forgotten(later.plus(HOUR + 1), HOUR), ["a"]);
     // An expired silence is created again under another id.
-    let again = all.want(new(Some("a"), "host=a", 0, HOUR), "b".into(), later).unwrap();
+    let again = all.create_or_change(new(Some("a"), "host=a", 0, HOUR), "b".into(), later).unwrap();
     assert_eq!((again.len(), &*again[0].id), (1, "b"));
     assert_eq!(all.expire("c", NOW), Err(SilenceFault::NotFound("c".to_owned())));
 }
@@ -83,7 +90,7 @@ fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
 fn invalid_silences_are_refused() {
     let empty = Silences::default();
     let check = |new: NewSilence, expected: &str| {
-        let message = empty.want(new, "a".into(), NOW).unwrap_err().to_string();
+        let message = empty.create_or_change(new, "a".into(), NOW).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     };
     check(new(None, "host=a", 0, 0), "start time must be before end time");
@@ -95,12 +102,12 @@ fn invalid_silences_are_refused() {
     let many: Silences = (0..SILENCES_MAX)
         .map(|i| {
             let id = format!("{i:05}");
-            empty.want(new(None, "host=a", 0, HOUR), id, NOW).unwrap().remove(0)
+            empty.create_or_change(new(None, "host=a", 0, HOUR), id, NOW).unwrap().remove(0)
         })
         .collect();
-    let refused = many.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
+    let refused = many.create_or_change(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
     assert!(refused.to_string().contains("2000 silences"), "{refused}");
-    assert!(many.making_room(&new(None, "host=a", 0, HOUR), NOW).is_empty());
+    assert!(many.expired_to_remove(&new(None, "host=a", 0, HOUR), NOW).is_empty());
     // Expired silences make room, the earliest end first.
     let mut ended = many.clone();
     for (id, hours) in [("00003", 3), ("00001", 2), ("00002", 4)] {
@@ -108,10 +115,11 @@ fn invalid_silences_are_refused() {
         ended.put(expired);
     }
     let later = NOW.plus(HOUR / 2);
-    assert_eq!(ended.making_room(&new(None, "host=a", 0, HOUR), later), ["00001"]);
-    assert!(ended.making_room(&new(Some("00001"), "host=a", 0, HOUR), later) == ["00003"]);
+    assert_eq!(ended.expired_to_remove(&new(None, "host=a", 0, HOUR), later), ["00001"]);
+    assert!(ended.expired_to_remove(&new(Some("00001"), "host=a", 0, HOUR), later) == ["00003"]);
     // A silence can still be changed.
-    let changed = many.want(new(Some("00007"), "host=a", 0, 2 * HOUR), "a".into(), NOW).unwrap();
+    let changed =
+        many.create_or_change(new(Some("00007"), "host=a", 0, 2 * HOUR), "a".into(), NOW).unwrap();
     assert_eq!((changed.len(), &*changed[0].id), (1, "00007"));
 }
 
@@ -122,7 +130,7 @@ fn a_recurring_silence_shows_its_current_next_or_last_window() {
     let recurring = Some(Some(serde_json::from_value(nightly).unwrap()));
     let wanted = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
     let empty = Silences::default();
-    let all = apply(&empty, &empty.want(wanted, "a".into(), NOW).unwrap());
+    let all = apply(&empty, &empty.create_or_change(wanted, "a".into(), NOW).unwrap());
     let silence = all.get("a").unwrap();
     let check = |hours: i64, state: SilenceState, start: i64, end: i64| {
         let now = NOW.plus(hours * HOUR);
@@ -138,7 +146,8 @@ fn a_recurring_silence_shows_its_current_next_or_last_window() {
     check(39, SilenceState::Expired, 39, 39);
     assert_eq!(all.silencing(&labels("a"), NOW), [""; 0]);
     assert_eq!(all.silencing(&labels("a"), NOW.plus(14 * HOUR)), ["a"]);
-    let simple = all.want(new(Some("a"), "host=a", 0, HOUR), "b".into(), NOW).unwrap_err();
+    let simple =
+        all.create_or_change(new(Some("a"), "host=a", 0, HOUR), "b".into(), NOW).unwrap_err();
     assert!(simple.to_string().contains("recurs"), "{simple}");
     let read: Silence = serde_json::from_slice(&serde_json::to_vec(silence).unwrap()).unwrap();
     assert_eq!(&read, silence);

@@ -36,11 +36,11 @@ const ENTRY_BYTES: usize = 64;
 
 /// The time that the templates of one evaluation have used together. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct TemplateTime(Arc<Spent>);
+pub struct TemplateTime(Arc<SpentTime>);
 
 /// The used time, in microseconds.
 #[derive(Debug, Default)]
-struct Spent {
+struct SpentTime {
     expanding: AtomicU64,
     querying: AtomicU64,
 }

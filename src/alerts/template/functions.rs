@@ -9,7 +9,7 @@ use gotmpl::{FuncMap, Value, ValueFunc};
 use super::{
     TemplateQuery,
     allowance::{Allowance, check_nested},
-    fault, humanize, patterns, text,
+    fault, humanize, patterns, text_value,
 };
 use crate::{alerts::external::graph_path, query::VectorSample};
 
@@ -18,7 +18,10 @@ const SAMPLE_BYTES: usize = 256;
 
 /// Returns all functions, except those that produce long texts and those that return the daemon's
 /// URL.
-pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMap {
+pub(super) fn prometheus_functions(
+    query: Option<TemplateQuery>,
+    allowance: &Arc<Allowance>,
+) -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, function: ValueFunc| drop(map.insert(name.to_owned(), function));
     let allowance = allowance.clone();
@@ -26,7 +29,7 @@ pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> F
     add("first", Arc::new(first));
     add("label", Arc::new(|args| labels_of(args, 1)?.index(&argument(args, 0)?)));
     add("value", Arc::new(|args| sample_field(args, 0, "Value")));
-    add("strvalue", Arc::new(|args| labels_of(args, 0)?.index(&text("__value__"))));
+    add("strvalue", Arc::new(|args| labels_of(args, 0)?.index(&text_value("__value__"))));
     add("sortByLabel", Arc::new(sort_by_label));
     add(
         "match",
@@ -77,11 +80,11 @@ fn number(args: &[Value]) -> gotmpl::Result<f64> {
 }
 
 fn on_text(function: impl Fn(&str) -> String + Send + Sync + 'static) -> ValueFunc {
-    Arc::new(move |args| Ok(text(&function(&string(args, 0)?))))
+    Arc::new(move |args| Ok(text_value(&function(&string(args, 0)?))))
 }
 
 fn on_number(function: fn(f64) -> String) -> ValueFunc {
-    Arc::new(move |args| Ok(text(&function(number(args)?))))
+    Arc::new(move |args| Ok(text_value(&function(number(args)?))))
 }
 
 fn run(
@@ -101,7 +104,7 @@ fn run(
 }
 
 fn sample(sample: &VectorSample) -> Value {
-    let labels = sample.labels.iter().map(|(name, value)| (name.into(), text(value)));
+    let labels = sample.labels.iter().map(|(name, value)| (name.into(), text_value(value)));
     let labels = Value::Map(Arc::new(labels.collect()));
     let fields = [("Labels".into(), labels), ("Value".into(), Value::Float(sample.value))];
     Value::Map(Arc::new(fields.into()))

@@ -11,7 +11,7 @@ use super::{
     allowance::{VALUE_BYTES_MAX, shown_bytes},
     fault,
     functions::{argument, string},
-    patterns, text,
+    patterns, text_value,
 };
 
 /// The maximum number of bytes that a byte becomes when it is quoted or escaped.
@@ -24,17 +24,17 @@ const COMPUTED_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
 const FLAGS: &str = "+-# .*[]";
 
 /// Returns all functions; most of them replace Go's functions of the same name.
-pub(super) fn all() -> FuncMap {
+pub(super) fn growing_functions() -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
         map.insert(name.to_owned(), Arc::new(function));
     };
-    add("print", |args| in_go("print", args, added(args)?));
-    add("println", |args| in_go("println", args, added(args)?));
-    add("printf", |args| in_go("printf", args, printed(args)?));
-    add("html", |args| Ok(text(&gotmpl::html_escape(&escaped(args)?))));
-    add("js", |args| Ok(text(&gotmpl::js_escape(&escaped(args)?))));
-    add("urlquery", |args| Ok(text(&gotmpl::url_encode(&escaped(args)?))));
+    add("print", |args| call_go("print", args, added(args)?));
+    add("println", |args| call_go("println", args, added(args)?));
+    add("printf", |args| call_go("printf", args, printf_bytes_max(args)?));
+    add("html", |args| Ok(text_value(&gotmpl::html_escape(&argument_to_escape(args)?))));
+    add("js", |args| Ok(text_value(&gotmpl::js_escape(&argument_to_escape(args)?))));
+    add("urlquery", |args| Ok(text_value(&gotmpl::url_encode(&argument_to_escape(args)?))));
     add("slice", slice);
     add("join", join);
     add("reReplaceAll", replace);
@@ -46,21 +46,21 @@ fn too_long() -> gotmpl::TemplateError {
 }
 
 /// Returns the bytes of a value's text.
-fn shown(value: &Value) -> gotmpl::Result<usize> {
+fn text_bytes(value: &Value) -> gotmpl::Result<usize> {
     shown_bytes(value, VALUE_BYTES_MAX).ok_or_else(too_long)
 }
 
 fn added(args: &[Value]) -> gotmpl::Result<usize> {
-    args.iter().try_fold(0, |sum: usize, arg| Ok(sum + shown(arg)?))
+    args.iter().try_fold(0, |sum: usize, arg| Ok(sum + text_bytes(arg)?))
 }
 
 /// Returns the maximum length of the text of `printf`.
-fn printed(args: &[Value]) -> gotmpl::Result<usize> {
+fn printf_bytes_max(args: &[Value]) -> gotmpl::Result<usize> {
     let format = string(args, 0)?;
     let args = args.get(1..).unwrap_or_default();
     let mut largest = 0;
     for arg in args {
-        largest = shown(arg)?.max(largest);
+        largest = text_bytes(arg)?.max(largest);
     }
     let integers = args.iter().filter_map(Value::as_int).map(i64::unsigned_abs);
     // A negative width counts by its absolute value, and widths are limited.
@@ -81,27 +81,27 @@ fn printed(args: &[Value]) -> gotmpl::Result<usize> {
 }
 
 /// Calls one of Go's functions, which gotmpl only offers inside templates.
-fn in_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value> {
+fn call_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value> {
     if computed > COMPUTED_BYTES_MAX {
         return Err(too_long());
     }
     let mut call = format!("{{{{{name}");
     let mut data = BTreeMap::<Arc<str>, Value>::new();
     for (at, arg) in args.iter().enumerate() {
-        let place = format!("a{at}");
+        let field = format!("a{at}");
         call.push_str(" .");
-        call.push_str(&place);
-        data.insert(place.into(), arg.clone());
+        call.push_str(&field);
+        data.insert(field.into(), arg.clone());
     }
     let template = Template::new("").parse(&(call + "}}"))?;
     let made = template.execute_to_string(&Value::Map(Arc::new(data)))?;
-    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text(&made)) }
+    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text_value(&made)) }
 }
 
 /// Returns the only argument of a function that escapes, as a text.
-fn escaped(args: &[Value]) -> gotmpl::Result<String> {
+fn argument_to_escape(args: &[Value]) -> gotmpl::Result<String> {
     let value = argument(args, 0)?;
-    if shown(&value)? * ESCAPED > COMPUTED_BYTES_MAX {
+    if text_bytes(&value)? * ESCAPED > COMPUTED_BYTES_MAX {
         return Err(too_long());
     }
     Ok(if matches!(value, Value::Nil) { super::MISSING_KEY.to_owned() } else { value.to_string() })
@@ -110,11 +110,11 @@ fn escaped(args: &[Value]) -> gotmpl::Result<String> {
 /// Cuts a list or a text as Go does. The function is replaced because the result is a new text
 /// whose bytes count.
 fn slice(args: &[Value]) -> gotmpl::Result<Value> {
-    let place = |index: usize| {
+    let position = |index: usize| {
         let Some(index) = args.get(index) else { return Ok(None) };
         index.as_int().map(Some).ok_or_else(|| fault("slice: an index is not a number"))
     };
-    let (start, end, most) = (place(1)?, place(2)?, place(3)?);
+    let (start, end, most) = (position(1)?, position(2)?, position(3)?);
     let value = argument(args, 0)?;
     let is_beyond = match (&value, most) {
         (_, None) => false,
@@ -134,11 +134,11 @@ fn join(args: &[Value]) -> gotmpl::Result<Value> {
     let value = argument(args, 1)?;
     let Value::List(all) = &value else { return Err(fault("join: the argument is not a list")) };
     let separators = separator.len().saturating_mul(all.len());
-    if shown(&value)?.saturating_add(separators) > COMPUTED_BYTES_MAX {
+    if text_bytes(&value)?.saturating_add(separators) > COMPUTED_BYTES_MAX {
         return Err(too_long());
     }
     let parts: Vec<_> = all.iter().map(ToString::to_string).collect();
-    Ok(text(&parts.join(&separator)))
+    Ok(text_value(&parts.join(&separator)))
 }
 
 /// Replaces matches of a pattern. Go and the library regex both support `$1` and `${1}`, and read
@@ -159,7 +159,7 @@ fn replace(args: &[Value]) -> gotmpl::Result<Value> {
         rest = whole.end();
     }
     made.push_str(found.get(rest..).unwrap_or_default());
-    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text(&made)) }
+    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text_value(&made)) }
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn call(name: &str, args: &[Value]) -> gotmpl::Result<String> {
-        all()[name](args).map(|value| value.to_string())
+        growing_functions()[name](args).map(|value| value.to_string())
     }
 
     /// Returns the result of Go's function in gotmpl.
@@ -180,16 +180,21 @@ mod tests {
 
     #[test]
     fn results_equal_those_of_gos_functions() {
-        let list = Value::List([text("a"), Value::Int(3)].into());
-        let values =
-            [text("x <b>\n\u{1}é"), Value::Int(-7), Value::Float(2.5), Value::Nil, list.clone()];
+        let list = Value::List([text_value("a"), Value::Int(3)].into());
+        let values = [
+            text_value("x <b>\n\u{1}é"),
+            Value::Int(-7),
+            Value::Float(2.5),
+            Value::Nil,
+            list.clone(),
+        ];
         for value in values {
             for name in ["print", "println", "html", "js", "urlquery"] {
                 let args = [value.clone()];
                 assert_eq!(call(name, &args).unwrap(), in_go_alone(name, &args), "{name}");
             }
             for format in ["%v", "%5v|", "%-8v|", "%q", "%s", "%d", "%.1f", "%x", "100%% %v", "%"] {
-                let args = [text(format), value.clone()];
+                let args = [text_value(format), value.clone()];
                 assert_eq!(
                     call("printf", &args).unwrap(),
                     in_go_alone("printf", &args),
@@ -198,40 +203,42 @@ mod tests {
             }
         }
         let stars =
-            [text("%*d|%-*d|%[1]d %[2]d %.*f"), Value::Int(5), Value::Int(42), Value::Int(3)];
+            [text_value("%*d|%-*d|%[1]d %[2]d %.*f"), Value::Int(5), Value::Int(42), Value::Int(3)];
         assert_eq!(call("printf", &stars).unwrap(), in_go_alone("printf", &stars));
         let numbers = |numbers: &[i64]| numbers.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
-        for (value, places) in [(text("abcdef"), vec![1, 3]), (list.clone(), vec![0, 1, 2])] {
+        for (value, places) in [(text_value("abcdef"), vec![1, 3]), (list.clone(), vec![0, 1, 2])] {
             for count in 0..=places.len() {
                 let args = [vec![value.clone()], numbers(&places[..count])].concat();
                 assert_eq!(call("slice", &args).unwrap(), in_go_alone("slice", &args));
             }
         }
         for wrong in [vec![7], vec![-1], vec![3, 1], vec![0, 1, 1]] {
-            assert!(call("slice", &[vec![text("abcdef")], numbers(&wrong)].concat()).is_err());
+            assert!(
+                call("slice", &[vec![text_value("abcdef")], numbers(&wrong)].concat()).is_err()
+            );
         }
         assert!(call("slice", &[vec![list], numbers(&[0, 2, 1])].concat()).is_err());
     }
 
     #[test]
     fn results_that_are_too_long_are_refused_before_they_are_built() {
-        let long = text(&"x".repeat(VALUE_BYTES_MAX / 2));
-        let ones = Value::List(vec![text("1"); 2000].into());
+        let long = text_value(&"x".repeat(VALUE_BYTES_MAX / 2));
+        let ones = Value::List(vec![text_value("1"); 2000].into());
         let check = |name: &str, args: &[Value]| {
             let refused = call(name, args).unwrap_err().to_string();
             assert!(refused.contains("longer than"), "{name}: {refused}");
         };
         check("print", &[long.clone(), long.clone(), long.clone()]);
         check("println", &[long.clone(), long.clone()]);
-        check("printf", &[text("%s%s%s"), long.clone(), long.clone(), long.clone()]);
-        check("printf", &[text(&"%[1]s".repeat(20_000)), long.clone()]);
-        check("printf", &[text(&"%060000d".repeat(10_000)), Value::Int(1)]);
-        check("printf", &[text(&"%[1]*[1]d".repeat(10_000)), Value::Int(i64::MIN)]);
-        check("html", &[text(&"<".repeat(VALUE_BYTES_MAX * 2))]);
+        check("printf", &[text_value("%s%s%s"), long.clone(), long.clone(), long.clone()]);
+        check("printf", &[text_value(&"%[1]s".repeat(20_000)), long.clone()]);
+        check("printf", &[text_value(&"%060000d".repeat(10_000)), Value::Int(1)]);
+        check("printf", &[text_value(&"%[1]*[1]d".repeat(10_000)), Value::Int(i64::MIN)]);
+        check("html", &[text_value(&"<".repeat(VALUE_BYTES_MAX * 2))]);
         check("join", &[long.clone(), ones]);
-        check("reReplaceAll", &[text("x"), long.clone(), long.clone()]);
-        check("reReplaceAll", &[text("x+"), text(&"$0".repeat(60_000)), long]);
-        let short = [text("(a)b"), text("[$1]"), text("abab")];
+        check("reReplaceAll", &[text_value("x"), long.clone(), long.clone()]);
+        check("reReplaceAll", &[text_value("x+"), text_value(&"$0".repeat(60_000)), long]);
+        let short = [text_value("(a)b"), text_value("[$1]"), text_value("abab")];
         assert_eq!(call("reReplaceAll", &short).unwrap(), "[a][a]");
     }
 }

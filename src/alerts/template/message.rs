@@ -9,10 +9,10 @@ use gotmpl::{FuncMap, TemplateError, Value, html, parse::ListNode};
 use jiff::tz::TimeZone;
 
 use super::{
-    Bounded, ITERATIONS_MAX, MAIN, MISSING_KEY, Reading,
+    BoundedText, ITERATIONS_MAX, MAIN, MISSING_KEY, TreeReader,
     allowance::{Allowance, TemplateTime, check_nested},
     functions::string,
-    labels_of, methods, text,
+    labels_value, methods, text_value,
     times::{self, NO_TIME},
     trees,
 };
@@ -38,12 +38,12 @@ impl MessageTemplates {
     /// The first fault in the files.
     pub fn new(files: &[String]) -> Result<Self, String> {
         let mut templates = Self { defined: BTreeMap::new() };
-        let mut needed = Reading::default();
+        let mut needed = TreeReader::default();
         for file in std::iter::once(DEFAULTS).chain(files.iter().map(String::as_str)) {
             let (_, defined) = trees(file)?;
             for mut definition in defined {
                 methods::rewrite(&mut definition.body);
-                needed.defined(&mut definition.body);
+                needed.read_invoked(&mut definition.body);
                 templates.defined.insert(definition.name.to_string(), definition.body);
             }
         }
@@ -104,15 +104,15 @@ impl MessageTemplates {
                     .to_owned(),
             );
         }
-        let mut needed = Reading::default();
+        let mut needed = TreeReader::default();
         methods::rewrite(&mut main);
-        needed.tree(&mut main, &[]);
+        needed.read_tree(&mut main, &[]);
         needed.missing(&functions(false, &Message::default()), &self.defined).map_or(Ok(main), Err)
     }
 }
 
-fn expanded(run: impl FnOnce(&mut Bounded) -> gotmpl::Result<()>) -> Result<String, String> {
-    let mut out = Bounded::new(EXPANDED_BYTES_MAX);
+fn expanded(run: impl FnOnce(&mut BoundedText) -> gotmpl::Result<()>) -> Result<String, String> {
+    let mut out = BoundedText::new(EXPANDED_BYTES_MAX);
     let outcome = run(&mut out);
     if out.is_over {
         return Err(format!("more than {EXPANDED_BYTES_MAX} bytes"));
@@ -128,7 +128,7 @@ fn functions(is_html: bool, message: &Message) -> FuncMap {
     let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
         map.insert(name.to_owned(), Arc::new(function));
     };
-    add("trimSpace", |args| Ok(text(string(args, 0)?.trim())));
+    add("trimSpace", |args| Ok(text_value(string(args, 0)?.trim())));
     add("date", times::date);
     add("tz", times::tz);
     add("stringSlice", |args| {
@@ -149,27 +149,27 @@ fn data(message: &Message) -> Value {
     let alerts = message.alerts.iter().map(alert);
     let (labels, annotations) = message.common();
     map([
-        ("Receiver", text(&message.receiver)),
-        ("Status", text(message.status())),
+        ("Receiver", text_value(&message.receiver)),
+        ("Status", text_value(message.status())),
         ("Alerts", Value::List(alerts.collect())),
-        ("GroupLabels", labels_of(&message.group_labels)),
-        ("CommonLabels", labels_of(&labels)),
-        ("CommonAnnotations", labels_of(&annotations)),
-        ("ExternalURL", text(&message.external_url)),
-        ("TruncatedAlerts", Value::Int(message.unlisted() as i64)),
+        ("GroupLabels", labels_value(&message.group_labels)),
+        ("CommonLabels", labels_value(&labels)),
+        ("CommonAnnotations", labels_value(&annotations)),
+        ("ExternalURL", text_value(&message.external_url)),
+        ("TruncatedAlerts", Value::Int(message.unlisted_count() as i64)),
     ])
 }
 
 fn alert(alert: &MessageAlert) -> Value {
     map([
-        ("Status", text(alert.status())),
-        ("Labels", labels_of(&alert.labels)),
-        ("Annotations", labels_of(&alert.annotations)),
-        ("StartsAt", text(&shown(Some(alert.starts_at)))),
-        ("EndsAt", text(&shown(alert.ends_at))),
-        ("GeneratorURL", text(&alert.generator_url)),
-        ("Fingerprint", text(&alert.fingerprint())),
-        ("AcknowledgedBy", text(alert.acknowledged_by.as_deref().unwrap_or_default())),
+        ("Status", text_value(alert.status())),
+        ("Labels", labels_value(&alert.labels)),
+        ("Annotations", labels_value(&alert.annotations)),
+        ("StartsAt", text_value(&shown(Some(alert.starts_at)))),
+        ("EndsAt", text_value(&shown(alert.ends_at))),
+        ("GeneratorURL", text_value(&alert.generator_url)),
+        ("Fingerprint", text_value(&alert.fingerprint())),
+        ("AcknowledgedBy", text_value(alert.acknowledged_by.as_deref().unwrap_or_default())),
     ])
 }
 

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use super::{
     fault,
     functions::argument,
-    text,
+    text_value,
     times::{formatted, in_zone, time},
 };
 
@@ -36,12 +36,12 @@ const METHODS: [&str; 12] = [
 
 /// Rewrites the method calls in a tree.
 pub(super) fn rewrite(tree: &mut ListNode) {
-    Rewriting.list(tree);
+    TreeRewriter.list(tree);
 }
 
-struct Rewriting;
+struct TreeRewriter;
 
-impl Rewriting {
+impl TreeRewriter {
     /// Rewrites a list of nodes; the parser limits the depth of the recursion.
     fn list(&self, list: &mut ListNode) {
         for node in &mut list.nodes {
@@ -162,7 +162,7 @@ pub(super) fn functions() -> FuncMap {
     add("Resolved", |args| with_status(args, "resolved"));
     add("SortedPairs", |args| Ok(Value::List(pairs(args)?.iter().map(pair).collect())));
     add("Names", |args| {
-        Ok(Value::List(pairs(args)?.into_iter().map(|pair| text(&pair.0)).collect()))
+        Ok(Value::List(pairs(args)?.into_iter().map(|pair| text_value(&pair.0)).collect()))
     });
     add("Values", |args| Ok(Value::List(pairs(args)?.into_iter().map(|pair| pair.1).collect())));
     add("Remove", remove);
@@ -205,7 +205,7 @@ fn pairs(args: &[Value]) -> gotmpl::Result<Vec<(String, Value)>> {
 }
 
 fn pair((name, value): &(String, Value)) -> Value {
-    let fields = [("Name".into(), text(name)), ("Value".into(), value.clone())];
+    let fields = [("Name".into(), text_value(name)), ("Value".into(), value.clone())];
     Value::Map(std::sync::Arc::new(fields.into()))
 }
 

@@ -21,17 +21,17 @@ use gotmpl::{
     parse::{DefineNode, ListNode, Parser},
 };
 
-use super::{External, LabelSet};
+use super::{ExternalIdentity, LabelSet};
 use crate::query::{Labels, VectorSample};
 use allowance::Allowance;
 pub use allowance::TemplateTime;
 pub use message::MessageTemplates;
-use reading::{CHECK, Reading};
+use reading::{CHECK, TreeReader};
 
 /// The function that answers the queries of a template.
 pub type TemplateQuery = Arc<dyn Fn(&str) -> Result<Vec<VectorSample>, String> + Send + Sync>;
 
-/// The variables that are declared in front of every template.
+/// The declarations of variables that precede every template.
 const VARIABLES: &str = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}\
                          {{$externalURL := .ExternalURL}}{{$value := .Value}}";
 /// The name of the text that is expanded; no template can invoke it.
@@ -51,7 +51,7 @@ fn fault(message: impl Into<String>) -> TemplateError {
 }
 
 /// The data of templates about one series.
-pub struct Expanding {
+pub struct TemplateData {
     data: Value,
     query: Option<TemplateQuery>,
     time: TemplateTime,
@@ -59,20 +59,20 @@ pub struct Expanding {
     address: (String, String),
 }
 
-impl Expanding {
+impl TemplateData {
     /// Returns the data for the labels and the value of a series, within the time of an evaluation.
     pub fn new(
         labels: &Labels,
         value: f64,
         query: Option<TemplateQuery>,
         time: &TemplateTime,
-        external: &External,
+        external: &ExternalIdentity,
     ) -> Self {
-        let labels = labels.iter().map(|(name, value)| (name.into(), text(value)));
+        let labels = labels.iter().map(|(name, value)| (name.into(), text_value(value)));
         let variables: BTreeMap<Arc<str>, Value> = [
             ("Labels".into(), Value::Map(Arc::new(labels.collect()))),
-            ("ExternalLabels".into(), labels_of(&external.labels)),
-            ("ExternalURL".into(), text(&external.url)),
+            ("ExternalLabels".into(), labels_value(&external.labels)),
+            ("ExternalURL".into(), text_value(&external.url)),
             ("Value".into(), Value::Float(value)),
         ]
         .into();
@@ -93,8 +93,8 @@ impl Expanding {
         let allowance = Allowance::new(&self.time);
         let (url, prefix) = (self.address.0.as_str(), self.address.1.as_str());
         let functions = functions(self.query.clone(), &allowance, (url, prefix));
-        let mut text = Bounded::new(EXPANDED_BYTES_MAX);
-        let expanded = parsed(template, &functions).and_then(|trees| {
+        let mut text = BoundedText::new(EXPANDED_BYTES_MAX);
+        let expanded = parse_trees(template, &functions).and_then(|trees| {
             let template = Template::new("").max_range_iters(ITERATIONS_MAX).funcs(functions);
             let template = trees
                 .into_iter()
@@ -121,25 +121,25 @@ impl Expanding {
             return Ok(());
         }
         let allowance = Allowance::new(&TemplateTime::default());
-        parsed(template, &functions(None, &allowance, ("", ""))).map(drop)
+        parse_trees(template, &functions(None, &allowance, ("", ""))).map(drop)
     }
 }
 
 /// A text with a maximum size; more text is refused.
 #[derive(Debug)]
-struct Bounded {
+struct BoundedText {
     text: String,
     is_over: bool,
     bytes_max: usize,
 }
 
-impl Bounded {
+impl BoundedText {
     fn new(bytes_max: usize) -> Self {
         Self { text: String::new(), is_over: false, bytes_max }
     }
 }
 
-impl fmt::Write for Bounded {
+impl fmt::Write for BoundedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.is_over |= self.text.len() + text.len() > self.bytes_max;
         if self.is_over {
@@ -151,18 +151,18 @@ impl fmt::Write for Bounded {
 }
 
 /// Returns the parse trees of a template and of the templates that it defines.
-fn parsed(template: &str, functions: &FuncMap) -> Result<BTreeMap<String, ListNode>, String> {
+fn parse_trees(template: &str, functions: &FuncMap) -> Result<BTreeMap<String, ListNode>, String> {
     if template.len() > TEMPLATE_BYTES_MAX {
         return Err(format!("the template has more than {TEMPLATE_BYTES_MAX} bytes: shorten it"));
     }
     let (mut main, defined) = trees(&format!("{VARIABLES}{template}"))?;
-    let mut reading = Reading::default();
+    let mut reading = TreeReader::default();
     let mut trees = BTreeMap::new();
     for mut definition in defined {
-        reading.defined(&mut definition.body);
+        reading.read_invoked(&mut definition.body);
         trees.insert(definition.name.to_string(), definition.body);
     }
-    reading.tree(&mut main, &[]);
+    reading.read_tree(&mut main, &[]);
     trees.insert(MAIN.to_owned(), main);
     reading.missing(functions, &trees).map_or(Ok(trees), Err)
 }
@@ -179,23 +179,23 @@ fn functions(
     allowance: &Arc<Allowance>,
     (url, prefix): (&str, &str),
 ) -> FuncMap {
-    let mut map = functions::all(query, allowance);
+    let mut map = functions::prometheus_functions(query, allowance);
     for (name, fixed) in [("externalURL", url), ("pathPrefix", prefix)] {
-        let fixed = text(fixed);
+        let fixed = text_value(fixed);
         map.insert(name.to_owned(), Arc::new(move |_| Ok(fixed.clone())));
     }
-    map.extend(growing::all());
+    map.extend(growing::growing_functions());
     map.insert(CHECK.to_owned(), Arc::new(|_| Ok(Value::Nil)));
     allowance.bound(map)
 }
 
-fn text(text: &str) -> Value {
+fn text_value(text: &str) -> Value {
     Value::String(text.into())
 }
 
-fn labels_of(labels: &LabelSet) -> Value {
+fn labels_value(labels: &LabelSet) -> Value {
     Value::Map(Arc::new(
-        labels.iter().map(|(name, value)| (name.as_str().into(), text(value))).collect(),
+        labels.iter().map(|(name, value)| (name.as_str().into(), text_value(value))).collect(),
     ))
 }
 
@@ -217,14 +217,14 @@ mod tests {
             "none" => Ok(Vec::new()),
             other => Err(format!("{other} cannot be queried")),
         });
-        let external = External {
+        let external = ExternalIdentity {
             url: "https://example.org/granary".to_owned(),
             labels: [("region".to_owned(), "eu".to_owned())].into(),
         };
         let time = TemplateTime::default();
-        let expanding = Expanding::new(&web1, 1234.5, Some(query), &time, &external);
+        let data = TemplateData::new(&web1, 1234.5, Some(query), &time, &external);
         let check = |template: &str, expected: &str| {
-            assert_eq!(expanding.expand(template), expected, "{template}");
+            assert_eq!(data.expand(template), expected, "{template}");
         };
         check("plain", "plain");
         check("{{ $labels.instance }} of job {{ $labels.job }}", "web1:9100 of job node");
@@ -251,15 +251,15 @@ mod tests {
         check("{{ .ExternalURL }} {{ .ExternalLabels.region }}", &format!("{} eu", external.url));
         check("{{ pathPrefix }}", "/granary");
         check("{{ tableLink \"up\" }}", "/graph?g0.expr=up&g0.tab=1");
-        let failed = expanding.expand("{{ query \"bad\" }}");
+        let failed = data.expand("{{ query \"bad\" }}");
         assert!(failed.starts_with("<error expanding template"), "{failed}");
-        assert!(expanding.expand("{{ query \"none\" | first }}").contains("error expanding"));
-        let endless = expanding.expand("{{ range 1000000 }}aaaa{{ end }}");
+        assert!(data.expand("{{ query \"none\" | first }}").contains("error expanding"));
+        let endless = data.expand("{{ range 1000000 }}aaaa{{ end }}");
         assert!(endless.starts_with("<error expanding template"), "{}", endless.len());
-        assert!(Expanding::check("{{ $labels.x").is_err());
-        assert!(Expanding::check("{{ unknown_function 1 }}").is_err());
-        assert!(Expanding::check("{{ $lables.x }}").is_err());
-        assert_eq!(Expanding::check("{{ range query \"up\" }}{{ end }}"), Ok(()));
+        assert!(TemplateData::check("{{ $labels.x").is_err());
+        assert!(TemplateData::check("{{ unknown_function 1 }}").is_err());
+        assert!(TemplateData::check("{{ $lables.x }}").is_err());
+        assert_eq!(TemplateData::check("{{ range query \"up\" }}{{ end }}"), Ok(()));
     }
 
     /// Each of these templates could end the daemon or block it for ever, from a rule file or from
@@ -267,7 +267,8 @@ mod tests {
     #[test]
     fn no_template_exceeds_its_limits() {
         let time = TemplateTime::default();
-        let expanding = Expanding::new(&labels(&[("a", "b")]), 1.0, None, &time, External::none());
+        let data =
+            TemplateData::new(&labels(&[("a", "b")]), 1.0, None, &time, ExternalIdentity::none());
         let twice = |n: u32| {
             let next = n + 1;
             let invoked = format!("{{{{template \"t{next}\"}}}}");
@@ -294,21 +295,21 @@ mod tests {
         ];
         let watch = crate::clock::Stopwatch::start();
         for template in endless {
-            assert_eq!(Expanding::check(template), Ok(()), "{template}");
-            let expanded = expanding.expand(template);
+            assert_eq!(TemplateData::check(template), Ok(()), "{template}");
+            let expanded = data.expand(template);
             assert!(expanded.starts_with("<error expanding template"), "{template}: {expanded}");
         }
         assert!(watch.elapsed().as_secs() < 40, "{:?}", watch.elapsed());
-        let spent = expanding.expand("{{ range 100 }}{{ end }}{{ toUpper \"x\" }}");
+        let spent = data.expand("{{ range 100 }}{{ end }}{{ toUpper \"x\" }}");
         assert!(spent == "X" || spent.contains("all templates of the evaluation"), "{spent}");
         let long = format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX));
-        assert!(Expanding::check(&long).is_err());
+        assert!(TemplateData::check(&long).is_err());
     }
 
     #[test]
     fn unknown_names_are_found_without_executing_the_template() {
         let accepted =
-            |template: &str| assert_eq!(Expanding::check(template), Ok(()), "{template}");
+            |template: &str| assert_eq!(TemplateData::check(template), Ok(()), "{template}");
         accepted(
             "{{ range $i, $x := query \"up\" }}{{ $i }}{{ $x.Value }}{{ $y := 1 }}{{ $y }}{{ end }}",
         );
@@ -316,7 +317,7 @@ mod tests {
         accepted("{{ define \"t\" }}{{ $.x }}{{ end }}{{ template \"t\" args 1 2 }}");
         accepted("{{ with $labels }}{{ .x | printf \"%s\" }}{{ end }}{{ break }}");
         let refused = |template: &str, expected: &str| {
-            let cause = Expanding::check(template).unwrap_err();
+            let cause = TemplateData::check(template).unwrap_err();
             assert!(cause.contains(expected), "{template}: {cause}");
         };
         refused("{{ if false }}{{ $x }}{{ end }}", "$x");

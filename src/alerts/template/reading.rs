@@ -25,7 +25,7 @@ const BUILT_IN: [&str; 13] =
 
 /// The names that parse trees need.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct TreeReader {
     functions: BTreeSet<String>,
     templates: BTreeSet<String>,
     /// The variables in scope.
@@ -33,16 +33,16 @@ pub(super) struct Reading {
     unknown_variable: Option<String>,
 }
 
-impl Reading {
+impl TreeReader {
     /// Reads a tree that is executed with these variables and `$`.
-    pub(super) fn tree(&mut self, tree: &mut ListNode, variables: &[&str]) {
+    pub(super) fn read_tree(&mut self, tree: &mut ListNode, variables: &[&str]) {
         self.variables = variables.iter().chain([&ROOT]).map(|name| (*name).into()).collect();
-        self.list(tree);
+        self.read_list(tree);
     }
 
     /// Reads a tree that is invoked by others or by itself.
-    pub(super) fn defined(&mut self, tree: &mut ListNode) {
-        self.tree(tree, &[]);
+    pub(super) fn read_invoked(&mut self, tree: &mut ListNode) {
+        self.read_tree(tree, &[]);
         check_first(tree);
     }
 
@@ -64,59 +64,62 @@ impl Reading {
     }
 
     /// Reads a list of nodes; the parser limits the depth of the recursion.
-    fn list(&mut self, list: &mut ListNode) {
+    fn read_list(&mut self, list: &mut ListNode) {
         for node in &mut list.nodes {
             match node {
-                Node::List(node) => self.list(node),
-                Node::Action(node) => self.pipe(&node.pipe),
-                Node::If(node) | Node::With(node) => self.branch(node),
+                Node::List(node) => self.read_list(node),
+                Node::Action(node) => self.read_pipe(&node.pipe),
+                Node::If(node) | Node::With(node) => self.read_branch(node),
                 Node::Range(node) => {
-                    self.branch(node);
+                    self.read_branch(node);
                     check_first(&mut node.body);
                 }
-                Node::Template(node) => self.template(node),
+                Node::Template(node) => self.read_template(node),
                 Node::Define(_) | Node::Text(_) | Node::Break(_) | Node::Continue(_) => {}
             }
         }
     }
 
     /// Reads a branch; its variables go out of scope at its end.
-    fn branch(&mut self, branch: &mut BranchNode) {
+    fn read_branch(&mut self, branch: &mut BranchNode) {
         let before = self.variables.len();
-        self.pipe(&branch.pipe);
+        self.read_pipe(&branch.pipe);
         let within = self.variables.len();
-        self.list(&mut branch.body);
+        self.read_list(&mut branch.body);
         self.variables.truncate(within);
-        branch.else_body.iter_mut().for_each(|list| self.list(list));
+        branch.else_body.iter_mut().for_each(|list| self.read_list(list));
         self.variables.truncate(before);
     }
 
-    fn template(&mut self, template: &TemplateNode) {
+    fn read_template(&mut self, template: &TemplateNode) {
         self.templates.insert(template.name.to_string());
-        template.pipe.iter().for_each(|pipe| self.pipe(pipe));
+        template.pipe.iter().for_each(|pipe| self.read_pipe(pipe));
     }
 
-    fn pipe(&mut self, pipe: &PipeNode) {
-        pipe.commands.iter().flat_map(|command| &command.args).for_each(|arg| self.expression(arg));
+    fn read_pipe(&mut self, pipe: &PipeNode) {
+        pipe.commands
+            .iter()
+            .flat_map(|command| &command.args)
+            .for_each(|arg| self.read_expression(arg));
         if pipe.is_assign {
-            pipe.decl.iter().for_each(|name| self.variable(name));
+            pipe.decl.iter().for_each(|name| self.read_variable(name));
         } else {
             self.variables.extend(pipe.decl.iter().cloned());
         }
     }
 
-    fn variable(&mut self, name: &SmolStr) {
+    fn read_variable(&mut self, name: &SmolStr) {
         if !self.variables.contains(name) {
             self.unknown_variable.get_or_insert_with(|| name.to_string());
         }
     }
 
-    fn expression(&mut self, expression: &Expr) {
+    fn read_expression(&mut self, expression: &Expr) {
         match expression {
             Expr::Identifier(_, name) => drop(self.functions.insert(name.to_string())),
-            Expr::Variable(_, name, _) => self.variable(name),
-            Expr::Chain(_, inner, _) => self.expression(inner),
-            Expr::Pipe(_, pipe) => self.pipe(pipe),
+            Expr::Variable(_, name, _) => self.read_variable(name),
+            Expr::Chain(_, inner, _) => self.read_expression(inner),
+            Expr::Pipe(_, pipe) => self.read_pipe(pipe),
             Expr::Dot(_)
             | Expr::Field(..)
             | Expr::String(..)

@@ -9,7 +9,7 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 use super::{
     fault,
     functions::{argument, string},
-    text,
+    text_value,
 };
 
 /// Go's layout elements and jiff's counterparts; longer ones come first.
@@ -70,7 +70,7 @@ pub(super) fn shown(at: &Zoned) -> String {
 /// Converts the time in the first argument to a zone.
 pub(super) fn in_zone(args: &[Value], zone: TimeZone) -> gotmpl::Result<Value> {
     let Some((at, _)) = time(args)? else { return argument(args, 0) };
-    Ok(text(&shown(&at.with_time_zone(zone))))
+    Ok(text_value(&shown(&at.with_time_zone(zone))))
 }
 
 /// Converts a time to a zone; the arguments are the zone's name and the time.
@@ -104,5 +104,5 @@ pub(super) fn formatted(args: &[Value]) -> gotmpl::Result<Value> {
         };
     }
     let shown = jiff::fmt::strtime::format(&format, &at);
-    shown.map(|formatted| text(&formatted)).map_err(|cause| fault(format!("Format: {cause}")))
+    shown.map(|formatted| text_value(&formatted)).map_err(|cause| fault(format!("Format: {cause}")))
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::{AlertingParts, fault, params::Params, time};
 use crate::{
     alerts::{
-        Acknowledgement, External, GroupKey, Inhibitors, LabelMatcher, MessageAlert, PostedFiring,
-        Routing, Silences, by_job, by_labels, fingerprint, fires_until,
+        Acknowledgement, ExternalIdentity, GroupKey, Inhibitors, LabelMatcher, MessageAlert,
+        PostedFiring, Routing, Silences, fingerprint, fires_until, order_by_job, order_by_labels,
     },
     kept::NotifiedGroup,
     model::UnixMillis,
@@ -52,12 +52,12 @@ pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by(|((.., first), (first_name, _)), ((.., second), (second_name, _))| {
-            by_labels(first, second).then_with(|| first_name.cmp(second_name))
+            order_by_labels(first, second).then_with(|| first_name.cmp(second_name))
         });
         let shown = groups.into_iter().map(|((.., labels), (receiver, alerts))| {
             let mut alerts: Vec<_> = alerts.into_values().collect();
             alerts.sort_by(|first, second| {
-                by_job(&first.firing.alert.labels, &second.firing.alert.labels)
+                order_by_job(&first.firing.alert.labels, &second.firing.alert.labels)
             });
             let to_json = |alert: &Shown<'_>| {
                 alert.to_json(
@@ -84,7 +84,7 @@ async fn answer(
     };
     let answer = move || {
         let (groups, _) = parts.rules.notified_groups();
-        let (routing, silences) = (parts.rules.routing(), parts.silences.known());
+        let (routing, silences) = (parts.rules.routing(), parts.silences.current());
         let now = parts.clock.now();
         let mut firing = firing(&groups, &parts.rules.external(), now);
         firing.extend(parts.posted.firing(now).into_iter().map(Firing::from));
@@ -125,7 +125,7 @@ impl From<PostedFiring> for Firing {
 }
 
 /// Returns the firing alerts of rules.
-fn firing(groups: &[NotifiedGroup], external: &External, now: UnixMillis) -> Vec<Firing> {
+fn firing(groups: &[NotifiedGroup], external: &ExternalIdentity, now: UnixMillis) -> Vec<Firing> {
     let mut firing = Vec::new();
     for group in groups {
         let updated_at = UnixMillis(group.status.state.last);
@@ -137,7 +137,7 @@ fn firing(groups: &[NotifiedGroup], external: &External, now: UnixMillis) -> Vec
         for (alert, link) in group.alerts(external).filter(|(alert, _)| alert.state.is_notified()) {
             let Some(message) = MessageAlert::new(alert) else { continue };
             let acknowledged = alert.acknowledged.clone();
-            let alert = message.outside(external, &link);
+            let alert = message.with_external_labels(external, &link);
             firing.push(Firing { alert, acknowledged, updated_at, ends_at });
         }
     }

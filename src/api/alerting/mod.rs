@@ -19,7 +19,7 @@ use actix_web::{
 use super::{body::Bodies, scope::Scope};
 use crate::{
     clock::TrustedClock,
-    kept::{KnownPosted, KnownRules, KnownSilences},
+    kept::{KnownPostedAlerts, KnownRules, KnownSilences},
     model::UnixMillis,
     notify::ReceiverTests,
 };
@@ -30,7 +30,7 @@ use crate::{
 pub struct AlertingParts {
     pub rules: KnownRules,
     pub silences: KnownSilences,
-    pub posted: KnownPosted,
+    pub posted: KnownPostedAlerts,
     pub clock: TrustedClock,
     pub bodies: Bodies,
     pub receiver_tests: ReceiverTests,

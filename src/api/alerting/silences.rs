@@ -73,7 +73,7 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
         Ok(params) => params,
         Err(message) => return fault(StatusCode::BAD_REQUEST, &message),
     };
-    let (all, now) = (parts.silences.known(), parts.clock.now());
+    let (all, now) = (parts.silences.current(), parts.clock.now());
     let mut shown = Vec::new();
     for (silence, state) in all.listed(now, parts.silences.kept_ms()) {
         // A silence is matched by the values and patterns of its matchers instead of labels.
@@ -88,7 +88,7 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
 }
 
 pub(super) async fn get(id: web::Path<String>, parts: web::Data<AlertingParts>) -> HttpResponse {
-    let (all, now) = (parts.silences.known(), parts.clock.now());
+    let (all, now) = (parts.silences.current(), parts.clock.now());
     match all.get(&id) {
         Some(silence) => HttpResponse::Ok().json(to_json(silence, silence.state(now), now)),
         None => HttpResponse::NotFound().finish(),
@@ -104,7 +104,7 @@ pub(super) async fn put(
     let put = move || {
         let posted = serde_json::from_slice::<Posted>(&body.bytes)
             .map_err(|cause| SilenceFault::Invalid(format!("body: {cause}")))?;
-        parts.silences.want(posted.into_new_silence()?, parts.clock.now())
+        parts.silences.create_or_change(posted.into_new_silence()?, parts.clock.now())
     };
     Ok(respond(put, |id| HttpResponse::Ok().json(json!({ "silenceID": id }))).await)
 }

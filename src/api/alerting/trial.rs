@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::AlertingParts;
 use crate::{
     api::{answer, refusal::Refusal},
-    notify::{IntegrationTested, TooManyTests},
+    notify::{IntegrationTestResult, TooManyTests},
 };
 
 /// The maximum number of receiver names in an error message.
@@ -54,7 +54,7 @@ pub(super) async fn test(
     })
 }
 
-fn shown(tested: &IntegrationTested) -> Value {
-    let IntegrationTested { integration, outcome, answer, seconds } = tested;
+fn shown(tested: &IntegrationTestResult) -> Value {
+    let IntegrationTestResult { integration, outcome, answer, seconds } = tested;
     json!({ "integration": integration, "outcome": outcome, "answer": answer, "seconds": seconds })
 }

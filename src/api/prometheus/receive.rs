@@ -21,7 +21,7 @@ use crate::{
         body,
         refusal::Refusal,
     },
-    ingest::memory::HeldMemory,
+    ingest::memory::ReservedMemory,
     model::Moment,
     query::{self, Budget, PromqlLimits, Reservation},
     telemetry::QueryOutcome,
@@ -74,7 +74,7 @@ async fn params(
     request: &HttpRequest,
     payload: web::Payload,
     parts: &QueryParts,
-) -> Result<(Result<Params, Fault>, HeldMemory), Refusal> {
+) -> Result<(Result<Params, Fault>, ReservedMemory), Refusal> {
     let form = parts.bodies.receive_query(request, payload, body::FORM_BYTES_MAX).await?;
     let body::Body { bytes, mut memory } = form;
     memory.grow(Params::memory(request.query_string(), &bytes))?;

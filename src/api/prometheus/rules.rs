@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     alerts::{
-        Action, Alert, AlertPolicy, AlertState, External, FileFault, Rule, RuleGroup, RuleReport,
-        Silences, read_rules,
+        Action, Alert, AlertPolicy, AlertState, ExternalIdentity, FileFault, Rule, RuleGroup,
+        RuleReport, Silences, read_rules,
     },
     kept::GroupStatus,
     model::UnixMillis,
@@ -100,14 +100,14 @@ fn active_alerts<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item
 /// The silences at one time.
 struct Silenced {
     silences: Arc<Silences>,
-    external: Arc<External>,
+    external: Arc<ExternalIdentity>,
     at: UnixMillis,
 }
 
 impl Silenced {
     fn now(call: &Call<'_>) -> Self {
         let (parts, at) = (call.parts, call.parts.clock.now());
-        Self { silences: parts.silences.known(), external: parts.rules.external(), at }
+        Self { silences: parts.silences.current(), external: parts.rules.external(), at }
     }
 }
 
@@ -256,7 +256,7 @@ fn alert(found: &Alert, Silenced { silences, external, at }: &Silenced) -> Value
         put("noData", json!(true));
     }
     // Silences match alerts with their external labels.
-    let silenced_by = silences.silencing(&external.labelled(&found.labels), *at);
+    let silenced_by = silences.silencing(&external.add_labels(&found.labels), *at);
     if !silenced_by.is_empty() {
         put("silencedBy", json!(silenced_by));
     }

@@ -7,7 +7,7 @@ use granary_protocol::{IngestAnswer, SeriesDefinition, encode_batch};
 
 use super::{
     files::Input,
-    parcel::{Parcel, place},
+    parcel::{Parcel, location_of},
     request::{Connection, Outcome},
     summary::Summary,
 };
@@ -82,7 +82,7 @@ impl Delivery {
                     waiting.push(second);
                     waiting.push(part);
                 }
-                Err(cause) => bail!("{}: {cause}", place(&part, inputs)),
+                Err(cause) => bail!("{}: {cause}", location_of(&part, inputs)),
             }
         }
         // Files are sent in order, so earlier files are complete.
@@ -181,7 +181,7 @@ fn show_refused(part: &[Parcel], answer: &IngestAnswer, inputs: &[Input], summar
             continue;
         }
         let message = format!("{}: {}", example.series, example.message);
-        summary.example(&place(part, inputs), &example.reason, &message);
+        summary.example(&location_of(part, inputs), &example.reason, &message);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::files::Input;
-use crate::import::{Place, batcher::NumberedBatch};
+use crate::import::{Location, batcher::NumberedBatch};
 
 /// A batch and the file that contains it.
 #[derive(Debug)]
@@ -12,11 +12,11 @@ pub(super) struct Parcel {
     pub(super) numbered: NumberedBatch,
 }
 
-/// Formats the places of the first and the last batch of a request.
-pub(super) fn place(part: &[Parcel], inputs: &[Input]) -> String {
+/// Formats the locations of the first and the last batch of a request.
+pub(super) fn location_of(part: &[Parcel], inputs: &[Input]) -> String {
     let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
-    let start = shown(&inputs[first.file].path, first.numbered.places.0);
-    let end = last.numbered.places.1;
+    let start = shown(&inputs[first.file].path, first.numbered.locations.0);
+    let end = last.numbered.locations.1;
     if first.file == last.file {
         if end == 0 { start } else { format!("{start}-{end}") }
     } else {
@@ -24,9 +24,9 @@ pub(super) fn place(part: &[Parcel], inputs: &[Input]) -> String {
     }
 }
 
-/// Formats a place in a file.
-pub(super) fn shown(path: &Path, place: Place) -> String {
-    match place {
+/// Formats a location in a file.
+pub(super) fn shown(path: &Path, location: Location) -> String {
+    match location {
         0 => path.display().to_string(),
         line => format!("{}:{line}", path.display()),
     }

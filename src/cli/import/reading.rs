@@ -22,11 +22,11 @@ use super::{
 };
 use crate::{
     import::{
-        Place, Source, SourceFault,
+        Location, Source, SourceFault,
         batcher::NumberedBatch,
         csv::Csv,
         influx::Influx,
-        intake::{Receiver, Tally, read_all},
+        intake::{Receiver, SampleTally, read_all},
         mongodump::MongoDump,
         openmetrics::OpenMetrics,
         remote_write::RemoteWrite,
@@ -40,9 +40,22 @@ const WAITING_MAX: usize = 16;
 
 /// An event of the reader.
 enum Event {
-    Batch { parcel: Parcel, read: u64 },
-    Example { file: usize, place: Place, reason: RefusalReason, message: String },
-    End { file: usize, tally: Tally, refused: BTreeMap<RefusalReason, u64>, fault: Option<String> },
+    Batch {
+        parcel: Parcel,
+        read: u64,
+    },
+    Example {
+        file: usize,
+        location: Location,
+        reason: RefusalReason,
+        message: String,
+    },
+    End {
+        file: usize,
+        tally: SampleTally,
+        refused: BTreeMap<RefusalReason, u64>,
+        fault: Option<String>,
+    },
 }
 
 /// Imports the files; without a delivery, they are only read.
@@ -119,9 +132,9 @@ fn deliver(
                     flush(&mut group, inputs, delivery, summary, read_through)?;
                 }
             }
-            Event::Example { file, place, reason, message } => {
-                let place = shown(&inputs[file].path, place);
-                summary.example(&place, reason.as_str(), &message);
+            Event::Example { file, location, reason, message } => {
+                let location = shown(&inputs[file].path, location);
+                summary.example(&location, reason.as_str(), &message);
             }
             Event::End { file, tally, refused, fault } => {
                 summary.add_file(tally, refused);
@@ -170,7 +183,7 @@ fn read_files(
         };
         let (tally, end) = name
             .and_then(|name| read_file(input, options, name, &mut reader, &read))
-            .unwrap_or_else(|fault| (Tally::default(), Err(fault)));
+            .unwrap_or_else(|fault| (SampleTally::default(), Err(fault)));
         let refused = std::mem::take(&mut reader.refused);
         let fault = end.err().map(|fault| match fault {
             SourceFault::Read { line: 0, cause } => cause.to_string(),
@@ -183,7 +196,7 @@ fn read_files(
     }
 }
 
-type Read = (Tally, Result<(), SourceFault>);
+type Read = (SampleTally, Result<(), SourceFault>);
 
 fn read_file(
     input: &Input,
@@ -224,14 +237,14 @@ impl Receiver for Reader<'_> {
         self.is_connected
     }
 
-    fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str) {
+    fn refused(&mut self, location: Location, reason: RefusalReason, count: u64, message: &str) {
         if count > 0 {
             *self.refused.entry(reason).or_default() += count;
         }
         if !message.is_empty() && self.examples < EXAMPLES_MAX {
             self.examples += 1;
             let message = message.to_owned();
-            let event = Event::Example { file: self.file, place, reason, message };
+            let event = Event::Example { file: self.file, location, reason, message };
             self.is_connected = self.sender.send(event).is_ok();
         }
     }

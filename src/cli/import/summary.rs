@@ -13,7 +13,7 @@ use serde_json::json;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{files::Input, parcel::Parcel, progress::Progress, survey::Survey};
-use crate::{cli::screen, import::intake::Tally, model::with_noun, policy::RefusalReason};
+use crate::{cli::screen, import::intake::SampleTally, model::with_noun, policy::RefusalReason};
 
 /// The maximum number of refused samples that are shown.
 pub(super) const EXAMPLES_MAX: usize = 10;
@@ -26,7 +26,7 @@ pub(super) struct Summary {
     survey: Option<Survey>,
     pub(super) files: usize,
     pub(super) files_failed: u64,
-    read: Tally,
+    read: SampleTally,
     accepted: u64,
     duplicates: u64,
     refused: BTreeMap<String, u64>,
@@ -50,7 +50,7 @@ impl Summary {
             survey: dry_run.then(Survey::default),
             files: inputs.len(),
             files_failed: 0,
-            read: Tally::default(),
+            read: SampleTally::default(),
             accepted: 0,
             duplicates: 0,
             refused: BTreeMap::new(),
@@ -107,7 +107,7 @@ impl Summary {
     }
 
     /// Counts a file that was read, with the samples that were refused without asking the daemon.
-    pub(super) fn add_file(&mut self, tally: Tally, refused: BTreeMap<RefusalReason, u64>) {
+    pub(super) fn add_file(&mut self, tally: SampleTally, refused: BTreeMap<RefusalReason, u64>) {
         self.read.samples += tally.samples;
         self.read.stale_markers += tally.stale_markers;
         self.read.left_out += tally.left_out;
@@ -128,10 +128,10 @@ impl Summary {
     }
 
     /// Shows a refused sample, up to a limit.
-    pub(super) fn example(&mut self, place: &str, reason: &str, message: &str) {
+    pub(super) fn example(&mut self, location: &str, reason: &str, message: &str) {
         if self.examples < EXAMPLES_MAX {
             self.examples += 1;
-            self.progress.say(&format!("{place}: {reason}: {message}"));
+            self.progress.say(&format!("{location}: {reason}: {message}"));
         }
     }
 

@@ -58,18 +58,18 @@ impl Survey {
         }
         for info in &parcel.numbered.new {
             let next = self.series.len();
-            let place = *self.by_key.entry(info.key.clone()).or_insert(next);
-            if place == next {
+            let index = *self.by_key.entry(info.key.clone()).or_insert(next);
+            if index == next {
                 let (first, last) = (UnixMillis(i64::MAX), UnixMillis(i64::MIN));
                 self.series.push(SurveyedSeries { info: info.clone(), first, last, samples: 0 });
             }
-            self.refs.push(place);
+            self.refs.push(index);
         }
         let batch = &parcel.numbered.batch;
         for (reference, at) in batch.refs.iter().zip(&batch.times) {
             let at = UnixMillis(*at);
-            let place = self.refs.get(*reference as usize).copied();
-            if let Some(series) = place.and_then(|place| self.series.get_mut(place)) {
+            let index = self.refs.get(*reference as usize).copied();
+            if let Some(series) = index.and_then(|index| self.series.get_mut(index)) {
                 (series.first, series.last) = (series.first.min(at), series.last.max(at));
                 series.samples += 1;
             }
@@ -82,7 +82,7 @@ impl Survey {
             let SurveyedSeries { info, first, last, samples } = series;
             let metric = match metrics.entry(info.key.metric()) {
                 Entry::Occupied(metric) => metric.into_mut(),
-                Entry::Vacant(place) => place.insert(Metric {
+                Entry::Vacant(vacant) => vacant.insert(Metric {
                     kind: info.kind,
                     series: 0,
                     samples: 0,

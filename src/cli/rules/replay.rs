@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::{
     alerts::{
-        Action, Alert, Ask, External, GroupState, LabelSet, Rule, RuleGroup, TemplateTime, Written,
-        evaluate,
+        Action, Alert, EvaluationQueries, ExternalIdentity, GroupState, LabelSet, Rule, RuleGroup,
+        TemplateTime, WrittenSeries, evaluate,
     },
     cli::{flags::AskArgs, progress, screen, table::table},
     clock::{Clock, SystemClock},
@@ -131,7 +131,7 @@ fn replay_group(
     let bar = progress::bar(steps.max(0).unsigned_abs());
     bar.set_message(group.name.clone());
     let mut state = GroupState::new(group);
-    let mut written = vec![Written::default(); group.rules.len()];
+    let mut written = vec![WrittenSeries::default(); group.rules.len()];
     let mut open = BTreeMap::new();
     let mut step = 0;
     while step < steps {
@@ -141,8 +141,8 @@ fn replay_group(
             .with_context(|| format!("replay group {:?} from {from}", group.name))?;
         for at in (0..count).map(|step| from.plus(step * step_ms)) {
             let vector = |expression: &str, at: UnixMillis| answers.vector(expression, at);
-            let (time, external) = (TemplateTime::default(), External::none());
-            let context = Ask { vector: &vector, query: None, time, external };
+            let (time, external) = (TemplateTime::default(), ExternalIdentity::none());
+            let context = EvaluationQueries { vector: &vector, query: None, time, external };
             let all = 0..group.rules.len();
             let run = evaluate(group, all, &mut state, &mut written, at, &context);
             for (rule, report) in group.rules.iter().zip(&run.reports) {

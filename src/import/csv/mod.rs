@@ -10,10 +10,10 @@ pub use columns::Columns;
 
 use granary_exposition::kind_of_name;
 
-use super::{Place, Source, SourceFault, lines::Lines, time};
+use super::{Location, Source, SourceFault, lines::Lines, time};
 use crate::{
     ingest::{
-        rows::{Described, Rows},
+        rows::{DescribedSeries, Rows},
         series_cache::Fingerprint,
     },
     model::SeriesKey,
@@ -44,24 +44,24 @@ impl<R: BufRead> Csv<R> {
 }
 
 impl<R: BufRead> Source for Csv<R> {
-    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
-        let Some(place) = self.lines.next_or_refuse(is_open, rows)? else { return Ok(None) };
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Location>, SourceFault> {
+        let Some(location) = self.lines.next_or_refuse(is_open, rows)? else { return Ok(None) };
         if self.lines.text.is_empty() {
-            return Ok(Some(place));
+            return Ok(Some(location));
         }
         if let Err(problem) = self.record.read(&self.lines.text) {
             rows.refuse(RefusalReason::BadSample, 1, || problem);
-            return Ok(Some(place));
+            return Ok(Some(location));
         }
         let Some(layout) = &self.layout else {
             let layout = Layout::new(&self.record, &self.columns);
             self.layout = Some(layout.map_err(SourceFault::Damaged)?);
-            return Ok(Some(place));
+            return Ok(Some(location));
         };
         if let Err(problem) = read_record(&self.record, layout, &mut self.written, rows) {
             rows.refuse(RefusalReason::BadSample, 1, || problem);
         }
-        Ok(Some(place))
+        Ok(Some(location))
     }
 }
 
@@ -98,12 +98,17 @@ fn read_record(
             written.extend_from_slice(record.get(*column).as_bytes());
             written.push(0);
         }
-        let target = rows.series(Fingerprint::of(PROTOCOL, written), |limits| {
+        let target = rows.series(Fingerprint::new(PROTOCOL, written), |limits| {
             let metric = layout.metric.map_or("", |column| record.get(column));
             let metric = format!("{metric}{name}");
             let tags = layout.tags.iter().map(|(column, name)| (&**name, record.get(*column)));
             let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-            Ok(Described { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
+            Ok(DescribedSeries {
+                key,
+                kind: kind_of_name(&metric),
+                unit: "".into(),
+                is_declared: false,
+            })
         });
         rows.push_finite(target, at, value);
     }
@@ -171,15 +176,16 @@ mod tests {
         let text = "time,metric,value\n1,a,1\n2,a\n3,a,x\nnow,a,1\n\n5,\"a,1\n6,a,6\n";
         let (kept, _) = testing::read(&mut Csv::new(text.as_bytes(), Columns::default()));
         assert_eq!(kept.samples, ["a gauge  1000 1", "a gauge  6000 6"]);
-        let places: Vec<_> = kept.refused.iter().map(|refusal| refusal.split(' ').next()).collect();
-        assert_eq!(places, [Some("3"), Some("4"), Some("5"), Some("7")]);
+        let locations: Vec<_> =
+            kept.refused.iter().map(|refusal| refusal.split(' ').next()).collect();
+        assert_eq!(locations, [Some("3"), Some("4"), Some("5"), Some("7")]);
     }
 
     #[test]
     fn an_unsuitable_header_is_an_error_that_names_the_option() {
         let fault = |text: &str, columns: Columns| {
             let mut source = Csv::new(text.as_bytes(), columns);
-            let mut kept = testing::Kept::default();
+            let mut kept = testing::RecordedOutput::default();
             read_all(&mut source, "a".into(), &Selection::default(), &mut kept)
                 .1
                 .unwrap_err()
@@ -203,7 +209,7 @@ mod tests {
             let text = format!("time,metric,value\n{text}");
             for input in [&bytes[..], text.as_bytes()] {
                 let mut source = Csv::new(input, Columns::default());
-                let mut kept = testing::Kept::default();
+                let mut kept = testing::RecordedOutput::default();
                 drop(read_all(&mut source, "a".into(), &Selection::default(), &mut kept));
             }
         }

@@ -25,7 +25,7 @@ pub(super) fn read(document: &Document, emitter: &mut Emitter<'_, '_>) -> bool {
         ["sum_", "min_", "max_", "avg_", "count_"].into_iter().any(of_field)
             || ["transaction_count", "count", "nsamples", "num_samples"].contains(&name)
     };
-    let tags = Tags::of(document, |name| {
+    let tags = Tags::from_document(document, |name| {
         !["_id", "start_date", "end_date", LIST].contains(&name) && !is_computed(name)
     });
     for measurement in measurements {

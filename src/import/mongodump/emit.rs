@@ -6,7 +6,7 @@ use bson::{Bson, Document};
 
 use crate::{
     ingest::{
-        rows::{Described, Rows, Target},
+        rows::{DescribedSeries, Rows, Target},
         series_cache::Fingerprint,
     },
     model::{Kind, SeriesKey, UnixMillis},
@@ -39,10 +39,10 @@ impl<'a, 'r> Emitter<'a, 'r> {
                 text.push_str(part);
             }
         }
-        self.rows.series(Fingerprint::of(PROTOCOL, text.as_bytes()), |limits| {
+        self.rows.series(Fingerprint::new(PROTOCOL, text.as_bytes()), |limits| {
             let pairs = tags.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             let key = SeriesKey::new(metric, pairs, limits).map_err(|cause| cause.to_string())?;
-            Ok(Described { key, kind, is_declared: true, unit: "".into() })
+            Ok(DescribedSeries { key, kind, is_declared: true, unit: "".into() })
         })
     }
 
@@ -69,7 +69,7 @@ pub(super) struct Tags(pub(super) Vec<(String, String)>);
 impl Tags {
     /// Returns the tags of those fields of a document that `is_tag` accepts. Fields of documents
     /// become tags with dots in their names.
-    pub(super) fn of(document: &Document, is_tag: impl Fn(&str) -> bool) -> Self {
+    pub(super) fn from_document(document: &Document, is_tag: impl Fn(&str) -> bool) -> Self {
         let mut tags = Self::default();
         for (name, value) in document.iter().filter(|(name, _)| is_tag(name)) {
             tags.add(name, value, 0);

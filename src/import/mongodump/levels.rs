@@ -20,8 +20,8 @@ pub(super) fn read(document: &Document, emitter: &mut Emitter<'_, '_>) -> bool {
     };
     let mut fields = Vec::new();
     let mut sums = Vec::new();
-    collect(document, first, &mut fields, &mut sums);
-    let tags = Tags::of(document, |name| {
+    collect_sums(document, first, &mut fields, &mut sums);
+    let tags = Tags::from_document(document, |name| {
         !["_id", DATE].contains(&name) && !LEVELS.contains(&name) && !is_field(name, &fields)
     });
     for (field, at, sum) in sums {
@@ -43,21 +43,21 @@ fn is_field(name: &str, fields: &[&str]) -> bool {
 }
 
 /// A field with the time and the sum of a finest level.
-type Sum<'a> = (&'a str, Option<UnixMillis>, f64);
+type FieldSum<'a> = (&'a str, Option<UnixMillis>, f64);
 
 /// Collects the sums of the finest levels below a document, and the names of their fields.
-fn collect<'a>(
+fn collect_sums<'a>(
     document: &'a Document,
     level: usize,
     fields: &mut Vec<&'a str>,
-    sums: &mut Vec<Sum<'a>>,
+    sums: &mut Vec<FieldSum<'a>>,
 ) {
     let at = time(document.get(DATE));
     for (next, name) in LEVELS.iter().enumerate().skip(level) {
         if let Ok(parts) = document.get_array(name) {
             for part in parts {
                 if let Bson::Document(part) = part {
-                    collect(part, next + 1, fields, sums);
+                    collect_sums(part, next + 1, fields, sums);
                 }
             }
             return;

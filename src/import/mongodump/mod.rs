@@ -21,7 +21,7 @@ use std::io::{self, BufRead, Read};
 
 use bson::{Document, RawBsonRef, RawDocument};
 
-use super::{Place, Source, SourceFault};
+use super::{Location, Source, SourceFault};
 use crate::{ingest::rows::Rows, policy::RefusalReason};
 use emit::Emitter;
 
@@ -52,19 +52,21 @@ impl<'a, R: BufRead> MongoDump<'a, R> {
 
     /// Reads the bytes of the next document; returns false at the end.
     fn next_bytes(&mut self) -> Result<bool, SourceFault> {
-        let place = self.documents + 1;
+        let location = self.documents + 1;
         let failed = |cause: io::Error| {
             if cause.kind() == io::ErrorKind::UnexpectedEof {
-                return SourceFault::Damaged(format!("document {place}: the file ends within it"));
+                return SourceFault::Damaged(format!(
+                    "document {location}: the file ends within it"
+                ));
             }
-            SourceFault::Read { line: place, cause }
+            SourceFault::Read { line: location, cause }
         };
         if self.input.fill_buf().map_err(failed)?.is_empty() {
             return Ok(false);
         }
         let mut head = [0; 4];
         self.input.read_exact(&mut head).map_err(failed)?;
-        if place == 1 && head == ARCHIVE {
+        if location == 1 && head == ARCHIVE {
             return Err(SourceFault::Damaged(
                 "this is an archive: dump without --archive, or unpack it with mongorestore"
                     .to_owned(),
@@ -73,7 +75,7 @@ impl<'a, R: BufRead> MongoDump<'a, R> {
         let length = usize::try_from(u32::from_le_bytes(head)).unwrap_or(usize::MAX);
         if !(DOCUMENT_BYTES_MIN..=DOCUMENT_BYTES_MAX).contains(&length) {
             return Err(SourceFault::Damaged(format!(
-                "document {place}: a length of {length} bytes is not one of a BSON document; is \
+                "document {location}: a length of {length} bytes is not one of a BSON document; is \
                  this a file of mongodump?"
             )));
         }
@@ -84,13 +86,13 @@ impl<'a, R: BufRead> MongoDump<'a, R> {
         if (read as u64) < rest {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
         }
-        self.documents = place;
+        self.documents = location;
         Ok(true)
     }
 }
 
 impl<R: BufRead> Source for MongoDump<'_, R> {
-    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Location>, SourceFault> {
         if !self.next_bytes()? {
             return Ok(None);
         }

@@ -31,7 +31,7 @@ pub(super) fn read(document: &Document, emitter: &mut Emitter<'_, '_>) -> bool {
         Ok(metric) => metric.to_owned(),
         Err(_) => emitter.metric(total.unwrap_or(name)),
     };
-    let tags = Tags::of(document, |name| {
+    let tags = Tags::from_document(document, |name| {
         let is_time = TIMES.iter().any(|(time, _)| *time == name);
         let is_numbers = NUMBERS.iter().any(|(numbers, _)| *numbers == name);
         let is_own = ["_id", TYPE, COUNT].contains(&name) || name.starts_with("total_");
@@ -65,9 +65,9 @@ fn collect(slots: &Bson, length: usize, base: usize, out: &mut Vec<(usize, f64)>
         return 1;
     };
     let mut bad = 0;
-    for (place, value) in entries {
+    for (slot, value) in entries {
         let is_minute = matches!(value, Bson::Document(_) | Bson::Array(_));
-        match (place, number(value)) {
+        match (slot, number(value)) {
             (Some(minute), _) if is_minute && length == 3600 && base == 0 && minute < 60 => {
                 bad += collect_minute(value, 60 * minute, out);
             }

@@ -24,14 +24,14 @@ fn dump(documents: &[Document]) -> Vec<u8> {
     out
 }
 
-/// The samples of a document in the collection `c`, relative to `HOUR` in seconds, and the
+/// Returns the samples of a document in the collection `c`, relative to `HOUR` in seconds, and the
 /// refusals.
 fn read(documents: &[Document]) -> (Vec<String>, Vec<String>) {
     let (kept, _) = testing::read(&mut MongoDump::new(&dump(documents)[..], "c"));
     let relative = |sample: &String| {
         let mut words: Vec<_> = sample.split_whitespace().map(str::to_owned).collect();
-        let place = words.len() - 2;
-        words[place] = ((words[place].parse::<i64>().unwrap() - HOUR) / 1000).to_string();
+        let time_index = words.len() - 2;
+        words[time_index] = ((words[time_index].parse::<i64>().unwrap() - HOUR) / 1000).to_string();
         words.join(" ")
     };
     (kept.samples.iter().map(relative).collect(), kept.refused)
@@ -154,7 +154,7 @@ fn another_document_is_refused_with_its_number_and_a_cut_file_is_named() {
     assert_eq!(samples, ["c_values gauge 1 2"]);
     assert!(refused[0].starts_with("1 bad_sample 1 a document with the fields a has none"));
     let fault = |bytes: &[u8]| {
-        let mut kept = testing::Kept::default();
+        let mut kept = testing::RecordedOutput::default();
         let mut source = MongoDump::new(bytes, "c");
         let (_, end) = read_all(&mut source, "x".into(), &Selection::default(), &mut kept);
         end.unwrap_err().to_string()
@@ -193,7 +193,7 @@ proptest! {
         let built = dump(&[document.clone(), document]);
         let (cut, _) = built.split_at(cut.min(built.len()));
         for input in [&bytes[..], &built[..], cut] {
-            let mut kept = testing::Kept::default();
+            let mut kept = testing::RecordedOutput::default();
             let mut source = MongoDump::new(input, "c");
             drop(read_all(&mut source, "x".into(), &Selection::default(), &mut kept));
         }

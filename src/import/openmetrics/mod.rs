@@ -6,10 +6,10 @@ use std::io::BufRead;
 
 use granary_exposition::{Families, Names, cut, parts};
 
-use super::{NO_TIME, Place, Source, SourceFault, lines::Lines, time};
+use super::{Location, NO_TIME, Source, SourceFault, lines::Lines, time};
 use crate::{
     ingest::{
-        rows::{Described, Rows},
+        rows::{DescribedSeries, Rows},
         series_cache::Fingerprint,
     },
     model::{SeriesKey, SeriesLimits},
@@ -33,8 +33,8 @@ impl<R: BufRead> OpenMetrics<R> {
 }
 
 impl<R: BufRead> Source for OpenMetrics<R> {
-    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
-        let Some(place) = self.lines.next_or_refuse(|_| false, rows)? else { return Ok(None) };
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Location>, SourceFault> {
+        let Some(location) = self.lines.next_or_refuse(|_| false, rows)? else { return Ok(None) };
         let line = self.lines.text.trim_ascii();
         if let Some(comment) = line.strip_prefix(b"#") {
             // Comments that do not describe a family are ignored.
@@ -44,7 +44,7 @@ impl<R: BufRead> Source for OpenMetrics<R> {
         {
             rows.refuse(RefusalReason::BadSample, 1, || problem);
         }
-        Ok(Some(place))
+        Ok(Some(location))
     }
 }
 
@@ -54,7 +54,7 @@ fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<()
         None => NO_TIME,
         Some(word) => time::number(word).ok_or_else(|| shown("the time is not a number", line))?,
     };
-    let target = rows.series(Fingerprint::of(PROTOCOL, cut.series), |limits| {
+    let target = rows.series(Fingerprint::new(PROTOCOL, cut.series), |limits| {
         describe(cut.series, families, limits)
     });
     rows.push(target, at, cut.value, 0);
@@ -69,13 +69,18 @@ fn describe(
     series: &[u8],
     families: &Families,
     limits: &SeriesLimits,
-) -> Result<Described, String> {
+) -> Result<DescribedSeries, String> {
     let parts = parts(series, Names::Any).map_err(|problem| shown(problem, series))?;
     let pairs = parts.labels.iter().map(|(name, value)| (&**name, &**value));
     let key = SeriesKey::new(&parts.metric, pairs, limits).map_err(|cause| cause.to_string())?;
     let family = families.find(&parts.metric).cloned().unwrap_or_default();
     let kind = family.kind_of(&parts.metric);
-    Ok(Described { key, kind, unit: family.unit_of(&parts.metric).into(), is_declared: false })
+    Ok(DescribedSeries {
+        key,
+        kind,
+        unit: family.unit_of(&parts.metric).into(),
+        is_declared: false,
+    })
 }
 
 #[cfg(test)]

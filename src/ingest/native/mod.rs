@@ -13,7 +13,7 @@ use crate::{
     store::Dictionary,
 };
 use samples::Samples;
-pub use samples::{Admitted, FormerPlace, SeriesLookup, UnknownRef};
+pub use samples::{AdmittedBatch, FormerSeries, SeriesLookup, UnknownRef};
 
 /// The maximum number of senders that a collector remembers. Beyond it, the collector forgets all
 /// senders, and these send their definitions again.
@@ -25,11 +25,12 @@ const SHOWN_BYTES_MAX: usize = 256;
 
 /// The meaning of a ref.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Resolved {
+enum ResolvedRef {
     #[default]
     Unknown,
     Series(SeriesId),
-    /// A part of a series whose kind has changed: the time of a sample decides to which it belongs.
+    /// A part of a series whose kind has changed: the time of a sample decides to which part the
+    /// sample belongs.
     Former(SeriesId),
     Refused(RefusalReason),
 }
@@ -38,7 +39,7 @@ enum Resolved {
 #[derive(Debug, Default)]
 struct Session {
     epoch: i64,
-    refs: Vec<Resolved>,
+    refs: Vec<ResolvedRef>,
     /// The refused definitions.
     faults: HashMap<u32, Fault>,
 }
@@ -53,7 +54,7 @@ struct Fault {
 
 /// The series that the writer has decided about during a request, each with the reason for its
 /// refusal, or with `KindConflict` when its kind does not change again.
-pub type Settled = HashMap<SeriesKey, RefusalReason, RandomState>;
+pub type DecidedSeries = HashMap<SeriesKey, RefusalReason, RandomState>;
 
 /// The definitions that the writer must register before the batch can be admitted.
 #[derive(Debug, Default, PartialEq)]
@@ -110,34 +111,34 @@ impl Sessions {
         }
         let refs = self.by_sender.values_mut().flat_map(|session| &mut session.refs);
         for resolved in refs {
-            if let Resolved::Series(id) = *resolved
+            if let ResolvedRef::Series(id) = *resolved
                 && let Some(whole) = dictionary.whole_of(id)
                 && dictionary.has_parts_of_another_kind(whole)
             {
-                *resolved = Resolved::Former(id);
+                *resolved = ResolvedRef::Former(id);
             }
             let is_current = match resolved {
-                Resolved::Series(id) => dictionary.is_current(*id, before),
-                Resolved::Former(id) => dictionary.whole_of(*id).is_some(),
-                Resolved::Unknown | Resolved::Refused(RefusalReason::BadSeries) => true,
+                ResolvedRef::Series(id) => dictionary.is_current(*id, before),
+                ResolvedRef::Former(id) => dictionary.whole_of(*id).is_some(),
+                ResolvedRef::Unknown | ResolvedRef::Refused(RefusalReason::BadSeries) => true,
                 // The limit may have room again.
-                Resolved::Refused(_) => false,
+                ResolvedRef::Refused(_) => false,
             };
             if !is_current {
-                *resolved = Resolved::Unknown;
+                *resolved = ResolvedRef::Unknown;
             }
         }
     }
 
-    /// Notes a batch's definitions; returns the unknown ones, except for settled series. If all are
-    /// known, the caller must admit the batch at once: definitions of later requests may belong
+    /// Stores a batch's definitions and returns the unknown ones, except for decided series. If all
+    /// are known, the caller must admit the batch at once: definitions of later requests may belong
     /// to another epoch, or to another sender with the same name. With `may_change`, a definition
     /// changes the kind of a known series.
-    pub fn learn(
+    pub fn add_definitions(
         &mut self,
         view: &BatchView<'_>,
         dictionary: &Dictionary,
-        settled: &Settled,
+        decided: &DecidedSeries,
         (may_change, now): (bool, UnixMillis),
     ) -> Unknown {
         let full = self.by_sender.len() >= SESSIONS_MAX || self.refs > self.refs_max;
@@ -158,24 +159,28 @@ impl Sessions {
             }
             let refuse = |reason, series, message| Err((reason, Fault { series, message }));
             let resolved = match definition(series, &sender, &self.limits) {
-                Err(message) => refuse(RefusalReason::BadSeries, shown(series), Some(message)),
-                Ok(definition) => match known(&definition, dictionary, settled, may_change) {
-                    Known::Unknown => {
-                        unknown.new.push(definition);
-                        Ok(Resolved::Unknown)
-                    }
-                    Known::OfOtherKind => {
-                        unknown.of_other_kind.push(definition);
-                        Ok(Resolved::Unknown)
-                    }
-                    Known::Resolved(resolved) => Ok(resolved),
-                    Known::Refused(reason, message) => {
-                        if reason == RefusalReason::KindConflict {
-                            self.conflicts.note(now);
+                Err(message) => {
+                    refuse(RefusalReason::BadSeries, shortened_name(series), Some(message))
+                }
+                Ok(definition) => {
+                    match definition_state(&definition, dictionary, decided, may_change) {
+                        DefinitionState::Unknown => {
+                            unknown.new.push(definition);
+                            Ok(ResolvedRef::Unknown)
                         }
-                        refuse(reason, definition.key.to_string(), message)
+                        DefinitionState::OfOtherKind => {
+                            unknown.of_other_kind.push(definition);
+                            Ok(ResolvedRef::Unknown)
+                        }
+                        DefinitionState::Resolved(resolved) => Ok(resolved),
+                        DefinitionState::Refused(reason, message) => {
+                            if reason == RefusalReason::KindConflict {
+                                self.conflicts.note(now);
+                            }
+                            refuse(reason, definition.key.to_string(), message)
+                        }
                     }
-                },
+                }
             };
             session.resolve(series.reference, resolved);
         }
@@ -194,9 +199,9 @@ impl Sessions {
         lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
             impl Fn(SeriesId) -> Option<String>,
-            impl Fn(SeriesId, UnixMillis) -> FormerPlace,
+            impl Fn(SeriesId, UnixMillis) -> FormerSeries,
         >,
-    ) -> Result<Admitted, UnknownRef> {
+    ) -> Result<AdmittedBatch, UnknownRef> {
         let session = self.by_sender.get(view.agent).filter(|session| session.epoch == view.epoch);
         let sender_series_max = self.sender_series_max;
         Samples { view, session, sender_series_max, admission }.admit(lookup)
@@ -209,7 +214,7 @@ impl Session {
         self.refs.len() + self.faults.len() * FAULT_REFS
     }
 
-    fn resolve(&mut self, reference: u32, resolved: Result<Resolved, (RefusalReason, Fault)>) {
+    fn resolve(&mut self, reference: u32, resolved: Result<ResolvedRef, (RefusalReason, Fault)>) {
         let resolved = match resolved {
             Ok(resolved) => {
                 self.faults.remove(&reference);
@@ -217,24 +222,24 @@ impl Session {
             }
             Err((reason, fault)) => {
                 self.faults.insert(reference, fault);
-                Resolved::Refused(reason)
+                ResolvedRef::Refused(reason)
             }
         };
         let index = reference as usize;
         if index >= self.refs.len() {
-            self.refs.resize(index + 1, Resolved::Unknown);
+            self.refs.resize(index + 1, ResolvedRef::Unknown);
         }
         self.refs[index] = resolved;
     }
 
-    fn get(&self, reference: u32) -> Resolved {
+    fn get(&self, reference: u32) -> ResolvedRef {
         self.refs.get(reference as usize).copied().unwrap_or_default()
     }
 }
 
 /// The state of a defined series.
-enum Known {
-    Resolved(Resolved),
+enum DefinitionState {
+    Resolved(ResolvedRef),
     /// The series does not exist.
     Unknown,
     /// The series has another kind, and may get the kind of the definition.
@@ -242,38 +247,39 @@ enum Known {
     Refused(RefusalReason, Option<String>),
 }
 
-fn known(
+fn definition_state(
     definition: &SeriesInfo,
     dictionary: &Dictionary,
-    settled: &Settled,
+    decided: &DecidedSeries,
     may_change: bool,
-) -> Known {
+) -> DefinitionState {
     let found = dictionary.find(&definition.key);
     let Some((id, known)) = found.and_then(|id| Some((id, dictionary.info(id)?))) else {
-        let reason = settled.get(&definition.key).copied();
+        let reason = decided.get(&definition.key).copied();
         let reason = reason.filter(|reason| *reason != RefusalReason::KindConflict);
-        return reason.map_or(Known::Unknown, |reason| Known::Refused(reason, None));
+        return reason
+            .map_or(DefinitionState::Unknown, |reason| DefinitionState::Refused(reason, None));
     };
     if known.kind != definition.kind {
         let part = part_of_kind(dictionary, id, definition.kind).filter(|_| may_change);
         if let Some(part) = part {
-            return Known::Resolved(Resolved::Former(part));
+            return DefinitionState::Resolved(ResolvedRef::Former(part));
         }
-        if may_change && !settled.contains_key(&definition.key) {
-            return Known::OfOtherKind;
+        if may_change && !decided.contains_key(&definition.key) {
+            return DefinitionState::OfOtherKind;
         }
         let (defined, kind) = (definition.kind, known.kind);
         let message =
             format!("the series is a {kind}, not a {defined}: use that kind or another name");
-        return Known::Refused(RefusalReason::KindConflict, Some(message));
+        return DefinitionState::Refused(RefusalReason::KindConflict, Some(message));
     }
     if !(definition.unit.is_empty() || known.unit.is_empty() || known.unit == definition.unit) {
         let (defined, unit) = (&definition.unit, &known.unit);
         let message =
             format!("the series' unit is {unit:?}, not {defined:?}: use that unit or another name");
-        return Known::Refused(RefusalReason::UnitConflict, Some(message));
+        return DefinitionState::Refused(RefusalReason::UnitConflict, Some(message));
     }
-    Known::Resolved(Resolved::Series(id))
+    DefinitionState::Resolved(ResolvedRef::Series(id))
 }
 
 /// Returns the newest part of a series with a kind.
@@ -283,13 +289,13 @@ fn part_of_kind(dictionary: &Dictionary, id: SeriesId, kind: Kind) -> Option<Ser
 }
 
 /// Returns a series in the form that responses use.
-fn named(series: &SeriesView<'_>) -> String {
+fn name_of(series: &SeriesView<'_>) -> String {
     let key = SeriesKey::new(series.metric, series.tags.iter().copied(), &SeriesLimits::default());
-    key.map_or_else(|_| shown(series), |key| key.to_string())
+    key.map_or_else(|_| shortened_name(series), |key| key.to_string())
 }
 
 /// Returns the name of a series without a valid key, shortened.
-fn shown(series: &SeriesView<'_>) -> String {
+fn shortened_name(series: &SeriesView<'_>) -> String {
     let tags = series.tags.iter().map(|(name, value)| format!("{name:?}={value:?}"));
     let tags = tags.collect::<Vec<_>>().join(",");
     let mut text = format!("{:?}{{{tags}}}", series.metric);
@@ -346,19 +352,19 @@ mod tests {
         // with another series under the same ref; the response then overwrote it.
         let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
         let mut dictionary = Dictionary::default();
-        let settled = Settled::default();
+        let decided = DecidedSeries::default();
         let admission = Admission::new(&GranularitySet::default(), 0, NOW);
         let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
         let admit = |sessions: &Sessions, view| {
-            let former = |_, _| FormerPlace::Unknown;
+            let former = |_, _| FormerSeries::Unknown;
             let lookup = SeriesLookup { kind: |_| None, name: |_| None, former };
             let admitted = sessions.admit(view, &admission, &lookup)?;
             Ok::<_, UnknownRef>(admitted.batch.series)
         };
 
         let learn = |sessions: &mut Sessions, view, dictionary: &Dictionary| {
-            sessions.learn(view, dictionary, &settled, (true, NOW)).new
+            sessions.add_definitions(view, dictionary, &decided, (true, NOW)).new
         };
 
         let waiting = learn(&mut sessions, &old, &dictionary);
@@ -367,7 +373,7 @@ mod tests {
             [waiting, other].map(|mut unknown| dictionary.add(unknown.remove(0)));
         assert_eq!(learn(&mut sessions, &new, &dictionary), []);
         assert_eq!(admit(&sessions, &new), Ok(vec![new_id]));
-        // The first request continues, and is judged right after its definitions.
+        // The first request continues, and is checked right after its definitions.
         assert_eq!(learn(&mut sessions, &old, &dictionary), []);
         assert_eq!(admit(&sessions, &old), Ok(vec![old_id]));
         // The newer epoch must define its refs again instead of using the older epoch's.

@@ -4,10 +4,12 @@
 
 use granary_protocol::BatchView;
 
-use super::{Resolved, Session, named};
+use super::{ResolvedRef, Session, name_of};
 use crate::{
     ingest::refusals::Refusals,
-    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId, UnixMillis, is_stale_marker},
+    model::{
+        AcceptedBatch, BatchNumber, Deduplication, Kind, SeriesId, UnixMillis, is_stale_marker,
+    },
     policy::{Admission, RefusalReason},
 };
 
@@ -24,7 +26,7 @@ pub struct UnknownRef {
 
 /// A batch that passed all checks, with the refused samples.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct AdmittedBatch {
     /// The batch to write.
     pub batch: AcceptedBatch,
     /// The number of samples in the batch, including refused ones.
@@ -35,9 +37,9 @@ pub struct Admitted {
     pub revived: Vec<SeriesId>,
 }
 
-/// The place of a sample whose series had another kind when its sender defined it.
+/// The series that stores a sample whose ref was defined before the series changed its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FormerPlace {
+pub enum FormerSeries {
     /// The series of the sample.
     Series(SeriesId),
     /// The series of the sample, once it has its former kind again.
@@ -54,7 +56,7 @@ pub struct SeriesLookup<K, N, F> {
     pub kind: K,
     /// The name of a series.
     pub name: N,
-    /// The place of a sample of a former series at a time.
+    /// The series that stores a sample of a former series at a time.
     pub former: F,
 }
 
@@ -68,15 +70,15 @@ pub(super) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// See [`super::Sessions::admit`].
+    /// Resolves and checks each sample, see [`super::Sessions::admit`].
     pub(super) fn admit(
         &self,
         lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
             impl Fn(SeriesId) -> Option<String>,
-            impl Fn(SeriesId, UnixMillis) -> FormerPlace,
+            impl Fn(SeriesId, UnixMillis) -> FormerSeries,
         >,
-    ) -> Result<Admitted, UnknownRef> {
+    ) -> Result<AdmittedBatch, UnknownRef> {
         let view = self.view;
         let samples = view.len() as u64;
         let number = BatchNumber { sender: view.agent.into(), epoch: view.epoch, seq: view.seq };
@@ -85,25 +87,29 @@ impl Samples<'_> {
         if is_numbered && view.epoch > self.admission.newest.0 {
             let refused = Refusals::of_batch(RefusalReason::FarNumber, samples);
             let (batch, revived) = (AcceptedBatch::default(), Vec::new());
-            return Ok(Admitted { batch, samples, refused, revived });
+            return Ok(AdmittedBatch { batch, samples, refused, revived });
         }
         let mut batch = AcceptedBatch {
-            counts_once: if is_numbered { CountsOnce::ByNumber(number) } else { CountsOnce::Never },
+            deduplication: if is_numbered {
+                Deduplication::ByNumber(number)
+            } else {
+                Deduplication::Never
+            },
             times: view.times().collect(),
             starts: view.starts().collect(),
             ..AcceptedBatch::default()
         };
-        self.take_plain(&mut batch);
-        let (refused, revived) = self.judge_rest(&mut batch, lookup)?;
-        Ok(Admitted { batch, samples, refused, revived })
+        self.accept_plain(&mut batch);
+        let (refused, revived) = self.check_rest(&mut batch, lookup)?;
+        Ok(AdmittedBatch { batch, samples, refused, revived })
     }
 
     /// Adds samples up to the first that needs its kind for the check; in most batches, these are
     /// all samples.
-    fn take_plain(&self, batch: &mut AcceptedBatch) {
+    fn accept_plain(&self, batch: &mut AcceptedBatch) {
         let mut series = Vec::with_capacity(self.view.len());
-        series.extend(self.all().map_while(|(index, reference, value)| {
-            let Resolved::Series(id) = self.resolve(reference) else { return None };
+        series.extend(self.iter().map_while(|(index, reference, value)| {
+            let ResolvedRef::Series(id) = self.resolve(reference) else { return None };
             self.admission.check(batch.time(index), value, || None).ok().map(|()| id)
         }));
         batch.values.reserve_exact(self.view.len());
@@ -111,25 +117,27 @@ impl Samples<'_> {
         batch.series = series;
     }
 
-    fn judge_rest(
+    /// Checks the samples after those of `accept_plain`; returns the refusals, and the series that
+    /// must get their former kind again.
+    fn check_rest(
         &self,
         batch: &mut AcceptedBatch,
         lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
             impl Fn(SeriesId) -> Option<String>,
-            impl Fn(SeriesId, UnixMillis) -> FormerPlace,
+            impl Fn(SeriesId, UnixMillis) -> FormerSeries,
         >,
     ) -> Result<(Refusals, Vec<SeriesId>), UnknownRef> {
         let (mut refused, mut revived) = (Refusals::default(), Vec::new());
         // The vector is created at the first refusal: most batches have none.
         let mut kept: Option<Vec<usize>> = None;
-        for (index, reference, value) in self.all().skip(batch.series.len()) {
+        for (index, reference, value) in self.iter().skip(batch.series.len()) {
             let at = batch.time(index);
             let keep = |id| Ok((id, self.admission.keep(at, value, || (lookup.kind)(id))?));
             let former = |id| {
                 // A stale marker ends the series with the kind that it had.
                 if is_stale_marker(value) {
-                    FormerPlace::Series(id)
+                    FormerSeries::Series(id)
                 } else {
                     (lookup.former)(id, at)
                 }
@@ -153,43 +161,43 @@ impl Samples<'_> {
             }
         }
         if let Some(kept) = kept {
-            keep(&mut batch.times, &kept, self.view.len());
-            keep(&mut batch.starts, &kept, self.view.len());
+            retain_samples(&mut batch.times, &kept, self.view.len());
+            retain_samples(&mut batch.starts, &kept, self.view.len());
         }
         Ok((refused, revived))
     }
 
-    /// Iterates over the places, refs and values of all samples.
-    fn all(&self) -> impl Iterator<Item = (usize, u32, f64)> {
+    /// Iterates over the indexes, refs and values of all samples.
+    fn iter(&self) -> impl Iterator<Item = (usize, u32, f64)> {
         let samples = self.view.refs().zip(self.view.values()).enumerate();
         samples.map(|(index, (reference, value))| (index, reference, value))
     }
 
-    fn resolve(&self, reference: u32) -> Resolved {
-        self.session.map_or(Resolved::Unknown, |session| session.get(reference))
+    fn resolve(&self, reference: u32) -> ResolvedRef {
+        self.session.map_or(ResolvedRef::Unknown, |session| session.get(reference))
     }
 
     /// Returns the series of a ref, or the reason for its refusal.
     fn series(
         &self,
         reference: u32,
-        former: impl Fn(SeriesId) -> FormerPlace,
+        former: impl Fn(SeriesId) -> FormerSeries,
         revived: &mut Vec<SeriesId>,
     ) -> Result<Result<SeriesId, RefusalReason>, UnknownRef> {
         let unknown = || Err(UnknownRef { sender: self.view.agent.to_owned(), reference });
         match self.resolve(reference) {
-            Resolved::Unknown if (reference as usize) < self.sender_series_max => unknown(),
-            Resolved::Unknown => Ok(Err(RefusalReason::SenderSeriesLimit)),
-            Resolved::Refused(reason) => Ok(Err(reason)),
-            Resolved::Series(id) => Ok(Ok(id)),
-            Resolved::Former(id) => match former(id) {
-                FormerPlace::Series(id) => Ok(Ok(id)),
-                FormerPlace::Revived(whole) => {
+            ResolvedRef::Unknown if (reference as usize) < self.sender_series_max => unknown(),
+            ResolvedRef::Unknown => Ok(Err(RefusalReason::SenderSeriesLimit)),
+            ResolvedRef::Refused(reason) => Ok(Err(reason)),
+            ResolvedRef::Series(id) => Ok(Ok(id)),
+            ResolvedRef::Former(id) => match former(id) {
+                FormerSeries::Series(id) => Ok(Ok(id)),
+                FormerSeries::Revived(whole) => {
                     revived.push(id);
                     Ok(Ok(whole))
                 }
-                FormerPlace::Refused => Ok(Err(RefusalReason::KindConflict)),
-                FormerPlace::Unknown => unknown(),
+                FormerSeries::Refused => Ok(Err(RefusalReason::KindConflict)),
+                FormerSeries::Unknown => unknown(),
             },
         }
     }
@@ -202,13 +210,13 @@ impl Samples<'_> {
     ) -> (String, Option<String>) {
         let fault = self.session.and_then(|session| session.faults.get(&reference));
         let (series, message) = match (self.resolve(reference), fault) {
-            (Resolved::Series(id) | Resolved::Former(id), _) => (name(id), None),
+            (ResolvedRef::Series(id) | ResolvedRef::Former(id), _) => (name(id), None),
             (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
             // The sender is above its limit of series; this batch names the series, or an earlier
             // one did.
             (_, None) => {
                 let mut defined = self.view.series.iter();
-                (defined.find(|definition| definition.reference == reference).map(named), None)
+                (defined.find(|definition| definition.reference == reference).map(name_of), None)
             }
         };
         (series.unwrap_or_else(|| format!("ref {reference}")), message)
@@ -216,7 +224,7 @@ impl Samples<'_> {
 }
 
 /// Keeps the entries of a column that has one entry per sample.
-fn keep(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
+fn retain_samples(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
     if column.len() == samples {
         *column = kept.iter().map(|index| column[*index]).collect();
     }

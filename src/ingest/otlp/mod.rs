@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::{
 };
 
 use super::{
-    rows::{Described, Rows},
+    rows::{DescribedSeries, Rows},
     series_cache::Fingerprint,
 };
 use crate::{
@@ -48,7 +48,7 @@ fn decode_json(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     let request: ExportMetricsServiceRequest =
         serde_json::from_slice(body).map_err(|fault| format!("body: {fault}"))?;
     for resource in request.resource_metrics {
-        let shared = resource.resource.map(|found| Shared::new(&found.attributes));
+        let shared = resource.resource.map(|found| ResourceContext::new(&found.attributes));
         let shared = shared.unwrap_or_default();
         for metric in resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics) {
             let named = Metric { name: &metric.name, unit: &metric.unit };
@@ -63,22 +63,22 @@ fn decode_json(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
 type Tags = Vec<(String, String)>;
 
 /// The common part of all points of a resource.
-struct Shared {
+struct ResourceContext {
     tags: Tags,
     bytes: usize,
     fingerprint: Fingerprint,
 }
 
-impl Default for Shared {
+impl Default for ResourceContext {
     fn default() -> Self {
         Self::new(&[])
     }
 }
 
-impl Shared {
+impl ResourceContext {
     fn new(attributes: &[KeyValue]) -> Self {
         let tags = tags(attributes);
-        let fingerprint = Fingerprint::of(PROTOCOL, written(&tags).as_bytes());
+        let fingerprint = Fingerprint::new(PROTOCOL, written(&tags).as_bytes());
         Self { bytes: bytes(&tags), fingerprint, tags }
     }
 }
@@ -93,7 +93,7 @@ struct Metric<'a> {
 /// The points of a metric, processed one by one.
 struct Points<'a, 'r> {
     metric: Metric<'a>,
-    shared: &'a Shared,
+    shared: &'a ResourceContext,
     fingerprint: Fingerprint,
     rows: &'a mut Rows<'r>,
 }
@@ -108,7 +108,7 @@ struct Point {
 }
 
 impl<'a, 'r> Points<'a, 'r> {
-    fn new(metric: Metric<'a>, shared: &'a Shared, rows: &'a mut Rows<'r>) -> Self {
+    fn new(metric: Metric<'a>, shared: &'a ResourceContext, rows: &'a mut Rows<'r>) -> Self {
         let fingerprint = shared.fingerprint.and(metric.name.as_bytes());
         Self { metric, shared, fingerprint, rows }
     }
@@ -225,7 +225,7 @@ impl<'a, 'r> Points<'a, 'r> {
         kind: Kind,
         value: f64,
     ) {
-        let mut fingerprint = point.fingerprint.and(suffix.as_bytes()).of_kind(kind);
+        let mut fingerprint = point.fingerprint.and(suffix.as_bytes()).with_kind(kind);
         if let Some((_, value)) = extra {
             fingerprint = fingerprint.and(value.as_bytes());
         }
@@ -238,7 +238,7 @@ impl<'a, 'r> Points<'a, 'r> {
             let pairs = shared.chain(&point.tags).map(|(name, value)| (&**name, &**value));
             let key = SeriesKey::new(&name, pairs.chain(extra), limits);
             let key = key.map_err(|cause| cause.to_string())?;
-            Ok(Described { key, kind, unit: metric.unit.into(), is_declared: true })
+            Ok(DescribedSeries { key, kind, unit: metric.unit.into(), is_declared: true })
         });
         self.rows.push(target, point.at, value, point.start);
     }

@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 
-use super::{Metric, Points, Shared, sum_kind, total_kind};
+use super::{Metric, Points, ResourceContext, sum_kind, total_kind};
 use crate::{ingest::rows::Rows, model::Kind, policy::RefusalReason};
 
 /// The maximum size of a point or a resource, each of which is decoded as a whole.
@@ -19,12 +19,12 @@ const MESSAGE_BYTES_MAX: usize = 256 << 10;
 /// Decodes an `ExportMetricsServiceRequest`.
 pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     messages(body, 1, |resource| {
-        let mut shared = Shared::default();
+        let mut shared = ResourceContext::default();
         let mut fits = true;
         messages(resource, 1, |message| {
             fits = message.len() <= MESSAGE_BYTES_MAX;
             if fits {
-                shared = Shared::new(&read::<Resource>(message)?.attributes);
+                shared = ResourceContext::new(&read::<Resource>(message)?.attributes);
             }
             Ok(())
         })?;
@@ -39,7 +39,7 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
 
 /// Decodes `Metric`: name 1, unit 3, and one of gauge 5, sum 7, histogram 9, exponential histogram
 /// 10, summary 11, whose points are in field 1.
-fn metric(message: &[u8], shared: &Shared, rows: &mut Rows<'_>) -> Result<(), String> {
+fn metric(message: &[u8], shared: &ResourceContext, rows: &mut Rows<'_>) -> Result<(), String> {
     let (mut name, mut unit, mut data) = (&[][..], &[][..], None);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next_field().map_err(fault)? {

@@ -22,13 +22,13 @@ use crate::model::{Kind, SeriesLimits};
 /// from the samples, about once a minute. All clones share the types.
 #[derive(Debug, Default, Clone)]
 pub struct Families {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFamilies>,
     /// The changes that the holder of this clone knows.
     known_changes: u64,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedFamilies {
     types: RwLock<HashMap<Box<str>, Type>>,
     /// The number of types that changed the kinds of series.
     changes: AtomicU64,
@@ -67,7 +67,11 @@ impl Type {
 
 impl Families {
     /// Decodes `MetricMetadata`: type 1, family name 2. Skips names above the length limit.
-    pub(super) fn learn(&self, message: &[u8], limits: &SeriesLimits) -> Result<(), WireFault> {
+    pub(super) fn remember_kind(
+        &self,
+        message: &[u8],
+        limits: &SeriesLimits,
+    ) -> Result<(), WireFault> {
         let (mut code, mut name) = (0, "");
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
@@ -123,7 +127,7 @@ mod tests {
             let mut message = vec![0x08, 1, 0x12];
             message.extend([length as u8 | 0x80, (length >> 7) as u8]);
             message.extend(vec![b'n'; length]);
-            families.learn(&message, &limits).unwrap();
+            families.remember_kind(&message, &limits).unwrap();
         }
         let lengths: Vec<_> = families.shared.types.read().keys().map(|name| name.len()).collect();
         assert_eq!(lengths, [limits.name_bytes_max]);

@@ -12,7 +12,7 @@ pub use families::Families;
 use granary_exposition::wire::{Fields, Value, WireFault, packed_varints};
 
 use super::{
-    rows::{Described, Rows},
+    rows::{DescribedSeries, Rows},
     series_cache::Fingerprint,
 };
 use crate::{
@@ -36,7 +36,7 @@ pub enum Version {
 
 /// The numbers of entries in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Contents {
+pub struct EntryCounts {
     /// Plain samples.
     pub samples: u64,
     /// Native histograms.
@@ -54,7 +54,7 @@ pub fn decode(
     body: &[u8],
     families: &Families,
     rows: &mut Rows<'_>,
-) -> Result<Contents, WireFault> {
+) -> Result<EntryCounts, WireFault> {
     match version {
         Version::V1 => version_1::decode(body, families, rows),
         Version::V2 => version_2::decode(body, rows),
@@ -114,7 +114,7 @@ fn histogram(
     start: i64,
     rows: &mut Rows<'_>,
     fingerprint: impl Fn(u8) -> Fingerprint,
-    describe: impl Fn(&str, &SeriesLimits) -> Result<Described, String>,
+    describe: impl Fn(&str, &SeriesLimits) -> Result<DescribedSeries, String>,
 ) -> Result<(), WireFault> {
     let (mut at, mut count, mut sum, mut buckets) = (0, 0.0, 0.0, 0);
     let mut fields = Fields::of(message);
@@ -174,10 +174,10 @@ impl<'a> Labels<'a> {
         (kind, is_declared): (Kind, bool),
         unit: &str,
         limits: &SeriesLimits,
-    ) -> Result<Described, String> {
+    ) -> Result<DescribedSeries, String> {
         let metric = format!("{}{}", self.metric, self.suffix);
         let key = SeriesKey::new(&metric, self.tags, limits).map_err(|cause| cause.to_string())?;
-        Ok(Described { key, kind, is_declared, unit: unit.into() })
+        Ok(DescribedSeries { key, kind, is_declared, unit: unit.into() })
     }
 }
 

@@ -4,7 +4,7 @@
 
 use granary_exposition::wire::{Fields, WireFault};
 
-use super::{Contents, Families, Labels, entries, histogram, plain_sample, sample};
+use super::{EntryCounts, Families, Labels, entries, histogram, plain_sample, sample};
 use crate::{
     ingest::{rows::Rows, series_cache::Fingerprint},
     model::{Kind, UnixMillis},
@@ -16,14 +16,14 @@ pub(super) fn decode(
     body: &[u8],
     families: &Families,
     rows: &mut Rows<'_>,
-) -> Result<Contents, WireFault> {
-    let mut contents = Contents::default();
+) -> Result<EntryCounts, WireFault> {
+    let mut contents = EntryCounts::default();
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next_field()? {
         match field {
             1 if rows.is_full() => {}
             1 => series(value.bytes(), families, rows, &mut contents)?,
-            3 => families.learn(value.bytes(), rows.limits)?,
+            3 => families.remember_kind(value.bytes(), rows.limits)?,
             _ => {}
         }
     }
@@ -35,7 +35,7 @@ fn series(
     message: &[u8],
     families: &Families,
     rows: &mut Rows<'_>,
-    contents: &mut Contents,
+    contents: &mut EntryCounts,
 ) -> Result<(), WireFault> {
     let labels = &message[..labels_end(message)];
     if labels.len() > rows.limits.series_bytes_max() {
@@ -45,7 +45,7 @@ fn series(
     let mut rest = &message[labels.len()..];
     let describe = |name: &str| Labels::read_1(labels).map(|found| found.renamed(name));
     let find = |rows: &mut Rows<'_>| {
-        rows.series(Fingerprint::of(PROTOCOL, labels), |limits| {
+        rows.series(Fingerprint::new(PROTOCOL, labels), |limits| {
             let labels = describe("")?;
             let kind = families.kind(labels.metric);
             labels.described(kind, "", limits)
@@ -70,7 +70,7 @@ fn series(
             3 => contents.exemplars += 1,
             4 => {
                 contents.histograms += 1;
-                let fingerprint = |part| Fingerprint::of(PROTOCOL | part, labels);
+                let fingerprint = |part| Fingerprint::new(PROTOCOL | part, labels);
                 histogram(value.bytes(), 0, rows, fingerprint, |suffix, limits| {
                     describe(suffix)?.described((Kind::Counter, true), "", limits)
                 })?;

@@ -8,7 +8,7 @@ use granary_exposition::{
     wire::{Fields, Value, WireFault, packed_varints},
 };
 
-use super::{Contents, Labels, entries, families::Type, histogram, sample};
+use super::{EntryCounts, Labels, entries, families::Type, histogram, sample};
 use crate::{
     ingest::{rows::Rows, series_cache::Fingerprint},
     model::{Kind, SeriesLimits},
@@ -21,7 +21,7 @@ const SYMBOLS_MAX: usize = 1 << 20;
 
 /// Decodes `Request` of 2.0: symbols 4 and series 5. The specification asks senders to write fields
 /// in order, symbols first; a separate pass reads requests in other orders.
-pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireFault> {
+pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<EntryCounts, WireFault> {
     let mut symbols: Vec<&[u8]> = Vec::new();
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next_field()? {
@@ -29,8 +29,8 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireF
             symbols.push(value.bytes());
         }
     }
-    let mut contents = Contents::default();
-    let mut scratch = Scratch::default();
+    let mut contents = EntryCounts::default();
+    let mut scratch = SeriesBuffers::default();
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next_field()? {
         if field == 5 && !rows.is_full() {
@@ -42,7 +42,7 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireF
 
 /// Buffers that are reused for each series to avoid allocations.
 #[derive(Default)]
-struct Scratch {
+struct SeriesBuffers {
     refs: Vec<usize>,
     written: Vec<u8>,
 }
@@ -53,8 +53,8 @@ fn series(
     message: &[u8],
     symbols: &[&[u8]],
     rows: &mut Rows<'_>,
-    contents: &mut Contents,
-    scratch: &mut Scratch,
+    contents: &mut EntryCounts,
+    scratch: &mut SeriesBuffers,
 ) -> Result<(), WireFault> {
     scratch.refs.clear();
     let (mut metadata, mut created) = (None, 0);
@@ -70,7 +70,7 @@ fn series(
             _ => {}
         }
     }
-    let Scratch { refs, written } = scratch;
+    let SeriesBuffers { refs, written } = scratch;
     // A few bytes of refs may refer to a long text.
     let length = |reference: &usize| symbols.get(*reference).map_or(1, |symbol| symbol.len()) + 4;
     let bytes = refs.iter().map(length).fold(0, usize::saturating_add);
@@ -104,7 +104,7 @@ fn series(
         match field {
             2 => {
                 let target = *target.get_or_insert_with(|| {
-                    let fingerprint = Fingerprint::of(PROTOCOL, written);
+                    let fingerprint = Fingerprint::new(PROTOCOL, written);
                     rows.series(fingerprint, |limits| describe("", limits))
                 });
                 let (at, value, start) = sample(value.bytes())?;
@@ -113,7 +113,7 @@ fn series(
             }
             3 => {
                 contents.histograms += 1;
-                let fingerprint = |part| Fingerprint::of(PROTOCOL | part, written);
+                let fingerprint = |part| Fingerprint::new(PROTOCOL | part, written);
                 histogram(value.bytes(), created, rows, fingerprint, describe)?;
             }
             4 => contents.exemplars += 1,

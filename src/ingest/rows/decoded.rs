@@ -1,4 +1,4 @@
-//! The samples of a fully decoded request, which are judged once their series are known.
+//! The samples of a fully decoded request, which are checked once their series are known.
 //!
 //! Must never know: protocols.
 
@@ -6,16 +6,18 @@ use super::{Point, Row, TargetKind};
 use crate::{
     ingest::{
         refusals::Refusals,
-        rows::Excess,
-        series_cache::{Fingerprint, Resolved, SeriesCache},
+        rows::LimitExceeded,
+        series_cache::{CachedSeries, Fingerprint, SeriesCache},
     },
-    model::{AcceptedBatch, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo, UnixMillis},
+    model::{
+        AcceptedBatch, Deduplication, DefinitionVerdict, Kind, SeriesId, SeriesInfo, UnixMillis,
+    },
     policy::{Admission, RefusalReason},
 };
 
 /// The decoded samples of one request, with the series to register first.
 #[derive(Debug)]
-pub struct Decoded {
+pub struct DecodedRows {
     /// The generation of the cache's entries.
     pub(super) generation: u64,
     pub(super) samples: Vec<Row>,
@@ -24,12 +26,12 @@ pub struct Decoded {
     pub(super) definitions: Vec<(Fingerprint, SeriesInfo)>,
     pub(super) refused: Refusals,
     /// The reason for refusing the request as a whole.
-    pub excess: Option<Excess>,
+    pub exceeded: Option<LimitExceeded>,
 }
 
-/// A sample whose series has a number chosen by the caller; it is not judged yet.
+/// A sample whose series has a number chosen by the caller; the sample is not checked yet.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Numbered {
+pub struct NumberedSample {
     /// The series, or the reason for its refusal.
     pub series: Result<SeriesId, RefusalReason>,
     /// The time of the sample.
@@ -40,7 +42,7 @@ pub struct Numbered {
     pub start: i64,
 }
 
-impl Decoded {
+impl DecodedRows {
     /// Returns the unknown series, in the order in which `admit` expects their verdicts.
     pub fn definitions(&self) -> Vec<SeriesInfo> {
         self.definitions.iter().map(|(_, definition)| definition.clone()).collect()
@@ -61,7 +63,7 @@ impl Decoded {
         self.samples.is_empty()
     }
 
-    /// Judges every sample; `kind` and `name` are called for few of them. Returns the batch to
+    /// Checks every sample; `kind` and `name` are called for few of them. Returns the batch to
     /// write and the refusals.
     pub fn admit(
         mut self,
@@ -73,27 +75,29 @@ impl Decoded {
     ) -> (AcceptedBatch, Refusals) {
         let settled = self.settle(verdicts, cache);
         let resolve = |row: &Row| match row.target {
-            TargetKind::Series(id) => Resolved::Series(id),
-            TargetKind::Refused(reason) => Resolved::Refused(reason),
+            TargetKind::Series(id) => CachedSeries::Series(id),
+            TargetKind::Refused(reason) => CachedSeries::Refused(reason),
             TargetKind::New(index) => settled[index as usize],
         };
         let mut batch = AcceptedBatch {
-            counts_once: CountsOnce::ByTime { window_ms },
+            deduplication: Deduplication::ByTime { window_ms },
             ..AcceptedBatch::default()
         };
         let mut refused = std::mem::take(&mut self.refused);
         let has_starts = self.samples.iter().any(|row| row.start != 0);
         let plain = |row: &Row| match resolve(row) {
-            Resolved::Series(id) => admission.check(row.at, row.value, || None).ok().map(|()| id),
-            Resolved::Refused(_) => None,
+            CachedSeries::Series(id) => {
+                admission.check(row.at, row.value, || None).ok().map(|()| id)
+            }
+            CachedSeries::Refused(_) => None,
         };
         // In most requests, these are all samples.
-        let rest = take_plain(&self.samples, plain, has_starts, &mut batch);
+        let rest = accept_plain(&self.samples, plain, has_starts, &mut batch);
         let mut points = std::mem::take(&mut self.points);
         for (index, row) in (self.samples.len() - rest.len()..).zip(rest) {
             let verdict = match resolve(row) {
-                Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => {
+                CachedSeries::Refused(reason) => Err(reason),
+                CachedSeries::Series(id) => {
                     admission.keep(row.at, row.value, || kind(id)).map(|value| (id, value))
                 }
             };
@@ -125,17 +129,17 @@ impl Decoded {
     }
 
     /// Resolves the new series by their verdicts; registered ones enter the cache.
-    fn settle(&self, verdicts: &[DefinitionVerdict], cache: &mut SeriesCache) -> Vec<Resolved> {
+    fn settle(&self, verdicts: &[DefinitionVerdict], cache: &mut SeriesCache) -> Vec<CachedSeries> {
         let settle = |verdict: &DefinitionVerdict| match RefusalReason::settle(*verdict) {
-            Ok(id) => Resolved::Series(id),
-            Err(reason) => Resolved::Refused(reason),
+            Ok(id) => CachedSeries::Series(id),
+            Err(reason) => CachedSeries::Refused(reason),
         };
         let settled: Vec<_> = verdicts.iter().map(settle).collect();
         // Otherwise series were deleted or renamed meanwhile, possibly the new ones.
         if cache.generation() == self.generation {
             for ((fingerprint, _), resolved) in self.definitions.iter().zip(&settled) {
                 // Refusals are not cached: limits may be raised, and other series may be deleted.
-                if let Resolved::Series(_) = resolved {
+                if let CachedSeries::Series(_) = resolved {
                     cache.insert(*fingerprint, *resolved);
                 }
             }
@@ -159,11 +163,11 @@ impl Decoded {
         self,
         cache: &mut SeriesCache,
         mut number: impl FnMut(SeriesInfo) -> SeriesId,
-    ) -> impl Iterator<Item = Numbered> {
+    ) -> impl Iterator<Item = NumberedSample> {
         let mut numbers = Vec::with_capacity(self.definitions.len());
         for (fingerprint, definition) in self.definitions {
             let id = number(definition);
-            cache.insert(fingerprint, Resolved::Series(id));
+            cache.insert(fingerprint, CachedSeries::Series(id));
             numbers.push(id);
         }
         self.samples.into_iter().map(move |row| {
@@ -172,7 +176,7 @@ impl Decoded {
                 TargetKind::Refused(reason) => Err(reason),
                 TargetKind::New(index) => Ok(numbers[index as usize]),
             };
-            Numbered { series, at: row.at, value: row.value, start: row.start }
+            NumberedSample { series, at: row.at, value: row.value, start: row.start }
         })
     }
 }
@@ -180,13 +184,13 @@ impl Decoded {
 /// Marks the point of a refused sample.
 fn refuse_point_of(points: &mut [Point], sample: usize) {
     let next = points.partition_point(|point| point.first as usize <= sample);
-    if let Some(point) = next.checked_sub(1).and_then(|place| points.get_mut(place)) {
+    if let Some(point) = next.checked_sub(1).and_then(|index| points.get_mut(index)) {
         point.is_refused = true;
     }
 }
 
 /// Moves samples column by column up to the first that needs a closer check; returns the rest.
-fn take_plain<'r>(
+fn accept_plain<'r>(
     samples: &'r [Row],
     plain: impl FnMut(&Row) -> Option<SeriesId>,
     has_starts: bool,
@@ -196,11 +200,11 @@ fn take_plain<'r>(
     batch.times.reserve_exact(samples.len());
     batch.values.reserve_exact(samples.len());
     batch.series.extend(samples.iter().map_while(plain));
-    let (taken, rest) = samples.split_at(batch.series.len());
-    batch.times.extend(taken.iter().map(|row| row.at.0));
-    batch.values.extend(taken.iter().map(|row| row.value));
+    let (first, rest) = samples.split_at(batch.series.len());
+    batch.times.extend(first.iter().map(|row| row.at.0));
+    batch.values.extend(first.iter().map(|row| row.value));
     if has_starts {
-        batch.starts.extend(taken.iter().map(|row| row.start));
+        batch.starts.extend(first.iter().map(|row| row.start));
     }
     rest
 }

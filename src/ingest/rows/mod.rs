@@ -8,15 +8,15 @@ use std::{collections::HashMap, sync::Arc};
 use foldhash::fast::FixedState;
 
 use super::{
-    memory::{HeldMemory, NoMemory},
+    memory::{NoMemory, ReservedMemory},
     refusals::Refusals,
-    series_cache::{Fingerprint, Resolved, SeriesCache},
+    series_cache::{CachedSeries, Fingerprint, SeriesCache},
 };
 use crate::{
     model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis},
     policy::RefusalReason,
 };
-pub use decoded::{Decoded, Numbered};
+pub use decoded::{DecodedRows, NumberedSample};
 
 /// The series of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum TargetKind {
 
 /// A series as a decoder describes it.
 #[derive(Debug)]
-pub struct Described {
+pub struct DescribedSeries {
     /// The metric and the tags.
     pub key: SeriesKey,
     /// The kind by the protocol or the name.
@@ -62,7 +62,7 @@ struct Point {
 }
 
 /// A function that returns the id and the kind of a known series.
-pub type Find<'a> = &'a dyn Fn(&SeriesKey) -> Option<(SeriesId, Kind)>;
+pub type FindSeries<'a> = &'a dyn Fn(&SeriesKey) -> Option<(SeriesId, Kind)>;
 
 /// The memory of a sample until it is durable: here, in a batch, and in the journal's record.
 const SAMPLE_BYTES: usize = size_of::<Row>() + 2 * 28;
@@ -71,7 +71,7 @@ const SAMPLES_AT_ONCE: usize = 256;
 
 /// The reason why the rest of a request is not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
+pub enum LimitExceeded {
     /// The request has too many new series.
     Series,
     /// No memory is left for its samples.
@@ -82,7 +82,7 @@ pub enum Excess {
 #[expect(missing_debug_implementations, reason = "it holds a closure")]
 pub struct Rows<'a> {
     cache: &'a mut SeriesCache,
-    find: Find<'a>,
+    find: FindSeries<'a>,
     /// The limits of series.
     pub limits: &'a SeriesLimits,
     sender: &'a str,
@@ -92,15 +92,15 @@ pub struct Rows<'a> {
     definitions: Vec<(Fingerprint, SeriesInfo)>,
     refused: Refusals,
     definitions_max: usize,
-    memory: Option<&'a mut HeldMemory>,
-    excess: Option<Excess>,
+    memory: Option<&'a mut ReservedMemory>,
+    exceeded: Option<LimitExceeded>,
 }
 
 impl<'a> Rows<'a> {
     /// Returns empty rows. `sender` is charged for new series.
     pub fn new(
         cache: &'a mut SeriesCache,
-        find: Find<'a>,
+        find: FindSeries<'a>,
         limits: &'a SeriesLimits,
         sender: &'a str,
     ) -> Self {
@@ -116,13 +116,17 @@ impl<'a> Rows<'a> {
             refused: Refusals::default(),
             definitions_max: usize::MAX,
             memory: None,
-            excess: None,
+            exceeded: None,
         }
     }
 
-    /// Sets a limit for new series, and a source of memory for the samples.
+    /// Returns the rows with a limit for new series, and a source of memory for the samples.
     #[must_use]
-    pub fn within(mut self, definitions_max: usize, memory: Option<&'a mut HeldMemory>) -> Self {
+    pub fn with_limits(
+        mut self,
+        definitions_max: usize,
+        memory: Option<&'a mut ReservedMemory>,
+    ) -> Self {
         (self.definitions_max, self.memory) = (definitions_max, memory);
         self
     }
@@ -131,14 +135,14 @@ impl<'a> Rows<'a> {
     pub fn series(
         &mut self,
         fingerprint: Fingerprint,
-        describe: impl FnOnce(&SeriesLimits) -> Result<Described, String>,
+        describe: impl FnOnce(&SeriesLimits) -> Result<DescribedSeries, String>,
     ) -> Target {
-        if self.excess.is_some() {
+        if self.exceeded.is_some() {
             return Target(TargetKind::Refused(RefusalReason::SeriesLimit));
         }
         match self.cache.find(fingerprint) {
-            Some(Resolved::Series(id)) => Target(TargetKind::Series(id)),
-            Some(Resolved::Refused(reason)) => Target(TargetKind::Refused(reason)),
+            Some(CachedSeries::Series(id)) => Target(TargetKind::Series(id)),
+            Some(CachedSeries::Refused(reason)) => Target(TargetKind::Refused(reason)),
             None => match self.new.get(&fingerprint) {
                 Some(index) => Target(TargetKind::New(*index)),
                 None => Target(self.look_up(fingerprint, describe)),
@@ -149,29 +153,29 @@ impl<'a> Rows<'a> {
     fn look_up(
         &mut self,
         fingerprint: Fingerprint,
-        describe: impl FnOnce(&SeriesLimits) -> Result<Described, String>,
+        describe: impl FnOnce(&SeriesLimits) -> Result<DescribedSeries, String>,
     ) -> TargetKind {
         let described = match describe(self.limits) {
             Ok(described) => described,
             Err(message) => {
                 let reason = RefusalReason::BadSeries;
                 self.refused.explain(reason, message);
-                self.cache.insert(fingerprint, Resolved::Refused(reason));
+                self.cache.insert(fingerprint, CachedSeries::Refused(reason));
                 return TargetKind::Refused(reason);
             }
         };
         let keeps_kind = |kind: &Kind| *kind == described.kind || !described.is_declared;
         let known = (self.find)(&described.key).filter(|(_, kind)| keeps_kind(kind));
         if let Some((id, _)) = known {
-            self.cache.insert(fingerprint, Resolved::Series(id));
+            self.cache.insert(fingerprint, CachedSeries::Series(id));
             return TargetKind::Series(id);
         }
         if self.definitions.len() == self.definitions_max {
-            self.excess = Some(Excess::Series);
+            self.exceeded = Some(LimitExceeded::Series);
             return TargetKind::Refused(RefusalReason::SeriesLimit);
         }
         let index = self.definitions.len() as u32;
-        let Described { key, kind, unit, .. } = described;
+        let DescribedSeries { key, kind, unit, .. } = described;
         let before = self.definitions.last();
         let sender = before.map_or_else(|| self.sender.into(), |(_, info)| info.sender.clone());
         self.definitions.push((fingerprint, SeriesInfo { key, kind, unit, sender }));
@@ -185,7 +189,7 @@ impl<'a> Rows<'a> {
         if self.samples.len() == self.samples.capacity() {
             self.grow();
         }
-        if self.excess.is_none() {
+        if self.exceeded.is_none() {
             self.samples.push(Row { target: target.0, at, value, start });
         }
     }
@@ -193,17 +197,17 @@ impl<'a> Rows<'a> {
     #[cold]
     fn grow(&mut self) {
         let more = self.samples.len().max(SAMPLES_AT_ONCE);
-        self.take_memory(more * SAMPLE_BYTES);
-        if self.excess.is_none() {
+        self.reserve_memory(more * SAMPLE_BYTES);
+        if self.exceeded.is_none() {
             self.samples.reserve_exact(more);
         }
     }
 
-    fn take_memory(&mut self, bytes: usize) {
+    fn reserve_memory(&mut self, bytes: usize) {
         if let Some(memory) = &mut self.memory
             && let Err(cause) = memory.grow(bytes)
         {
-            self.excess = Some(Excess::Memory(cause));
+            self.exceeded = Some(LimitExceeded::Memory(cause));
         }
     }
 
@@ -212,12 +216,12 @@ impl<'a> Rows<'a> {
     pub fn begin_point(&mut self) {
         if self.points.len() == self.points.capacity() {
             let more = self.points.len().max(SAMPLES_AT_ONCE);
-            self.take_memory(more * size_of::<Point>());
-            if self.excess.is_none() {
+            self.reserve_memory(more * size_of::<Point>());
+            if self.exceeded.is_none() {
                 self.points.reserve_exact(more);
             }
         }
-        if self.excess.is_none() {
+        if self.exceeded.is_none() {
             self.points.push(Point { first: self.samples.len() as u32, is_refused: false });
         }
     }
@@ -244,7 +248,7 @@ impl<'a> Rows<'a> {
     /// Returns true when the request is refused as a whole and the rest is not needed. Decoders
     /// check it before each costly part.
     pub fn is_full(&self) -> bool {
-        self.excess.is_some()
+        self.exceeded.is_some()
     }
 
     /// Returns the number of samples so far without refused ones.
@@ -257,8 +261,8 @@ impl<'a> Rows<'a> {
         self.samples.is_empty()
     }
 
-    /// Returns the refusals since the last call, for a caller that knows their place.
-    pub fn take_refused(&mut self) -> Option<Refusals> {
+    /// Returns the refusals since the last call, for a caller that knows their location.
+    pub fn take_refusals(&mut self) -> Option<Refusals> {
         (!self.refused.is_empty()).then(|| std::mem::take(&mut self.refused))
     }
 
@@ -278,8 +282,15 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the samples and releases the cache.
-    pub fn finish(self) -> Decoded {
-        let Self { cache, samples, points, definitions, refused, excess, .. } = self;
-        Decoded { generation: cache.generation(), samples, points, definitions, refused, excess }
+    pub fn finish(self) -> DecodedRows {
+        let Self { cache, samples, points, definitions, refused, exceeded, .. } = self;
+        DecodedRows {
+            generation: cache.generation(),
+            samples,
+            points,
+            definitions,
+            refused,
+            exceeded,
+        }
     }
 }

@@ -5,8 +5,8 @@
 use granary_protocol::Kind;
 
 use super::{
-    place::{Document, Place, Unit, is_container},
-    settling::{Changes, Entry, Sample, is_made_of_slots},
+    document_part::{Document, DocumentPart, Unit, is_container},
+    settling::{Entry, Sample, UpdateChanges, is_made_of_slots},
 };
 use crate::shell::{
     notation::date,
@@ -31,7 +31,7 @@ pub(super) struct UpdateSamples {
 
 /// The document that an update changes.
 #[derive(Debug, Default)]
-struct Subject {
+struct TargetDocument {
     document: Option<Document>,
     /// A field and its value, which is the metric if slots have no names, and a tag otherwise.
     metric: Option<(String, String)>,
@@ -49,29 +49,29 @@ pub(super) fn of_update(
     query: &Fields,
     change: &Value,
 ) -> Result<UpdateSamples, String> {
-    let subject = Subject::of(query)?;
+    let target = TargetDocument::of(query)?;
     let Value::Fields(operators) = change else {
         return Err("a pipeline as an update is not supported; use $inc, $set and $push".to_owned());
     };
     if operators.iter().any(|(name, _)| !name.starts_with('$')) {
         return Err("a whole document cannot be replaced; use $inc, $set and $push".to_owned());
     }
-    let mut changes = Changes::default();
+    let mut changes = UpdateChanges::default();
     for (operator, fields) in operators.iter() {
         let Value::Fields(fields) = fields else {
             return Err(format!("{operator} takes a document"));
         };
         for (path, value) in fields.iter() {
             changes
-                .take(operator, path, value, &subject, collection)
+                .add(operator, path, value, &target, collection)
                 .map_err(|fault| format!("{operator}: {fault}"))?;
         }
     }
-    let mut tags = subject.tags;
-    if let Some((name, metric)) = subject.metric.filter(|_| !changes.has_nameless) {
+    let mut tags = target.tags;
+    if let Some((name, metric)) = target.metric.filter(|_| !changes.has_plain_values) {
         tags.push((name, metric));
     }
-    Ok(UpdateSamples { tags, samples: changes.settle()? })
+    Ok(UpdateSamples { tags, samples: changes.into_samples()? })
 }
 
 /// Returns the samples of an inserted document: a reading with numbers at one time; an empty shell
@@ -150,21 +150,21 @@ fn tag(name: &str, value: &Value) -> Result<(String, String), String> {
     Ok((name.to_owned(), text))
 }
 
-impl Subject {
+impl TargetDocument {
     fn of(query: &Fields) -> Result<Self, String> {
-        let mut subject = Self::default();
-        let named = if query.get("metric").is_some() { "metric" } else { "type" };
+        let mut target = Self::default();
+        let metric_name = if query.get("metric").is_some() { "metric" } else { "type" };
         for (name, value) in query.iter() {
             let time = value.as_date().or_else(|| date(value.as_text()?));
             match STARTS.iter().find(|(known, _)| *known == &**name) {
                 Some((_, unit)) => {
                     let start =
                         time.ok_or_else(|| format!("{name} is no time; use ISODate(...)"))?;
-                    if subject.document.replace(Document::new(name, start, *unit)?).is_some() {
+                    if target.document.replace(Document::new(name, start, *unit)?).is_some() {
                         return Err(format!("{name} is a second start of the document"));
                     }
                 }
-                None if value.as_date().is_some() => subject.other_time = Some(name.to_string()),
+                None if value.as_date().is_some() => target.other_time = Some(name.to_string()),
                 None if name.starts_with('$') => {
                     return Err(format!("{name}: identify the document by its time and tags"));
                 }
@@ -176,16 +176,16 @@ impl Subject {
                 // Conditions on the number of entries in a bucket are ignored.
                 None if is_condition(value) && is_made_of_slots(name) => {}
                 None if is_condition(value) && is_range_of_times(value) => {}
-                None if &**name == named => subject.metric = Some(tag(name, value)?),
-                None => subject.tags.push(tag(name, value)?),
+                None if &**name == metric_name => target.metric = Some(tag(name, value)?),
+                None => target.tags.push(tag(name, value)?),
             }
         }
-        Ok(subject)
+        Ok(target)
     }
 
-    fn place(&self, path: &str) -> Result<Option<Place>, String> {
+    fn document_part(&self, path: &str) -> Result<Option<DocumentPart>, String> {
         match (&self.document, &self.other_time) {
-            (Some(document), _) => document.place(path),
+            (Some(document), _) => document.document_part(path),
             (None, _) if path.split('.').next().is_none_or(|first| !is_container(first)) => {
                 Ok(None)
             }
@@ -207,13 +207,13 @@ fn is_range_of_times(value: &Value) -> bool {
     matches!(value, Value::Fields(fields) if fields.iter().all(|(_, value)| value.as_date().is_some()))
 }
 
-impl Changes {
-    fn take(
+impl UpdateChanges {
+    fn add(
         &mut self,
         operator: &str,
         path: &str,
         value: &Value,
-        subject: &Subject,
+        target: &TargetDocument,
         collection: &str,
     ) -> Result<(), String> {
         match operator {
@@ -226,30 +226,30 @@ impl Changes {
         let Some(number) = value.number() else {
             return Err(format!("{path} is {}; a sample is a number", value.kind()));
         };
-        let place = subject.place(path)?;
+        let part = target.document_part(path)?;
         let is_total = |name: &str| name == "num_samples" || name == "total_samples";
-        match (operator, place) {
+        match (operator, part) {
             ("$inc", _) if number < 0.0 => {
                 return Err(format!("{path}: a count cannot be taken back"));
             }
             ("$inc", None) => self.roots.push((path.to_owned(), number)),
-            ("$inc", Some(place)) if place.name.as_deref().is_some_and(is_total) => {
-                self.totals.push((place, number));
+            ("$inc", Some(part)) if part.name.as_deref().is_some_and(is_total) => {
+                self.totals.push((part, number));
             }
-            ("$inc" | "$set", Some(place)) => {
-                let metric = match &place.name {
+            ("$inc" | "$set", Some(part)) => {
+                let metric = match &part.name {
                     Some(name) if operator == "$set" && is_total(name) => {
                         return Err(format!("{path} follows from its slots"));
                     }
                     Some(name) => name.clone(),
                     None => {
-                        self.has_nameless = true;
-                        let named = subject.metric.as_ref().map(|(_, metric)| metric.as_str());
+                        self.has_plain_values = true;
+                        let named = target.metric.as_ref().map(|(_, metric)| metric.as_str());
                         named.unwrap_or(collection).to_owned()
                     }
                 };
                 let kind = if operator == "$inc" { Kind::Delta } else { Kind::Gauge };
-                let (at, unit) = (place.at, place.unit);
+                let (at, unit) = (part.at, part.unit);
                 self.entries.push(Entry { metric, kind, at, unit, value: number });
             }
             ("$set", None) if is_made_of_slots(path) => {

@@ -10,7 +10,7 @@
 )]
 
 mod change;
-mod place;
+mod document_part;
 mod settling;
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,8 @@ mod tests;
 use std::collections::HashMap;
 
 use granary_protocol::{
-    BATCHES_PER_REQUEST_MAX, DecodeError, JsonBatch, Kind, Refusal, SeriesDefinition, Unread,
+    BATCHES_PER_REQUEST_MAX, DecodeError, InvalidSamples, JsonBatch, Kind, Refusal,
+    SeriesDefinition,
 };
 
 use self::{
@@ -118,7 +119,7 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
         }
     }
     for BatchBuilder { mut batch, .. } in [counts, readings] {
-        if !batch.batch.refs.is_empty() || batch.unread.samples > 0 {
+        if !batch.batch.refs.is_empty() || batch.invalid.samples > 0 {
             SENDER.clone_into(&mut batch.batch.agent);
             numbered.push(batch);
         }
@@ -127,7 +128,7 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
 }
 
 fn fault(problem: String) -> DecodeError {
-    DecodeError { place: "body".to_owned(), problem }
+    DecodeError { location: "body".to_owned(), problem }
 }
 
 fn shown(text: &str) -> String {
@@ -136,10 +137,10 @@ fn shown(text: &str) -> String {
 
 impl BatchBuilder {
     fn refuse(&mut self, series: String, message: String) {
-        let Unread { samples, examples } = &mut self.batch.unread;
+        let InvalidSamples { samples, examples } = &mut self.batch.invalid;
         *samples += 1;
         if examples.len() < EXAMPLES_MAX {
-            let reason = Unread::REASON.to_owned();
+            let reason = InvalidSamples::REASON.to_owned();
             examples.push(Refusal { reason, series, message });
         }
     }
@@ -291,7 +292,7 @@ fn command_of(value: Value) -> Result<Command, String> {
             changes.extend(inserts(item.clone())?);
         }
     }
-    let (epoch, seq) = (whole(&fields, "epoch")?, whole(&fields, "seq")?);
+    let (epoch, seq) = (whole_number(&fields, "epoch")?, whole_number(&fields, "seq")?);
     let number = match (fields.get("agent").and_then(Value::as_text), epoch, seq) {
         (Some(agent), Some(epoch), Some(seq)) if seq > 0 => {
             Some((agent.to_string(), epoch, seq as u64))
@@ -302,7 +303,7 @@ fn command_of(value: Value) -> Result<Command, String> {
     Ok(Command { collection, changes, number })
 }
 
-fn whole(fields: &Fields, name: &str) -> Result<Option<i64>, String> {
+fn whole_number(fields: &Fields, name: &str) -> Result<Option<i64>, String> {
     let found = fields.get(name).map(Value::as_whole);
     found.map(|number| number.ok_or_else(|| format!("{name} must be a whole number"))).transpose()
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use granary_protocol::Kind;
 
-use super::place::{Place, Unit};
+use super::document_part::{DocumentPart, Unit};
 use crate::model::UnixMillis;
 
 /// The maximum number of totals in an update.
@@ -35,18 +35,18 @@ pub(super) struct Entry {
 
 /// The changes of an update by type.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct UpdateChanges {
     pub(super) entries: Vec<Entry>,
-    /// The increments of fields of the document itself.
+    /// The increments of fields outside of lists of slots, such as the count of all samples.
     pub(super) roots: Vec<(String, f64)>,
     /// The increments of parts' counts and sums.
-    pub(super) totals: Vec<(Place, f64)>,
+    pub(super) totals: Vec<(DocumentPart, f64)>,
     /// The values of `$min` and `$max`.
     pub(super) extremes: Vec<(String, f64)>,
     /// The number of documents pushed to a list.
     pub(super) pushed: usize,
     /// True when slots are plain values instead of documents.
-    pub(super) has_nameless: bool,
+    pub(super) has_plain_values: bool,
 }
 
 /// Returns true for a field that is computed from slots.
@@ -58,9 +58,9 @@ pub(super) fn is_made_of_slots(name: &str) -> bool {
         || ends.iter().any(|affix| name.ends_with(affix))
 }
 
-impl Changes {
+impl UpdateChanges {
     /// Returns the slots after checking all totals.
-    pub(super) fn settle(mut self) -> Result<Vec<Sample>, String> {
+    pub(super) fn into_samples(mut self) -> Result<Vec<Sample>, String> {
         let kinds: BTreeMap<&str, Kind> =
             self.entries.iter().map(|entry| (&*entry.metric, entry.kind)).collect();
         if let Some(entry) =
@@ -99,13 +99,13 @@ impl Changes {
         if self.totals.len() > TOTALS_MAX {
             return Err(format!("more than {TOTALS_MAX} totals of parts; leave them out"));
         }
-        for (place, number) in &self.totals {
-            let end = place.unit.end(place.at);
-            let inside = samples.iter().filter(|sample| place.at <= sample.at && sample.at < end);
+        for (part, number) in &self.totals {
+            let end = part.unit.end(part.at);
+            let inside = samples.iter().filter(|sample| part.at <= sample.at && sample.at < end);
             let computed =
                 inside.fold((0.0, 0.0), |(n, sum), sample| (n + 1.0, sum + sample.value));
             if !is_same(computed.0, *number) && !is_same(computed.1, *number) {
-                let name = place.name.as_deref().unwrap_or_default();
+                let name = part.name.as_deref().unwrap_or_default();
                 return Err(format!(
                     "{name} would grow by {number}, and its slots by {}",
                     computed.1
@@ -126,7 +126,7 @@ fn is_same(computed: f64, number: f64) -> bool {
 }
 
 /// A part that contains the current entry.
-struct Open {
+struct OpenPart {
     entry: Entry,
     end: UnixMillis,
     /// The sum of the inner slots so far.
@@ -137,7 +137,7 @@ struct Open {
 fn finest(mut entries: Vec<Entry>) -> Result<Vec<Sample>, String> {
     entries.sort_by(|a, b| (&a.metric, a.at, a.unit).cmp(&(&b.metric, b.at, b.unit)));
     let mut samples = Vec::with_capacity(entries.len());
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenPart> = Vec::new();
     for entry in entries {
         while open
             .last()
@@ -152,7 +152,7 @@ fn finest(mut entries: Vec<Entry>) -> Result<Vec<Sample>, String> {
             return Err(format!("{} has two values at {}", entry.metric, entry.at));
         }
         let end = entry.unit.end(entry.at);
-        open.push(Open { entry, end, inside: None });
+        open.push(OpenPart { entry, end, inside: None });
     }
     while !open.is_empty() {
         close(&mut open, &mut samples)?;
@@ -160,8 +160,8 @@ fn finest(mut entries: Vec<Entry>) -> Result<Vec<Sample>, String> {
     Ok(samples)
 }
 
-fn close(open: &mut Vec<Open>, samples: &mut Vec<Sample>) -> Result<(), String> {
-    let Some(Open { entry, inside, .. }) = open.pop() else { return Ok(()) };
+fn close(open: &mut Vec<OpenPart>, samples: &mut Vec<Sample>) -> Result<(), String> {
+    let Some(OpenPart { entry, inside, .. }) = open.pop() else { return Ok(()) };
     let Entry { metric, kind, at, value, .. } = entry;
     if let Some(outer) = open.last_mut() {
         *outer.inside.get_or_insert(0.0) += inside.unwrap_or(value);

@@ -8,7 +8,7 @@ use crate::model::UnixMillis;
 /// Returns the samples, sorted, and the messages of refusals.
 fn decoded(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut samples, mut refused) = (Vec::new(), Vec::new());
-    for JsonBatch { batch, unread } in decode(text.as_bytes()).unwrap() {
+    for JsonBatch { batch, invalid } in decode(text.as_bytes()).unwrap() {
         for ((reference, at), value) in batch.refs.iter().zip(&batch.times).zip(&batch.values) {
             let series = &batch.series[*reference as usize];
             let tags: Vec<_> =
@@ -16,7 +16,7 @@ fn decoded(text: &str) -> (Vec<String>, Vec<String>) {
             let (metric, kind, at) = (&series.metric, series.kind, UnixMillis(*at));
             samples.push(format!("{metric}{{{}}} {kind} {at} {value}", tags.join(",")));
         }
-        refused.extend(unread.examples.into_iter().map(|example| example.message));
+        refused.extend(invalid.examples.into_iter().map(|example| example.message));
     }
     samples.sort();
     (samples, refused)
@@ -209,7 +209,7 @@ proptest! {
         let text = format!("db.v.update({{date: ISODate('2015-08-01')}}, {{$inc: {{{}}}}})", fields.join(","));
         let batches = decode(text.as_bytes()).unwrap();
         let sum: f64 = batches.iter().flat_map(|batch| &batch.batch.values).sum();
-        let refused: u64 = batches.iter().map(|batch| batch.unread.samples).sum();
+        let refused: u64 = batches.iter().map(|batch| batch.invalid.samples).sum();
         prop_assert_eq!(refused, u64::from(wrong > 0));
         if wrong == 0 {
             prop_assert_eq!(sum, f64::from(slots.values().sum::<u32>()));

@@ -31,20 +31,20 @@ const TAGS_BYTES_MAX: usize = 4096;
 const EXPRESSION_BYTES_MAX: usize = 8192;
 const TEXT_BYTES_MAX: usize = 20_000;
 
-type Checked = Result<(), ObjectFault>;
+type CheckResult = Result<(), ObjectFault>;
 
-fn fault(place: &str, problem: impl std::fmt::Display) -> ObjectFault {
-    ObjectFault::Invalid(format!("{place}: {problem}"))
+fn fault(location: &str, problem: impl std::fmt::Display) -> ObjectFault {
+    ObjectFault::Invalid(format!("{location}: {problem}"))
 }
 
-fn at_most(place: &str, count: usize, most: usize) -> Checked {
+fn at_most(location: &str, count: usize, most: usize) -> CheckResult {
     if count > most {
-        return Err(fault(place, format!("{count} are more than {most}")));
+        return Err(fault(location, format!("{count} are more than {most}")));
     }
     Ok(())
 }
 
-pub(super) fn dashboard(dashboard: &Dashboard) -> Checked {
+pub(super) fn dashboard(dashboard: &Dashboard) -> CheckResult {
     let Dashboard { schema, title, range, resolution, variables, panels } = dashboard;
     if *schema != SCHEMA {
         let problem = format!("{schema} is unknown; this daemon reads {SCHEMA}");
@@ -56,97 +56,99 @@ pub(super) fn dashboard(dashboard: &Dashboard) -> Checked {
     at_most("variables", variables.len(), VARIABLES_MAX)?;
     let mut names = BTreeSet::new();
     for (index, item) in variables.iter().enumerate() {
-        let place = format!("variables[{index}]");
-        variable(&place, item)?;
+        let location = format!("variables[{index}]");
+        variable(&location, item)?;
         if !names.insert(&item.name) {
-            return Err(fault(&format!("{place}.name"), "another variable has it"));
+            return Err(fault(&format!("{location}.name"), "another variable has it"));
         }
     }
     at_most("panels", panels.len(), PANELS_MAX)?;
     let mut ids = BTreeSet::new();
     for (index, item) in panels.iter().enumerate() {
-        let place = format!("panels[{index}]");
-        panel(&place, item)?;
+        let location = format!("panels[{index}]");
+        panel(&location, item)?;
         if !ids.insert(&item.id) {
-            return Err(fault(&format!("{place}.id"), "another panel has it"));
+            return Err(fault(&format!("{location}.id"), "another panel has it"));
         }
     }
     Ok(())
 }
 
-fn length(place: &str, text: Option<&str>) -> Checked {
-    text.map_or(Ok(()), |text| text.parse::<Span>().map(drop).map_err(|cause| fault(place, cause)))
+fn length(location: &str, text: Option<&str>) -> CheckResult {
+    text.map_or(Ok(()), |text| {
+        text.parse::<Span>().map(drop).map_err(|cause| fault(location, cause))
+    })
 }
 
 /// Checks that a word has only letters, digits and the given other characters, so that addresses
 /// and queries need no escapes.
-fn check_word(place: &str, word: &str, others: &str) -> Checked {
-    check_line(place, word, ID_BYTES_MAX)?;
+fn check_word(location: &str, word: &str, others: &str) -> CheckResult {
+    check_line(location, word, ID_BYTES_MAX)?;
     if word.chars().any(|c| !c.is_ascii_alphanumeric() && !others.contains(c)) {
-        return Err(fault(place, format!("use letters, digits and {others:?}")));
+        return Err(fault(location, format!("use letters, digits and {others:?}")));
     }
     Ok(())
 }
 
-fn variable(place: &str, variable: &Variable) -> Checked {
+fn variable(location: &str, variable: &Variable) -> CheckResult {
     let Variable { name, tag, metric, multi: _ } = variable;
-    check_word(&format!("{place}.name"), name, "_")?;
-    check_line(&format!("{place}.tag"), tag, NAME_BYTES_MAX)?;
-    optional_line(&format!("{place}.metric"), metric.as_deref(), NAME_BYTES_MAX)
+    check_word(&format!("{location}.name"), name, "_")?;
+    check_line(&format!("{location}.tag"), tag, NAME_BYTES_MAX)?;
+    optional_line(&format!("{location}.metric"), metric.as_deref(), NAME_BYTES_MAX)
 }
 
-fn optional_line(place: &str, text: Option<&str>, bytes_max: usize) -> Checked {
-    text.map_or(Ok(()), |text| check_line(place, text, bytes_max))
+fn optional_line(location: &str, text: Option<&str>, bytes_max: usize) -> CheckResult {
+    text.map_or(Ok(()), |text| check_line(location, text, bytes_max))
 }
 
 /// Refuses a field that belongs to another kind.
-fn absent(place: &str, field: &str, is_present: bool, kind: &str) -> Checked {
+fn require_absent(location: &str, field: &str, is_present: bool, kind: &str) -> CheckResult {
     if is_present {
-        return Err(fault(&format!("{place}.{field}"), format!("it is not allowed for {kind}")));
+        return Err(fault(&format!("{location}.{field}"), format!("it is not allowed for {kind}")));
     }
     Ok(())
 }
 
-fn panel(place: &str, panel: &Panel) -> Checked {
-    check_word(&format!("{place}.id"), &panel.id, "_-")?;
-    check_text(&format!("{place}.title"), &panel.title, TITLE_BYTES_MAX)?;
+fn panel(location: &str, panel: &Panel) -> CheckResult {
+    check_word(&format!("{location}.id"), &panel.id, "_-")?;
+    check_text(&format!("{location}.title"), &panel.title, TITLE_BYTES_MAX)?;
     let Panel { x, y, w, h, .. } = *panel;
     if w == 0 || x.saturating_add(w) > COLUMNS {
         let problem =
             format!("columns {x} to {} are outside of 0 to {COLUMNS}", x.saturating_add(w));
-        return Err(fault(place, problem));
+        return Err(fault(location, problem));
     }
     if h == 0 || h > PANEL_ROWS_MAX || y > ROWS_MAX {
         let problem = format!(
             "{h} rows from row {y} on: use 1 to {PANEL_ROWS_MAX} rows, and rows up to {ROWS_MAX}"
         );
-        return Err(fault(place, problem));
+        return Err(fault(location, problem));
     }
     match panel.kind {
-        PanelKind::Chart => chart(place, panel),
-        PanelKind::Text => text(place, panel),
+        PanelKind::Chart => chart(location, panel),
+        PanelKind::Text => text(location, panel),
     }
 }
 
-fn chart(place: &str, panel: &Panel) -> Checked {
-    absent(place, "text", panel.text.is_some(), "charts")?;
+fn chart(location: &str, panel: &Panel) -> CheckResult {
+    require_absent(location, "text", panel.text.is_some(), "charts")?;
     let unit = panel.unit.as_deref().unwrap_or_default();
-    check_text(&format!("{place}.unit"), unit, ID_BYTES_MAX)?;
-    let queries_place = format!("{place}.queries");
+    check_text(&format!("{location}.unit"), unit, ID_BYTES_MAX)?;
+    let queries_location = format!("{location}.queries");
     let Some(queries) = &panel.queries else {
-        return Err(fault(&queries_place, "add queries, or an empty list"));
+        return Err(fault(&queries_location, "add queries, or an empty list"));
     };
-    at_most(&queries_place, queries.len(), QUERIES_MAX)?;
+    at_most(&queries_location, queries.len(), QUERIES_MAX)?;
     queries.iter().enumerate().try_for_each(|(index, query)| {
-        let place = format!("{queries_place}[{index}]");
+        let location = format!("{queries_location}[{index}]");
         match query.kind {
-            QueryKind::Metric => metric_query(&place, query),
-            QueryKind::Promql => promql_query(&place, query),
+            QueryKind::Metric => metric_query(&location, query),
+            QueryKind::Promql => promql_query(&location, query),
         }
     })
 }
 
-fn text(place: &str, panel: &Panel) -> Checked {
+fn text(location: &str, panel: &Panel) -> CheckResult {
     let chart_fields = [
         ("queries", panel.queries.is_some()),
         ("display", panel.display.is_some()),
@@ -155,37 +157,37 @@ fn text(place: &str, panel: &Panel) -> Checked {
         ("unit", panel.unit.is_some()),
     ];
     for (field, is_present) in chart_fields {
-        absent(place, field, is_present, "texts")?;
+        require_absent(location, field, is_present, "texts")?;
     }
-    let place = format!("{place}.text");
-    let text = panel.text.as_deref().ok_or_else(|| fault(&place, "it is missing"))?;
-    check_text(&place, text, TEXT_BYTES_MAX)
+    let location = format!("{location}.text");
+    let text = panel.text.as_deref().ok_or_else(|| fault(&location, "it is missing"))?;
+    check_text(&location, text, TEXT_BYTES_MAX)
 }
 
-fn metric_query(place: &str, query: &Query) -> Checked {
-    absent(place, "expression", query.expression.is_some(), "metrics")?;
-    absent(place, "legend", query.legend.is_some(), "metrics")?;
-    let field = format!("{place}.metric");
+fn metric_query(location: &str, query: &Query) -> CheckResult {
+    require_absent(location, "expression", query.expression.is_some(), "metrics")?;
+    require_absent(location, "legend", query.legend.is_some(), "metrics")?;
+    let field = format!("{location}.metric");
     let metric = query.metric.as_deref().ok_or_else(|| fault(&field, "it is missing"))?;
     check_line(&field, metric, NAME_BYTES_MAX)?;
     let tags = query.tags.as_deref().unwrap_or_default();
-    let field = format!("{place}.tags");
+    let field = format!("{location}.tags");
     check_text(&field, tags, TAGS_BYTES_MAX)?;
     tag_pairs(tags).map_err(|cause| fault(&field, cause))?;
     let group_by = query.group_by.as_deref().unwrap_or_default();
-    check_text(&format!("{place}.group_by"), group_by, TAGS_BYTES_MAX)?;
+    check_text(&format!("{location}.group_by"), group_by, TAGS_BYTES_MAX)?;
     if query.top.is_some() && query.bottom.is_some() {
-        return Err(fault(place, "use top or bottom, not both"));
+        return Err(fault(location, "use top or bottom, not both"));
     }
     for (name, count) in [("top", query.top), ("bottom", query.bottom)] {
         if count.is_some_and(|count| !(1..=RANKED_MAX).contains(&count)) {
-            return Err(fault(&format!("{place}.{name}"), format!("use 1 to {RANKED_MAX}")));
+            return Err(fault(&format!("{location}.{name}"), format!("use 1 to {RANKED_MAX}")));
         }
     }
     Ok(())
 }
 
-fn promql_query(place: &str, query: &Query) -> Checked {
+fn promql_query(location: &str, query: &Query) -> CheckResult {
     let metric_fields = [
         ("metric", query.metric.is_some()),
         ("tags", query.tags.is_some()),
@@ -195,13 +197,13 @@ fn promql_query(place: &str, query: &Query) -> Checked {
         ("bottom", query.bottom.is_some()),
     ];
     for (field, is_present) in metric_fields {
-        absent(place, field, is_present, "PromQL")?;
+        require_absent(location, field, is_present, "PromQL")?;
     }
-    let field = format!("{place}.expression");
+    let field = format!("{location}.expression");
     let expression = query.expression.as_deref().ok_or_else(|| fault(&field, "it is missing"))?;
     check_text(&field, expression, EXPRESSION_BYTES_MAX)?;
     let legend = query.legend.as_deref().unwrap_or_default();
-    check_text(&format!("{place}.legend"), legend, TITLE_BYTES_MAX)
+    check_text(&format!("{location}.legend"), legend, TITLE_BYTES_MAX)
 }
 
 #[cfg(test)]

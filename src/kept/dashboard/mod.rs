@@ -128,14 +128,14 @@ impl Dashboard {
     /// Parses and checks a dashboard.
     ///
     /// # Errors
-    /// The JSON is not a valid dashboard; the message begins with the place of the fault.
+    /// The JSON is not a valid dashboard; the message begins with the location of the fault.
     pub fn read(json: &str) -> Result<Self, ObjectFault> {
         let mut text = serde_json::Deserializer::from_str(json);
         let dashboard: Self = serde_path_to_error::deserialize(&mut text).map_err(|fault| {
-            let place = fault.path().to_string();
+            let location = fault.path().to_string();
             let problem = fault.inner().to_string();
-            let is_root = place == ".";
-            ObjectFault::Invalid(if is_root { problem } else { format!("{place}: {problem}") })
+            let is_root = location == ".";
+            ObjectFault::Invalid(if is_root { problem } else { format!("{location}: {problem}") })
         })?;
         check::dashboard(&dashboard)?;
         Ok(dashboard)

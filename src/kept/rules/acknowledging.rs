@@ -8,7 +8,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::alerts::{Acknowledgement, Alert, LabelSet};
 
 /// The capacity of the queue; further requests are refused.
-pub(crate) const WAITING_MAX: usize = 64;
+pub(crate) const ACKNOWLEDGEMENTS_MAX: usize = 64;
 
 /// A request to acknowledge alerts, or to withdraw their acknowledgement.
 #[derive(Debug, Clone)]
@@ -45,14 +45,14 @@ impl Acknowledge {
 }
 
 /// The number of acknowledged alerts.
-pub(crate) type Acknowledged = Result<usize, AcknowledgeFault>;
+pub(crate) type AcknowledgeResult = Result<usize, AcknowledgeFault>;
 
 /// A request with the channel for its result.
-pub(crate) type PendingAcknowledgement = (Acknowledge, oneshot::Sender<Acknowledged>);
+pub(crate) type PendingAcknowledgement = (Acknowledge, oneshot::Sender<AcknowledgeResult>);
 
 /// The queue of requests for the alerter.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct AcknowledgementQueue {
     asked: Mutex<Queue>,
     queued: Notify,
 }
@@ -63,16 +63,16 @@ struct Queue {
     is_closed: bool,
 }
 
-impl Waiting {
+impl AcknowledgementQueue {
     /// Queues a request, and waits for its result.
-    pub(crate) async fn ask(&self, asked: Acknowledge) -> Acknowledged {
+    pub(crate) async fn ask(&self, asked: Acknowledge) -> AcknowledgeResult {
         let (reply, outcome) = oneshot::channel();
         {
             let mut queue = self.asked.lock();
             if queue.is_closed {
                 return Err(AcknowledgeFault::Stopping);
             }
-            if queue.all.len() >= WAITING_MAX {
+            if queue.all.len() >= ACKNOWLEDGEMENTS_MAX {
                 return Err(AcknowledgeFault::Busy);
             }
             queue.all.push((asked, reply));
@@ -82,7 +82,7 @@ impl Waiting {
     }
 
     /// Removes and returns all queued requests.
-    pub(crate) fn take(&self) -> Vec<PendingAcknowledgement> {
+    pub(crate) fn take_all(&self) -> Vec<PendingAcknowledgement> {
         std::mem::take(&mut self.asked.lock().all)
     }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[actix_web::test]
     async fn requests_while_the_alerter_stops_fail() {
-        let waiting = Waiting::default();
+        let waiting = AcknowledgementQueue::default();
         let asked = || Acknowledge { labels: LabelSet::new(), by: None };
         let (first, ()) = tokio::join!(waiting.ask(asked()), async { waiting.close() });
         assert_eq!(first, Err(AcknowledgeFault::Stopping));

@@ -8,8 +8,8 @@ mod routing;
 mod sources;
 mod status;
 
+pub(crate) use acknowledging::{ACKNOWLEDGEMENTS_MAX, AcknowledgeResult};
 pub use acknowledging::{Acknowledge, AcknowledgeFault};
-pub(crate) use acknowledging::{Acknowledged, WAITING_MAX};
 pub use notified::NotifiedGroup;
 pub use routing::read_routing;
 pub use sources::{RuleSet, RuleSources, SourceFault};
@@ -25,11 +25,13 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use acknowledging::Waiting;
+use acknowledging::AcknowledgementQueue;
 use status::notified;
 
 use crate::{
-    alerts::{Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, RuleGroup},
+    alerts::{
+        Action, Alert, AlertState, ExternalIdentity, GroupHistory, GroupState, Routing, RuleGroup,
+    },
     clock::{Clock, SystemClock},
     model::{UnixMillis, with_causes, with_noun},
     query::PromqlSettings,
@@ -43,7 +45,7 @@ pub struct KnownRules(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     metrics: Metrics,
-    loaded: RwLock<Loaded>,
+    loaded: RwLock<LoadedRules>,
     /// The results by the groups' ids.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// The states of groups whose files could not be loaded; `None` until they are read.
@@ -54,7 +56,7 @@ struct Inner {
     unlisted: AtomicUsize,
     /// The reason why the last load failed.
     fault: Mutex<Option<String>>,
-    acknowledgements: Waiting,
+    acknowledgements: AcknowledgementQueue,
 }
 
 /// Rules that were read and can be used.
@@ -73,7 +75,7 @@ impl ReadRules {
 
 /// The rules of the last load.
 #[derive(Debug, Clone)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedRules {
     pub(crate) set: Arc<RuleSet>,
     sources: Arc<RuleSources>,
     /// A number that changes with each load.
@@ -95,7 +97,7 @@ impl KnownRules {
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
         let fault = Mutex::new(fault.map(|cause| with_causes(&cause)));
-        let loaded = RwLock::new(Loaded {
+        let loaded = RwLock::new(LoadedRules {
             set,
             sources: Arc::new(sources),
             generation: 1,
@@ -109,7 +111,7 @@ impl KnownRules {
             unread: RwLock::default(),
             notified_changes: AtomicU64::default(),
             unlisted: AtomicUsize::default(),
-            acknowledgements: Waiting::default(),
+            acknowledgements: AcknowledgementQueue::default(),
         }))
     }
 
@@ -141,7 +143,7 @@ impl KnownRules {
         warn_without_destination(&sources, &set);
         let mut loaded = self.0.loaded.write();
         let (generation, read_at) = (loaded.generation + 1, SystemClock.now());
-        *loaded = Loaded { set, sources, generation, read_at };
+        *loaded = LoadedRules { set, sources, generation, read_at };
         drop(loaded);
         self.note_change();
     }
@@ -152,7 +154,7 @@ impl KnownRules {
         no_receiver(&loaded.sources, &loaded.set)
     }
 
-    /// Notes the number of firing alerts that messages only count.
+    /// Records the number of firing alerts that messages only count.
     pub fn note_unlisted(&self, alerts: usize) {
         self.0.unlisted.store(alerts, Ordering::Relaxed);
     }
@@ -194,11 +196,11 @@ impl KnownRules {
     }
 
     /// Returns the address and the labels that messages contain.
-    pub fn external(&self) -> Arc<External> {
+    pub fn external(&self) -> Arc<ExternalIdentity> {
         self.0.loaded.read().sources.external.clone()
     }
 
-    pub(crate) fn loaded(&self) -> Loaded {
+    pub(crate) fn loaded(&self) -> LoadedRules {
         self.0.loaded.read().clone()
     }
 
@@ -210,7 +212,7 @@ impl KnownRules {
         self.0.acknowledgements.ask(asked).await
     }
 
-    pub(crate) fn acknowledgements(&self) -> &Waiting {
+    pub(crate) fn acknowledgements(&self) -> &AcknowledgementQueue {
         &self.0.acknowledgements
     }
 
@@ -261,9 +263,9 @@ impl KnownRules {
         self.note_change();
     }
 
-    /// Removes all groups for which `keep` returns false.
-    pub(crate) fn retain(&self, keep: impl Fn(&str) -> bool) {
-        self.0.statuses.write().retain(|id, _| keep(id));
+    /// Removes all groups for which `is_kept` returns false.
+    pub(crate) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
+        self.0.statuses.write().retain(|id, _| is_kept(id));
     }
 
     /// Updates the metrics of alerts by state, once a round.

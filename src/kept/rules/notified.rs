@@ -5,7 +5,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::{GroupStatus, KnownRules, RuleSet};
-use crate::alerts::{Alert, External, MessageAlert, RuleGroup};
+use crate::alerts::{Alert, ExternalIdentity, MessageAlert, RuleGroup};
 
 impl KnownRules {
     /// Returns the number of changes of notified alerts: while it stays the same, a reader's copy
@@ -21,9 +21,9 @@ impl KnownRules {
         let set = self.loaded().set;
         let mut groups = Vec::new();
         let statuses = self.0.statuses.read();
-        for (place, group) in set.groups.iter().enumerate() {
+        for (index, group) in set.groups.iter().enumerate() {
             let Some(status) = statuses.get(&group.id()).cloned() else { continue };
-            groups.push(NotifiedGroup { status, group: Some((set.clone(), place)) });
+            groups.push(NotifiedGroup { status, group: Some((set.clone(), index)) });
         }
         drop(statuses);
         let mut are_all_known = groups.len() == set.groups.len();
@@ -49,8 +49,8 @@ impl KnownRules {
         let mut alerts = Vec::new();
         for group in groups.iter().filter(|_| are_all_known) {
             for (alert, link) in group.alerts(external) {
-                let alert =
-                    MessageAlert::new(alert).map(|message| message.outside(external, &link));
+                let alert = MessageAlert::new(alert)
+                    .map(|message| message.with_external_labels(external, &link));
                 let interval_ms = group.interval_ms();
                 alerts.extend(alert.map(|message| MessageAlert { interval_ms, ..message }));
             }
@@ -64,13 +64,13 @@ impl KnownRules {
 pub struct NotifiedGroup {
     /// The result of the group's evaluations.
     pub status: Arc<GroupStatus>,
-    /// The loaded rules and the group's place in them; `None` while its file is unusable.
+    /// The loaded rules and the index of the group in them; `None` while its file is unusable.
     group: Option<(Arc<RuleSet>, usize)>,
 }
 
 impl NotifiedGroup {
     fn group(&self) -> Option<&RuleGroup> {
-        self.group.as_ref().and_then(|(set, place)| set.groups.get(*place))
+        self.group.as_ref().and_then(|(set, index)| set.groups.get(*index))
     }
 
     /// Returns the interval between evaluations, in milliseconds; 0 while the file is unusable.
@@ -79,7 +79,7 @@ impl NotifiedGroup {
     }
 
     /// Returns all alerts, each with the link to the expression of its rule.
-    pub fn alerts(&self, external: &External) -> impl Iterator<Item = (&Alert, Arc<str>)> {
+    pub fn alerts(&self, external: &ExternalIdentity) -> impl Iterator<Item = (&Alert, Arc<str>)> {
         let rules = self.status.state.rules.iter().filter(|(_, rule)| !rule.alerts.is_empty());
         rules.flat_map(move |(key, state)| {
             let mut rules = self.group().into_iter().flat_map(|group| &group.rules);

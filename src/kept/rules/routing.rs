@@ -22,7 +22,7 @@ pub fn read_routing(path: &Path) -> Result<Routing, Vec<FileFault>> {
     let file = path.to_string_lossy();
     let fault = |problem: String| FileFault {
         file: file.clone().into_owned(),
-        place: String::new(),
+        location: String::new(),
         problem,
     };
     let text = bounded_text(path).map_err(|cause| vec![fault(cause.to_string())])?;
@@ -41,9 +41,9 @@ pub fn read_routing(path: &Path) -> Result<Routing, Vec<FileFault>> {
     if faults.is_empty() {
         match MessageTemplates::new(&routing.templates) {
             Ok(templates) => {
-                faults.extend(routing.texts().into_iter().filter_map(|(place, text)| {
+                faults.extend(routing.texts().into_iter().filter_map(|(location, text)| {
                     let problem = templates.check(text).err()?;
-                    Some(FileFault { place, ..fault(problem) })
+                    Some(FileFault { location, ..fault(problem) })
                 }));
             }
             Err(problem) => faults.push(fault(format!("templates: {problem}"))),

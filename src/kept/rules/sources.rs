@@ -12,7 +12,7 @@ use std::{
 
 use super::routing::{bounded_text, read_routing};
 use crate::{
-    alerts::{External, FileFault, Routing, RuleGroup, read_rules},
+    alerts::{ExternalIdentity, FileFault, Routing, RuleGroup, read_rules},
     query::{Budget, PromqlSettings},
 };
 
@@ -36,7 +36,7 @@ pub struct RuleSources {
     /// The notification file, if there is one.
     pub notifications: Option<PathBuf>,
     /// The address and the labels that messages contain.
-    pub external: Arc<External>,
+    pub external: Arc<ExternalIdentity>,
     /// True when alerts are sent to Alertmanagers.
     pub has_alertmanagers: bool,
 }

@@ -28,10 +28,10 @@ pub struct GroupStatus {
 }
 
 impl GroupStatus {
-    /// Returns the report of a rule, which may have had another place when it was evaluated.
-    pub fn report(&self, place: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
+    /// Returns the report of a rule, which may have had another index when it was evaluated.
+    pub fn report(&self, index: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
         let is_of_rule = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
-        self.reports.get(place).filter(is_of_rule).or_else(|| self.reports.iter().find(is_of_rule))
+        self.reports.get(index).filter(is_of_rule).or_else(|| self.reports.iter().find(is_of_rule))
     }
 }
 

@@ -38,7 +38,7 @@ mod tests;
 mod times;
 
 pub use reading::{Reading, START_COUNTS_MS};
-pub use remembered::{Kept, LATEST_KEPT, Remembered};
+pub use remembered::{LATEST_KEPT, RememberedReading, RememberedReadings};
 pub use times::READINGS_MAX;
 
 pub use granary_protocol::{STALE_MARKER, is_stale_marker};
@@ -56,7 +56,7 @@ pub struct SeriesState {
     /// sender did not end it.
     ended_at: UnixMillis,
     /// The readings of a counter, if it has any.
-    counter: Option<Box<Remembered>>,
+    counter: Option<Box<RememberedReadings>>,
 }
 
 /// The changes that one sample makes.
@@ -91,14 +91,14 @@ impl SeriesState {
         kind: Kind,
         last_at: UnixMillis,
         ended_at: Option<UnixMillis>,
-        counter: Option<Remembered>,
+        counter: Option<RememberedReadings>,
     ) -> Self {
         let ended_at = ended_at.unwrap_or(UnixMillis::EARLIEST);
         Self { kind, last_at, ended_at, counter: counter.map(Box::new) }
     }
 
     /// Returns the readings of a counter; `None` before the first.
-    pub fn counter(&self) -> Option<&Remembered> {
+    pub fn counter(&self) -> Option<&RememberedReadings> {
         self.counter.as_deref()
     }
 
@@ -108,7 +108,8 @@ impl SeriesState {
         std::mem::replace(self, rest)
     }
 
-    /// Puts taken readings back; the latest sample and the end that were noted meanwhile stay.
+    /// Restores the readings that `take_counter` moved out; the latest sample and the end that were
+    /// recorded meanwhile stay.
     pub fn put_counter(&mut self, taken: Self) {
         self.counter = taken.counter;
     }
@@ -142,18 +143,18 @@ impl SeriesState {
             Kind::Counter => {
                 let reading = Reading::new(at.0, value, start);
                 let Some(counter) = &mut self.counter else {
-                    self.counter = Some(Box::new(Remembered::first(reading)));
+                    self.counter = Some(Box::new(RememberedReadings::first(reading)));
                     let (increase, rate) = (reading.increase_since(None), reading.rate_since(None));
                     let cell = Cell::reading(offset, value, increase, rate);
                     return ObservedCell { cell, correction: None };
                 };
-                if let Some((increase, rate)) = counter.take_behind(&reading) {
+                if let Some((increase, rate)) = counter.append(&reading) {
                     let cell = Cell::reading(offset, value, increase, Some(rate));
                     return ObservedCell { cell, correction: None };
                 }
-                let taken = counter.take_between(reading);
-                let cell = Cell::reading(offset, value, taken.increase, taken.rate);
-                ObservedCell { cell, correction: taken.correction }
+                let contribution = counter.insert(reading);
+                let cell = Cell::reading(offset, value, contribution.increase, contribution.rate);
+                ObservedCell { cell, correction: contribution.correction }
             }
         }
     }

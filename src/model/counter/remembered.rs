@@ -14,12 +14,12 @@ use super::{
 
 /// The number of latest readings that are never forgotten.
 pub const LATEST_KEPT: usize = 3;
-/// The last place, in order of time, whose reading may be forgotten.
+/// The last position, in order of time, whose reading may be forgotten.
 const FORGOTTEN_LAST: usize = READINGS_MAX - LATEST_KEPT;
 
 /// A remembered reading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Kept {
+pub struct RememberedReading {
     /// The reading.
     pub reading: Reading,
     /// True when readings between this one and the previous remembered one were forgotten.
@@ -28,16 +28,16 @@ pub struct Kept {
 
 /// The contribution of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Taken {
+pub(super) struct Contribution {
     pub(super) increase: f64,
     pub(super) rate: Option<f64>,
     pub(super) correction: Option<Correction>,
 }
 
-/// The remembered readings of one counter. Places from `base` on are a ring: in the common case,
+/// The remembered readings of one counter. Indexes from `base` on are a ring: in the common case,
 /// the next reading at the regular interval overwrites the oldest reading of the ring.
 #[derive(Debug, Clone)]
-pub struct Remembered {
+pub struct RememberedReadings {
     at: Times,
     value: [f64; READINGS_MAX],
     /// The ages as in [`Reading`]; `u32::MAX` for longer ones.
@@ -46,17 +46,17 @@ pub struct Remembered {
     /// slowly, so that a gap hardly changes it.
     step_ms: u32,
     count: u8,
-    /// The first place of the ring; 0 while all places are free to be filled in order.
+    /// The first index of the ring; 0 until all indexes are used.
     base: u8,
-    /// The place of the latest reading.
+    /// The index of the latest reading.
     head: u8,
-    /// One bit per place, see [`Kept::after_forgotten`].
+    /// One bit per index, see [`RememberedReading::after_forgotten`].
     after_forgotten: u8,
 }
 
-const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<Remembered>() <= 160);
+const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<RememberedReadings>() <= 160);
 
-impl Remembered {
+impl RememberedReadings {
     /// Returns the state of a counter with one reading.
     pub(super) fn first(reading: Reading) -> Self {
         let mut first = Self {
@@ -74,10 +74,11 @@ impl Remembered {
     }
 
     /// Restores stored readings; `None` if they are inconsistent.
-    pub fn restore(readings: &[Kept], step_ms: u32, base: u8) -> Option<Self> {
-        let in_order = readings.is_sorted_by(|kept, next| kept.reading.at < next.reading.at);
+    pub fn restore(readings: &[RememberedReading], step_ms: u32, base: u8) -> Option<Self> {
+        let in_order =
+            readings.is_sorted_by(|previous, next| previous.reading.at < next.reading.at);
         let is_storable = |reading: &Reading| reading.age >= 0 && Times::can_store(reading.at);
-        let are_storable = readings.iter().all(|kept| is_storable(&kept.reading));
+        let are_storable = readings.iter().all(|remembered| is_storable(&remembered.reading));
         let first = readings.first()?;
         // While there is space for more readings, no reading is chosen to be forgotten.
         let base_max = if readings.len() == READINGS_MAX { FORGOTTEN_LAST } else { 0 };
@@ -86,19 +87,19 @@ impl Remembered {
             return None;
         }
         let mut restored = Self::first(first.reading);
-        restored.put(readings);
+        restored.replace_all(readings);
         (restored.step_ms, restored.base) = (step_ms, base);
         Some(restored)
     }
 
     /// Iterates over the readings, ascending by time.
-    pub fn in_order(&self) -> impl Iterator<Item = Kept> + '_ {
+    pub fn in_order(&self) -> impl Iterator<Item = RememberedReading> + '_ {
         let (base, head, count) =
             (usize::from(self.base), usize::from(self.head), usize::from(self.count));
-        let places = (0..base).chain(head + 1..count).chain(base..count.min(head + 1));
-        places.map(|place| Kept {
-            reading: self.reading(place),
-            after_forgotten: self.after_forgotten >> place & 1 == 1,
+        let indexes = (0..base).chain(head + 1..count).chain(base..count.min(head + 1));
+        indexes.map(|index| RememberedReading {
+            reading: self.reading(index),
+            after_forgotten: self.after_forgotten >> index & 1 == 1,
         })
     }
 
@@ -107,8 +108,8 @@ impl Remembered {
         self.step_ms
     }
 
-    /// Returns the place, in order of time, of the reading that is forgotten next; 0 while none is
-    /// chosen.
+    /// Returns the position, in order of time, of the reading that is forgotten next; 0 while none
+    /// is chosen.
     pub fn base(&self) -> u8 {
         self.base
     }
@@ -116,21 +117,21 @@ impl Remembered {
     /// Adds a reading after all others and returns its increase and rate; `None` when the reading
     /// is not the latest or a gap must be forgotten for it.
     #[inline]
-    pub(super) fn take_behind(&mut self, new: &Reading) -> Option<(f64, f64)> {
+    pub(super) fn append(&mut self, new: &Reading) -> Option<(f64, f64)> {
         let head = usize::from(self.head) % READINGS_MAX;
-        let place = self.place_behind(head, new.at)?;
+        let index = self.index_to_append(head, new.at)?;
         let before = self.reading(head);
         let increase = new.increase_from(&before);
         let passed = new.at.saturating_sub(before.at);
         self.update_step(passed);
-        self.set(place, *new);
-        self.head = place as u8;
+        self.set(index, *new);
+        self.head = index as u8;
         Some((increase, per_second(increase, passed)))
     }
 
-    /// Returns the place for a reading after all others, if no gap must be forgotten for it.
+    /// Returns the index for a reading after all others, if no gap must be forgotten for it.
     #[inline]
-    fn place_behind(&mut self, head: usize, at: i64) -> Option<usize> {
+    fn index_to_append(&mut self, head: usize, at: i64) -> Option<usize> {
         let count = usize::from(self.count);
         if at <= self.at.get(head) {
             return None;
@@ -155,56 +156,57 @@ impl Remembered {
     }
 
     #[inline]
-    fn next_in_ring(&self, place: usize) -> usize {
-        let next = if place + 1 == READINGS_MAX { usize::from(self.base) } else { place + 1 };
+    fn next_in_ring(&self, index: usize) -> usize {
+        let next = if index + 1 == READINGS_MAX { usize::from(self.base) } else { index + 1 };
         next % READINGS_MAX
     }
 
     /// Adds a reading between others, or a reading for which a gap must be forgotten.
     #[cold]
-    pub(super) fn take_between(&mut self, mut new: Reading) -> Taken {
+    pub(super) fn insert(&mut self, mut new: Reading) -> Contribution {
         let mut readings = Vec::with_capacity(READINGS_MAX + 1);
         readings.extend(self.in_order());
-        if let Some(latest) = readings.last().map(|kept| kept.reading)
+        if let Some(latest) = readings.last().map(|remembered| remembered.reading)
             && latest.began_before(new.at)
             && new.at < latest.at
             && new.value > latest.value
         {
             return self.continue_from(&latest, new);
         }
-        let place = readings.partition_point(|kept| kept.reading.at < new.at);
-        if place == 0
-            && let Some(Kept { reading: first, .. }) = readings.first()
+        let index = readings.partition_point(|remembered| remembered.reading.at < new.at);
+        if index == 0
+            && let Some(RememberedReading { reading: first, .. }) = readings.first()
             && !(first.counts_whole() && first.began_before(new.at))
         {
             new = new.without_count();
         }
-        let at_place = readings.get(place).map(|kept| kept.reading);
-        let replaced = at_place.filter(|old| old.at == new.at);
-        let behind = place + usize::from(replaced.is_some());
+        let at_index = readings.get(index).map(|remembered| remembered.reading);
+        let replaced = at_index.filter(|old| old.at == new.at);
+        let behind = index + usize::from(replaced.is_some());
         // Next to forgotten readings, the growth is already counted.
         let follows_forgotten =
-            |place: usize| readings.get(place).is_some_and(|kept| kept.after_forgotten);
-        if follows_forgotten(place)
+            |index: usize| readings.get(index).is_some_and(|remembered| remembered.after_forgotten);
+        if follows_forgotten(index)
             || follows_forgotten(behind)
             || replaced.is_some_and(|old| !new.outranks(&old))
         {
-            return Taken::default();
+            return Contribution::default();
         }
         let is_contradicted =
             |after: &Reading| after.began_before(new.at) && after.value < new.value;
-        if readings.get(behind).is_some_and(|kept| is_contradicted(&kept.reading)) {
-            return Taken::default();
+        if readings.get(behind).is_some_and(|remembered| is_contradicted(&remembered.reading)) {
+            return Contribution::default();
         }
-        let before = place.checked_sub(1).map(|before| readings[before].reading);
+        let before = index.checked_sub(1).map(|before| readings[before].reading);
         let (before, replaced) = (before.as_ref(), replaced.as_ref());
         let replaced_increase = replaced.map_or(0.0, |old| old.increase_since(before));
-        let correction = readings.get(behind).map(|Kept { reading: after, .. }| Correction {
-            at: UnixMillis(after.at),
-            increase: after.increase_from(&new) - after.increase_since(replaced.or(before)),
-            rate: after.rate_since(Some(&new)),
-        });
-        let taken = Taken {
+        let correction =
+            readings.get(behind).map(|RememberedReading { reading: after, .. }| Correction {
+                at: UnixMillis(after.at),
+                increase: after.increase_from(&new) - after.increase_since(replaced.or(before)),
+                rate: after.rate_since(Some(&new)),
+            });
+        let contribution = Contribution {
             increase: new.increase_since(before) - replaced_increase,
             rate: new.rate_since(before),
             correction,
@@ -212,28 +214,28 @@ impl Remembered {
         if let (Some(before), None) = (before, correction) {
             self.update_step(new.at.saturating_sub(before.at));
         }
-        let kept = Kept { reading: new, after_forgotten: false };
+        let remembered = RememberedReading { reading: new, after_forgotten: false };
         if replaced.is_some() {
-            readings[place] = kept;
+            readings[index] = remembered;
         } else {
-            readings.insert(place, kept);
+            readings.insert(index, remembered);
         }
         if readings.len() > READINGS_MAX {
-            let place = self.least(&readings);
-            readings.remove(place);
-            readings[place].after_forgotten = true;
+            let index = self.least_valuable(&readings);
+            readings.remove(index);
+            readings[index].after_forgotten = true;
         }
-        self.put(&readings);
-        taken
+        self.replace_all(&readings);
+        contribution
     }
 
     /// Continues from the latest reading although the new one has an earlier time, because the
     /// sender's clock was set back. From now on, readings before the new one add nothing: it is
     /// unknown whether the clock was set back before or after them.
-    fn continue_from(&mut self, latest: &Reading, new: Reading) -> Taken {
-        let kept = Kept { reading: new.without_count(), after_forgotten: true };
-        self.put(&[kept]);
-        Taken { increase: new.value - latest.value, ..Taken::default() }
+    fn continue_from(&mut self, latest: &Reading, new: Reading) -> Contribution {
+        let remembered = RememberedReading { reading: new.without_count(), after_forgotten: true };
+        self.replace_all(&[remembered]);
+        Contribution { increase: new.value - latest.value, ..Contribution::default() }
     }
 
     #[inline]
@@ -247,24 +249,24 @@ impl Remembered {
         to.saturating_sub(from) > i64::from(self.step_ms) + i64::from(self.step_ms / 2)
     }
 
-    /// Returns the place of the reading that is forgotten first.
-    fn least(&self, readings: &[Kept]) -> usize {
-        let newest = readings.last().map_or(0, |kept| kept.reading.at);
+    /// Returns the position of the reading that is forgotten first.
+    fn least_valuable(&self, readings: &[RememberedReading]) -> usize {
+        let newest = readings.last().map_or(0, |remembered| remembered.reading.at);
         // The gap's length in proportion to the time since it began.
-        let weight = |place: usize| {
-            let (from, to) = (readings[place - 1].reading.at, readings[place].reading.at);
-            if readings[place].after_forgotten || !self.is_gap(from, to) {
+        let weight = |index: usize| {
+            let (from, to) = (readings[index - 1].reading.at, readings[index].reading.at);
+            if readings[index].after_forgotten || !self.is_gap(from, to) {
                 return 0.0;
             }
             to.saturating_sub(from) as f64 / newest.saturating_sub(from) as f64
         };
         let mut least = (1, f64::INFINITY);
         let mut before = weight(1);
-        for place in 1..=FORGOTTEN_LAST {
-            let after = weight(place + 1);
+        for index in 1..=FORGOTTEN_LAST {
+            let after = weight(index + 1);
             let loss = before.max(after);
             if loss < least.1 {
-                least = (place, loss);
+                least = (index, loss);
             }
             before = after;
         }
@@ -272,36 +274,37 @@ impl Remembered {
     }
 
     /// Replaces all readings; `readings` is ordered by time.
-    fn put(&mut self, readings: &[Kept]) {
+    fn replace_all(&mut self, readings: &[RememberedReading]) {
         self.after_forgotten = 0;
-        for (place, kept) in readings.iter().enumerate() {
-            self.set(place, kept.reading);
-            self.after_forgotten |= u8::from(kept.after_forgotten) << place;
+        for (index, remembered) in readings.iter().enumerate() {
+            self.set(index, remembered.reading);
+            self.after_forgotten |= u8::from(remembered.after_forgotten) << index;
         }
         self.count = readings.len() as u8;
         self.head = self.count.saturating_sub(1);
-        self.base = if readings.len() == READINGS_MAX { self.least(readings) as u8 } else { 0 };
+        self.base =
+            if readings.len() == READINGS_MAX { self.least_valuable(readings) as u8 } else { 0 };
     }
 
     #[inline]
-    fn set(&mut self, place: usize, reading: Reading) {
-        self.at.set(place, reading.at);
-        self.value[place] = reading.value;
-        self.age[place] = u32::try_from(reading.age).unwrap_or(u32::MAX);
+    fn set(&mut self, index: usize, reading: Reading) {
+        self.at.set(index, reading.at);
+        self.value[index] = reading.value;
+        self.age[index] = u32::try_from(reading.age).unwrap_or(u32::MAX);
     }
 
     #[inline]
-    fn reading(&self, place: usize) -> Reading {
-        let age = match self.age[place] {
+    fn reading(&self, index: usize) -> Reading {
+        let age = match self.age[index] {
             // A start before any reading that matters.
             u32::MAX => i64::MAX,
             age => i64::from(age),
         };
-        Reading { at: self.at.get(place), value: self.value[place], age }
+        Reading { at: self.at.get(index), value: self.value[index], age }
     }
 }
 
-impl PartialEq for Remembered {
+impl PartialEq for RememberedReadings {
     fn eq(&self, other: &Self) -> bool {
         (self.step_ms, self.base) == (other.step_ms, other.base)
             && self.in_order().eq(other.in_order())

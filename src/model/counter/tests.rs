@@ -11,12 +11,12 @@ use super::*;
 mod naive;
 
 /// The time, value and start of a reading.
-type Sent = (i64, f64, i64);
+type SentReading = (i64, f64, i64);
 
 const SECOND: i64 = 1000;
 
 /// Returns the cell of each time.
-fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
+fn cells(readings: &[SentReading]) -> BTreeMap<i64, Cell> {
     let mut state = SeriesState::new(Kind::Counter);
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
     for (at, value, start) in readings {
@@ -29,20 +29,20 @@ fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
     cells
 }
 
-fn increases(readings: &[Sent]) -> BTreeMap<i64, f64> {
+fn increases(readings: &[SentReading]) -> BTreeMap<i64, f64> {
     cells(readings).into_iter().map(|(at, cell)| (at, cell.sum)).collect()
 }
 
-fn values(readings: &[Sent]) -> Vec<f64> {
+fn values(readings: &[SentReading]) -> Vec<f64> {
     increases(readings).into_values().collect()
 }
 
-fn total(readings: &[Sent]) -> f64 {
+fn total(readings: &[SentReading]) -> f64 {
     values(readings).iter().sum()
 }
 
 /// Checks the cells against the naive model, including the smallest and largest rates.
-fn check(readings: &[Sent]) {
+fn check(readings: &[SentReading]) {
     let mut model = NaiveCounter::default();
     for (at, value, start) in readings {
         model.read(*at, *value, *start, i64::MIN);
@@ -59,7 +59,7 @@ fn check(readings: &[Sent]) {
 }
 
 /// Moves late readings without a guarantee behind all others.
-fn promised(mut readings: Vec<Sent>) -> Vec<Sent> {
+fn promised(mut readings: Vec<SentReading>) -> Vec<SentReading> {
     let mut model = NaiveCounter::default();
     for (at, value, start) in &mut readings {
         if let Some(newest) = model.newest().filter(|_| !model.is_promised(*at)) {
@@ -88,7 +88,7 @@ fn a_start_at_the_previous_reading_is_a_reset_unless_that_reading_had_no_start()
     // Upstream's start_timestamps.test: cumulative{type="st_resets"}, a reading a minute.
     let minute = 60 * SECOND;
     let start = [90, 90, 90, 240, 240, 240].map(|seconds| seconds * SECOND);
-    let resets: Vec<Sent> = (0..)
+    let resets: Vec<SentReading> = (0..)
         .zip(start)
         .map(|(index, start)| ((index + 2) * minute, (index * 60) as f64, start))
         .collect();
@@ -103,7 +103,7 @@ fn a_start_at_the_previous_reading_is_a_reset_unless_that_reading_had_no_start()
 
 #[test]
 fn a_start_after_its_reading_is_ignored() {
-    let wrong: Vec<Sent> = (1..6).map(|at| (at * SECOND, at as f64, 90 * SECOND)).collect();
+    let wrong: Vec<SentReading> = (1..6).map(|at| (at * SECOND, at as f64, 90 * SECOND)).collect();
     assert_eq!(values(&wrong), [0.0, 1.0, 1.0, 1.0, 1.0]);
 }
 
@@ -145,7 +145,7 @@ fn a_counter_continues_when_the_clock_of_its_sender_is_set_back() {
     let after = (120..200)
         .map(|round| (boot + round * 10 * SECOND - by, (round * 20) as f64, boot - by))
         .collect::<Vec<_>>();
-    let readings: Vec<Sent> = before.chain(after.iter().copied()).collect();
+    let readings: Vec<SentReading> = before.chain(after.iter().copied()).collect();
     check(&readings);
     assert!(values(&readings).iter().all(|increase| *increase <= 40.0));
     assert_eq!(total(&readings), 199.0 * 20.0);
@@ -179,7 +179,7 @@ fn the_larger_of_two_readings_at_one_time_counts() {
 #[test]
 fn one_long_gap_does_not_hide_the_backlog_behind_it() {
     let reading = |at: i64| (at * SECOND, (at * 2) as f64, 0);
-    let mut readings: Vec<Sent> = [15, 30, 45, 3645].map(reading).to_vec();
+    let mut readings: Vec<SentReading> = [15, 30, 45, 3645].map(reading).to_vec();
     // Live readings continue while the backlog arrives.
     for index in 0..239 {
         readings.push(reading(60 + index * 15));
@@ -194,14 +194,14 @@ fn history_may_arrive_after_live_readings() {
     let reading = |at: i64| (at * 15 * SECOND, at as f64, 0);
     let live = (500..600).map(reading);
     let history = (0..500).map(reading);
-    let readings: Vec<Sent> = live.chain(history).collect();
+    let readings: Vec<SentReading> = live.chain(history).collect();
     check(&readings);
 }
 
 #[test]
 fn a_gap_is_remembered_through_small_ones_after_it() {
     let mut late = Vec::new();
-    let mut readings: Vec<Sent> = Vec::new();
+    let mut readings: Vec<SentReading> = Vec::new();
     for index in (0..20).chain(260..600) {
         let reading = (index * 15 * SECOND, index as f64, 0);
         // An occasional reading is missing.
@@ -243,7 +243,7 @@ fn a_series_ends_until_a_later_sample() {
 }
 
 /// Returns readings with resets, starts and equal times, as steps from the latest one.
-fn sent(steps: Vec<(i64, u32, i64)>) -> Vec<Sent> {
+fn sent(steps: Vec<(i64, u32, i64)>) -> Vec<SentReading> {
     let mut newest = 100 * SECOND;
     let readings = steps.into_iter().map(|(step, value, age)| {
         let at = newest + step * SECOND;
@@ -289,7 +289,7 @@ proptest! {
         swap: bool,
     ) {
         let mut times = (0..).map(|index| index * SECOND);
-        let block = |values: &Vec<u32>| -> Vec<Sent> {
+        let block = |values: &Vec<u32>| -> Vec<SentReading> {
             values.iter().zip(&mut times).map(|(value, at)| (at, f64::from(*value), 0)).collect()
         };
         let mut blocks: Vec<_> = blocks.iter().map(block).collect();

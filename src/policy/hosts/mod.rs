@@ -23,8 +23,8 @@ use std::{
 use granary_protocol::Ping;
 
 use crate::model::{
-    HostChanges, HostEvent, HostEventEntry, HostEventKind, HostStatus, HostTotals, KeptHosts,
-    ListeningSpan, UnixMillis,
+    HostChanges, HostEvent, HostEventEntry, HostEventKind, HostStatus, HostTotals, ListeningSpan,
+    StoredHosts, UnixMillis,
 };
 use host::Host;
 
@@ -56,7 +56,7 @@ pub struct Hosts {
 
 impl Hosts {
     /// Restores the stored hosts when the daemon begins to listen.
-    pub fn new(hosts_max: usize, kept: KeptHosts, now: UnixMillis) -> Self {
+    pub fn new(hosts_max: usize, kept: StoredHosts, now: UnixMillis) -> Self {
         let mut restored = Self {
             count_max: hosts_max,
             since: now.0,

@@ -6,7 +6,7 @@ use granary_protocol::Ping;
 use proptest::prelude::*;
 
 use super::{host::EVENTS_MAX, *};
-use crate::model::{HostState, KeptHosts};
+use crate::model::{HostState, StoredHosts};
 
 const START: i64 = 1_795_000_000_000;
 
@@ -148,7 +148,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+        let hosts = Hosts::new(10, StoredHosts::default(), UnixMillis(START));
         Self {
             hosts,
             kept: BTreeMap::new(),
@@ -210,7 +210,7 @@ impl World {
                 self.model.end_run(since, until);
                 self.wall += away;
                 let records = self.kept.clone().into_iter().collect();
-                let kept = KeptHosts { records, listening: self.listening };
+                let kept = StoredHosts { records, listening: self.listening };
                 self.hosts = Hosts::new(10, kept, UnixMillis(self.wall));
                 (self.since, self.listened) = (self.wall, 0);
             }
@@ -267,7 +267,7 @@ proptest! {
         pings in prop::collection::vec(0..9_usize, 1..60),
         hosts_max in 1..6_usize,
     ) {
-        let mut hosts = Hosts::new(hosts_max, KeptHosts::default(), UnixMillis(START));
+        let mut hosts = Hosts::new(hosts_max, StoredHosts::default(), UnixMillis(START));
         let (mut heard, mut kept): (VecDeque<String>, BTreeSet<String>) = Default::default();
         for (at, host) in (0..).zip(pings) {
             let now = Hearing { at: UnixMillis(START + at), listened_ms: at };
@@ -295,7 +295,7 @@ fn at(listened_ms: i64) -> Hearing {
 
 #[test]
 fn a_host_is_up_while_one_of_its_agents_is() {
-    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    let mut hosts = Hosts::new(10, StoredHosts::default(), UnixMillis(START));
     hosts.ping(ping("web1", "web1", at(0).at), at(0)).unwrap();
     let statsd = Ping { program: "statsd".to_owned(), ..ping("web1", "web1", at(0).at) };
     hosts.ping(statsd.clone(), at(100_000)).unwrap();
@@ -312,13 +312,13 @@ fn a_host_is_up_while_one_of_its_agents_is() {
 
 #[test]
 fn the_daemons_time_away_is_not_silence() {
-    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    let mut hosts = Hosts::new(10, StoredHosts::default(), UnixMillis(START));
     for name in ["living", "silent"] {
         hosts.ping(ping(name, name, at(0).at), at(0)).unwrap();
     }
     hosts.ping(ping("living", "living", at(300_000).at), at(300_000)).unwrap();
     let changes = hosts.take_changes(at(310_000));
-    let kept = KeptHosts { records: changes.changed, listening: changes.listening };
+    let kept = StoredHosts { records: changes.changed, listening: changes.listening };
     // A day later.
     let mut hosts = Hosts::new(10, kept, UnixMillis(START + 86_400_000));
     let now =
@@ -337,7 +337,7 @@ fn the_daemons_time_away_is_not_silence() {
 
 #[test]
 fn a_clock_that_is_set_is_not_a_reboot() {
-    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    let mut hosts = Hosts::new(10, StoredHosts::default(), UnixMillis(START));
     let first = ping("web1", "web1", at(0).at);
     hosts.ping(first.clone(), at(0)).unwrap();
     let set = Ping { booted: Some(700), sent: first.sent + 200, ..first.clone() };
@@ -370,7 +370,7 @@ fn the_contents_of_a_ping_are_limited() {
         Ping { tags: tags(33, 1), ..good.clone() },
         Ping { tags: tags(30, 100), ..good.clone() },
     ];
-    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    let mut hosts = Hosts::new(10, StoredHosts::default(), UnixMillis(START));
     for ping in bad {
         assert!(hosts.ping(ping.clone(), at(0)).is_err(), "{ping:?}");
     }
@@ -388,7 +388,7 @@ fn the_contents_of_a_ping_are_limited() {
 /// primary.
 #[test]
 fn a_watched_host_that_does_not_answer_is_down_and_has_no_role() {
-    let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
+    let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
     let role = |tags: &[(&str, &str)]| -> BTreeMap<String, String> {
         tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
@@ -423,7 +423,7 @@ fn a_watched_host_that_does_not_answer_is_down_and_has_no_role() {
 /// Every stop of an agent for maintenance raised `HostDown`.
 #[test]
 fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_daemon() {
-    let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
+    let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
     let ending = |agent: &str, now: Hearing| Ping { ending: true, ..ping("web1", agent, now.at) };
     let listed = |hosts: &Hosts, now: Hearing| hosts.list(Some("web1"), now).remove(0);
     hosts.ping(ping("web1", "host", at(0).at), at(0)).unwrap();
@@ -437,7 +437,7 @@ fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_dae
     );
     hosts.ping(ending("statsd", at(3)), at(3)).unwrap();
     let changes = hosts.take_changes(at(3));
-    let kept = KeptHosts { records: changes.changed, listening: changes.listening };
+    let kept = StoredHosts { records: changes.changed, listening: changes.listening };
     let mut hosts = Hosts::new(10, kept, at(10).at);
     let day = at(86_400_000);
     let host = listed(&hosts, day);
@@ -453,7 +453,7 @@ fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_dae
 /// The manual promised a warning, but there was none.
 #[test]
 fn two_agents_of_the_same_name_are_reported() {
-    let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
+    let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
     let agent_ping = |started: i64, now: Hearing| Ping { started, ..ping("web", "web", now.at) };
     hosts.ping(agent_ping(1_000, at(0)), at(0)).unwrap();
     hosts.ping(agent_ping(2_000, at(10)), at(10)).unwrap();

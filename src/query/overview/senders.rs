@@ -72,13 +72,13 @@ pub fn senders(
         sender.name.starts_with(prefix) && (names.is_empty() || names.contains(&*sender.name))
     };
     let is_idle = |sender: &SenderInfo| {
-        idle_ms.is_none_or(|idle_ms| sender.window.heard() < now.minus(idle_ms))
+        idle_ms.is_none_or(|idle_ms| sender.window.last_batch_at() < now.minus(idle_ms))
     };
     let all = store.senders().into_iter().filter(|sender| is_named(sender) && is_idle(sender));
     let senders: Vec<_> = all
         .map(|sender| SenderEntry {
             agent: sender.name.to_string(),
-            heard: sender.window.heard().0,
+            heard: sender.window.last_batch_at().0,
             series: sender.series,
             epochs: sender
                 .window

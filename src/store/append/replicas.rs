@@ -10,11 +10,11 @@ use foldhash::fast::RandomState;
 
 use crate::model::{
     AcceptedBatch, BatchVerdict, SeriesId, UnixMillis,
-    replica::{Pick, PickVerdict, Replica},
+    replica::{Replica, ReplicaVerdict, SelectedSender},
 };
 
 type Key = (SeriesId, u16);
-type Picks = HashMap<Key, Pick, RandomState>;
+type Picks = HashMap<Key, SelectedSender, RandomState>;
 
 /// The picked sender of each series and group of replicas.
 #[derive(Debug, Default)]
@@ -57,8 +57,8 @@ impl ReplicaPicks {
                     failover_ms,
                     &latest,
                 );
-                picked.failovers += u64::from(verdict == PickVerdict::Failover);
-                verdict != PickVerdict::OfAnother
+                picked.failovers += u64::from(verdict == ReplicaVerdict::Failover);
+                verdict != ReplicaVerdict::OfAnother
             };
             let kept: Vec<bool> = batch.series.iter().enumerate().map(&mut counts).collect();
             let left_out = kept.iter().filter(|counts| !**counts).count();
@@ -77,17 +77,17 @@ impl ReplicaPicks {
         at: UnixMillis,
         failover_ms: i64,
         latest: impl Fn(SeriesId) -> Option<UnixMillis>,
-    ) -> PickVerdict {
+    ) -> ReplicaVerdict {
         let key = (series, group);
         let known = moved.get(&key).or_else(|| self.0.get(&key)).copied();
         let Some(mut pick) = known else {
-            let Some(pick) = Pick::first(sender, at, latest(series)) else {
-                return PickVerdict::OfAnother;
+            let Some(pick) = SelectedSender::first(sender, at, latest(series)) else {
+                return ReplicaVerdict::OfAnother;
             };
             moved.insert(key, pick);
-            return PickVerdict::Counts;
+            return ReplicaVerdict::Counts;
         };
-        let verdict = pick.take(sender, at, failover_ms);
+        let verdict = pick.accept(sender, at, failover_ms);
         moved.insert(key, pick);
         verdict
     }

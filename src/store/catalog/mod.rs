@@ -26,8 +26,8 @@ use std::{
 };
 
 use crate::model::{
-    AcceptedBatch, Cell, Correction, GranularityIndex, GranularitySet, Keeping, Kind, SeriesId,
-    SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+    AcceptedBatch, Cell, Correction, GranularityIndex, GranularitySet, Kind, RetentionStarts,
+    SeriesId, SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
 };
 use cell_map::{CellMap, Growth, SlotPlace};
 use frozen::Frozen;
@@ -156,7 +156,7 @@ impl Catalog {
         assert_eq!(sequence, self.applied + 1, "journal records are applied in order, once");
         self.is_changing = true;
         self.applied = sequence;
-        let keeping = Keeping::new(&self.granularities, now);
+        let keeping = RetentionStarts::new(&self.granularities, now);
         let mut apply = |batch: &AcceptedBatch| {
             if let Some(number) = batch.number() {
                 self.senders.apply(number, now);
@@ -177,7 +177,7 @@ impl Catalog {
         (is_accepted, has_start): (impl Fn(usize) -> bool, impl Fn(SeriesId) -> bool),
         now: UnixMillis,
     ) {
-        let keeping = Keeping::new(&self.granularities, now);
+        let keeping = RetentionStarts::new(&self.granularities, now);
         let slot_start = |at| {
             let finest = keeping.finest(at).unwrap_or(GranularityIndex::FINEST);
             self.granularities[finest].slot_start(at)
@@ -191,7 +191,7 @@ impl Catalog {
         self.is_changing
     }
 
-    fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &Keeping) -> TimesTally {
+    fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &RetentionStarts) -> TimesTally {
         let mut effects = Effects { tally: TimesTally::default(), corrections: Vec::new() };
         self.apply_samples(batch, keeping, &mut effects);
         for (series, Correction { at, increase, rate }) in effects.corrections {
@@ -207,7 +207,12 @@ impl Catalog {
         effects.tally
     }
 
-    fn apply_samples(&mut self, batch: &AcceptedBatch, keeping: &Keeping, effects: &mut Effects) {
+    fn apply_samples(
+        &mut self,
+        batch: &AcceptedBatch,
+        keeping: &RetentionStarts,
+        effects: &mut Effects,
+    ) {
         let granularities = self.granularities.clone();
         let mut slots: Slots<'_, Option<SlotPlace>> = Slots::new(&granularities, keeping);
         let window_ms = batch.window_ms();
@@ -241,7 +246,7 @@ impl Catalog {
 
     /// The maximum number of bytes that batches would add to memory when they are applied.
     pub(crate) fn growth(&self, batches: &[AcceptedBatch], now: UnixMillis) -> usize {
-        let keeping = Keeping::new(&self.granularities, now);
+        let keeping = RetentionStarts::new(&self.granularities, now);
         let mut bytes = 0;
         for batch in batches {
             let mut slots: Slots<'_, Option<Growth<'_>>> =

@@ -65,7 +65,7 @@ impl Senders {
                 changed.insert(sender.clone());
                 SenderWindow::unknown_until(ran_until)
             });
-            if window.heard() == UnixMillis(0) {
+            if window.last_batch_at() == UnixMillis(0) {
                 window.touch(now);
             }
             (sender, window)
@@ -87,7 +87,7 @@ impl Senders {
 
     /// The time of the last accepted batch of a sender.
     pub(crate) fn heard(&self, sender: &str) -> Option<UnixMillis> {
-        self.windows.get(sender).map(SenderWindow::heard)
+        self.windows.get(sender).map(SenderWindow::last_batch_at)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SenderWindow)> {
@@ -192,7 +192,8 @@ impl Senders {
         let numbers = batches.iter().filter_map(AcceptedBatch::number);
         let in_group: HashSet<&str> = numbers.map(|number| &*number.sender).collect();
         let others = self.windows.iter().filter(|(sender, _)| !in_group.contains(&***sender));
-        let mut all: Vec<_> = others.map(|(sender, window)| (window.heard(), sender)).collect();
+        let mut all: Vec<_> =
+            others.map(|(sender, window)| (window.last_batch_at(), sender)).collect();
         all.sort_unstable();
         let before = now.plus(limits.sender_idle_ms.saturating_neg());
         let share = limits.senders_max / FORGOTTEN_SHARE + 1;

@@ -11,7 +11,7 @@ use super::{idle::IdleCounters, state_row};
 use crate::{
     model::{
         Kind, ObservedCell, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
-        counter::{Reading, Remembered},
+        counter::{Reading, RememberedReadings},
     },
     store::encoding::lanes::{SERIES_PER_ROW, row_of},
 };
@@ -80,7 +80,7 @@ impl SeriesStates {
     /// The approximate bytes of the states, of packed states, and of the times seen.
     pub(crate) fn bytes(&self) -> [usize; 3] {
         let awake = self.counters.saturating_sub(self.idle.series());
-        let states = size_of_val(&self.states[..]) + awake * size_of::<Remembered>();
+        let states = size_of_val(&self.states[..]) + awake * size_of::<RememberedReadings>();
         [states, self.idle.bytes(), size_of_val(&self.seen[..]) + self.run_bytes]
     }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::model::{GranularityIndex, GranularitySet, Keeping, UnixMillis};
+use crate::model::{GranularityIndex, GranularitySet, RetentionStarts, UnixMillis};
 
 /// The maximum number of remembered slots.
 const REMEMBERED_MAX: usize = 1024;
@@ -21,7 +21,7 @@ struct Remembered<T> {
 /// The slots of a batch's samples, of which the latest are remembered.
 pub(super) struct Slots<'a, T> {
     granularities: &'a GranularitySet,
-    keeping: &'a Keeping,
+    keeping: &'a RetentionStarts,
     remembered: Vec<Remembered<T>>,
     last: usize,
 }
@@ -37,7 +37,7 @@ pub(super) struct Slot<'s, T> {
 }
 
 impl<'a, T> Slots<'a, T> {
-    pub(super) fn new(granularities: &'a GranularitySet, keeping: &'a Keeping) -> Self {
+    pub(super) fn new(granularities: &'a GranularitySet, keeping: &'a RetentionStarts) -> Self {
         Self { granularities, keeping, remembered: Vec::new(), last: 0 }
     }
 

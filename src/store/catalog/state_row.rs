@@ -7,7 +7,7 @@
 use crate::{
     model::{
         Kind, SeriesState, UnixMillis,
-        counter::{Kept, READINGS_MAX, Remembered},
+        counter::{READINGS_MAX, RememberedReading, RememberedReadings},
     },
     store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag},
 };
@@ -103,11 +103,11 @@ fn encode_state(state: &SeriesState, before: &mut Before, out: &mut Vec<u8>) {
 }
 
 /// Appends the readings; returns the flags of what they share with the readings before.
-fn encode_readings(counter: &Remembered, before: &mut Before, out: &mut Vec<u8>) -> u8 {
+fn encode_readings(counter: &RememberedReadings, before: &mut Before, out: &mut Vec<u8>) -> u8 {
     let mut flags = 0;
     let mut times = Times { base: counter.base(), step_ms: counter.step_ms(), ..Times::default() };
     let (mut values, mut ages) = ([0.0; READINGS_MAX], [0; READINGS_MAX]);
-    for (place, Kept { reading, after_forgotten }) in counter.in_order().enumerate() {
+    for (place, RememberedReading { reading, after_forgotten }) in counter.in_order().enumerate() {
         (times.at[place], values[place], ages[place]) = (reading.at, reading.value, reading.age);
         times.after_forgotten |= u8::from(after_forgotten) << place;
         times.count += 1;
@@ -157,14 +157,18 @@ fn decode_state(bytes: &mut &[u8], before: &mut Before) -> Option<SeriesState> {
     Some(SeriesState::restore(kind, UnixMillis(latest), ended_at.map(UnixMillis), counter))
 }
 
-fn decode_readings(flags: u8, before: &mut Before, bytes: &mut &[u8]) -> Option<Remembered> {
+fn decode_readings(
+    flags: u8,
+    before: &mut Before,
+    bytes: &mut &[u8],
+) -> Option<RememberedReadings> {
     let before_at = before.times.at[0];
     if flags & SAME_TIMES == 0 {
         before.times = Times::decode(before.latest, bytes)?;
     }
     let times = &before.times;
     let count = usize::from(times.count);
-    let mut readings = [Kept::default(); READINGS_MAX];
+    let mut readings = [RememberedReading::default(); READINGS_MAX];
     let mut expected = expected_age(before.age, times.at[0], before_at);
     for (place, kept) in readings[..count].iter_mut().enumerate() {
         kept.reading.at = times.at[place];
@@ -177,7 +181,7 @@ fn decode_readings(flags: u8, before: &mut Before, bytes: &mut &[u8]) -> Option<
     let readings = &mut readings[..count];
     decode_values(readings, bytes)?;
     before.age = readings.first()?.reading.age;
-    Remembered::restore(readings, times.step_ms, times.base)
+    RememberedReadings::restore(readings, times.step_ms, times.base)
 }
 
 /// Returns the age of a counter's reading at `at`, if the counter has not restarted since the
@@ -234,7 +238,7 @@ fn whole_numbers(values: &[f64], scale: f64) -> Option<[i64; READINGS_MAX]> {
     Some(numbers)
 }
 
-fn decode_values(readings: &mut [Kept], bytes: &mut &[u8]) -> Option<()> {
+fn decode_values(readings: &mut [RememberedReading], bytes: &mut &[u8]) -> Option<()> {
     let (scale, rest) = bytes.split_first()?;
     *bytes = rest;
     if *scale == NO_SCALE {

@@ -31,8 +31,8 @@ use super::{
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
-    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, KeptHosts, PartitionId,
-    SeriesId, SeriesState, UnixMillis,
+    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, PartitionId, SeriesId,
+    SeriesState, StoredHosts, UnixMillis,
 };
 pub use counters::{Count, Counters};
 pub use sealing::SealReport;
@@ -279,7 +279,7 @@ impl Store {
     ///
     /// # Errors
     /// When the hosts cannot be read.
-    pub fn hosts(&self) -> Result<KeptHosts, StoreError> {
+    pub fn hosts(&self) -> Result<StoredHosts, StoreError> {
         self.inner.objects.hosts()
     }
 

@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::columns::{put_doubles, put_numbers, take_doubles, take_numbers};
-use crate::model::{AcceptedBatch, BatchNumber, CountsOnce, SeriesId, UnixMillis};
+use crate::model::{AcceptedBatch, BatchNumber, Deduplication, SeriesId, UnixMillis};
 
 const RECORD_VERSION: u8 = 1;
 
@@ -29,11 +29,11 @@ pub(crate) fn encode<'a>(
     out.push(RECORD_VERSION);
     out.extend_from_slice(&now.0.to_le_bytes());
     for batch in batches {
-        let (sender, epoch, seq) = match &batch.counts_once {
-            CountsOnce::ByNumber(number) => (&*number.sender, number.epoch, number.seq),
+        let (sender, epoch, seq) = match &batch.deduplication {
+            Deduplication::ByNumber(number) => (&*number.sender, number.epoch, number.seq),
             // Without a sender, the field of the epoch contains the length of the window.
-            CountsOnce::ByTime { window_ms } => ("", *window_ms, 0),
-            CountsOnce::Never => ("", 0, 0),
+            Deduplication::ByTime { window_ms } => ("", *window_ms, 0),
+            Deduplication::Never => ("", 0, 0),
         };
         out.extend_from_slice(&(sender.len() as u16).to_le_bytes());
         out.extend_from_slice(sender.as_bytes());
@@ -78,13 +78,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         if !has_enough_bytes || !fits(times) || !(fits(starts) || starts == 0) {
             return None;
         }
-        let counts_once = match sender {
-            "" if epoch > 0 => CountsOnce::ByTime { window_ms: epoch },
-            "" => CountsOnce::Never,
-            _ => CountsOnce::ByNumber(BatchNumber { sender: sender.into(), epoch, seq }),
+        let deduplication = match sender {
+            "" if epoch > 0 => Deduplication::ByTime { window_ms: epoch },
+            "" => Deduplication::Never,
+            _ => Deduplication::ByNumber(BatchNumber { sender: sender.into(), epoch, seq }),
         };
         batches.push(AcceptedBatch {
-            counts_once,
+            deduplication,
             ..take_columns(&mut rest, samples, times, starts)?
         });
     }
@@ -133,10 +133,10 @@ mod tests {
     use crate::setup::NOW;
 
     fn batch() -> impl Strategy<Value = AcceptedBatch> {
-        let counts_once = |seq| match seq {
-            0 => CountsOnce::Never,
-            1 => CountsOnce::ByTime { window_ms: 600_000 },
-            _ => CountsOnce::ByNumber(BatchNumber { sender: "web1".into(), epoch: 5, seq }),
+        let deduplication = |seq| match seq {
+            0 => Deduplication::Never,
+            1 => Deduplication::ByTime { window_ms: 600_000 },
+            _ => Deduplication::ByNumber(BatchNumber { sender: "web1".into(), epoch: 5, seq }),
         };
         let number = || prop_oneof![Just(1_700_000_000_000), 0..9_i64, any::<i64>()];
         let samples = prop::collection::vec((0..9_u32, number(), number(), any::<f64>()), 1..9);
@@ -146,7 +146,7 @@ mod tests {
                 let starts = [0, 1, count][starts];
                 let times = if shared { 1 } else { count };
                 AcceptedBatch {
-                    counts_once: counts_once(seq),
+                    deduplication: deduplication(seq),
                     series: samples.iter().map(|sample| SeriesId(sample.0)).collect(),
                     times: samples.iter().map(|sample| sample.1).take(times).collect(),
                     starts: samples.iter().map(|sample| sample.2).take(starts).collect(),

@@ -9,7 +9,7 @@ use super::{
     row::checksum,
 };
 use crate::{
-    model::{HostChanges, HostRecord, KeptHosts, ListeningSpan},
+    model::{HostChanges, HostRecord, ListeningSpan, StoredHosts},
     store::{error::StoreError, file::database::DatabaseFile},
 };
 
@@ -26,7 +26,7 @@ const OPERATION: &str = "store hosts";
 pub(super) fn read(
     file: &DatabaseFile,
     fault: &mut dyn FnMut(String),
-) -> Result<KeptHosts, StoreError> {
+) -> Result<StoredHosts, StoreError> {
     read_file(file, |txn| {
         let hosts = txn.open_table(HOSTS).map_err(fail("read"))?;
         let meta = txn.open_table(META).map_err(fail("read"))?;
@@ -34,13 +34,13 @@ pub(super) fn read(
             let found = meta.get(key).map_err(fail("read"))?;
             Ok::<_, StoreError>(found.map_or(0, |guard| guard.value() as i64))
         };
-        let mut kept = KeptHosts {
+        let mut kept = StoredHosts {
             listening: ListeningSpan {
                 since: time(SINCE_KEY)?,
                 until: time(UNTIL_KEY)?,
                 listened_ms: time(LISTENED_KEY)?,
             },
-            ..KeptHosts::default()
+            ..StoredHosts::default()
         };
         for entry in hosts.iter().map_err(fail("read"))? {
             let (name, row) = entry.map_err(fail("read"))?;

@@ -33,7 +33,7 @@ use super::{
     file::{database::DatabaseFile, medium::Medium, names::OBJECTS_FILE},
     journal::register::Register,
 };
-use crate::model::{HostChanges, KeptHosts, UnixMillis};
+use crate::model::{HostChanges, StoredHosts, UnixMillis};
 use file::Change;
 use quotas::QuotaUse;
 
@@ -227,8 +227,8 @@ impl Objects {
     }
 
     /// Returns the stored hosts, without damaged ones.
-    pub(crate) fn hosts(&self) -> Result<KeptHosts, StoreError> {
-        self.read(KeptHosts::default(), |file| hosts::read(file, &mut |_| {}))
+    pub(crate) fn hosts(&self) -> Result<StoredHosts, StoreError> {
+        self.read(StoredHosts::default(), |file| hosts::read(file, &mut |_| {}))
     }
 
     /// Stores changes of hosts.

@@ -13,12 +13,12 @@ type ReadStore = fn(&Store) -> u64;
 
 /// Metrics and the counters or gauges that they copy.
 #[derive(Debug, Clone)]
-pub(super) struct Mirrored {
+pub(super) struct MirroredMetrics {
     counters: Vec<(IntCounter, ReadStore)>,
     gauges: Vec<(IntGauge, ReadStore)>,
 }
 
-impl Mirrored {
+impl MirroredMetrics {
     pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
         let counters: [(&str, ReadStore); 21] = [
             ("granary_commits_total", |s| s.counters().commits.get()),

@@ -20,7 +20,7 @@ use prometheus::{
 
 use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{model::HostState, policy::RefusalReason, store::Store};
-use mirrored::Mirrored;
+use mirrored::MirroredMetrics;
 pub use names::{HOST_METRICS, METRIC_NAMES};
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
@@ -81,7 +81,7 @@ pub struct Metrics {
     pub posted_alerts_known: IntGauge,
     /// The longest group commit, in microseconds.
     longest_commit: Arc<AtomicU64>,
-    mirrored: Mirrored,
+    mirrored: MirroredMetrics,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
     memory_bytes: IntGaugeVec,
@@ -156,7 +156,7 @@ impl Metrics {
             posted_alerts: counters(r, "granary_posted_alerts_total", &["outcome"])?,
             posted_alerts_known: gauge(r, "granary_posted_alerts")?,
             longest_commit: Arc::default(),
-            mirrored: Mirrored::new(r)?,
+            mirrored: MirroredMetrics::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
             memory_bytes: gauges(r, "granary_memory_bytes", &["part"])?,

@@ -5,7 +5,7 @@ use granary_agent_kit::Readings;
 use granary_exposition::kind_of_name;
 use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
 
-use super::Printed;
+use super::ParsedSample;
 
 /// The maximum size of a line: the parser needs tens of times its length.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -42,7 +42,7 @@ fn fields(line: &ParsedLine<'_>, time_ms: Option<i64>, readings: &mut Readings) 
         let metric = format!("{}_{field}", line.series.measurement);
         let kind = kind_of_name(&metric);
         let (tags, unit) = (tags.clone(), String::new());
-        Printed { metric, tags, kind, unit, value, start_ms: None }.push(time_ms, readings);
+        ParsedSample { metric, tags, kind, unit, value, start_ms: None }.push(time_ms, readings);
     }
 }
 

@@ -7,7 +7,7 @@
 use granary_agent_kit::Readings;
 use granary_protocol::Kind;
 
-use super::Printed;
+use super::ParsedSample;
 
 /// The states: ok, warning, critical, unknown.
 const STATES: std::ops::RangeInclusive<i32> = 0..=3;
@@ -55,7 +55,7 @@ fn words(data: &str) -> Vec<String> {
 }
 
 /// Parses an item of performance data.
-fn parse_item(word: &str) -> Option<Printed> {
+fn parse_item(word: &str) -> Option<ParsedSample> {
     let (label, rest) = word.rsplit_once('=')?;
     let label = label.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(label);
     // A quote in a label is doubled.
@@ -81,7 +81,7 @@ fn parse_item(word: &str) -> Option<Printed> {
             }
         }
     };
-    (!label.is_empty()).then(|| Printed {
+    (!label.is_empty()).then(|| ParsedSample {
         metric: "nagios_value".to_owned(),
         tags: vec![("label".to_owned(), label)],
         kind,

@@ -1,12 +1,12 @@
 //! Containers and services by their control groups (version 2): CPU, throttling, memory, disks.
 
-mod found;
+mod detection;
 
 use std::{fs, path::Path, sync::Arc};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
-use self::found::{Group, GroupKind, find};
+use self::detection::{Group, GroupKind, find_groups};
 use crate::host::Host;
 
 /// The interval of scans for control groups.
@@ -52,18 +52,18 @@ impl Source for Cgroups {
         if now_ms >= self.next_scan_ms
             || self.next_scan_ms.saturating_sub(now_ms) > SCAN_INTERVAL_MS
         {
-            self.groups = find(&self.host.sys.join("fs/cgroup"));
+            self.groups = find_groups(&self.host.sys.join("fs/cgroup"));
             self.next_scan_ms = now_ms.saturating_add(SCAN_INTERVAL_MS);
         }
         for group in &self.groups {
             match &group.of {
                 GroupKind::Container(name) => {
                     let tags = [("container", &**name), ("host", &*self.host.name)];
-                    container(&group.folder, &tags, readings);
+                    push_container(&group.folder, &tags, readings);
                 }
                 GroupKind::Unit(name) => {
                     let tags = [("host", &*self.host.name), ("unit", &**name)];
-                    unit(&group.folder, &tags, readings);
+                    push_unit(&group.folder, &tags, readings);
                 }
             }
         }
@@ -73,17 +73,17 @@ impl Source for Cgroups {
 
 /// Reads a file of a group. The file is missing when the group has ended, or its controller is
 /// disabled.
-fn text(folder: &Path, file: &str) -> Option<String> {
+fn read_text(folder: &Path, file: &str) -> Option<String> {
     fs::read_to_string(folder.join(file)).ok()
 }
 
 /// Returns the number in a file of a group.
 fn number_in(folder: &Path, file: &str) -> Option<f64> {
-    text(folder, file)?.trim().parse::<u64>().ok().map(|value| value as f64)
+    read_text(folder, file)?.trim().parse::<u64>().ok().map(|value| value as f64)
 }
 
 /// Returns the number after a name at the beginning of a line.
-fn field(text: &str, name: &str) -> Option<f64> {
+fn value_of(text: &str, name: &str) -> Option<f64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     value.trim().parse::<u64>().ok().map(|value| value as f64)
 }
@@ -95,10 +95,10 @@ fn sum_of_devices(text: &str, name: &str) -> f64 {
     values.fold(0.0, |sum, value| sum + value as f64)
 }
 
-fn container(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
-    let cpu = text(folder, "cpu.stat").unwrap_or_default();
+fn push_container(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
+    let cpu = read_text(folder, "cpu.stat").unwrap_or_default();
     for (name, metric, unit, divisor) in CPU {
-        if let Some(total) = field(&cpu, name) {
+        if let Some(total) = value_of(&cpu, name) {
             readings.counter(metric, unit, tags, total / divisor, None);
         }
     }
@@ -112,18 +112,20 @@ fn container(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readin
             readings.gauge(metric, unit, tags, value);
         }
     }
-    if let Some(kills) = text(folder, "memory.events").and_then(|text| field(&text, "oom_kill")) {
+    if let Some(kills) =
+        read_text(folder, "memory.events").and_then(|text| value_of(&text, "oom_kill"))
+    {
         readings.counter("container_oom_kills", "processes", tags, kills, None);
     }
-    if let Some(io) = text(folder, "io.stat") {
+    if let Some(io) = read_text(folder, "io.stat") {
         for (name, metric, unit) in IO {
             readings.counter(metric, unit, tags, sum_of_devices(&io, name), None);
         }
     }
 }
 
-fn unit(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
-    let cpu = text(folder, "cpu.stat").and_then(|text| field(&text, "usage_usec"));
+fn push_unit(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
+    let cpu = read_text(folder, "cpu.stat").and_then(|text| value_of(&text, "usage_usec"));
     if let Some(micros) = cpu {
         readings.counter("unit_cpu", "seconds", tags, micros / 1e6, None);
     }
@@ -171,7 +173,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let host = Arc::new(Host { sys: folder.path().to_owned(), ..Host::of_test() });
+        let host = Arc::new(Host { sys: folder.path().to_owned(), ..Host::for_tests() });
         let mut readings = Readings::default();
         Cgroups::new(host).sample(1, &mut readings).unwrap();
         let values: BTreeMap<&str, f64> =
@@ -201,9 +203,9 @@ mod tests {
         #[test]
         fn any_text_is_read(text in "[ -~\\n]{0,200}", name in "[a-w]{1,8}", value: u64) {
             prop_assert!(sum_of_devices(&text, &name).is_finite());
-            prop_assert!(field(&text, &name).is_none_or(f64::is_finite));
+            prop_assert!(value_of(&text, &name).is_none_or(f64::is_finite));
             let line = format!("x 1\n{name} {value}\n");
-            prop_assert_eq!(field(&line, &name), Some(value as f64));
+            prop_assert_eq!(value_of(&line, &name), Some(value as f64));
         }
     }
 }

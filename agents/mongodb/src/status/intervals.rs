@@ -32,13 +32,13 @@ pub(crate) struct Intervals {
 /// The growth of each total, by path.
 struct Growth {
     passed_ms: f64,
-    by: [Option<f64>; TOTALS.len()],
+    by_total: [Option<f64>; TOTALS.len()],
 }
 
 impl Growth {
-    fn of(&self, path: &str) -> Option<f64> {
+    fn of_total(&self, path: &str) -> Option<f64> {
         let index = TOTALS.iter().position(|known| *known == path)?;
-        self.by[index]
+        self.by_total[index]
     }
 }
 
@@ -55,12 +55,13 @@ impl Intervals {
         if let Some((at, before)) = self.before.replace((now_ms, totals))
             && now_ms > at
         {
-            let mut by = [None; TOTALS.len()];
-            for (grown, (now, then)) in by.iter_mut().zip(totals.into_iter().zip(before)) {
+            let mut by_total = [None; TOTALS.len()];
+            for (grown, (now, then)) in by_total.iter_mut().zip(totals.into_iter().zip(before)) {
                 // A total that decreased was reset, and has no growth.
-                *grown = now.zip(then).map(|(now, then)| now - then).filter(|by| *by >= 0.0);
+                *grown =
+                    now.zip(then).map(|(now, then)| now - then).filter(|growth| *growth >= 0.0);
             }
-            let growth = Growth { passed_ms: (now_ms - at) as f64, by };
+            let growth = Growth { passed_ms: (now_ms - at) as f64, by_total };
             targeting(&growth, readings);
             execution_times(&growth, readings);
             process_cpu(&growth, cores, readings);
@@ -71,7 +72,7 @@ impl Intervals {
 /// Adds the numbers of scanned keys and documents per returned document. Scans without a result
 /// count as if they had returned one document, so that the ratio reveals them.
 fn targeting(growth: &Growth, readings: &mut Readings) {
-    let Some(returned) = growth.of("metrics.document.returned") else { return };
+    let Some(returned) = growth.of_total("metrics.document.returned") else { return };
     for (metric, path) in [
         ("mongodb_query_targeting_scanned_per_returned", "metrics.queryExecutor.scanned"),
         (
@@ -79,7 +80,7 @@ fn targeting(growth: &Growth, readings: &mut Readings) {
             "metrics.queryExecutor.scannedObjects",
         ),
     ] {
-        let Some(scanned) = growth.of(path) else { continue };
+        let Some(scanned) = growth.of_total(path) else { continue };
         // Without queries, there is no ratio.
         if scanned > 0.0 || returned > 0.0 {
             readings.gauge(metric, "", &[], scanned / returned.max(1.0));
@@ -93,7 +94,7 @@ fn execution_times(growth: &Growth, readings: &mut Readings) {
         ("mongodb_op_execution_time_writes", "writes"),
         ("mongodb_op_execution_time_commands", "commands"),
     ] {
-        let part = |part: &str| growth.of(&format!("opLatencies.{kind}.{part}"));
+        let part = |part: &str| growth.of_total(&format!("opLatencies.{kind}.{part}"));
         if let (Some(micros), Some(ops)) = (part("latency"), part("ops"))
             && ops > 0.0
         {
@@ -115,7 +116,7 @@ fn process_cpu(growth: &Growth, cores: Option<f64>, readings: &mut Readings) {
             "extra_info.system_time_us",
         ),
     ] {
-        let Some(micros) = growth.of(path) else { continue };
+        let Some(micros) = growth.of_total(path) else { continue };
         let of_a_core = micros / 1000.0 / growth.passed_ms * 100.0;
         readings.gauge(percent, "percent", &[], of_a_core);
         if let Some(cores) = cores.filter(|cores| *cores >= 1.0) {

@@ -8,7 +8,7 @@ use granary_agent_kit::Readings;
 use mongodb::bson::Document;
 
 pub(crate) use self::intervals::Intervals;
-use self::rows::{ELECTIONS, ROWS, Read};
+use self::rows::{ELECTIONS, FieldType, ROWS};
 use crate::field::{number, text, time_ms};
 
 /// The tolerance of a server's computed start time.
@@ -81,8 +81,8 @@ pub(crate) fn read(
         let Some(found) = row.paths.iter().find_map(|path| number(status, path)) else { continue };
         let value = found * row.factor;
         match row.read {
-            Read::Counter => readings.counter(row.metric, row.unit, &[], value, start),
-            Read::Gauge => readings.gauge(row.metric, row.unit, &[], value),
+            FieldType::Counter => readings.counter(row.metric, row.unit, &[], value, start),
+            FieldType::Gauge => readings.gauge(row.metric, row.unit, &[], value),
         }
     }
     let restarts = memory.restarts.len() as f64;

@@ -4,7 +4,7 @@
 
 /// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum FieldType {
     /// A counter since the server's start.
     Counter,
     /// A gauge.
@@ -16,7 +16,7 @@ pub(crate) enum Read {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) metric: &'static str,
-    pub(crate) read: Read,
+    pub(crate) read: FieldType,
     pub(crate) unit: &'static str,
     pub(crate) paths: &'static [&'static str],
     pub(crate) factor: f64,
@@ -26,7 +26,7 @@ const MIB: f64 = 1_048_576.0;
 
 const fn row(
     metric: &'static str,
-    read: Read,
+    read: FieldType,
     unit: &'static str,
     paths: &'static [&'static str],
 ) -> Row {
@@ -34,11 +34,11 @@ const fn row(
 }
 
 const fn total(metric: &'static str, unit: &'static str, paths: &'static [&'static str]) -> Row {
-    row(metric, Read::Counter, unit, paths)
+    row(metric, FieldType::Counter, unit, paths)
 }
 
 const fn level(metric: &'static str, unit: &'static str, paths: &'static [&'static str]) -> Row {
-    row(metric, Read::Gauge, unit, paths)
+    row(metric, FieldType::Gauge, unit, paths)
 }
 
 const fn times(factor: f64, row: Row) -> Row {

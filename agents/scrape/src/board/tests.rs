@@ -8,14 +8,14 @@ use granary_protocol::Kind;
 use super::*;
 use crate::memory::MEMORY_MAX;
 
-fn assigned(name: &str) -> Assigned {
+fn assigned(name: &str) -> AssignedTarget {
     let target = Target {
         url: format!("http://{name}/metrics"),
         labels: [("instance", name)].into_iter().collect::<Labels>(),
         interval: Duration::from_secs(10),
         timeout: Duration::from_secs(5),
     };
-    Assigned { index: 0, target }
+    AssignedTarget { index: 0, target }
 }
 
 fn board() -> Board {
@@ -24,7 +24,7 @@ fn board() -> Board {
 
 /// Returns the numbers of targets up and down, and of missed scrapes.
 fn counts(board: &Board) -> (u64, u64, u64) {
-    let Counts { up, down, missed, .. } = board.counts();
+    let ScrapeCounts { up, down, missed, .. } = board.counts();
     (up, down, missed)
 }
 
@@ -45,12 +45,12 @@ fn each_target_is_due_once_per_interval_at_its_own_offset() {
     let mut times = Vec::new();
     let mut now = 0;
     while now < 40_000 {
-        match board.next(now) {
-            Ok(ticket) => {
-                assert_eq!(ticket.time_ms, now);
-                times.push((ticket.assigned.target.url.clone(), now));
+        match board.next_task(now) {
+            Ok(task) => {
+                assert_eq!(task.time_ms, now);
+                times.push((task.assigned.target.url.clone(), now));
                 let no_samples = board.memory.samples();
-                board.done(ticket, no_samples, None, now);
+                board.finish(task, no_samples, None, now);
             }
             Err(due) => now = due.unwrap(),
         }
@@ -68,16 +68,16 @@ fn each_target_is_due_once_per_interval_at_its_own_offset() {
 fn a_target_that_hangs_for_its_whole_interval_is_scraped_in_each_interval() {
     let mut board = board();
     board.assign(0, vec![assigned("a")], 0);
-    let mut now = board.next(0).unwrap_err().unwrap();
+    let mut now = board.next_task(0).unwrap_err().unwrap();
     let first = now;
     for round in 0..6 {
-        let ticket = board.next(now).unwrap();
-        assert_eq!(ticket.time_ms, first + round * 10_000, "at its scheduled times");
+        let task = board.next_task(now).unwrap();
+        assert_eq!(task.time_ms, first + round * 10_000, "at its scheduled times");
         // The target is due again before its worker has noticed the timeout.
-        assert_eq!(board.next(first + (round + 1) * 10_000).unwrap_err(), None);
+        assert_eq!(board.next_task(first + (round + 1) * 10_000).unwrap_err(), None);
         now = first + (round + 1) * 10_000 + 5;
         let no_samples = board.memory.samples();
-        board.done(ticket, no_samples, Some("timeout".to_owned()), now);
+        board.finish(task, no_samples, Some("timeout".to_owned()), now);
     }
     assert_eq!(counts(&board), (0, 1, 0));
 }
@@ -86,26 +86,26 @@ fn a_target_that_hangs_for_its_whole_interval_is_scraped_in_each_interval() {
 fn a_target_is_not_scraped_twice_at_once_and_missed_scrapes_are_counted() {
     let mut board = board();
     board.assign(0, vec![assigned("a")], 0);
-    let due = board.next(0).unwrap_err().unwrap();
-    let ticket = board.next(due + 60).unwrap();
-    assert_eq!(ticket.time_ms, due + 60, "too late for the scheduled time");
-    assert_eq!(board.next(due + 10_000).unwrap_err(), None);
-    assert_eq!(board.next(due + 20_000).unwrap_err(), None);
+    let due = board.next_task(0).unwrap_err().unwrap();
+    let task = board.next_task(due + 60).unwrap();
+    assert_eq!(task.time_ms, due + 60, "too late for the scheduled time");
+    assert_eq!(board.next_task(due + 10_000).unwrap_err(), None);
+    assert_eq!(board.next_task(due + 20_000).unwrap_err(), None);
     let no_samples = board.memory.samples();
-    board.done(ticket, no_samples, Some("refused".to_owned()), due + 25_000);
-    assert_eq!(board.next(due + 25_000).unwrap().time_ms, due + 25_000);
+    board.finish(task, no_samples, Some("refused".to_owned()), due + 25_000);
+    assert_eq!(board.next_task(due + 25_000).unwrap().time_ms, due + 25_000);
     assert_eq!(board.counts().missed, 1);
     assert_eq!(board.problems(), [("target http://a/metrics".to_owned(), "refused".to_owned())]);
-    board.all_due(due + 30_000);
-    assert_eq!(board.next(due + 30_000).unwrap_err(), None, "it is still being scraped");
+    board.make_all_due(due + 30_000);
+    assert_eq!(board.next_task(due + 30_000).unwrap_err(), None, "it is still being scraped");
 }
 
 #[test]
 fn after_a_suspend_of_an_hour_one_scrape_follows_and_the_others_are_missed() {
     let mut board = board();
     board.assign(0, vec![assigned("a")], 0);
-    let due = board.next(0).unwrap_err().unwrap();
-    assert_eq!(board.next(due + 3_600_000).unwrap().time_ms, due + 3_600_000);
+    let due = board.next_task(0).unwrap_err().unwrap();
+    assert_eq!(board.next_task(due + 3_600_000).unwrap().time_ms, due + 3_600_000);
     assert_eq!(board.counts().missed, 360);
 }
 
@@ -114,15 +114,15 @@ fn a_clock_that_steps_back_does_not_stop_scraping() {
     let mut board = board();
     let hour = 3_600_000;
     board.assign(0, vec![assigned("a")], hour);
-    let due = board.next(hour).unwrap_err().unwrap();
-    let ticket = board.next(due).unwrap();
+    let due = board.next_task(hour).unwrap_err().unwrap();
+    let task = board.next_task(due).unwrap();
     let no_samples = board.memory.samples();
-    board.done(ticket, no_samples, None, due);
-    let again = board.next(due - hour).unwrap_err().unwrap();
+    board.finish(task, no_samples, None, due);
+    let again = board.next_task(due - hour).unwrap_err().unwrap();
     assert!(again > due - hour && again <= due - hour + 10_000, "{due} {again}");
-    assert!(board.next(again).is_ok());
+    assert!(board.next_task(again).is_ok());
     // A small step of the clock neither skips nor repeats a scrape.
-    assert_eq!(board.next(again - 5).unwrap_err(), Some(again));
+    assert_eq!(board.next_task(again - 5).unwrap_err(), Some(again));
 }
 
 #[test]
@@ -130,24 +130,24 @@ fn remaining_targets_continue_and_removed_targets_end() {
     let mut board = board();
     board.assign(0, vec![assigned("a"), assigned("b")], 0);
     board.assign(1, vec![assigned("a")], 0);
-    board.all_due(5);
-    let mut tickets: Vec<_> = std::iter::from_fn(|| board.next(5).ok()).collect();
-    assert_eq!(tickets.len(), 3, "one for each job");
-    let last = tickets.pop().unwrap();
-    for ticket in tickets {
+    board.make_all_due(5);
+    let mut queue: Vec<_> = std::iter::from_fn(|| board.next_task(5).ok()).collect();
+    assert_eq!(queue.len(), 3, "one for each job");
+    let last = queue.pop().unwrap();
+    for task in queue {
         let two = readings(&board, 2);
-        board.done(ticket, two, None, 5);
+        board.finish(task, two, None, 5);
     }
     assert!(!board.is_all_scraped() && board.has_waiting());
     let samples = readings(&board, 1);
-    board.done(last, samples, None, 5);
+    board.finish(last, samples, None, 5);
     assert!(board.is_all_scraped());
-    assert_eq!(board.take().len(), 3);
+    assert_eq!(board.take_samples().len(), 3);
     board.assign(0, vec![assigned("b")], 6);
     assert_eq!(board.entries.len(), 2);
     board.assign(0, vec![assigned("b")], 7);
-    board.all_due(8);
-    assert_eq!(std::iter::from_fn(|| board.next(8).ok()).count(), 2);
+    board.make_all_due(8);
+    assert_eq!(std::iter::from_fn(|| board.next_task(8).ok()).count(), 2);
 }
 
 #[test]
@@ -157,10 +157,10 @@ fn waiting_samples_are_bounded() {
     let share = MEMORY_MAX / WAITING_SHARE / bytes;
     for _ in 0..3 {
         let samples = readings(&board, share / 2);
-        board.wait(samples);
+        board.queue(samples);
     }
     assert_eq!(board.counts().dropped_samples, share as u64 / 2);
-    assert_eq!(board.take().len(), 2);
+    assert_eq!(board.take_samples().len(), 2);
     assert!(!board.has_waiting());
     assert_eq!(board.counts().bytes, 0);
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use granary_agent_kit::relabel::Rule;
 use serde::Deserialize;
 
-use super::{BODY_BYTES_MAX, Size, Span, known::Unused};
+use super::{BODY_BYTES_MAX, Size, Span, known::IgnoredSetting};
 
 /// The default interval of Prometheus.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -88,16 +88,16 @@ pub(crate) struct Job {
     pub(crate) label_value_length_limit: u64,
     pub(crate) target_limit: u64,
     // Keys for the native histograms, the names and the web pages of a Prometheus server.
-    pub(crate) keep_dropped_targets: Unused,
-    pub(crate) native_histogram_bucket_limit: Unused,
-    pub(crate) native_histogram_min_bucket_factor: Unused,
-    pub(crate) scrape_native_histograms: Unused,
-    pub(crate) scrape_classic_histograms: Unused,
-    pub(crate) always_scrape_classic_histograms: Unused,
-    pub(crate) convert_classic_histograms_to_nhcb: Unused,
-    pub(crate) metric_name_validation_scheme: Unused,
-    pub(crate) metric_name_escaping_scheme: Unused,
-    pub(crate) scrape_failure_log_file: Unused,
+    pub(crate) keep_dropped_targets: IgnoredSetting,
+    pub(crate) native_histogram_bucket_limit: IgnoredSetting,
+    pub(crate) native_histogram_min_bucket_factor: IgnoredSetting,
+    pub(crate) scrape_native_histograms: IgnoredSetting,
+    pub(crate) scrape_classic_histograms: IgnoredSetting,
+    pub(crate) always_scrape_classic_histograms: IgnoredSetting,
+    pub(crate) convert_classic_histograms_to_nhcb: IgnoredSetting,
+    pub(crate) metric_name_validation_scheme: IgnoredSetting,
+    pub(crate) metric_name_escaping_scheme: IgnoredSetting,
+    pub(crate) scrape_failure_log_file: IgnoredSetting,
 }
 
 impl Default for Job {
@@ -136,16 +136,16 @@ impl Default for Job {
             label_name_length_limit: 0,
             label_value_length_limit: 0,
             target_limit: 0,
-            keep_dropped_targets: Unused::default(),
-            native_histogram_bucket_limit: Unused::default(),
-            native_histogram_min_bucket_factor: Unused::default(),
-            scrape_native_histograms: Unused::default(),
-            scrape_classic_histograms: Unused::default(),
-            always_scrape_classic_histograms: Unused::default(),
-            convert_classic_histograms_to_nhcb: Unused::default(),
-            metric_name_validation_scheme: Unused::default(),
-            metric_name_escaping_scheme: Unused::default(),
-            scrape_failure_log_file: Unused::default(),
+            keep_dropped_targets: IgnoredSetting::default(),
+            native_histogram_bucket_limit: IgnoredSetting::default(),
+            native_histogram_min_bucket_factor: IgnoredSetting::default(),
+            scrape_native_histograms: IgnoredSetting::default(),
+            scrape_classic_histograms: IgnoredSetting::default(),
+            always_scrape_classic_histograms: IgnoredSetting::default(),
+            convert_classic_histograms_to_nhcb: IgnoredSetting::default(),
+            metric_name_validation_scheme: IgnoredSetting::default(),
+            metric_name_escaping_scheme: IgnoredSetting::default(),
+            scrape_failure_log_file: IgnoredSetting::default(),
         }
     }
 }
@@ -160,7 +160,7 @@ impl Job {
     }
 
     /// Returns keys that have no effect in an agent.
-    pub(super) fn unused(&self) -> [(&'static str, Unused); 10] {
+    pub(super) fn unused(&self) -> [(&'static str, IgnoredSetting); 10] {
         [
             ("keep_dropped_targets", self.keep_dropped_targets),
             ("native_histogram_bucket_limit", self.native_histogram_bucket_limit),
@@ -187,20 +187,22 @@ impl Job {
     }
 
     /// Returns the credentials for targets and for HTTP service discovery.
-    pub(super) fn access_mut(&mut self) -> Vec<Access<'_>> {
+    pub(super) fn access_mut(&mut self) -> Vec<Credentials<'_>> {
         let Self { basic_auth, authorization, tls_config, http_sd_configs, .. } = self;
-        let lists = http_sd_configs.iter_mut().map(|list| Access {
+        let lists = http_sd_configs.iter_mut().map(|list| Credentials {
             basic_auth: &mut list.basic_auth,
             authorization: &mut list.authorization,
             tls_config: &mut list.tls_config,
         });
-        std::iter::once(Access { basic_auth, authorization, tls_config }).chain(lists).collect()
+        std::iter::once(Credentials { basic_auth, authorization, tls_config })
+            .chain(lists)
+            .collect()
     }
 
     /// Checks the settings of requests.
     pub(super) fn check_access(&self) -> Result<(), String> {
         let mut copy = self.clone();
-        for Access { basic_auth, authorization, tls_config } in copy.access_mut() {
+        for Credentials { basic_auth, authorization, tls_config } in copy.access_mut() {
             if basic_auth.is_some() && authorization.is_some() {
                 return Err("only one of basic_auth and authorization can be sent".to_owned());
             }
@@ -247,7 +249,7 @@ const RESERVED_HEADERS: [&str; 7] = [
 ];
 
 /// The credentials of requests. Their file names are relative to the settings.
-pub(crate) struct Access<'a> {
+pub(crate) struct Credentials<'a> {
     pub(crate) basic_auth: &'a mut Option<BasicAuth>,
     pub(crate) authorization: &'a mut Option<Authorization>,
     pub(crate) tls_config: &'a mut Tls,

@@ -1,15 +1,15 @@
 //! Keys of a prometheus.yml that have no effect in an agent, and unsupported keys. Keys without
 //! effect are listed in one warning. Unsupported keys are rejected, with an alternative.
 //!
-//! Must never know: the place of a key.
+//! Must never know: the location of a key.
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 /// A part of the settings that only concerns a Prometheus server; true when it is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Unused(pub(crate) bool);
+pub(crate) struct IgnoredSetting(pub(crate) bool);
 
-impl<'de> Deserialize<'de> for Unused {
+impl<'de> Deserialize<'de> for IgnoredSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // An empty part, such as `rule_files:` in many files, does not count.
         Option::<IgnoredAny>::deserialize(deserializer).map(|part| Self(part.is_some()))

@@ -1,8 +1,8 @@
 //! The scraping part of a prometheus.yml (prometheus.io, "Configuration").
 //!
-//! Unsupported keys are rejected with their name and place, because an agent that silently ignored
-//! them would measure something else. Parts for a server, such as the evaluation interval of rules,
-//! are listed in the log and skipped.
+//! Unsupported keys are rejected with their name and location, because an agent that silently
+//! ignored them would measure something else. Parts for a server, such as the evaluation interval
+//! of rules, are listed in the log and skipped.
 
 mod job;
 mod known;
@@ -19,12 +19,12 @@ use serde::Deserialize;
 
 use self::{
     job::TIMEOUT,
-    known::{Unused, with_remedy},
+    known::{IgnoredSetting, with_remedy},
 };
 
 pub(crate) use job::{
-    Access, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol, RecordType,
-    Tls,
+    Credentials, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol,
+    RecordType, Tls,
 };
 pub(crate) use units::{Size, Span, span};
 
@@ -50,13 +50,13 @@ pub struct Config {
     global: Global,
     scrape_configs: Vec<Job>,
     // Parts for a Prometheus server.
-    alerting: Unused,
-    rule_files: Unused,
-    remote_read: Unused,
-    storage: Unused,
-    tracing: Unused,
-    otlp: Unused,
-    runtime: Unused,
+    alerting: IgnoredSetting,
+    rule_files: IgnoredSetting,
+    remote_read: IgnoredSetting,
+    storage: IgnoredSetting,
+    tracing: IgnoredSetting,
+    otlp: IgnoredSetting,
+    runtime: IgnoredSetting,
     /// The folder of the settings; file names are relative to it.
     #[serde(skip)]
     folder: PathBuf,
@@ -68,16 +68,16 @@ struct Global {
     scrape_interval: Option<Span>,
     scrape_timeout: Option<Span>,
     // Keys for rules, queries and native histograms.
-    evaluation_interval: Unused,
-    rule_query_offset: Unused,
-    query_log_file: Unused,
-    scrape_failure_log_file: Unused,
-    keep_dropped_targets: Unused,
-    metric_name_validation_scheme: Unused,
-    metric_name_escaping_scheme: Unused,
-    scrape_native_histograms: Unused,
-    convert_classic_histograms_to_nhcb: Unused,
-    always_scrape_classic_histograms: Unused,
+    evaluation_interval: IgnoredSetting,
+    rule_query_offset: IgnoredSetting,
+    query_log_file: IgnoredSetting,
+    scrape_failure_log_file: IgnoredSetting,
+    keep_dropped_targets: IgnoredSetting,
+    metric_name_validation_scheme: IgnoredSetting,
+    metric_name_escaping_scheme: IgnoredSetting,
+    scrape_native_histograms: IgnoredSetting,
+    convert_classic_histograms_to_nhcb: IgnoredSetting,
+    always_scrape_classic_histograms: IgnoredSetting,
     external_labels: BTreeMap<String, String>,
     scrape_protocols: Vec<Protocol>,
     body_size_limit: Size,
@@ -92,7 +92,7 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file is unreadable or invalid; the error names the file, the place and the fault.
+    /// The file is unreadable or invalid; the error names the file, the location and the fault.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let fault = |problem: String| ConfigError { path: path.to_owned(), problem };
         let bytes = std::fs::metadata(path).map_err(|cause| fault(cause.to_string()))?.len();
@@ -187,7 +187,7 @@ impl Config {
             inherit(&mut job.target_limit, global.target_limit);
             job.take_bearer_token();
             let access = job.access_mut();
-            for Access { basic_auth, authorization, tls_config: tls } in access {
+            for Credentials { basic_auth, authorization, tls_config: tls } in access {
                 if let Some(auth) = basic_auth {
                     join(&mut auth.password_file);
                 }

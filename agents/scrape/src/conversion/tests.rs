@@ -30,7 +30,7 @@ impl TestTarget {
         Self { job, target, external, series: TargetSeries::new(memory) }
     }
 
-    fn take(&mut self, text: &str, time_ms: i64) -> Result<Converted, (u64, String)> {
+    fn convert(&mut self, text: &str, time_ms: i64) -> Result<ConversionResult, (u64, String)> {
         self.take_from(&mut text.as_bytes(), time_ms)
     }
 
@@ -38,14 +38,14 @@ impl TestTarget {
         &mut self,
         answer: &mut dyn Read,
         time_ms: i64,
-    ) -> Result<Converted, (u64, String)> {
+    ) -> Result<ConversionResult, (u64, String)> {
         let answer = (answer, Format::Prometheus);
-        self.series.take((&self.job, &self.target), &self.external, answer, time_ms)
+        self.series.convert((&self.job, &self.target), &self.external, answer, time_ms)
     }
 
     /// Returns `series value time` of each accepted sample.
     fn read(&mut self, text: &str, time_ms: i64) -> Vec<String> {
-        self.take(text, time_ms).unwrap().samples.readings.iter().map(shown).collect()
+        self.convert(text, time_ms).unwrap().samples.readings.iter().map(shown).collect()
     }
 }
 
@@ -70,7 +70,7 @@ fn shown(reading: &KnownReading) -> String {
 #[test]
 fn samples_get_the_labels_of_their_target_and_the_kind_of_their_family() {
     let mut scraped_target = TestTarget::new("");
-    let taken = scraped_target.take("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
+    let taken = scraped_target.convert("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
     assert_eq!((taken.scraped, taken.kept, taken.added), (2, 2, 2));
     let lines: Vec<_> = taken.samples.readings.iter().map(shown).collect();
     assert_eq!(lines, ["c{a=b} counter 1 5", "g{} gauge NaN 77"]);
@@ -78,7 +78,7 @@ fn samples_get_the_labels_of_their_target_and_the_kind_of_their_family() {
     assert_eq!(taken.samples.readings[0].series.tags().collect::<Vec<_>>(), all);
     // The second response only contains a known series.
     let first = Arc::clone(&taken.samples.readings[0].series);
-    let taken = scraped_target.take("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
+    let taken = scraped_target.convert("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
     assert!(Arc::ptr_eq(&first, &taken.samples.readings[0].series));
     assert_eq!(taken.added, 0);
 }
@@ -88,7 +88,7 @@ fn the_target_wins_a_label_conflict_or_with_honor_labels_the_sample() {
     let text = "m{job=\"own\",exported_job=\"x\",instance=\"\"} 1\n";
     let tags = |yaml| {
         let mut scraped_target = TestTarget::new(yaml);
-        let taken = scraped_target.take(text, 1).unwrap();
+        let taken = scraped_target.convert(text, 1).unwrap();
         let tags = taken.samples.readings[0].series.tags();
         tags.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     };
@@ -125,7 +125,7 @@ fn a_missing_series_ends_once_and_can_return() {
     scraped_target.read("a 1\nb 1\na 9\n", 1);
     assert_eq!(scraped_target.read("a 2\n", 2), ["a{} gauge 2 2", "b{} gauge ends 2"]);
     assert_eq!(scraped_target.read("a 3\n", 3), ["a{} gauge 3 3"]);
-    let taken = scraped_target.take("b 4\na 4\n", 4).unwrap();
+    let taken = scraped_target.convert("b 4\na 4\n", 4).unwrap();
     assert_eq!(taken.added, 1);
     let mut ended: Vec<_> = scraped_target.series.end_all(5).readings.iter().map(shown).collect();
     ended.sort();
@@ -137,7 +137,7 @@ fn a_missing_series_ends_once_and_can_return() {
 fn an_invalid_response_is_discarded_and_only_sent_series_end() {
     let mut scraped_target = TestTarget::new("");
     scraped_target.read("a 1\n", 1);
-    let (scraped, fault) = scraped_target.take("a 2\nnew 1\nb x\n", 2).unwrap_err();
+    let (scraped, fault) = scraped_target.convert("a 2\nnew 1\nb x\n", 2).unwrap_err();
     assert_eq!(scraped, 2);
     assert!(fault.starts_with("line 3: "), "{fault}");
     let ended: Vec<_> = scraped_target.series.end_all(2).readings.iter().map(shown).collect();
@@ -154,7 +154,7 @@ fn rules_drop_and_rewrite_samples() {
     );
     let text = "go_x 1\nold_m{secret=\"s\",a=\"b\"} 2\n";
     for time in 1..3 {
-        let taken = scraped_target.take(text, time).unwrap();
+        let taken = scraped_target.convert(text, time).unwrap();
         assert_eq!((taken.scraped, taken.kept), (2, 1));
         assert_eq!(shown(&taken.samples.readings[0]), format!("new_m{{a=b}} gauge 2 {time}"));
     }
@@ -163,7 +163,7 @@ fn rules_drop_and_rewrite_samples() {
 #[test]
 fn a_response_over_a_limit_is_rejected() {
     let check = |yaml: &str, text: &str, expected: &str| {
-        let (_, fault) = TestTarget::new(yaml).take(text, 1).unwrap_err();
+        let (_, fault) = TestTarget::new(yaml).convert(text, 1).unwrap_err();
         assert!(fault.contains(expected), "{fault}");
     };
     check("  sample_limit: 1\n", "a 1\nb 1\n", "sample_limit of 1");
@@ -171,7 +171,7 @@ fn a_response_over_a_limit_is_rejected() {
     check("  label_name_length_limit: 9\n", "a{bbbbbbbbbb=\"c\"} 1\n", "label_name_length_limit");
     check("  label_value_length_limit: 2\n", "a{b=\"ccc\"} 1\n", "label_value_length_limit");
     let dropped = "  sample_limit: 1\n  metric_relabel_configs: [{source_labels: [__name__], regex: a, action: drop}]\n";
-    assert_eq!(TestTarget::new(dropped).take("a 1\nb 1\n", 1).unwrap().kept, 1);
+    assert_eq!(TestTarget::new(dropped).convert("a 1\nb 1\n", 1).unwrap().kept, 1);
 }
 
 #[test]

@@ -61,20 +61,24 @@ impl Resolver {
 
     /// Creates a resolver with one name server.
     #[cfg(test)]
-    pub(crate) fn asking(server: SocketAddr) -> Self {
+    pub(crate) fn with_server(server: SocketAddr) -> Self {
         Self { servers: vec![server], search: Vec::new() }
     }
 
     /// Resolves a name to addresses, with ports or without. The result is empty when the name does
     /// not exist, neither alone nor with a search domain. It is an error when no query finds an
     /// address and a query fails.
-    fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<(String, Option<u16>)>, String> {
+    fn query_records(
+        &self,
+        name: &str,
+        kind: RecordType,
+    ) -> Result<Vec<(String, Option<u16>)>, String> {
         let is_absolute = name.ends_with('.');
         let suffixes =
             self.search.iter().filter(|_| !is_absolute).map(|end| format!("{name}.{end}"));
         let mut fault = None;
         for name in std::iter::once(name.trim_end_matches('.').to_owned()).chain(suffixes) {
-            match self.ask_each(&name, kind) {
+            match self.query_servers(&name, kind) {
                 Ok(found) if found.is_empty() => {}
                 Ok(found) => return Ok(found),
                 Err(cause) => fault = fault.or(Some(format!("{name}: {cause}"))),
@@ -83,12 +87,16 @@ impl Resolver {
         fault.map_or(Ok(Vec::new()), Err)
     }
 
-    fn ask_each(&self, name: &str, kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
+    fn query_servers(
+        &self,
+        name: &str,
+        kind: RecordType,
+    ) -> io::Result<Vec<(String, Option<u16>)>> {
         let query = query(name, kind)?;
         let mut last = Err(io::Error::other("there is no name server"));
         for _ in 0..ATTEMPTS {
             for server in &self.servers {
-                last = ask_one(*server, &query).and_then(|answer| read(&answer, kind));
+                last = query_server(*server, &query).and_then(|answer| read(&answer, kind));
                 if last.is_ok() {
                     return last;
                 }
@@ -107,17 +115,17 @@ fn query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
     // server.
     let mut packet = Packet::new_query(1);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
-    let asked = match kind {
+    let record_type = match kind {
         RecordType::Srv => TYPE::SRV,
         RecordType::A => TYPE::A,
         RecordType::Aaaa => TYPE::AAAA,
     };
     let name = Name::new(name).map_err(invalid)?;
-    packet.questions.push(Question::new(name, QTYPE::TYPE(asked), CLASS::IN.into(), false));
+    packet.questions.push(Question::new(name, QTYPE::TYPE(record_type), CLASS::IN.into(), false));
     packet.build_bytes_vec().map_err(invalid)
 }
 
-fn ask_one(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
+fn query_server(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -130,11 +138,11 @@ fn ask_one(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let length = socket.recv(&mut answer)?;
     answer.truncate(length);
     let is_cut = Packet::parse(&answer).map_err(invalid)?.has_flags(PacketFlag::TRUNCATION);
-    if is_cut { ask_by_tcp(server, query) } else { Ok(answer) }
+    if is_cut { query_by_tcp(server, query) } else { Ok(answer) }
 }
 
 /// Sends a query over TCP, where a length precedes the query and the response.
-fn ask_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
+fn query_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
@@ -178,7 +186,7 @@ impl Names {
         let DnsDiscovery { names, kind, port, .. } = &self.0;
         let mut all = Vec::new();
         for name in names {
-            for (host, record_port) in resolver.ask(name, *kind)? {
+            for (host, record_port) in resolver.query_records(name, *kind)? {
                 let port = record_port.unwrap_or(*port);
                 let mut labels: Labels =
                     [("__address__", format!("{host}:{port}")), ("__meta_dns_name", name.clone())]

@@ -9,7 +9,7 @@ use granary_agent_kit::relabel::Labels;
 use super::{TARGETS_MAX, targets};
 use crate::{
     config::{Group, HttpDiscovery, Job},
-    fetch::{Client, Question},
+    fetch::{Client, FetchRequest},
 };
 
 const LIST_BYTES_MAX: u64 = 16 << 20;
@@ -19,7 +19,7 @@ const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// The discovery of one entry of `http_sd_configs`.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct HttpEntry {
     url: String,
     interval: Duration,
     /// The settings of requests.
@@ -27,7 +27,7 @@ pub(crate) struct Listed {
     client: Result<Client, String>,
 }
 
-impl Listed {
+impl HttpEntry {
     pub(crate) fn new(settings: &HttpDiscovery) -> Self {
         let HttpDiscovery { url, refresh_interval, .. } = settings;
         let job = Job {
@@ -47,10 +47,11 @@ impl Listed {
     }
 
     /// Returns the current targets.
-    pub(crate) fn ask(&self) -> Result<Vec<Labels>, String> {
+    pub(crate) fn fetch(&self) -> Result<Vec<Labels>, String> {
         let client = self.client.as_ref().map_err(String::clone)?;
-        let question = Question { url: &self.url, accept: "application/json", timeout: TIMEOUT };
-        let (_, answer) = client.ask(&self.job, &question)?;
+        let question =
+            FetchRequest { url: &self.url, accept: "application/json", timeout: TIMEOUT };
+        let (_, answer) = client.fetch(&self.job, &question)?;
         let mut text = String::new();
         let fault = |cause: std::io::Error| format!("{}: {cause}", self.url);
         answer.take(LIST_BYTES_MAX + 1).read_to_string(&mut text).map_err(fault)?;
@@ -95,9 +96,9 @@ mod tests {
             for (status, body) in
                 [("200 OK", list), ("500 No", ""), ("200 OK", "{"), ("200 OK", "[]")]
             {
-                let asked = answer(listener.accept().unwrap().0, status, body);
-                assert!(asked.contains("authorization: bearer s3cret"), "{asked}");
-                assert!(asked.contains("get /list "), "{asked}");
+                let request_head = answer(listener.accept().unwrap().0, status, body);
+                assert!(request_head.contains("authorization: bearer s3cret"), "{request_head}");
+                assert!(request_head.contains("get /list "), "{request_head}");
             }
         });
         let yaml = format!(
@@ -105,16 +106,16 @@ mod tests {
                             authorization: {{credentials: s3cret}}}}]}}]"
         );
         let config = crate::Config::parse(&yaml, "".into()).unwrap();
-        let listed = Listed::new(&config.jobs()[0].http_sd_configs[0]);
-        let found = listed.ask().unwrap();
+        let entry = HttpEntry::new(&config.jobs()[0].http_sd_configs[0]);
+        let found = entry.fetch().unwrap();
         let addresses: Vec<&str> = found.iter().map(|labels| labels.get("__address__")).collect();
         assert_eq!(addresses, ["h:1", "h:2"]);
         assert_eq!((found[0].get("env"), found[0].get("__meta_url")), ("e", url.as_str()));
         for expected in ["500", "/list"] {
-            let fault = listed.ask().unwrap_err();
+            let fault = entry.fetch().unwrap_err();
             assert!(fault.contains(expected), "{fault}");
         }
-        assert_eq!(listed.ask(), Ok(Vec::new()));
+        assert_eq!(entry.fetch(), Ok(Vec::new()));
         server.join().unwrap();
     }
 }

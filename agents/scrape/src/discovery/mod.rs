@@ -25,21 +25,21 @@ pub(crate) enum Source {
     Static(Vec<Group>),
     Files(files::Files),
     Dns(dns::Names),
-    Http(http::Listed),
+    Http(http::HttpEntry),
 }
 
 impl Source {
     /// Returns the sources of a job.
-    pub(crate) fn of(job: &Job) -> Vec<Self> {
+    pub(crate) fn all_of(job: &Job) -> Vec<Self> {
         let lists =
             (!job.static_configs.is_empty()).then(|| Self::Static(job.static_configs.clone()));
         let files = job.file_sd_configs.iter();
         let files = files.map(|FileDiscovery { files, .. }| Self::Files(files::Files::new(files)));
         let names = job.dns_sd_configs.iter().cloned();
         let names = names.map(|settings: DnsDiscovery| Self::Dns(dns::Names(settings)));
-        let listed =
-            job.http_sd_configs.iter().map(|settings| Self::Http(http::Listed::new(settings)));
-        lists.into_iter().chain(files).chain(names).chain(listed).collect()
+        let entry =
+            job.http_sd_configs.iter().map(|settings| Self::Http(http::HttpEntry::new(settings)));
+        lists.into_iter().chain(files).chain(names).chain(entry).collect()
     }
 
     /// Returns the refresh interval, or `None` for a constant source.
@@ -48,18 +48,18 @@ impl Source {
             Self::Static(_) => None,
             Self::Files(_) => Some(FILES_CHECKED_EVERY),
             Self::Dns(names) => Some(names.0.refresh_interval.0.max(Duration::from_secs(1))),
-            Self::Http(listed) => Some(listed.interval()),
+            Self::Http(entry) => Some(entry.interval()),
         }
     }
 
     /// Returns the current targets, or `None` when they are unchanged. After an error, the caller
     /// keeps the previous targets.
-    pub(crate) fn ask(&mut self, resolver: &Resolver) -> Result<Option<Vec<Labels>>, String> {
+    pub(crate) fn refresh(&mut self, resolver: &Resolver) -> Result<Option<Vec<Labels>>, String> {
         match self {
             Self::Static(groups) => Ok(Some(targets(groups, &[]))),
             Self::Files(files) => files.read_if_changed(),
             Self::Dns(names) => names.look_up(resolver).map(Some),
-            Self::Http(listed) => listed.ask().map(Some),
+            Self::Http(entry) => entry.fetch().map(Some),
         }
     }
 }

@@ -11,20 +11,20 @@ const TEXT: &str = "scrape_configs: [{job_name: j, static_configs: [{targets: ['
 #[test]
 fn a_thread_that_cannot_be_started_loses_no_target() {
     let config = Config::parse(TEXT, PathBuf::new()).unwrap();
-    let shared = Arc::new(Shared::new(&config, crate::memory::MEMORY_MAX).unwrap());
-    Discovered::new(0, &shared.jobs[0].0).ask_all(&shared);
+    let shared = Arc::new(RunnerState::new(&config, crate::memory::MEMORY_MAX).unwrap());
+    JobSources::new(0, &shared.jobs[0].0).refresh_due(&shared);
     let (give, take) = sync_channel(1);
-    let tickets = Arc::new(Mutex::new(take));
+    let queue = Arc::new(Mutex::new(take));
     let mut state = shared.state();
     let now = unix_ms();
-    state.board.all_due(now);
-    assert!(!start_worker(&shared, &mut state, &tickets, 1 << 50), "no machine has such a stack");
+    state.board.make_all_due(now);
+    assert!(!start_worker(&shared, &mut state, &queue, 1 << 50), "no machine has such a stack");
     assert_eq!((state.workers, state.idle), (0, 0));
     assert!(state.board.problems()[0].1.contains("cannot start a thread"));
     assert!(state.board.is_due(now), "the target waits for a thread");
-    assert!(start_worker(&shared, &mut state, &tickets, STACK_BYTES));
+    assert!(start_worker(&shared, &mut state, &queue, STACK_BYTES));
     assert_eq!(state.board.problems(), []);
-    give.send(state.board.next(now).unwrap()).unwrap();
+    give.send(state.board.next_task(now).unwrap()).unwrap();
     state.idle -= 1;
     let watch = Stopwatch::start();
     while state.idle == 0 {

@@ -13,37 +13,37 @@ use std::{
 use granary_agent_kit::{Stopwatch, unix_ms};
 use tracing::error;
 
-use super::{STACK_BYTES, Shared, State};
-use crate::{board::Ticket, conversion::Report, memory::Samples, target::Assigned};
+use super::{RunnerState, STACK_BYTES, State};
+use crate::{board::ScrapeTask, conversion::Report, memory::Samples, target::AssignedTarget};
 
 /// The maximum number of workers: this many targets can hang without delaying others.
 const WORKERS_MAX: usize = 64;
 /// The interval at which the scheduler reads the wall clock, to detect clock steps and suspends,
 /// and tries again to start a thread.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
-/// The place of the problem that no thread can be started.
+/// The name of the problem that no thread can be started.
 const THREADS: &str = "scrape threads";
 
 /// The queue from which the workers take targets.
-pub(super) type Tickets = Arc<Mutex<Receiver<Ticket>>>;
+pub(super) type TaskQueue = Arc<Mutex<Receiver<ScrapeTask>>>;
 
 /// Passes due targets to workers, and starts a worker when none is idle.
-pub(super) fn hand_out(shared: &Arc<Shared>) {
+pub(super) fn run_scheduler(shared: &Arc<RunnerState>) {
     let (sender, receiver) = sync_channel(WORKERS_MAX);
-    let tickets = Arc::new(Mutex::new(receiver));
+    let queue = Arc::new(Mutex::new(receiver));
     let mut state = shared.state();
     while !state.has_ended {
         let now = unix_ms();
         // Without an idle worker, due targets wait; each worker reports when it is idle.
         let has_worker = !state.board.is_due(now)
             || state.idle > 0
-            || start_worker(shared, &mut state, &tickets, STACK_BYTES);
-        let next = if has_worker { state.board.next(now) } else { Err(None) };
+            || start_worker(shared, &mut state, &queue, STACK_BYTES);
+        let next = if has_worker { state.board.next_task(now) } else { Err(None) };
         let left = match next {
-            Ok(ticket) => {
+            Ok(task) => {
                 state.idle -= 1;
                 // A worker is waiting, so the channel has room.
-                drop(sender.send(ticket));
+                drop(sender.send(task));
                 continue;
             }
             Err(due) => {
@@ -56,17 +56,17 @@ pub(super) fn hand_out(shared: &Arc<Shared>) {
 
 /// Starts a worker. Returns false when the limit is reached or the thread cannot be started.
 pub(super) fn start_worker(
-    shared: &Arc<Shared>,
+    shared: &Arc<RunnerState>,
     state: &mut State,
-    tickets: &Tickets,
+    queue: &TaskQueue,
     stack_bytes: usize,
 ) -> bool {
     if state.workers >= WORKERS_MAX {
         return false;
     }
-    let (shared, tickets) = (Arc::clone(shared), Arc::clone(tickets));
+    let (shared, queue) = (Arc::clone(shared), Arc::clone(queue));
     let builder = thread::Builder::new().name("scrape".to_owned()).stack_size(stack_bytes);
-    let started = builder.spawn(move || work(&shared, &tickets));
+    let started = builder.spawn(move || run_worker(&shared, &queue));
     if let Err(cause) = &started {
         error!(%cause, workers = state.workers, "cannot start a thread to scrape; targets wait");
     }
@@ -80,14 +80,14 @@ pub(super) fn start_worker(
 }
 
 /// Scrapes targets until the end.
-fn work(shared: &Shared, tickets: &Mutex<Receiver<Ticket>>) {
+fn run_worker(shared: &RunnerState, queue: &Mutex<Receiver<ScrapeTask>>) {
     loop {
-        let next = tickets.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(mut ticket) = next else { return };
-        let (samples, problem) = scrape(shared, &mut ticket);
-        let now_ms = ticket.time_ms;
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(mut task) = next else { return };
+        let (samples, problem) = scrape(shared, &mut task);
+        let now_ms = task.time_ms;
         let mut state = shared.state();
-        state.board.done(ticket, samples, problem, now_ms);
+        state.board.finish(task, samples, problem, now_ms);
         state.idle += 1;
         drop(state);
         shared.wake();
@@ -95,22 +95,22 @@ fn work(shared: &Shared, tickets: &Mutex<Receiver<Ticket>>) {
 }
 
 /// Scrapes a target, and adds the reports of the scrape.
-fn scrape(shared: &Shared, ticket: &mut Ticket) -> (Samples, Option<String>) {
+fn scrape(shared: &RunnerState, task: &mut ScrapeTask) -> (Samples, Option<String>) {
     let watch = Stopwatch::start();
-    let time_ms = ticket.time_ms;
-    let Assigned { index, target } = ticket.assigned.clone();
+    let time_ms = task.time_ms;
+    let AssignedTarget { index, target } = task.assigned.clone();
     let (job, client) = &shared.jobs[index];
-    let series = &mut ticket.series;
+    let series = &mut task.series;
     let answer = client.get(job, &target).map_err(|cause| (0, cause));
-    let taken = answer.and_then(|(format, mut answer)| {
-        series.take((job, &target), &shared.external, (&mut *answer, format), time_ms)
+    let converted = answer.and_then(|(format, mut answer)| {
+        series.convert((job, &target), &shared.external, (&mut *answer, format), time_ms)
     });
     let seconds = watch.elapsed().as_secs_f64();
-    let (mut samples, report, problem) = match taken {
-        Ok(taken) => {
-            let (scraped, kept, added) = (taken.scraped, taken.kept, taken.added);
+    let (mut samples, report, problem) = match converted {
+        Ok(converted) => {
+            let (scraped, kept, added) = (converted.scraped, converted.kept, converted.added);
             let report = Report { is_up: true, seconds, scraped, kept, added };
-            (taken.samples, report, None)
+            (converted.samples, report, None)
         }
         Err((scraped, cause)) => {
             let report = Report { is_up: false, seconds, scraped, kept: 0, added: 0 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::{task::JoinHandle, time};
 use tokio_postgres::{Client, Config, NoTls, Row};
 
-use crate::settings::{Place, Service};
+use crate::settings::{ServerAddress, Service};
 
 const PORT: u16 = 5432;
 
@@ -27,9 +27,9 @@ impl Open {
     pub(super) async fn new(service: &Service) -> Result<Self, String> {
         let Service { timeout, user, database, .. } = service;
         let mut config = Config::new();
-        match service.place(PORT) {
-            Place::Path(folder) => config.host_path(folder),
-            Place::Tcp(host, port) => config.host(&host).port(port),
+        match service.server_address(PORT) {
+            ServerAddress::Path(folder) => config.host_path(folder),
+            ServerAddress::Tcp(host, port) => config.host(&host).port(port),
         };
         if let Some(password) = service.password()? {
             config.password(password);

@@ -13,7 +13,7 @@ use std::{
 
 use granary_agent_kit::Stopwatch;
 
-use crate::settings::{Place, Service};
+use crate::settings::{ServerAddress, Service};
 
 const PORT: u16 = 6379;
 /// The maximum size of a response: INFO has a few kilobytes, and a line for each database.
@@ -23,18 +23,18 @@ const LINE_BYTES_MAX: u64 = 1024;
 /// A stream with a timeout.
 trait Stream: Read + Write + Send {
     /// Sets the timeout of reads and writes.
-    fn set_wait(&self, span: Duration) -> io::Result<()>;
+    fn set_timeouts(&self, span: Duration) -> io::Result<()>;
 }
 
 impl Stream for TcpStream {
-    fn set_wait(&self, span: Duration) -> io::Result<()> {
+    fn set_timeouts(&self, span: Duration) -> io::Result<()> {
         self.set_read_timeout(Some(span))?;
         self.set_write_timeout(Some(span))
     }
 }
 
 impl Stream for UnixStream {
-    fn set_wait(&self, span: Duration) -> io::Result<()> {
+    fn set_timeouts(&self, span: Duration) -> io::Result<()> {
         self.set_read_timeout(Some(span))?;
         self.set_write_timeout(Some(span))
     }
@@ -42,18 +42,18 @@ impl Stream for UnixStream {
 
 /// A stream with one deadline for a request and its response, so that a server cannot extend it by
 /// sending single bytes.
-struct Timed {
+struct DeadlineStream {
     stream: Box<dyn Stream>,
     timeout: Duration,
     /// The time since the request.
     watch: Stopwatch,
 }
 
-impl Timed {
+impl DeadlineStream {
     /// Sets the stream's timeout to the rest of the deadline.
     fn bound(&self) -> io::Result<()> {
         let left = self.watch.left_of(self.timeout);
-        if left.is_zero() { Err(self.timeout_error()) } else { self.stream.set_wait(left) }
+        if left.is_zero() { Err(self.timeout_error()) } else { self.stream.set_timeouts(left) }
     }
 
     fn timeout_error(&self) -> io::Error {
@@ -67,7 +67,7 @@ impl Timed {
     }
 }
 
-impl Read for Timed {
+impl Read for DeadlineStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.bound()?;
         let outcome = self.stream.read(into);
@@ -75,7 +75,7 @@ impl Read for Timed {
     }
 }
 
-impl Write for Timed {
+impl Write for DeadlineStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bound()?;
         let outcome = self.stream.write(bytes);
@@ -88,7 +88,7 @@ impl Write for Timed {
 }
 
 /// A persistent connection.
-pub(super) struct Connection(BufReader<Timed>);
+pub(super) struct Connection(BufReader<DeadlineStream>);
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -100,9 +100,9 @@ impl Connection {
     pub(super) fn open(service: &Service) -> Result<Self, String> {
         let fault = |cause: io::Error| cause.to_string();
         let timeout = service.timeout;
-        let stream: Box<dyn Stream> = match service.place(PORT) {
-            Place::Path(path) => Box::new(UnixStream::connect(path).map_err(fault)?),
-            Place::Tcp(host, port) => {
+        let stream: Box<dyn Stream> = match service.server_address(PORT) {
+            ServerAddress::Path(path) => Box::new(UnixStream::connect(path).map_err(fault)?),
+            ServerAddress::Tcp(host, port) => {
                 let mut last = Err(format!("{host} has no address"));
                 for address in (host.as_str(), port).to_socket_addrs().map_err(fault)? {
                     last = TcpStream::connect_timeout(&address, timeout).map_err(fault);
@@ -114,7 +114,7 @@ impl Connection {
             }
         };
         let watch = Stopwatch::start();
-        let mut connection = Self(BufReader::new(Timed { stream, timeout, watch }));
+        let mut connection = Self(BufReader::new(DeadlineStream { stream, timeout, watch }));
         if let Some(password) = service.password()? {
             let user = service.user.as_deref();
             let words: Vec<&str> =
@@ -122,18 +122,20 @@ impl Connection {
             // A server without this command quotes it in the error, with the password. Only the
             // first word of the error is safe.
             let word = |cause: String| cause.split(' ').next().unwrap_or_default().to_owned();
-            connection.ask(&words).map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
+            connection
+                .send_command(&words)
+                .map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
         }
         Ok(connection)
     }
 
     pub(super) fn info(&mut self) -> Result<String, String> {
-        let bytes = self.ask(&["INFO"])?;
+        let bytes = self.send_command(&["INFO"])?;
         String::from_utf8(bytes).map_err(|_| "INFO is not UTF-8".to_owned())
     }
 
     /// Sends a command and reads its response: a word, or a text of known length.
-    fn ask(&mut self, words: &[&str]) -> Result<Vec<u8>, String> {
+    fn send_command(&mut self, words: &[&str]) -> Result<Vec<u8>, String> {
         let mut command = format!("*{}\r\n", words.len());
         for word in words {
             // Writing to a String cannot fail.

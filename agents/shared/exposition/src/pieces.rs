@@ -9,12 +9,12 @@ use std::{io::Read, ops::Range};
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Requests more bytes of memory; an error ends the parsing.
-pub type Room<'a> = dyn FnMut(usize) -> Result<(), String> + 'a;
+pub type MemoryRequest<'a> = dyn FnMut(usize) -> Result<(), String> + 'a;
 
 /// A response that is still arriving.
 pub(crate) struct Pieces<'a> {
     source: &'a mut dyn Read,
-    room: &'a mut Room<'a>,
+    reserve_memory: &'a mut MemoryRequest<'a>,
     buffer: Vec<u8>,
     /// Received bytes, from the current piece on.
     rest: Range<usize>,
@@ -24,8 +24,15 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    pub(crate) fn of(source: &'a mut dyn Read, room: &'a mut Room<'a>) -> Self {
-        Self { source, room, buffer: Vec::new(), rest: 0..0, consumed: 0, has_ended: false }
+    pub(crate) fn of(source: &'a mut dyn Read, reserve_memory: &'a mut MemoryRequest<'a>) -> Self {
+        Self {
+            source,
+            reserve_memory,
+            buffer: Vec::new(),
+            rest: 0..0,
+            consumed: 0,
+            has_ended: false,
+        }
     }
 
     /// Returns the position of the next piece in the response.
@@ -34,8 +41,8 @@ impl<'a> Pieces<'a> {
     }
 
     /// Requests memory for other purposes than pieces.
-    pub(crate) fn take_room(&mut self, bytes: usize) -> Result<(), String> {
-        (self.room)(bytes)
+    pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), String> {
+        (self.reserve_memory)(bytes)
     }
 
     /// Returns the next line without its line end, with a size limit, or `None` at the end.
@@ -106,7 +113,7 @@ impl<'a> Pieces<'a> {
         }
         if self.rest.end == self.buffer.len() {
             let more = self.buffer.len().max(CHUNK_BYTES);
-            (self.room)(more)?;
+            (self.reserve_memory)(more)?;
             self.buffer.reserve_exact(more);
             self.buffer.resize(self.buffer.len() + more, 0);
         }
@@ -132,9 +139,9 @@ mod tests {
     use super::*;
 
     /// A reader that returns a few bytes at a time.
-    struct Slow<'a>(&'a [u8], usize);
+    struct SlowReader<'a>(&'a [u8], usize);
 
-    impl Read for Slow<'_> {
+    impl Read for SlowReader<'_> {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
             let bytes = into.len().min(self.1).min(self.0.len());
             let (now, later) = self.0.split_at(bytes);
@@ -147,9 +154,9 @@ mod tests {
     proptest! {
         #[test]
         fn lines_do_not_depend_on_the_size_of_reads(text in "[ab\n]{0,60}", step in 1_usize..9) {
-            let mut source = Slow(text.as_bytes(), step);
-            let mut room = |_: usize| Ok(());
-            let mut pieces = Pieces::of(&mut source, &mut room);
+            let mut source = SlowReader(text.as_bytes(), step);
+            let mut reserve_memory = |_: usize| Ok(());
+            let mut pieces = Pieces::of(&mut source, &mut reserve_memory);
             let mut lines = Vec::new();
             while let Some(line) = pieces.line(100).unwrap() {
                 lines.push(String::from_utf8(line.to_vec()).unwrap());
@@ -165,11 +172,11 @@ mod tests {
         // A message that announces 2^40 bytes and has ten.
         let answer = [&[0x80, 0x80, 0x80, 0x80, 0x80, 0x20][..], &[0; 10]].concat();
         let (mut source, mut taken) = (&answer[..], 0);
-        let mut room = |bytes: usize| {
+        let mut reserve_memory = |bytes: usize| {
             taken += bytes;
             Ok(())
         };
-        let fault = Pieces::of(&mut source, &mut room).message().map(|_| ()).unwrap_err();
+        let fault = Pieces::of(&mut source, &mut reserve_memory).message().map(|_| ()).unwrap_err();
         assert_eq!((fault.as_str(), taken), (CUT_OFF, CHUNK_BYTES));
     }
 
@@ -177,11 +184,11 @@ mod tests {
     fn a_line_uses_only_granted_memory() {
         let text = vec![b'a'; 100 * CHUNK_BYTES];
         let (mut source, mut left) = (&text[..], 3 * CHUNK_BYTES);
-        let mut room = |bytes: usize| {
+        let mut reserve_memory = |bytes: usize| {
             left = left.checked_sub(bytes).ok_or("full")?;
             Ok(())
         };
-        let fault = Pieces::of(&mut source, &mut room).line(usize::MAX).map(|_| ());
+        let fault = Pieces::of(&mut source, &mut reserve_memory).line(usize::MAX).map(|_| ());
         assert_eq!(fault, Err("full".to_owned()));
         assert_eq!(text.len() - source.len(), 2 * CHUNK_BYTES);
         let mut source = &text[..];

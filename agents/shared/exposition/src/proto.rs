@@ -16,12 +16,12 @@ use crate::{
 /// The length-prefixed families of a response.
 pub(crate) struct Messages<'a> {
     pieces: Pieces<'a>,
-    known: Known,
+    state: FamilyState,
 }
 
 /// State that is reused for all families.
 #[derive(Default)]
-struct Known {
+struct FamilyState {
     families: Families,
     series: String,
 }
@@ -48,12 +48,12 @@ struct Metric<'a> {
 }
 
 /// The reason why parsing ends: invalid bytes, or a rejected sample.
-enum End {
+enum StopReason {
     Wire(WireFault),
     Rejected(String),
 }
 
-impl From<WireFault> for End {
+impl From<WireFault> for StopReason {
     fn from(fault: WireFault) -> Self {
         Self::Wire(fault)
     }
@@ -61,7 +61,7 @@ impl From<WireFault> for End {
 
 impl<'a> Messages<'a> {
     pub(crate) fn of(pieces: Pieces<'a>) -> Self {
-        Self { pieces, known: Known::default() }
+        Self { pieces, state: FamilyState::default() }
     }
 
     /// Passes each sample to `take`.
@@ -70,22 +70,22 @@ impl<'a> Messages<'a> {
             let at = self.pieces.position();
             let fault = |problem| Fault::new(format!("family {index} at byte {at}"), problem);
             let Some(message) = self.pieces.message().map_err(fault)? else { break };
-            let before = self.known.families.bytes();
-            match self.known.family(message, take) {
+            let before = self.state.families.bytes();
+            match self.state.family(message, take) {
                 Ok(()) => {}
-                Err(End::Wire(cause)) => return Err(fault(cause.to_string())),
-                Err(End::Rejected(problem)) => return Err(fault(problem)),
+                Err(StopReason::Wire(cause)) => return Err(fault(cause.to_string())),
+                Err(StopReason::Rejected(problem)) => return Err(fault(problem)),
             }
-            let more = self.known.families.bytes() - before;
-            self.pieces.take_room(more).map_err(fault)?;
+            let more = self.state.families.bytes() - before;
+            self.pieces.reserve(more).map_err(fault)?;
         }
         Ok(())
     }
 }
 
-impl Known {
+impl FamilyState {
     /// Parses `MetricFamily`, with the fields name 1, type 3, metric 4, unit 5.
-    fn family(&mut self, message: &[u8], take: &mut SampleSink<'_>) -> Result<(), End> {
+    fn family(&mut self, message: &[u8], take: &mut SampleSink<'_>) -> Result<(), StopReason> {
         let mut family = FamilyMessage::default();
         let mut unit = "";
         let mut fields = Fields::of(message);
@@ -124,7 +124,7 @@ impl Known {
         family: &FamilyMessage<'_>,
         message: &[u8],
         take: &mut SampleSink<'_>,
-    ) -> Result<(), End> {
+    ) -> Result<(), StopReason> {
         let mut metric = Metric::default();
         let mut values_field = 0;
         let mut fields = Fields::of(message);
@@ -149,7 +149,7 @@ impl Known {
                         _ => {}
                     }
                 }
-                self.pass_on(family.name, &metric, None, (number, start_ms), take)
+                self.pass_sample(family.name, &metric, None, (number, start_ms), take)
             }
             _ => Ok(()),
         }
@@ -161,7 +161,7 @@ impl Known {
         metric: &Metric<'_>,
         numbers: &Distribution,
         take: &mut SampleSink<'_>,
-    ) -> Result<(), End> {
+    ) -> Result<(), StopReason> {
         let (mut count, mut sum, mut start_ms) = (0.0, 0.0, None);
         let mut parts = Vec::new();
         let mut fields = Fields::of(metric.values);
@@ -189,21 +189,21 @@ impl Known {
             let bound = float(bound);
             let label = Some((numbers.label, bound.as_str()));
             let start_ms = start_ms.filter(|_| is_histogram);
-            self.pass_on(&part_name, metric, label, (value, start_ms), take)?;
+            self.pass_sample(&part_name, metric, label, (value, start_ms), take)?;
         }
-        self.pass_on(&format!("{name}_sum"), metric, None, (sum, start_ms), take)?;
-        self.pass_on(&format!("{name}_count"), metric, None, (count, start_ms), take)
+        self.pass_sample(&format!("{name}_sum"), metric, None, (sum, start_ms), take)?;
+        self.pass_sample(&format!("{name}_count"), metric, None, (count, start_ms), take)
     }
 
     /// Writes the series as text and passes the sample to `take`.
-    fn pass_on(
+    fn pass_sample(
         &mut self,
         name: &str,
         metric: &Metric<'_>,
         more: Option<(&str, &str)>,
         (value, start_ms): (f64, Option<i64>),
         take: &mut SampleSink<'_>,
-    ) -> Result<(), End> {
+    ) -> Result<(), StopReason> {
         self.series.clear();
         self.series.push('{');
         quote(&mut self.series, name);
@@ -216,11 +216,11 @@ impl Known {
         self.series.push('}');
         if self.series.len() > LINE_BYTES_MAX {
             let problem = format!("a series of more than {LINE_BYTES_MAX} bytes");
-            return Err(End::Rejected(problem));
+            return Err(StopReason::Rejected(problem));
         }
         let series = self.series.as_bytes();
         let sample = Sample { series, value, time_ms: metric.time_ms, start_ms };
-        take(sample, &self.families).map_err(End::Rejected)
+        take(sample, &self.families).map_err(StopReason::Rejected)
     }
 }
 
@@ -253,7 +253,7 @@ fn part(message: &[u8], numbers: &Distribution) -> Result<(f64, f64), WireFault>
 }
 
 /// Parses `LabelPair`, with the fields name 1, value 2.
-fn label(message: &[u8]) -> Result<(&str, &str), End> {
+fn label(message: &[u8]) -> Result<(&str, &str), StopReason> {
     let mut label = ("", "");
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next_field()? {
@@ -280,9 +280,9 @@ fn timestamp_ms(message: &[u8]) -> Result<i64, WireFault> {
     Ok(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
 }
 
-fn text(value: Value<'_>) -> Result<&str, End> {
+fn text(value: Value<'_>) -> Result<&str, StopReason> {
     str::from_utf8(value.bytes())
-        .map_err(|_| End::Rejected("a name or value is not UTF-8".to_owned()))
+        .map_err(|_| StopReason::Rejected("a name or value is not UTF-8".to_owned()))
 }
 
 fn quote(out: &mut String, text: &str) {

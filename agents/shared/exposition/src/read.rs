@@ -1,9 +1,9 @@
-//! The parser of a whole response: samples one by one, or the first fault with its place.
+//! The parser of a whole response: samples one by one, or the first fault with its location.
 
 use std::io::Read;
 
 use crate::{
-    Families, Format, Room, cut,
+    Families, Format, MemoryRequest, cut,
     pieces::Pieces,
     proto::{self, Messages},
     sample::{Fault, LINE_BYTES_MAX, Sample, SampleSink},
@@ -26,17 +26,17 @@ pub fn read(
 }
 
 /// Parses a response while it arrives, see [`read`]. Only one line or family, and the names of all
-/// families, are in memory. The parser calls `room` before it allocates memory.
+/// families, are in memory. The parser calls `reserve_memory` before it allocates memory.
 ///
 /// # Errors
-/// The errors of [`read`], a truncated response, or a refusal of `room`.
+/// The errors of [`read`], a truncated response, or a refusal of `reserve_memory`.
 pub fn read_from<'a>(
     answer: &'a mut dyn Read,
     format: Format,
-    room: &'a mut Room<'a>,
+    reserve_memory: &'a mut MemoryRequest<'a>,
     mut take: impl FnMut(Sample<'_>, &Families) -> Result<(), String>,
 ) -> Result<(), Fault> {
-    let pieces = Pieces::of(answer, room);
+    let pieces = Pieces::of(answer, reserve_memory);
     match format {
         Format::Protobuf => Messages::of(pieces).read(&mut take),
         Format::Prometheus | Format::OpenMetrics => read_text(pieces, format, &mut take),
@@ -51,13 +51,13 @@ fn read_text(
     let mut families = Families::default();
     let mut has_ended = false;
     for number in 1_u64.. {
-        let place = || format!("line {number}");
+        let location = || format!("line {number}");
         let line = pieces.line(LINE_BYTES_MAX);
-        let Some(line) = line.map_err(|problem| Fault::new(place(), problem))? else { break };
+        let Some(line) = line.map_err(|problem| Fault::new(location(), problem))? else { break };
         let line = line.trim_ascii();
         let fault = |problem: String| {
             let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]);
-            Fault::new(place(), format!("{problem}: {shown:?}"))
+            Fault::new(location(), format!("{problem}: {shown:?}"))
         };
         if line.is_empty() {
             continue;
@@ -71,7 +71,7 @@ fn read_text(
             let noted = families.note(&String::from_utf8_lossy(comment));
             noted.map_err(|problem| fault(problem.to_owned()))?;
             let more = families.bytes() - before;
-            pieces.take_room(more).map_err(|problem| Fault::new(place(), problem))?;
+            pieces.reserve(more).map_err(|problem| Fault::new(location(), problem))?;
             continue;
         }
         let cut = cut(line).map_err(|problem| fault(problem.to_owned()))?;

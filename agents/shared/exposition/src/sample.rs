@@ -18,19 +18,19 @@ pub struct Sample<'a> {
     pub start_ms: Option<i64>,
 }
 
-/// The fault of a response, with its place.
+/// The fault of a response, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {problem}")]
+#[error("{location}: {problem}")]
 pub struct Fault {
-    /// The place in the response, such as `line 7`.
-    pub place: String,
+    /// The location in the response, such as `line 7`.
+    pub location: String,
     /// The problem.
     pub problem: String,
 }
 
 impl Fault {
-    pub(crate) fn new(place: String, problem: impl Into<String>) -> Self {
-        Self { place, problem: problem.into() }
+    pub(crate) fn new(location: String, problem: impl Into<String>) -> Self {
+        Self { location, problem: problem.into() }
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Line<'a> {
 
 /// Metric and labels of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parts<'a> {
+pub struct SeriesParts<'a> {
     /// The name of the metric, or an empty text.
     pub metric: Cow<'a, str>,
     /// The labels in their original order.
@@ -74,7 +74,7 @@ fn series_end(line: &[u8]) -> Option<usize> {
 ///
 /// # Errors
 /// The fault.
-pub fn parts(series: &[u8], names: Names) -> Result<Parts<'_>, &'static str> {
+pub fn parts(series: &[u8], names: Names) -> Result<SeriesParts<'_>, &'static str> {
     let text = std::str::from_utf8(series).map_err(|_| "not UTF-8")?;
     let (name, labels) = text.split_once('{').unwrap_or((text, "}"));
     let name = name.trim();
@@ -82,7 +82,7 @@ pub fn parts(series: &[u8], names: Names) -> Result<Parts<'_>, &'static str> {
     if is_checked && !name.is_empty() && !is_metric_name(name) {
         return Err("not a metric's name");
     }
-    let mut parts = Parts { metric: Cow::Borrowed(name), labels: Vec::new() };
+    let mut parts = SeriesParts { metric: Cow::Borrowed(name), labels: Vec::new() };
     let mut labels = Labels::new(labels, is_checked);
     while let Some(label) = labels.next()? {
         match label {

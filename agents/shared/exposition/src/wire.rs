@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
         Self { message, at: 0 }
     }
 
-    /// The position of the next field.
+    /// Returns the position of the next field.
     pub fn position(&self) -> usize {
         self.at
     }

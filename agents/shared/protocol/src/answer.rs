@@ -44,6 +44,6 @@ pub struct ErrorAnswer {
     /// One of a closed set of words: `malformed`, `too_large`, `unknown_refs`, `busy`, `disk_full`,
     /// ...
     pub error: String,
-    /// The problem, its place, and the remedy.
+    /// The problem, its location, and the remedy.
     pub message: String,
 }

@@ -21,7 +21,7 @@ impl Kind {
     /// All kinds, in the order of their codes.
     pub const ALL: [Self; 3] = [Self::Gauge, Self::Counter, Self::Delta];
 
-    /// The word in batches and responses.
+    /// Returns the word in batches and responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// The code on disk.
+    /// Returns the code on disk.
     pub fn code(self) -> u8 {
         match self {
             Self::Gauge => 0,

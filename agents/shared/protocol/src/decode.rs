@@ -1,6 +1,6 @@
 //! The BSON decoder of batches, which does not copy columns.
 //!
-//! Each fault is reported with its place in the document, so that the author of a sender can fix
+//! Each fault is reported with its location in the document, so that the author of a sender can fix
 //! it.
 
 use bson::raw::{RawBsonRef, RawDocument};
@@ -9,25 +9,25 @@ use crate::{
     AGENT_BYTES_MAX, BATCHES_PER_REQUEST_MAX, Batch, Kind, PROTOCOL_VERSION, SeriesDefinition,
 };
 
-/// A fault in a body, with its place.
+/// A fault in a body, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {problem}")]
+#[error("{location}: {problem}")]
 pub struct DecodeError {
-    /// The place in the body, such as `batch 2: samples.values`.
-    pub place: String,
+    /// The location in the body, such as `batch 2: samples.values`.
+    pub location: String,
     /// The problem and the expectation.
     pub problem: String,
 }
 
 impl DecodeError {
-    pub(crate) fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { place: place.into(), problem: problem.into() }
+    pub(crate) fn new(location: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { location: location.into(), problem: problem.into() }
     }
 
-    /// Adds an outer part to the place.
+    /// Adds an outer part to the location.
     fn within(mut self, outer: &str) -> Self {
-        let dot = if self.place.is_empty() { "" } else { "." };
-        self.place = format!("{outer}{dot}{}", self.place);
+        let dot = if self.location.is_empty() { "" } else { "." };
+        self.location = format!("{outer}{dot}{}", self.location);
         self
     }
 }
@@ -96,7 +96,7 @@ impl From<&SeriesView<'_>> for SeriesDefinition {
 }
 
 impl<'a> BatchView<'a> {
-    /// The number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.values.len() / 8
     }
@@ -106,22 +106,22 @@ impl<'a> BatchView<'a> {
         self.values.is_empty()
     }
 
-    /// The ref of each sample.
+    /// Returns the ref of each sample.
     pub fn refs(&self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
         self.refs.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// The value of each sample.
+    /// Returns the value of each sample.
     pub fn values(&self) -> impl ExactSizeIterator<Item = f64> + use<'a> {
         self.values.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))
     }
 
-    /// The times in Unix milliseconds: one per sample, or one for all.
+    /// Returns the times in Unix milliseconds: one per sample, or one for all.
     pub fn times(&self) -> impl ExactSizeIterator<Item = i64> + use<'a> {
         self.times.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
     }
 
-    /// The counter starts: one per sample, one for all, or none.
+    /// Returns the counter starts: one per sample, one for all, or none.
     pub fn starts(&self) -> impl ExactSizeIterator<Item = i64> + use<'a> {
         self.starts.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
     }
@@ -136,10 +136,10 @@ pub fn split_batches(body: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
     let mut rest = body;
     let mut offset = 0_usize;
     while !rest.is_empty() {
-        let place = || format!("batch {} at byte {offset}", batches.len());
+        let location = || format!("batch {} at byte {offset}", batches.len());
         if batches.len() == BATCHES_PER_REQUEST_MAX {
             let problem = format!("more than {BATCHES_PER_REQUEST_MAX} batches in one request");
-            return Err(DecodeError::new(place(), problem));
+            return Err(DecodeError::new(location(), problem));
         }
         let length = rest.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
         let length = usize::try_from(length).unwrap_or(0);
@@ -148,7 +148,7 @@ pub fn split_batches(body: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
                 "no BSON document: it announces {length} bytes, but {} bytes are left",
                 rest.len()
             );
-            return Err(DecodeError::new(place(), problem));
+            return Err(DecodeError::new(location(), problem));
         }
         let (batch, tail) = rest.split_at(length);
         batches.push(batch);
@@ -161,8 +161,8 @@ pub fn split_batches(body: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
 /// Decodes one batch.
 ///
 /// # Errors
-/// The first fault, with its place. Unknown fields are skipped, so that a newer agent works with an
-/// older daemon.
+/// The first fault, with its location. Unknown fields are skipped, so that a newer agent works with
+/// an older daemon.
 pub fn decode_batch(bytes: &[u8]) -> Result<BatchView<'_>, DecodeError> {
     let doc = RawDocument::from_bytes(bytes)
         .map_err(|cause| DecodeError::new("batch", cause.to_string()))?;
@@ -212,17 +212,17 @@ fn decode_series(value: RawBsonRef<'_>) -> Result<Vec<SeriesView<'_>>, DecodeErr
     };
     let mut series = Vec::new();
     for (index, item) in array.into_iter().enumerate() {
-        let place = |cause: DecodeError| cause.within(&format!("series.{index}"));
-        let item = item.map_err(|cause| place(DecodeError::new("", cause.to_string())))?;
+        let location = |cause: DecodeError| cause.within(&format!("series.{index}"));
+        let item = item.map_err(|cause| location(DecodeError::new("", cause.to_string())))?;
         let RawBsonRef::Document(doc) = item else {
-            return Err(place(DecodeError::new("", "must be a document")));
+            return Err(location(DecodeError::new("", "must be a document")));
         };
-        series.push(decode_definition(doc).map_err(place)?);
+        series.push(decode_definition(doc).map_err(location)?);
     }
     Ok(series)
 }
 
-/// Decodes a definition. A fault contains the place within the definition; the caller adds the
+/// Decodes a definition. A fault contains the location within the definition; the caller adds the
 /// index of the definition.
 fn decode_definition(doc: &RawDocument) -> Result<SeriesView<'_>, DecodeError> {
     let mut view = SeriesView::default();
@@ -303,13 +303,13 @@ fn check_columns(view: &BatchView<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-fn text<'a>(place: &str, value: RawBsonRef<'a>) -> Result<&'a str, DecodeError> {
+fn text<'a>(location: &str, value: RawBsonRef<'a>) -> Result<&'a str, DecodeError> {
     value.as_str().ok_or_else(|| {
-        DecodeError::new(place, format!("must be a string, is {:?}", value.element_type()))
+        DecodeError::new(location, format!("must be a string, is {:?}", value.element_type()))
     })
 }
 
-fn integer(place: &str, value: RawBsonRef<'_>) -> Result<i64, DecodeError> {
+fn integer(location: &str, value: RawBsonRef<'_>) -> Result<i64, DecodeError> {
     value
         .as_i64()
         .or_else(|| value.as_i32().map(i64::from))
@@ -317,21 +317,25 @@ fn integer(place: &str, value: RawBsonRef<'_>) -> Result<i64, DecodeError> {
         .ok_or_else(|| {
             let problem =
                 format!("must be a 64-bit integer or a date, is {:?}", value.element_type());
-            DecodeError::new(place, problem)
+            DecodeError::new(location, problem)
         })
 }
 
-fn binary<'a>(place: &str, value: RawBsonRef<'a>, width: usize) -> Result<&'a [u8], DecodeError> {
+fn binary<'a>(
+    location: &str,
+    value: RawBsonRef<'a>,
+    width: usize,
+) -> Result<&'a [u8], DecodeError> {
     let bytes = value
         .as_binary()
         .ok_or_else(|| {
-            DecodeError::new(place, format!("must be binary, is {:?}", value.element_type()))
+            DecodeError::new(location, format!("must be binary, is {:?}", value.element_type()))
         })?
         .bytes;
     if bytes.len() % width != 0 {
         let problem =
             format!("{} bytes are not a multiple of {width}, the width of an entry", bytes.len());
-        return Err(DecodeError::new(place, problem));
+        return Err(DecodeError::new(location, problem));
     }
     Ok(bytes)
 }

@@ -18,7 +18,7 @@ pub use answer::{ErrorAnswer, IngestAnswer, Refusal};
 pub use batch::{Batch, Kind, SeriesDefinition, UnknownKind};
 pub use decode::{BatchView, DecodeError, SeriesView, decode_batch, split_batches};
 pub use encode::encode_batch;
-pub use json::{JsonBatch, Unread, decode_json};
+pub use json::{InvalidSamples, JsonBatch, decode_json};
 pub use packed::{PACKED_MEDIA_TYPE, pack, unpack};
 pub use ping::{
     PING_PATH, PINGS_PER_REQUEST_MAX, Ping, PingAnswer, PingBody, RefusedPing, decode_pings,

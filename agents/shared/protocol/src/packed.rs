@@ -64,8 +64,8 @@ impl Decimal {
     }
 
     /// Returns the value in the form of the ref's previous value, or with the fewest decimals.
-    fn of(value: f64, before: Option<Self>) -> Option<Self> {
-        let as_before = before.and_then(|before| Self::with(value, before.decimals));
+    fn of(value: f64, previous: Option<Self>) -> Option<Self> {
+        let as_before = previous.and_then(|previous| Self::with(value, previous.decimals));
         as_before.or_else(|| (0..10).find_map(|decimals| Self::with(value, decimals)))
     }
 
@@ -74,14 +74,16 @@ impl Decimal {
     }
 
     /// Returns the base of the difference, given the ref's previous value.
-    fn base(self, before: Option<Self>) -> i64 {
-        before.filter(|before| before.decimals == self.decimals).map_or(0, |before| before.digits)
+    fn base(self, previous: Option<Self>) -> i64 {
+        previous
+            .filter(|previous| previous.decimals == self.decimals)
+            .map_or(0, |previous| previous.digits)
     }
 }
 
 /// The previous item of each column, from which the next item is encoded as a difference.
 #[derive(Debug, Default)]
-struct Before {
+struct PreviousItem {
     epoch: i64,
     seq: u64,
     time: i64,
@@ -93,10 +95,10 @@ struct Before {
 pub fn pack(batches: &[Batch]) -> Vec<u8> {
     let mut out = HEAD.to_vec();
     bytes::unsigned(batches.len() as u64, &mut out);
-    let mut before = Before::default();
+    let mut previous = PreviousItem::default();
     let mut agent = None;
     for batch in batches {
-        head(batch, agent == Some(&batch.agent), &mut before, &mut out);
+        head(batch, agent == Some(&batch.agent), &mut previous, &mut out);
         agent = Some(&batch.agent);
     }
     for batch in batches {
@@ -107,7 +109,7 @@ pub fn pack(batches: &[Batch]) -> Vec<u8> {
         }
     }
     let first = batches.first().map_or(0, |batch| batch.epoch);
-    (before.time, before.start) = (first, first);
+    (previous.time, previous.start) = (first, first);
     let steps = |column: &[i64], last: &mut i64, out: &mut Vec<u8>| {
         for item in column {
             bytes::signed(item.wrapping_sub(*last), out);
@@ -115,16 +117,16 @@ pub fn pack(batches: &[Batch]) -> Vec<u8> {
         }
     };
     for batch in batches {
-        steps(&batch.times, &mut before.time, &mut out);
+        steps(&batch.times, &mut previous.time, &mut out);
     }
     for batch in batches {
-        steps(&batch.starts, &mut before.start, &mut out);
+        steps(&batch.starts, &mut previous.start, &mut out);
     }
-    values(batches, &mut before.values, &mut out);
+    values(batches, &mut previous.values, &mut out);
     out
 }
 
-fn head(batch: &Batch, is_same_agent: bool, before: &mut Before, out: &mut Vec<u8>) {
+fn head(batch: &Batch, is_same_agent: bool, previous: &mut PreviousItem, out: &mut Vec<u8>) {
     let flag_if = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let samples = batch.values.len();
     out.push(
@@ -138,9 +140,9 @@ fn head(batch: &Batch, is_same_agent: bool, before: &mut Before, out: &mut Vec<u
     if !is_same_agent {
         bytes::text(&batch.agent, out);
     }
-    bytes::signed(batch.epoch.wrapping_sub(before.epoch), out);
-    bytes::unsigned(batch.seq.wrapping_sub(before.seq), out);
-    (before.epoch, before.seq) = (batch.epoch, batch.seq);
+    bytes::signed(batch.epoch.wrapping_sub(previous.epoch), out);
+    bytes::unsigned(batch.seq.wrapping_sub(previous.seq), out);
+    (previous.epoch, previous.seq) = (batch.epoch, batch.seq);
     if batch.sent != 0 {
         bytes::signed(batch.sent.wrapping_sub(batch.epoch), out);
     }
@@ -163,15 +165,15 @@ fn define(definition: &SeriesDefinition, out: &mut Vec<u8>) {
     }
 }
 
-fn values(batches: &[Batch], before: &mut HashMap<u32, Decimal>, out: &mut Vec<u8>) {
+fn values(batches: &[Batch], previous: &mut HashMap<u32, Decimal>, out: &mut Vec<u8>) {
     let (mut digits, mut raw) = (Vec::new(), Vec::new());
     for (reference, value) in batches.iter().flat_map(|batch| batch.refs.iter().zip(&batch.values))
     {
-        let last = before.get(reference).copied();
+        let last = previous.get(reference).copied();
         if let Some(decimal) = Decimal::of(*value, last) {
             out.push(decimal.decimals);
             bytes::signed(decimal.digits - decimal.base(last), &mut digits);
-            before.insert(*reference, decimal);
+            previous.insert(*reference, decimal);
         } else {
             out.push(RAW);
             raw.extend_from_slice(&value.to_le_bytes());
@@ -182,7 +184,7 @@ fn values(batches: &[Batch], before: &mut HashMap<u32, Decimal>, out: &mut Vec<u
 }
 
 /// A batch whose columns are not decoded yet.
-struct Open {
+struct PackedBatch {
     batch: Batch,
     flags: u8,
     samples: usize,
@@ -194,7 +196,7 @@ struct Open {
 /// The fault, with its byte position.
 pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
     let mut reader = Reader::new(body);
-    if reader.take(2)? != &HEAD[..2] {
+    if reader.read_bytes(2)? != &HEAD[..2] {
         return Err(reader.fault("no packed batches"));
     }
     let version = reader.byte()?;
@@ -202,37 +204,40 @@ pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
         return Err(reader.fault(&format!("version {version} is not known; this daemon reads 2")));
     }
     let count = reader.count(BATCHES_PER_REQUEST_MAX)?;
-    let mut open: Vec<Open> = Vec::new();
+    let mut packed: Vec<PackedBatch> = Vec::new();
     for _ in 0..count {
-        let next = read_head(&mut reader, open.last().map(|open| &open.batch))?;
+        let next = read_head(&mut reader, packed.last().map(|packed| &packed.batch))?;
         // Each sample takes at least one byte, which bounds the allocation by the size of the body.
-        let samples: usize = open.iter().map(|open| open.samples).sum();
-        if samples + next.samples > reader.left() {
+        let samples: usize = packed.iter().map(|packed| packed.samples).sum();
+        if samples + next.samples > reader.remaining() {
             return Err(reader.fault("more samples than the body has bytes"));
         }
-        open.push(next);
+        packed.push(next);
     }
-    columns(&mut reader, &mut open)?;
-    read_values(&mut reader, &mut open)?;
-    if reader.left() > 0 {
+    columns(&mut reader, &mut packed)?;
+    read_values(&mut reader, &mut packed)?;
+    if reader.remaining() > 0 {
         return Err(reader.fault("more bytes than the batches need"));
     }
-    Ok(open.into_iter().map(|open| open.batch).collect())
+    Ok(packed.into_iter().map(|packed| packed.batch).collect())
 }
 
-fn read_head(reader: &mut Reader<'_>, before: Option<&Batch>) -> Result<Open, DecodeError> {
+fn read_head(
+    reader: &mut Reader<'_>,
+    previous: Option<&Batch>,
+) -> Result<PackedBatch, DecodeError> {
     let flags = reader.byte()?;
     let mut batch = Batch::default();
     if flags & SAME_AGENT == 0 {
         reader.text()?.clone_into(&mut batch.agent);
-    } else if let Some(before) = before {
-        batch.agent.clone_from(&before.agent);
+    } else if let Some(previous) = previous {
+        batch.agent.clone_from(&previous.agent);
     }
     if batch.agent.is_empty() || batch.agent.len() > AGENT_BYTES_MAX {
         return Err(reader.fault(&format!("a sender's name has 1 to {AGENT_BYTES_MAX} bytes")));
     }
-    batch.epoch = before.map_or(0, |before| before.epoch).wrapping_add(reader.signed()?);
-    batch.seq = before.map_or(0, |before| before.seq).wrapping_add(reader.unsigned()?);
+    batch.epoch = previous.map_or(0, |previous| previous.epoch).wrapping_add(reader.signed()?);
+    batch.seq = previous.map_or(0, |previous| previous.seq).wrapping_add(reader.unsigned()?);
     if flags & SENT != 0 {
         batch.sent = batch.epoch.wrapping_add(reader.signed()?);
     }
@@ -243,7 +248,7 @@ fn read_head(reader: &mut Reader<'_>, before: Option<&Batch>) -> Result<Open, De
         }
     }
     let samples = reader.count(usize::MAX)?;
-    Ok(Open { batch, flags, samples })
+    Ok(PackedBatch { batch, flags, samples })
 }
 
 fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeError> {
@@ -261,8 +266,8 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeEr
 }
 
 /// Decodes refs, times and starts.
-fn columns(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError> {
-    for Open { batch, samples, .. } in &mut *open {
+fn columns(reader: &mut Reader<'_>, packed: &mut [PackedBatch]) -> Result<(), DecodeError> {
+    for PackedBatch { batch, samples, .. } in &mut *packed {
         let mut next = 0_i64;
         for _ in 0..*samples {
             let reference = u32::try_from(next.wrapping_add(reader.signed()?));
@@ -271,16 +276,16 @@ fn columns(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError
             next = i64::from(reference) + 1;
         }
     }
-    let first = open.first().map_or(0, |open| open.batch.epoch);
+    let first = packed.first().map_or(0, |packed| packed.batch.epoch);
     let (mut time, mut start) = (first, first);
-    for Open { batch, samples, flags } in &mut *open {
+    for PackedBatch { batch, samples, flags } in &mut *packed {
         let count = if *flags & TIMES_EACH == 0 { 1 } else { *samples };
         for _ in 0..count {
             time = time.wrapping_add(reader.signed()?);
             batch.times.push(time);
         }
     }
-    for Open { batch, samples, flags } in open {
+    for PackedBatch { batch, samples, flags } in packed {
         let count = match (*flags & STARTS_EACH != 0, *flags & STARTS_ONE != 0) {
             (true, _) => *samples,
             (false, is_one) => usize::from(is_one),
@@ -293,9 +298,9 @@ fn columns(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError
     Ok(())
 }
 
-fn read_values(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError> {
-    let samples: usize = open.iter().map(|open| open.samples).sum();
-    let forms = reader.take(samples)?;
+fn read_values(reader: &mut Reader<'_>, packed: &mut [PackedBatch]) -> Result<(), DecodeError> {
+    let samples: usize = packed.iter().map(|packed| packed.samples).sum();
+    let forms = reader.read_bytes(samples)?;
     let mut digits = Vec::new();
     for form in forms.iter().filter(|form| **form != RAW) {
         if usize::from(*form) >= POWERS.len() {
@@ -304,21 +309,21 @@ fn read_values(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeE
         digits.push(reader.signed()?);
     }
     let (mut forms, mut digits) = (forms.iter(), digits.into_iter());
-    let mut before: HashMap<u32, Decimal> = HashMap::new();
-    for Open { batch, .. } in open {
+    let mut previous: HashMap<u32, Decimal> = HashMap::new();
+    for PackedBatch { batch, .. } in packed {
         for reference in &batch.refs {
             let decimals = forms.next().copied().unwrap_or(RAW);
             let value = if decimals == RAW {
                 f64::from_le_bytes(reader.eight()?)
             } else {
                 let decimal = Decimal { digits: 0, decimals };
-                let base = decimal.base(before.get(reference).copied());
+                let base = decimal.base(previous.get(reference).copied());
                 let digits = base.wrapping_add(digits.next().unwrap_or(0));
                 if digits.unsigned_abs() >= DIGITS_BELOW as u64 {
                     return Err(reader.fault("a value has more than 53 bits"));
                 }
                 let decimal = Decimal { digits, decimals };
-                before.insert(*reference, decimal);
+                previous.insert(*reference, decimal);
                 decimal.value()
             };
             batch.values.push(value);

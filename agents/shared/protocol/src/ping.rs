@@ -77,7 +77,7 @@ pub struct PingAnswer {
 /// A refused ping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedPing {
-    /// The agent, or the place of the ping when the agent is unreadable.
+    /// The agent, or the location of the ping when the agent is unreadable.
     pub agent: String,
     /// The reason.
     pub reason: String,
@@ -91,7 +91,7 @@ struct RawBody<'a> {
 }
 
 #[derive(Deserialize)]
-struct OnlyAgent {
+struct AgentField {
     agent: String,
 }
 
@@ -106,7 +106,7 @@ pub fn decode_pings(body: &[u8]) -> Result<Vec<Result<Ping, RefusedPing>>, Strin
     }
     let read = |(index, raw): (usize, &RawValue)| {
         serde_json::from_str(raw.get()).map_err(|cause| {
-            let named = serde_json::from_str::<OnlyAgent>(raw.get());
+            let named = serde_json::from_str::<AgentField>(raw.get());
             let agent = named.map_or_else(|_| format!("pings.{index}"), |ping| ping.agent);
             RefusedPing { agent, reason: cause.to_string() }
         })

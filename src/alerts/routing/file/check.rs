@@ -1,5 +1,5 @@
 //! The conversion of a notification file to routes, inhibition rules and time intervals; each fault
-//! is noted with its place.
+//! is recorded with its location.
 //!
 //! Must never know: YAML.
 
@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::raw::{
-    RawEscalation, RawFile, RawGlobal, RawInhibition, RawNamedInterval, RawRoute, Texts,
+    RawEscalation, RawFile, RawGlobal, RawInhibition, RawNamedInterval, RawRoute, TextMap,
 };
 use crate::{
     alerts::{
@@ -38,7 +38,7 @@ pub(super) struct FileChecker<'a> {
     pub(super) folder: &'a Path,
     pub(super) global: RawGlobal,
     faults: Vec<FileFault>,
-    pub(super) place: String,
+    pub(super) location: String,
     intervals: BTreeMap<String, Vec<TimeInterval>>,
     receivers: Vec<Receiver>,
     routes: Vec<Route>,
@@ -52,7 +52,7 @@ impl<'a> FileChecker<'a> {
             folder,
             global: RawGlobal::default(),
             faults: Vec::new(),
-            place: String::new(),
+            location: String::new(),
             intervals: BTreeMap::new(),
             receivers: Vec::new(),
             routes: Vec::new(),
@@ -65,8 +65,8 @@ impl<'a> FileChecker<'a> {
     }
 
     pub(super) fn fault(&mut self, problem: impl Into<String>) {
-        let (file, place) = (self.file.to_owned(), self.place.clone());
-        self.faults.push(FileFault { file, place, problem: problem.into() });
+        let (file, location) = (self.file.to_owned(), self.location.clone());
+        self.faults.push(FileFault { file, location, problem: problem.into() });
     }
 
     fn at_most(&mut self, count: usize, items: &str, limit: usize) {
@@ -76,41 +76,42 @@ impl<'a> FileChecker<'a> {
     }
 
     pub(super) fn routing(&mut self, raw: RawFile) -> Routing {
-        "global".clone_into(&mut self.place);
+        "global".clone_into(&mut self.location);
         let resolve_timeout =
             self.some_length("resolve_timeout", raw.global.resolve_timeout.as_deref());
         self.global = raw.global;
         for interval in raw.time_intervals.iter().chain(&raw.mute_time_intervals) {
             self.interval(interval);
         }
-        self.place = String::new();
+        self.location = String::new();
         let intervals = self.intervals.len();
         self.at_most(intervals, "time intervals", ENTRIES_MAX);
         self.at_most(raw.receivers.len(), "receivers", RECEIVERS_MAX);
         let mut names = BTreeSet::new();
         for raw_receiver in raw.receivers {
-            self.place = format!("receiver {:?}", raw_receiver.name);
+            self.location = format!("receiver {:?}", raw_receiver.name);
             if raw_receiver.name.is_empty() || !names.insert(raw_receiver.name.clone()) {
                 self.fault("the name of a receiver is empty or appears twice");
             }
             let receiver = self.receiver(raw_receiver);
             self.receivers.push(receiver);
         }
-        self.place = String::new();
+        self.location = String::new();
         let integrations = self.receivers.iter().map(|receiver| receiver.integrations.len()).sum();
         self.at_most(integrations, "integrations of all receivers", INTEGRATIONS_MAX);
         self.root(raw.route);
-        self.place = String::new();
+        self.location = String::new();
         let routes = self.routes.len();
         self.at_most(routes, "routes", ENTRIES_MAX);
         self.at_most(raw.inhibit_rules.len(), "inhibition rules", ENTRIES_MAX);
         let inhibitions = raw.inhibit_rules.into_iter().enumerate();
         let inhibitions = inhibitions.map(|(at, rule)| self.inhibition(at, rule)).collect();
-        let places = self.routes.iter().enumerate();
-        let places = places.map(|(place, route)| (route.key.clone(), place)).collect();
+        let route_indexes = self.routes.iter().enumerate();
+        let route_indexes =
+            route_indexes.map(|(index, route)| (route.key.clone(), index)).collect();
         Routing {
             routes: std::mem::take(&mut self.routes),
-            places,
+            route_indexes,
             receivers: std::mem::take(&mut self.receivers),
             inhibitions,
             templates: raw.templates,
@@ -120,7 +121,7 @@ impl<'a> FileChecker<'a> {
     }
 
     fn interval(&mut self, raw: &RawNamedInterval) {
-        self.place = format!("time interval {:?}", raw.name);
+        self.location = format!("time interval {:?}", raw.name);
         let read: Result<Vec<_>, _> = raw.time_intervals.iter().map(TimeInterval::new).collect();
         let read = read.unwrap_or_else(|problem| {
             self.fault(problem);
@@ -132,7 +133,7 @@ impl<'a> FileChecker<'a> {
     }
 
     fn root(&mut self, raw: RawRoute) {
-        "route".clone_into(&mut self.place);
+        "route".clone_into(&mut self.location);
         if raw.receiver.is_none() {
             self.fault("the first route has no receiver");
         }
@@ -190,22 +191,22 @@ impl<'a> FileChecker<'a> {
             muted_in,
             active_in,
         };
-        let place = self.routes.len();
+        let index = self.routes.len();
         self.routes.push(route.clone());
         if depth == DEPTH_MAX && !raw.routes.is_empty() {
             self.fault(format!("routes are nested deeper than {DEPTH_MAX} levels"));
-            return place;
+            return index;
         }
-        let route_place = self.place.clone();
+        let route_location = self.location.clone();
         for (at, below) in raw.routes.into_iter().enumerate() {
-            self.place = format!("{route_place}.routes[{at}]");
+            self.location = format!("{route_location}.routes[{at}]");
             let below = self.route(below, &route, depth + 1);
-            if let Some(above) = self.routes.get_mut(place) {
+            if let Some(above) = self.routes.get_mut(index) {
                 above.children.push(below);
             }
         }
-        self.place = route_place;
-        place
+        self.location = route_location;
+        index
     }
 
     /// Returns Alertmanager's key for a route; a number distinguishes routes with the same key.
@@ -224,7 +225,7 @@ impl<'a> FileChecker<'a> {
         Escalation { after_ms: after.unwrap_or(0), receiver }
     }
 
-    /// The label names of `group_by`; `None`: all of them.
+    /// Returns the label names of `group_by`; `None`: all of them.
     fn group_by(&mut self, mut names: Vec<String>) -> Option<Vec<String>> {
         if names.iter().any(|name| name == ALL_LABELS) {
             if names.len() > 1 {
@@ -261,7 +262,7 @@ impl<'a> FileChecker<'a> {
     }
 
     fn inhibition(&mut self, at: usize, raw: RawInhibition) -> Inhibition {
-        self.place = format!("inhibit_rules[{at}]");
+        self.location = format!("inhibit_rules[{at}]");
         Inhibition {
             source: self.matchers(&raw.source_match, &raw.source_match_re, &raw.source_matchers),
             target: self.matchers(&raw.target_match, &raw.target_match_re, &raw.target_matchers),
@@ -270,7 +271,12 @@ impl<'a> FileChecker<'a> {
     }
 
     /// Compiles the matchers, in Alertmanager's order.
-    fn matchers(&mut self, equal: &Texts, patterns: &Texts, texts: &[String]) -> Vec<LabelMatcher> {
+    fn matchers(
+        &mut self,
+        equal: &TextMap,
+        patterns: &TextMap,
+        texts: &[String],
+    ) -> Vec<LabelMatcher> {
         let equal = equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
         let patterns = patterns.iter().map(|(name, value)| {
             // In Alertmanager's keys, these patterns have anchors.

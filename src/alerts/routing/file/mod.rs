@@ -29,8 +29,8 @@ use raw::RawFile;
 pub fn check_routing(file: &str, folder: &Path, text: &str) -> Result<Routing, Vec<FileFault>> {
     let options = serde_saphyr::options! { with_snippet: false };
     let raw = serde_saphyr::from_str_with_options::<RawFile>(text, options).map_err(|cause| {
-        let (file, place, problem) = (file.to_owned(), String::new(), cause.to_string());
-        vec![FileFault { file, place, problem }]
+        let (file, location, problem) = (file.to_owned(), String::new(), cause.to_string());
+        vec![FileFault { file, location, problem }]
     })?;
     let mut checking = FileChecker::new(file, folder);
     let routing = checking.routing(raw);

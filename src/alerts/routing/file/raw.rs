@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::raw_http::{RawHttp, RawTls};
 use crate::alerts::routing::interval::RawInterval;
 
-pub(super) type Texts = BTreeMap<String, String>;
+pub(super) type TextMap = BTreeMap<String, String>;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,9 +61,9 @@ pub(super) struct RawRoute {
     pub(super) group_interval: Option<String>,
     pub(super) repeat_interval: Option<String>,
     #[serde(default, rename = "match")]
-    pub(super) equal: Texts,
+    pub(super) equal: TextMap,
     #[serde(default)]
-    pub(super) match_re: Texts,
+    pub(super) match_re: TextMap,
     #[serde(default)]
     pub(super) matchers: Vec<String>,
     #[serde(default, rename = "continue")]
@@ -89,15 +89,15 @@ pub(super) struct RawEscalation {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawInhibition {
     #[serde(default)]
-    pub(super) source_match: Texts,
+    pub(super) source_match: TextMap,
     #[serde(default)]
-    pub(super) source_match_re: Texts,
+    pub(super) source_match_re: TextMap,
     #[serde(default)]
     pub(super) source_matchers: Vec<String>,
     #[serde(default)]
-    pub(super) target_match: Texts,
+    pub(super) target_match: TextMap,
     #[serde(default)]
-    pub(super) target_match_re: Texts,
+    pub(super) target_match_re: TextMap,
     #[serde(default)]
     pub(super) target_matchers: Vec<String>,
     #[serde(default)]
@@ -211,9 +211,9 @@ pub(super) struct RawOpsgenie {
     pub(super) tags: Option<String>,
     pub(super) actions: Option<String>,
     #[serde(default)]
-    pub(super) details: Texts,
+    pub(super) details: TextMap,
     #[serde(default)]
-    pub(super) responders: Vec<Texts>,
+    pub(super) responders: Vec<TextMap>,
     pub(super) http_config: Option<RawHttp>,
 }
 
@@ -272,7 +272,7 @@ pub(super) struct RawPagerduty {
     pub(super) component: Option<String>,
     pub(super) group: Option<String>,
     #[serde(default)]
-    pub(super) details: Texts,
+    pub(super) details: TextMap,
     pub(super) http_config: Option<RawHttp>,
 }
 
@@ -291,7 +291,7 @@ pub(super) struct RawEmail {
     #[serde(default)]
     pub(super) tls_config: RawTls,
     #[serde(default)]
-    pub(super) headers: Texts,
+    pub(super) headers: TextMap,
     pub(super) html: Option<String>,
     pub(super) text: Option<String>,
 }

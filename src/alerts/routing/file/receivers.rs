@@ -31,43 +31,43 @@ impl FileChecker<'_> {
         let mut add = |kind: &str, at: usize, (send_resolved, target): (bool, Target)| {
             integrations.push(Integration { key: format!("{kind}/{at}"), send_resolved, target });
         };
-        let place = |checking: &mut Self, kind: &str, at: usize| {
-            checking.place = format!("receiver {name:?}, {kind}_configs[{at}]");
+        let location = |checking: &mut Self, kind: &str, at: usize| {
+            checking.location = format!("receiver {name:?}, {kind}_configs[{at}]");
         };
         for (at, settings) in raw.webhook_configs.into_iter().enumerate() {
-            place(self, "webhook", at);
+            location(self, "webhook", at);
             add("webhook", at, self.webhook(settings));
         }
         for (at, settings) in raw.slack_configs.into_iter().enumerate() {
-            place(self, "slack", at);
+            location(self, "slack", at);
             add("slack", at, self.slack(settings));
         }
         for (at, settings) in raw.pagerduty_configs.into_iter().enumerate() {
-            place(self, "pagerduty", at);
+            location(self, "pagerduty", at);
             add("pagerduty", at, self.pagerduty(settings));
         }
         for (at, settings) in raw.email_configs.into_iter().enumerate() {
-            place(self, "email", at);
+            location(self, "email", at);
             add("email", at, self.email(settings));
         }
         for (at, settings) in raw.opsgenie_configs.into_iter().enumerate() {
-            place(self, "opsgenie", at);
+            location(self, "opsgenie", at);
             add("opsgenie", at, self.opsgenie(settings));
         }
         for (at, settings) in raw.msteams_configs.into_iter().enumerate() {
-            place(self, "msteams", at);
+            location(self, "msteams", at);
             add("msteams", at, self.teams(settings));
         }
         for (at, settings) in raw.telegram_configs.into_iter().enumerate() {
-            place(self, "telegram", at);
+            location(self, "telegram", at);
             add("telegram", at, self.telegram(settings));
         }
         for (at, settings) in raw.discord_configs.into_iter().enumerate() {
-            place(self, "discord", at);
+            location(self, "discord", at);
             add("discord", at, self.discord(settings));
         }
         for (at, settings) in raw.command_configs.into_iter().enumerate() {
-            place(self, "command", at);
+            location(self, "command", at);
             add("command", at, self.command(settings));
         }
         Receiver { name: raw.name, integrations }

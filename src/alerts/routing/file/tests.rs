@@ -75,8 +75,8 @@ fn the_example_file_of_alertmanager_routes_as_in_alertmanager() {
     let routing = read(EXAMPLE).unwrap();
     let check = |text: &str, expected: &[&str]| {
         let places = routing.routes_of(&labels(text));
-        let names = places.iter().map(|place| {
-            let receiver = routing.routes[*place].receiver;
+        let names = places.iter().map(|location| {
+            let receiver = routing.routes[*location].receiver;
             routing.receivers[receiver].name.as_str()
         });
         assert_eq!(names.collect::<Vec<_>>(), expected, "{text}");
@@ -90,11 +90,11 @@ fn the_example_file_of_alertmanager_routes_as_in_alertmanager() {
     let route = &routing.routes[routing.routes_of(&labels("service=database"))[0]];
     assert_eq!((&route.group_by, route.repeat_interval_ms), (&None, 3 * 3_600_000));
     assert_eq!(route.escalations[0].after_ms, 900_000);
-    assert_eq!(route.group_of(&labels("a=b c=d")), labels("a=b c=d"));
+    assert_eq!(route.group_labels(&labels("a=b c=d")), labels("a=b c=d"));
     let keys: Vec<_> = routing.routes.iter().map(|route| route.key.as_str()).collect();
     assert_eq!(keys[2], "{}/{service=~\"foo1|foo2|baz\"}/{severity=\"critical\"}");
     assert_eq!(keys[5], "{}/{service=\"files\"}/{owner=~\"^(?:team-X|)$\"}");
-    let group = routing.routes[0].group_of(&labels("alertname=A cluster=c host=h"));
+    let group = routing.routes[0].group_labels(&labels("alertname=A cluster=c host=h"));
     assert_eq!(group, labels("alertname=A cluster=c"));
 }
 

@@ -14,10 +14,10 @@ use crate::alerts::{LabelSet, routing::Integration};
 pub(super) struct Delivery {
     /// The last notification that was confirmed.
     #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
-    pub(super) confirmed: Option<Confirmed>,
+    pub(super) confirmed: Option<ConfirmedNotification>,
     /// The notification that is not confirmed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) pending: Option<Pending>,
+    pub(super) pending: Option<PendingDelivery>,
     /// The fingerprints of alerts whose firing was sent, perhaps without a confirmation, and that
     /// have been muted since: their ends are pending when the mute is over.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -26,7 +26,7 @@ pub(super) struct Delivery {
 
 /// The alerts of a confirmed notification, by fingerprints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Confirmed {
+pub(super) struct ConfirmedNotification {
     /// The time of the decision.
     pub(super) at: i64,
     pub(super) firing: BTreeSet<String>,
@@ -38,7 +38,7 @@ pub(super) struct Confirmed {
 
 /// A pending notification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Pending {
+pub(super) struct PendingDelivery {
     /// The time since which a notification is pending.
     pub(super) since: i64,
     /// The time of the last decision.
@@ -51,7 +51,7 @@ pub(super) struct Pending {
 }
 
 /// The parameters of a decision.
-pub(super) struct Deciding<'a> {
+pub(super) struct DecisionContext<'a> {
     pub(super) integrations: &'a [Integration],
     pub(super) group_interval_ms: i64,
     pub(super) repeat_interval_ms: i64,
@@ -61,7 +61,7 @@ pub(super) struct Deciding<'a> {
 }
 
 /// The current alerts, without muted ones.
-pub(super) struct Now {
+pub(super) struct CurrentAlerts {
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
     /// The number of firing alerts that a message only counts.
@@ -70,12 +70,12 @@ pub(super) struct Now {
     pub(super) is_acknowledged: bool,
 }
 
-impl Now {
+impl CurrentAlerts {
     /// Returns whether a notification is due, by the rule of Alertmanager (`notify.DedupStage`). An
     /// unchanged notification is repeated when the last one was decided at `again` or before.
     pub(super) fn is_news(
         &self,
-        confirmed: Option<&Confirmed>,
+        confirmed: Option<&ConfirmedNotification>,
         send_resolved: bool,
         again: Option<i64>,
         muted: &BTreeSet<String>,
@@ -123,8 +123,13 @@ impl Delivery {
     }
 
     /// Decides whether a notification is pending, and with which alerts.
-    pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
-        let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
+    pub(super) fn decide(
+        &mut self,
+        send_resolved: bool,
+        seen: &CurrentAlerts,
+        context: &DecisionContext<'_>,
+    ) {
+        let again = context.now.saturating_sub(context.repeat_interval_ms);
         let before = self.pending.take();
         let is_news =
             seen.is_news(self.confirmed.as_ref(), send_resolved, Some(again), &self.muted);
@@ -143,13 +148,14 @@ impl Delivery {
             .filter(|key| send_resolved || (was_owed(key) && !was_confirmed(key)));
         let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
         if alerts.is_empty() {
-            let (at, resolved) = (deciding.now, seen.resolved.clone());
+            let (at, resolved) = (context.now, seen.resolved.clone());
             let left_out = seen.left_out;
-            self.confirmed = Some(Confirmed { at, firing: BTreeSet::new(), resolved, left_out });
+            self.confirmed =
+                Some(ConfirmedNotification { at, firing: BTreeSet::new(), resolved, left_out });
             return;
         }
-        let since = before.map_or(deciding.now, |pending| pending.since);
-        let decided_at = deciding.now;
-        self.pending = Some(Pending { since, decided_at, alerts, is_refused: false });
+        let since = before.map_or(context.now, |pending| pending.since);
+        let decided_at = context.now;
+        self.pending = Some(PendingDelivery { since, decided_at, alerts, is_refused: false });
     }
 }

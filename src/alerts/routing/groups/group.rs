@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    delivery::{Confirmed, Deciding, Delivery, Now},
+    delivery::{ConfirmedNotification, CurrentAlerts, DecisionContext, Delivery},
     member::Member,
 };
 use crate::alerts::{LabelSet, Message, MessageAlert, routing::Integration};
@@ -70,8 +70,8 @@ impl Group {
         }
     }
 
-    /// The number of firing alerts that no message lists.
-    pub(super) fn unlisted(&self) -> usize {
+    /// Returns the number of firing alerts that no message lists.
+    pub(super) fn unlisted_count(&self) -> usize {
         let firing = self.members.values().filter(|member| member.is_firing());
         firing.map(|member| member.alert.more).sum::<usize>() + self.left_out
     }
@@ -95,7 +95,7 @@ impl Group {
     }
 
     /// Sets the receiver. A different receiver has got no notifications yet.
-    pub(super) fn adopt(&mut self, receiver: &str) {
+    pub(super) fn set_receiver(&mut self, receiver: &str) {
         if self.receiver.as_deref() == Some(receiver) {
             return;
         }
@@ -106,8 +106,8 @@ impl Group {
         self.is_changed = true;
     }
 
-    /// Removes alerts that fire in another group by now: they have not ended.
-    pub(super) fn forget_moved(&mut self, fires: impl Fn(&str) -> bool) {
+    /// Removes alerts that have moved to another group and still fire there: they have not ended.
+    pub(super) fn remove_moved(&mut self, fires: impl Fn(&str) -> bool) {
         let count = self.members.len();
         self.members.retain(|key, member| member.is_seen || !member.is_firing() || !fires(key));
         self.is_changed |= self.members.len() < count;
@@ -131,22 +131,22 @@ impl Group {
     }
 
     /// Decides which notifications are pending for the integrations.
-    pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
+    pub(super) fn decide(&mut self, context: &DecisionContext<'_>) {
         let (before, members_before) = (std::mem::take(&mut self.deliveries), self.members.len());
         let delivery = |integration: &Integration| {
             let delivery = before.get(&integration.key).cloned().unwrap_or_default();
             (integration.key.clone(), delivery)
         };
-        self.deliveries = deciding.integrations.iter().map(delivery).collect();
-        self.mute(deciding);
-        let is_unmuted = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
+        self.deliveries = context.integrations.iter().map(delivery).collect();
+        self.mute(context);
+        let is_unmuted = |member: &&Member| !(context.is_muted)(&member.alert.labels);
         let unmuted: Vec<_> =
             self.members.iter().filter(|(_, member)| is_unmuted(member)).collect();
         let keys_of = |meets: &dyn Fn(&Member) -> bool| -> BTreeSet<String> {
             let matching = unmuted.iter().filter(|(_, member)| meets(member));
             matching.map(|(key, _)| (*key).clone()).collect()
         };
-        let mut now = Now {
+        let mut now = CurrentAlerts {
             firing: keys_of(&Member::is_firing),
             resolved: BTreeSet::new(),
             left_out: unmuted.iter().map(|(_, member)| member.alert.more).sum::<usize>()
@@ -156,56 +156,57 @@ impl Group {
                     !member.is_firing() || member.alert.acknowledged_by.is_some()
                 }),
         };
-        for integration in deciding.integrations {
+        for integration in context.integrations {
             let Some(delivery) = self.deliveries.get_mut(&integration.key) else { continue };
             let is_new = |member: &Member| {
                 !member.is_firing()
                     && !member.ended_for.contains(&integration.key)
-                    && member.is_owed(deciding.now)
+                    && member.is_end_pending(context.now)
             };
             now.resolved = keys_of(&is_new);
             if unmuted.is_empty() {
                 delivery.pending = None;
             } else {
-                delivery.decide(integration.send_resolved, &now, deciding);
+                delivery.decide(integration.send_resolved, &now, context);
             }
         }
         for member in self.members.values_mut() {
             member.is_end_decided |= !member.is_firing();
         }
-        self.flushed_at = deciding.now;
-        self.next_flush = deciding.now.saturating_add(deciding.group_interval_ms);
+        self.flushed_at = context.now;
+        self.next_flush = context.now.saturating_add(context.group_interval_ms);
         self.prune();
-        let is_muted_now = |member: &Member| member.end_muted_at == Some(deciding.now);
+        let is_muted_now = |member: &Member| member.end_muted_at == Some(context.now);
         self.is_changed |= before != self.deliveries
             || members_before != self.members.len()
             || self.members.values().any(is_muted_now);
     }
 
-    /// Records the muted alerts and, for each integration, the ones whose ends are pending later.
-    fn mute(&mut self, deciding: &Deciding<'_>) {
-        let now = deciding.now;
-        let is_muted = |member: &Member| (deciding.is_muted)(&member.alert.labels);
+    /// Records the muted alerts and, for each integration, the alerts whose ends are sent after the
+    /// mute.
+    fn mute(&mut self, context: &DecisionContext<'_>) {
+        let now = context.now;
+        let is_muted = |member: &Member| (context.is_muted)(&member.alert.labels);
         for member in self.members.values_mut().filter(|member| is_muted(member)) {
             member.end_muted_at = (!member.is_firing()).then_some(now);
         }
         let members = &self.members;
         let muted: Vec<_> = members.iter().filter(|(_, member)| is_muted(member)).collect();
-        for integration in deciding.integrations {
+        for integration in context.integrations {
             let Some(delivery) = self.deliveries.get_mut(&integration.key) else { continue };
             delivery.follow_clock(now);
             let has_end = |member: &Member| member.ended_for.contains(&integration.key);
             for (key, member) in muted.iter().filter(|(_, member)| !has_end(member)) {
                 delivery.mute(key, member.is_firing());
             }
-            let is_owed = |member: &Member| !has_end(member) && member.is_owed(now);
-            delivery
-                .muted
-                .retain(|key| integration.send_resolved && members.get(key).is_some_and(is_owed));
+            let is_end_pending = |member: &Member| !has_end(member) && member.is_end_pending(now);
+            delivery.muted.retain(|key| {
+                integration.send_resolved && members.get(key).is_some_and(is_end_pending)
+            });
         }
     }
 
-    /// The alerts of the next message to an integration; empty when none is pending.
+    /// Returns the alerts of the next message to an integration; empty when none is pending.
     pub(super) fn pending_alerts(
         &self,
         integration: &str,
@@ -228,7 +229,8 @@ impl Group {
         listed.map(|(_, member)| member.alert.clone()).collect()
     }
 
-    /// The number of firing alerts that the last confirmed message to an integration only counted.
+    /// Returns the number of firing alerts that the last confirmed message to an integration only
+    /// counted.
     pub(super) fn confirmed_left_out(&self, integration: &str) -> usize {
         let confirmed =
             self.deliveries.get(integration).and_then(|delivery| delivery.confirmed.as_ref());
@@ -248,7 +250,7 @@ impl Group {
             listed.map(MessageAlert::fingerprint).collect()
         };
         let left_out = *left_out;
-        let confirmed = Confirmed {
+        let confirmed = ConfirmedNotification {
             at: decided_at,
             firing: listed_keys(true),
             resolved: listed_keys(false),
@@ -256,7 +258,7 @@ impl Group {
         };
         for ended in alerts.iter().filter(|alert| !alert.is_firing()) {
             let member = self.members.get_mut(&ended.fingerprint());
-            // The alert may fire again by now, or have another end.
+            // Meanwhile, the alert may fire again or have another end.
             let is_same = |member: &&mut Member| {
                 !member.is_firing() && member.alert.starts_at == ended.starts_at
             };
@@ -282,7 +284,7 @@ impl Group {
                 pending.alerts.iter().filter(is_matching).cloned().collect()
             };
             let (firing, resolved) = (keys_of(true), keys_of(false));
-            let now = Now { firing, resolved, left_out, is_acknowledged: true };
+            let now = CurrentAlerts { firing, resolved, left_out, is_acknowledged: true };
             if now.is_news(Some(&confirmed), integration.send_resolved, None, &delivery.muted) {
                 delivery.pending = Some(pending);
             }
@@ -309,14 +311,14 @@ impl Group {
     fn prune(&mut self) {
         let (deliveries, is_changed) = (&mut self.deliveries, &mut self.is_changed);
         self.members.retain(|key, member| {
-            let mut is_owed = false;
+            let mut is_end_pending = false;
             for (name, delivery) in deliveries.iter_mut().filter(|_| member.is_end_decided) {
                 if delivery.pending.as_ref().is_some_and(|pending| pending.alerts.contains(key)) {
-                    is_owed |= !member.ended_for.contains(name);
+                    is_end_pending |= !member.ended_for.contains(name);
                     continue;
                 }
                 if delivery.muted.contains(key) {
-                    is_owed = true;
+                    is_end_pending = true;
                     continue;
                 }
                 *is_changed |= member.ended_for.insert(name.clone());
@@ -324,7 +326,7 @@ impl Group {
                     confirmed.firing.remove(key);
                 }
             }
-            !member.is_end_decided || is_owed
+            !member.is_end_decided || is_end_pending
         });
     }
 }

@@ -40,19 +40,19 @@ impl Member {
         self.alert.is_firing()
     }
 
-    /// True until the alert has ended for so long that its end is no longer pending.
-    pub(super) fn is_owed(&self, now: i64) -> bool {
+    /// Returns true until the alert has ended for so long that its end is no longer pending.
+    pub(super) fn is_end_pending(&self, now: i64) -> bool {
         let ended_at = self.alert.ends_at.unwrap_or(now);
         now.saturating_sub(ended_at.max(self.end_muted_at.unwrap_or(ended_at))) <= ENDS_OWED_MS
     }
 
-    /// The approximate size of the alert in the store, in bytes.
+    /// Returns the approximate size of the alert in the store, in bytes.
     pub(super) fn bytes(&self) -> usize {
         bytes(&self.alert)
     }
 }
 
-/// The approximate size of an alert in the store, in bytes.
+/// Returns the approximate size of an alert in the store, in bytes.
 pub(super) fn bytes(alert: &MessageAlert) -> usize {
     let pairs = alert.labels.iter().chain(&alert.annotations);
     let link = alert.generator_url.len();

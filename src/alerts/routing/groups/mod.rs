@@ -21,7 +21,7 @@ use std::{
 
 use super::{Integration, Message, MessageAlert, Receiver, Route, Routing};
 use crate::{alerts::LabelSet, model::UnixMillis};
-use delivery::{Deciding, Pending};
+use delivery::{DecisionContext, PendingDelivery};
 use group::Group;
 
 /// The groups.
@@ -77,7 +77,7 @@ impl Groups {
         (groups, faults)
     }
 
-    /// The groups that changed since the last call.
+    /// Returns the groups that changed since the last call.
     pub fn take_changes(&mut self) -> Vec<StoredGroup> {
         let mut changes: Vec<_> =
             std::mem::take(&mut self.gone).into_iter().map(|id| (id, None)).collect();
@@ -91,7 +91,7 @@ impl Groups {
         changes
     }
 
-    /// The number of groups.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.all.len()
     }
@@ -101,8 +101,8 @@ impl Groups {
         self.all.is_empty()
     }
 
-    /// The number of firing alerts that no message lists, because there are too many: messages
-    /// count them.
+    /// Returns the number of firing alerts that no message lists, because there are too many:
+    /// messages count them.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -149,9 +149,9 @@ impl Groups {
             if group.next_flush > now.0 {
                 continue;
             }
-            let is_silent = route.is_silent(now);
-            let is_muted = |labels: &LabelSet| is_silent || is_muted(labels);
-            group.decide(&Deciding {
+            let is_muted_by_time = route.is_muted_by_time(now);
+            let is_muted = |labels: &LabelSet| is_muted_by_time || is_muted(labels);
+            group.decide(&DecisionContext {
                 integrations: &receiver.integrations,
                 group_interval_ms: route.group_interval_ms,
                 repeat_interval_ms: route.repeat_interval_ms,
@@ -165,7 +165,7 @@ impl Groups {
         self.remove_empty();
     }
 
-    /// The number of alerts of all groups.
+    /// Returns the number of alerts of all groups.
     fn members(&self) -> usize {
         self.all.values().map(|group| group.members.len()).sum()
     }
@@ -189,12 +189,12 @@ impl Groups {
         });
     }
 
-    /// The pending notifications. The group whose alerts changed last comes first.
+    /// Returns the pending notifications. The group whose alerts changed last comes first.
     pub fn pending_notifications(&self, routing: &Routing) -> Vec<PendingNotification> {
         let mut notifications = Vec::new();
         for (id, group) in &self.all {
             let Some((_, receiver)) = settings(routing, group) else { continue };
-            let newest = |pending: &Pending| {
+            let newest = |pending: &PendingDelivery| {
                 let members = pending.alerts.iter().filter_map(|key| group.members.get(key));
                 let times =
                     members.map(|member| member.alert.ends_at.unwrap_or(member.alert.starts_at));
@@ -246,7 +246,7 @@ impl Groups {
             group_labels: group.labels.clone(),
             group_key: format!("{}:{{{}}}", group.route, labels.join(", ")),
             external_url: routing.external_url.clone(),
-            left_out: group.unlisted(),
+            left_out: group.unlisted_count(),
             ended_left_out: 0,
             decided_at: notification.decided_at.0,
         };
@@ -265,7 +265,7 @@ impl Groups {
     ) {
         let Some(group) = self.all.get_mut(&notification.group) else { return };
         let Some((_, receiver)) = settings(routing, group) else { return };
-        // The group has another receiver by now.
+        // The group's receiver has changed meanwhile.
         if group.receiver.as_ref().is_some_and(|name| *name != notification.receiver) {
             return;
         }
@@ -290,7 +290,7 @@ impl Groups {
     }
 }
 
-/// The route and the receiver of a group; `None` when the routing no longer contains them.
+/// Returns the route and the receiver of a group; `None` when the routing no longer contains them.
 fn settings<'a>(routing: &'a Routing, group: &Group) -> Option<(&'a Route, &'a Receiver)> {
     let route = routing.route(&group.route)?;
     Some((route, routing.receivers.get(route.receiver_of(group.escalation)?)?))

@@ -55,16 +55,17 @@ impl Groups {
         let awaited_until = self.awaited_until(routing, now);
         for group in self.all.values_mut() {
             if let Some((_, receiver)) = settings(routing, group) {
-                group.adopt(&receiver.name);
+                group.set_receiver(&receiver.name);
             }
-            group.forget_moved(|key| firing.contains(key));
+            group.remove_moved(|key| firing.contains(key));
             if group.end_unseen(now.0, now < awaited_until) {
                 self.place_at = self.place_at.min(awaited_until);
             }
         }
     }
 
-    /// The time until which posted alerts are awaited after a restart, because they are not stored.
+    /// Returns the time until which posted alerts are awaited after a restart, because they are not
+    /// stored.
     fn awaited_until(&mut self, routing: &Routing, now: UnixMillis) -> UnixMillis {
         // The clock may be set back.
         let began_at = self.began_at.map_or(now, |began_at| began_at.min(now));
@@ -94,7 +95,7 @@ impl Groups {
         now: UnixMillis,
     ) {
         let Placement { route, escalation, key, alert } = *placement;
-        let mut labels = route.group_of(&alert.labels);
+        let mut labels = route.group_labels(&alert.labels);
         let mut id = group_id(&route.key, escalation, &labels);
         let overflow = overflow_id(&route.key, escalation);
         for id in [&id, &overflow] {
@@ -110,7 +111,7 @@ impl Groups {
             return;
         }
         if let Some(at) = escalation {
-            let Some(begin) = route.begins_at(at, alert) else { return };
+            let Some(begin) = route.escalates_at(at, alert) else { return };
             if now < begin {
                 self.place_at = self.place_at.min(begin);
                 return;
@@ -165,7 +166,8 @@ struct Placement<'a> {
     alert: &'a MessageAlert,
 }
 
-/// Each alert once: rules may produce the same labels, and a firing alert precedes an ended one.
+/// Returns each alert once: rules may produce the same labels, and a firing alert precedes an ended
+/// one.
 fn merged(alerts: &[MessageAlert]) -> impl Iterator<Item = &MessageAlert> {
     let mut all: BTreeMap<&LabelSet, &MessageAlert> = BTreeMap::new();
     for alert in alerts {
@@ -183,7 +185,7 @@ fn group_id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String
     format!("{:032x}", xxh3_128(key.as_bytes()))
 }
 
-/// The overflow group of a route, which takes the alerts of groups without room.
+/// Returns the overflow group of a route, which takes the alerts of groups without room.
 fn overflow_id(route: &str, escalation: Option<usize>) -> String {
     format!("{:032x}", xxh3_128(format!("{route}\0{escalation:?}\0overflow").as_bytes()))
 }

@@ -37,7 +37,7 @@ impl Group {
         self.members.len() < MEMBERS_MAX && self.bytes() + bytes(alert) <= MEMBER_BYTES_MAX
     }
 
-    /// The approximate size of the alerts in the store, in bytes.
+    /// Returns the approximate size of the alerts in the store, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.members.values().map(Member::bytes).sum()
     }

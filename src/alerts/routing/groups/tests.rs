@@ -11,7 +11,7 @@ use std::{
 
 use super::*;
 use crate::alerts::routing::file::check_routing;
-use world::{Said, World, alert, names, routing, said, two_integrations};
+use world::{AlertNames, World, alert, names, routing, said, two_integrations};
 
 const STEP_MS: i64 = 10_000;
 const INTERVAL_MS: i64 = 60_000;
@@ -380,7 +380,7 @@ fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
         let (message, _) = groups.message(&routing, notifications.first()?)?;
         groups.confirm(&routing, &notifications[0], &message);
         let document: serde_json::Value = serde_json::from_str(&message.to_json(0)).unwrap();
-        Some((message.status(), document["truncatedAlerts"].as_u64(), message.more()))
+        Some((message.status(), document["truncatedAlerts"].as_u64(), message.unlisted_line()))
     };
     let more = |count: u64| Some(format!("and {count} more alerts"));
     assert_eq!(step(&many, 100_000), Some(("firing", Some(200), more(200))));

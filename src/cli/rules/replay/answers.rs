@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::{
-    alerts::{Action, Answered, RuleGroup},
+    alerts::{Action, ExpressionResult, RuleGroup},
     cli::http::{Daemon, read},
     model::UnixMillis,
     query::{Labels, VectorSample},
@@ -74,7 +74,7 @@ impl Answers {
     }
 
     /// Returns the series of an expression at a time.
-    pub(super) fn vector(&self, expression: &str, at: UnixMillis) -> Answered {
+    pub(super) fn vector(&self, expression: &str, at: UnixMillis) -> ExpressionResult {
         let by_time =
             self.0.get(expression).ok_or_else(|| format!("{expression} was not fetched"))?;
         Ok(by_time.get(&at.0).cloned().unwrap_or_default())

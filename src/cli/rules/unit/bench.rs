@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 
 use crate::{
     alerts::{
-        Alert, AlertState, Answered, Ask, External, GroupState, RuleGroup, TemplateTime, Written,
-        evaluate, stages,
+        Alert, AlertState, EvaluationQueries, ExpressionResult, ExternalIdentity, GroupState,
+        RuleGroup, TemplateTime, WrittenSeries, evaluate, stages,
     },
     model::{
         AcceptedBatch, DefinitionVerdict, Granularity, GranularitySet, Kind, METRIC_TAG,
@@ -25,7 +25,7 @@ pub(super) struct Bench {
     store: Store,
     appender: Appender,
     promql: PromqlSettings,
-    external: External,
+    external: ExternalIdentity,
     groups: Vec<RunningGroup>,
     known: BTreeMap<Labels, SeriesId>,
     /// The folder of the store, which is removed when the test ends.
@@ -36,7 +36,7 @@ struct RunningGroup {
     group: RuleGroup,
     stages: Vec<Range<usize>>,
     state: GroupState,
-    written: Vec<Written>,
+    written: Vec<WrittenSeries>,
 }
 
 impl Bench {
@@ -44,7 +44,7 @@ impl Bench {
     pub(super) fn new(
         groups: Vec<RuleGroup>,
         promql: PromqlSettings,
-        external: External,
+        external: ExternalIdentity,
     ) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir().context("make a folder for the test")?;
         let medium = Arc::new(Folder::new(folder.path()).context("make a store for the test")?);
@@ -54,7 +54,7 @@ impl Bench {
         let (store, appender, _) = Store::open(medium, set, UnixMillis(0))?;
         let running = |group: RuleGroup| RunningGroup {
             state: GroupState::new(&group),
-            written: vec![Written::default(); group.rules.len()],
+            written: vec![WrittenSeries::default(); group.rules.len()],
             stages: stages(&group),
             group,
         };
@@ -94,7 +94,7 @@ impl Bench {
     }
 
     /// Returns the value of an expression at a time.
-    pub(super) fn query_vector(&self, expression: &str, at: UnixMillis) -> Answered {
+    pub(super) fn query_vector(&self, expression: &str, at: UnixMillis) -> ExpressionResult {
         query_vector(&self.store, &self.promql, expression, at)
     }
 
@@ -107,7 +107,8 @@ impl Bench {
                 let (store, promql) = (self.store.clone(), self.promql);
                 let query = Arc::new(move |text: &str| query_vector(&store, &promql, text, at));
                 let (time, external) = (TemplateTime::default(), &self.external);
-                let context = Ask { vector: &vector, query: Some(query), time, external };
+                let context =
+                    EvaluationQueries { vector: &vector, query: Some(query), time, external };
                 let running = &mut self.groups[index];
                 let first = rules.start;
                 let run = evaluate(
@@ -147,6 +148,11 @@ impl Bench {
     }
 }
 
-fn query_vector(store: &Store, promql: &PromqlSettings, text: &str, at: UnixMillis) -> Answered {
+fn query_vector(
+    store: &Store,
+    promql: &PromqlSettings,
+    text: &str,
+    at: UnixMillis,
+) -> ExpressionResult {
     evaluate_vector(store, &Budget::UNLIMITED, promql, text, at, at.into())
 }

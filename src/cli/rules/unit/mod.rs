@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use anyhow::{Context, bail};
 
 use crate::{
-    alerts::{External, LabelSet, RuleGroup},
+    alerts::{ExternalIdentity, LabelSet, RuleGroup},
     config::Settings,
     kept::RuleSources,
     model::{UnixMillis, parse_duration_ms},
@@ -89,7 +89,7 @@ struct TestRunner<'a> {
 impl TestRunner<'_> {
     /// Runs a test, and returns its failures.
     fn run(&self, groups: Vec<RuleGroup>) -> anyhow::Result<Vec<String>> {
-        let external = External {
+        let external = ExternalIdentity {
             url: self.group.external_url.trim_end_matches('/').to_owned(),
             labels: self.group.external_labels.clone(),
         };

@@ -96,7 +96,7 @@ proptest! {
     ) {
         let mut bytes = Vec::new();
         encode_values(&values, &mut bytes);
-        let mut read = vec![Kept::default(); values.len()];
+        let mut read = vec![RememberedReading::default(); values.len()];
         let mut rest = &*bytes;
         prop_assert_eq!(decode_values(&mut read, &mut rest), Some(()));
         let read: Vec<_> = read.iter().map(|kept| kept.reading.value.to_bits()).collect();

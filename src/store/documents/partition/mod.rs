@@ -334,7 +334,7 @@ fn read_place(
     let slots = longest_ms / width_ms.max(1);
     let is_whole = width_ms == granularity.width_ms
         && document.longest_ms() == longest_ms
-        && document.holds_whole(Span::Fixed(width_ms))
+        && document.is_multiple_of_span(Span::Fixed(width_ms))
         && (1..=DOCUMENT_SLOTS_MAX as i64).contains(&slots)
         && start == id.start
         && start < end

@@ -45,7 +45,7 @@ fn serve(records: Vec<RData<'static>>, code: RCODE, is_cut: bool) -> Resolver {
             stream.write_all(&whole).unwrap();
         }
     });
-    Resolver::asking(address)
+    Resolver::with_server(address)
 }
 
 fn names(kind: RecordType, port: u16) -> Names {
@@ -101,7 +101,7 @@ fn an_unknown_name_has_no_targets_and_a_failing_server_is_reported() {
 /// Answers each question with the next code.
 fn serve_codes(codes: [RCODE; 3]) -> Resolver {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let resolver = Resolver::asking(socket.local_addr().unwrap());
+    let resolver = Resolver::with_server(socket.local_addr().unwrap());
     thread::spawn(move || {
         for code in codes {
             let mut question = vec![0; 512];

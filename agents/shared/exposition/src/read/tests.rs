@@ -123,7 +123,7 @@ fn open_metrics_has_seconds_units_exemplars_and_an_end() {
         r#"s{s="on"} gauge "" - 1"#,
     ];
     assert_eq!(samples(text.as_bytes(), Format::OpenMetrics).unwrap(), expected);
-    let check = |text: &str| samples(text.as_bytes(), Format::OpenMetrics).unwrap_err().place;
+    let check = |text: &str| samples(text.as_bytes(), Format::OpenMetrics).unwrap_err().location;
     assert_eq!(check("a 1\n"), "at the end");
     assert_eq!(check(""), "at the end");
     assert_eq!(check("a 1\n# EOF\nb 1\n"), "line 3");

@@ -26,7 +26,7 @@ use crate::{
         pinger::Pinger,
         sender::{FLUSH_DEADLINE, Sender},
     },
-    spool::{Spool, SpoolError, Usage},
+    spool::{Spool, SpoolError, SpoolUsage},
 };
 
 /// The capacity of the channel that wakes the sender after a round. A full channel means that the
@@ -162,7 +162,7 @@ impl Delivery {
         AgentError::Spool { folder: self.folder.clone(), cause }
     }
 
-    fn log_dropping(&mut self, dropped: u64, waiting: Usage) {
+    fn log_dropping(&mut self, dropped: u64, waiting: SpoolUsage) {
         let batches = self.totals.batches_dropped.get();
         let samples = self.totals.samples_dropped.get();
         let folder = self.folder.display();

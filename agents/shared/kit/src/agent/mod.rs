@@ -25,19 +25,19 @@ use crate::{
     AgentArgs, ClockOf, Readings, Source, TlsFiles,
     clock::{
         schedule::Schedule,
-        skew::{SKEW_MAX_MS, words},
+        skew::{SKEW_MAX_MS, describe_skew},
         unix_ms, wall_base_ms,
     },
     program::{logging, signals},
     reporting::{
-        metrics_port::{OwnMetrics, Shown},
+        metrics_port::{OwnMetrics, ServedMetrics},
         print,
     },
     sampling::{
         plan::{Plan, PlannedSource, Planner},
         problems::Problems,
         relabel::Rule,
-        watched::Watched,
+        watched::WatchedHosts,
     },
     sending::{
         address::without_user,
@@ -52,8 +52,8 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// The timeout of a check of a daemon.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs the planner's sources until a signal arrives, or for `--rounds` rounds. SIGHUP asks the
-/// planner for a new plan.
+/// Runs the planner's sources until a signal arrives, or for `--rounds` rounds. SIGHUP requests a
+/// new plan from the planner.
 ///
 /// # Errors
 /// The errors of [`run`].
@@ -129,10 +129,10 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
         let word = match outcome {
             Err(cause) => Err(cause),
             Ok(()) if is_wrong => {
-                Err(format!("this host's clock is {}: samples would wait", words(ahead_ms)))
+                Err(format!("this host's clock is {}: samples would wait", describe_skew(ahead_ms)))
             }
             Ok(()) if ahead_ms == 0 => Ok("answers, clocks agree".to_owned()),
-            Ok(()) => Ok(format!("answers; this host's clock is {}", words(ahead_ms))),
+            Ok(()) => Ok(format!("answers; this host's clock is {}", describe_skew(ahead_ms))),
         };
         let url = client.url();
         match word {
@@ -158,8 +158,8 @@ fn deliver(
     Collected { sources, rules, planner }: Collected<'_>,
 ) -> Result<(), AgentError> {
     let agent = args.agent_name();
-    let words = signals::words().map_err(system("handle signals"))?;
-    let watched = Watched::new(args.interval);
+    let signals = signals::signal_requests().map_err(system("handle signals"))?;
+    let watched = WatchedHosts::new(args.interval);
     let about = about(program, &agent, args, &sources);
     let start = |urls: &[String], folder: PathBuf, report: Option<PathBuf>| {
         let client = client(args, urls)?;
@@ -173,7 +173,7 @@ fn deliver(
         None => None,
         Some(address) => {
             let (totals, spool) = (Arc::clone(&first.totals), Arc::clone(&first.spool));
-            let shown = Shown { totals, spool, clock: Arc::clone(&first.clock) };
+            let shown = ServedMetrics { totals, spool, clock: Arc::clone(&first.clock) };
             let show = OwnMetrics::listen(address, shown);
             Some(show.map_err(|cause| AgentError::Metrics { address, cause })?)
         }
@@ -198,7 +198,7 @@ fn deliver(
         sources,
         planner,
     };
-    let sampled = sampler.run(args.rounds, &words);
+    let sampled = sampler.run(args.rounds, &signals);
     sampler.deliveries.iter_mut().for_each(Delivery::no_more_rounds);
     // The agent waits for every delivery, even when another delivery has failed.
     let sent: Vec<_> = sampler.deliveries.iter().map(Delivery::end).collect();

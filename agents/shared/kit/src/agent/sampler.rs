@@ -17,12 +17,12 @@ use super::{AgentError, delivery::Delivery};
 use crate::{
     Readings, Source,
     clock::{Stopwatch, schedule::Schedule, unix_ms, wall_base_ms},
-    program::signals::Word,
+    program::signals::SignalRequest,
     reporting::{self_metrics, totals::Totals},
     sampling::{
         plan::{Plan, PlannedSource, Planner},
         problems::Problems,
-        watched::Watched,
+        watched::WatchedHosts,
     },
 };
 
@@ -49,7 +49,7 @@ pub(super) struct Sampler<'a> {
     pub(super) schedule: Schedule,
     pub(super) problems: Problems,
     pub(super) readings: Readings,
-    pub(super) watched: Watched,
+    pub(super) watched: WatchedHosts,
     pub(super) started_ms: i64,
 }
 
@@ -58,14 +58,14 @@ impl Sampler<'_> {
     pub(super) fn run(
         &mut self,
         rounds_max: Option<u64>,
-        words: &Receiver<Word>,
+        signals: &Receiver<SignalRequest>,
     ) -> Result<(), AgentError> {
         let mut last = None;
         while rounds_max.is_none_or(|max| self.totals.rounds.get() < max) {
-            let Some(tick) = self.wait_for_tick(last, words)? else {
+            let Some(tick) = self.wait_for_tick(last, signals)? else {
                 self.last_round(last)?;
                 // An agent with `--rounds` does not report its end: a scheduler starts it again.
-                self.watched.end();
+                self.watched.end_round();
                 break;
             };
             let missed = last.map_or(0, |last| self.schedule.missed_between(last, tick));
@@ -146,25 +146,25 @@ impl Sampler<'_> {
     fn wait_for_tick(
         &mut self,
         last: Option<i64>,
-        words: &Receiver<Word>,
+        signals: &Receiver<SignalRequest>,
     ) -> Result<Option<i64>, AgentError> {
         let mut now = unix_ms();
         // After a slow round, the overdue tick runs now.
         let mut tick = self.schedule.next_after(last.map_or(now, |last| last.min(now)));
         while now < tick {
             let left = Duration::from_millis(tick.abs_diff(now)).min(CLOCK_CHECKED_EVERY);
-            match words.recv_timeout(left) {
+            match signals.recv_timeout(left) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Word::PlanAgain) => self.plan_again(last)?,
-                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Ok(SignalRequest::PlanAgain) => self.plan_again(last)?,
+                Ok(SignalRequest::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
             now = unix_ms();
             // After the clock stepped back, the next tick is earlier.
             tick = tick.min(self.schedule.next_after(now));
         }
-        match words.try_recv() {
-            Ok(Word::Stop) => return Ok(None),
-            Ok(Word::PlanAgain) => self.plan_again(last)?,
+        match signals.try_recv() {
+            Ok(SignalRequest::Stop) => return Ok(None),
+            Ok(SignalRequest::PlanAgain) => self.plan_again(last)?,
             Err(_) => {}
         }
         Ok(Some(self.schedule.due(tick, now)))

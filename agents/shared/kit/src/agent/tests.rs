@@ -12,9 +12,9 @@ struct Args {
 }
 
 /// A source that returns one value, then fails.
-struct Half;
+struct FailingSource;
 
-impl Source for Half {
+impl Source for FailingSource {
     fn name(&self) -> &'static str {
         "half"
     }
@@ -49,7 +49,7 @@ fn rounds_are_sampled_and_delivered_and_a_failing_source_affects_no_other_source
         "--tag",
         "env=test",
     ]);
-    run("test", &args.agent, vec![Box::new(Half), Box::new(OneMore)]).unwrap();
+    run("test", &args.agent, vec![Box::new(FailingSource), Box::new(SecondSource)]).unwrap();
 
     let requests = server.join().unwrap();
     let [ping] = &requests[0].pings[..] else { panic!("{:?}", requests[0].pings) };
@@ -81,7 +81,7 @@ fn each_daemon_receives_all_samples_from_its_own_spool() {
     let words = ["--agent-id", "a", "--interval", "100ms", "--rounds", "1", "--spool-dir", &spool];
     let daemons = ["agent", "--url", &url, "--also", &also, "--also", "http://127.0.0.1:1"];
     let args = Args::parse_from(daemons.into_iter().chain(words));
-    run("test", &args.agent, vec![Box::new(OneMore)]).unwrap();
+    run("test", &args.agent, vec![Box::new(SecondSource)]).unwrap();
     for server in [server, other] {
         let (seq, defined, sent) = server.join().unwrap()[0].batches[0].clone();
         assert_eq!((seq, defined.len(), sent), (1, samples, samples));
@@ -91,9 +91,9 @@ fn each_daemon_receives_all_samples_from_its_own_spool() {
 }
 
 /// A second source, which is sampled after the failing source.
-struct OneMore;
+struct SecondSource;
 
-impl Source for OneMore {
+impl Source for SecondSource {
     fn name(&self) -> &'static str {
         "one more"
     }

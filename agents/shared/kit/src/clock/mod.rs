@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// The wall clock, in Unix milliseconds; 0 when it shows a time before 1970.
+/// Returns the wall clock, in Unix milliseconds; 0 when it shows a time before 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the wall clock is read")]
 pub fn unix_ms() -> i64 {
     SystemTime::now()
@@ -16,7 +16,7 @@ pub fn unix_ms() -> i64 {
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The offset of the wall clock from a steady clock that started with this process, in
+/// Returns the offset of the wall clock from a steady clock that started with this process, in
 /// milliseconds. It changes only when the wall clock is set.
 pub(crate) fn wall_base_ms() -> i64 {
     static BEGAN: OnceLock<Stopwatch> = OnceLock::new();
@@ -29,18 +29,18 @@ pub(crate) fn wall_base_ms() -> i64 {
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts at zero.
+    /// Starts a stopwatch at zero.
     #[expect(clippy::disallowed_methods, reason = "the edge at which the steady clock is read")]
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 
-    /// The rest of `span`, or zero when `span` has passed.
+    /// Returns the rest of `span`, or zero when `span` has passed.
     pub fn left_of(self, span: Duration) -> Duration {
         span.saturating_sub(self.elapsed())
     }

@@ -17,7 +17,7 @@ impl Schedule {
         Self { interval_ms: i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1) }
     }
 
-    /// The first tick after `now_ms`.
+    /// Returns the first tick after `now_ms`.
     pub(crate) fn next_after(self, now_ms: i64) -> i64 {
         (now_ms.div_euclid(self.interval_ms) + 1).saturating_mul(self.interval_ms)
     }
@@ -28,21 +28,22 @@ impl Schedule {
         tick_ms.max(now_ms.div_euclid(self.interval_ms).saturating_mul(self.interval_ms))
     }
 
-    /// The number of ticks between two consecutive samples, or zero when the clock stepped back.
+    /// Returns the number of ticks between two consecutive samples, or zero when the clock stepped
+    /// back.
     pub(crate) fn missed_between(self, last_ms: i64, this_ms: i64) -> u64 {
         let ticks = this_ms.saturating_sub(last_ms).div_euclid(self.interval_ms);
         u64::try_from(ticks.saturating_sub(1)).unwrap_or(0)
     }
 
-    /// The delay of this agent between sampling and sending: constant for an agent, spread evenly
-    /// over a fleet, at most half the interval.
+    /// Returns the delay of this agent between sampling and sending: constant for an agent, spread
+    /// evenly over a fleet, at most half the interval.
     pub(crate) fn send_delay(self, agent_id: &str) -> Duration {
         let span = (self.interval_ms.unsigned_abs() / 2).min(SEND_DELAY_MAX.as_millis() as u64);
         Duration::from_millis(fnv1a(agent_id) % span.max(1))
     }
 }
 
-/// FNV-1a: unlike the standard library's hasher, it is stable across builds.
+/// Returns the FNV-1a hash, which is stable across builds, unlike the standard library's hasher.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -69,7 +69,7 @@ impl DaemonClock {
 }
 
 /// Formats a difference for people, such as `2h 3m ahead of the daemon's`.
-pub(crate) fn words(ahead_ms: i64) -> String {
+pub(crate) fn describe_skew(ahead_ms: i64) -> String {
     let span = humantime::format_duration(Duration::from_secs(ahead_ms.unsigned_abs() / 1000));
     let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
     format!("{span} {side} the daemon's")
@@ -108,7 +108,7 @@ mod tests {
         clock.note_server_time("yesterday", SECOND, (0, DATE_AT));
         clock.note_server_time(DATE, Duration::from_secs(11), (0, DATE_AT));
         assert_eq!(clock.ahead_ms(0), None);
-        assert_eq!(words(7_380_000), "2h 3m ahead of the daemon's");
-        assert_eq!(words(-61_999), "1m 1s behind the daemon's");
+        assert_eq!(describe_skew(7_380_000), "2h 3m ahead of the daemon's");
+        assert_eq!(describe_skew(-61_999), "1m 1s behind the daemon's");
     }
 }

@@ -112,7 +112,7 @@ pub enum LogFormat {
 }
 
 impl AgentArgs {
-    /// The agent's name: `--agent-id`, or else the host's name.
+    /// Returns the agent's name: `--agent-id`, or else the host's name.
     pub fn agent_name(&self) -> String {
         self.agent_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| {
             fs::read_to_string("/proc/sys/kernel/hostname")
@@ -123,7 +123,7 @@ impl AgentArgs {
         })
     }
 
-    /// The spool folder of the agent program with this name.
+    /// Returns the spool folder of the agent program with this name.
     pub(crate) fn spool_folder(&self, program: &str) -> PathBuf {
         self.spool_dir
             .clone()

@@ -16,7 +16,7 @@ use tracing::info;
 
 /// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum SignalRequest {
     /// Stop, by SIGTERM or SIGINT.
     Stop,
     /// Read the settings again, by SIGHUP.
@@ -25,13 +25,14 @@ pub(crate) enum Word {
 
 /// Returns a channel that receives a request for each signal. When the channel is full, a signal is
 /// dropped, because requests are already waiting.
-pub(crate) fn words() -> io::Result<Receiver<Word>> {
+pub(crate) fn signal_requests() -> io::Result<Receiver<SignalRequest>> {
     let (sender, receiver) = sync_channel(8);
     let all = [SIGTERM, SIGINT, SIGHUP];
     let mut signals = Signals::new(all)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            let word = if signal == SIGHUP { Word::PlanAgain } else { Word::Stop };
+            let word =
+                if signal == SIGHUP { SignalRequest::PlanAgain } else { SignalRequest::Stop };
             info!(signal, ?word, "received a signal");
             if let Err(TrySendError::Disconnected(_)) = sender.try_send(word) {
                 return;

@@ -30,7 +30,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The sources of the served values.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ServedMetrics {
     pub(crate) totals: Arc<Totals>,
     pub(crate) spool: Arc<Spool>,
     pub(crate) clock: Arc<DaemonClock>,
@@ -49,7 +49,7 @@ impl OwnMetrics {
     ///
     /// # Errors
     /// The address cannot be opened.
-    pub(crate) fn listen(address: SocketAddr, shown: Shown) -> io::Result<Self> {
+    pub(crate) fn listen(address: SocketAddr, metrics: ServedMetrics) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let ends = Arc::new(AtomicBool::new(false));
@@ -60,14 +60,15 @@ impl OwnMetrics {
                     return;
                 }
                 // An error only affects the client.
-                let bounded = stream.map(|stream| Bounded { stream, since: Stopwatch::start() });
-                let _answered = bounded.and_then(|peer| answer(peer, &shown));
+                let bounded =
+                    stream.map(|stream| DeadlineStream { stream, since: Stopwatch::start() });
+                let _answered = bounded.and_then(|peer| answer(peer, &metrics));
             }
         })?;
         Ok(Self { address, ends, thread: Some(thread) })
     }
 
-    /// The address of the server.
+    /// Returns the address of the server.
     #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
@@ -86,28 +87,28 @@ impl Drop for OwnMetrics {
 }
 
 /// A peer with one deadline for all reads and writes.
-struct Bounded {
+struct DeadlineStream {
     stream: TcpStream,
     since: Stopwatch,
 }
 
-impl Bounded {
-    fn left(&self) -> io::Result<Option<Duration>> {
+impl DeadlineStream {
+    fn time_left(&self) -> io::Result<Option<Duration>> {
         let left = self.since.left_of(ANSWER_TIMEOUT);
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
     }
 }
 
-impl Read for Bounded {
+impl Read for DeadlineStream {
     fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.set_read_timeout(self.time_left()?)?;
         self.stream.read(part)
     }
 }
 
-impl Write for Bounded {
+impl Write for DeadlineStream {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.set_write_timeout(self.time_left()?)?;
         self.stream.write(part)
     }
 
@@ -116,7 +117,7 @@ impl Write for Bounded {
     }
 }
 
-fn answer(mut peer: Bounded, shown: &Shown) -> io::Result<()> {
+fn answer(mut peer: DeadlineStream, metrics: &ServedMetrics) -> io::Result<()> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -127,7 +128,7 @@ fn answer(mut peer: Bounded, shown: &Shown) -> io::Result<()> {
         head.extend_from_slice(&part[..length]);
     }
     let (status, body) = if head.starts_with(b"GET /metrics ") {
-        ("200 OK", text(shown))
+        ("200 OK", text(metrics))
     } else {
         ("404 Not Found", "GET /metrics\n".to_owned())
     };
@@ -139,7 +140,7 @@ fn answer(mut peer: Bounded, shown: &Shown) -> io::Result<()> {
     )
 }
 
-fn text(Shown { totals, spool, clock }: &Shown) -> String {
+fn text(ServedMetrics { totals, spool, clock }: &ServedMetrics) -> String {
     let mut out = String::new();
     let mut add = |name: &str, kind: &str, value: u64| {
         // Writing to a String cannot fail.
@@ -174,8 +175,8 @@ mod tests {
     fn a_slow_peer_blocks_neither_other_requests_nor_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
-        let shown = Shown { totals: Arc::default(), spool, clock: Arc::default() };
-        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
+        let metrics = ServedMetrics { totals: Arc::default(), spool, clock: Arc::default() };
+        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), metrics).unwrap();
         let address = metrics.address();
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"G").unwrap();
@@ -203,8 +204,8 @@ mod tests {
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
         let totals = Arc::new(Totals::default());
         totals.rounds.add(7);
-        let shown = Shown { totals, spool, clock: Arc::default() };
-        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
+        let metrics = ServedMetrics { totals, spool, clock: Arc::default() };
+        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), metrics).unwrap();
         let address = metrics.address();
         let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");

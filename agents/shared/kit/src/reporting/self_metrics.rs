@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procfs::process::Process;
 
-use crate::{Readings, reporting::totals::Totals, spool::Usage};
+use crate::{Readings, reporting::totals::Totals, spool::SpoolUsage};
 
 /// The metrics that every agent sends in addition to its own; agents list them in their METRICS.md.
 pub const SELF_METRICS: [&str; 8] = [
@@ -23,7 +23,7 @@ pub(crate) fn add(
     readings: &mut Readings,
     host: &str,
     totals: &Totals,
-    waiting: Usage,
+    waiting: SpoolUsage,
     sampled_in: Duration,
     started_ms: i64,
 ) {
@@ -60,7 +60,7 @@ mod tests {
         let mut readings = Readings::default();
         let totals = Totals::default();
         totals.samples_collected.add(3);
-        add(&mut readings, "a", &totals, Usage::default(), Duration::from_millis(2), 5);
+        add(&mut readings, "a", &totals, SpoolUsage::default(), Duration::from_millis(2), 5);
         let mut names: Vec<_> = readings.as_slice().iter().map(|r| r.metric.to_string()).collect();
         let mut expected = SELF_METRICS.map(str::to_owned).to_vec();
         names.sort();

@@ -8,7 +8,7 @@ use std::{
 
 use tracing::warn;
 
-use crate::spool::Usage;
+use crate::spool::SpoolUsage;
 
 macro_rules! totals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
@@ -86,7 +86,7 @@ impl ReportFile {
     }
 
     /// Writes the totals, and logs the first of several failures in a row.
-    pub(crate) fn write(&mut self, epoch: i64, totals: &Totals, waiting: Usage) {
+    pub(crate) fn write(&mut self, epoch: i64, totals: &Totals, waiting: SpoolUsage) {
         let written = write_report(&self.path, &self.agent, epoch, totals, waiting);
         if let Err(cause) = &written
             && !self.has_failed
@@ -104,7 +104,7 @@ fn write_report(
     agent: &str,
     epoch: i64,
     totals: &Totals,
-    waiting: Usage,
+    waiting: SpoolUsage,
 ) -> io::Result<()> {
     let mut report = serde_json::Map::new();
     report.insert("agent".to_owned(), agent.into());
@@ -133,7 +133,7 @@ mod tests {
         let totals = Totals::default();
         totals.samples_acknowledged.add(7);
         for _ in 0..2 {
-            write_report(&path, "a", 5, &totals, Usage { batches: 2, bytes: 9 }).unwrap();
+            write_report(&path, "a", 5, &totals, SpoolUsage { batches: 2, bytes: 9 }).unwrap();
         }
         let report: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(report["samples_acknowledged"], 7);

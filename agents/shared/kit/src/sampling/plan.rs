@@ -28,6 +28,6 @@ pub trait Planner {
     /// current plan continues.
     ///
     /// # Errors
-    /// The fault in the settings, with its place.
+    /// The fault in the settings, with its location.
     fn plan(&mut self, running: &[&str]) -> Result<Plan, String>;
 }

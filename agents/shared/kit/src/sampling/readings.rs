@@ -11,7 +11,7 @@ pub type SourceError = Box<dyn Error + Send + Sync>;
 
 /// A source of readings.
 pub trait Source {
-    /// The name in logs, such as `cpu`.
+    /// Returns the name in logs, such as `cpu`.
     fn name(&self) -> &'static str;
 
     /// Adds the readings of this round; `now_ms` is their time, in Unix milliseconds.
@@ -30,12 +30,12 @@ pub trait Source {
         self.sample(now_ms, readings)
     }
 
-    /// The name in logs of the sampled object, because several sources may share a name.
+    /// Returns the name in logs of the sampled object, because several sources may share a name.
     fn place(&self) -> String {
         self.name().to_owned()
     }
 
-    /// The boot time of the host, in Unix milliseconds, if this source knows it.
+    /// Returns the boot time of the host, in Unix milliseconds, if this source knows it.
     fn booted_ms(&self) -> Option<i64> {
         None
     }
@@ -190,17 +190,17 @@ impl Readings {
         self.append(other);
     }
 
-    /// The readings.
+    /// Returns the readings.
     pub fn as_slice(&self) -> &[Reading] {
         &self.list
     }
 
-    /// The readings of described series.
+    /// Returns the readings of described series.
     pub fn known(&self) -> &[KnownReading] {
         &self.known
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.list.len() + self.known.len()
     }
@@ -210,17 +210,17 @@ impl Readings {
         self.len() == 0
     }
 
-    /// The common tags.
+    /// Returns the common tags.
     pub(crate) fn common(&self) -> &[(String, String)] {
         &self.common
     }
 
-    /// The problems: place and cause.
+    /// Returns the problems: place and cause.
     pub fn problems(&self) -> &BTreeMap<String, String> {
         &self.problems
     }
 
-    /// The number of values that were skipped because they are NaN or infinite.
+    /// Returns the number of values that were skipped because they are NaN or infinite.
     pub fn not_finite(&self) -> u64 {
         self.not_finite
     }

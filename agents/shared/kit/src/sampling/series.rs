@@ -1,7 +1,7 @@
 //! A series that a collector describes once and reads many times: its readings contain neither
 //! names nor tags.
 //!
-//! Must never know: how refs are assigned; a series only remembers its place.
+//! Must never know: how refs are assigned; a series only remembers its assignment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,8 +17,8 @@ pub struct Series {
     /// The end of each name in the text.
     ends: Box<[u32]>,
     kind: Kind,
-    /// The owner and the place that it assigned, see [`Place`].
-    placed: AtomicU64,
+    /// The owner and its assignment, see [`Assignment`].
+    packed_assignment: AtomicU64,
 }
 
 /// Bytes of a series for the allocator and the counters of an `Arc`.
@@ -26,7 +26,7 @@ const OVERHEAD_BYTES: usize = 64;
 
 /// The treatment of a series' readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Assignment {
     /// Readings are sent under this ref.
     Ref(u32),
     /// A rule drops the readings.
@@ -51,35 +51,35 @@ impl Series {
             text.push_str(part);
             ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
         }
-        Self { text: text.into(), ends: ends.into(), kind, placed: AtomicU64::new(0) }
+        Self { text: text.into(), ends: ends.into(), kind, packed_assignment: AtomicU64::new(0) }
     }
 
-    /// The kind of the values.
+    /// Returns the kind of the values.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The name of the metric.
+    /// Returns the name of the metric.
     pub fn metric(&self) -> &str {
-        self.part(0)
+        self.text_part(0)
     }
 
-    /// The unit of the values, or an empty text.
+    /// Returns the unit of the values, or an empty text.
     pub fn unit(&self) -> &str {
-        self.part(1)
+        self.text_part(1)
     }
 
-    /// The tags, sorted by name.
+    /// Returns the tags, sorted by name.
     pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
-        (2..self.ends.len()).step_by(2).map(|at| (self.part(at), self.part(at + 1)))
+        (2..self.ends.len()).step_by(2).map(|at| (self.text_part(at), self.text_part(at + 1)))
     }
 
-    /// The memory of the series in bytes, including the allocation.
+    /// Returns the memory of the series in bytes, including the allocation.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.text.len() + size_of_val(&*self.ends) + OVERHEAD_BYTES
     }
 
-    fn part(&self, at: usize) -> &str {
+    fn text_part(&self, at: usize) -> &str {
         let end = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
         let start = at.checked_sub(1).map_or(0, end);
         self.text.get(start..end(at)).unwrap_or_default()
@@ -110,22 +110,23 @@ impl Series {
         }
     }
 
-    /// Returns the place that `owner`, which is not 0, has assigned.
-    pub(crate) fn place(&self, owner: u32) -> Option<Place> {
-        let placed = self.placed.load(Ordering::Relaxed);
-        (placed >> 32 == u64::from(owner)).then_some(match placed as u32 {
-            DROPPED => Place::Dropped,
-            reference => Place::Ref(reference),
+    /// Returns the assignment of `owner`, which is not 0.
+    pub(crate) fn assignment(&self, owner: u32) -> Option<Assignment> {
+        let packed_assignment = self.packed_assignment.load(Ordering::Relaxed);
+        (packed_assignment >> 32 == u64::from(owner)).then_some(match packed_assignment as u32 {
+            DROPPED => Assignment::Dropped,
+            reference => Assignment::Ref(reference),
         })
     }
 
-    /// Remembers the place that `owner` has assigned.
-    pub(crate) fn set_place(&self, owner: u32, place: Place) {
-        let place = match place {
-            Place::Ref(reference) => reference,
-            Place::Dropped => DROPPED,
+    /// Remembers the assignment of `owner`.
+    pub(crate) fn set_assignment(&self, owner: u32, assignment: Assignment) {
+        let assignment = match assignment {
+            Assignment::Ref(reference) => reference,
+            Assignment::Dropped => DROPPED,
         };
-        self.placed.store(u64::from(owner) << 32 | u64::from(place), Ordering::Relaxed);
+        self.packed_assignment
+            .store(u64::from(owner) << 32 | u64::from(assignment), Ordering::Relaxed);
     }
 }
 

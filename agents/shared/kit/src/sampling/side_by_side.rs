@@ -8,7 +8,7 @@ mod worker;
 
 use std::time::Duration;
 
-use self::worker::{Ask, Worker};
+use self::worker::{SampleRequest, Worker};
 use crate::{Readings, Source, SourceError, clock::Stopwatch};
 
 /// The time that a round waits for network answers and programs; late answers are part of a later
@@ -60,11 +60,11 @@ impl SideBySide {
         Ok(Self { name, deadline, workers, booted_ms })
     }
 
-    fn round(&mut self, ask: &Ask, deadline: Duration, readings: &mut Readings) {
+    fn round(&mut self, request: &SampleRequest, deadline: Duration, readings: &mut Readings) {
         let watch = Stopwatch::start();
-        self.workers.iter_mut().for_each(|worker| worker.ask(ask, readings));
+        self.workers.iter_mut().for_each(|worker| worker.request(request, readings));
         for worker in &mut self.workers {
-            worker.wait(ask.tick_ms, watch.left_of(deadline), readings);
+            worker.wait_for_answer(request.tick_ms, watch.left_of(deadline), readings);
         }
     }
 }
@@ -75,12 +75,12 @@ impl Source for SideBySide {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.round(&Ask { tick_ms: now_ms, is_alone: false }, self.deadline, readings);
+        self.round(&SampleRequest { tick_ms: now_ms, is_alone: false }, self.deadline, readings);
         Ok(())
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.round(&Ask { tick_ms: now_ms, is_alone: true }, ALONE_DEADLINE, readings);
+        self.round(&SampleRequest { tick_ms: now_ms, is_alone: true }, ALONE_DEADLINE, readings);
         Ok(())
     }
 
@@ -99,9 +99,9 @@ mod tests {
     const DEADLINE: Duration = Duration::from_millis(300);
 
     /// A source that blocks until it is released.
-    struct Gated(&'static str, Receiver<()>);
+    struct BlockingSource(&'static str, Receiver<()>);
 
-    impl Source for Gated {
+    impl Source for BlockingSource {
         fn name(&self) -> &'static str {
             self.0
         }
@@ -127,7 +127,7 @@ mod tests {
 
     fn gated(name: &'static str) -> (SyncSender<()>, Box<dyn Source + Send>) {
         let (open, gate) = sync_channel(10);
-        (open, Box::new(Gated(name, gate)))
+        (open, Box::new(BlockingSource(name, gate)))
     }
 
     /// Returns the readings of a round, and the places of its problems.

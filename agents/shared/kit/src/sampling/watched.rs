@@ -30,12 +30,12 @@ pub struct WatchedHost {
 }
 
 /// The time since the end of a round, and the hosts of the round.
-type Round = (Stopwatch, Vec<WatchedHost>);
+type FinishedRound = (Stopwatch, Vec<WatchedHost>);
 
 /// The hosts of the last round. The sampling thread writes, the sending thread reads.
 #[derive(Debug, Clone)]
-pub(crate) struct Watched {
-    hosts: Arc<Mutex<Option<Round>>>,
+pub(crate) struct WatchedHosts {
+    hosts: Arc<Mutex<Option<FinishedRound>>>,
     /// The time for which a round is valid.
     valid_for: Duration,
     /// The number of rounds in which a host was new or changed its state.
@@ -44,7 +44,7 @@ pub(crate) struct Watched {
     has_ended: Arc<AtomicBool>,
 }
 
-impl Watched {
+impl WatchedHosts {
     /// Creates an empty list for an agent with this sampling interval.
     pub(crate) fn new(sampling: Duration) -> Self {
         let valid_for = sampling.saturating_mul(2).saturating_add(ROUND_SLACK);
@@ -57,7 +57,7 @@ impl Watched {
     }
 
     /// Records the orderly stop of the agent: no round follows.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end_round(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
 
@@ -80,8 +80,8 @@ impl Watched {
         *last = (!hosts.is_empty()).then(|| (Stopwatch::start(), hosts));
     }
 
-    /// A counter that grows when a host is new or changes its state, so that the agent pings at
-    /// once.
+    /// Returns a counter that grows when a host is new or changes its state, so that the agent
+    /// pings at once.
     pub(crate) fn newcomers(&self) -> u64 {
         self.newcomers.load(Ordering::Relaxed)
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn only_hosts_of_the_last_round_are_pinged_for() {
-        let watched = Watched::new(Duration::from_secs(10));
+        let watched = WatchedHosts::new(Duration::from_secs(10));
         assert_eq!(watched.pings(&agent_ping()), [agent_ping()]);
         watched.set(vec![host("db1:27017"), host("db2:27017")]);
         let pings = watched.pings(&agent_ping());
@@ -139,7 +139,7 @@ mod tests {
     /// Regression: a target with a misspelled name was invisible.
     #[test]
     fn a_host_that_never_answered_is_absent_and_its_first_answer_is_pinged_at_once() {
-        let watched = Watched::new(Duration::from_secs(10));
+        let watched = WatchedHosts::new(Duration::from_secs(10));
         watched.set(vec![WatchedHost { is_absent: true, ..host("typo") }]);
         let pings = watched.pings(&agent_ping());
         assert_eq!((pings.len(), pings[1].absent, watched.newcomers()), (2, true, 1));
@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn the_pings_of_a_request_are_limited_and_an_old_round_is_ignored() {
-        let watched = Watched::new(Duration::from_secs(10));
+        let watched = WatchedHosts::new(Duration::from_secs(10));
         watched.set((0..2000).map(|index| host(&format!("db{index}"))).collect());
         assert_eq!(watched.pings(&agent_ping()).len(), PINGS_PER_REQUEST_MAX);
-        let past = Watched { valid_for: Duration::ZERO, ..watched };
+        let past = WatchedHosts { valid_for: Duration::ZERO, ..watched };
         assert_eq!(past.pings(&agent_ping()).len(), 1);
     }
 }

@@ -36,7 +36,7 @@ const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     /// The batches are on the daemon's disk.
     Acknowledged(IngestAnswer),
     /// The daemon does not know some refs: repeat the request with definitions.
@@ -115,12 +115,12 @@ impl Client {
         Self { http, daemons: daemons.to_vec(), current, reads_packed, token, clock }
     }
 
-    /// The address of the daemon in use, without secrets.
+    /// Returns the address of the daemon in use, without secrets.
     pub(crate) fn url(&self) -> String {
         without_user(self.daemon())
     }
 
-    /// The clock of the daemon in use.
+    /// Returns the clock of the daemon in use.
     pub(crate) fn clock(&self) -> &Arc<DaemonClock> {
         &self.clock
     }
@@ -149,7 +149,7 @@ impl Client {
         is_other
     }
 
-    /// The format of batches for the daemon in use: packed if the daemon has announced it.
+    /// Returns the format of batches for the daemon in use: packed if the daemon has announced it.
     pub(crate) fn form(&self) -> Form {
         if self.reads_packed.load(Ordering::Relaxed) { Form::Packed } else { Form::Bson }
     }
@@ -192,7 +192,7 @@ impl Client {
     }
 
     /// Posts the body and waits up to `timeout` for the response.
-    pub(crate) fn post(&self, body: &Body, timeout: Duration) -> Outcome {
+    pub(crate) fn post(&self, body: &Body, timeout: Duration) -> RequestOutcome {
         let media_type = match body.form {
             Form::Bson => BSON_MEDIA_TYPE,
             Form::Packed => PACKED_MEDIA_TYPE,
@@ -222,18 +222,21 @@ impl Client {
             .map(Duration::from_secs);
         match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
             Ok(bytes) => interpret(status, after, &bytes),
-            Err(cause) if status == 200 => {
-                Outcome::Unknown { cause: format!("status {status}: {cause}"), answered: true }
-            }
-            Err(cause) => {
-                Outcome::Retry { after, cause: format!("status {status}: {cause}"), answered: true }
-            }
+            Err(cause) if status == 200 => RequestOutcome::Unknown {
+                cause: format!("status {status}: {cause}"),
+                answered: true,
+            },
+            Err(cause) => RequestOutcome::Retry {
+                after,
+                cause: format!("status {status}: {cause}"),
+                answered: true,
+            },
         }
     }
 }
 
 /// Classifies a request without a response: it was not sent, or its outcome is unknown.
-fn without_answer(fault: &ureq::Error) -> Outcome {
+fn without_answer(fault: &ureq::Error) -> RequestOutcome {
     use ureq::{Error, Timeout};
     let cause = fault.to_string();
     let is_refused = |cause: &io::Error| cause.kind() == io::ErrorKind::ConnectionRefused;
@@ -244,20 +247,20 @@ fn without_answer(fault: &ureq::Error) -> Outcome {
             | Error::Timeout(Timeout::Resolve | Timeout::Connect)
     ) || matches!(fault, Error::Io(cause) if is_refused(cause));
     if is_unsent {
-        Outcome::Retry { after: None, cause, answered: false }
+        RequestOutcome::Retry { after: None, cause, answered: false }
     } else {
-        Outcome::Unknown { cause, answered: false }
+        RequestOutcome::Unknown { cause, answered: false }
     }
 }
 
 /// Classifies a response by its status and body.
-fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
+fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> RequestOutcome {
     if status == 200 {
         return match serde_json::from_slice(body) {
-            Ok(answer) => Outcome::Acknowledged(answer),
+            Ok(answer) => RequestOutcome::Acknowledged(answer),
             Err(cause) => {
                 let cause = format!("status 200, but not the daemon's answer: {cause}");
-                Outcome::Unknown { cause, answered: true }
+                RequestOutcome::Unknown { cause, answered: true }
             }
         };
     }
@@ -266,9 +269,9 @@ fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
     let message = answer.as_ref().map_or("", |answer| answer.message.as_str());
     let cause = format!("status {status} {word} {message}").trim_end().to_owned();
     match status {
-        409 if word == "unknown_refs" => Outcome::UnknownRefs,
-        400 | 413 => Outcome::Refused(cause),
-        _ => Outcome::Retry { after, cause, answered: true },
+        409 if word == "unknown_refs" => RequestOutcome::UnknownRefs,
+        400 | 413 => RequestOutcome::Refused(cause),
+        _ => RequestOutcome::Retry { after, cause, answered: true },
     }
 }
 
@@ -303,16 +306,16 @@ mod tests {
     #[test]
     fn each_status_leads_to_its_outcome() {
         let error = |word: &str| format!(r#"{{"error":"{word}","message":"m"}}"#).into_bytes();
-        let check = |status, body: &[u8], expected: fn(&Outcome) -> bool| {
+        let check = |status, body: &[u8], expected: fn(&RequestOutcome) -> bool| {
             let outcome = interpret(status, None, body);
             assert!(expected(&outcome), "{status}: {outcome:?}");
         };
-        let retry = |outcome: &Outcome| matches!(outcome, Outcome::Retry { .. });
-        let refused = |outcome: &Outcome| matches!(outcome, Outcome::Refused(_));
+        let retry = |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::Retry { .. });
+        let refused = |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::Refused(_));
         let answer = br#"{"accepted":3,"duplicates":1}"#;
-        check(200, answer, |o| matches!(o, Outcome::Acknowledged(a) if a.accepted == 3));
-        check(200, b"<html>a login page</html>", |o| matches!(o, Outcome::Unknown { .. }));
-        check(409, &error("unknown_refs"), |o| *o == Outcome::UnknownRefs);
+        check(200, answer, |o| matches!(o, RequestOutcome::Acknowledged(a) if a.accepted == 3));
+        check(200, b"<html>a login page</html>", |o| matches!(o, RequestOutcome::Unknown { .. }));
+        check(409, &error("unknown_refs"), |o| *o == RequestOutcome::UnknownRefs);
         check(409, &error("something_else"), retry);
         check(400, &error("malformed"), refused);
         check(413, b"", refused);

@@ -10,7 +10,7 @@ use tracing::{debug, info, warn};
 
 use crate::{
     clock::{Stopwatch, unix_ms},
-    sampling::watched::Watched,
+    sampling::watched::WatchedHosts,
     sending::client::Client,
 };
 
@@ -25,7 +25,7 @@ const NEWCOMERS_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Pinger {
     about: Ping,
     every: Duration,
-    watched: Watched,
+    watched: WatchedHosts,
     /// The time since the last ping; `None` before the first ping.
     last: Option<Stopwatch>,
     /// The counter of new hosts at the last ping.
@@ -37,7 +37,7 @@ pub(crate) struct Pinger {
 impl Pinger {
     /// Creates a pinger for an agent with this sampling interval; `about` contains the constant
     /// fields. The pinger also pings on behalf of the monitored hosts.
-    pub(crate) fn new(about: Ping, sampling: Duration, watched: Watched) -> Self {
+    pub(crate) fn new(about: Ping, sampling: Duration, watched: WatchedHosts) -> Self {
         Self {
             about,
             every: ping_interval(sampling),
@@ -49,7 +49,7 @@ impl Pinger {
     }
 
     /// Returns the time until the next ping, which is short after a new host appeared.
-    pub(crate) fn left(&self) -> Duration {
+    pub(crate) fn time_left(&self) -> Duration {
         let has_newcomer = self.watched.newcomers() != self.newcomers;
         let every = if has_newcomer { self.every.min(NEWCOMERS_AFTER) } else { self.every };
         self.last.map_or(Duration::ZERO, |last| last.left_of(every))
@@ -57,7 +57,7 @@ impl Pinger {
 
     /// Pings when a ping is due, and logs the start and the end of failures.
     pub(crate) fn ping_if_due(&mut self, client: &Client) {
-        if !self.left().is_zero() {
+        if !self.time_left().is_zero() {
             return;
         }
         self.last = Some(Stopwatch::start());

@@ -12,12 +12,12 @@ use granary_protocol::{
 };
 
 /// The batches of a request: number, defined refs and number of samples.
-pub(crate) type Seen = Vec<(u64, Vec<u32>, usize)>;
+pub(crate) type ReceivedBatches = Vec<(u64, Vec<u32>, usize)>;
 
 /// A received request, with the pings before it.
 pub(crate) struct Request {
     pub(crate) pings: Vec<Ping>,
-    pub(crate) batches: Seen,
+    pub(crate) batches: ReceivedBatches,
     pub(crate) epochs: Vec<i64>,
     pub(crate) times: Vec<i64>,
     pub(crate) head: String,

@@ -14,9 +14,9 @@ use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use tracing::{info, warn};
 
 use super::{
-    FILE, REJECTED_BATCHES_MAX, StoredBatch, Usage,
+    FILE, REJECTED_BATCHES_MAX, SpoolUsage, StoredBatch,
     error::{SpoolError, at, cannot_open, panics_are_damage},
-    front::Front,
+    pending::PendingFileChanges,
     tables::{
         BATCHES, META, REJECTED, SERIES, begin, decode_definition, encode_definition, next_seq,
         prepare,
@@ -35,10 +35,10 @@ pub(super) struct Disk {
 }
 
 /// The content of a file when it is opened.
-pub(super) struct Opened {
+pub(super) struct SpoolContent {
     pub(super) disk: Disk,
     pub(super) epoch: i64,
-    pub(super) usage: Usage,
+    pub(super) usage: SpoolUsage,
     pub(super) next_seq: u64,
 }
 
@@ -51,7 +51,11 @@ pub(super) struct Counters {
 }
 
 impl Disk {
-    pub(super) fn open(folder: &Path, agent: &str, now_ms: i64) -> Result<Opened, SpoolError> {
+    pub(super) fn open(
+        folder: &Path,
+        agent: &str,
+        now_ms: i64,
+    ) -> Result<SpoolContent, SpoolError> {
         let path = folder.join(FILE);
         let mut db = database(&path)?;
         // redb verifies pages only on request. Without this check, damage would surface in the
@@ -66,16 +70,20 @@ impl Disk {
         }
         info!(path = %path.display(), epoch, usage.batches, usage.bytes, "opened the spool");
         let next_seq = next_seq(&db)?;
-        Ok(Opened { disk: Self { path, db: Some(db) }, epoch, usage, next_seq })
+        Ok(SpoolContent { disk: Self { path, db: Some(db) }, epoch, usage, next_seq })
     }
 
     /// Writes all pending changes in one transaction. After a failure the file is reopened, because
     /// redb refuses further reads.
-    pub(super) fn write(&mut self, front: &Front, counters: Counters) -> Result<(), SpoolError> {
+    pub(super) fn write(
+        &mut self,
+        pending: &PendingFileChanges,
+        counters: Counters,
+    ) -> Result<(), SpoolError> {
         if self.db.is_none() {
             self.db = Some(database(&self.path)?);
         }
-        let written = self.db.as_ref().map_or(Ok(()), |db| write(db, front, counters));
+        let written = self.db.as_ref().map_or(Ok(()), |db| write(db, pending, counters));
         if written.is_err() {
             let before = self.db.take();
             // Closing the database may write, and fail again.
@@ -170,7 +178,11 @@ fn database(path: &Path) -> Result<Database, SpoolError> {
 }
 
 /// Writes the changes. They are on disk when the function returns.
-fn write(db: &Database, front: &Front, counters: Counters) -> Result<(), SpoolError> {
+fn write(
+    db: &Database,
+    pending: &PendingFileChanges,
+    counters: Counters,
+) -> Result<(), SpoolError> {
     const OPERATION: &str = "write batches";
     let txn = begin(db, OPERATION)?;
     {
@@ -178,19 +190,19 @@ fn write(db: &Database, front: &Front, counters: Counters) -> Result<(), SpoolEr
         let mut batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
         let mut series = txn.open_table(SERIES).map_err(at(OPERATION))?;
         // Removals come first, to make room for additions.
-        for seq in &front.removed {
+        for seq in &pending.removed {
             batches.remove(seq).map_err(at(OPERATION))?;
         }
-        for (seq, bytes) in &front.added {
+        for (seq, bytes) in &pending.added {
             batches.insert(seq, &**bytes).map_err(at(OPERATION))?;
         }
-        for definition in &front.definitions {
+        for definition in &pending.definitions {
             let bytes = encode_definition(definition);
             series.insert(definition.reference, &*bytes).map_err(at(OPERATION))?;
         }
-        if !front.rejected.is_empty() {
+        if !pending.rejected.is_empty() {
             let mut rejected = txn.open_table(REJECTED).map_err(at(OPERATION))?;
-            for (seq, bytes) in &front.rejected {
+            for (seq, bytes) in &pending.rejected {
                 rejected.insert(seq, &**bytes).map_err(at(OPERATION))?;
             }
             while rejected.len().map_err(at(OPERATION))? > REJECTED_BATCHES_MAX {

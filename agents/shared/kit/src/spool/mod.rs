@@ -10,7 +10,7 @@
 
 mod disk;
 mod error;
-mod front;
+mod pending;
 mod state;
 mod tables;
 
@@ -30,9 +30,9 @@ use granary_protocol::{Batch, SeriesDefinition, encode_batch};
 use tracing::{error, warn};
 
 pub use self::error::SpoolError;
-pub(crate) use self::tables::{SERIES_BYTES_MAX, SERIES_MAX, StoredBatch, Usage};
+pub(crate) use self::tables::{SERIES_BYTES_MAX, SERIES_MAX, SpoolUsage, StoredBatch};
 use self::{
-    disk::{Disk, Opened},
+    disk::{Disk, SpoolContent},
     error::panics_are_damage,
     state::State,
 };
@@ -49,7 +49,7 @@ const STEP_MS: u64 = 200;
 
 /// The effect of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Appended {
+pub(crate) struct AppendOutcome {
     pub(crate) seq: u64,
     pub(crate) dropped_batches: u64,
     pub(crate) dropped_samples: u64,
@@ -83,7 +83,7 @@ impl Spool {
             }
             result => result,
         };
-        let Opened { disk, epoch, usage, next_seq } = opened?;
+        let SpoolContent { disk, epoch, usage, next_seq } = opened?;
         let state = State::new(disk, usage, next_seq, bytes_max);
         let newest_at_open = next_seq.saturating_sub(1);
         Ok(Self { state: Mutex::new(state), epoch: AtomicI64::new(epoch), newest_at_open })
@@ -104,8 +104,8 @@ impl Spool {
         self
     }
 
-    /// The number of the newest batch when the spool was opened; later batches belong to this
-    /// process.
+    /// Returns the number of the newest batch when the spool was opened; later batches belong to
+    /// this process.
     pub(crate) fn newest_at_open(&self) -> u64 {
         self.newest_at_open
     }
@@ -113,7 +113,7 @@ impl Spool {
     /// Numbers the batch, stores it with its new definitions, and drops the oldest batches if the
     /// spool exceeds its limit. Without a linger time, and for batches with definitions, the batch
     /// is on disk when this returns, unless the disk is full.
-    pub(crate) fn append(&self, batch: &mut Batch) -> Result<Appended, SpoolError> {
+    pub(crate) fn append(&self, batch: &mut Batch) -> Result<AppendOutcome, SpoolError> {
         let mut state = self.state();
         let seq = state.next_seq;
         state.next_seq += 1;
@@ -122,8 +122,8 @@ impl Spool {
         encode_batch(batch, &mut encoded);
         state.usage.batches += 1;
         state.usage.bytes += encoded.len() as u64;
-        state.front.add(seq, encoded);
-        state.front.definitions.extend_from_slice(&batch.series);
+        state.pending.add(seq, encoded);
+        state.pending.definitions.extend_from_slice(&batch.series);
         let newest_ms = batch.times.iter().max().copied();
         let oldest_ms = state.age_max_ms.zip(newest_ms).map(|(age, now)| now.saturating_sub(age));
         state.make_room(seq, oldest_ms)?;
@@ -132,7 +132,7 @@ impl Spool {
             state.bound_memory(seq);
         }
         let (dropped_batches, dropped_samples) = std::mem::take(&mut state.dropped);
-        Ok(Appended { seq, dropped_batches, dropped_samples })
+        Ok(AppendOutcome { seq, dropped_batches, dropped_samples })
     }
 
     /// Returns the oldest batches that fit both limits, but at least one waiting batch. The batches
@@ -143,15 +143,15 @@ impl Spool {
         bytes_max: usize,
     ) -> Result<Vec<StoredBatch>, SpoolError> {
         let mut state = self.state();
-        let mut fetched = Fetched { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
-        let State { disk, front, .. } = &*state;
+        let mut fetched = FetchedBatches { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
+        let State { disk, pending, .. } = &*state;
         let mut continues = true;
         disk.visit(false, |seq, bytes| {
-            continues = front.removed.contains(&seq) || fetched.take(seq, bytes);
+            continues = pending.removed.contains(&seq) || fetched.take(seq, bytes);
             continues
         })?;
         if continues {
-            for (seq, bytes) in &front.added {
+            for (seq, bytes) in &pending.added {
                 if !fetched.take(*seq, bytes) {
                     break;
                 }
@@ -176,12 +176,12 @@ impl Spool {
         if !span.contains(&(last - first)) {
             return Ok(Vec::new());
         }
-        let mut fetched = Fetched { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
-        let State { disk, front, .. } = &*state;
-        let continues = front.added.iter().rev().all(|(seq, bytes)| fetched.take(*seq, bytes));
+        let mut fetched = FetchedBatches { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
+        let State { disk, pending, .. } = &*state;
+        let continues = pending.added.iter().rev().all(|(seq, bytes)| fetched.take(*seq, bytes));
         if continues {
             disk.visit(true, |seq, bytes| {
-                front.removed.contains(&seq) || fetched.take(seq, bytes)
+                pending.removed.contains(&seq) || fetched.take(seq, bytes)
             })?;
         }
         fetched.batches.reverse();
@@ -221,7 +221,7 @@ impl Spool {
         let mut state = self.state();
         state.in_flight_through = 0;
         if let Some(batch) = state.remove(seq)? {
-            state.front.reject(batch);
+            state.pending.reject(batch);
         }
         state.write(self.epoch())
     }
@@ -230,7 +230,7 @@ impl Spool {
     pub(crate) fn flush(&self) -> Result<(), SpoolError> {
         let mut state = self.state();
         let is_exact = state.written_next_seq == state.next_seq;
-        if state.front.since().is_none() && is_exact {
+        if state.pending.since().is_none() && is_exact {
             return Ok(());
         }
         state.linger = Duration::ZERO;
@@ -244,7 +244,7 @@ impl Spool {
     ) -> Result<BTreeMap<u32, SeriesDefinition>, SpoolError> {
         let state = self.state();
         let mut definitions = state.disk.definitions(refs)?;
-        let in_memory = state.front.definitions.iter();
+        let in_memory = state.pending.definitions.iter();
         let wanted = in_memory.filter(|definition| refs.contains(&definition.reference));
         definitions.extend(wanted.map(|definition| (definition.reference, definition.clone())));
         Ok(definitions)
@@ -257,16 +257,16 @@ impl Spool {
     ) -> Result<(), SpoolError> {
         let state = self.state();
         state.disk.each_definition(&mut take)?;
-        state.front.definitions.iter().cloned().for_each(take);
+        state.pending.definitions.iter().cloned().for_each(take);
         Ok(())
     }
 
     /// Returns the number and size of waiting batches.
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> SpoolUsage {
         self.state().usage
     }
 
-    /// The start of this spool or of its current numbering, in Unix milliseconds.
+    /// Returns the start of this spool or of its current numbering, in Unix milliseconds.
     pub(crate) fn epoch(&self) -> i64 {
         self.epoch.load(Ordering::Relaxed)
     }
@@ -277,7 +277,7 @@ impl Spool {
         let mut state = self.state();
         self.epoch.store(epoch, Ordering::Relaxed);
         state.in_flight_through = 0;
-        state.front.note();
+        state.pending.start_age();
         state.write(epoch)
     }
 
@@ -313,7 +313,7 @@ impl Drop for Spool {
         if let Err(cause) = self.flush() {
             error!(cause = &cause as &dyn std::error::Error, "the spool cannot be written");
         }
-        let lost = self.state().front.added.len();
+        let lost = self.state().pending.added.len();
         if lost > 0 {
             error!(lost, "batches in memory could not be written and are lost");
         }
@@ -321,14 +321,14 @@ impl Drop for Spool {
 }
 
 /// The batches of a request, within its limits.
-struct Fetched {
+struct FetchedBatches {
     batches: Vec<StoredBatch>,
     bytes: usize,
     batches_max: usize,
     bytes_max: usize,
 }
 
-impl Fetched {
+impl FetchedBatches {
     /// Adds a batch. Returns false when it does not fit, which ends the fetch.
     fn take(&mut self, seq: u64, bytes: &[u8]) -> bool {
         let sum = self.bytes + bytes.len();

@@ -9,10 +9,10 @@ use granary_protocol::decode_batch;
 use tracing::{info, warn};
 
 use super::{
-    StoredBatch, Usage,
+    SpoolUsage, StoredBatch,
     disk::{Counters, Disk},
     error::SpoolError,
-    front::Front,
+    pending::PendingFileChanges,
 };
 
 /// The maximum size of batches in memory while the file cannot be written; beyond it, the oldest
@@ -31,8 +31,8 @@ const ROOM_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) disk: Disk,
-    pub(super) front: Front,
-    pub(super) usage: Usage,
+    pub(super) pending: PendingFileChanges,
+    pub(super) usage: SpoolUsage,
     pub(super) next_seq: u64,
     /// The counters as stored in the file.
     pub(super) written_next_seq: u64,
@@ -54,10 +54,10 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(disk: Disk, usage: Usage, next_seq: u64, bytes_max: u64) -> Self {
+    pub(super) fn new(disk: Disk, usage: SpoolUsage, next_seq: u64, bytes_max: u64) -> Self {
         Self {
             disk,
-            front: Front::default(),
+            pending: PendingFileChanges::default(),
             usage,
             next_seq,
             written_next_seq: next_seq,
@@ -74,12 +74,12 @@ impl State {
 
     /// Returns true when a write is due.
     pub(super) fn is_due(&self) -> bool {
-        let Some(since) = self.front.since() else { return false };
+        let Some(since) = self.pending.since() else { return false };
         since.left_of(self.linger).is_zero()
-            || !self.front.definitions.is_empty()
-            || (self.is_failing && !self.front.added.is_empty())
+            || !self.pending.definitions.is_empty()
+            || (self.is_failing && !self.pending.added.is_empty())
             || self.next_seq > self.written_next_seq
-            || self.front.removed.len() >= REMOVED_MAX
+            || self.pending.removed.len() >= REMOVED_MAX
     }
 
     /// Writes the pending changes. When the disk is full or broken, the changes stay in memory, and
@@ -88,14 +88,14 @@ impl State {
         let ahead = if self.linger.is_zero() { 0 } else { NUMBERS_AHEAD };
         let next_seq = self.next_seq + ahead;
         let counters = Counters { epoch, next_seq, bytes: self.usage.bytes };
-        let mut written = self.disk.write(&self.front, counters);
+        let mut written = self.disk.write(&self.pending, counters);
         if written.as_ref().is_err_and(SpoolError::is_full) && self.drop_oldest_of_disk(counters)? {
             let counters = Counters { bytes: self.usage.bytes, ..counters };
-            written = self.disk.write(&self.front, counters);
+            written = self.disk.write(&self.pending, counters);
         }
         match written {
             Ok(()) => {
-                self.front.clear();
+                self.pending.clear();
                 self.written_next_seq = next_seq;
                 if std::mem::replace(&mut self.is_unwritable, false) {
                     info!("the spool can be written again");
@@ -117,21 +117,21 @@ impl State {
     /// when the file has no batches or cannot be written at all.
     fn drop_oldest_of_disk(&mut self, counters: Counters) -> Result<bool, SpoolError> {
         let mut oldest = Vec::new();
-        let (mut bytes, needed) = (0, self.front.bytes * 2 + ROOM_BYTES);
-        let (front, in_flight_through) = (&self.front, self.in_flight_through);
+        let (mut bytes, needed) = (0, self.pending.bytes * 2 + ROOM_BYTES);
+        let (pending, in_flight_through) = (&self.pending, self.in_flight_through);
         self.disk.visit_from(in_flight_through + 1, false, |seq, row| {
-            if !front.removed.contains(&seq) {
+            if !pending.removed.contains(&seq) {
                 bytes += row.len();
                 oldest.push(seq);
             }
             bytes < needed
         })?;
-        let mut removals = Front::default();
-        front.removed.iter().chain(&oldest).for_each(|seq| removals.remove(*seq));
+        let mut removals = PendingFileChanges::default();
+        pending.removed.iter().chain(&oldest).for_each(|seq| removals.remove(*seq));
         // redb frees a released page only with the next transaction.
         let is_written = !removals.removed.is_empty()
             && self.disk.write(&removals, counters).is_ok()
-            && self.disk.write(&Front::default(), counters).is_ok();
+            && self.disk.write(&PendingFileChanges::default(), counters).is_ok();
         if is_written {
             for seq in oldest {
                 let batch = self.remove(seq)?;
@@ -148,11 +148,11 @@ impl State {
 
     /// Removes a batch and returns it, if it exists.
     pub(super) fn remove(&mut self, seq: u64) -> Result<Option<StoredBatch>, SpoolError> {
-        let in_memory = self.front.take(seq);
+        let in_memory = self.pending.take(seq);
         let batch = match in_memory {
             Some(batch) => Some(batch),
-            None if self.front.removed.contains(&seq) => None,
-            None => self.disk.batch(seq)?.inspect(|_| self.front.remove(seq)),
+            None if self.pending.removed.contains(&seq) => None,
+            None => self.disk.batch(seq)?.inspect(|_| self.pending.remove(seq)),
         };
         if let Some(batch) = &batch {
             self.usage.batches = self.usage.batches.saturating_sub(1);
@@ -183,10 +183,10 @@ impl State {
 
     /// Drops the oldest batches in memory while the batches in memory exceed their limit.
     pub(super) fn bound_memory(&mut self, newest: u64) {
-        while self.front.bytes > MEMORY_BYTES_MAX {
-            let mut droppable = self.front.added.range(self.in_flight_through + 1..newest);
+        while self.pending.bytes > MEMORY_BYTES_MAX {
+            let mut droppable = self.pending.added.range(self.in_flight_through + 1..newest);
             let Some(seq) = droppable.next().map(|(seq, _)| *seq) else { break };
-            let Some(batch) = self.front.take(seq) else { break };
+            let Some(batch) = self.pending.take(seq) else { break };
             self.usage.batches = self.usage.batches.saturating_sub(1);
             self.usage.bytes = self.usage.bytes.saturating_sub(batch.bytes.len() as u64);
             self.count_dropped(Some(&batch));
@@ -196,12 +196,12 @@ impl State {
     /// Returns the oldest batch from this number on.
     pub(super) fn first_from(&self, from: u64) -> Result<Option<u64>, SpoolError> {
         let mut first = None;
-        let removed = &self.front.removed;
+        let removed = &self.pending.removed;
         self.disk.visit_from(from, false, |seq, _| {
             first = Some(seq).filter(|seq| !removed.contains(seq));
             first.is_none()
         })?;
-        let in_memory = || self.front.added.range(from..).next().map(|(seq, _)| *seq);
+        let in_memory = || self.pending.added.range(from..).next().map(|(seq, _)| *seq);
         Ok(first.or_else(in_memory))
     }
 
@@ -209,7 +209,7 @@ impl State {
     pub(super) fn is_older(&self, seq: u64, oldest_ms: Option<i64>) -> Result<bool, SpoolError> {
         let Some(oldest_ms) = oldest_ms else { return Ok(false) };
         let newest = |bytes: &[u8]| decode_batch(bytes).ok().and_then(|view| view.times().max());
-        let newest = match self.front.added.get(&seq) {
+        let newest = match self.pending.added.get(&seq) {
             Some(bytes) => newest(bytes),
             None => self.disk.batch(seq)?.and_then(|batch| newest(&batch.bytes)),
         };
@@ -218,7 +218,7 @@ impl State {
 
     /// Returns the numbers of the oldest and the newest batch, or zeros.
     pub(super) fn ends(&self) -> Result<(u64, u64), SpoolError> {
-        let removed = &self.front.removed;
+        let removed = &self.pending.removed;
         let mut ends = (None, None);
         for (is_newest_first, end) in [(false, &mut ends.0), (true, &mut ends.1)] {
             self.disk.visit(is_newest_first, |seq, _| {
@@ -227,8 +227,8 @@ impl State {
             })?;
         }
         let in_memory = |row: Option<(&u64, &Vec<u8>)>| row.map(|(seq, _)| *seq);
-        let first = ends.0.or_else(|| in_memory(self.front.added.first_key_value()));
-        let last = in_memory(self.front.added.last_key_value()).or(ends.1);
+        let first = ends.0.or_else(|| in_memory(self.pending.added.first_key_value()));
+        let last = in_memory(self.pending.added.last_key_value()).or(ends.1);
         Ok((first.unwrap_or(0), last.unwrap_or(0)))
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct StoredBatch {
 }
 
 impl StoredBatch {
-    /// The number of samples, or 0 when the batch cannot be decoded.
+    /// Returns the number of samples, or 0 when the batch cannot be decoded.
     pub(crate) fn samples(&self) -> u64 {
         decode_batch(&self.bytes).map_or(0, |view| view.len() as u64)
     }
@@ -39,13 +39,17 @@ impl StoredBatch {
 
 /// The number and size of waiting batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Usage {
+pub(crate) struct SpoolUsage {
     pub(crate) batches: u64,
     pub(crate) bytes: u64,
 }
 
 /// Creates the tables of a new spool, or reads the tables of an existing spool.
-pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, Usage), SpoolError> {
+pub(super) fn prepare(
+    db: &Database,
+    agent: &str,
+    now_ms: i64,
+) -> Result<(i64, SpoolUsage), SpoolError> {
     const OPERATION: &str = "prepare the tables";
     let txn = begin(db, OPERATION)?;
     let epoch;
@@ -85,7 +89,7 @@ pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, U
                 agent, "the agent's name changed; waiting batches keep the old name"
             );
         }
-        usage = Usage { batches: waiting, bytes: read_meta(&meta, "bytes")? };
+        usage = SpoolUsage { batches: waiting, bytes: read_meta(&meta, "bytes")? };
     }
     txn.commit().map_err(at(OPERATION))?;
     Ok((epoch, usage))

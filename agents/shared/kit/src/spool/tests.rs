@@ -51,7 +51,7 @@ fn batches_are_fetched_oldest_first_and_removed_when_acknowledged() {
     assert_eq!(seqs(&spool), [4, 5]);
     assert_eq!(spool.usage().batches, 2);
     spool.acknowledge(&[4, 5, 5]).unwrap();
-    assert_eq!(spool.usage(), Usage::default(), "bytes are counted down to zero");
+    assert_eq!(spool.usage(), SpoolUsage::default(), "bytes are counted down to zero");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_full_spool_drops_and_counts_the_oldest_batches() {
         .collect();
     assert_eq!(dropped, [(0, 0), (0, 0), (0, 0), (1, 10), (1, 10)]);
     assert_eq!(seqs(&spool), [3, 4, 5]);
-    assert_eq!(spool.usage(), Usage { batches: 3, bytes: bytes_of_one * 3 });
+    assert_eq!(spool.usage(), SpoolUsage { batches: 3, bytes: bytes_of_one * 3 });
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_damaged_file_is_set_aside_and_a_new_epoch_begins() {
 
     let spool = open(folder.path(), ROOMY, 6);
     assert_eq!(spool.epoch(), 6);
-    assert_eq!(spool.usage(), Usage::default());
+    assert_eq!(spool.usage(), SpoolUsage::default());
     assert_eq!(fs::read(folder.path().join(DAMAGED)).unwrap(), b"this is no database");
 }
 
@@ -215,7 +215,7 @@ fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
         let appended = spool.append(&mut batch(1)).unwrap();
         spool.reject(appended.seq).unwrap();
     }
-    assert_eq!(spool.usage(), Usage::default());
+    assert_eq!(spool.usage(), SpoolUsage::default());
     let state = spool.state();
     let txn = state.disk.db.as_ref().unwrap().begin_read().unwrap();
     let rejected = txn.open_table(tables::REJECTED).unwrap();
@@ -272,7 +272,7 @@ fn batches_that_the_daemon_accepts_at_once_never_reach_the_disk() {
         spool.acknowledge(&[seq]).unwrap();
     }
     assert_eq!(file(), written);
-    assert_eq!(spool.usage(), Usage::default());
+    assert_eq!(spool.usage(), SpoolUsage::default());
     // After a failed delivery, everything is written at once.
     spool.append(&mut batch(3)).unwrap();
     assert_eq!(file(), written);

@@ -1,4 +1,4 @@
-//! Round trips, damaged bytes, and the places of faults.
+//! Round trips, damaged bytes, and the locations of faults.
 
 use proptest::prelude::*;
 
@@ -80,7 +80,7 @@ fn a_fault_names_its_place() {
         "samples": {},
     };
     let fault = decode_batch(doc.as_bytes()).unwrap_err();
-    assert_eq!(fault.place, "series.0.tags.host");
+    assert_eq!(fault.location, "series.0.tags.host");
     let doc = bson::rawdoc! { "agent": "a", "series": [{ "metric": "m" }] };
-    assert_eq!(decode_batch(doc.as_bytes()).unwrap_err().place, "series.0.ref");
+    assert_eq!(decode_batch(doc.as_bytes()).unwrap_err().location, "series.0.ref");
 }

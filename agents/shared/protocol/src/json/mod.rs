@@ -14,7 +14,9 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use self::values::{Entry, Pairs, Time, for_each, name_in, number, series_name, without_place};
+use self::values::{
+    Entry, ObjectFields, Time, for_each, name_in, number, series_name, without_place,
+};
 use crate::{BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, Refusal, SeriesDefinition};
 
 /// The maximum number of reported invalid samples of a batch.
@@ -28,19 +30,19 @@ pub struct JsonBatch {
     /// The batch with its valid samples.
     pub batch: Batch,
     /// The invalid samples.
-    pub unread: Unread,
+    pub invalid: InvalidSamples,
 }
 
 /// The invalid samples of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Unread {
+pub struct InvalidSamples {
     /// The number of invalid samples.
     pub samples: u64,
     /// Examples of invalid samples.
     pub examples: Vec<Refusal>,
 }
 
-impl Unread {
+impl InvalidSamples {
     /// The reason in all examples.
     pub const REASON: &str = "bad_sample";
 
@@ -78,7 +80,7 @@ struct RawSeries<'a> {
     r#ref: u32,
     metric: String,
     #[serde(default, borrow)]
-    tags: Pairs<'a>,
+    tags: ObjectFields<'a>,
     #[serde(default)]
     kind: Kind,
     #[serde(default)]
@@ -93,7 +95,7 @@ struct RawSample<'a> {
     #[serde(default)]
     metric: Option<String>,
     #[serde(default, borrow)]
-    tags: Pairs<'a>,
+    tags: ObjectFields<'a>,
     #[serde(default)]
     kind: Kind,
     #[serde(default)]
@@ -103,14 +105,14 @@ struct RawSample<'a> {
     #[serde(default, borrow)]
     value: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    fields: Option<Pairs<'a>>,
+    fields: Option<ObjectFields<'a>>,
     #[serde(default)]
     start: Option<Time>,
 }
 
 /// The ref of an otherwise invalid definition.
 #[derive(Deserialize)]
-struct OnlyRef {
+struct DefinitionRef {
     r#ref: u32,
 }
 
@@ -127,7 +129,7 @@ struct RawColumns {
 /// Parses a JSON body. A sample without `time` gets `now`, in Unix milliseconds.
 ///
 /// # Errors
-/// The body is not JSON, or not a batch. The error contains line and column, or the place in the
+/// The body is not JSON, or not a batch. The error contains line and column, or the location in the
 /// batch.
 pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError> {
     let fault = |cause: serde_json::Error| DecodeError::new("JSON body", cause.to_string());
@@ -149,8 +151,8 @@ pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError>
             .map_err(fault)
             .and_then(|batch| convert(batch, now, &mut field_bytes));
         converted.push(batch.map_err(|cause| {
-            let place = format!("batch {index}: {}", cause.place);
-            if several { DecodeError { place, ..cause } } else { cause }
+            let location = format!("batch {index}: {}", cause.location);
+            if several { DecodeError { location, ..cause } } else { cause }
         })?);
     }
     Ok(converted)
@@ -170,10 +172,10 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
         sent: raw.sent.map_or(0, |time| time.0),
         ..Batch::default()
     };
-    let mut filling = Filling {
+    let mut filling = BatchInProgress {
         now,
         batch,
-        unread: Unread::default(),
+        invalid: InvalidSamples::default(),
         bad_refs: HashMap::new(),
         next_ref: 0,
         inline: HashMap::new(),
@@ -192,21 +194,21 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
         })?;
         filling.columns(&columns)?;
     }
-    let Filling { mut batch, unread, .. } = filling;
+    let BatchInProgress { mut batch, invalid, .. } = filling;
     if batch.starts.iter().all(|start| *start == 0) {
         batch.starts.clear();
     }
-    Ok(JsonBatch { batch, unread })
+    Ok(JsonBatch { batch, invalid })
 }
 
 /// The identity of a series that a sample describes itself.
 type Inline = (String, Vec<(String, String)>, Kind, String);
 
 /// A batch that is being parsed.
-struct Filling<'b> {
+struct BatchInProgress<'b> {
     now: i64,
     batch: Batch,
-    unread: Unread,
+    invalid: InvalidSamples,
     /// Invalid definitions: name and fault.
     bad_refs: HashMap<u32, (String, String)>,
     /// The next unused ref.
@@ -217,7 +219,7 @@ struct Filling<'b> {
     field_bytes: &'b mut usize,
 }
 
-impl Filling<'_> {
+impl BatchInProgress<'_> {
     fn define(&mut self, index: usize, raw: &RawValue) -> Result<(), DecodeError> {
         let fault = match serde_json::from_str::<RawSeries<'_>>(raw.get()) {
             Ok(series) => match series.tags.tags() {
@@ -237,7 +239,7 @@ impl Filling<'_> {
             Err(cause) => without_place(&cause),
         };
         let fault = format!("series.{index}: {fault}");
-        let OnlyRef { r#ref: reference } = serde_json::from_str(raw.get())
+        let DefinitionRef { r#ref: reference } = serde_json::from_str(raw.get())
             .map_err(|_| DecodeError::new("series", fault.clone()))?;
         self.next_ref = self.next_ref.max(reference.saturating_add(1));
         let name = name_in(raw.get()).unwrap_or_else(|| format!("ref {reference}"));
@@ -246,18 +248,18 @@ impl Filling<'_> {
     }
 
     fn row(&mut self, index: usize, raw: &RawValue) {
-        if let Err(fault) = self.take_row(raw) {
-            let mut unread = std::mem::take(&mut self.unread);
-            unread.add(|| {
-                let place = format!("samples.{index}");
-                let name = self.name_in_row(raw).unwrap_or_else(|| place.clone());
-                (name, format!("{place}: {fault}"))
+        if let Err(fault) = self.read_row(raw) {
+            let mut invalid = std::mem::take(&mut self.invalid);
+            invalid.add(|| {
+                let location = format!("samples.{index}");
+                let name = self.name_in_row(raw).unwrap_or_else(|| location.clone());
+                (name, format!("{location}: {fault}"))
             });
-            self.unread = unread;
+            self.invalid = invalid;
         }
     }
 
-    fn take_row(&mut self, raw: &RawValue) -> Result<(), String> {
+    fn read_row(&mut self, raw: &RawValue) -> Result<(), String> {
         const SHAPE: &str = "give ref or metric, and value or fields";
         let sample: RawSample<'_> =
             serde_json::from_str(raw.get()).map_err(|cause| without_place(&cause))?;
@@ -276,7 +278,7 @@ impl Filling<'_> {
             }
             (None, metric, None, Some(fields)) => {
                 let tags = sample.tags.tags()?;
-                self.take_fields(metric.as_deref(), &tags, &fields, |filling, metric, value| {
+                self.read_fields(metric.as_deref(), &tags, &fields, |filling, metric, value| {
                     let reference = filling.inline((metric, tags.clone(), kind, unit.clone()));
                     filling.push(reference, at, value, start)
                 })
@@ -287,11 +289,11 @@ impl Filling<'_> {
     }
 
     /// Adds the fields of a sample, each as a separate metric.
-    fn take_fields(
+    fn read_fields(
         &mut self,
         metric: Option<&str>,
         tags: &[(String, String)],
-        fields: &Pairs<'_>,
+        fields: &ObjectFields<'_>,
         mut take: impl FnMut(&mut Self, String, f64) -> Result<(), String>,
     ) -> Result<(), String> {
         if fields.0.is_empty() {
@@ -312,7 +314,8 @@ impl Filling<'_> {
             let name = metric.map_or_else(|| field.clone(), |metric| format!("{metric}_{field}"));
             let taken = number(raw).and_then(|value| take(self, name.clone(), value));
             if let Err(fault) = taken {
-                self.unread.add(|| (series_name(&name, tags), format!("field {field:?}: {fault}")));
+                self.invalid
+                    .add(|| (series_name(&name, tags), format!("field {field:?}: {fault}")));
             }
         }
         Ok(())
@@ -369,16 +372,16 @@ impl Filling<'_> {
                 self.push(reference, at.0, value, start.0)
             })();
             if let Err(fault) = taken {
-                let mut unread = std::mem::take(&mut self.unread);
-                unread.add(|| (self.name_of(reference.0, index), fault));
-                self.unread = unread;
+                let mut invalid = std::mem::take(&mut self.invalid);
+                invalid.add(|| (self.name_of(reference.0, index), fault));
+                self.invalid = invalid;
             }
         }
         Ok(())
     }
 
     fn name_in_row(&self, raw: &RawValue) -> Option<String> {
-        let reference = serde_json::from_str(raw.get()).ok().map(|OnlyRef { r#ref }| r#ref);
+        let reference = serde_json::from_str(raw.get()).ok().map(|DefinitionRef { r#ref }| r#ref);
         name_in(raw.get()).or_else(|| Some(self.name_of(Some(reference?), 0)))
     }
 

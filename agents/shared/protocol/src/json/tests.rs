@@ -1,4 +1,4 @@
-//! Accepted and rejected JSON bodies, and the places in messages.
+//! Accepted and rejected JSON bodies, and the locations in messages.
 
 use super::*;
 
@@ -43,9 +43,9 @@ fn faults_of_a_batch_name_their_place() {
 fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     let check = |sample: &str, series: &str, part: &str| {
         let text = format!(r#"{{"samples": [{sample}, {{"metric": "ok", "value": 1}}]}}"#);
-        let JsonBatch { batch, unread } = parsed(&text).unwrap();
-        assert_eq!((batch.values, unread.samples), (vec![1.0], 1), "{sample}");
-        let example = &unread.examples[0];
+        let JsonBatch { batch, invalid } = parsed(&text).unwrap();
+        assert_eq!((batch.values, invalid.samples), (vec![1.0], 1), "{sample}");
+        let example = &invalid.examples[0];
         assert_eq!(example.series, series);
         assert!(example.message.contains(part), "{part} in {}", example.message);
     };
@@ -73,9 +73,9 @@ fn a_malformed_column_or_definition_affects_only_its_samples() {
     let text = r#"{"series": [{"ref": 0, "metric": "a"}, {"ref": 1, "metric": "b", "kind": "x"}],
         "samples": {"refs": [0, 0, 1, 0, "x"], "times": [1, "noon", 1, 1, 1],
                     "values": [1, 2, 3, null, 5]}}"#;
-    let JsonBatch { batch, unread } = parsed(text).unwrap();
-    assert_eq!((batch.refs, batch.values, unread.samples), (vec![0], vec![1.0], 4));
-    let named: Vec<_> = unread.examples.iter().map(|example| example.series.as_str()).collect();
+    let JsonBatch { batch, invalid } = parsed(text).unwrap();
+    assert_eq!((batch.refs, batch.values, invalid.samples), (vec![0], vec![1.0], 4));
+    let named: Vec<_> = invalid.examples.iter().map(|example| example.series.as_str()).collect();
     assert_eq!(named, ["a", "b", "a", "samples.4"]);
 }
 
@@ -94,14 +94,14 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         {"metric": "disk", "tags": {"d": "sda"}, "time": 9, "kind": "counter", "unit": "bytes",
          "fields": {"read": 1, "write": 2, "bad": "x"}},
         {"fields": {"load": 0.5}}]}"#;
-    let JsonBatch { batch, unread } = parsed(text).unwrap();
+    let JsonBatch { batch, invalid } = parsed(text).unwrap();
     let names: Vec<_> = batch.series.iter().map(|series| series.metric.as_str()).collect();
     assert_eq!(names, ["disk_read", "disk_write", "load"]);
     let is_complete =
         |series: &SeriesDefinition| series.tags.len() == 1 && series.kind == Kind::Counter;
     assert!(batch.series[..2].iter().all(is_complete));
     assert_eq!((batch.times, batch.values), (vec![9, 9, 5], vec![1.0, 2.0, 0.5]));
-    assert_eq!((unread.samples, &*unread.examples[0].series), (1, r#"disk_bad{d="sda"}"#));
+    assert_eq!((invalid.samples, &*invalid.examples[0].series), (1, r#"disk_bad{d="sda"}"#));
     // A long tag that is sent once must not expand to gigabytes.
     let fields: Vec<_> = (0..1000).map(|field| format!(r#""f{field}": 1"#)).collect();
     let tag = "x".repeat(100_000);
@@ -109,9 +109,9 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         r#"{{"samples": [{{"tags": {{"t": "{tag}"}}, "fields": {{{}}}}}]}}"#,
         fields.join(",")
     );
-    let JsonBatch { batch, unread } = parsed(&text).unwrap();
-    assert_eq!((batch.series.len(), unread.samples), (0, 1));
-    assert!(unread.examples[0].message.contains("send fewer at a time"));
+    let JsonBatch { batch, invalid } = parsed(&text).unwrap();
+    assert_eq!((batch.series.len(), invalid.samples), (0, 1));
+    assert!(invalid.examples[0].message.contains("send fewer at a time"));
 }
 
 #[test]

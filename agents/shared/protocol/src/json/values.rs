@@ -25,7 +25,7 @@ impl<'de> Deserialize<'de> for Time {
         let text: Option<String> = serde_json::from_str(raw.get()).ok();
         let time = text.and_then(|text| text.parse::<jiff::Timestamp>().ok());
         time.map(|time| Self(time.as_millisecond())).ok_or_else(|| {
-            let raw = shown(raw.get());
+            let raw = excerpt(raw.get());
             D::Error::custom(format!(
                 "{raw} is no time; use Unix milliseconds or 2026-11-21T08:00:00Z"
             ))
@@ -46,14 +46,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entry<T> {
 
 /// The names and values of an object as text; duplicate names are kept.
 #[derive(Debug, Default)]
-pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
+pub(super) struct ObjectFields<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object<'a>(PhantomData<&'a ()>);
 
         impl<'de: 'a, 'a> Visitor<'de> for Object<'a> {
-            type Value = Pairs<'a>;
+            type Value = ObjectFields<'a>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -64,7 +64,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(Pairs(pairs))
+                Ok(ObjectFields(pairs))
             }
         }
 
@@ -72,7 +72,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
     }
 }
 
-impl Pairs<'_> {
+impl ObjectFields<'_> {
     /// Converts the pairs to tags, in order. Numbers, true and false keep their text.
     pub(super) fn tags(&self) -> Result<Vec<(String, String)>, String> {
         let mut tags = Vec::with_capacity(self.0.len());
@@ -87,7 +87,7 @@ impl Pairs<'_> {
                 })?,
                 Some(b't' | b'f' | b'-' | b'0'..=b'9') => raw.to_owned(),
                 _ => {
-                    let raw = shown(raw);
+                    let raw = excerpt(raw);
                     return Err(format!(
                         "tag {name:?} is {raw}; use a text, a number, true or false"
                     ));
@@ -102,7 +102,8 @@ impl Pairs<'_> {
 
 /// Parses the value of a sample.
 pub(super) fn number(raw: &RawValue) -> Result<f64, String> {
-    serde_json::from_str(raw.get()).map_err(|_| format!("value {} is no number", shown(raw.get())))
+    serde_json::from_str(raw.get())
+        .map_err(|_| format!("value {} is no number", excerpt(raw.get())))
 }
 
 /// Visits the elements of an array one by one.
@@ -110,9 +111,9 @@ pub(super) fn for_each<'a>(
     array: &'a str,
     each: impl FnMut(usize, &'a RawValue),
 ) -> Result<(), serde_json::Error> {
-    struct Each<F>(F);
+    struct ElementVisitor<F>(F);
 
-    impl<'de, F: FnMut(usize, &'de RawValue)> Visitor<'de> for Each<F> {
+    impl<'de, F: FnMut(usize, &'de RawValue)> Visitor<'de> for ElementVisitor<F> {
         type Value = ();
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,14 +130,14 @@ pub(super) fn for_each<'a>(
         }
     }
 
-    serde_json::Deserializer::from_str(array).deserialize_seq(Each(each))
+    serde_json::Deserializer::from_str(array).deserialize_seq(ElementVisitor(each))
 }
 
 /// Formats a series for messages.
 pub(super) fn series_name(metric: &str, tags: &[(String, String)]) -> String {
     let tags: Vec<_> = tags.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
     let braced = if tags.is_empty() { String::new() } else { format!("{{{}}}", tags.join(",")) };
-    shown(&format!("{metric}{braced}"))
+    excerpt(&format!("{metric}{braced}"))
 }
 
 /// Formats the series of an invalid sample, as far as its metric and tags are valid.
@@ -155,7 +156,7 @@ pub(super) fn name_in(sample: &str) -> Option<String> {
 }
 
 /// Returns the beginning of a text, for messages.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn excerpt(text: &str) -> String {
     let mut text = text.to_owned();
     let end = text.char_indices().map(|(index, letter)| index + letter.len_utf8());
     let end = end.take_while(|end| *end <= SHOWN_BYTES_MAX).last().unwrap_or(0);

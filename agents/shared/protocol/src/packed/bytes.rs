@@ -35,8 +35,8 @@ impl<'a> Reader<'a> {
         Self { rest: body, length: body.len() }
     }
 
-    /// The number of remaining bytes.
-    pub(super) fn left(&self) -> usize {
+    /// Returns the number of remaining bytes.
+    pub(super) fn remaining(&self) -> usize {
         self.rest.len()
     }
 
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         DecodeError::new(format!("packed body at byte {}", self.length - self.rest.len()), problem)
     }
 
-    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn read_bytes(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let (taken, rest) = self
             .rest
             .split_at_checked(count)
@@ -54,11 +54,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn byte(&mut self) -> Result<u8, DecodeError> {
-        self.take(1).map(|bytes| bytes.first().copied().unwrap_or_default())
+        self.read_bytes(1).map(|bytes| bytes.first().copied().unwrap_or_default())
     }
 
     pub(super) fn eight(&mut self) -> Result<[u8; 8], DecodeError> {
-        self.take(8)?.try_into().map_err(|_| self.fault("the body ends too early"))
+        self.read_bytes(8)?.try_into().map_err(|_| self.fault("the body ends too early"))
     }
 
     pub(super) fn unsigned(&mut self) -> Result<u64, DecodeError> {
@@ -89,15 +89,17 @@ impl<'a> Reader<'a> {
         if count > max {
             return Err(self.fault(&format!("{count} items; at most {max} are allowed")));
         }
-        if count > self.left() {
-            return Err(self.fault(&format!("{count} items, but {} bytes are left", self.left())));
+        if count > self.remaining() {
+            return Err(
+                self.fault(&format!("{count} items, but {} bytes are left", self.remaining()))
+            );
         }
         Ok(count)
     }
 
     pub(super) fn text(&mut self) -> Result<&'a str, DecodeError> {
         let length = self.count(usize::MAX)?;
-        let bytes = self.take(length)?;
+        let bytes = self.read_bytes(length)?;
         std::str::from_utf8(bytes).map_err(|_| self.fault("a text is not UTF-8"))
     }
 }

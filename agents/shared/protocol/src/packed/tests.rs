@@ -68,7 +68,7 @@ fn faults_contain_their_place() {
     let whole = pack(&[batch(1, &[1.0, f64::NAN])]);
     for length in 0..whole.len() {
         let fault = unpack(&whole[..length]).unwrap_err();
-        assert!(fault.place.starts_with("packed body at byte "), "{fault}");
+        assert!(fault.location.starts_with("packed body at byte "), "{fault}");
     }
     let check = |body: &[u8], expected: &str| {
         let fault = unpack(body).unwrap_err().to_string();

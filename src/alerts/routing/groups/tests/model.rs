@@ -35,7 +35,7 @@ fn event() -> impl Strategy<Value = Event> {
 /// The model: one group, one integration, and a receiver that is always reachable, straight from
 /// Alertmanager's documentation.
 #[derive(Default)]
-struct Naive {
+struct NaiveModel {
     /// The alerts; true: the alert fires.
     alerts: BTreeMap<&'static str, bool>,
     /// The alerts that were seen firing and whose end is not decided; true: the alert still fires.
@@ -49,8 +49,8 @@ struct Naive {
     is_held: bool,
 }
 
-impl Naive {
-    fn step(&mut self, now: i64) -> Option<Said> {
+impl NaiveModel {
+    fn step(&mut self, now: i64) -> Option<AlertNames> {
         for (name, fires) in &self.alerts {
             if *fires || self.members.contains_key(name) {
                 self.members.insert(name, *fires);
@@ -99,7 +99,7 @@ fn check_against_the_naive_model(
     sibling_fails: bool,
 ) -> Result<(), TestCaseError> {
     let mut world = World::new(routing);
-    let mut naive = Naive { sibling_fails, ..Naive::default() };
+    let mut naive = NaiveModel { sibling_fails, ..NaiveModel::default() };
     for event in events {
         match event {
             Event::Fire(at) => {
@@ -128,16 +128,16 @@ fn check_against_the_naive_model(
 
 /// The content of all messages that a receiver got.
 #[derive(Default)]
-struct Heard {
+struct ReceivedContent {
     known: BTreeSet<String>,
-    last: Option<(i64, Said)>,
+    last: Option<(i64, AlertNames)>,
     may_repeat: bool,
     /// The time at which a mute last began or ended.
     muted_at: Option<i64>,
 }
 
-impl Heard {
-    fn hear(&mut self, world: &World, said: Said) {
+impl ReceivedContent {
+    fn hear(&mut self, world: &World, said: AlertNames) {
         self.known.extend(said.0.iter().cloned());
         self.known.retain(|name| !said.1.contains(name));
         if let Some((before, same)) = &self.last {
@@ -179,7 +179,7 @@ proptest! {
         events in prop::collection::vec(event(), 1..80), send_resolved in any::<bool>()
     ) {
         let mut world = World::new(routing("", send_resolved));
-        let mut receiver = Heard::default();
+        let mut receiver = ReceivedContent::default();
         for event in events {
             match event {
                 Event::Fire(at) => world.fire(NAMES[at]),

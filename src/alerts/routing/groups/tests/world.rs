@@ -17,7 +17,7 @@ pub(super) fn routing(more: &str, send_resolved: bool) -> Routing {
     check_routing("own.yml", Path::new(""), &text).unwrap()
 }
 
-/// A routing whose receiver has two integrations.
+/// Returns a routing whose receiver has two integrations.
 pub(super) fn two_integrations() -> Routing {
     let text = "route: {receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m}\n\
                 receivers:\n- name: one\n  webhook_configs: [{url: 'http://x'}, {url: 'http://y'}]\n";
@@ -35,9 +35,9 @@ pub(super) fn alert(name: &str, starts_at: i64, ends_at: Option<i64>) -> Message
 }
 
 /// The names of the alerts in a message: firing ones, and resolved ones.
-pub(super) type Said = (Vec<String>, Vec<String>);
+pub(super) type AlertNames = (Vec<String>, Vec<String>);
 
-pub(super) fn said(message: &Message) -> Said {
+pub(super) fn said(message: &Message) -> AlertNames {
     let names = |is_firing: bool| {
         let alerts = message.alerts.iter().filter(|alert| alert.is_firing() == is_firing);
         alerts.map(|alert| alert.labels["alertname"].clone()).collect()
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Delivers all pending messages; the receivers confirm them.
-    pub(super) fn tell(&mut self) -> Vec<(String, Said)> {
+    pub(super) fn tell(&mut self) -> Vec<(String, AlertNames)> {
         self.tell_integrations(|_| true)
     }
 
@@ -121,7 +121,7 @@ impl World {
     pub(super) fn tell_integrations(
         &mut self,
         is_reachable: impl Fn(&str) -> bool,
-    ) -> Vec<(String, Said)> {
+    ) -> Vec<(String, AlertNames)> {
         let mut delivered = Vec::new();
         for notification in self.groups.pending_notifications(&self.routing) {
             let message = self.groups.message(&self.routing, &notification);
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// Advances by a time with reachable receivers; returns the messages and their times.
-    pub(super) fn run(&mut self, ms: i64) -> Vec<(i64, Said)> {
+    pub(super) fn run(&mut self, ms: i64) -> Vec<(i64, AlertNames)> {
         let until = self.now + ms;
         let mut delivered = Vec::new();
         while self.now < until {

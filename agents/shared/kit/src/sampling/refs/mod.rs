@@ -15,7 +15,7 @@ use crate::{
     sampling::{
         readings::Reading,
         relabel::{self, Labels, Rule},
-        series::Place,
+        series::Assignment,
     },
     spool::{SERIES_BYTES_MAX, SERIES_MAX},
 };
@@ -31,25 +31,25 @@ const NAME: &str = "__name__";
 /// The refs of the spool's epoch.
 #[derive(Debug)]
 pub(crate) struct Refs {
-    /// The owner number for the places of series; never 0.
+    /// The owner number for the assignments of series; never 0.
     id: u32,
     /// The rules that apply to series before refs are assigned.
     rules: Vec<Rule>,
     /// Refs by the canonical text of the series.
-    known: HashMap<String, u32>,
-    /// The place that results from the rules, by the canonical text of the original series.
-    ruled: HashMap<String, Place>,
+    refs_by_key: HashMap<String, u32>,
+    /// The assignments that result from the rules, by the canonical text of the original series.
+    assignments: HashMap<String, Assignment>,
     /// The total size of the texts.
-    known_bytes: usize,
+    key_bytes: usize,
     next_ref: u32,
     /// The last round and time of each ref.
-    seen: Vec<(u64, i64)>,
+    last_samples: Vec<(u64, i64)>,
     round: u64,
 }
 
 /// The error for a series that gets no ref, because the table is full.
 #[derive(Clone, Copy)]
-struct Full;
+struct TableFull;
 
 impl Refs {
     /// Creates an empty table. The rules apply to series without a ref.
@@ -57,11 +57,11 @@ impl Refs {
         Self {
             id: new_id(),
             rules,
-            known: HashMap::new(),
-            ruled: HashMap::new(),
-            known_bytes: 0,
+            refs_by_key: HashMap::new(),
+            assignments: HashMap::new(),
+            key_bytes: 0,
             next_ref: 0,
-            seen: Vec::new(),
+            last_samples: Vec::new(),
             round: 0,
         }
     }
@@ -69,34 +69,34 @@ impl Refs {
     /// Adds a series that the spool already defines.
     pub(crate) fn remember(&mut self, definition: &SeriesDefinition) {
         let key = key_of(definition);
-        self.known_bytes += key.len();
-        self.known.insert(key, definition.reference);
+        self.key_bytes += key.len();
+        self.refs_by_key.insert(key, definition.reference);
         self.next_ref = self.next_ref.max(definition.reference.saturating_add(1));
     }
 
     /// Replaces the rules, for all series.
     pub(crate) fn set_rules(&mut self, rules: Vec<Rule>) {
         if self.rules != rules {
-            let taken: usize = self.ruled.drain().map(|(key, _)| key.len()).sum();
-            self.known_bytes = self.known_bytes.saturating_sub(taken);
+            let removed_bytes: usize = self.assignments.drain().map(|(key, _)| key.len()).sum();
+            self.key_bytes = self.key_bytes.saturating_sub(removed_bytes);
             self.rules = rules;
-            // With a new number, the places that series remember are no longer valid.
+            // With a new number, the assignments that series remember are no longer valid.
             self.id = new_id();
         }
     }
 
-    /// Passes the batches of a round, at least one, to `take`, without epoch and number. A second
+    /// Passes the batches of a round, at least one, to `write`, without epoch and number. A second
     /// reading of a series at the same time is ignored, and so are new series beyond the limit;
     /// both become problems.
     ///
     /// # Errors
-    /// The first error of `take`.
+    /// The first error of `write`.
     pub(crate) fn batches<E>(
         &mut self,
         (agent, time_ms): (&str, i64),
         readings: &Readings,
         problems: &mut BTreeMap<String, String>,
-        mut take: impl FnMut(Batch) -> Result<(), E>,
+        mut write: impl FnMut(Batch) -> Result<(), E>,
     ) -> Result<(), E> {
         self.round += 1;
         let new = || Batch { agent: agent.to_owned(), ..Batch::default() };
@@ -104,7 +104,7 @@ impl Refs {
         let mut pass_if_full = |batch: &mut Batch| {
             let is_full = batch.values.len() >= BATCH_SAMPLES_MAX
                 || batch.series.len() >= BATCH_DEFINITIONS_MAX;
-            if is_full { take(finish(std::mem::replace(batch, new()), time_ms)) } else { Ok(()) }
+            if is_full { write(finish(std::mem::replace(batch, new()), time_ms)) } else { Ok(()) }
         };
         let mut key = String::new();
         for reading in readings.as_slice() {
@@ -112,47 +112,47 @@ impl Refs {
             key.clear();
             let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));
             write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
-            let place = self.place(&key, || define(reading), &mut batch.series);
+            let assignment = self.assign(&key, || define(reading), &mut batch.series);
             let sample = (reading.value, time_ms, reading.start_ms);
-            self.push(place, sample, &reading.metric, &mut batch, problems);
+            self.push(assignment, sample, &reading.metric, &mut batch, problems);
         }
         for reading in readings.known() {
             pass_if_full(&mut batch)?;
-            let place = self.place_known(&reading.series, readings, &mut batch.series);
+            let assignment = self.assign_known(&reading.series, readings, &mut batch.series);
             let sample = (reading.value, reading.time_ms, reading.start_ms);
-            self.push(place, sample, reading.series.metric(), &mut batch, problems);
+            self.push(assignment, sample, reading.series.metric(), &mut batch, problems);
         }
-        take(finish(batch, time_ms))
+        write(finish(batch, time_ms))
     }
 
-    fn place_known(
+    fn assign_known(
         &mut self,
         series: &Series,
         readings: &Readings,
         added: &mut Vec<SeriesDefinition>,
-    ) -> Result<Place, Full> {
-        if let Some(place) = series.place(self.id) {
-            return Ok(place);
+    ) -> Result<Assignment, TableFull> {
+        if let Some(assignment) = series.assignment(self.id) {
+            return Ok(assignment);
         }
         let definition = series.define(readings.common());
         let key = key_of(&definition);
-        let place = self.place(&key, || definition, added)?;
-        series.set_place(self.id, place);
-        Ok(place)
+        let assignment = self.assign(&key, || definition, added)?;
+        series.set_assignment(self.id, assignment);
+        Ok(assignment)
     }
 
     fn push(
         &mut self,
-        place: Result<Place, Full>,
+        assignment: Result<Assignment, TableFull>,
         (value, time_ms, start_ms): (f64, i64, Option<i64>),
         metric: &str,
         batch: &mut Batch,
         problems: &mut BTreeMap<String, String>,
     ) {
-        let reference = match place {
-            Ok(Place::Ref(reference)) => reference,
-            Ok(Place::Dropped) => return,
-            Err(Full) => {
+        let reference = match assignment {
+            Ok(Assignment::Ref(reference)) => reference,
+            Ok(Assignment::Dropped) => return,
+            Err(TableFull) => {
                 let cause = format!(
                     "more than {SERIES_MAX}, or names and tags of more than {SERIES_BYTES_MAX} \
                      bytes; restart the agent"
@@ -162,10 +162,11 @@ impl Refs {
             }
         };
         let index = reference as usize;
-        if self.seen.len() <= index {
-            self.seen.resize(index + 1, (0, 0));
+        if self.last_samples.len() <= index {
+            self.last_samples.resize(index + 1, (0, 0));
         }
-        if std::mem::replace(&mut self.seen[index], (self.round, time_ms)) == (self.round, time_ms)
+        if std::mem::replace(&mut self.last_samples[index], (self.round, time_ms))
+            == (self.round, time_ms)
         {
             problems
                 .insert(format!("series {metric}"), "two readings have the same time".to_owned());
@@ -177,38 +178,38 @@ impl Refs {
         batch.starts.push(start_ms.unwrap_or(0));
     }
 
-    /// Returns the place of a series; a new definition is added to `added`.
-    fn place(
+    /// Returns the assignment of a series; a new definition is added to `added`.
+    fn assign(
         &mut self,
         key: &str,
         define: impl FnOnce() -> SeriesDefinition,
         added: &mut Vec<SeriesDefinition>,
-    ) -> Result<Place, Full> {
+    ) -> Result<Assignment, TableFull> {
         if self.rules.is_empty() {
-            if let Some(reference) = self.known.get(key) {
-                return Ok(Place::Ref(*reference));
+            if let Some(reference) = self.refs_by_key.get(key) {
+                return Ok(Assignment::Ref(*reference));
             }
             return self.add(key.to_owned(), define(), added);
         }
-        if let Some(place) = self.ruled.get(key) {
-            return Ok(*place);
+        if let Some(assignment) = self.assignments.get(key) {
+            return Ok(*assignment);
         }
-        if self.known_bytes + key.len() > SERIES_BYTES_MAX {
-            return Err(Full);
+        if self.key_bytes + key.len() > SERIES_BYTES_MAX {
+            return Err(TableFull);
         }
-        let place = match by_rules(&self.rules, define()) {
-            None => Place::Dropped,
+        let assignment = match by_rules(&self.rules, define()) {
+            None => Assignment::Dropped,
             Some(definition) => {
                 let key = key_of(&definition);
-                match self.known.get(&key) {
-                    Some(reference) => Place::Ref(*reference),
+                match self.refs_by_key.get(&key) {
+                    Some(reference) => Assignment::Ref(*reference),
                     None => self.add(key, definition, added)?,
                 }
             }
         };
-        self.known_bytes += key.len();
-        self.ruled.insert(key.to_owned(), place);
-        Ok(place)
+        self.key_bytes += key.len();
+        self.assignments.insert(key.to_owned(), assignment);
+        Ok(assignment)
     }
 
     fn add(
@@ -216,17 +217,17 @@ impl Refs {
         key: String,
         definition: SeriesDefinition,
         added: &mut Vec<SeriesDefinition>,
-    ) -> Result<Place, Full> {
-        let bytes = self.known_bytes + key.len();
+    ) -> Result<Assignment, TableFull> {
+        let bytes = self.key_bytes + key.len();
         if self.next_ref >= SERIES_MAX || bytes > SERIES_BYTES_MAX {
-            return Err(Full);
+            return Err(TableFull);
         }
         let reference = self.next_ref;
         self.next_ref += 1;
-        self.known_bytes = bytes;
-        self.known.insert(key, reference);
+        self.key_bytes = bytes;
+        self.refs_by_key.insert(key, reference);
         added.push(SeriesDefinition { reference, ..definition });
-        Ok(Place::Ref(reference))
+        Ok(Assignment::Ref(reference))
     }
 }
 

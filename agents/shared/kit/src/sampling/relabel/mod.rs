@@ -90,7 +90,7 @@ enum Action {
 /// A rule as it appears in a settings file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+struct RawRule {
     source_labels: Vec<String>,
     separator: String,
     target_label: String,
@@ -100,7 +100,7 @@ struct Written {
     action: Action,
 }
 
-impl Default for Written {
+impl Default for RawRule {
     fn default() -> Self {
         Self {
             source_labels: Vec::new(),
@@ -140,14 +140,14 @@ impl PartialEq for Rule {
 
 impl<'de> Deserialize<'de> for Rule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(Written::deserialize(deserializer)?).map_err(de::Error::custom)
+        Self::new(RawRule::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
 impl Rule {
-    fn new(written: Written) -> Result<Self, String> {
-        let Written { source_labels, separator, target_label, regex, modulus, replacement, action } =
-            written;
+    fn new(raw: RawRule) -> Result<Self, String> {
+        let RawRule { source_labels, separator, target_label, regex, modulus, replacement, action } =
+            raw;
         let is_targeted = matches!(
             action,
             Action::Replace

@@ -23,7 +23,7 @@ use crate::{
 const STACK_BYTES: usize = 512 * 1024;
 
 /// A request to a source's thread.
-pub(super) struct Ask {
+pub(super) struct SampleRequest {
     pub(super) tick_ms: i64,
     /// True for a single round.
     pub(super) is_alone: bool,
@@ -41,18 +41,18 @@ struct Answer {
 pub(super) struct Worker {
     place: String,
     every_ms: i64,
-    asks: SyncSender<Ask>,
+    requests: SyncSender<SampleRequest>,
     answers: Receiver<Answer>,
     /// The tick of the pending request.
-    asked: Option<i64>,
+    pending_ms: Option<i64>,
     has_ended: bool,
     last_report: LastReport,
-    shown: Shown,
+    last_series: LastSeries,
 }
 
 /// The series of the last answer, by canonical text.
 #[derive(Debug, Default)]
-struct Shown(HashMap<String, Arc<Series>>);
+struct LastSeries(HashMap<String, Arc<Series>>);
 
 /// The parts of an answer that remain valid until the next answer.
 #[derive(Debug, Default)]
@@ -66,12 +66,12 @@ impl Worker {
         every: Duration,
         mut source: Box<dyn Source + Send>,
     ) -> std::io::Result<Self> {
-        let (asks, to_sample) = sync_channel::<Ask>(1);
+        let (requests, received) = sync_channel::<SampleRequest>(1);
         let (done, answers) = sync_channel(1);
         let place = source.place();
         let builder = thread::Builder::new().name(source.name().to_owned()).stack_size(STACK_BYTES);
         builder.spawn(move || {
-            for Ask { tick_ms, is_alone } in to_sample {
+            for SampleRequest { tick_ms, is_alone } in received {
                 let mut readings = Readings::default();
                 let result = if is_alone {
                     source.sample_alone(tick_ms, &mut readings)
@@ -84,24 +84,34 @@ impl Worker {
             }
         })?;
         let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
-        let (last_report, asked) = (LastReport::default(), None);
-        let shown = Shown::default();
-        Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, last_report, shown })
+        let (last_report, pending_ms) = (LastReport::default(), None);
+        let last_series = LastSeries::default();
+        Ok(Self {
+            place,
+            every_ms,
+            requests,
+            answers,
+            pending_ms,
+            has_ended: false,
+            last_report,
+            last_series,
+        })
     }
 
     /// Collects late answers and sends the request of this round, unless the previous request is
     /// pending.
-    pub(super) fn ask(&mut self, ask: &Ask, readings: &mut Readings) {
-        if self.asked.is_some()
+    pub(super) fn request(&mut self, request: &SampleRequest, readings: &mut Readings) {
+        if self.pending_ms.is_some()
             && let Ok(answer) = self.answers.try_recv()
         {
-            self.take(answer, ask.tick_ms, readings);
+            self.accept_answer(answer, request.tick_ms, readings);
         }
-        if self.asked.is_some() || !(ask.is_alone || ask.tick_ms % self.every_ms == 0) {
+        if self.pending_ms.is_some() || !(request.is_alone || request.tick_ms % self.every_ms == 0)
+        {
             return;
         }
-        match self.asks.try_send(Ask { ..*ask }) {
-            Ok(()) => self.asked = Some(ask.tick_ms),
+        match self.requests.try_send(SampleRequest { ..*request }) {
+            Ok(()) => self.pending_ms = Some(request.tick_ms),
             Err(TrySendError::Disconnected(_)) => self.has_ended = true,
             Err(TrySendError::Full(_)) => {}
         }
@@ -109,19 +119,19 @@ impl Worker {
 
     /// Waits for the answer to the request of this round. For an older request, only an answer that
     /// has already arrived is used.
-    pub(super) fn wait(&mut self, now_ms: i64, left: Duration, readings: &mut Readings) {
-        if let Some(asked) = self.asked {
-            let left = if asked == now_ms { left } else { Duration::ZERO };
+    pub(super) fn wait_for_answer(&mut self, now_ms: i64, left: Duration, readings: &mut Readings) {
+        if let Some(pending_ms) = self.pending_ms {
+            let left = if pending_ms == now_ms { left } else { Duration::ZERO };
             match self.answers.recv_timeout(left) {
-                Ok(answer) => self.take(answer, now_ms, readings),
-                Err(RecvTimeoutError::Timeout) if self.is_overdue(asked, now_ms) => {
-                    let since = Duration::from_millis(now_ms.abs_diff(asked));
+                Ok(answer) => self.accept_answer(answer, now_ms, readings),
+                Err(RecvTimeoutError::Timeout) if self.is_overdue(pending_ms, now_ms) => {
+                    let since = Duration::from_millis(now_ms.abs_diff(pending_ms));
                     self.last_report = LastReport::default();
                     return readings.problem(&*self.place, format!("no answer for {since:?}"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    (self.asked, self.has_ended) = (None, true);
+                    (self.pending_ms, self.has_ended) = (None, true);
                 }
             }
         }
@@ -133,24 +143,24 @@ impl Worker {
     }
 
     /// Returns true when another request was due in the meantime.
-    fn is_overdue(&self, asked_ms: i64, now_ms: i64) -> bool {
-        asked_ms.abs_diff(now_ms) >= self.every_ms.unsigned_abs() && asked_ms != now_ms
+    fn is_overdue(&self, requested_ms: i64, now_ms: i64) -> bool {
+        requested_ms.abs_diff(now_ms) >= self.every_ms.unsigned_abs() && requested_ms != now_ms
     }
 
-    fn take(&mut self, answer: Answer, now_ms: i64, readings: &mut Readings) {
-        self.asked = None;
+    fn accept_answer(&mut self, answer: Answer, now_ms: i64, readings: &mut Readings) {
+        self.pending_ms = None;
         let Answer { tick_ms, readings: mut late, result } = answer;
         if let Err(cause) = result {
             late.problem(&*self.place, cause);
         }
         self.last_report =
             LastReport { problems: late.problems().clone(), watched: late.take_watched() };
-        self.shown.update(&mut late, tick_ms);
+        self.last_series.update(&mut late, tick_ms);
         if tick_ms == now_ms { readings.append(late) } else { readings.append_at(late, tick_ms) }
     }
 }
 
-impl Shown {
+impl LastSeries {
     /// Ends the series that are missing in an answer, such as the series of a removed server. The
     /// source itself ends series whose readings have their own times.
     fn update(&mut self, answer: &mut Readings, time_ms: i64) {

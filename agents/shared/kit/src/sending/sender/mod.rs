@@ -24,7 +24,7 @@ use crate::{
     clock::Stopwatch,
     reporting::totals::{ReportFile, Totals},
     sending::{
-        client::{Client, Outcome},
+        client::{Client, RequestOutcome},
         pinger::Pinger,
     },
     spool::{Spool, SpoolError, StoredBatch},
@@ -49,9 +49,9 @@ const LIVE_BATCHES_MAX: usize = 8;
 /// numbers, minus a margin.
 const LIVE_SPAN_MAX: u64 = 900;
 
-/// The outcome of one attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Attempt {
     /// No batch is waiting.
     Idle,
     /// A batch left the queue, or the next attempt is smaller.
@@ -75,7 +75,7 @@ enum Numbers {
 
 /// The batches that the next request takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum NextRequest {
     Oldest,
     /// The newest batches, when more are waiting than fit in one request.
     Newest,
@@ -99,7 +99,7 @@ pub(crate) struct Sender {
     numbers: Numbers,
     /// Batches up to this number may have been posted before; later batches were not.
     posted_through: u64,
-    turn: Turn,
+    next_request: NextRequest,
     clock_guard: ClockGuard,
 }
 
@@ -134,7 +134,7 @@ impl Sender {
             unsure_through: 0,
             numbers: Numbers::Unproven,
             posted_through,
-            turn: Turn::Oldest,
+            next_request: NextRequest::Oldest,
             clock_guard: ClockGuard::default(),
         }
     }
@@ -154,10 +154,10 @@ impl Sender {
     ) -> Result<(), SpoolError> {
         loop {
             pinger.ping_if_due(&self.client);
-            let stopped = match self.step(REQUEST_TIMEOUT)? {
-                Step::Progress => wait(rounds, Duration::ZERO),
-                Step::Retry { delay, .. } => self.wait_pinging(rounds, delay, &mut pinger),
-                Step::Idle => {
+            let stopped = match self.attempt(REQUEST_TIMEOUT)? {
+                Attempt::Progress => wait(rounds, Duration::ZERO),
+                Attempt::Retry { delay, .. } => self.wait_pinging(rounds, delay, &mut pinger),
+                Attempt::Idle => {
                     self.wait_for_round(rounds, &mut pinger)
                         || self.wait_pinging(rounds, self.send_delay, &mut pinger)
                 }
@@ -176,10 +176,12 @@ impl Sender {
             if left.is_zero() {
                 break;
             }
-            match self.step(left)? {
-                Step::Progress => {}
-                Step::Retry { delay, answered: true } if delay < left => std::thread::sleep(delay),
-                Step::Retry { .. } | Step::Idle => break,
+            match self.attempt(left)? {
+                Attempt::Progress => {}
+                Attempt::Retry { delay, answered: true } if delay < left => {
+                    std::thread::sleep(delay)
+                }
+                Attempt::Retry { .. } | Attempt::Idle => break,
             }
         }
         self.write_report();
@@ -190,11 +192,13 @@ impl Sender {
     /// newest batches, so that live data does not wait for old data.
     fn fetch(&mut self) -> Result<Vec<StoredBatch>, SpoolError> {
         let may_be_live = self.single_through == 0 && !self.may_be_copy();
-        if std::mem::replace(&mut self.turn, Turn::Newest) == Turn::Newest && may_be_live {
+        if std::mem::replace(&mut self.next_request, NextRequest::Newest) == NextRequest::Newest
+            && may_be_live
+        {
             let span = REQUEST_BATCHES_MAX as u64..LIVE_SPAN_MAX;
             let newest = self.spool.fetch_newest(LIVE_BATCHES_MAX, REQUEST_BYTES_MAX, span)?;
             if !newest.is_empty() {
-                self.turn = Turn::Oldest;
+                self.next_request = NextRequest::Oldest;
                 return Ok(newest);
             }
         }
@@ -202,13 +206,13 @@ impl Sender {
     }
 
     /// Sends one request and handles its response.
-    pub(crate) fn step(&mut self, timeout: Duration) -> Result<Step, SpoolError> {
+    pub(crate) fn attempt(&mut self, timeout: Duration) -> Result<Attempt, SpoolError> {
         if self.waits_for_clock() {
-            return Ok(Step::Idle);
+            return Ok(Attempt::Idle);
         }
         let mut batches = self.fetch()?;
         let Some(first) = batches.first().map(|batch| batch.seq) else {
-            return Ok(Step::Idle);
+            return Ok(Attempt::Idle);
         };
         if first <= self.single_through {
             batches.truncate(1);
@@ -224,7 +228,7 @@ impl Sender {
         let last = batches.last().map_or(0, |batch| batch.seq);
         self.posted_through = posted_before.max(last);
         match self.post(&batches, timeout)? {
-            Outcome::Acknowledged(answer) => {
+            RequestOutcome::Acknowledged(answer) => {
                 let (old, new) = batches.split_at(old.min(batches.len()));
                 if self.numbers == Numbers::Unproven && !new.is_empty() {
                     let may_be_known: u64 = old.iter().map(StoredBatch::samples).sum();
@@ -237,23 +241,23 @@ impl Sender {
                 }
                 self.acknowledged(&batches, &answer)
             }
-            Outcome::Refused(cause) => {
+            RequestOutcome::Refused(cause) => {
                 self.posted_through = posted_before;
                 self.refused(&batches, &cause)
             }
-            Outcome::UnknownRefs => {
+            RequestOutcome::UnknownRefs => {
                 self.posted_through = posted_before;
                 let cause = "the daemon does not know refs that were just defined".to_owned();
                 Ok(self.retry(None, &cause, true))
             }
-            Outcome::Retry { after, cause, answered } => {
+            RequestOutcome::Retry { after, cause, answered } => {
                 if !answered {
                     // The request was never sent.
                     self.posted_through = posted_before;
                 }
                 Ok(self.retry(after, &cause, answered))
             }
-            Outcome::Unknown { cause, answered } => {
+            RequestOutcome::Unknown { cause, answered } => {
                 self.unsure_through = self.unsure_through.max(last);
                 Ok(self.retry(None, &cause, answered))
             }
@@ -269,7 +273,7 @@ impl Sender {
 
     /// Starts a new epoch because the daemon already knows numbers that are new in this spool: the
     /// spool is an older copy of itself, and its new batches looked like duplicates.
-    fn restored(&mut self, old: &[StoredBatch], batches: usize) -> Result<Step, SpoolError> {
+    fn restored(&mut self, old: &[StoredBatch], batches: usize) -> Result<Attempt, SpoolError> {
         let seqs: Vec<u64> = old.iter().map(|batch| batch.seq).collect();
         self.spool.acknowledge(&seqs)?;
         let before = self.spool.epoch();
@@ -277,7 +281,7 @@ impl Sender {
         self.numbers = Numbers::Proven;
         let epoch = self.spool.epoch();
         warn!(before, epoch, batches, "the spool is an older copy of itself; a new epoch begins");
-        Ok(Step::Progress)
+        Ok(Attempt::Progress)
     }
 
     /// Removes acknowledged batches. Batches whose numbers the daemon rejected are sent again in a
@@ -287,7 +291,7 @@ impl Sender {
         &mut self,
         batches: &[StoredBatch],
         answer: &IngestAnswer,
-    ) -> Result<Step, SpoolError> {
+    ) -> Result<Attempt, SpoolError> {
         let is_refused = |batch: &&StoredBatch| answer.renumber.contains(&batch.seq);
         let (again, done): (Vec<_>, Vec<_>) = batches.iter().partition(is_refused);
         let (unsure, again): (Vec<_>, Vec<_>) =
@@ -305,7 +309,7 @@ impl Sender {
             if self.numbers == Numbers::Renewed && !seqs.is_empty() {
                 self.numbers = Numbers::Proven;
             }
-            return Ok(Step::Progress);
+            return Ok(Attempt::Progress);
         }
         let before = self.spool.epoch();
         // An epoch in the future is replaced by the current time. Any other epoch must increase.
@@ -319,7 +323,7 @@ impl Sender {
         if std::mem::replace(&mut self.numbers, Numbers::Renewed) == Numbers::Renewed {
             return Ok(self.retry(None, "status 200, but the daemon accepts no number", true));
         }
-        Ok(Step::Progress)
+        Ok(Attempt::Progress)
     }
 
     /// Updates the totals, except for samples that are sent again.
@@ -346,18 +350,18 @@ impl Sender {
 
     /// Handles a rejected request: the batches are sent one by one, and a rejected batch is set
     /// aside, so that it does not block the queue.
-    fn refused(&mut self, batches: &[StoredBatch], cause: &str) -> Result<Step, SpoolError> {
+    fn refused(&mut self, batches: &[StoredBatch], cause: &str) -> Result<Attempt, SpoolError> {
         self.totals.requests_failed.add(1);
         let [batch] = batches else {
             self.single_through = batches.last().map_or(0, |batch| batch.seq);
             self.spool.release();
             let batches = batches.len();
             warn!(batches, cause, "the daemon refused a request; sending its batches one by one");
-            return Ok(Step::Progress);
+            return Ok(Attempt::Progress);
         };
         self.set_aside(batch, cause)?;
         self.write_report();
-        Ok(Step::Progress)
+        Ok(Attempt::Progress)
     }
 
     fn set_aside(&self, batch: &StoredBatch, cause: &str) -> Result<(), SpoolError> {
@@ -369,14 +373,14 @@ impl Sender {
         Ok(())
     }
 
-    fn retry(&mut self, after: Option<Duration>, cause: &str, answered: bool) -> Step {
+    fn retry(&mut self, after: Option<Duration>, cause: &str, answered: bool) -> Attempt {
         self.spool.release();
         self.totals.requests_failed.add(1);
         let is_first = self.backoff.is_none();
         let delay = self.backoff.get_or_insert_with(backoff).next().unwrap_or(RETRY_MAX);
         let delay = delay.max(after.unwrap_or_default()).min(RETRY_MAX);
         // After an outage, live data is delivered first.
-        self.turn = Turn::Newest;
+        self.next_request = NextRequest::Newest;
         let failed = self.client.url();
         if after.is_none() && self.client.take_next() {
             let url = self.client.url();
@@ -388,7 +392,7 @@ impl Sender {
         } else {
             debug!(cause, ?delay, "still cannot deliver");
         }
-        Step::Retry { delay, answered }
+        Attempt::Retry { delay, answered }
     }
 
     fn write_report(&mut self) {

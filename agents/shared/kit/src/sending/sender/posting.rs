@@ -11,7 +11,7 @@ use super::Sender;
 use crate::{
     clock::{Stopwatch, unix_ms},
     sending::{
-        client::Outcome,
+        client::RequestOutcome,
         request::{Form, build_body, refs_in},
     },
     spool::{SpoolError, StoredBatch},
@@ -24,20 +24,22 @@ impl Sender {
         &self,
         batches: &[StoredBatch],
         timeout: Duration,
-    ) -> Result<Outcome, SpoolError> {
+    ) -> Result<RequestOutcome, SpoolError> {
         let watch = Stopwatch::start();
         let left = || watch.left_of(timeout);
         let outcome = self.post_with(batches, None, &left);
-        if outcome != Outcome::UnknownRefs {
+        if outcome != RequestOutcome::UnknownRefs {
             return Ok(outcome);
         }
         debug!("the daemon does not know the refs; sending their definitions");
         let refs = refs_in(batches).unwrap_or_default();
         let definitions = self.spool.definitions(&refs)?;
         let outcome = self.post_with(batches, Some(&definitions), &left);
-        if outcome == Outcome::UnknownRefs && definitions.len() < refs.len() {
+        if outcome == RequestOutcome::UnknownRefs && definitions.len() < refs.len() {
             let missing = refs.len() - definitions.len();
-            return Ok(Outcome::Refused(format!("{missing} refs have no definition in the spool")));
+            return Ok(RequestOutcome::Refused(format!(
+                "{missing} refs have no definition in the spool"
+            )));
         }
         Ok(outcome)
     }
@@ -49,7 +51,7 @@ impl Sender {
         batches: &[StoredBatch],
         definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
         left: &dyn Fn() -> Duration,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let ahead_of = |seq| self.ahead_of(seq);
         let epoch = self.spool.epoch();
         let post = |form| match build_body(batches, epoch, unix_ms(), definitions, form, &ahead_of)
@@ -61,15 +63,15 @@ impl Sender {
             // Only an answer of the daemon leads to a second request.
             Ok(_) => {
                 let cause = "no time is left to repeat the request".to_owned();
-                Outcome::Retry { after: None, cause, answered: true }
+                RequestOutcome::Retry { after: None, cause, answered: true }
             }
             Err(cause) => {
-                Outcome::Refused(format!("the stored batches cannot be decoded: {cause}"))
+                RequestOutcome::Refused(format!("the stored batches cannot be decoded: {cause}"))
             }
         };
         let form = self.client.form();
         let outcome = post(form);
-        let is_final = form == Form::Bson || !matches!(outcome, Outcome::Refused(_));
+        let is_final = form == Form::Bson || !matches!(outcome, RequestOutcome::Refused(_));
         if is_final { outcome } else { post(Form::Bson) }
     }
 }

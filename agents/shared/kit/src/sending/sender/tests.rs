@@ -13,7 +13,7 @@ use ureq::tls::TlsConfig;
 
 use super::*;
 use crate::{
-    sampling::watched::Watched,
+    sampling::watched::WatchedHosts,
     sending::{client::Token, test_server::serve},
 };
 
@@ -75,7 +75,7 @@ fn sender(spool: &Arc<Spool>, url: &str, token: Option<&str>) -> (Sender, Arc<To
 }
 
 fn pinger() -> Pinger {
-    Pinger::new(Ping::default(), Duration::ZERO, Watched::new(Duration::ZERO))
+    Pinger::new(Ping::default(), Duration::ZERO, WatchedHosts::new(Duration::ZERO))
 }
 
 fn waiting(spool: &Spool) -> u64 {
@@ -87,10 +87,10 @@ fn a_backlog_is_sent_in_full_requests_and_removed_when_acknowledged() {
     let (_folder, spool) = spool(100);
     let (url, server) = serve(vec![accepted(128), accepted(72)]);
     let (mut sender, totals) = sender(&spool, &url, Some("s3cret"));
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 36);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Idle);
     let requests = server.join().unwrap();
     let numbers: Vec<u64> = requests[0].batches.iter().map(|batch| batch.0).collect();
     assert_eq!(numbers, (1..=64).collect::<Vec<_>>());
@@ -112,7 +112,7 @@ fn refused_samples_and_duplicates_are_counted_and_not_sent_again() {
     let (mut sender, totals) = sender(&spool, &url, None);
     // These batches were sent before, but the response was lost.
     sender.posted_through = 2;
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 0);
     let counts = (&totals.samples_acknowledged, &totals.samples_duplicate, &totals.samples_refused);
     assert_eq!((counts.0.get(), counts.1.get(), counts.2.get()), (1, 2, 1));
@@ -129,9 +129,9 @@ fn a_spool_whose_first_new_numbers_are_known_begins_a_new_epoch() {
     let epoch = spool.epoch();
     let (url, server) = serve(vec![known(4), accepted(4)]);
     let (mut sender, _) = sender(&spool, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert!(waiting(&spool) == 2 && spool.epoch() > epoch);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 0);
     server.join().unwrap();
 }
@@ -163,11 +163,11 @@ fn a_restored_spool_is_detected_also_after_an_unreachable_daemon() {
     let closed_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (url, server) = serve(vec![known(2), accepted(4)]);
     let (mut sender, totals) = sender(&spool, &format!("http://{closed_port}"), None);
-    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { answered: false, .. }));
+    assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { answered: false, .. }));
     sender.client = client(&url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert!(waiting(&spool) == 2 && spool.epoch() > epoch);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!((waiting(&spool), totals.samples_acknowledged.get()), (0, 4));
     server.join().unwrap();
 }
@@ -177,9 +177,9 @@ fn a_reopened_spool_sends_a_new_number_alone_until_one_is_accepted() {
     let (_folder, spool) = restarted();
     let (url, server) = serve(vec![accepted(2), known(2)]);
     let (mut sender, _) = sender(&spool, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 1);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 0);
     server.join().unwrap();
 }
@@ -190,8 +190,8 @@ fn duplicates_are_acknowledged_after_a_new_number_was_accepted() {
     let epoch = spool.epoch();
     let (url, server) = serve(vec![accepted(128), known(2)]);
     let (mut sender, _) = sender(&spool, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!((waiting(&spool), spool.epoch()), (0, epoch));
     server.join().unwrap();
 }
@@ -202,7 +202,7 @@ fn forgotten_refs_are_defined_again_in_the_first_batch() {
     spool.acknowledge(&[1]).unwrap();
     let (url, server) = serve(vec![refused(409, "unknown_refs"), accepted(4)]);
     let (mut sender, _) = sender(&spool, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     let requests = server.join().unwrap();
     assert_eq!(requests[0].batches, [(2, vec![], 2), (3, vec![], 2)]);
     assert_eq!(requests[1].batches, [(2, vec![0, 1], 2), (3, vec![], 2)]);
@@ -214,7 +214,7 @@ fn batches_are_kept_when_their_refs_stay_unknown_despite_definitions() {
     let (_folder, spool) = spool(1);
     let (url, server) = serve(vec![refused(409, "unknown_refs"), refused(409, "unknown_refs")]);
     let (mut sender, _) = sender(&spool, &url, None);
-    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { .. }));
+    assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { .. }));
     assert_eq!(waiting(&spool), 1);
     server.join().unwrap();
 }
@@ -231,16 +231,18 @@ fn the_retry_after_of_a_busy_daemon_is_respected() {
             accepted(4),
         ]);
         let (mut sender, totals) = sender(&spool, &url, None);
-        let mut delay = || match sender.step(TIMEOUT).unwrap() {
-            Step::Retry { delay, answered: true } => delay,
-            step @ (Step::Idle | Step::Progress | Step::Retry { .. }) => panic!("{step:?}"),
+        let mut delay = || match sender.attempt(TIMEOUT).unwrap() {
+            Attempt::Retry { delay, answered: true } => delay,
+            step @ (Attempt::Idle | Attempt::Progress | Attempt::Retry { .. }) => {
+                panic!("{step:?}")
+            }
         };
         assert_eq!(delay(), Duration::from_secs(7));
         assert_eq!(delay(), RETRY_MAX);
         let third = delay();
         assert!(third >= BACKOFF_MIN * 4 && third <= BACKOFF_MIN * 8, "{third:?}");
         assert_eq!(waiting(&spool), 2, "no batch is lost");
-        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+        assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
         assert_eq!((waiting(&spool), totals.requests_failed.get()), (0, 3));
         server.join().unwrap();
     }
@@ -258,9 +260,9 @@ fn a_rejected_batch_is_set_aside_and_does_not_block_the_others() {
     ]);
     let (mut sender, totals) = sender(&spool, &url, None);
     for _ in 0..5 {
-        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+        assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     }
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Idle);
     let sent: Vec<Vec<u64>> = server
         .join()
         .unwrap()
@@ -281,9 +283,11 @@ fn an_unreachable_daemon_is_retried_with_backoff_and_no_batch_is_lost() {
     let (mut sender, totals) = sender(&spool, &url, None);
     let mut delays = Vec::new();
     for _ in 0..10 {
-        match sender.step(TIMEOUT).unwrap() {
-            Step::Retry { delay, answered: false } => delays.push(delay),
-            step @ (Step::Idle | Step::Progress | Step::Retry { .. }) => panic!("{step:?}"),
+        match sender.attempt(TIMEOUT).unwrap() {
+            Attempt::Retry { delay, answered: false } => delays.push(delay),
+            step @ (Attempt::Idle | Attempt::Progress | Attempt::Retry { .. }) => {
+                panic!("{step:?}")
+            }
         }
     }
     assert!(delays[0] <= BACKOFF_MIN * 2 && delays[9] >= BACKOFF_MAX, "{delays:?}");
@@ -344,13 +348,13 @@ fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
         accepted(4),
     ]);
     let (mut sender, totals) = sender(&spool, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     let second = spool.epoch();
     assert!(second > 1_500_000_000_000, "the time: {second}");
-    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { answered: true, .. }));
+    assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { answered: true, .. }));
     let third = spool.epoch();
     assert!(third > second);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 0);
     let sent: Vec<Vec<_>> = server
         .join()
@@ -373,9 +377,9 @@ fn an_epoch_in_the_future_ends_when_the_clock_is_right_again() {
     spool.begin_epoch(i64::MAX / 2).unwrap();
     let (url, server) = serve(vec![stale(&[1], "far_number"), accepted(2)]);
     let (mut sender, _) = sender(&spool, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert!((1_500_000_000_000..i64::MAX / 4).contains(&spool.epoch()));
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 0);
     server.join().unwrap();
 }
@@ -386,8 +390,8 @@ fn a_batch_that_may_have_been_accepted_is_set_aside_rather_than_counted_twice() 
     let lost = (200, "", "cut short".to_owned());
     let (url, server) = serve(vec![lost, stale(&[1, 2], "stale_number")]);
     let (mut sender, totals) = sender(&spool, &url, None);
-    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { .. }));
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { .. }));
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     server.join().unwrap();
     assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 2));
 }
@@ -415,10 +419,10 @@ fn a_ping_is_sent_at_the_start_and_again_only_when_it_is_due() {
     let (url, server) = ping_server(vec![200]);
     let daemon = client(&url, None);
     let mut pinger = pinger();
-    assert!(pinger.left().is_zero());
+    assert!(pinger.time_left().is_zero());
     pinger.ping_if_due(&daemon);
     pinger.ping_if_due(&daemon);
-    assert!(pinger.left() > Duration::from_secs(20), "{:?}", pinger.left());
+    assert!(pinger.time_left() > Duration::from_secs(20), "{:?}", pinger.time_left());
     server.join().unwrap();
     // A refused ping is an error with its cause.
     let (url, server) = ping_server(vec![404]);
@@ -435,11 +439,11 @@ fn with_a_backlog_requests_alternate_between_the_newest_and_the_oldest_batches()
     let (_folder, spool) = spool(100);
     let (url, server) = serve(vec![accepted(128), accepted(16), accepted(56)]);
     let (mut sender, _) = sender(&spool, &url, None);
-    sender.turn = Turn::Newest;
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+    sender.next_request = NextRequest::Newest;
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Idle);
     let numbers = |request: &crate::sending::test_server::Request| -> Vec<u64> {
         request.batches.iter().map(|batch| batch.0).collect()
     };
@@ -458,9 +462,9 @@ fn a_known_number_of_a_batch_that_was_never_sent_begins_a_new_epoch() {
     let known = (200, "", r#"{"accepted":0,"duplicates":4}"#.to_owned());
     let (url, server) = serve(vec![known, accepted(4)]);
     let (mut sender, totals) = sender(&spool, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(waiting(&spool), 2, "no batch counts as delivered");
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     let requests = server.join().unwrap();
     assert_eq!(requests[0].epochs, [5, 5]);
     assert!(requests[1].epochs.iter().all(|epoch| *epoch > 5), "{:?}", requests[1].epochs);
@@ -474,7 +478,7 @@ fn batches_of_an_earlier_run_may_be_duplicates() {
     let again = Arc::new(Spool::open(folder.path(), "a", 1 << 30, 9).unwrap());
     let (url, server) = serve(vec![(200, "", r#"{"accepted":0,"duplicates":4}"#.to_owned())]);
     let (mut sender, totals) = sender(&again, &url, None);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!((waiting(&again), totals.samples_duplicate.get()), (0, 4));
     server.join().unwrap();
 }
@@ -487,8 +491,8 @@ fn the_next_daemon_receives_the_batches_of_an_unreachable_daemon() {
     let (mut sender, totals) = sender(&spool, &url, None);
     sender.client =
         Client::new(&[format!("http://{closed_port}"), url], None, TlsConfig::default());
-    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { .. }));
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { .. }));
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(totals.samples_acknowledged.get(), 2);
     server.join().unwrap();
 }

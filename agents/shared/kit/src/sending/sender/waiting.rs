@@ -12,7 +12,7 @@ impl Sender {
     /// Waits for a round. Returns true when the agent stops instead.
     pub(super) fn wait_for_round(&self, rounds: &Receiver<()>, pinger: &mut Pinger) -> bool {
         loop {
-            match rounds.recv_timeout(pinger.left()) {
+            match rounds.recv_timeout(pinger.time_left()) {
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => pinger.ping_if_due(&self.client),
                 Ok(()) => return false,
@@ -29,7 +29,7 @@ impl Sender {
     ) -> bool {
         let watch = Stopwatch::start();
         loop {
-            if wait(rounds, watch.left_of(delay).min(pinger.left())) {
+            if wait(rounds, watch.left_of(delay).min(pinger.time_left())) {
                 return true;
             }
             if watch.left_of(delay).is_zero() {

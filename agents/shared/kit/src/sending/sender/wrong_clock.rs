@@ -7,7 +7,7 @@ use super::Sender;
 use crate::{
     ClockOf,
     clock::{
-        skew::{SKEW_MAX_MS, words},
+        skew::{SKEW_MAX_MS, describe_skew},
         unix_ms, wall_base_ms,
     },
 };
@@ -45,13 +45,13 @@ impl Sender {
         match (was_wrong, is_wrong, self.clock_guard.clock_of) {
             (false, true, ClockOf::Host) => warn!(
                 url,
-                clock = words(ahead_ms),
+                clock = describe_skew(ahead_ms),
                 "this host's clock is wrong; samples wait until it is right: set the clock, or set \
                  the agent's option clock to daemon"
             ),
             (false, true, ClockOf::Daemon) => warn!(
                 url,
-                clock = words(ahead_ms),
+                clock = describe_skew(ahead_ms),
                 "this host's clock is wrong; samples are sent with the daemon's times"
             ),
             (true, false, _) => info!(url, "this host's clock is right again"),

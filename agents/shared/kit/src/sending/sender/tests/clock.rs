@@ -21,11 +21,11 @@ fn samples_of_a_wrong_clock_are_held() {
         let (url, server) = serve(vec![accepted_at(offset_ms)]);
         let (mut sender, _) = sender(&spool, &url, None);
         // The daemon's time is known from its first response, usually to a ping.
-        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+        assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
         server.join().unwrap();
         let left = waiting(&spool);
         assert!(left > 0);
-        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+        assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Idle);
         assert_eq!(waiting(&spool), left);
         // Without the daemon's time, no sample is held.
         sender.client.clock().forget();
@@ -61,7 +61,7 @@ fn samples_of_a_wrong_clock_are_sent_with_the_right_times() {
     };
     let now = (wall_base_ms(), unix_ms());
     sender.client.clock().note_server_time(&at(unix_ms()), Duration::ZERO, now);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     let requests = server.join().unwrap();
     assert_eq!(requests[0].times.len(), 3);
     for time in &requests[0].times {
@@ -87,7 +87,7 @@ fn with_the_daemons_clock_no_sample_is_held_and_times_are_corrected() {
         std::time::UNIX_EPOCH + Duration::from_millis((unix_ms() - TWO_HOURS_MS).unsigned_abs());
     let now = (wall_base_ms(), unix_ms());
     sender.client.clock().note_server_time(&httpdate::fmt_http_date(at), Duration::ZERO, now);
-    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     let time = server.join().unwrap()[0].times[0];
     assert!(time.abs_diff(unix_ms() - TWO_HOURS_MS) < 60_000, "{time}");
 }

@@ -24,7 +24,7 @@ const END: u64 = BACK_AT + 5 * MINUTE;
 const REQUEST: u64 = 20;
 
 /// The number of times that the daemon received each batch, by agent and number.
-type Received = Arc<Mutex<HashMap<(String, u64), u64>>>;
+type ReceiveCounts = Arc<Mutex<HashMap<(String, u64), u64>>>;
 
 /// A daemon that recognizes duplicates, like the real daemon, until a test stops it.
 struct Daemon {
@@ -33,7 +33,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn listen(address: &str, received: Received) -> Self {
+    fn listen(address: &str, received: ReceiveCounts) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
@@ -112,21 +112,21 @@ enum Event {
     Leave,
     Return,
     Round(usize),
-    Step(usize),
+    Attempt(usize),
 }
 
 struct Fleet {
     agents: Vec<Agent>,
     url: String,
     daemon: Option<Daemon>,
-    received: Received,
+    received: ReceiveCounts,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     requests_by_second: HashMap<u64, usize>,
 }
 
 impl Fleet {
     fn new() -> Self {
-        let received = Received::default();
+        let received = ReceiveCounts::default();
         let daemon = Daemon::listen("127.0.0.1:0", Arc::clone(&received));
         let url = format!("http://{}", daemon.address);
         let agents = (0..AGENTS).map(|number| Agent::new(number, &url)).collect();
@@ -151,7 +151,7 @@ impl Fleet {
                 }
                 Event::Round(number) if now < END => self.round(now, number),
                 Event::Round(_) => {}
-                Event::Step(number) => self.step(now, number),
+                Event::Attempt(number) => self.attempt(now, number),
             }
         }
         self.daemon.take().unwrap().leave();
@@ -162,16 +162,16 @@ impl Fleet {
         agent.sample();
         self.events.push(Reverse((now + INTERVAL, Event::Round(number))));
         if std::mem::take(&mut agent.is_idle) {
-            self.events.push(Reverse((now, Event::Step(number))));
+            self.events.push(Reverse((now, Event::Attempt(number))));
         }
     }
 
-    fn step(&mut self, now: u64, number: usize) {
+    fn attempt(&mut self, now: u64, number: usize) {
         let agent = &mut self.agents[number];
-        let pause = match agent.sender.step(TIMEOUT).unwrap() {
-            Step::Progress => Some(REQUEST),
-            Step::Retry { delay, .. } => Some(u64::try_from(delay.as_millis()).unwrap()),
-            Step::Idle => None,
+        let pause = match agent.sender.attempt(TIMEOUT).unwrap() {
+            Attempt::Progress => Some(REQUEST),
+            Attempt::Retry { delay, .. } => Some(u64::try_from(delay.as_millis()).unwrap()),
+            Attempt::Idle => None,
         };
         if pause == Some(REQUEST) {
             *self.requests_by_second.entry(now / SECOND).or_default() += 1;
@@ -181,7 +181,7 @@ impl Fleet {
             agent.live_at.get_or_insert(now);
         }
         agent.is_idle = pause.is_none();
-        self.events.extend(pause.map(|pause| Reverse((now + pause, Event::Step(number)))));
+        self.events.extend(pause.map(|pause| Reverse((now + pause, Event::Attempt(number)))));
     }
 }
 

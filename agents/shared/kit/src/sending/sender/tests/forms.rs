@@ -17,7 +17,7 @@ fn batches_are_packed_for_a_daemon_that_announces_support() {
     let (url, server) =
         serve(vec![reads_packed(first), reads_packed(second), refusal, third, accepted(16)]);
     let (mut sender, totals) = sender(&spool, &url, None);
-    while sender.step(TIMEOUT).unwrap() == Step::Progress {}
+    while sender.attempt(TIMEOUT).unwrap() == Attempt::Progress {}
     let requests = server.join().unwrap();
     let packed: Vec<bool> = requests
         .iter()

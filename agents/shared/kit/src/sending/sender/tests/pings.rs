@@ -9,9 +9,9 @@ fn an_orderly_stop_is_reported_before_the_last_delivery() {
         let (_folder, spool) = spool(1);
         let (url, server) = serve(vec![accepted(2)]);
         let (mut sender, _) = sender(&spool, &url, None);
-        let watched = Watched::new(Duration::ZERO);
+        let watched = WatchedHosts::new(Duration::ZERO);
         if is_orderly {
-            watched.end();
+            watched.end_round();
         }
         let mut pinger = Pinger::new(Ping::default(), Duration::ZERO, watched);
         pinger.ping_if_due(&client(&url, None));

@@ -30,7 +30,7 @@ pub(super) struct Group {
 }
 
 /// Finds the groups of version 2, even when version 1 is mounted too.
-pub(super) fn find(root: &Path) -> Vec<Group> {
+pub(super) fn find_groups(root: &Path) -> Vec<Group> {
     let hybrid = root.join("unified");
     let root = if hybrid.join("cgroup.controllers").exists() { hybrid } else { root.to_owned() };
     let mut groups = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
                     continue;
                 }
                 let name = entry.file_name().to_string_lossy().into_owned();
-                match type_of(&name) {
+                match group_kind(&name) {
                     Some(of) => groups.push(Group { folder: entry.path(), of }),
                     // Groups of logged-in users are skipped.
                     None if name == "user.slice" => {}
@@ -66,7 +66,7 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
 }
 
 /// Returns the type of a group by its name.
-fn type_of(name: &str) -> Option<GroupKind> {
+fn group_kind(name: &str) -> Option<GroupKind> {
     let scope = name.strip_suffix(".scope").unwrap_or(name);
     if let Some(rest) = scope.strip_prefix("lxc.payload.") {
         return Some(GroupKind::Container(rest.to_owned()));
@@ -106,7 +106,7 @@ mod tests {
             ("kubepods-burstable.slice".to_owned(), None),
             (String::new(), None),
         ] {
-            assert_eq!(type_of(&name), expected, "{name}");
+            assert_eq!(group_kind(&name), expected, "{name}");
         }
     }
 
@@ -121,10 +121,10 @@ mod tests {
         ] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
-        assert_eq!(find(root.path()).len(), 0, "version 2 is not mounted");
+        assert_eq!(find_groups(root.path()).len(), 0, "version 2 is not mounted");
         fs::write(root.path().join("cgroup.controllers"), "").unwrap();
         let mut found: Vec<String> =
-            find(root.path()).into_iter().map(|group| format!("{:?}", group.of)).collect();
+            find_groups(root.path()).into_iter().map(|group| format!("{:?}", group.of)).collect();
         found.sort();
         assert_eq!(found, ["Container(\"aaaaaaaaaaaa\")", "Unit(\"ssh\")"]);
     }

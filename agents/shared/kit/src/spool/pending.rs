@@ -11,7 +11,7 @@ use crate::clock::Stopwatch;
 
 /// The pending changes of the file.
 #[derive(Debug, Default)]
-pub(super) struct Front {
+pub(super) struct PendingFileChanges {
     /// Batches in memory by number, all newer than the batches in the file.
     pub(super) added: BTreeMap<u64, Vec<u8>>,
     /// The size of the batches in memory.
@@ -20,14 +20,15 @@ pub(super) struct Front {
     pub(super) removed: BTreeSet<u64>,
     /// Rejected batches.
     pub(super) rejected: BTreeMap<u64, Vec<u8>>,
+    /// New definitions.
     pub(super) definitions: Vec<SeriesDefinition>,
     /// The age of the oldest change.
     since: Option<Stopwatch>,
 }
 
-impl Front {
+impl PendingFileChanges {
     pub(super) fn add(&mut self, seq: u64, bytes: Vec<u8>) {
-        self.note();
+        self.start_age();
         self.bytes += bytes.len();
         self.added.insert(seq, bytes);
     }
@@ -45,21 +46,21 @@ impl Front {
 
     /// Records the removal of a batch in the file.
     pub(super) fn remove(&mut self, seq: u64) {
-        self.note();
+        self.start_age();
         self.removed.insert(seq);
     }
 
     pub(super) fn reject(&mut self, batch: StoredBatch) {
-        self.note();
+        self.start_age();
         self.rejected.insert(batch.seq, batch.bytes);
     }
 
     /// Records that a write is needed even without other changes.
-    pub(super) fn note(&mut self) {
+    pub(super) fn start_age(&mut self) {
         self.since.get_or_insert_with(Stopwatch::start);
     }
 
-    /// The age of the oldest pending change; `None` when no change is pending.
+    /// Returns the age of the oldest pending change; `None` when no change is pending.
     pub(super) fn since(&self) -> Option<Stopwatch> {
         self.since
     }

@@ -1,4 +1,4 @@
-//! A limit on concurrent scripts: more scripts wait for a turn. After the end, no script starts.
+//! A limit on concurrent scripts: further scripts wait for a slot. After the end, no script starts.
 
 use std::{
     io::{self, PipeReader, PipeWriter, pipe},
@@ -8,9 +8,9 @@ use std::{
 
 use granary_agent_kit::Stopwatch;
 
-/// The turns of scripts: a script runs while it holds a turn.
+/// The slots of scripts: a script runs while it holds a slot.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct RunSlots {
     state: Mutex<State>,
     returned: Condvar,
     /// A pipe whose other end is closed when running scripts have to end.
@@ -19,20 +19,20 @@ pub(crate) struct Turns {
 
 #[derive(Debug)]
 struct State {
-    taken: usize,
+    used: usize,
     max: usize,
     /// `None` after the end.
     open: Option<PipeWriter>,
 }
 
-/// A turn, which becomes free when this value is dropped.
+/// A slot, which becomes free when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a>(&'a Turns);
+pub(crate) struct RunSlot<'a>(&'a RunSlots);
 
-impl Turns {
+impl RunSlots {
     pub(crate) fn new(max: usize) -> io::Result<Self> {
         let (end, open) = pipe()?;
-        let state = Mutex::new(State { taken: 0, max, open: Some(open) });
+        let state = Mutex::new(State { used: 0, max, open: Some(open) });
         Ok(Self { state, returned: Condvar::new(), end })
     }
 
@@ -40,25 +40,25 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn. Returns `None` after the end. The wait is finite, because scripts have a
+    /// Waits for a slot. Returns `None` after the end. The wait is finite, because scripts have a
     /// time limit.
-    pub(crate) fn take(&self) -> Option<Turn<'_>> {
-        let is_full = |state: &mut State| state.taken >= state.max && state.open.is_some();
+    pub(crate) fn acquire(&self) -> Option<RunSlot<'_>> {
+        let is_full = |state: &mut State| state.used >= state.max && state.open.is_some();
         let waited = self.returned.wait_while(self.state(), is_full);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         state.open.as_ref()?;
-        state.taken += 1;
-        Some(Turn(self))
+        state.used += 1;
+        Some(RunSlot(self))
     }
 
     /// Ends all running scripts and waits for them. Returns false when a script is still running at
     /// the deadline.
-    pub(crate) fn end(&self, deadline: Duration) -> bool {
+    pub(crate) fn end_all(&self, deadline: Duration) -> bool {
         let watch = Stopwatch::start();
         let mut state = self.state();
         state.open = None;
         self.returned.notify_all();
-        while state.taken > 0 {
+        while state.used > 0 {
             let left = watch.left_of(deadline);
             if left.is_zero() {
                 return false;
@@ -70,17 +70,17 @@ impl Turns {
     }
 }
 
-impl Turn<'_> {
+impl RunSlot<'_> {
     /// Returns a pipe that becomes readable when running scripts have to end.
     pub(crate) fn end(&self) -> &PipeReader {
         &self.0.end
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for RunSlot<'_> {
     fn drop(&mut self) {
-        self.0.state().taken -= 1;
-        // `take` and `end` wait for this condition.
+        self.0.state().used -= 1;
+        // `acquire` and `end_all` wait for this condition.
         self.0.returned.notify_all();
     }
 }

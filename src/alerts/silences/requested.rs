@@ -1,6 +1,6 @@
 //! Creation and replacement of silences.
 //!
-//! Must never know: where silences are kept, who asks.
+//! Must never know: where silences are stored, who sends requests.
 
 use super::{Recurrence, Silence, SilenceFault, SilenceState, Silences};
 use crate::{alerts::LabelMatcher, model::UnixMillis};
@@ -44,15 +44,15 @@ impl Silence {
 }
 
 impl Silences {
-    /// The changes that a request makes: the new or changed silence, then the one that it replaces.
-    /// `fresh` is the id of a new silence.
+    /// Returns the changes that a request makes: the new or changed silence, then the silence that
+    /// it replaces. `new_id` is the id of a new silence.
     ///
     /// # Errors
     /// When the request is invalid, its id is unknown, or there is no room.
-    pub fn want(
+    pub fn create_or_change(
         &self,
         new: NewSilence,
-        fresh: String,
+        new_id: String,
         now: UnixMillis,
     ) -> Result<Vec<Silence>, SilenceFault> {
         let before = match &new.id {
@@ -75,7 +75,7 @@ impl Silences {
         }
         self.check_room(&new)?;
         let created = Silence {
-            id: fresh,
+            id: new_id,
             matchers: new.matchers,
             starts_at: new.starts_at.max(now).0,
             ends_at: new.ends_at.0,
@@ -91,10 +91,10 @@ impl Silences {
             .collect())
     }
 
-    /// The ids of expired silences that are removed for a new one, the earliest end first.
-    pub fn making_room(&self, new: &NewSilence, now: UnixMillis) -> Vec<String> {
-        let mut over = self.over(now);
-        over.retain(|silence| new.id.as_ref() != Some(&silence.id));
+    /// Returns the ids of the expired silences to remove for a new one, the earliest end first.
+    pub fn expired_to_remove(&self, new: &NewSilence, now: UnixMillis) -> Vec<String> {
+        let mut expired = self.expired(now);
+        expired.retain(|silence| new.id.as_ref() != Some(&silence.id));
         let patterns =
             |all: &[LabelMatcher]| all.iter().filter(|matcher| matcher.is_pattern()).count();
         let mut count = self.0.len();
@@ -102,22 +102,22 @@ impl Silences {
         let is_full = |count: usize, compiled: usize| {
             count >= SILENCES_MAX || compiled + patterns(&new.matchers) > PATTERNS_MAX
         };
-        let enough = over.iter().take_while(|silence| {
+        let to_remove = expired.iter().take_while(|silence| {
             let is_removed = is_full(count, compiled);
             (count, compiled) = (count - 1, compiled - patterns(&silence.matchers));
             is_removed
         });
-        let enough = enough.count();
-        over.truncate(enough);
-        over.into_iter().map(|silence| silence.id.clone()).collect()
+        let remove_count = to_remove.count();
+        expired.truncate(remove_count);
+        expired.into_iter().map(|silence| silence.id.clone()).collect()
     }
 
-    /// The expired silences, the earliest end first.
-    pub fn over(&self, now: UnixMillis) -> Vec<&Silence> {
-        let is_over = |silence: &&Silence| silence.state(now) == SilenceState::Expired;
-        let mut over: Vec<_> = self.0.values().filter(is_over).collect();
-        over.sort_by_key(|silence| silence.ends_at);
-        over
+    /// Returns the expired silences, the earliest end first.
+    pub fn expired(&self, now: UnixMillis) -> Vec<&Silence> {
+        let is_expired = |silence: &&Silence| silence.state(now) == SilenceState::Expired;
+        let mut expired: Vec<_> = self.0.values().filter(is_expired).collect();
+        expired.sort_by_key(|silence| silence.ends_at);
+        expired
     }
 
     fn check_room(&self, new: &NewSilence) -> Result<(), SilenceFault> {

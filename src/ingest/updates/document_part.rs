@@ -1,4 +1,4 @@
-//! The times of paths within a document: `values.59` of a minute is its last second.
+//! The times of paths within a document: `values.59` of a minute is the minute's last second.
 //!
 //! Must never know: the values.
 
@@ -38,11 +38,11 @@ pub(super) struct Document {
 
 /// A part of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DocumentPart {
     /// The start of the part.
     pub(super) at: UnixMillis,
     pub(super) unit: Unit,
-    /// The field in it; none if the part is the value itself.
+    /// The name of a field in the part; `None` if the part is the value itself.
     pub(super) name: Option<String>,
 }
 
@@ -94,22 +94,22 @@ impl Document {
     ///
     /// # Errors
     /// The path names no slot.
-    pub(super) fn place(&self, path: &str) -> Result<Option<Place>, String> {
+    pub(super) fn document_part(&self, path: &str) -> Result<Option<DocumentPart>, String> {
         let mut names = path.split('.').peekable();
-        let mut place = Place { at: self.start, unit: self.unit, name: None };
+        let mut part = DocumentPart { at: self.start, unit: self.unit, name: None };
         let mut is_inside = false;
         while let Some(first) = names.next() {
             let is_number = first.bytes().all(|byte| byte.is_ascii_digit());
             let container = if is_number { "" } else { first };
             let known = CONTAINERS.iter().find(|(of, name, ..)| {
-                *of == place.unit && *name == container && (is_inside || !is_number)
+                *of == part.unit && *name == container && (is_inside || !is_number)
             });
             let Some((_, _, unit, count)) = known else {
                 if is_container(first) || is_number || names.peek().is_some() {
-                    return Err(format!("{path}: a {} has no {first}", place.unit.name()));
+                    return Err(format!("{path}: a {} has no {first}", part.unit.name()));
                 }
-                place.name = Some(first.to_owned());
-                return Ok(is_inside.then_some(place));
+                part.name = Some(first.to_owned());
+                return Ok(is_inside.then_some(part));
             };
             let slot = if is_number { Some(first) } else { names.next() };
             let number = slot.and_then(|slot| slot.parse::<u32>().ok()).map(i64::from);
@@ -117,10 +117,10 @@ impl Document {
                 Span::Fixed(width) => at.plus(number * width),
                 Span::Months(_) => at,
             };
-            let found = number.filter(|number| number < count).map(|number| next(place.at, number));
-            let end = place.unit.end(place.at);
+            let found = number.filter(|number| number < count).map(|number| next(part.at, number));
+            let end = part.unit.end(part.at);
             let Some(at) = found.filter(|at| *at < end) else {
-                let hint = if place.unit == Unit::Hour && first == "values" {
+                let hint = if part.unit == Unit::Hour && first == "values" {
                     "; name minute and second: values.59.59"
                 } else {
                     ""
@@ -131,9 +131,9 @@ impl Document {
                     count - 1
                 ));
             };
-            (place.at, place.unit, is_inside) = (at, *unit, true);
+            (part.at, part.unit, is_inside) = (at, *unit, true);
         }
-        Ok(is_inside.then_some(place))
+        Ok(is_inside.then_some(part))
     }
 }
 
@@ -149,9 +149,9 @@ mod tests {
     fn paths_name_times() {
         let check = |unit: Unit, start: &str, path: &str, expected: &str| {
             let document = Document::new("date", at(start), unit).unwrap();
-            let shown = match document.place(path) {
+            let shown = match document.document_part(path) {
                 Ok(None) => "of the document".to_owned(),
-                Ok(Some(Place { at, unit, name })) => {
+                Ok(Some(DocumentPart { at, unit, name })) => {
                     format!("{at} {} {}", unit.name(), name.unwrap_or_default())
                 }
                 Err(fault) => fault,

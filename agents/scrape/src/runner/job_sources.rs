@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use granary_agent_kit::{Stopwatch, relabel::Labels, unix_ms};
 
-use super::Shared;
+use super::RunnerState;
 use crate::{
     config::Job,
     discovery::{Resolver, Source},
-    target::{Assigned, Target},
+    target::{AssignedTarget, Target},
 };
 
 /// A source with its current targets.
@@ -24,7 +24,7 @@ struct SourceState {
 
 /// The sources of a job.
 #[derive(Debug)]
-pub(super) struct Discovered {
+pub(super) struct JobSources {
     index: usize,
     job: Arc<Job>,
     sources: Vec<SourceState>,
@@ -36,7 +36,7 @@ impl SourceState {
     }
 
     /// Returns the time until the next refresh, or `None` for a constant source.
-    fn left(&self) -> Option<Duration> {
+    fn time_left(&self) -> Option<Duration> {
         match self.since {
             None => Some(Duration::ZERO),
             Some(since) => self.every.map(|every| since.left_of(every)),
@@ -44,9 +44,9 @@ impl SourceState {
     }
 }
 
-impl Discovered {
+impl JobSources {
     pub(super) fn new(index: usize, job: &Arc<Job>) -> Self {
-        let sources = Source::of(job).into_iter().map(SourceState::new).collect();
+        let sources = Source::all_of(job).into_iter().map(SourceState::new).collect();
         Self { index, job: Arc::clone(job), sources }
     }
 
@@ -56,21 +56,21 @@ impl Discovered {
     }
 
     /// Returns the time until the next refresh of any source.
-    pub(super) fn left(&self) -> Duration {
-        self.sources.iter().filter_map(SourceState::left).min().unwrap_or(Duration::MAX)
+    pub(super) fn time_left(&self) -> Duration {
+        self.sources.iter().filter_map(SourceState::time_left).min().unwrap_or(Duration::MAX)
     }
 
     /// Refreshes the sources that are due, and assigns changed targets.
-    pub(super) fn ask_all(&mut self, shared: &Shared) {
+    pub(super) fn refresh_due(&mut self, shared: &RunnerState) {
         let resolver = Resolver::of_this_machine();
         let mut has_changed = false;
         let name = &self.job.job_name;
         for (number, source) in self.sources.iter_mut().enumerate() {
-            if source.left() != Some(Duration::ZERO) {
+            if source.time_left() != Some(Duration::ZERO) {
                 continue;
             }
             source.since = Some(Stopwatch::start());
-            let outcome = source.source.ask(&resolver);
+            let outcome = source.source.refresh(&resolver);
             let place = format!("targets of job {name:?}, source {number}");
             shared.state().board.set_fault(place, outcome.as_ref().err().cloned());
             if let Ok(Some(labels)) = outcome {
@@ -83,12 +83,12 @@ impl Discovered {
         }
     }
 
-    fn assign(&self, shared: &Shared) {
+    fn assign(&self, shared: &RunnerState) {
         let name = &self.job.job_name;
         let (mut targets, mut fault) = (Vec::new(), None);
         for labels in self.sources.iter().flat_map(|source| &source.labels) {
             match Target::new(&self.job, labels) {
-                Ok(Some(target)) => targets.push(Assigned { index: self.index, target }),
+                Ok(Some(target)) => targets.push(AssignedTarget { index: self.index, target }),
                 Ok(None) => {}
                 Err(problem) => fault = Some(problem),
             }
@@ -118,11 +118,11 @@ mod tests {
     fn waiting_ends_when_a_source_is_due_or_the_scraper_stops() {
         let text = "scrape_configs: [{job_name: j, file_sd_configs: [{files: [/none.yml]}]}]";
         let config = Config::parse(text, std::path::PathBuf::new()).unwrap();
-        let shared = Shared::new(&config, crate::memory::MEMORY_MAX).unwrap();
-        let mut found = Discovered::new(0, &shared.jobs[0].0);
-        assert!(!found.is_fixed() && found.left().is_zero());
-        found.ask_all(&shared);
-        assert!(!found.left().is_zero(), "the source was queried");
+        let shared = RunnerState::new(&config, crate::memory::MEMORY_MAX).unwrap();
+        let mut found = JobSources::new(0, &shared.jobs[0].0);
+        assert!(!found.is_fixed() && found.time_left().is_zero());
+        found.refresh_due(&shared);
+        assert!(!found.time_left().is_zero(), "the source was queried");
         for source in &mut found.sources {
             (source.every, source.since) =
                 (Some(Duration::from_millis(200)), Some(Stopwatch::start()));

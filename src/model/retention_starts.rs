@@ -6,12 +6,12 @@ use super::{GranularityIndex, GranularitySet, UnixMillis};
 
 /// The start of each granularity's retention, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keeping {
+pub struct RetentionStarts {
     /// The time from which each granularity keeps samples, finest first.
     since: Vec<UnixMillis>,
 }
 
-impl Keeping {
+impl RetentionStarts {
     /// Returns the state as of `now`.
     pub fn new(granularities: &GranularitySet, now: UnixMillis) -> Self {
         Self {
@@ -44,14 +44,14 @@ mod tests {
             age in 0..200_000_000_000_i64, later in 0..400_000_000_i64
         ) {
             let (set, now) = (GranularitySet::default(), NOW);
-            let keeping = Keeping::new(&set, now);
+            let starts = RetentionStarts::new(&set, now);
             let at = now.minus(age);
-            prop_assert_eq!(keeping.finest(at), set.finest_keeping(at, now));
-            let until = keeping.same_until(at);
+            prop_assert_eq!(starts.finest(at), set.finest_keeping(at, now));
+            let until = starts.same_until(at);
             let later = at.plus(later);
-            prop_assert!(later >= until || keeping.finest(later) == keeping.finest(at));
+            prop_assert!(later >= until || starts.finest(later) == starts.finest(at));
             let is_last = until.0 == i64::MAX;
-            prop_assert!(is_last || keeping.finest(until) != keeping.finest(at) || age == 0);
+            prop_assert!(is_last || starts.finest(until) != starts.finest(at) || age == 0);
         }
     }
 }
