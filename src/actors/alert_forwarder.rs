@@ -72,7 +72,7 @@ impl AlertForwarder {
         }
         let (groups, _) = self.parts.rules.notified_groups();
         let rules = self.parts.rules.clone();
-        let external = rules.external();
+        let external = &rules.external();
         let alerts = || {
             groups.iter().flat_map(|group| {
                 let interval_ms = group.interval_ms();
@@ -103,7 +103,7 @@ impl AlertForwarder {
             let waiting: Vec<_> = names.iter().map(String::as_str).collect();
             let Some(index) = self.retries.take_due(&waiting, now) else { break };
             let Some(client) = &client else { break };
-            let outcome = client.send(left[index], rules.external());
+            let outcome = client.send(left[index], &rules.external());
             if self.note(&outcome, &names[index], left[index], now) {
                 left.remove(index);
                 names.remove(index);

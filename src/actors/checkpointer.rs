@@ -6,10 +6,10 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Message, SpawnHandle};
 use parking_lot::Mutex;
 
-use super::{Lifeline, SpaceKeeper, Stop};
+use super::{Lifeline, SettingsChanged, SpaceKeeper, Stop};
 use crate::{
     clock::{Clock, Stopwatch},
-    model::UnixMillis,
+    model::{Live, UnixMillis},
     store::{CheckpointBounds, CheckpointReport, Store},
     telemetry::{Condition, Health, Metrics},
 };
@@ -72,9 +72,9 @@ pub struct CheckpointerParts {
     pub metrics: Metrics,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub interval: Duration,
+    pub interval: Live<Duration>,
     pub idle_after: Option<Duration>,
-    pub bounds: CheckpointBounds,
+    pub bounds: Live<CheckpointBounds>,
     pub history: CheckpointHistory,
     pub space: Option<SpaceKeeper>,
 }
@@ -180,7 +180,7 @@ impl Checkpointer {
             ctx.cancel_future(scheduled);
         }
         self.turn = turn;
-        let after = turn.delay(self.parts.interval);
+        let after = turn.delay(*self.parts.interval.get());
         self.next = Some(ctx.run_later(after, move |actor, ctx| {
             let is_done = actor.checkpoint();
             if is_done {
@@ -210,10 +210,24 @@ impl Handler<CheckpointNow> for Checkpointer {
     fn handle(&mut self, _: CheckpointNow, ctx: &mut Self::Context) {
         let parts = &self.parts;
         // Several requests may have arrived during the last checkpoint.
-        let is_due =
-            || parts.store.is_checkpoint_cut_short() || parts.store.needs_checkpoint(&parts.bounds);
+        let is_due = || {
+            parts.store.is_checkpoint_cut_short()
+                || parts.store.needs_checkpoint(&parts.bounds.get())
+        };
         if self.turn == Turn::Interval && is_due() {
             self.schedule(Turn::Requested, ctx);
+        }
+    }
+}
+
+impl Handler<SettingsChanged> for Checkpointer {
+    type Result = ();
+
+    /// Counts the interval from now on, and checks the sizes at which a checkpoint is due.
+    fn handle(&mut self, _: SettingsChanged, ctx: &mut Self::Context) {
+        if self.turn == Turn::Interval {
+            self.schedule(Turn::Interval, ctx);
+            ctx.notify(CheckpointNow);
         }
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{dropped::Dropped, space_keeper::measured};
 use crate::{
-    model::{GranularityIndex, Moment, UnixMillis, with_noun},
+    model::{GranularityIndex, Live, Moment, UnixMillis, with_noun},
     policy::{
         forecast::turn_bytes,
         retention::budget::{DiskMax, SizedPartition, growth, over_budget},
@@ -58,11 +58,15 @@ impl BudgetReport {
     }
 }
 
+/// The setting of the budget.
+const SETTING: &str = "storage.disk_max";
+
 /// The part of retention that keeps the store within its budget.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct DiskBudget {
-    pub max: DiskMax,
+    /// The budget; `None` for no limit.
+    pub max: Live<Option<DiskMax>>,
     pub data_dir: PathBuf,
     pub metrics: Metrics,
     pub health: Health,
@@ -122,8 +126,14 @@ impl DiskBudget {
         if now.is_doubted() {
             return dropped;
         }
+        let Some(max) = *self.max.get() else {
+            self.health.set_shortfall(Shortfall::Disk, SETTING, None);
+            self.metrics.disk_budget_excess_bytes.set(0);
+            *self.report.0.lock() = None;
+            return dropped;
+        };
         let (max, now) = match DiskSpace::of(&self.data_dir) {
-            Ok(space) => (self.max.bytes(space.total), now.clock),
+            Ok(space) => (max.bytes(space.total), now.clock),
             Err(cause) => {
                 tracing::warn!(%cause, "cannot measure the disk; the next run retries");
                 return dropped;
@@ -148,7 +158,7 @@ impl DiskBudget {
                  each granularity is left: raise it, or send fewer series"
             )
         });
-        self.health.set_shortfall(Shortfall::Disk, "storage.disk_max", reason);
+        self.health.set_shortfall(Shortfall::Disk, SETTING, reason);
         self.publish(store, &measured, max, now);
         dropped
     }

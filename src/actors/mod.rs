@@ -48,7 +48,7 @@ pub use checkpointer::{
 };
 pub use collector::{
     AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
-    IngestTally, RefusedSample, RowsAnswer, protocol_label,
+    CollectorSettings, IngestTally, RefusedSample, RowsAnswer, protocol_label,
 };
 pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
 pub use dropped::Dropped;
@@ -71,3 +71,8 @@ use actix::prelude::Message;
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub struct Stop;
+
+/// A notice to a role that waits for a time: the time may follow from other settings now.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "()")]
+pub struct SettingsChanged;

@@ -7,7 +7,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{Lifeline, Stop};
 use crate::{
     clock::Clock,
-    model::{Granularity, GranularityIndex, Moment, SeriesId, UnixMillis},
+    model::{Granularity, GranularityIndex, Live, Moment, SeriesId, UnixMillis},
     policy::preallocation::{self, PassDue},
     store::{Store, StoreError},
     telemetry::{Condition, Health},
@@ -26,6 +26,8 @@ pub struct PreallocatorParts {
     pub clock: Arc<dyn Clock>,
     pub health: Health,
     pub lifeline: Lifeline,
+    /// False while documents are not inserted ahead.
+    pub is_enabled: Live<bool>,
 }
 
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
@@ -56,6 +58,10 @@ impl Preallocator {
     }
 
     fn tick(&mut self) {
+        if !*self.parts.is_enabled.get() {
+            self.parts.health.clear(Condition::Preallocation);
+            return;
+        }
         if self.pause > 0 {
             self.pause -= 1;
             return;

@@ -1,4 +1,5 @@
 //! Retention: drops whole partitions when they expire, and then removes series without samples.
+//! It also notes new metrics whose names may be typos, and counts series once a day.
 //! While the clock is doubted, it drops nothing, and checks whether the senders confirm the clock.
 
 use std::time::Duration;
@@ -8,10 +9,11 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::Dropped};
 use crate::{
     clock::{Stopwatch, TrustedClock},
-    model::Moment,
+    kept::{KnownCardinality, NearName, NearNames},
+    model::{Live, Moment},
     policy::retention,
     store::{PartitionInfo, Store},
-    telemetry::{Condition, Health},
+    telemetry::{Condition, Health, Metrics},
 };
 
 /// The interval between two searches for series that never had a sample.
@@ -28,9 +30,12 @@ pub struct Retention {
     pub clock: TrustedClock,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub interval: Duration,
+    pub interval: Live<Duration>,
     pub writer: WriterHandle,
-    pub budget: Option<DiskBudget>,
+    pub budget: DiskBudget,
+    pub near_names: NearNames,
+    pub cardinality: KnownCardinality,
+    pub metrics: Metrics,
     /// True when there may be series without samples.
     pub looks_for_series: bool,
     /// The time since the last search for series without samples.
@@ -56,11 +61,9 @@ impl Retention {
         self.clock.evaluate();
         let now = self.clock.moment();
         let Dropped { mut partitions, mut failed } = drop_expired(&self.store, now);
-        if let Some(budget) = &self.budget {
-            let early = budget.enforce(&self.store, now);
-            partitions += early.partitions;
-            failed = failed.or(early.failed);
-        }
+        let early = self.budget.enforce(&self.store, now);
+        partitions += early.partitions;
+        failed = failed.or(early.failed);
         self.looks_for_series |= partitions > 0;
         match failed {
             Some(fault) => self.health.raise_fault(Condition::Retention, &fault),
@@ -69,6 +72,24 @@ impl Retention {
         if self.looks_for_series || self.looked_for_series.elapsed() >= SEARCH_INTERVAL {
             self.forget_series();
         }
+        self.compare_names();
+        if let Err(cause) = self.cardinality.keep_daily(&self.store, now.earliest()) {
+            tracing::warn!(cause, "cannot store the numbers of series; the next run retries");
+        }
+    }
+
+    /// Logs new metrics that may be typos.
+    fn compare_names(&self) {
+        for note in self.near_names.compare(&self.store, self.clock.now()) {
+            let NearName { metric, known, sender, .. } = note;
+            self.metrics.near_metric_names.inc();
+            tracing::warn!(metric, known, %sender, "a new metric may be a typo of a known one");
+        }
+    }
+
+    fn run_repeatedly(&mut self, ctx: &mut Context<Self>) {
+        self.run();
+        ctx.run_later(*self.interval.get(), Self::run_repeatedly);
     }
 
     /// Removes some of the series without samples; the next run continues.
@@ -97,8 +118,7 @@ impl Actor for Retention {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.run();
-        ctx.run_interval(self.interval, |role, _| role.run());
+        self.run_repeatedly(ctx);
     }
 }
 

@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::{Lifeline, Stop};
 use crate::{
     clock::{Stopwatch, TrustedClock},
+    model::Live,
     store::{SealReport, Store},
     telemetry::{Condition, Health},
 };
@@ -61,12 +62,12 @@ pub struct Sealer {
     pub lifeline: Lifeline,
     pub end: SealingEnd,
     /// The time since the end and the last change of a partition after which it is sealed.
-    pub after: Duration,
+    pub after: Live<Duration>,
 }
 
 impl Sealer {
     fn run(&self) {
-        let after_ms = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
+        let after_ms = i64::try_from(self.after.get().as_millis()).unwrap_or(i64::MAX);
         let (watch, written) = (Stopwatch::start(), AtomicU64::new(0));
         let keep_pace = |bytes| {
             let written = written.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -97,11 +98,21 @@ impl Sealer {
     }
 }
 
+impl Sealer {
+    fn run_later(&self, ctx: &mut Context<Self>) {
+        let interval = (*self.after.get()).min(INTERVAL_MAX);
+        ctx.run_later(interval, |role, ctx| {
+            role.run();
+            role.run_later(ctx);
+        });
+    }
+}
+
 impl Actor for Sealer {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.after.min(INTERVAL_MAX), |role, _| role.run());
+        self.run_later(ctx);
     }
 }
 

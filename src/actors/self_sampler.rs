@@ -7,14 +7,15 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle,
+    WrapFuture,
 };
 use serde_json::json;
 
-use super::{CollectBatches, Collector, Lifeline, Stop};
+use super::{CollectBatches, Collector, Lifeline, SettingsChanged, Stop};
 use crate::{
     ingest::{memory::IngestMemory, protocol::BatchEncoding},
-    model::{UnixMillis, own_sender},
+    model::{Live, UnixMillis, own_sender},
     telemetry::{Health, SelfReading, Shortfall},
 };
 
@@ -35,7 +36,8 @@ pub struct SelfSamplerParts {
     pub health: Health,
     /// The tag `host` of the series.
     pub host: String,
-    pub interval: Duration,
+    /// The time between two rounds; `None` while the daemon is not sampled.
+    pub interval: Live<Option<Duration>>,
     /// The start of the daemon, from which its counters count.
     pub started: UnixMillis,
 }
@@ -49,13 +51,15 @@ pub struct SelfSampler {
     /// True while a round is in flight; further rounds are dropped meanwhile.
     is_under_way: bool,
     is_failing: bool,
+    /// The scheduled round.
+    next: Option<SpawnHandle>,
 }
 
 impl SelfSampler {
     /// Creates the role without starting it.
     pub fn new(parts: SelfSamplerParts) -> Self {
         let memory = IngestMemory::new(MEMORY_BYTES);
-        Self { parts, memory, seq: 0, is_under_way: false, is_failing: false }
+        Self { parts, memory, seq: 0, is_under_way: false, is_failing: false, next: None }
     }
 
     /// Returns a round as an agent would send it. It contains no times: otherwise, the daemon's
@@ -108,11 +112,34 @@ impl SelfSampler {
     }
 }
 
+impl SelfSampler {
+    /// Replaces the scheduled round.
+    fn schedule(&mut self, ctx: &mut Context<Self>) {
+        if let Some(next) = self.next.take() {
+            ctx.cancel_future(next);
+        }
+        let Some(interval) = *self.parts.interval.get() else { return };
+        self.next = Some(ctx.run_later(interval, |role, ctx| {
+            role.next = None;
+            role.sample(ctx);
+            role.schedule(ctx);
+        }));
+    }
+}
+
 impl Actor for SelfSampler {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.parts.interval, Self::sample);
+        self.schedule(ctx);
+    }
+}
+
+impl Handler<SettingsChanged> for SelfSampler {
+    type Result = ();
+
+    fn handle(&mut self, _: SettingsChanged, ctx: &mut Self::Context) {
+        self.schedule(ctx);
     }
 }
 

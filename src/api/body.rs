@@ -16,7 +16,10 @@ use super::{
     decompress::{self, Decompress, SETTING},
     refusal::Refusal,
 };
-use crate::ingest::memory::{IngestMemory, ReservedMemory};
+use crate::{
+    ingest::memory::{IngestMemory, ReservedMemory},
+    model::Live,
+};
 
 /// The largest body that an HTTP worker decompresses itself, in decompressed bytes.
 const IN_PLACE_BYTES_MAX: usize = 1 << 20;
@@ -52,7 +55,7 @@ pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
 /// A receiver of bodies within their limits. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Bodies {
-    limits: BodyLimits,
+    limits: Live<BodyLimits>,
     memory: IngestMemory,
     timeout: Duration,
     /// The turn to decompress a large body.
@@ -62,7 +65,7 @@ pub struct Bodies {
 impl Bodies {
     /// Creates the receiver of bodies: `limits` are for samples, `timeout` is for each body, and
     /// all share the memory.
-    pub fn new(limits: BodyLimits, memory: IngestMemory, timeout: Duration) -> Self {
+    pub fn new(limits: Live<BodyLimits>, memory: IngestMemory, timeout: Duration) -> Self {
         Self { limits, memory, timeout, large: Arc::new(Semaphore::new(1)) }
     }
 
@@ -105,7 +108,7 @@ impl Bodies {
         payload: web::Payload,
         default_encoding: &'static str,
     ) -> Result<Body, Refusal> {
-        self.receive_within(request, payload, default_encoding, self.limits).await
+        self.receive_within(request, payload, default_encoding, *self.limits.get()).await
     }
 
     async fn receive_within(

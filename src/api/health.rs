@@ -90,11 +90,13 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
 }
 
 /// Returns warnings about settings that work but are seldom intended, and about partitions that the
-/// disk budget will drop, by topic.
+/// disk budget will drop, and about metrics that may be typos, by topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
     let no_receiver = parts.rules.no_receiver().map(|reason| ("no_receiver", reason));
     let budget = parts.budget.warning().map(|reason| ("disk_max", reason));
-    no_receiver.into_iter().chain(budget).collect()
+    let names = parts.near_names.warning(parts.clock.now());
+    let names = names.map(|reason| ("near_names", reason));
+    no_receiver.into_iter().chain(budget).chain(names).collect()
 }
 
 /// Returns the daemon's status and its problems.

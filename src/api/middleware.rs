@@ -13,7 +13,7 @@ use super::{
     HostNames,
     connection::{AnswerBody, ConnectionTurn, TurnEnd},
 };
-use crate::telemetry::Metrics;
+use crate::{model::Live, telemetry::Metrics};
 
 /// The default headers that protect responses in browsers: no guessing of content types, no frames
 /// or reads by other sites, and no loading of other resources.
@@ -33,10 +33,10 @@ pub async fn receive<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let end = TurnEnd(request.conn_data::<ConnectionTurn>().cloned());
-    let foreign = request.app_data::<web::Data<HostNames>>().and_then(|names| {
+    let foreign = request.app_data::<web::Data<Live<HostNames>>>().and_then(|names| {
         let foreign = {
             let path = request.match_info().as_str();
-            names.check(request.method(), path, request.headers()).err()?
+            names.get().check(request.method(), path, request.headers()).err()?
         };
         if let Some(metrics) = request.app_data::<web::Data<Metrics>>() {
             metrics.requests_refused.with_label_values(&[foreign.as_str()]).inc();

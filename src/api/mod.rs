@@ -27,8 +27,6 @@ mod query;
 mod refusal;
 mod scope;
 
-use std::sync::Arc;
-
 pub use admin::AdminParts;
 pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
@@ -45,13 +43,14 @@ pub use query::{QueryParts, SparklineCache, Tails};
 
 use actix_web::web::{self, ServiceConfig};
 
+use crate::model::Live;
 use scope::Scope;
 
 /// The parts that the handlers of each area need. Clones are cheap.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ApiParts {
-    pub host_names: Arc<HostNames>,
+    pub host_names: Live<HostNames>,
     pub bodies: Bodies,
     pub query: QueryParts,
     pub objects: ObjectsParts,
@@ -65,7 +64,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     let ApiParts { host_names, bodies, query, objects, alerting, admin, overview } = parts;
     let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
     config
-        .app_data(web::Data::from(host_names))
+        .app_data(web::Data::new(host_names))
         .app_data(web::Data::new(metrics.clone()))
         .default_service(web::to(page::unknown));
     ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));

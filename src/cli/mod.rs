@@ -1,7 +1,10 @@
 //! The command line: one file or folder for each command.
 
 mod alerts;
+mod cardinality;
 mod clock;
+mod config;
+mod diagnose;
 mod downgrade;
 mod export;
 mod flags;
@@ -43,8 +46,10 @@ struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     CheckConfig(serve::CheckConfigArgs),
+    Config(config::ConfigArgs),
     Query(query::QueryArgs),
     Series(series::SeriesArgs),
+    Cardinality(cardinality::CardinalityArgs),
     Senders(senders::SendersArgs),
     Hosts(hosts::HostsArgs),
     Alerts(alerts::AlertsArgs),
@@ -53,6 +58,7 @@ enum Command {
     Tail(tail::TailArgs),
     Update(update::UpdateArgs),
     Ready(ready::ReadyArgs),
+    Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
     Plan(plan::PlanArgs),
     Preallocate(preallocate::PreallocateArgs),
@@ -70,8 +76,10 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args),
         Command::CheckConfig(args) => serve::check_config(&args),
+        Command::Config(args) => config::config(&args),
         Command::Query(args) => query::query(&args),
         Command::Series(args) => series::series(&args),
+        Command::Cardinality(args) => cardinality::cardinality(&args),
         Command::Senders(args) => senders::senders(&args),
         Command::Hosts(args) => hosts::hosts(&args),
         Command::Alerts(args) => alerts::alerts(&args),
@@ -80,6 +88,7 @@ pub fn run() -> ExitCode {
         Command::Tail(args) => tail::tail(&args),
         Command::Update(args) => update::update(&args),
         Command::Ready(args) => ready::ready(&args),
+        Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Preallocate(args) => preallocate::preallocate(&args),

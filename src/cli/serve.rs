@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::screen::print_error;
 use crate::{
-    config::{self, Overrides, Settings},
-    daemon::{self, ExitReason},
+    config::{Overrides, SettingsSource},
+    daemon::{self, ExitReason, ReloadSources},
     telemetry,
 };
 
@@ -40,15 +40,16 @@ struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    fn load(&self) -> anyhow::Result<Settings> {
+    fn source(&self) -> SettingsSource {
         let overrides = Overrides { listen: self.listen.clone(), data_dir: self.data_dir.clone() };
-        Ok(config::load(self.config.as_deref(), &overrides)?)
+        SettingsSource { file: self.config.clone(), overrides }
     }
 }
 
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let settings = args.settings.load()?;
-    telemetry::init_logging(settings.log.format, &settings.log.filter)
+    let source = args.settings.source();
+    let settings = source.load()?;
+    let logging = telemetry::init_logging(settings.log.format, &settings.log.filter)
         .map_err(anyhow::Error::msg)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let changed = settings.changed.join(", ");
@@ -56,14 +57,14 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     for note in &settings.notes {
         tracing::warn!("settings: {note}");
     }
-    Ok(match daemon::run(settings)? {
+    Ok(match daemon::run(settings, ReloadSources { source, logging })? {
         ExitReason::Signal => ExitCode::SUCCESS,
         ExitReason::RoleDied(_) => ExitCode::FAILURE,
     })
 }
 
 pub(super) fn check_config(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
-    let settings = args.settings.load()?;
+    let settings = args.settings.source().load()?;
     writeln!(std::io::stdout(), "{}", settings.as_toml.join("\n"))?;
     settings.notes.iter().for_each(|note| print_error(&format!("warning: {note}")));
     Ok(ExitCode::SUCCESS)

@@ -9,6 +9,7 @@ use super::{
     keys::{Keys, left_out},
     retention::shadowed,
     sections::Sections,
+    settings::Raw,
 };
 use crate::model::without_password;
 
@@ -19,6 +20,32 @@ pub struct Overrides {
     pub listen: Option<String>,
     /// The value of `--data-dir`.
     pub data_dir: Option<PathBuf>,
+}
+
+/// The sources of the settings, in addition to the environment.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsSource {
+    /// The settings file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The values of flags.
+    pub overrides: Overrides,
+}
+
+impl SettingsSource {
+    /// Loads the settings from the sources.
+    ///
+    /// # Errors
+    /// The errors of [`load`].
+    pub fn load(&self) -> Result<Settings, ConfigError> {
+        load(self.file.as_deref(), &self.overrides)
+    }
+
+    /// Returns the keys that flags set.
+    pub fn flags(&self) -> Vec<String> {
+        let Overrides { listen, data_dir } = &self.overrides;
+        let flags = [("server.listen", listen.is_some()), ("storage.data_dir", data_dir.is_some())];
+        flags.iter().filter(|(_, is_set)| *is_set).map(|(key, _)| (*key).to_owned()).collect()
+    }
 }
 
 /// Loads the settings: defaults, then the file, then the environment, then the flags.
@@ -66,30 +93,54 @@ fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError
     let defaults = File::from_str(DEFAULTS, FileFormat::Toml).collect().map_err(read)?;
     let keys = Keys::read(defaults.clone(), given);
     let given = keys.sections().map_err(read)?;
-    let by_default = Keys::read(defaults, config::Map::new()).sections().map_err(read)?;
     let mut faults = keys.faults;
-    let mut settings = match Settings::validate(given.clone()) {
-        Ok(settings) if faults.is_empty() => settings,
-        Ok(_) => return Err(ConfigError::Invalid(faults)),
+    match Settings::validate(given.clone()) {
+        Ok(settings) if faults.is_empty() => described(settings, &given),
+        Ok(_) => Err(ConfigError::Invalid(faults)),
         Err(ConfigError::Invalid(more)) => {
             faults.extend(more);
-            return Err(ConfigError::Invalid(faults));
+            Err(ConfigError::Invalid(faults))
         }
-        Err(cause @ ConfigError::Read(_)) => return Err(cause),
-    };
-    let (all, defaults) = (shown(&given), shown(&by_default));
+        Err(cause @ ConfigError::Read(_)) => Err(cause),
+    }
+}
+
+/// Checks settings that were merged from valid ones.
+///
+/// # Errors
+/// When values are invalid together.
+pub(super) fn valid(raw: toml::Table) -> Result<Settings, ConfigError> {
+    let read = |cause: toml::de::Error| ConfigError::Read(cause.to_string());
+    let sections: Sections = raw.try_into().map_err(read)?;
+    described(Settings::validate(sections.clone())?, &sections)
+}
+
+/// Adds the texts that describe settings.
+fn described(mut settings: Settings, given: &Sections) -> Result<Settings, ConfigError> {
+    let read = |cause: config::ConfigError| ConfigError::Read(cause.to_string());
+    let defaults = File::from_str(DEFAULTS, FileFormat::Toml).collect().map_err(read)?;
+    let by_default = Keys::read(defaults, config::Map::new()).sections().map_err(read)?;
+    settings.raw = Raw(raw(given));
+    let (all, defaults) = (shown(given), shown(&by_default));
     settings.as_toml = all.iter().map(|(name, section)| format!("{name} = {section}")).collect();
     settings.changed = changed(&all, &defaults);
-    settings.notes = left_out(&given, &by_default).into_iter().collect();
+    settings.shown = all.clone();
+    settings.notes = left_out(given, &by_default).into_iter().collect();
     settings.notes.extend(shadowed(&settings.retention_rules));
     Ok(settings)
 }
 
+/// Returns the settings as TOML by section.
+fn raw(sections: &Sections) -> toml::Table {
+    match toml::Value::try_from(sections) {
+        Ok(toml::Value::Table(sections)) => sections,
+        _ => toml::Table::new(),
+    }
+}
+
 /// Returns the settings as TOML by section, without secrets.
 fn shown(sections: &Sections) -> toml::Table {
-    let Ok(toml::Value::Table(mut sections)) = toml::Value::try_from(sections) else {
-        return toml::Table::new();
-    };
+    let mut sections = raw(sections);
     sections.iter_mut().for_each(|(_, section)| hide_secrets(section));
     sections
 }
@@ -111,7 +162,7 @@ fn changed(settings: &toml::Table, defaults: &toml::Table) -> Vec<String> {
     changed
 }
 
-fn hide_secrets(value: &mut toml::Value) {
+pub(super) fn hide_secrets(value: &mut toml::Value) {
     const SECRET: [&str; 6] = ["password", "secret", "secrets", "token", "key", "credentials"];
     let table = match value {
         toml::Value::Table(table) => table,
@@ -132,8 +183,16 @@ fn hide_secrets(value: &mut toml::Value) {
     }
     for (name, value) in table {
         if SECRET.iter().any(|word| name.split('_').any(|part| part == *word)) {
-            *value = toml::Value::String("(hidden)".to_owned());
+            hide(value);
         }
+    }
+}
+
+/// Replaces a secret; a list of secrets stays a list, so that the settings can be read again.
+fn hide(secret: &mut toml::Value) {
+    match secret {
+        toml::Value::Array(all) => all.iter_mut().for_each(hide),
+        other => *other = toml::Value::String("(hidden)".to_owned()),
     }
 }
 
@@ -159,10 +218,12 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let text = "a = { api_key = 'x', keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
+        let text = "a = { api_key = 'x', secrets = ['y', 'z'], keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
         let mut value = text.parse::<toml::Table>().unwrap();
         value.iter_mut().for_each(|(_, section)| hide_secrets(section));
         assert_eq!(value["a"]["api_key"].as_str(), Some("(hidden)"));
+        assert_eq!(value["a"]["secrets"].as_array().unwrap().len(), 2);
+        assert_eq!(value["a"]["secrets"][0].as_str(), Some("(hidden)"));
         assert_eq!(value["a"]["keep_alive"].as_str(), Some("5s"));
         assert_eq!(value["a"]["urls"][0].as_str(), Some("http://***@am:9093"));
     }

@@ -5,7 +5,9 @@ mod alerting;
 pub mod bounds;
 mod faults;
 mod keys;
+mod live;
 mod load;
+mod reload;
 mod retention;
 mod sections;
 mod settings;
@@ -13,11 +15,13 @@ mod settings;
 mod tests;
 mod values;
 
+pub use live::LiveSettings;
 pub(crate) use load::read;
-pub use load::{Overrides, load};
+pub use load::{Overrides, SettingsSource, load};
+pub use reload::{Difference, compare, from_shown, restart_settings};
 pub use sections::{
-    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Retention, Rule, Sections,
-    Server, Snapshots, Storage, Telemetry,
+    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, QUERIES_MAX, Retention,
+    Rule, Sections, Server, Snapshots, Storage, Telemetry,
 };
 pub use settings::Settings;
 

@@ -94,6 +94,7 @@ pub struct Graphite {
 pub struct Limits {
     pub series_max: usize,
     pub sender_series_max: usize,
+    pub metric_series: BTreeMap<String, usize>,
     pub senders_max: usize,
     pub queries_max: usize,
     #[serde(with = "duration")]
@@ -196,6 +197,10 @@ impl Sections {
         ] {
             faults.at_least(key, value, min);
         }
+        if limits.queries_max > QUERIES_MAX {
+            let (key, value) = ("limits.queries_max", limits.queries_max);
+            faults.0.push(format!("{key} = {value} is too large; use {QUERIES_MAX} or less"));
+        }
         // actix-http measures this timeout with a clock that it reads twice a second.
         let client_timeout = server.client_timeout;
         if client_timeout < Duration::from_secs(1) {
@@ -205,5 +210,7 @@ impl Sections {
     }
 }
 
+/// The largest `limits.queries_max`: each HTTP worker may start as many threads.
+pub const QUERIES_MAX: usize = 1000;
 /// The maximum ratio of a decompressed body to the size limit of a request.
 pub(super) const DECOMPRESSED_FACTOR: usize = 4;

@@ -1,6 +1,8 @@
 //! The settings as the daemon uses them: the sections, and values derived from several keys.
 
-use std::{num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism};
+use std::{
+    collections::BTreeMap, fmt, num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism,
+};
 
 use super::{
     ConfigError,
@@ -13,7 +15,7 @@ use crate::{
     alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
-    model::{Granularity, GranularitySet, RetentionRule, Span},
+    model::{Granularity, GranularitySet, MetricLimits, RetentionRule, Span},
     query::PromqlSettings,
     store::CheckpointBounds,
 };
@@ -27,12 +29,18 @@ const JOURNAL_FACTOR: usize = 8;
 pub struct Settings {
     /// The effective settings as TOML, one line per section.
     pub as_toml: Vec<String>,
+    /// The effective settings by section, without secrets.
+    pub shown: toml::Table,
+    /// The effective settings by section, with secrets.
+    pub(super) raw: Raw,
     /// The keys that differ from their defaults, with their values.
     pub changed: Vec<String>,
     /// Notes on effects that the operator may not expect.
     pub notes: Vec<String>,
     /// The parsed `graphite.templates`.
     pub graphite_templates: Vec<Template>,
+    /// The parsed `limits.metric_series`.
+    pub metric_limits: MetricLimits,
     /// The sources of rules and the routing of notifications.
     pub rules: RuleSources,
     /// The parsed `alerts.alertmanagers`.
@@ -42,6 +50,16 @@ pub struct Settings {
     /// The rules of `[[retention.rule]]`, the first match first.
     pub retention_rules: Vec<RetentionRule>,
     sections: Sections,
+}
+
+/// Settings as TOML, with secrets that no log shows.
+#[derive(Clone, Default)]
+pub(super) struct Raw(pub(super) toml::Table);
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
 }
 
 impl Deref for Settings {
@@ -66,9 +84,12 @@ impl Settings {
         let retention_rules = retention_rules(&sections.retention, &granularities, &mut faults);
         let settings = Self {
             as_toml: Vec::new(),
+            shown: toml::Table::new(),
+            raw: Raw::default(),
             changed: Vec::new(),
             notes: Vec::new(),
             graphite_templates: templates(&sections.graphite.templates, &mut faults),
+            metric_limits: metric_limits(&sections.limits.metric_series, &mut faults),
             rules,
             alertmanagers,
             granularities,
@@ -140,6 +161,14 @@ fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
                 .to_owned(),
         );
     }
+}
+
+fn metric_limits(limits: &BTreeMap<String, usize>, faults: &mut Faults) -> MetricLimits {
+    let pairs = limits.iter().map(|(pattern, series_max)| (pattern.as_str(), *series_max));
+    MetricLimits::new(pairs).unwrap_or_else(|found| {
+        faults.0.extend(found.iter().map(|fault| format!("limits.metric_series: {fault}")));
+        MetricLimits::default()
+    })
 }
 
 fn templates(texts: &[String], faults: &mut Faults) -> Vec<Template> {

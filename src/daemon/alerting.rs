@@ -2,10 +2,9 @@
 //!
 //! Must never know: the other roles, and when they end.
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
-use actix::{Addr, Arbiter};
-use tokio::signal::unix::{SignalKind, signal};
+use actix::{Actor, Addr, Arbiter};
 
 use super::{start_on_arbiter, within};
 use crate::{
@@ -15,24 +14,75 @@ use crate::{
     },
     alerts::Alertmanager,
     api::ApiParts,
-    config::Settings,
+    clock::TrustedClock,
+    config::{LiveSettings, Settings},
     kept::KnownRules,
     model::SeriesLimits,
+    telemetry::Metrics,
 };
 
 /// The roles of alerts.
 pub(super) struct Alerting {
     alerter: Addr<Alerter>,
-    /// The forwarders, one for each Alertmanager.
-    forwarders: Vec<Addr<AlertForwarder>>,
+    forwarders: Rc<RefCell<Forwarders>>,
     notifier: Addr<Notifier>,
-    /// The rules under evaluation.
-    pub(super) rules: KnownRules,
+}
+
+/// The forwarders, one for each Alertmanager, with the parts of further ones.
+struct Forwarders {
+    running: Vec<Forwarder>,
+    rules: KnownRules,
+    clock: TrustedClock,
+    metrics: Metrics,
+    lifelines: Lifelines,
+}
+
+struct Forwarder {
+    alertmanager: Alertmanager,
+    role: Addr<AlertForwarder>,
+    arbiter: Arbiter,
+}
+
+impl Forwarders {
+    /// Stops the forwarders of other Alertmanagers, and starts those that are missing.
+    fn forward_to(&mut self, alertmanagers: &[Alertmanager]) {
+        let (kept, former): (Vec<_>, Vec<_>) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition(|forwarder| alertmanagers.contains(&forwarder.alertmanager));
+        self.running = kept;
+        for Forwarder { role, arbiter, .. } in former {
+            actix::spawn(async move {
+                if role.send(Stop).await.is_err() {
+                    tracing::debug!("a former alert forwarder has ended");
+                }
+                arbiter.stop();
+            });
+        }
+        for alertmanager in alertmanagers {
+            let is_known = |forwarder: &Forwarder| forwarder.alertmanager == *alertmanager;
+            if !self.running.iter().any(is_known) {
+                self.running.push(self.start(alertmanager));
+            }
+        }
+    }
+
+    fn start(&self, alertmanager: &Alertmanager) -> Forwarder {
+        let role = AlertForwarder::new(AlertForwarderParts {
+            rules: self.rules.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            alertmanager: alertmanager.clone(),
+            lifeline: self.lifelines.for_role("alert forwarder"),
+        });
+        let arbiter = Arbiter::new();
+        let role = AlertForwarder::start_in_arbiter(&arbiter.handle(), |_| role);
+        Forwarder { alertmanager: alertmanager.clone(), role, arbiter }
+    }
 }
 
 impl Alerting {
     pub(super) fn start(
-        settings: &Settings,
+        settings: &mut LiveSettings,
         parts: &ApiParts,
         lifelines: &Lifelines,
         arbiters: &mut Vec<Arbiter>,
@@ -46,23 +96,23 @@ impl Alerting {
             clock: admin.clock.clone(),
             metrics: admin.metrics.clone(),
             resources: query.resources.clone(),
-            promql: query.promql,
+            promql: query.promql.clone(),
             series_limits: SeriesLimits::default(),
             health: admin.health.clone(),
             lifeline: lifelines.for_role("alerter"),
         });
         let alerter = start_on_arbiter(arbiters, alerter);
-        let forwarder = |alertmanager: &Alertmanager| {
-            let parts = AlertForwarderParts {
-                rules: admin.rules.clone(),
-                clock: admin.clock.clone(),
-                metrics: admin.metrics.clone(),
-                alertmanager: alertmanager.clone(),
-                lifeline: lifelines.for_role("alert forwarder"),
-            };
-            start_on_arbiter(arbiters, AlertForwarder::new(parts))
-        };
-        let forwarders = settings.alertmanagers.iter().map(forwarder).collect();
+        let forwarders = Rc::new(RefCell::new(Forwarders {
+            running: Vec::new(),
+            rules: admin.rules.clone(),
+            clock: admin.clock.clone(),
+            metrics: admin.metrics.clone(),
+            lifelines: lifelines.clone(),
+        }));
+        let shared = forwarders.clone();
+        settings.follow(move |settings: &Settings| {
+            shared.borrow_mut().forward_to(&settings.alertmanagers);
+        });
         let silences = parts.alerting.silences.clone();
         let notifier = Notifier::new(NotifierParts {
             rules: admin.rules.clone(),
@@ -75,28 +125,16 @@ impl Alerting {
             lifeline: lifelines.for_role("notifier"),
         });
         let notifier = start_on_arbiter(arbiters, notifier);
-        Self { alerter, forwarders, notifier, rules: admin.rules.clone() }
+        Self { alerter, forwarders, notifier }
     }
 
     pub(super) async fn stop(&self, step: Duration) {
         within("the alerter", step, self.alerter.send(Stop)).await;
-        for forwarder in &self.forwarders {
-            within("an alert forwarder", step, forwarder.send(Stop)).await;
+        let running = std::mem::take(&mut self.forwarders.borrow_mut().running);
+        for Forwarder { role, arbiter, .. } in running {
+            within("an alert forwarder", step, role.send(Stop)).await;
+            arbiter.stop();
         }
         within("the notifier", step, self.notifier.send(Stop)).await;
     }
-}
-
-/// Reloads the rules at each SIGHUP; never returns.
-pub(super) async fn reload_on_signal(rules: KnownRules) {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-        tracing::error!("cannot listen for SIGHUP; reload rules with POST /-/reload");
-        return std::future::pending().await;
-    };
-    while hangup.recv().await.is_some() {
-        let rules = rules.clone();
-        // The reload itself logs errors.
-        drop(tokio::task::spawn_blocking(move || rules.reload().is_ok()).await);
-    }
-    std::future::pending::<()>().await;
 }

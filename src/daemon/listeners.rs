@@ -12,20 +12,32 @@ use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
 use tokio::net::TcpStream;
 
-use super::{binding::cannot_listen, parts::machine_name};
+use super::{binding::cannot_listen, notice_changes, parts::machine_name};
 use crate::{
     actors::{
-        CannotListen, Collector, CollectorParts, GraphiteListeners, GraphiteSettings, Lifeline,
-        Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
+        CannotListen, Collector, CollectorParts, CollectorSettings, GraphiteListeners,
+        GraphiteSettings, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
-    config::{Settings, bounds},
+    config::{LiveSettings, QUERIES_MAX, Settings, bounds},
     ingest::remote_write::Families,
-    model::SeriesLimits,
+    model::{Live, SeriesLimits},
 };
 
-fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts {
+/// Returns the settings of all collectors.
+pub(super) fn collector_settings(settings: &Settings) -> CollectorSettings {
+    CollectorSettings {
+        sender_series_max: settings.limits.sender_series_max,
+        series_max: settings.limits.series_max,
+        future_skew: settings.ingest.future_skew,
+        out_of_order_window: settings.ingest.out_of_order_window,
+        graphite_templates: settings.graphite_templates.clone().into(),
+        ha_senders: settings.ingest.ha_senders.clone(),
+    }
+}
+
+fn collector_parts(settings: &Live<CollectorSettings>, parts: &OverviewParts) -> CollectorParts {
     let (parts, tally) = (&parts.admin, parts.published.ingest.clone());
     CollectorParts {
         tally,
@@ -34,14 +46,9 @@ fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts
         clock: parts.clock.clone(),
         metrics: parts.metrics.clone(),
         series_limits: SeriesLimits::default(),
-        sender_series_max: settings.limits.sender_series_max,
-        series_max: settings.limits.series_max,
         request_series_max: bounds::REQUEST_SERIES_MAX,
-        future_skew: settings.ingest.future_skew,
-        out_of_order_window: settings.ingest.out_of_order_window,
+        settings: settings.clone(),
         families: Families::default(),
-        graphite_templates: settings.graphite_templates.clone().into(),
-        ha_senders: settings.ingest.ha_senders.clone().into(),
     }
 }
 
@@ -60,6 +67,7 @@ fn start_collector(
 
 pub(super) fn start_graphite(
     settings: &Settings,
+    collecting: &Live<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -73,32 +81,34 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let line = lifelines.for_role("Graphite collector");
-    let collector = collector_parts(settings, &parts.overview);
+    let collector = collector_parts(collecting, &parts.overview);
     let collector = start_collector(collector, line, arbiters);
     GraphiteListeners::start(&graphite, collector, parts.admin.metrics.clone())
         .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
 
-/// Starts the role that samples the daemon itself, unless it is disabled.
+/// Starts the role that samples the daemon itself.
 pub(super) fn start_self_sampler(
-    settings: &Settings,
+    settings: &mut LiveSettings,
+    collecting: &Live<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
-) -> Option<Addr<SelfSampler>> {
-    let interval = settings.telemetry.interval?;
+) -> Addr<SelfSampler> {
     let line = lifelines.for_role("collector of the daemon's own samples");
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
-        collector: start_collector(collector_parts(settings, &parts.overview), line, arbiters),
+        collector: start_collector(collector_parts(collecting, &parts.overview), line, arbiters),
         read: Box::new(move || admin.readings()),
         health: parts.admin.health.clone(),
         lifeline: lifelines.for_role("self-sampler"),
         host: machine_name().unwrap_or_else(|| "localhost".to_owned()),
-        interval,
+        interval: settings.derive(|settings| settings.telemetry.interval),
         started: SystemClock.now(),
     });
-    Some(sampler.start())
+    let sampler = sampler.start();
+    notice_changes(settings, "the self-sampler", sampler.clone().recipient());
+    sampler
 }
 
 /// Returns the role that keeps the sparklines of all hosts up to date.
@@ -108,24 +118,26 @@ pub(super) fn sparkline_refresher(parts: &ApiParts, lifelines: &Lifelines) -> Sp
     SparklineRefresher::new(refresh, lifelines.for_role("sparkline refresher"))
 }
 
-/// Returns the number of blocking threads of an HTTP worker: all queries and tails may run on the
-/// same worker, in addition to one thread for each other kind of work.
-fn blocking_threads(settings: &Settings) -> usize {
+/// Returns the maximum number of blocking threads of an HTTP worker: all queries and tails may run
+/// on the same worker, in addition to one thread for each other kind of work. Threads begin when
+/// they are needed.
+const fn blocking_threads() -> usize {
     // One thread each for metrics, a snapshot, a change, the clock, a large body, a host, pings, a
     // dashboard or annotation, storage, status, rules.
     const OTHERS: usize = 11;
-    settings.limits.queries_max + bounds::TAILS_MAX + OTHERS
+    QUERIES_MAX + bounds::TAILS_MAX + OTHERS
 }
 
 pub(super) fn start_server(
     settings: &Settings,
+    collecting: &Live<CollectorSettings>,
     listener: TcpListener,
     parts: ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
     let line = lifelines.for_role("collector of large bodies");
-    let collector = collector_parts(settings, &parts.overview);
+    let collector = collector_parts(collecting, &parts.overview);
     let large = start_collector(collector.clone(), line, arbiters);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
@@ -143,7 +155,7 @@ pub(super) fn start_server(
     let stop = server.graceful_shutdown_signal();
     let server = server
         .workers(settings.worker_threads())
-        .worker_max_blocking_threads(blocking_threads(settings))
+        .worker_max_blocking_threads(blocking_threads())
         .max_concurrent_connections(
             settings.server.connections_max.div_ceil(settings.worker_threads()),
         )

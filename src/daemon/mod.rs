@@ -5,12 +5,13 @@ mod binding;
 mod data_dir;
 mod listeners;
 mod parts;
+mod reloading;
 mod storing;
 mod systemd;
 
 use std::{sync::Arc, time::Duration};
 
-use actix::{Actor, Addr, Arbiter, Handler, System, dev::ToEnvelope};
+use actix::{Actor, Addr, Arbiter, Handler, Recipient, System, dev::ToEnvelope};
 use actix_server::ServerHandle;
 use anyhow::Context;
 use tokio::{
@@ -21,19 +22,25 @@ use tokio::{
 use crate::{
     actors::{
         Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
-        Retention, Sealer, SealingEnd, SelfSampler, SparklineRefresher, Stop, Watcher, Writer,
-        WriterHandle, WriterParts, lifelines,
+        Retention, Sealer, SealingEnd, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
+        Watcher, Writer, WriterHandle, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
-    config::{Settings, bounds},
+    config::{LiveSettings, Settings, bounds},
+    kept::KnownSettings,
+    model::UnixMillis,
     telemetry::{Condition, Health, Metrics},
 };
-use alerting::{Alerting, reload_on_signal};
+use alerting::Alerting;
 pub use data_dir::{DataDir, process_using};
-use listeners::{sparkline_refresher, start_graphite, start_self_sampler, start_server};
+use listeners::{
+    collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
+};
 use parts::{SharedState, api_parts};
-use storing::{checker, checkpointer, open_store, preallocator, retention, sealer};
+pub use reloading::ReloadSources;
+use reloading::{ReloadParts, Reloading};
+use storing::{checker, checkpointer, open_store, preallocator, retention, sealer, writer_parts};
 
 /// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,14 +58,14 @@ const BLOCKING_THREADS: usize = 4;
 ///
 /// # Errors
 /// When it cannot start.
-pub fn run(settings: Settings) -> anyhow::Result<ExitReason> {
+pub fn run(settings: Settings, sources: ReloadSources) -> anyhow::Result<ExitReason> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .context("start the main thread's runtime")?;
     System::with_tokio_rt(move || runtime).block_on(async move {
-        let daemon = Daemon::start(&settings)?;
+        let daemon = Daemon::start(LiveSettings::new(settings), sources)?;
         Ok(daemon.run_until_stopped().await)
     })
 }
@@ -69,12 +76,13 @@ struct Daemon {
     writer: Writer,
     writer_handle: WriterHandle,
     checkpointer: Addr<Checkpointer>,
-    preallocator: Option<Addr<Preallocator>>,
+    preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
     alerting: Alerting,
+    reloading: Reloading,
     sparkline_refresher: Addr<SparklineRefresher>,
-    self_sampler: Option<Addr<SelfSampler>>,
+    self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
     checker: Option<Addr<Checker>>,
     /// Aborts the current work of the sealer and the checker.
@@ -87,7 +95,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(settings: &Settings) -> anyhow::Result<Self> {
+    fn start(mut live: LiveSettings, sources: ReloadSources) -> anyhow::Result<Self> {
+        let settings = &mut live;
         let watch = Stopwatch::start();
         let published = PublishedState::default();
         let health = published.health.clone();
@@ -96,29 +105,19 @@ impl Daemon {
         let listener = binding::bind(settings.server.listen)?;
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(settings)?;
-        let trusted = TrustedClock::new(bounds::trust_rules(settings), last_run);
+        let trusted = trusted_clock(settings, last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
-        let checkpointer = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
-        let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
-        let (writer, writer_handle) = Writer::start(WriterParts {
-            store: store.clone(),
-            appender,
-            clock: clock.clone(),
-            metrics: metrics.clone(),
-            health: health.clone(),
-            lifeline: lifelines.for_role("writer"),
-            checkpointer: checkpointer.clone().recipient(),
-            queue_bytes_max: bounds::QUEUE_BYTES_MAX,
-            bounds: settings.checkpoint_bounds(),
-        })
-        .context("start the writer thread")?;
-        let preallocator = settings.preallocation.enabled.then(|| {
-            let role = preallocator(&store, &clock, &health, &lifelines);
-            start_on_arbiter(&mut arbiters, role)
-        });
+        let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
+        let checkpointer = start_on_arbiter(&mut arbiters, role);
+        notice_changes(settings, "the checkpointer", checkpointer.clone().recipient());
+        let asked = checkpointer.clone().recipient();
         let watched = (&metrics, &published);
+        let parts = writer_parts(settings, &store, appender, &clock, watched, &lifelines, asked);
+        let (writer, writer_handle) = Writer::start(parts).context("start the writer thread")?;
+        let role = preallocator(settings, &store, &clock, &health, &lifelines);
+        let preallocator = start_on_arbiter(&mut arbiters, role);
         let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let sealing_end = SealingEnd::default();
@@ -126,18 +125,24 @@ impl Daemon {
         let sealer = start_on_arbiter(&mut arbiters, role);
         let checker = checker(settings, &store, &trusted, &sealing_end, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
-        let shared = SharedState::open(settings, &store, &trusted, &metrics)?;
+        let (known, requests) = KnownSettings::new(sources.shown(settings));
+        let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
-        let graphite = start_graphite(settings, &parts, &lifelines, &mut arbiters)?;
+        let collecting = settings.derive(collector_settings);
+        let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
         let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
-        let self_sampler = start_self_sampler(settings, &parts, &lifelines, &mut arbiters);
+        let self_sampler =
+            start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let server = start_server(settings, listener, parts, &lifelines, &mut arbiters)?;
+        let reload = ReloadParts::of(&parts);
+        let server =
+            start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
         announce_ready(&health, settings, watch);
+        let reloading = Reloading::new(live, sources, reload, requests);
         Ok(Self {
             server,
             graphite,
@@ -148,6 +153,7 @@ impl Daemon {
             retention,
             host_keeper,
             alerting,
+            reloading,
             sparkline_refresher,
             self_sampler,
             sealer,
@@ -164,7 +170,7 @@ impl Daemon {
     async fn run_until_stopped(mut self) -> ExitReason {
         let reason = tokio::select! {
             () = stop_signal() => ExitReason::Signal,
-            () = reload_on_signal(self.alerting.rules.clone()) => ExitReason::Signal,
+            () = self.reloading.serve() => ExitReason::Signal,
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
                 ExitReason::RoleDied(death)
@@ -186,16 +192,12 @@ impl Daemon {
         self.graphite.stop();
         self.tails.end();
         within("the HTTP server", step, self.server.stop(true)).await;
-        if let Some(sampler) = &self.self_sampler {
-            within("the self-sampler", step, sampler.send(Stop)).await;
-        }
+        within("the self-sampler", step, self.self_sampler.send(Stop)).await;
         self.alerting.stop(step).await;
         // 2. Batches that wait for the journal are committed.
         within("the writer", step, self.writer_handle.stop()).await;
         // 3. The roles that write in the background end.
-        if let Some(preallocator) = &self.preallocator {
-            within("the preallocator", step, preallocator.send(Stop)).await;
-        }
+        within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
         self.sealing_end.end();
@@ -232,6 +234,27 @@ async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output
     if timeout(limit, work).await.is_err() {
         tracing::warn!(step, ?limit, "the step is late; continuing without it");
     }
+}
+
+/// Tells a role of each change of the settings. A busy role sees the change at its next turn.
+fn notice_changes(
+    settings: &mut LiveSettings,
+    role: &'static str,
+    recipient: Recipient<SettingsChanged>,
+) {
+    settings.after_changes(move |_| {
+        if recipient.try_send(SettingsChanged).is_err() {
+            tracing::debug!(role, "the role is busy and will see the settings at its next turn");
+        }
+    });
+}
+
+/// Returns the clock, whose rules follow the settings.
+fn trusted_clock(settings: &mut LiveSettings, last_run: Option<UnixMillis>) -> TrustedClock {
+    let trusted = TrustedClock::new(bounds::trust_rules(settings), last_run);
+    let clock = trusted.clone();
+    settings.after_changes(move |settings| clock.set_rules(bounds::trust_rules(settings)));
+    trusted
 }
 
 async fn stop_signal() {

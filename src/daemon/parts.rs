@@ -2,7 +2,7 @@
 //!
 //! Must never know: routes, and the order of start and stop.
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 use anyhow::Context;
 use tokio::sync::Semaphore;
@@ -14,13 +14,13 @@ use crate::{
         OverviewLimits, OverviewParts, QueryParts, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
-    config::{Limits, Settings, bounds},
+    config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSilences, SnapshotSettings,
-        Snapshots,
+        Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSettings, KnownSilences,
+        SnapshotSettings, Snapshots,
     },
-    model::SeriesLimits,
+    model::{Live, SeriesLimits},
     notify::ReceiverTests,
     query::{QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
@@ -32,42 +32,40 @@ pub(super) struct SharedState {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
     pub(super) silences: KnownSilences,
+    pub(super) settings: KnownSettings,
 }
 
 impl SharedState {
     pub(super) fn open(
-        settings: &Settings,
+        settings: &mut LiveSettings,
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
+        known_settings: KnownSettings,
     ) -> anyhow::Result<Self> {
         let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
             .context("read the known hosts")?;
+        let known = hosts.clone();
+        settings.after_changes(move |settings| known.set_hosts_max(settings.limits.senders_max));
         let sources = settings.rule_sources(machine_name().as_deref());
-        let rules = KnownRules::open(sources, settings.promql_settings(), metrics.clone());
+        let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        Ok(Self { hosts, rules, silences })
+        Ok(Self { hosts, rules, silences, settings: known_settings })
     }
 }
 
 pub(super) fn api_parts(
-    settings: &Settings,
+    settings: &mut LiveSettings,
     store: Store,
     writer: &WriterHandle,
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences }: SharedState,
+    SharedState { hosts, rules, silences, settings: known_settings }: SharedState,
 ) -> ApiParts {
-    let snapshots = SnapshotSettings {
-        folder: SnapshotFolder::new(settings.storage.data_dir.join(&settings.storage.snapshot_dir)),
-        policy: bounds::snapshot_policy(settings),
-        reserve_bytes: 2 * settings.checkpoint_bounds().journal_bytes_max as u64,
-    };
     let bodies = bodies(settings);
-    let Limits { query_series_max, query_points_max, query_memory_max, .. } = settings.limits;
-    let limits = QueryLimits::new(query_series_max, query_points_max);
+    let limits = settings.derive(query_limits);
     let query = QueryParts {
         store: store.clone(),
         clock: clock.clone(),
@@ -76,21 +74,18 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         rules: rules.clone(),
         silences: silences.clone(),
-        alertmanagers: settings
-            .alertmanagers
-            .iter()
-            .map(|alertmanager| alertmanager.url.clone())
-            .collect(),
-        graphite_templates: settings.graphite_templates.clone().into(),
-        limits,
-        promql: settings.promql_settings(),
-        resources: QueryResources::new(Scheduler::for_this_machine(), query_memory_max),
-        permits: Arc::new(Semaphore::new(settings.limits.queries_max)),
-        timeout: settings.limits.query_timeout,
+        alertmanagers: settings.derive(alertmanager_urls),
+        graphite_templates: settings.derive(|settings| settings.graphite_templates.clone()),
+        limits: limits.clone(),
+        promql: settings.derive(Settings::promql_settings),
+        resources: query_resources(settings),
+        permits: query_permits(settings),
+        timeout: settings.derive(|settings| settings.limits.query_timeout),
         client_timeout: settings.server.client_timeout,
         started: SystemClock.now(),
-        future_skew: settings.ingest.future_skew,
+        future_skew: settings.derive(|settings| settings.ingest.future_skew),
         tails: Tails::new(bounds::TAILS_MAX),
+        cardinality: published.cardinality.clone(),
         lines: SparklineCache::default(),
     };
     let objects = ObjectsParts {
@@ -102,8 +97,12 @@ pub(super) fn api_parts(
         annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
     };
     let alerting = alerting_parts(&rules, silences, &metrics, &clock, &bodies);
-    let snapshots =
-        Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
+    let snapshots = Snapshots::new(
+        store.clone(),
+        Arc::new(clock.clone()),
+        metrics.clone(),
+        settings.derive(snapshot_settings),
+    );
     let admin = AdminParts {
         store,
         writer: writer.clone(),
@@ -111,24 +110,26 @@ pub(super) fn api_parts(
         metrics,
         health: published.health.clone(),
         budget: published.budget.clone(),
+        near_names: published.near_names.clone(),
         hosts,
         rules,
         snapshots,
         bodies: bodies.clone(),
         series_limits: SeriesLimits::default(),
         query_limits: limits,
+        settings: known_settings,
     };
+    let host_names = settings.derive(host_names);
     let overview = OverviewParts {
         query: query.clone(),
         admin: admin.clone(),
         published,
         data_dir: settings.storage.data_dir.clone(),
-        bounds: settings.checkpoint_bounds(),
-        preallocation_enabled: settings.preallocation.enabled,
-        limits: overview_limits(settings),
+        bounds: settings.derive(Settings::checkpoint_bounds),
+        preallocation_enabled: settings.derive(|settings| settings.preallocation.enabled),
+        limits: settings.derive(overview_limits),
         started: SystemClock.now(),
     };
-    let host_names = Arc::new(host_names(settings));
     ApiParts { host_names, bodies, query, objects, alerting, admin, overview }
 }
 
@@ -145,16 +146,54 @@ fn alerting_parts(
     AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }
 }
 
-fn bodies(settings: &Settings) -> Bodies {
-    let limits = BodyLimits {
+fn snapshot_settings(settings: &Settings) -> SnapshotSettings {
+    SnapshotSettings {
+        folder: SnapshotFolder::new(settings.storage.data_dir.join(&settings.storage.snapshot_dir)),
+        policy: bounds::snapshot_policy(settings),
+        reserve_bytes: 2 * settings.checkpoint_bounds().journal_bytes_max as u64,
+    }
+}
+
+fn bodies(settings: &mut LiveSettings) -> Bodies {
+    let limits = settings.derive(|settings| BodyLimits {
         request_bytes_max: settings.ingest.request_bytes_max,
         decompressed_bytes_max: settings.decompressed_bytes_max(),
-    };
-    Bodies::new(
-        limits,
-        IngestMemory::new(settings.ingest.body_memory_max),
-        settings.server.client_timeout,
-    )
+    });
+    let memory = IngestMemory::default();
+    let shared = memory.clone();
+    settings.follow(move |settings| shared.set_total(settings.ingest.body_memory_max));
+    Bodies::new(limits, memory, settings.server.client_timeout)
+}
+
+fn query_limits(settings: &Settings) -> QueryLimits {
+    let Limits { query_series_max, query_points_max, .. } = settings.limits;
+    QueryLimits::new(query_series_max, query_points_max)
+}
+
+fn query_resources(settings: &mut LiveSettings) -> QueryResources {
+    let memory_max = settings.limits.query_memory_max;
+    let resources = QueryResources::new(Scheduler::for_this_machine(), memory_max);
+    let shared = resources.clone();
+    settings.after_changes(move |settings| shared.set_memory_max(settings.limits.query_memory_max));
+    resources
+}
+
+/// Returns the places for queries. After a change of their number, running queries keep their
+/// places among the former ones.
+fn query_permits(settings: &mut LiveSettings) -> Live<Semaphore> {
+    let places = Live::new(Semaphore::new(settings.limits.queries_max));
+    let (shared, count) = (places.clone(), Cell::new(settings.limits.queries_max));
+    settings.after_changes(move |settings| {
+        let queries_max = settings.limits.queries_max;
+        if count.replace(queries_max) != queries_max {
+            shared.set(Semaphore::new(queries_max));
+        }
+    });
+    places
+}
+
+fn alertmanager_urls(settings: &Settings) -> Vec<String> {
+    settings.alertmanagers.iter().map(|alertmanager| alertmanager.url.clone()).collect()
 }
 
 fn overview_limits(settings: &Settings) -> OverviewLimits {

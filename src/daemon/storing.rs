@@ -4,16 +4,17 @@
 
 use std::{path::Path, sync::Arc};
 
+use actix::Recipient;
 use anyhow::Context;
 
 use crate::{
     actors::{
-        Checker, Checkpointer, CheckpointerParts, DiskBudget, Lifelines, Preallocator,
-        PreallocatorParts, PublishedState, Retention, Sealer, SealingEnd, SpaceKeeper,
-        SpaceKeeperParts, WriterHandle,
+        Checker, CheckpointNow, Checkpointer, CheckpointerParts, DiskBudget, Lifelines,
+        Preallocator, PreallocatorParts, PublishedState, Retention, Sealer, SealingEnd,
+        SpaceKeeper, SpaceKeeperParts, WriterHandle, WriterParts,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
-    config::{Settings, bounds},
+    config::{LiveSettings, Settings, bounds},
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Health, Metrics},
@@ -21,9 +22,10 @@ use crate::{
 
 /// Opens the store, and returns it with the latest time that its last run knew.
 pub(super) fn open_store(
-    settings: &Settings,
+    settings: &mut LiveSettings,
 ) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
-    let folder: &Path = &settings.storage.data_dir;
+    let folder = settings.storage.data_dir.clone();
+    let folder: &Path = &folder;
     let medium = Folder::new(folder)
         .with_context(|| format!("create the data directory {}", folder.display()))?;
     let watch = Stopwatch::start();
@@ -46,7 +48,8 @@ pub(super) fn open_store(
         "opened the store"
     );
     appender.set_limits(bounds::store_limits(settings));
-    store.set_cache_bytes_max(settings.storage.cache_bytes_max);
+    let cached = store.clone();
+    settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
     Ok((store, appender, report.last_run))
 }
 
@@ -64,7 +67,7 @@ fn with_remedy(cause: StoreError) -> anyhow::Error {
 }
 
 pub(super) fn checkpointer(
-    settings: &Settings,
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &Arc<dyn Clock>,
     metrics: &Metrics,
@@ -77,9 +80,9 @@ pub(super) fn checkpointer(
         metrics: metrics.clone(),
         health: published.health.clone(),
         lifeline: lifelines.for_role("checkpointer"),
-        interval: settings.storage.checkpoint_interval,
+        interval: settings.derive(|settings| settings.storage.checkpoint_interval),
         idle_after: Some(bounds::IDLE_AFTER),
-        bounds: settings.checkpoint_bounds(),
+        bounds: settings.derive(Settings::checkpoint_bounds),
         history: published.checkpoints.clone(),
         space: Some(SpaceKeeper::new(SpaceKeeperParts {
             store: store.clone(),
@@ -91,7 +94,32 @@ pub(super) fn checkpointer(
     })
 }
 
+pub(super) fn writer_parts(
+    settings: &mut LiveSettings,
+    store: &Store,
+    appender: Appender,
+    clock: &Arc<dyn Clock>,
+    (metrics, published): (&Metrics, &PublishedState),
+    lifelines: &Lifelines,
+    checkpointer: Recipient<CheckpointNow>,
+) -> WriterParts {
+    WriterParts {
+        store: store.clone(),
+        appender,
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        health: published.health.clone(),
+        lifeline: lifelines.for_role("writer"),
+        checkpointer,
+        queue_bytes_max: bounds::QUEUE_BYTES_MAX,
+        bounds: settings.derive(Settings::checkpoint_bounds),
+        limits: settings.derive(bounds::store_limits),
+        metric_limits: settings.derive(|settings| settings.metric_limits.clone()),
+    }
+}
+
 pub(super) fn preallocator(
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &Arc<dyn Clock>,
     health: &Health,
@@ -102,19 +130,20 @@ pub(super) fn preallocator(
         clock: clock.clone(),
         health: health.clone(),
         lifeline: lifelines.for_role("preallocator"),
+        is_enabled: settings.derive(|settings| settings.preallocation.enabled),
     })
 }
 
 pub(super) fn retention(
-    settings: &Settings,
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &TrustedClock,
     (metrics, published): (&Metrics, &PublishedState),
     writer: &WriterHandle,
     lifelines: &Lifelines,
 ) -> Retention {
-    let budget = |max| DiskBudget {
-        max,
+    let budget = DiskBudget {
+        max: settings.derive(|settings| settings.storage.disk_max),
         data_dir: settings.storage.data_dir.clone(),
         metrics: metrics.clone(),
         health: published.health.clone(),
@@ -125,16 +154,19 @@ pub(super) fn retention(
         clock: clock.clone(),
         health: published.health.clone(),
         lifeline: lifelines.for_role("retention"),
-        interval: bounds::retention_interval(settings),
+        interval: settings.derive(bounds::retention_interval),
         writer: writer.clone(),
-        budget: settings.storage.disk_max.map(budget),
+        budget,
+        near_names: published.near_names.clone(),
+        cardinality: published.cardinality.clone(),
+        metrics: metrics.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),
     }
 }
 
 pub(super) fn sealer(
-    settings: &Settings,
+    settings: &mut LiveSettings,
     store: &Store,
     clock: &TrustedClock,
     health: &Health,
@@ -147,7 +179,7 @@ pub(super) fn sealer(
         clock: clock.clone(),
         health: health.clone(),
         lifeline: lifelines.for_role("sealer"),
-        after: settings.storage.checkpoint_interval,
+        after: settings.derive(|settings| settings.storage.checkpoint_interval),
     }
 }
 

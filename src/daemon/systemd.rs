@@ -19,3 +19,12 @@ pub(super) fn notify(states: &[sd_notify::NotifyState<'_>]) {
         tracing::debug!(%cause, "cannot notify systemd");
     }
 }
+
+/// Notifies systemd that a reload begins; it ends with the next notification of readiness.
+pub(super) fn reloading() {
+    let since = sd_notify::NotifyState::monotonic_usec_now();
+    match since {
+        Ok(since) => notify(&[sd_notify::NotifyState::Reloading, since]),
+        Err(cause) => tracing::debug!(%cause, "cannot read the monotonic clock"),
+    }
+}

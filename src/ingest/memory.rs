@@ -3,9 +3,10 @@
 //! A request reserves memory before it builds anything, so that small bodies that decode into much
 //! data stay within the limit.
 
-use std::sync::Arc;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// The unit in which memory is counted, in bytes.
 const UNIT_BYTES: usize = 1024;
@@ -15,10 +16,13 @@ const OBJECT_BYTES: usize = 400;
 const VALUE_BYTES: usize = 40;
 
 /// The shared limit. Clones are cheap.
-#[derive(Debug, Clone)]
-pub struct IngestMemory {
-    units: Arc<Semaphore>,
-    total: usize,
+#[derive(Debug, Clone, Default)]
+pub struct IngestMemory(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    used: AtomicUsize,
+    total: AtomicUsize,
 }
 
 /// The reason why a request gets no memory.
@@ -42,19 +46,25 @@ pub enum NoMemory {
 #[derive(Debug)]
 pub struct ReservedMemory {
     memory: IngestMemory,
-    permit: OwnedSemaphorePermit,
+    bytes: usize,
 }
 
 impl IngestMemory {
     /// Returns a limit in bytes.
     pub fn new(bytes: usize) -> Self {
-        let total = (bytes / UNIT_BYTES).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
-        Self { units: Arc::new(Semaphore::new(total)), total }
+        let memory = Self::default();
+        memory.set_total(bytes);
+        memory
+    }
+
+    /// Changes the limit. Requests keep the memory that they have.
+    pub fn set_total(&self, bytes: usize) {
+        self.0.total.store(bytes / UNIT_BYTES * UNIT_BYTES, Ordering::Relaxed);
     }
 
     /// Returns the number of bytes in use.
     pub fn used_bytes(&self) -> usize {
-        (self.total - self.units.available_permits()) * UNIT_BYTES
+        self.0.used.load(Ordering::Relaxed)
     }
 
     /// Reserves memory for a request.
@@ -62,17 +72,22 @@ impl IngestMemory {
     /// # Errors
     /// Too little memory is left.
     pub fn reserve(&self, bytes: usize) -> Result<ReservedMemory, NoMemory> {
-        let permit = self.acquire(0, bytes)?;
-        Ok(ReservedMemory { memory: self.clone(), permit })
+        let bytes = self.reserve_units(0, bytes)?;
+        Ok(ReservedMemory { memory: self.clone(), bytes })
     }
 
-    fn acquire(&self, held: usize, bytes: usize) -> Result<OwnedSemaphorePermit, NoMemory> {
-        let units = bytes.div_ceil(UNIT_BYTES);
-        if held.saturating_add(units) > self.total {
-            return Err(NoMemory::TooLarge { limit: self.total * UNIT_BYTES });
+    /// Reserves whole units for a request that holds some; returns their bytes.
+    fn reserve_units(&self, held: usize, bytes: usize) -> Result<usize, NoMemory> {
+        let total = self.0.total.load(Ordering::Relaxed);
+        let bytes = bytes.checked_next_multiple_of(UNIT_BYTES).unwrap_or(usize::MAX);
+        if held.saturating_add(bytes) > total {
+            return Err(NoMemory::TooLarge { limit: total });
         }
-        let permit = self.units.clone().try_acquire_many_owned(units as u32);
-        permit.map_err(|_| NoMemory::Busy)
+        let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= total);
+        match self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+            Ok(_) => Ok(bytes),
+            Err(_) => Err(NoMemory::Busy),
+        }
     }
 }
 
@@ -82,9 +97,14 @@ impl ReservedMemory {
     /// # Errors
     /// Too little memory is left.
     pub fn grow(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        let more = self.memory.acquire(self.permit.num_permits(), bytes)?;
-        self.permit.merge(more);
+        self.bytes += self.memory.reserve_units(self.bytes, bytes)?;
         Ok(())
+    }
+}
+
+impl Drop for ReservedMemory {
+    fn drop(&mut self) {
+        self.memory.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -112,7 +132,12 @@ mod tests {
         let too_large = NoMemory::TooLarge { limit: 10 * UNIT_BYTES };
         assert_eq!(held.grow(7 * UNIT_BYTES), Err(too_large));
         assert_eq!(memory.reserve(11 * UNIT_BYTES).unwrap_err(), too_large);
+        // A smaller limit leaves requests the memory that they have.
+        memory.set_total(5 * UNIT_BYTES);
+        assert_eq!(memory.reserve(2 * UNIT_BYTES).unwrap_err(), NoMemory::Busy);
+        let last = memory.reserve(UNIT_BYTES).unwrap();
         drop(held);
+        drop(last);
         assert_eq!(memory.used_bytes(), 0);
     }
 

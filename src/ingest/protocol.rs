@@ -153,6 +153,16 @@ impl RowDecoder {
         Self { families, templates }
     }
 
+    /// Replaces the templates; returns true when they are others, so that paths must be looked up
+    /// again.
+    pub fn set_templates(&mut self, templates: &Arc<[Template]>) -> bool {
+        let is_other = *self.templates != **templates;
+        if is_other {
+            self.templates = templates.clone();
+        }
+        is_other
+    }
+
     /// Returns true once when the declared kinds of series changed: the series must be looked up
     /// again.
     pub fn has_other_kinds(&mut self) -> bool {

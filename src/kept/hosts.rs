@@ -52,6 +52,11 @@ impl KnownHosts {
         Ok(Self(Arc::new(Inner { hosts, clock, watch, store, write_lock, write_turn })))
     }
 
+    /// Changes the maximum number of known hosts.
+    pub fn set_hosts_max(&self, hosts_max: usize) {
+        self.0.hosts.write().set_count_max(hosts_max);
+    }
+
     fn now(&self) -> Hearing {
         Hearing {
             // A doubted clock may jump, which must not make hosts look down.

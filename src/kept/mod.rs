@@ -13,26 +13,34 @@
 
 pub mod annotation;
 pub mod annotations;
+mod cardinality;
 pub mod dashboard;
 pub mod dashboards;
 mod hosts;
+mod near_names;
 mod posted;
 mod records;
 mod rules;
+mod settings;
 mod silences;
 mod snapshots;
 
 pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
 pub use annotations::{ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsQuery};
+pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
+pub use near_names::{NearName, NearNames};
 pub use posted::KnownPostedAlerts;
 pub(crate) use records::{Records, fault_of};
 pub(crate) use rules::{ACKNOWLEDGEMENTS_MAX, AcknowledgeResult, LoadedRules};
 pub use rules::{
-    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, NotifiedGroup, RuleSet, RuleSources,
-    SourceFault, read_routing,
+    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, NotifiedGroup, ReadRules, RuleSet,
+    RuleSources, SourceFault, read_routing,
+};
+pub use settings::{
+    KeptSetting, KnownSettings, ReloadAnswer, ReloadRequest, SettingChange, SettingsAnswer,
 };
 pub use silences::{KnownSilences, SilencingFault};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};

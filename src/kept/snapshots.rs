@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::{
     clock::Clock,
-    model::Moment,
+    model::{Live, Moment},
     policy::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom},
     store::{SnapshotFolder, SnapshotReport, Store, StoreError},
     telemetry::Metrics,
@@ -20,7 +20,7 @@ pub struct Snapshots {
     store: Store,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
-    settings: SnapshotSettings,
+    settings: Live<SnapshotSettings>,
     under_way: Arc<Mutex<()>>,
 }
 
@@ -71,9 +71,9 @@ impl Snapshots {
         store: Store,
         clock: Arc<dyn Clock>,
         metrics: Metrics,
-        settings: SnapshotSettings,
+        settings: Live<SnapshotSettings>,
     ) -> Self {
-        match settings.folder.remove_unfinished() {
+        match settings.get().folder.remove_unfinished() {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "removed incomplete snapshots"),
             Err(cause) => tracing::warn!(%cause, "cannot remove incomplete snapshots"),
@@ -95,7 +95,7 @@ impl Snapshots {
     }
 
     fn make_alone(&self, now: Moment) -> Result<SnapshotReport, SnapshotFault> {
-        let SnapshotSettings { folder, policy, reserve_bytes } = &self.settings;
+        let SnapshotSettings { folder, policy, reserve_bytes } = &*self.settings.get();
         folder.remove_unfinished()?;
         let kept = folder.list()?.into_iter().map(|(at, bytes)| KeptSnapshot { at, bytes });
         let mut kept: Vec<_> = kept.collect();

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Index};
 
-use super::{Span, UnixMillis};
+use super::{Span, UnixMillis, retention::Retention};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -17,15 +17,30 @@ pub struct Granularity {
     pub document: Span,
     /// The span of a partition.
     pub partition: Span,
-    /// The time for which a partition is kept after its end.
-    pub retention: Span,
+    retention: Retention,
 }
 
 impl Granularity {
     /// Returns a granularity named after its slot width.
     pub fn new(width_ms: i64, document: Span, partition: Span, retention: Span) -> Self {
         let name = Span::Fixed(width_ms).to_string();
-        Self { name, width_ms, document, partition, retention }
+        Self { name, width_ms, document, partition, retention: Retention::new(retention) }
+    }
+
+    /// Returns the time for which a partition is kept after its end.
+    pub fn retention(&self) -> Span {
+        self.retention.get()
+    }
+
+    /// Changes the retention of this granularity and of all its clones.
+    pub fn change_retention(&self, retention: Span) {
+        self.retention.set(retention);
+    }
+
+    /// Returns the granularity with a retention of its own.
+    #[must_use]
+    pub fn with_retention(&self, retention: Span) -> Self {
+        Self { retention: Retention::new(retention), ..self.clone() }
     }
 
     /// Returns the start of the slot that contains `at`.
@@ -60,12 +75,12 @@ impl Granularity {
 
     /// Returns true when the partition that begins at `start` is still kept at `now`.
     pub fn keeps_partition(&self, start: UnixMillis, now: UnixMillis) -> bool {
-        self.partition_end(start) > self.retention.before(now)
+        self.partition_end(start) > self.retention().before(now)
     }
 
     /// Returns the time from which samples are kept at `now`; it begins a partition.
     pub fn kept_since(&self, now: UnixMillis) -> UnixMillis {
-        self.partition_start(self.retention.before(now))
+        self.partition_start(self.retention().before(now))
     }
 
     /// Returns true when the partition of a sample of time `at` is still kept at `now`.
@@ -75,7 +90,7 @@ impl Granularity {
 
     /// Returns the start of the oldest partition that is still kept at `now`.
     pub fn kept_from(&self, now: UnixMillis) -> UnixMillis {
-        self.partition_start(self.retention.before(now).plus(1))
+        self.partition_start(self.retention().before(now).plus(1))
     }
 
     fn faults(&self, out: &mut Vec<String>) {
@@ -90,7 +105,7 @@ impl Granularity {
             ));
             return;
         }
-        let (document, partition, retention) = (self.document, self.partition, self.retention);
+        let (document, partition, retention) = (self.document, self.partition, self.retention());
         if !document.is_multiple_of_span(Span::Fixed(self.width_ms)) {
             out.push(format!(
                 "granularity {name}: document = {document} is not a whole number of {name} slots"
@@ -208,10 +223,13 @@ impl GranularitySet {
                     coarse.name, fine.name
                 ));
             }
-            if coarse.retention.exact_longest_ms() < fine.retention.exact_longest_ms() {
+            if coarse.retention().exact_longest_ms() < fine.retention().exact_longest_ms() {
                 faults.push(format!(
                     "granularity {}: retention = {} is shorter than that of the finer {} ({})",
-                    coarse.name, coarse.retention, fine.name, fine.retention
+                    coarse.name,
+                    coarse.retention(),
+                    fine.name,
+                    fine.retention()
                 ));
             }
         }
@@ -239,6 +257,20 @@ impl GranularitySet {
     /// Returns all granularities, finest first.
     pub fn as_slice(&self) -> &[Granularity] {
         &self.0
+    }
+
+    /// Returns the set with retentions that no other set shares.
+    #[must_use]
+    pub fn with_own_retentions(self) -> Self {
+        Self(self.0.into_iter().map(|one| one.with_retention(one.retention())).collect())
+    }
+
+    /// Returns true when a set has the same granularities, perhaps with other retentions.
+    pub fn differs_in_retention_only(&self, set: &Self) -> bool {
+        let is_same = |(ours, theirs): (&Granularity, &Granularity)| {
+            *theirs == ours.with_retention(theirs.retention())
+        };
+        self.count() == set.count() && self.iter().zip(set).all(is_same)
     }
 
     /// Iterates over all granularities, finest first.
@@ -398,7 +430,7 @@ mod tests {
             prop_assert!(index < granularity.slots(document));
             let slot = document.plus(index as i64 * granularity.width_ms);
             prop_assert_eq!(slot, granularity.slot_start(at));
-            for age in [0, 1, granularity.retention.longest_ms() - 1, granularity.retention.longest_ms()] {
+            for age in [0, 1, granularity.retention().longest_ms() - 1, granularity.retention().longest_ms()] {
                 let now = granularity.partition_end(partition).plus(age);
                 prop_assert_eq!(granularity.keeps(at, now), granularity.keeps_partition(partition, now));
             }

@@ -25,9 +25,12 @@ pub mod granularity;
 pub mod graphite;
 pub mod host;
 pub mod key_selector;
+pub mod live;
+pub mod metric_limits;
 pub mod own_sender;
 pub mod partition;
 pub mod replica;
+mod retention;
 pub mod retention_rule;
 pub mod retention_starts;
 pub mod seen;
@@ -56,6 +59,8 @@ pub use host::{
     HostRecords, HostState, HostStatus, HostTotals, ListeningSpan, StoredHosts,
 };
 pub use key_selector::{KeySelector, TagComparison, TagMatcher};
+pub use live::Live;
+pub use metric_limits::MetricLimits;
 pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
 pub use retention_rule::{RETENTION_RULES_MAX, RetentionRule, RuleLevel, split_level};

@@ -52,11 +52,11 @@ impl RetentionRule {
         }
         let retention_of = |level: &Granularity| {
             let given = given.iter().find(|(width, _)| *width == level.name);
-            given.map_or(Some(level.retention), |(_, retention)| *retention)
+            given.map_or(Some(level.retention()), |(_, retention)| *retention)
         };
-        let kept = granularities.iter().filter_map(|level| {
-            Some(Granularity { retention: retention_of(level)?, ..level.clone() })
-        });
+        let kept = granularities
+            .iter()
+            .filter_map(|level| Some(level.with_retention(retention_of(level)?)));
         let kept: Vec<_> = kept.collect();
         if kept.is_empty() {
             faults.push("it keeps no level: keep at least one".to_owned());
@@ -84,7 +84,10 @@ impl Granularity {
     /// Returns the level of a class with the spans of this granularity.
     #[must_use]
     pub fn of_class(&self, class: &str) -> Self {
-        Self { name: format!("{}{OF_CLASS}{class}", self.width_name()), ..self.clone() }
+        // The level has a retention of its own, which does not change with that of the granularity.
+        let mut level = self.with_retention(self.retention());
+        level.name = format!("{}{OF_CLASS}{class}", self.width_name());
+        level
     }
 
     /// Returns the name without the class: the slot width.
@@ -120,7 +123,7 @@ mod tests {
         let debug = rule("debug", &[("1m", None), ("5m", Some("2d"))]).unwrap();
         let levels: Vec<_> = debug.levels.iter().map(|level| level.name.clone()).collect();
         assert_eq!(levels, ["5m", "1h", "1d"]);
-        assert_eq!(debug.levels.as_slice()[0].retention.to_string(), "2d");
+        assert_eq!(debug.levels.as_slice()[0].retention().to_string(), "2d");
         let level = debug.levels.as_slice()[0].of_class("debug");
         assert_eq!((&*level.name, level.width_name()), ("5m@debug", "5m"));
         assert_eq!((level.class(), set.as_slice()[0].class()), (Some("debug"), None));

@@ -30,6 +30,8 @@ pub enum RefusalReason {
     SeriesLimit,
     /// The sender has reached its limit of series.
     SenderSeriesLimit,
+    /// The metric has reached its limit of series.
+    MetricSeriesLimit,
     /// The store has reached its limit of senders.
     SenderLimit,
     /// The batch number is too far behind the sender's latest.
@@ -60,6 +62,7 @@ impl RefusalReason {
             DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => Ok(id),
             DefinitionVerdict::StoreLimit => Err(Self::SeriesLimit),
             DefinitionVerdict::SenderLimit => Err(Self::SenderSeriesLimit),
+            DefinitionVerdict::MetricLimit => Err(Self::MetricSeriesLimit),
         }
     }
 
@@ -86,6 +89,10 @@ impl RefusalReason {
             }
             Self::SenderSeriesLimit => {
                 "the sender has its maximum number of series: raise limits.sender_series_max"
+            }
+            Self::MetricSeriesLimit => {
+                "the metric has its maximum number of series: raise limits.metric_series, or use \
+                 fewer values of its tags"
             }
             Self::SenderLimit => {
                 "the store has its maximum number of senders: raise limits.senders_max"
@@ -196,6 +203,7 @@ impl Admission {
             | RefusalReason::UnitConflict
             | RefusalReason::SeriesLimit
             | RefusalReason::SenderSeriesLimit
+            | RefusalReason::MetricSeriesLimit
             | RefusalReason::SenderLimit
             | RefusalReason::StaleNumber
             | RefusalReason::FarNumber

@@ -76,7 +76,7 @@ pub fn spans(
     now: UnixMillis,
     count_max: usize,
 ) -> Result<Vec<UnixMillis>, SpansRefusal> {
-    let (name, retention) = (granularity.name.clone(), granularity.retention);
+    let (name, retention) = (granularity.name.clone(), granularity.retention());
     let kept_from = granularity.document_start(granularity.kept_from(now));
     if granularity.document_start(range.start) < kept_from {
         return Err(SpansRefusal::Dropped { granularity: name, retention, kept_from });

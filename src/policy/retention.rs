@@ -23,7 +23,7 @@ pub fn kept_since(all: &[Granularity], now: impl Into<Moment>) -> Option<UnixMil
 /// doubted.
 pub fn dropped_at(granularity: &Granularity, end: UnixMillis) -> UnixMillis {
     let longest =
-        granularity.retention.longest_ms().saturating_add(granularity.partition.longest_ms());
+        granularity.retention().longest_ms().saturating_add(granularity.partition.longest_ms());
     let (mut before, mut at) = (end.minus(1), end.plus(longest));
     while at.0 - before.0 > 1 {
         let middle = UnixMillis(i64::midpoint(before.0, at.0));

@@ -7,7 +7,10 @@ use std::{
     collections::HashMap,
     fmt,
     hash::Hash,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,7 +18,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{Event, Level, Subscriber, callsite::Identifier};
 use tracing_subscriber::{
-    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{Format, Full, Json, Writer},
+    },
     registry::LookupSpan,
 };
 
@@ -42,30 +48,32 @@ pub(super) fn log_lines_dropped() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// A format with the limit.
-pub(super) struct LimitedFormat<F> {
-    format: F,
-    form: LogFormat,
+/// The two formats with the limit.
+pub(super) struct LimitedFormat {
+    text: Format<Full>,
+    json: Format<Json>,
+    /// True for JSON.
+    is_json: Arc<AtomicBool>,
     since: Stopwatch,
     call_sites: Mutex<CallSites<Identifier>>,
 }
 
-impl<F> LimitedFormat<F> {
-    pub(super) fn new(format: F, form: LogFormat) -> Self {
+impl LimitedFormat {
+    pub(super) fn new(is_json: Arc<AtomicBool>) -> Self {
         Self {
-            format,
-            form,
+            text: Format::default(),
+            json: Format::default().json().flatten_event(true),
+            is_json,
             since: Stopwatch::start(),
             call_sites: Mutex::new(CallSites::default()),
         }
     }
 }
 
-impl<S, N, F> FormatEvent<S, N> for LimitedFormat<F>
+impl<S, N> FormatEvent<S, N> for LimitedFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
-    F: FormatEvent<S, N>,
 {
     fn format_event(
         &self,
@@ -73,20 +81,21 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
+        let is_json = self.is_json.load(Ordering::Relaxed);
         // Debug output is never limited.
         if *event.metadata().level() <= Level::INFO {
             let verdict =
                 self.call_sites.lock().decide(event.metadata().callsite(), self.since.elapsed());
-            match (verdict, self.form) {
+            match (verdict, is_json) {
                 (LineDecision::Drop, _) => {
                     DROPPED.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
                 (LineDecision::Write { dropped: 0 }, _) => {}
-                (LineDecision::Write { dropped }, LogFormat::Text) => {
+                (LineDecision::Write { dropped }, false) => {
                     writeln!(writer, "dropped lines like the next one: {dropped}")?;
                 }
-                (LineDecision::Write { dropped }, LogFormat::Json) => {
+                (LineDecision::Write { dropped }, true) => {
                     let message = "lines like the next one were dropped";
                     writeln!(
                         writer,
@@ -95,7 +104,11 @@ where
                 }
             }
         }
-        self.format.format_event(context, writer, event)
+        if is_json {
+            self.json.format_event(context, writer, event)
+        } else {
+            self.text.format_event(context, writer, event)
+        }
     }
 }
 

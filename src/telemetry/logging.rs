@@ -2,9 +2,20 @@
 //!
 //! Must never know: the content of lines.
 
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
 use tracing_subscriber::EnvFilter;
 
-use super::log_limit::{LimitedFormat, LogFormat};
+use super::{
+    last_lines::Remembering,
+    log_limit::{LimitedFormat, LogFormat},
+};
 
 /// The folders of `src` that are crates, and log by the names of these.
 const CRATES: [&str; 7] = ["clock", "ingest", "model", "policy", "query", "shell", "store"];
@@ -16,32 +27,64 @@ fn with_crates(filter: &str) -> String {
     })
 }
 
+/// The way to change logging while the daemon runs. Clones are cheap.
+#[derive(Clone)]
+pub struct Logging {
+    form: Arc<AtomicBool>,
+    set_filter: Arc<dyn Fn(EnvFilter) -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for Logging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logging").field("form", &self.form).finish_non_exhaustive()
+    }
+}
+
+impl Logging {
+    /// Changes the format and the filter of the following lines; an invalid filter changes nothing.
+    pub fn change(&self, format: LogFormat, filter: &str) {
+        let changed = parsed(filter).map(|filter| (self.set_filter)(filter));
+        if changed != Ok(true) {
+            tracing::error!(filter, "cannot change the filter of the log");
+        }
+        self.form.store(format == LogFormat::Json, Ordering::Relaxed);
+    }
+}
+
+/// Checks a filter.
+///
+/// # Errors
+/// When the filter is invalid.
+pub fn check_filter(filter: &str) -> Result<(), String> {
+    parsed(filter).map(|_| ())
+}
+
+fn parsed(filter: &str) -> Result<EnvFilter, String> {
+    // actix-http logs errors of clients as its own errors; the daemon logs these errors itself.
+    let quiet = if filter.contains("actix_http") { "" } else { ",actix_http::h1::dispatcher=off" };
+    EnvFilter::try_new(format!("{}{quiet}", with_crates(filter)))
+        .map_err(|cause| format!("log.filter: {cause}"))
+}
+
 /// Starts logging; a second call has no effect.
 ///
 /// # Errors
 /// When the filter is invalid.
-pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
-    // actix-http logs errors of clients as its own errors; the daemon logs these errors itself.
-    let quiet = if filter.contains("actix_http") { "" } else { ",actix_http::h1::dispatcher=off" };
-    let filter = EnvFilter::try_new(format!("{}{quiet}", with_crates(filter)))
-        .map_err(|cause| format!("log.filter: {cause}"))?;
+pub fn init_logging(format: LogFormat, filter: &str) -> Result<Logging, String> {
+    let form = Arc::new(AtomicBool::new(format == LogFormat::Json));
+    let limited = LimitedFormat::new(form.clone());
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
-    let started = match format {
-        LogFormat::Text => {
-            builder.map_event_format(|inner| LimitedFormat::new(inner, format)).try_init()
-        }
-        LogFormat::Json => {
-            let builder = builder.json().flatten_event(true);
-            builder.map_event_format(|inner| LimitedFormat::new(inner, format)).try_init()
-        }
-    };
-    if started.is_err() {
+        .with_writer(|| Remembering(std::io::stderr()))
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .event_format(limited)
+        .with_env_filter(parsed(filter)?)
+        .with_filter_reloading();
+    let handle = builder.reload_handle();
+    if builder.try_init().is_err() {
         tracing::debug!("logging is already started");
     }
-    Ok(())
+    let set_filter = Arc::new(move |filter| handle.reload(filter).is_ok());
+    Ok(Logging { form, set_filter })
 }
 
 #[cfg(test)]

@@ -4,16 +4,20 @@
 
 mod health;
 mod labels;
+mod last_lines;
 mod log_limit;
 mod logging;
 mod metrics;
 mod readings;
+mod redaction;
 mod summary;
 
 pub use health::{Condition, Health, Shortfall};
 pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
+pub use last_lines::last_log_lines;
 pub use log_limit::LogFormat;
-pub use logging::init_logging;
+pub use logging::{Logging, check_filter, init_logging};
 pub use metrics::{HOST_METRICS, METRIC_NAMES, Metrics};
 pub use readings::SelfReading;
+pub use redaction::without_secrets;
 pub use summary::{RefusedCount, SampleCounts, Timing, resident_bytes};

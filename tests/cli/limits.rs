@@ -63,6 +63,53 @@ fn series_and_senders_are_limited_and_known_ones_continue() {
 }
 
 #[test]
+fn a_metric_has_a_limit_of_series_that_other_metrics_do_not_share() {
+    let limits = "limits.metric_series = { 'debug_*' = 2, debug_more = 3 }";
+    let daemon = Daemon::start(limits);
+    let send = |metric: &str, hosts: std::ops::Range<u32>| {
+        let sample = |host: u32| {
+            json!({ "metric": metric, "tags": { "host": host.to_string() },
+            "value": 1 })
+        };
+        daemon.post_json(&json!({ "samples": hosts.map(sample).collect::<Vec<_>>() })).body
+    };
+    let answer = send("debug_a", 0..3);
+    assert_eq!(
+        (&answer["accepted"], &answer["refused"]),
+        (&json!(2), &json!({"metric_series_limit": 1}))
+    );
+    assert!(answer["examples"][0]["series"].as_str().unwrap().contains("debug_a"), "{answer}");
+    assert_eq!(send("debug_b", 0..2)["accepted"], 2);
+    assert_eq!(send("debug_more", 0..4)["accepted"], 3);
+    assert_eq!(send("other", 0..9)["accepted"], 9);
+    // Known series continue, also in a later batch with new ones.
+    assert_eq!(send("debug_a", 1..4)["accepted"], 1);
+    let line = "granary_samples_refused_total{protocol=\"json\",reason=\"metric_series_limit\"}";
+    assert_eq!(counter(&daemon, line), 4);
+}
+
+#[test]
+fn a_new_metric_that_differs_in_one_letter_from_a_known_one_is_reported_and_stored() {
+    let daemon = Daemon::start("storage.checkpoint_interval = '1s'");
+    let send = |metric: &str, seq: u64| {
+        let batch = json!({ "agent": "web", "epoch": 1, "seq": seq, "samples":
+            [{ "metric": metric, "value": 1 }] });
+        assert_eq!(daemon.post_json(&batch).body["accepted"], 1);
+    };
+    send("http_requests", 1);
+    // Names are compared with those of earlier runs, which are a second apart.
+    let found = ('a'..='z').zip(2..).find_map(|(letter, seq)| {
+        send(&format!("http_requests{letter}"), seq);
+        std::thread::sleep(Duration::from_millis(500));
+        let (_, answer) = get(&daemon, "/readyz");
+        answer["warnings"]["near_names"].as_str().map(str::to_owned)
+    });
+    let found = found.unwrap_or_else(|| panic!("{}", daemon.log()));
+    assert!(found.contains("(like http_requests, from web)"), "{found}");
+    assert!(daemon.log().contains("a new metric may be a typo of a known one"));
+}
+
+#[test]
 fn a_query_that_takes_too_long_is_refused_and_releases_its_place() {
     let daemon = Daemon::start("limits.queries_max = 1\nlimits.query_timeout = '1ms'\n");
     let sample = |i: u32| json!({"metric": "m", "tags": {"host": i.to_string()}, "value": 1});

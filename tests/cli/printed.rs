@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are only parsed, by their beginning, with the reason.
-const NOT_RUN: [(&str, &str); 37] = [
+const NOT_RUN: [(&str, &str); 39] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -50,6 +50,8 @@ const NOT_RUN: [(&str, &str); 37] = [
     ("granary alerts test-receiver", "no receivers are set up here, see receivers.rs"),
     ("granary alerts unack", "nothing fires here, see silences.rs"),
     ("granary-bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
+    ("granary config diff --config /etc", "an installed file, see reload.rs"),
+    ("granary diagnose --data-dir /var", "an installed daemon's data, see diagnose.rs"),
     ("granary import --format mongodump", "a dump of MongoDB, see import.rs"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
     ("granary import --template", "whisper files, see import.rs"),

@@ -35,7 +35,7 @@ impl Scene {
             names.iter().map(|host| series("m", &[("host", host)], Kind::Gauge)).collect();
         define(&mut appender, &all, START);
         let budget = DiskBudget {
-            max: DiskMax::Bytes(u64::MAX),
+            max: Some(DiskMax::Bytes(u64::MAX)).into(),
             data_dir: dir.path().to_owned(),
             metrics: Metrics::new().unwrap(),
             health: Health::default(),
@@ -88,7 +88,7 @@ fn the_store_stays_within_its_budget_and_reports_drops_a_day_ahead() {
     assert_eq!(scene.budget.report.warning(), None);
     // With three quarters of the space, each granularity keeps about as much of its retention.
     let max = full / 4 * 3;
-    scene.budget.max = DiskMax::Bytes(max);
+    scene.budget.max.set(Some(DiskMax::Bytes(max)));
     assert!(scene.run(1) > 0);
     let bytes = scene.store.file_bytes();
     assert!((max * 9 / 10..=max).contains(&bytes), "{bytes} of {max}");
@@ -103,7 +103,7 @@ fn the_store_stays_within_its_budget_and_reports_drops_a_day_ahead() {
     }
     assert!(scene.budget.metrics.retention_budget_drops.get() > dropped + 4);
     // Too small a budget leaves the newest partitions.
-    scene.budget.max = DiskMax::Bytes(1);
+    scene.budget.max.set(Some(DiskMax::Bytes(1)));
     scene.run(1);
     let all = scene.store.partitions();
     assert_eq!(all.len(), 2);
@@ -124,7 +124,7 @@ fn a_drop_is_reported_a_day_before() {
     let a_day = grown.bytes_ahead - grown.bytes;
     assert!(a_day > bytes / 10, "{grown:?}");
     // The budget is enough for two days.
-    scene.budget.max = DiskMax::Bytes(bytes + a_day * 2);
+    scene.budget.max.set(Some(DiskMax::Bytes(bytes + a_day * 2)));
     assert_eq!(scene.run(1), 0);
     assert_eq!(scene.budget.report.warning(), None, "{:?}", scene.budget.report.last());
     let mut warned = None;

@@ -224,6 +224,16 @@ fn the_computed_disk_use_equals_that_of_the_documents() {
     assert!(text.contains(&format!("{header} bytes of header")), "{header}");
 }
 
+#[test]
+fn settings_lists_every_setting_that_needs_a_restart() {
+    let text = page("docs/settings.md").text;
+    let part = text.split("| setting | reason |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let cells = part.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let listed: BTreeSet<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let needed: BTreeSet<_> = granary::config::restart_settings().chain(["granularity"]).collect();
+    assert_eq!(listed, needed);
+}
+
 /// The table of each section of config/default.toml: keys, defaults and comments. A page of docs/
 /// that a comment names becomes a link.
 fn tables_of_settings() -> Vec<(String, String)> {

@@ -176,8 +176,8 @@ fn a_stop_waits_for_the_running_checkpoint_and_the_last_one_only() {
             health: Health::default(),
             lifeline: lines.for_role("checkpointer"),
             idle_after: None,
-            interval: Duration::from_secs(3600),
-            bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 },
+            interval: Duration::from_secs(3600).into(),
+            bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }.into(),
             history: CheckpointHistory::default(),
             space: None,
         };

@@ -132,7 +132,7 @@ impl History {
 
     fn step(&mut self) {
         self.begin();
-        match self.rng.u32(0..115) {
+        match self.rng.u32(0..117) {
             _ if self.may_damage() && self.rng.u16(0..150) == 0 => self.damage(),
             _ if self.may_damage() && !self.is_damaged && self.rng.u16(0..150) == 0 => {
                 self.damage_a_number();
@@ -155,6 +155,7 @@ impl History {
             80..83 => self.change_series(),
             110..112 => self.change_kind(),
             112..115 => self.reserve(),
+            115..117 => self.reload(),
             83..84 | 100..102 => self.save_or_restore(),
             102..110 => self.touch_objects(),
             84..92 => self.meanwhile(),
@@ -248,12 +249,7 @@ impl History {
     /// Continues with a newly opened store.
     pub(crate) fn opened(&mut self, opened: (Store, Appender, RecoveryReport)) {
         let (store, appender, report) = opened;
-        // Some runs seal at each checkpoint, others later.
-        store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
-        // Some runs release unneeded space of the journal at each checkpoint.
-        store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
-        // Some runs have a log file for every few records.
-        store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
+        self.tune(&store);
         self.tally.note("restarts");
         self.trace(|| format!("opened with {:?}", self.levels.current));
         let damaged = store.damaged_partitions();
@@ -263,6 +259,16 @@ impl History {
         self.now();
         self.open = Some((store, appender));
         self.was_hurt = false;
+    }
+
+    /// Sets the sizes that a store may have at any time.
+    pub(crate) fn tune(&mut self, store: &Store) {
+        // Some runs seal at each checkpoint, others later.
+        store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
+        // Some runs release unneeded space of the journal at each checkpoint.
+        store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
+        // Some runs have a log file for every few records.
+        store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
     }
 
     /// Begins a step: earlier faults no longer excuse failures.

@@ -48,7 +48,7 @@ impl Levels {
             for width in WIDTHS_MS {
                 if rng.bool() {
                     pool.push(random_level(width, retention, rng));
-                    retention = retention.max(pool[pool.len() - 1].retention.longest_ms());
+                    retention = retention.max(pool[pool.len() - 1].retention().longest_ms());
                 }
             }
             if let Ok(current) = GranularitySet::new(pool.clone()) {
@@ -64,7 +64,7 @@ impl Levels {
         let count = self.pool.len();
         let changed = &mut self.pool[rng.usize(0..count)];
         if stages::SPANS_CHANGE && rng.u8(0..4) == 0 {
-            *changed = random_level(changed.width_ms, changed.retention.longest_ms() / 2, rng);
+            *changed = random_level(changed.width_ms, changed.retention().longest_ms() / 2, rng);
             levels.retain(|level| level.name != changed.name);
         }
         match levels.iter().position(|level| level.name == changed.name) {
@@ -72,7 +72,8 @@ impl Levels {
             Some(index) if rng.bool() => drop(levels.remove(index)),
             Some(index) => {
                 if let Span::Fixed(partition) = changed.partition {
-                    levels[index].retention = Span::Fixed(partition * rng.i64(1..12));
+                    let retention = Span::Fixed(partition * rng.i64(1..12));
+                    levels[index] = levels[index].with_retention(retention);
                 }
             }
         }
@@ -82,6 +83,21 @@ impl Levels {
 }
 
 impl Levels {
+    /// Returns the current granularities, some with another retention.
+    pub(crate) fn with_other_retentions(&self, rng: &mut Rng) -> GranularitySet {
+        loop {
+            let other = |level: &Granularity| match level.partition {
+                Span::Fixed(partition) if rng.bool() => {
+                    level.with_retention(Span::Fixed(partition * rng.i64(1..12)))
+                }
+                Span::Fixed(_) | Span::Months(_) => level.with_retention(level.retention()),
+            };
+            if let Ok(set) = GranularitySet::new(self.current.iter().map(other).collect()) {
+                return set;
+            }
+        }
+    }
+
     /// Returns true when a granularity has documents or partitions of another length than before.
     pub(crate) fn has_other_spans(&self, before: &Self) -> bool {
         let spans = |level: &Granularity| (level.document, level.partition);

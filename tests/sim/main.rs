@@ -22,6 +22,7 @@ mod lowered;
 mod meanwhile;
 mod objects;
 mod rebuilt;
+mod reloads;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod rules;

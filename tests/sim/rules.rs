@@ -53,5 +53,5 @@ impl Rules {
 }
 
 fn kept(level: &Granularity) -> (String, Option<Span>) {
-    (level.name.clone(), Some(level.retention))
+    (level.name.clone(), Some(level.retention()))
 }

@@ -264,7 +264,9 @@ impl History {
                 let known = |verdict| match verdict {
                     // The kinds of some series changed.
                     DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => id,
-                    DefinitionVerdict::StoreLimit | DefinitionVerdict::SenderLimit => {
+                    DefinitionVerdict::StoreLimit
+                    | DefinitionVerdict::SenderLimit
+                    | DefinitionVerdict::MetricLimit => {
                         panic!("{verdict:?}")
                     }
                 };

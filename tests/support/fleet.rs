@@ -92,7 +92,7 @@ impl Run {
     /// The time after which every retention applies, also to the oldest series.
     pub(crate) fn settled_ms(&self) -> i64 {
         let kept = self.set.iter().map(|granularity| {
-            granularity.retention.longest_ms()
+            granularity.retention().longest_ms()
                 + 2 * granularity.partition.longest_ms()
                 + self.checkpoint_ms()
         });

@@ -173,12 +173,12 @@ impl Shared {
         now: UnixMillis,
     ) -> Evaluated {
         let time_max = Duration::from_millis(running.group.interval_ms.unsigned_abs())
-            .min(self.promql.timeout);
+            .min(self.promql.get().timeout);
         let vector = |expression: &str, at: UnixMillis| self.vector(expression, at, time_max);
         let shared = self.clone();
         let query: TemplateQuery =
             Arc::new(move |expression| shared.vector(expression, due.at, time_max));
-        let (time, external) = (TemplateTime::default(), self.rules.external());
+        let (time, external) = (TemplateTime::default(), &self.rules.external());
         let queries = EvaluationQueries { vector: &vector, query: Some(query), time, external };
         let status = running.evaluate(due, &queries, &self, now).await;
         (running, status)
@@ -197,7 +197,7 @@ impl Shared {
                 return Err("the daemon is stopping".to_owned());
             }
             let (store, moment) = (&self.recording.store, self.clock.moment());
-            evaluate_vector(store, &budget, &self.promql, expression, at, moment)
+            evaluate_vector(store, &budget, &self.promql.get(), expression, at, moment)
         })
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     alerts::next_evaluation,
     clock::TrustedClock,
     kept::{KnownHosts, KnownRules},
-    model::SeriesLimits,
+    model::{Live, SeriesLimits},
     query::{PromqlSettings, QueryResources},
     store::Store,
     telemetry::{Health, Metrics},
@@ -51,7 +51,7 @@ pub struct AlerterParts {
     pub clock: TrustedClock,
     pub metrics: Metrics,
     pub resources: QueryResources,
-    pub promql: PromqlSettings,
+    pub promql: Live<PromqlSettings>,
     pub series_limits: SeriesLimits,
     pub health: Health,
     pub lifeline: Lifeline,
@@ -73,7 +73,7 @@ struct Shared {
     clock: TrustedClock,
     metrics: Metrics,
     resources: QueryResources,
-    promql: PromqlSettings,
+    promql: Live<PromqlSettings>,
     in_flight: InFlight,
 }
 

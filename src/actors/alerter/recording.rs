@@ -176,6 +176,10 @@ impl Recording {
                 *place = Some(match verdict {
                     DefinitionVerdict::Known(id) => Ok(id),
                     DefinitionVerdict::KindConflict(_, kind) => Err(kind_conflict(kind)),
+                    DefinitionVerdict::MetricLimit => {
+                        Err("the metric is at its limit of series (limits.metric_series)"
+                            .to_owned())
+                    }
                     DefinitionVerdict::StoreLimit | DefinitionVerdict::SenderLimit => {
                         Err("the store is at its limit of series (limits.series_max)".to_owned())
                     }

@@ -40,15 +40,15 @@ impl Shared {
         let Some(running) = &mut groups.all[place].running else { return };
         reviewed.at = now;
         let finest = store.granularity(GranularityIndex::FINEST);
-        let lookback_ms = self.promql.lookback.as_millis() as i64;
-        let kept_since = finest.retention.before(now).plus(lookback_ms);
+        let lookback_ms = self.promql.get().lookback.as_millis() as i64;
+        let kept_since = finest.retention().before(now).plus(lookback_ms);
         let known_since = kept_since.max(since).0;
         let terms = ReviewTerms { slot_ms: finest.width_ms, lookback_ms, known_since };
         let watch = Stopwatch::start();
         let vector = |expression: &str, at: UnixMillis| {
             self.vector(expression, at, REVIEW_TIME_MAX.saturating_sub(watch.elapsed()))
         };
-        let (time, external) = (TemplateTime::default(), self.rules.external());
+        let (time, external) = (TemplateTime::default(), &self.rules.external());
         let queries = EvaluationQueries { vector: &vector, query: None, time, external };
         if running.review(terms, &queries, now, store) {
             self.rules.note_history(&running.id, &running.history);

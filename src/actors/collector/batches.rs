@@ -68,8 +68,8 @@ struct ResponsePart {
 
 impl BatchCollector {
     pub(super) fn new(parts: &CollectorParts) -> Self {
-        let refs_max = parts.series_max.saturating_mul(2);
-        let sessions = Sessions::new(parts.series_limits, parts.sender_series_max, refs_max);
+        let (sender_series_max, refs_max) = session_limits(parts);
+        let sessions = Sessions::new(parts.series_limits, sender_series_max, refs_max);
         Self { sessions: RefCell::new(sessions) }
     }
 
@@ -94,6 +94,8 @@ impl BatchCollector {
         if parts.clock.is_doubted() {
             note_sender_times(&views, now, parts);
         }
+        let (sender_series_max, refs_max) = session_limits(parts);
+        self.sessions.borrow_mut().set_limits(sender_series_max, refs_max);
         let defined: usize = views.iter().map(|view| view.series.len()).sum();
         let limit = parts.request_series_max;
         if defined > limit {
@@ -269,13 +271,19 @@ fn count_readings_once(
     batches: &mut [AcceptedBatch],
     parts: &CollectorParts,
 ) {
-    let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
+    let window_ms = parts.settings.get().window_ms();
     for (view, batch) in views.iter().zip(batches) {
         let are_readings = view.series.iter().all(|series| series.kind == Kind::Gauge);
         if batch.deduplication == Deduplication::Never && are_readings {
             batch.deduplication = Deduplication::ByTime { window_ms };
         }
     }
+}
+
+/// Returns the maximum numbers of series of a sender, and of refs of all sessions.
+fn session_limits(parts: &CollectorParts) -> (usize, usize) {
+    let settings = parts.settings.get();
+    (settings.sender_series_max, settings.series_max.saturating_mul(2))
 }
 
 /// Refuses names that are reserved for the daemon.

@@ -15,7 +15,7 @@ use crate::{
         graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
         refusals::Refusals, remote_write::Families,
     },
-    model::{SeriesLimits, replica::Replica},
+    model::{Live, SeriesLimits, replica::Replica},
     policy::Admission,
     store::Store,
     telemetry::{Metrics, Protocol},
@@ -75,29 +75,43 @@ pub struct CollectorParts {
     pub metrics: Metrics,
     pub tally: IngestTally,
     pub series_limits: SeriesLimits,
-    pub sender_series_max: usize,
-    pub series_max: usize,
     pub request_series_max: usize,
-    pub future_skew: Duration,
-    pub out_of_order_window: Duration,
+    pub settings: Live<CollectorSettings>,
     /// The metric types of remote write, which all collectors share: a sender may send types on one
     /// connection and samples on others.
     pub families: Families,
+}
+
+/// The settings of a collector; each request uses the current ones.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each field is the setting of its name")]
+pub struct CollectorSettings {
+    pub sender_series_max: usize,
+    pub series_max: usize,
+    pub future_skew: Duration,
+    pub out_of_order_window: Duration,
     pub graphite_templates: Arc<[Template]>,
-    /// The name prefixes of senders that send the same samples as others.
-    pub ha_senders: Arc<[Box<str>]>,
+    pub ha_senders: Vec<Box<str>>,
+}
+
+impl CollectorSettings {
+    /// Returns the out-of-order window in milliseconds.
+    pub(super) fn window_ms(&self) -> i64 {
+        self.out_of_order_window.as_millis().max(1) as i64
+    }
 }
 
 impl CollectorParts {
     /// Returns the current limits for the times of samples.
     pub(super) fn admission(&self) -> Admission {
-        let future_skew_ms = self.future_skew.as_millis() as i64;
+        let future_skew_ms = self.settings.get().future_skew.as_millis() as i64;
         Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
     }
 
     /// Returns the sender's identity among replicas, if its name has a prefix of `ha_senders`.
     pub(super) fn replica(&self, sender: &str) -> Option<Replica> {
-        let group = self.ha_senders.iter().position(|prefix| sender.starts_with(&**prefix))?;
+        let settings = self.settings.get();
+        let group = settings.ha_senders.iter().position(|prefix| sender.starts_with(&**prefix))?;
         Some(Replica { group: group as u16, sender: xxh3_64(sender.as_bytes()) })
     }
 

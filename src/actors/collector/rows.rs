@@ -58,7 +58,8 @@ pub(super) struct RowCollector {
 
 impl RowCollector {
     pub(super) fn new(parts: &CollectorParts) -> Self {
-        let (templates, families) = (parts.graphite_templates.clone(), parts.families.clone());
+        let templates = parts.settings.get().graphite_templates.clone();
+        let families = parts.families.clone();
         let decoder = RefCell::new(RowDecoder::new(templates, families));
         Self { cache: RefCell::default(), decoder, conflicts: RefCell::default() }
     }
@@ -72,13 +73,15 @@ impl RowCollector {
         if let Some(memory) = &mut memory {
             memory.grow(protocol.memory(&body))?;
         }
+        let settings = parts.settings.get();
         let (decoded, contents) = {
             let mut cache = self.cache.borrow_mut();
-            cache.trim(parts.series_max);
+            cache.trim(settings.series_max);
             cache.renew(parts.store.dictionary().generation());
             let mut decoder = self.decoder.borrow_mut();
             let has_conflicts = self.conflicts.borrow_mut().expire(parts.clock.now());
-            if decoder.has_other_kinds() || has_conflicts {
+            let has_other_paths = decoder.set_templates(&settings.graphite_templates);
+            if decoder.has_other_kinds() || has_conflicts || has_other_paths {
                 cache.clear();
             }
             let find = |key: &SeriesKey| {
@@ -106,7 +109,7 @@ impl RowCollector {
         let verdicts = self.register(&decoded, parts).await?;
         let points = decoded.points() as u64;
         let admission = parts.admission();
-        let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
+        let window_ms = settings.window_ms();
         let (mut batch, mut refused) = {
             let mut cache = self.cache.borrow_mut();
             let kind = |series| parts.store.dictionary().kind(series);

@@ -23,8 +23,10 @@ use tokio::sync::oneshot;
 use super::{CheckpointNow, Lifeline};
 use crate::{
     clock::Clock,
-    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, SeriesId, SeriesInfo},
-    store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store},
+    model::{
+        AcceptedBatch, BatchVerdict, DefinitionVerdict, Live, MetricLimits, SeriesId, SeriesInfo,
+    },
+    store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store, StoreLimits},
     telemetry::{Health, Metrics},
 };
 use role::Role;
@@ -82,7 +84,7 @@ pub struct WriterHandle {
 struct Pressure {
     queued_bytes: AtomicUsize,
     queued_bytes_max: usize,
-    bounds: CheckpointBounds,
+    bounds: Live<CheckpointBounds>,
     store: Store,
     health: Health,
 }
@@ -106,7 +108,9 @@ pub struct WriterParts {
     pub lifeline: Lifeline,
     pub checkpointer: Recipient<CheckpointNow>,
     pub queue_bytes_max: usize,
-    pub bounds: CheckpointBounds,
+    pub bounds: Live<CheckpointBounds>,
+    pub limits: Live<StoreLimits>,
+    pub metric_limits: Live<MetricLimits>,
 }
 
 /// The running thread.
@@ -125,7 +129,7 @@ impl Writer {
         let pressure = Arc::new(Pressure {
             queued_bytes: AtomicUsize::new(0),
             queued_bytes_max: parts.queue_bytes_max,
-            bounds: parts.bounds,
+            bounds: parts.bounds.clone(),
             store: parts.store.clone(),
             health: parts.health.clone(),
         });
@@ -236,7 +240,7 @@ impl WriterHandle {
 
     /// Returns true while batches are refused until a checkpoint.
     pub fn is_full(&self) -> bool {
-        self.pressure.store.is_full(&self.pressure.bounds)
+        self.pressure.store.is_full(&self.pressure.bounds.get())
     }
 
     /// Ends the thread after all earlier commands; replies when they are durable.

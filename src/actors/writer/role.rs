@@ -65,6 +65,8 @@ impl Role {
                 group.add(next);
             }
             linger.note(group.commands);
+            self.parts.appender.set_limits(*self.parts.limits.get());
+            self.parts.appender.set_metric_limits(self.parts.metric_limits.get());
             let alone = group.alone.take();
             let stop = group.stop.take();
             if group.has_writes() || alone.is_none() {
@@ -94,7 +96,7 @@ impl Role {
         let parts = &mut self.parts;
         let watch = Stopwatch::start();
         let now = parts.clock.moment().earliest();
-        let mut room = parts.store.room(&parts.bounds, now);
+        let mut room = parts.store.room(&parts.bounds.get(), now);
         if !room.take_easily(&group.batches) {
             group.refuse_unless(|batches| room.take(batches), &self.pressure.backlog());
         }
@@ -179,7 +181,7 @@ impl Role {
     /// Requests a checkpoint when one of the limits is reached.
     fn ask_for_checkpoint(&self) {
         let parts = &self.parts;
-        if parts.store.needs_checkpoint(&parts.bounds)
+        if parts.store.needs_checkpoint(&parts.bounds.get())
             && parts.checkpointer.try_send(CheckpointNow).is_err()
         {
             tracing::trace!("a checkpoint is already requested");

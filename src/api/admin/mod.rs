@@ -1,14 +1,15 @@
 //! Changes to the store as a whole, over HTTP: series, senders, hosts, the clock, snapshots,
-//! preallocation, and reloading the rules.
+//! preallocation, and the settings.
 //!
 //! Must never know: how a change is made.
 
 mod clock;
 mod hosts;
+mod log;
 mod preallocation;
-mod rules;
 mod senders;
 mod series;
+mod settings;
 mod snapshot;
 
 use actix_web::http::Method;
@@ -17,8 +18,8 @@ use super::{body::Bodies, scope::Scope};
 use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules, Snapshots},
-    model::SeriesLimits,
+    kept::{KnownHosts, KnownRules, KnownSettings, NearNames, Snapshots},
+    model::{Live, SeriesLimits},
     query::QueryLimits,
     store::Store,
     telemetry::{Health, Metrics},
@@ -34,12 +35,14 @@ pub struct AdminParts {
     pub metrics: Metrics,
     pub health: Health,
     pub budget: BudgetReport,
+    pub near_names: NearNames,
     pub hosts: KnownHosts,
     pub rules: KnownRules,
     pub snapshots: Snapshots,
     pub bodies: Bodies,
     pub series_limits: SeriesLimits,
-    pub query_limits: QueryLimits,
+    pub query_limits: Live<QueryLimits>,
+    pub settings: KnownSettings,
 }
 
 /// The routes.
@@ -57,6 +60,8 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);
-    scope.route(Method::POST, "/-/reload", rules::reload);
-    scope.route(Method::PUT, "/-/reload", rules::reload);
+    scope.route(Method::GET, "/api/v1/admin/log", log::show);
+    scope.route(Method::GET, "/api/v1/admin/settings", settings::show);
+    scope.route(Method::POST, "/-/reload", settings::reload);
+    scope.route(Method::PUT, "/-/reload", settings::reload);
 }

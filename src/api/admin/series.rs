@@ -139,7 +139,7 @@ async fn respond(
     let change = SeriesChange { matchers: selector.matchers(), action };
     let outcome = if dry_run {
         let preview =
-            web::block(move || query::preview(&parts.store, &change, &parts.query_limits));
+            web::block(move || query::preview(&parts.store, &change, &parts.query_limits.get()));
         match preview.await {
             Ok(outcome) => outcome,
             Err(cause) => {

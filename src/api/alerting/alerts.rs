@@ -86,7 +86,7 @@ async fn answer(
         let (groups, _) = parts.rules.notified_groups();
         let (routing, silences) = (parts.rules.routing(), parts.silences.current());
         let now = parts.clock.now();
-        let mut firing = firing(&groups, parts.rules.external(), now);
+        let mut firing = firing(&groups, &parts.rules.external(), now);
         firing.extend(parts.posted.firing(now).into_iter().map(FiringAlert::from));
         let labels = || firing.iter().map(|firing| &firing.alert.labels);
         let view = AlertsView {

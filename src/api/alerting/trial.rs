@@ -45,7 +45,7 @@ pub(super) async fn test(
         return Ok(answer::error(StatusCode::NOT_FOUND, "not_found", message));
     };
     let (external, now) = (parts.rules.external(), parts.clock.now());
-    Ok(match parts.receiver_tests.test(&routing, found, external, now).await {
+    Ok(match parts.receiver_tests.test(&routing, found, &external, now).await {
         Ok(tested) => {
             let integrations: Vec<_> = tested.iter().map(integration_json).collect();
             HttpResponse::Ok().json(json!({ "receiver": receiver, "integrations": integrations }))

@@ -8,6 +8,8 @@ mod names;
 mod render;
 mod tags;
 
+use std::sync::Arc;
+
 use actix_web::{HttpResponse, http::Method, web::Bytes};
 use serde::Serialize;
 
@@ -23,6 +25,7 @@ use super::{
     scope::Scope,
 };
 use crate::{
+    model::graphite::Template,
     query::{self, Budget, GraphiteStore, PromqlLimits, QueryError},
     telemetry::QueryOutcome,
 };
@@ -49,16 +52,17 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
 struct Call<'a> {
     params: &'a Params,
     parts: &'a QueryParts,
+    templates: Arc<Vec<Template>>,
     budget: &'a Budget,
 }
 
 impl Call<'_> {
     fn limits(&self) -> PromqlLimits<'_> {
-        self.parts.promql.limits(self.budget)
+        self.parts.promql.get().limits(self.budget)
     }
 
     fn store(&self) -> GraphiteStore<'_> {
-        GraphiteStore { store: &self.parts.store, templates: &self.parts.graphite_templates }
+        GraphiteStore { store: &self.parts.store, templates: &self.templates }
     }
 
     /// Returns a text parameter.
@@ -102,11 +106,12 @@ async fn respond(
     };
     metrics.queries.with_label_values(&[endpoint]).inc();
     let slow = SlowReaders::new(&parts.metrics, parts.client_timeout);
-    let limit = parts.timeout;
+    let limit = *parts.timeout.get();
     let found = match Params::read(request.query_string(), &form) {
         Ok(params) => {
             run_in_turn(parts, limit, move |parts, budget| {
-                let call = Call { params: &params, parts, budget };
+                let templates = parts.graphite_templates.get();
+                let call = Call { params: &params, parts, templates, budget };
                 let run = || run(&call);
                 query::run_with_retries(budget, run, QueryError::is_transient).map_err(fault)
             })

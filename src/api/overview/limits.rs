@@ -46,13 +46,14 @@ pub(super) fn limits(parts: &OverviewParts) -> Vec<Limit> {
 
 fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { admin, bounds, limits, .. } = parts;
+    let (bounds, limits) = (bounds.get(), limits.get());
     let store = &admin.store;
     let largest = store.dictionary().largest_senders(1);
     let largest = largest.first().map_or(0, |(_, series)| *series);
     let (journal, _) = store.journal_waiting();
     let (objects, bytes) = store.objects_size();
     let (series_max, sender_max) = (limits.series_max, limits.sender_series_max);
-    let (cells, cells_max) = (store.catalog_bytes(), store.cell_bytes_due(bounds));
+    let (cells, cells_max) = (store.catalog_bytes(), store.cell_bytes_due(&bounds));
     let (of_sender, of_journal) =
         ("series of the largest sender", "bytes of the journal that wait for a checkpoint");
     vec![
@@ -68,6 +69,7 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
 
 fn ingest_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { admin, limits, .. } = parts;
+    let limits = limits.get();
     let connections = usize::try_from(admin.metrics.connections.get()).unwrap_or(0);
     let (queued, queue_max) = (admin.writer.queued_bytes(), limits.queue_bytes_max);
     let (bodies, bodies_max) = (admin.bodies.used_bytes(), limits.body_memory_max);
@@ -81,9 +83,10 @@ fn ingest_limits(parts: &OverviewParts) -> Vec<Limit> {
 
 fn query_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { query, limits, .. } = parts;
+    let limits = limits.get();
     let queries_max = limits.queries_max;
-    let queries = queries_max.saturating_sub(query.permits.available_permits());
-    let memory_max = query.promql.memory_max;
+    let queries = queries_max.saturating_sub(query.permits.get().available_permits());
+    let memory_max = query.promql.get().memory_max;
     let memory = memory_max.saturating_sub(query.resources.memory_free());
     let tails = query.tails.count(limits.tails_max);
     vec![

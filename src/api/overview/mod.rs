@@ -17,7 +17,11 @@ use actix_web::{
 use serde::Serialize;
 
 use super::{AdminParts, QueryParts, answer, scope::Scope};
-use crate::{actors::PublishedState, model::UnixMillis, store::CheckpointBounds};
+use crate::{
+    actors::PublishedState,
+    model::{Live, UnixMillis},
+    store::CheckpointBounds,
+};
 
 pub use limits::OverviewLimits;
 
@@ -29,9 +33,9 @@ pub struct OverviewParts {
     pub admin: AdminParts,
     pub published: PublishedState,
     pub data_dir: PathBuf,
-    pub bounds: CheckpointBounds,
-    pub preallocation_enabled: bool,
-    pub limits: OverviewLimits,
+    pub bounds: Live<CheckpointBounds>,
+    pub preallocation_enabled: Live<bool>,
+    pub limits: Live<OverviewLimits>,
     /// The time at which the daemon started.
     pub started: UnixMillis,
 }

@@ -128,7 +128,7 @@ pub(super) async fn status(parts: web::Data<OverviewParts>) -> HttpResponse {
 }
 
 fn collect(parts: &OverviewParts) -> Answer {
-    let (metrics, settings) = (&parts.admin.metrics, &parts.limits);
+    let (metrics, settings) = (&parts.admin.metrics, parts.limits.get());
     let (state, reasons) = health::health(&parts.admin);
     let part = |(name, message)| ConditionPart { name, message };
     let health = HealthPart {
@@ -146,6 +146,7 @@ fn collect(parts: &OverviewParts) -> Answer {
     let longest = metrics.longest_commit_ms();
     // A bucket's upper bound can exceed the longest commit.
     let commit = |quantile| Some(milliseconds(quantile, &commits)?.min(longest?));
+    let memory_max = parts.query.promql.get().memory_max;
     let memory_free = parts.query.resources.memory_free();
     Answer {
         version: env!("CARGO_PKG_VERSION"),
@@ -171,10 +172,12 @@ fn collect(parts: &OverviewParts) -> Answer {
         refused: refused(parts),
         senders: senders(parts),
         queries: QueriesPart {
-            under_way: settings.queries_max - parts.query.permits.available_permits(),
+            under_way: settings
+                .queries_max
+                .saturating_sub(parts.query.permits.get().available_permits()),
             queries_max: settings.queries_max,
-            memory_bytes: parts.query.promql.memory_max - memory_free,
-            memory_max: parts.query.promql.memory_max,
+            memory_bytes: memory_max.saturating_sub(memory_free),
+            memory_max,
         },
         limits: limits(parts),
         memory: MemoryPart { resident: resident_bytes() },

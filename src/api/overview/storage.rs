@@ -87,13 +87,13 @@ pub(super) async fn storage(parts: web::Data<OverviewParts>) -> HttpResponse {
 
 fn collect(parts: &OverviewParts) -> Answer {
     let (store, now) = (&parts.admin.store, parts.admin.clock.now());
-    let stored = query::storage(store, &parts.bounds, now);
+    let stored = query::storage(store, &parts.bounds.get(), now);
     let disk = DiskSpace::of(&parts.data_dir).ok();
     let recent = parts.published.checkpoints.last().into_iter();
     Answer {
         data_dir: parts.data_dir.clone(),
         disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),
-        preallocation: Preallocation::new(parts.preallocation_enabled, &stored),
+        preallocation: Preallocation::new(*parts.preallocation_enabled.get(), &stored),
         stored,
         forecast: forecast(parts),
         budget: parts.published.budget.last().map(|last| Budget::new(last, parts)),

@@ -73,7 +73,7 @@ async fn exposition(
     format: NameFormat,
     parts: web::Data<QueryParts>,
 ) -> Result<(String, Option<query::Reservation>), Fault> {
-    let limit = params.timeout(parts.promql.timeout)?;
+    let limit = params.timeout(parts.promql.get().timeout)?;
     run_in_turn(parts, limit, move |parts, budget| {
         query::run_with_retries(
             budget,
@@ -90,7 +90,7 @@ fn write(
     parts: &QueryParts,
     budget: &Budget,
 ) -> Result<String, Fault> {
-    let limits = parts.promql.limits(budget);
+    let limits = parts.promql.get().limits(budget);
     let selectors: BTreeSet<_> = params.all("match[]").collect();
     if selectors.is_empty() {
         return Err(Fault::bad_data(
@@ -109,7 +109,7 @@ fn write(
             .map_err(|cause| Fault::parameter("match[]", fault(cause)))?;
         sets.extend(alternatives);
     }
-    let lookback_ms = parts.promql.lookback.as_millis() as i64;
+    let lookback_ms = parts.promql.get().lookback.as_millis() as i64;
     let now = parts.clock.moment();
     let mut text = Exposition { out: String::new(), format, metric: None };
     let mut reserved = 0;

@@ -40,7 +40,7 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     pub(super) fn limits(&self) -> PromqlLimits<'_> {
-        self.parts.promql.limits(self.budget)
+        self.parts.promql.get().limits(self.budget)
     }
 }
 
@@ -86,7 +86,7 @@ async fn answer(
     parts: web::Data<QueryParts>,
     run: impl Fn(&Call<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> Result<(AnswerWriter, Option<Reservation>), Fault> {
-    let limit = params.timeout(parts.promql.timeout)?;
+    let limit = params.timeout(parts.promql.get().timeout)?;
     run_in_turn(parts, limit, move |parts, budget| {
         let now = parts.clock.moment();
         let call = Call { params: &params, parts, now, budget };
@@ -106,7 +106,7 @@ pub(in crate::api) async fn run_in_turn<T: Send + 'static>(
 ) -> Result<(T, Option<Reservation>), Fault> {
     let budget = parts.resources.budget(limit);
     // Queries wait for their turn, as in Prometheus, because dashboards rely on it.
-    let permit = timeout(limit, parts.permits.clone().acquire_owned()).await;
+    let permit = timeout(limit, parts.permits.get().acquire_owned()).await;
     let permit = permit
         .map_err(|_| timeout_fault("in the queue", limit))?
         .map_err(|_| Fault::new(FaultKind::Internal, "the daemon is stopping"))?;

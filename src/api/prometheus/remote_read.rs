@@ -86,12 +86,13 @@ async fn read_answer(
         )));
     }
     let slow = SlowReaders::new(&parts.metrics, parts.client_timeout);
-    let limit = parts.promql.timeout;
+    let limit = parts.promql.get().timeout;
     match response_type(&decoded.accepted)? {
         ResponseType::Samples => {
             let run = move |parts: &QueryParts, budget: &Budget| {
-                run_with_retries(parts, budget, &decoded.queries, SamplesAnswer::default)
-                    .and_then(|samples| samples.finish(&parts.promql.limits(budget)).map_err(fault))
+                run_with_retries(parts, budget, &decoded.queries, SamplesAnswer::default).and_then(
+                    |samples| samples.finish(&parts.promql.get().limits(budget)).map_err(fault),
+                )
             };
             let (body, memory) = run_in_turn(parts, limit, run).await?;
             let mut response = HttpResponse::Ok();
@@ -152,7 +153,7 @@ fn run_with_retries<A: ReadAnswer>(
 ) -> Result<A, Fault> {
     let run = || {
         let mut answer = empty();
-        let limits = parts.promql.limits(budget);
+        let limits = parts.promql.get().limits(budget);
         for (index, query) in queries.iter().enumerate() {
             read_query(parts, &limits, query, index, &mut answer)?;
         }

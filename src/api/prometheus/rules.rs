@@ -98,14 +98,14 @@ fn active_alerts<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item
 }
 
 /// The silences at one time.
-struct SilencesAtTime<'a> {
+struct SilencesAtTime {
     silences: Arc<Silences>,
-    external: &'a ExternalIdentity,
+    external: Arc<ExternalIdentity>,
     at: UnixMillis,
 }
 
-impl<'a> SilencesAtTime<'a> {
-    fn now(call: &Call<'a>) -> Self {
+impl SilencesAtTime {
+    fn now(call: &Call<'_>) -> Self {
         let (parts, at) = (call.parts, call.parts.clock.now());
         Self { silences: parts.silences.current(), external: parts.rules.external(), at }
     }
@@ -114,7 +114,7 @@ impl<'a> SilencesAtTime<'a> {
 /// A selection of rules.
 struct RuleFilter<'a> {
     params: &'a Params,
-    silenced: SilencesAtTime<'a>,
+    silenced: SilencesAtTime,
     alerting: bool,
     recording: bool,
     without_alerts: bool,
@@ -231,7 +231,7 @@ fn health(report: &RuleReport) -> &'static str {
     }
 }
 
-fn alert(found: &Alert, SilencesAtTime { silences, external, at }: &SilencesAtTime<'_>) -> Value {
+fn alert(found: &Alert, SilencesAtTime { silences, external, at }: &SilencesAtTime) -> Value {
     let is_no_data = found.state == AlertState::NoData;
     let state = if is_no_data { AlertState::Firing } else { found.state };
     let mut listed = json!({

@@ -39,7 +39,8 @@ pub(super) async fn targets(received: Received) -> HttpResponse {
 
 pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
     respond("promql_status", received, |call| {
-        let active = call.parts.alertmanagers.iter();
+        let alertmanagers = call.parts.alertmanagers.get();
+        let active = alertmanagers.iter();
         let active: Vec<_> = active
             .map(|url| json!({ "url": format!("{}/api/v2/alerts", without_password(url)) }))
             .collect();
@@ -59,7 +60,7 @@ pub(super) async fn runtime(received: Received) -> HttpResponse {
             .store
             .all_granularities()
             .iter()
-            .map(|granularity| format!("{}: {}", granularity.name, granularity.retention));
+            .map(|granularity| format!("{}: {}", granularity.name, granularity.retention()));
         let retentions = retentions.collect::<Vec<_>>().join(", ");
         let json = json!({
             "startTime": parts.started.to_string(),

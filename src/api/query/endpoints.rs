@@ -57,7 +57,7 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
             merge: params.merge(),
             rank: params.rank()?,
         };
-        query::chart(&parts.store, budget, &request, &parts.limits, now.earliest())
+        query::chart(&parts.store, budget, &request, &parts.limits.get(), now.earliest())
     })
     .await
 }
@@ -77,7 +77,7 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>)
             merge: params.merge(),
             shells: params.shells_of_documents()?,
         };
-        query::documents(&parts.store, budget, &request, &parts.limits, now.earliest())
+        query::documents(&parts.store, budget, &request, &parts.limits.get(), now.earliest())
     })
     .await
 }
@@ -109,7 +109,7 @@ pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) ->
             upto: params.upto,
             shells: params.shells,
         };
-        query::export(&parts.store, budget, &request, &parts.limits, now.earliest())
+        query::export(&parts.store, budget, &request, &parts.limits.get(), now.earliest())
     })
     .await
 }
@@ -117,7 +117,7 @@ pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) ->
 pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("series", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS])?;
-        query::series(&parts.store, budget, &params.selector()?, &parts.limits)
+        query::series(&parts.store, budget, &params.selector()?, &parts.limits.get())
     })
     .await
 }
@@ -159,7 +159,7 @@ pub(super) async fn aggregate(
         let text = std::str::from_utf8(&body.bytes)
             .map_err(|cause| QueryError::Invalid(format!("the body is not UTF-8: {cause}")))?;
         let request = AggregateRequest::read(text, now)?;
-        query::aggregate(&parts.store, budget, &request, &parts.limits, now)
+        query::aggregate(&parts.store, budget, &request, &parts.limits.get(), now)
     })
     .await
 }
@@ -181,7 +181,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         Ok(params) => params,
         Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),
     };
-    let Ok(permit) = parts.permits.clone().try_acquire_owned() else {
+    let Ok(permit) = parts.permits.get().try_acquire_owned() else {
         let message = "too many concurrent queries: retry, or raise limits.queries_max";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);
@@ -189,7 +189,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let (sender, start) = oneshot::channel();
     let slow = SlowReaders::new(&parts.metrics, parts.client_timeout);
-    let budget = parts.resources.budget(parts.timeout);
+    let budget = parts.resources.budget(*parts.timeout.get());
     let _waiter = budget.waiter();
     let work = move || {
         budget.check()?;

@@ -56,7 +56,7 @@ impl SparklineCache {
     /// # Errors
     /// When the store cannot be read, or the budget is exceeded.
     pub fn refresh(&self, parts: &QueryParts) -> Result<(), QueryError> {
-        let budget = parts.resources.budget(parts.timeout);
+        let budget = parts.resources.budget(*parts.timeout.get());
         let now = parts.clock.moment().earliest();
         let run = || self.0.lines.prepare(&parts.store, &budget, now);
         run_with_retries(&budget, run, QueryError::is_transient)

@@ -3,6 +3,7 @@
 //!
 //! Must never know: how an answer is computed.
 
+mod cardinality;
 mod endpoints;
 mod hosts;
 mod params;
@@ -14,7 +15,7 @@ pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
 pub use tail::Tails;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use actix_web::http::Method;
 use tokio::sync::Semaphore;
@@ -22,8 +23,8 @@ use tokio::sync::Semaphore;
 use super::{body::Bodies, scope::Scope};
 use crate::{
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules, KnownSilences},
-    model::{UnixMillis, graphite::Template},
+    kept::{KnownCardinality, KnownHosts, KnownRules, KnownSilences},
+    model::{Live, UnixMillis, graphite::Template},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -41,21 +42,22 @@ pub struct QueryParts {
     pub rules: KnownRules,
     pub silences: KnownSilences,
     /// The addresses of Alertmanagers that receive alerts.
-    pub alertmanagers: Arc<[String]>,
+    pub alertmanagers: Live<Vec<String>>,
     /// The templates that split Graphite's paths.
-    pub graphite_templates: Arc<[Template]>,
-    pub limits: QueryLimits,
-    pub promql: PromqlSettings,
+    pub graphite_templates: Live<Vec<Template>>,
+    pub limits: Live<QueryLimits>,
+    pub promql: Live<PromqlSettings>,
     pub resources: QueryResources,
     /// The permits of concurrent queries.
-    pub permits: Arc<Semaphore>,
+    pub permits: Live<Semaphore>,
     /// The timeout of queries other than PromQL.
-    pub timeout: Duration,
+    pub timeout: Live<Duration>,
     pub client_timeout: Duration,
     /// The time at which the daemon started.
     pub started: UnixMillis,
-    pub future_skew: Duration,
+    pub future_skew: Live<Duration>,
     pub tails: Tails,
+    pub cardinality: KnownCardinality,
     pub lines: SparklineCache,
 }
 
@@ -67,6 +69,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
     scope.compressed(Method::POST, "/api/v1/held", endpoints::series_coverage);
     scope.compressed(Method::GET, "/api/v1/series", endpoints::series);
+    scope.compressed(Method::GET, "/api/v1/cardinality", cardinality::cardinality);
     scope.compressed(Method::GET, "/api/v1/find", series_search::find);
     scope.compressed(Method::GET, "/api/v1/facets", series_search::facets);
     scope.compressed(Method::GET, "/api/v1/hosts", hosts::hosts);

@@ -125,11 +125,11 @@ impl Subscription {
         }
         let resolution = params.resolution.as_deref().unwrap_or("auto");
         let Ok(resolution) = resolution.parse::<Resolution>();
-        let ahead_ms = parts.future_skew.as_millis() as i64;
+        let ahead_ms = parts.future_skew.get().as_millis() as i64;
         let request = TailRequest { selector, resolution, ahead_ms };
-        let limits: QueryLimits = parts.limits;
+        let limits: QueryLimits = *parts.limits.get();
         let (store, now) = (parts.store.clone(), parts.clock.now());
-        let budget = parts.resources.budget(parts.timeout);
+        let budget = parts.resources.budget(*parts.timeout.get());
         let _waiter = budget.waiter();
         let found = web::block(move || {
             budget.check()?;
@@ -161,7 +161,7 @@ impl Subscription {
             let since = self.polled.replace(Stopwatch::start()).map(|polled| polled.elapsed());
             let mut tail = self.tail.take()?;
             let clock = self.parts.clock.clone();
-            let budget = self.parts.resources.budget(self.parts.timeout);
+            let budget = self.parts.resources.budget(*self.parts.timeout.get());
             let _waiter = budget.waiter();
             let polled = web::block(move || {
                 let poll = || tail.poll(&budget, clock.now());

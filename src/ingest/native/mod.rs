@@ -96,6 +96,11 @@ impl Sessions {
         Self { limits, sender_series_max, by_sender, generation, conflicts, refs, refs_max }
     }
 
+    /// Changes the limits; see [`Sessions::new`].
+    pub fn set_limits(&mut self, sender_series_max: usize, refs_max: usize) {
+        (self.sender_series_max, self.refs_max) = (sender_series_max, refs_max);
+    }
+
     /// Forgets the refs of series that were deleted or renamed and, after a while, the refs that
     /// were refused because of their kind; the senders define them again.
     pub fn renew(&mut self, dictionary: &Dictionary, now: UnixMillis) {

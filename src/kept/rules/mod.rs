@@ -44,8 +44,6 @@ pub struct KnownRules(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    sources: RuleSources,
-    promql: PromqlSettings,
     metrics: Metrics,
     loaded: RwLock<LoadedRules>,
     /// The results by the groups' ids.
@@ -56,17 +54,30 @@ struct Inner {
     notified_changes: AtomicU64,
     /// The number of firing alerts that no message lists.
     unlisted: AtomicUsize,
-    /// Loads hold this lock, so that they finish in the order in which they begin.
-    load_lock: Mutex<()>,
     /// The reason why the last load failed.
     fault: Mutex<Option<String>>,
     acknowledgements: AcknowledgementQueue,
+}
+
+/// Rules that were read and can be used.
+#[derive(Debug)]
+pub struct ReadRules {
+    sources: Arc<RuleSources>,
+    set: Arc<RuleSet>,
+}
+
+impl ReadRules {
+    /// Returns the number of rules.
+    pub fn count(&self) -> usize {
+        count(&self.set) as usize
+    }
 }
 
 /// The rules of the last load.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedRules {
     pub(crate) set: Arc<RuleSet>,
+    sources: Arc<RuleSources>,
     /// A number that changes with each load.
     pub(crate) generation: u64,
     /// The time of the load.
@@ -75,8 +86,8 @@ pub(crate) struct LoadedRules {
 
 impl KnownRules {
     /// Loads the rules. An unusable file is skipped: a typo must not stop a store.
-    pub fn open(sources: RuleSources, promql: PromqlSettings, metrics: Metrics) -> Self {
-        let (set, fault) = sources.read_usable(&promql);
+    pub fn open(sources: RuleSources, promql: &PromqlSettings, metrics: Metrics) -> Self {
+        let (set, fault) = sources.read_usable(promql);
         if let Some(cause) = &fault {
             let cause: &dyn std::error::Error = cause;
             tracing::error!(cause, "cannot use all rule files; the others are used");
@@ -86,51 +97,61 @@ impl KnownRules {
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
         let fault = Mutex::new(fault.map(|cause| with_causes(&cause)));
-        let loaded = RwLock::new(LoadedRules { set, generation: 1, read_at: SystemClock.now() });
+        let loaded = RwLock::new(LoadedRules {
+            set,
+            sources: Arc::new(sources),
+            generation: 1,
+            read_at: SystemClock.now(),
+        });
         Self(Arc::new(Inner {
-            sources,
             fault,
-            promql,
             metrics,
             loaded,
             statuses: RwLock::default(),
             unread: RwLock::default(),
             notified_changes: AtomicU64::default(),
             unlisted: AtomicUsize::default(),
-            load_lock: Mutex::default(),
             acknowledgements: AcknowledgementQueue::default(),
         }))
     }
 
-    /// Reloads the rules; if they are unusable, the previous rules stay. Returns the number of
-    /// rules.
+    /// Reads the rules of the sources without using them.
     ///
     /// # Errors
     /// The rules are unusable.
-    pub fn reload(&self) -> Result<usize, SourceFault> {
-        let _load_lock = self.0.load_lock.lock();
-        let read = self.0.sources.read(&self.0.promql);
-        self.0.metrics.rules_reload_failed.set(i64::from(read.is_err()));
-        *self.0.fault.lock() = read.as_ref().err().map(|cause| with_causes(cause));
-        let set = Arc::new(read.inspect_err(|cause| {
-            let cause: &dyn std::error::Error = cause;
-            tracing::error!(cause, "cannot use the rule files; the previous rules stay");
-        })?);
+    pub fn read(
+        &self,
+        sources: RuleSources,
+        promql: &PromqlSettings,
+    ) -> Result<ReadRules, SourceFault> {
+        let set = sources.read(promql)?;
+        Ok(ReadRules { sources: Arc::new(sources), set: Arc::new(set) })
+    }
+
+    /// Notes the outcome of the last reload: the reason why it failed, if it did.
+    pub fn note_reload(&self, fault: Option<String>) {
+        self.0.metrics.rules_reload_failed.set(i64::from(fault.is_some()));
+        *self.0.fault.lock() = fault;
+    }
+
+    /// Replaces the rules with those that were read.
+    pub fn replace(&self, read: ReadRules) {
+        let ReadRules { sources, set } = read;
         let rules = count(&set);
         self.0.metrics.rules.set(rules);
         tracing::info!(groups = set.groups.len(), rules, "loaded the rules");
-        warn_without_destination(&self.0.sources, &set);
+        warn_without_destination(&sources, &set);
         let mut loaded = self.0.loaded.write();
         let (generation, read_at) = (loaded.generation + 1, SystemClock.now());
-        *loaded = LoadedRules { set, generation, read_at };
+        *loaded = LoadedRules { set, sources, generation, read_at };
         drop(loaded);
         self.note_change();
-        Ok(rules as usize)
     }
 
     /// Returns the reason why firing alerts notify nobody, if there is one.
     pub fn no_receiver(&self) -> Option<String> {
-        no_receiver(&self.0.sources, &self.loaded().set)
+        let loaded = self.loaded();
+        no_receiver(&loaded.sources, &loaded.set)
     }
 
     /// Records the number of firing alerts that messages only count.
@@ -175,8 +196,8 @@ impl KnownRules {
     }
 
     /// Returns the address and the labels that messages contain.
-    pub fn external(&self) -> &ExternalIdentity {
-        &self.0.sources.external
+    pub fn external(&self) -> Arc<ExternalIdentity> {
+        self.0.loaded.read().sources.external.clone()
     }
 
     pub(crate) fn loaded(&self) -> LoadedRules {
@@ -296,7 +317,7 @@ fn no_receiver(sources: &RuleSources, set: &RuleSet) -> Option<String> {
             }
             (None, _) => {
                 "name receivers in a file, as in deploy/notifications.yml, set \
-                 alerts.notifications to its path and restart the daemon; or name Alertmanagers \
+                 alerts.notifications to its path and reload; or name Alertmanagers \
                  in alerts.alertmanagers"
             }
         };

@@ -45,7 +45,7 @@ impl KnownRules {
     /// until all groups are known.
     pub fn notified_alerts(&self) -> Option<Vec<MessageAlert>> {
         let (groups, are_all_known) = self.notified_groups();
-        let external = self.external();
+        let external = &self.external();
         let mut alerts = Vec::new();
         for group in groups.iter().filter(|_| are_all_known) {
             for (alert, link) in group.alerts(external) {
@@ -105,7 +105,7 @@ mod tests {
     fn changes_are_counted_when_notifications_would_differ() {
         let settings = config::load(None, &config::Overrides::default()).unwrap();
         let metrics = Metrics::new().unwrap();
-        let known = KnownRules::open(RuleSources::default(), settings.promql_settings(), metrics);
+        let known = KnownRules::open(RuleSources::default(), &settings.promql_settings(), metrics);
         let alert = |state: &str, value: &str, summary: &str| -> Alert {
             serde_json::from_value(serde_json::json!({
                 "labels": { "alertname": "A" }, "annotations": { "summary": summary },

@@ -157,7 +157,7 @@ mod tests {
         let now = NOW;
         let gaps = vec![Gaps::NONE; set.count()];
         let mut short = set.as_slice()[0].of_class("short");
-        short.retention = short.partition;
+        short = short.with_retention(short.partition);
         let rule = Some(("short".to_owned(), vec![(short, Gaps::NONE)]));
         let short = vec![ClassTimes { times: UnixMillis::EARLIEST..UnixMillis::LATEST, rule }];
         let coverage = |classes: &[Vec<ClassTimes>]| {

@@ -76,6 +76,11 @@ impl Hosts {
         restored
     }
 
+    /// Changes the maximum number of hosts; a new host then replaces others until it is kept.
+    pub fn set_count_max(&mut self, hosts_max: usize) {
+        self.count_max = hosts_max;
+    }
+
     /// Records a ping. Returns true when the change must be stored at once: a host or an agent is
     /// new, its description has changed, or an event has happened. A ping that only confirms
     /// presence can wait.

@@ -179,7 +179,7 @@ fn planned(
     let width = granularity.width_ms as f64;
     let interval = fleet.interval_ms as f64;
     let partition = granularity.partition.longest_ms() as f64;
-    let kept = (granularity.retention.longest_ms() as f64 + partition).min(written_ms(
+    let kept = (granularity.retention().longest_ms() as f64 + partition).min(written_ms(
         granularity,
         checkpoint_ms,
         age_ms,

@@ -119,7 +119,7 @@ pub fn over_budget(
 /// at `oldest`.
 fn kept_share(granularity: &Granularity, oldest: UnixMillis, now: UnixMillis) -> f64 {
     let planned =
-        granularity.retention.longest_ms() as f64 + granularity.partition.longest_ms() as f64;
+        granularity.retention().longest_ms() as f64 + granularity.partition.longest_ms() as f64;
     (now.0.saturating_sub(oldest.0)) as f64 / planned
 }
 

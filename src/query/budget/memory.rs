@@ -14,39 +14,53 @@ use std::{
 /// The pool of memory. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct MemoryPool {
-    free: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    used: AtomicUsize,
+    total: AtomicUsize,
 }
 
 impl MemoryPool {
     /// Creates a pool of `total` bytes.
     pub(super) fn new(total: usize) -> Self {
-        Self { free: Arc::new(AtomicUsize::new(total)) }
+        let (used, total) = (AtomicUsize::new(0), AtomicUsize::new(total));
+        Self { shared: Arc::new(Shared { used, total }) }
+    }
+
+    /// Changes the size of the pool. Queries keep the memory that they have.
+    pub(super) fn set_total(&self, total: usize) {
+        self.shared.total.store(total, Ordering::Relaxed);
     }
 
     /// Creates an empty reservation for a query.
     pub(super) fn reservation(&self) -> Reservation {
-        Reservation { free: self.free.clone(), reserved: Cell::new(0) }
+        Reservation { shared: self.shared.clone(), reserved: Cell::new(0) }
     }
 
     /// Returns the number of free bytes.
     pub(super) fn free(&self) -> usize {
-        self.free.load(Ordering::Relaxed)
+        let total = self.shared.total.load(Ordering::Relaxed);
+        total.saturating_sub(self.shared.used.load(Ordering::Relaxed))
     }
 }
 
 /// The memory that one query has reserved. Dropping the reservation returns the memory to the pool.
 #[derive(Debug)]
 pub struct Reservation {
-    free: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
     reserved: Cell<usize>,
 }
 
 impl Reservation {
     /// Reserves more memory. Returns false, and reserves nothing, when the pool has too little.
     pub(super) fn reserve(&self, bytes: usize) -> bool {
-        let subtract = |free: usize| free.checked_sub(bytes);
-        let is_reserved =
-            self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_ok();
+        let total = self.shared.total.load(Ordering::Relaxed);
+        let add = |used: usize| used.checked_add(bytes).filter(|used| bytes == 0 || *used <= total);
+        let used = &self.shared.used;
+        let is_reserved = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
         if is_reserved {
             self.reserved.set(self.reserved.get() + bytes);
         }
@@ -62,13 +76,13 @@ impl Reservation {
     pub(super) fn shrink_to(&self, bytes: usize) {
         let surplus = self.reserved.get().saturating_sub(bytes);
         self.reserved.set(self.reserved.get() - surplus);
-        self.free.fetch_add(surplus, Ordering::Relaxed);
+        self.shared.used.fetch_sub(surplus, Ordering::Relaxed);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.free.fetch_add(self.reserved.get(), Ordering::Relaxed);
+        self.shared.used.fetch_sub(self.reserved.get(), Ordering::Relaxed);
     }
 }
 

@@ -63,6 +63,11 @@ impl QueryResources {
         }))
     }
 
+    /// Changes the memory of all queries. Running queries keep what they have.
+    pub fn set_memory_max(&self, memory_max: usize) {
+        self.memory.set_total(memory_max);
+    }
+
     /// Returns the number of free bytes.
     pub fn memory_free(&self) -> usize {
         self.memory.free()

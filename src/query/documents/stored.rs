@@ -166,7 +166,8 @@ pub fn stored_document(
     let state = location(&found, slot);
     let SampleLocations { range, span, partition, document, head, memory } = found;
     let document = document.map(|stored| {
-        let stored_granularity = Granularity { document: span, ..granularity.clone() };
+        let mut stored_granularity = granularity.clone();
+        stored_granularity.document = span;
         show(&entry, &stored_granularity, range, &stored)
     });
     Ok(StoredDocumentAnswer {

@@ -144,7 +144,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
         StoredGranularity {
             name: granularity.name.clone(),
             slot_ms: granularity.width_ms,
-            retention: granularity.retention.to_string(),
+            retention: granularity.retention().to_string(),
             partitions: listed_partitions.collect(),
             preallocated_until: last.map(|span| span.end.0),
         }

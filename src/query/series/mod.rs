@@ -3,6 +3,7 @@
 //! Must never know: cells, how an answer is displayed.
 
 mod cardinality;
+mod counts;
 mod facets;
 pub(super) mod grouping;
 pub(super) mod listing;
@@ -15,6 +16,7 @@ mod series_coverage;
 pub(super) mod suggestion;
 
 pub use cardinality::{Cardinality, cardinality};
+pub use counts::{SeriesCounts, series_counts};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use grouping::{Rank, SeriesMerge};
 pub use listing::{

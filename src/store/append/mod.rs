@@ -27,8 +27,8 @@ use super::{
     limits::StoreLimits,
 };
 use crate::model::{
-    AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, SeriesId, SeriesInfo,
-    SeriesKey, TimesTally, UnixMillis,
+    AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, METRIC_TAG, MetricLimits,
+    SeriesId, SeriesInfo, SeriesKey, TimesTally, UnixMillis,
 };
 use forgotten_series::Forgotten;
 use kinds::KindChanges;
@@ -40,6 +40,7 @@ pub use room::{CheckpointBounds, Room};
 pub struct Appender {
     pub(super) store: Store,
     limits: StoreLimits,
+    metric_limits: Arc<MetricLimits>,
     record: Vec<u8>,
     forgotten: Forgotten,
     picks: ReplicaPicks,
@@ -54,6 +55,7 @@ impl Appender {
         Self {
             store,
             limits,
+            metric_limits: Arc::default(),
             record: Vec::new(),
             forgotten: Forgotten::default(),
             picks: ReplicaPicks::default(),
@@ -66,6 +68,11 @@ impl Appender {
     pub fn set_limits(&mut self, limits: StoreLimits) {
         let series_max = limits.series_max.min(StoreLimits::default().series_max);
         self.limits = StoreLimits { series_max, ..limits };
+    }
+
+    /// Sets the limits of single metrics that apply from now on; existing series stay.
+    pub fn set_metric_limits(&mut self, limits: Arc<MetricLimits>) {
+        self.metric_limits = limits;
     }
 
     /// Makes definitions and batches durable, then applies them. The series of the batches must
@@ -224,6 +231,13 @@ impl Appender {
             let new = new_series.by_sender.get(&info.sender).copied();
             dictionary.count_of_sender(&info.sender) + new.unwrap_or(0)
         };
+        let is_metric_full = || {
+            let metric = info.key.metric();
+            self.metric_limits.of(metric).is_some_and(|series_max| {
+                let new = new_series.by_metric.get(metric).copied().unwrap_or(0);
+                dictionary.with_tag(METRIC_TAG, metric).len() + new >= series_max
+            })
+        };
         match known {
             Some((id, kind)) if kind == info.kind => DefinitionVerdict::Known(id),
             Some((id, kind)) => DefinitionVerdict::KindConflict(id, kind),
@@ -231,6 +245,7 @@ impl Appender {
             None if sender_series() >= self.limits.sender_series_max => {
                 DefinitionVerdict::SenderLimit
             }
+            None if is_metric_full() => DefinitionVerdict::MetricLimit,
             None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),
         }
     }
@@ -242,12 +257,14 @@ struct NewSeries {
     rows: Vec<SeriesInfo>,
     by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
     by_sender: HashMap<Arc<str>, usize, RandomState>,
+    by_metric: HashMap<Box<str>, usize, RandomState>,
 }
 
 impl NewSeries {
     fn add(&mut self, id: SeriesId, info: &SeriesInfo) -> SeriesId {
         self.by_key.insert(info.key.clone(), (id, info.kind));
         *self.by_sender.entry(info.sender.clone()).or_default() += 1;
+        *self.by_metric.entry(info.key.metric().into()).or_default() += 1;
         self.rows.push(info.clone());
         id
     }

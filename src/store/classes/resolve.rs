@@ -224,7 +224,7 @@ mod tests {
         let longer = next(Some(&same), &[longer], NOW.plus(2));
         assert!(!longer.has_new_epoch);
         let level = &longer.classes.get(longer.classes.named("debug").unwrap()).levels;
-        assert_eq!(level.as_slice()[0].retention.to_string(), "20d");
+        assert_eq!(level.as_slice()[0].retention().to_string(), "20d");
         assert!(longer.rows[0].complete_since > NOW.minus(2 * DAY));
         // Other widths need one.
         let minutes = rule("debug", &[("5m", None)]);

@@ -5,6 +5,7 @@
 mod checking;
 mod classes;
 mod counters;
+mod retention;
 mod sealing;
 mod shells;
 mod space;

@@ -38,7 +38,8 @@ pub(crate) struct StoredGranularity {
 impl StoredGranularity {
     /// Returns the value of the row, whose key is the granularity's name.
     pub(crate) fn to_text(&self) -> String {
-        let Granularity { document, partition, retention, .. } = &self.granularity;
+        let Granularity { document, partition, .. } = &self.granularity;
+        let retention = self.granularity.retention();
         let retired = self.retired.map_or(String::new(), |at| format!("{RETIRED}{}", at.0));
         let stretches = self.away.stretches().iter();
         let away: Vec<_> =
@@ -141,15 +142,15 @@ pub(crate) fn remembered(
     let complete_since = match before {
         None => after_all,
         Some(StoredGranularity { granularity: before, complete_since, .. })
-            if (before.partition, before.retention)
-                == (granularity.partition, granularity.retention) =>
+            if (before.partition, before.retention())
+                == (granularity.partition, granularity.retention()) =>
         {
             (*complete_since).min(after_all)
         }
         // The new settings may keep slots again that were dropped; these have late samples
         // only.
         Some(known) => {
-            let kept_since = known.granularity.retention.before(now).plus(1);
+            let kept_since = known.granularity.retention().before(now).plus(1);
             known.complete_since.min(after_all).max(kept_since)
         }
     };
@@ -162,7 +163,7 @@ pub(crate) fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranu
     let (width_name, class) = split_level(name);
     let Ok(Span::Fixed(width_ms)) = width_name.parse() else { return None };
     let coarser = settings.iter().find(|granularity| granularity.width_ms > width_ms);
-    let retention = coarser.or(settings.as_slice().last())?.retention;
+    let retention = coarser.or(settings.as_slice().last())?.retention();
     let width = Span::Fixed(width_ms);
     let plain = Granularity::new(width_ms, width, width, retention);
     let granularity = class.map_or(plain.clone(), |class| plain.of_class(class));
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(added[0].complete_since, NOW.plus(8));
         assert_eq!(added[1..], new[1..]);
         let mut shorter = new.clone();
-        shorter[0].granularity.retention = Span::Fixed(6 * 3_600_000);
+        shorter[0].granularity = shorter[0].granularity.with_retention(Span::Fixed(6 * 3_600_000));
         let longer = reconcile(&shorter, &set, &[], Some(NOW), NOW);
         assert_eq!(longer[0].complete_since, NOW.minus(6 * 3_600_000 - 1));
         let mut shorter = new.clone();
@@ -291,6 +292,9 @@ mod tests {
         let guessed = reconcile(&[], &some, &names(&["5m", "lost+found", "7ms"]), Some(NOW), NOW);
         let guessed = retired(&guessed);
         assert_eq!(guessed.len(), 1);
-        assert_eq!((&*guessed[0].name, guessed[0].retention), ("5m", all.as_slice()[2].retention));
+        assert_eq!(
+            (&*guessed[0].name, guessed[0].retention()),
+            ("5m", all.as_slice()[2].retention())
+        );
     }
 }

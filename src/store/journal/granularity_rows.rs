@@ -8,7 +8,7 @@ use super::{
     GRANULARITIES, Journal, fail, granularities::StoredGranularity, with_check, without_check,
 };
 use crate::{
-    model::UnixMillis,
+    model::{Span, UnixMillis},
     store::{error::StoreError, file::holes::Holes},
 };
 
@@ -57,6 +57,20 @@ impl Journal {
     /// Stores that slots of a granularity before a time lack samples.
     pub(crate) fn note_lacking(&self, name: &str, before: UnixMillis) -> Result<(), StoreError> {
         self.change_granularity(name, |stored| {
+            stored.complete_since = stored.complete_since.max(before);
+        })?;
+        Ok(())
+    }
+
+    /// Stores a new retention of a granularity, and that slots before a time lack samples.
+    pub(crate) fn note_retention(
+        &self,
+        name: &str,
+        retention: Span,
+        before: UnixMillis,
+    ) -> Result<(), StoreError> {
+        self.change_granularity(name, |stored| {
+            stored.granularity = stored.granularity.with_retention(retention);
             stored.complete_since = stored.complete_since.max(before);
         })?;
         Ok(())

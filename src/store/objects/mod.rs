@@ -63,6 +63,8 @@ pub enum ObjectKind {
     /// A group of alerts, with the messages that were delivered to its receiver or wait for
     /// delivery.
     Notification,
+    /// The numbers of series at the beginning of a day.
+    Cardinality,
 }
 
 impl ObjectKind {

@@ -75,7 +75,7 @@ impl Store {
         rules: Option<&[RetentionRule]>,
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
-        let granularities = Arc::new(granularities);
+        let granularities = Arc::new(granularities.with_own_retentions());
         let (journal, known) = Self::open_journal(&medium, &granularities, now)?;
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let with_files = granularities_with_files(&medium)?;
@@ -158,7 +158,7 @@ impl Store {
             && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
         {
             for removed in removed_granularities {
-                let (granularity, kept) = (&removed.name, removed.retention.to_string());
+                let (granularity, kept) = (&removed.name, removed.retention().to_string());
                 tracing::warn!(
                     granularity,
                     kept,

@@ -59,6 +59,10 @@ pub struct Metrics {
     pub clock_ahead_seconds: IntGauge,
     pub snapshots_refused: IntCounter,
     pub annotations_forgotten: IntCounter,
+    pub config_last_reload_successful: IntGauge,
+    pub config_last_reload_success: IntGauge,
+    pub config_reload_failures: IntCounter,
+    pub near_metric_names: IntCounter,
     pub rules: IntGauge,
     pub rules_reload_failed: IntGauge,
     pub rule_evaluations: IntCounter,
@@ -84,6 +88,9 @@ pub struct Metrics {
     memory_bytes: IntGaugeVec,
     cpu_seconds: prometheus::Counter,
 }
+
+/// The time of the last successful reload.
+const RELOADED_AT: &str = "granary_config_last_reload_success_timestamp_seconds";
 
 impl Metrics {
     /// Registers all metrics.
@@ -122,6 +129,10 @@ impl Metrics {
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
             annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
+            config_last_reload_successful: gauge(r, "granary_config_last_reload_successful")?,
+            config_last_reload_success: gauge(r, RELOADED_AT)?,
+            config_reload_failures: counter(r, "granary_config_reload_failures_total")?,
+            near_metric_names: counter(r, "granary_near_metric_names_total")?,
             rules: gauge(r, "granary_rules")?,
             rules_reload_failed: gauge(r, "granary_rules_reload_failed")?,
             rule_evaluations: counter(r, "granary_rule_evaluations_total")?,

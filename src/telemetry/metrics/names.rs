@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 84] = [
+pub const METRIC_NAMES: [(&str, &str); 88] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -106,6 +106,13 @@ pub const METRIC_NAMES: [(&str, &str); 84] = [
     ),
     ("granary_snapshots_refused_total", "Snapshots refused for lack of space"),
     ("granary_annotations_forgotten_total", "Annotations removed for newer ones"),
+    ("granary_config_last_reload_successful", "1 when the last reload of the settings succeeded"),
+    (
+        "granary_config_last_reload_success_timestamp_seconds",
+        "Time of the last successful reload of the settings, or of the start",
+    ),
+    ("granary_config_reload_failures_total", "Failed reloads of the settings"),
+    ("granary_near_metric_names_total", "New metrics that may be typos of known ones"),
     ("granary_rules", "Evaluated rules"),
     ("granary_rules_reload_failed", "1 when the last reload of the rule files failed"),
     ("granary_rule_evaluations_total", "Evaluations of rules"),

@@ -252,7 +252,7 @@ impl<'a> Selectors<'a> {
                 let why = if coverage.keeps(requested, range.start) {
                     coverage.why_not(requested, range)
                 } else {
-                    format!("{} is kept for {} only", wanted.name, wanted.retention)
+                    format!("{} is kept for {} only", wanted.name, wanted.retention())
                 };
                 format!("values before {end} come from {} slots: {why}", granularities[*shown].name)
             });

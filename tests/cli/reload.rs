@@ -1,0 +1,272 @@
+//! Settings that change while the daemon runs: SIGHUP, `POST /-/reload` and `granary config diff`.
+
+use std::{
+    fs,
+    os::unix::net::UnixDatagram,
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, granary, request};
+
+fn reload(daemon: &Daemon) -> (u16, Value) {
+    request(&daemon.url, "POST", "/-/reload", &[], "").unwrap()
+}
+
+fn write(daemon: &Daemon, settings: &str) {
+    fs::write(daemon.dir.path().join("granary.toml"), settings).unwrap();
+}
+
+fn keys(listed: &Value) -> Vec<&str> {
+    listed.as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect()
+}
+
+fn get(daemon: &Daemon, path: &str) -> Value {
+    let (status, answer) = request(&daemon.url, "GET", path, &[], "").unwrap();
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+fn config_diff(daemon: &Daemon, words: &[&str]) -> String {
+    let mut command = granary();
+    command.args(["config", "diff", "--url", &daemon.url]).args(words);
+    let output = command.env("GRANARY__TELEMETRY__INTERVAL", "").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The limits that the status shows, by their settings.
+fn limit(daemon: &Daemon, setting: &str) -> Value {
+    let limits = get(daemon, "/api/v1/status")["limits"].clone();
+    let found = limits.as_array().unwrap().iter().find(|limit| limit["setting"] == setting);
+    found.unwrap()["max"].clone()
+}
+
+#[test]
+fn a_reload_applies_settings_and_names_what_needs_a_restart() {
+    let daemon = Daemon::start("[limits]\nseries_max = 1000\n");
+    let define = |name: &str| {
+        daemon.post_json(&json!({ "samples": [
+        { "metric": "load", "tags": { "host": name }, "value": 1.0 } ] }))
+    };
+    assert_eq!(define("a").body["accepted"], 1);
+    let file = "[server]\nworkers = 7\nhost_names = ['granary.example.com']\n\
+        [limits]\nseries_max = 1\nqueries_max = 3\nquery_memory_max = 2000000\n\
+        [ingest]\nbody_memory_max = 300000000\nfuture_skew = '1h'\n\
+        [log]\nformat = 'json'\nfilter = 'debug'\n\
+        [storage]\ncatalog_bytes_max = 50000000\ncheckpoint_interval = '1h'\n";
+    let host = [("Host", "granary.example.com")];
+    assert_eq!(request(&daemon.url, "GET", "/api/v1/status", &host, "").unwrap().0, 421);
+    write(&daemon, file);
+    let diff = config_diff(&daemon, &[]);
+    for part in ["server.workers", "with a restart", "limits.series_max", "1000", "with a reload"] {
+        assert!(diff.contains(part), "{part} in {diff}");
+    }
+    assert_eq!(limit(&daemon, "limits.series_max"), 1000);
+    let (status, answer) = reload(&daemon);
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(keys(&answer["kept"]), ["server.workers"]);
+    assert_eq!(
+        keys(&answer["changed"]),
+        [
+            "ingest.body_memory_max",
+            "ingest.future_skew",
+            "limits.queries_max",
+            "limits.query_memory_max",
+            "limits.series_max",
+            "log.filter",
+            "log.format",
+            "server.host_names",
+            "storage.catalog_bytes_max",
+            "storage.checkpoint_interval",
+        ]
+    );
+    assert_eq!(request(&daemon.url, "GET", "/api/v1/status", &host, "").unwrap().0, 200);
+    assert_eq!(limit(&daemon, "limits.series_max"), 1);
+    assert_eq!(limit(&daemon, "limits.queries_max"), 3);
+    assert_eq!(limit(&daemon, "limits.query_memory_max"), 2_000_000);
+    assert_eq!(limit(&daemon, "ingest.body_memory_max"), 300_000_000);
+    let refused = define("b");
+    assert!(refused.body.to_string().contains("series_limit"), "{}", refused.body);
+    let ahead = json!({ "samples": [{ "metric": "load", "tags": { "host": "a" }, "value": 2.0,
+        "time": (jiff::Timestamp::now() + jiff::SignedDuration::from_mins(30)).to_string() }] });
+    assert_eq!(daemon.post_json(&ahead).body["accepted"], 1);
+    let line = daemon.log().lines().last().unwrap().to_owned();
+    assert!(serde_json::from_str::<Value>(&line).is_ok(), "{line}");
+    assert!(daemon.metrics().contains("granary_config_last_reload_successful 1"));
+    write(&daemon, "");
+    let (status, answer) = reload(&daemon);
+    assert_eq!((status, keys(&answer["kept"])), (200, vec![]), "{answer}");
+    assert!(define("b").body["accepted"] == 1, "the limit is the default again");
+}
+
+#[test]
+fn settings_or_rules_that_are_invalid_change_nothing() {
+    let daemon = Daemon::start("[limits]\nseries_max = 1000\n");
+    let shown = |daemon: &Daemon| get(daemon, "/api/v1/admin/settings");
+    let before = shown(&daemon);
+    assert_eq!(before["settings"]["limits"]["series_max"], 1000);
+    for (text, part) in [
+        ("[limits]\nseries_maxx = 5", "series_maxx"),
+        ("[limits]\nseries_max = 0", "series_max"),
+        ("[limits\n", "granary.toml"),
+        ("[limits]\nseries_max = 9\n[log]\nfilter = 'a=b=c'", "log.filter"),
+        ("[limits]\nseries_max = 9\n[alerts]\nrules = ['/nowhere/a.yml']", "/nowhere/a.yml"),
+    ] {
+        write(&daemon, text);
+        let (status, answer) = reload(&daemon);
+        assert_eq!(status, 500, "{text}: {answer}");
+        assert!(answer["message"].as_str().unwrap().contains(part), "{part} in {answer}");
+        assert_eq!(shown(&daemon), before, "{text}");
+    }
+    let metrics = daemon.metrics();
+    assert!(metrics.contains("granary_config_last_reload_successful 0"));
+    assert!(metrics.contains("granary_config_reload_failures_total 5"));
+    assert_eq!(limit(&daemon, "limits.series_max"), 1000);
+}
+
+#[test]
+fn the_difference_to_a_file_hides_secrets_and_ignores_what_flags_set() {
+    let alertmanager = |password: &str| {
+        format!("[alerts]\nalertmanagers = ['http://ann:{password}@127.0.0.1:1']\n")
+    };
+    let daemon = Daemon::start(&alertmanager("first"));
+    let other = daemon.dir.path().join("other.toml");
+    let diff = |text: &str| {
+        fs::write(&other, text).unwrap();
+        config_diff(&daemon, &["--config", other.to_str().unwrap()])
+    };
+    assert_eq!(diff(&alertmanager("first")), "a reload would change no setting\n");
+    let found = diff("[server]\nlisten = '127.0.0.1:9'\n[storage]\ncheckpoint_interval = '20m'\n");
+    assert!(found.contains("storage.checkpoint_interval") && found.contains("20m"), "{found}");
+    assert!(!found.contains("server.listen") && !found.contains("first"), "{found}");
+    assert!(found.contains("http://***@127.0.0.1:1"), "{found}");
+    // The daemon itself notices another password.
+    write(&daemon, &alertmanager("second"));
+    let found = config_diff(&daemon, &[]);
+    assert!(found.contains("a hidden part differs") && !found.contains("second"), "{found}");
+    let shown = get(&daemon, "/api/v1/admin/settings").to_string();
+    assert!(!shown.contains("first") && shown.contains("checkpoint_interval"), "{shown}");
+}
+
+#[test]
+fn a_longer_retention_applies_at_once_and_other_granularities_need_a_restart() {
+    let with = |slot: &str, retention: &str| {
+        format!(
+            "[[granularity]]\nslot = '{slot}'\ndocument = '1m'\npartition = '1h'\n\
+             retention = '{retention}'\n[[granularity]]\nslot = '1m'\ndocument = '1h'\n\
+             partition = '6h'\nretention = '48h'\n"
+        )
+    };
+    let mut daemon = Daemon::start(&with("1s", "6h"));
+    let retentions = |daemon: &Daemon| {
+        let stored = get(daemon, "/api/v1/storage")["granularities"].clone();
+        let all = stored.as_array().unwrap().iter();
+        all.map(|one| one["retention"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(retentions(&daemon), ["6h", "2d"]);
+    write(&daemon, &with("1s", "12h"));
+    let (_, answer) = reload(&daemon);
+    assert_eq!(keys(&answer["changed"]), ["granularity.1s.retention"], "{answer}");
+    assert_eq!(retentions(&daemon), ["12h", "2d"]);
+    let old = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(9)).to_string();
+    daemon.accept(&json!([{ "metric": "load", "tags": {}, "value": 4.0, "time": old }]));
+    let chart = ["chart", "--metric", "load", "--range", "10h", "--resolution", "1s"];
+    let found = daemon.query(&chart).to_string();
+    assert!(found.contains("4.0"), "the sample is stored at 1s: {found}");
+    write(&daemon, &with("10s", "12h"));
+    let (_, answer) = reload(&daemon);
+    assert_eq!(keys(&answer["kept"]), ["granularity"], "{answer}");
+    write(&daemon, &with("1s", "12h"));
+    daemon.kill();
+    daemon.restart();
+    assert_eq!(retentions(&daemon), ["12h", "2d"]);
+    assert!(daemon.query(&chart).to_string().contains("4.0"));
+}
+
+#[test]
+fn systemd_learns_of_the_beginning_and_the_end_of_a_reload() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let mut child = granary()
+        .args(["serve", "--listen", &address, "--data-dir"])
+        .arg(dir.path().join("data"))
+        .env("NOTIFY_SOCKET", &path)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let next = || {
+        let mut bytes = [0; 4096];
+        let length = socket.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).trim().to_owned()
+    };
+    assert_eq!(next(), "READY=1");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    let begun = next();
+    let since = begun.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
+    assert!(since.parse::<u64>().unwrap() > 0, "{begun}");
+    assert_eq!(next(), "READY=1");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn samples_that_arrive_during_reloads_count_once() {
+    let mut daemon = Daemon::start("[limits]\nseries_max = 100\n");
+    let is_over = AtomicBool::new(false);
+    let sent = thread::scope(|scope| {
+        let send = || {
+            let mut sent = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let sample = json!({ "metric": "load", "tags": {}, "value": 1.0 });
+                daemon.accept(&json!([sample, sample]));
+                sent += 2;
+            }
+            sent
+        };
+        let sender = scope.spawn(send);
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..60 {
+            let (max, bytes) = (rng.usize(100..200), rng.usize(2_000_000..9_000_000));
+            let (interval, hours) = (rng.usize(1..9), 6 * rng.usize(1..9));
+            let levels = crate::daemon::granularities(&[
+                ["1m", "1h", "6h", &format!("{hours}h")],
+                ["5m", "4h", "1d", "14d"],
+                ["1h", "1d", "1w", "9w"],
+                ["1d", "1mo", "1y", "5y"],
+            ]);
+            write(
+                &daemon,
+                &format!(
+                    "[limits]\nseries_max = {max}\n[storage]\ncatalog_bytes_max = {bytes}\n\
+                     checkpoint_interval = '{interval}s'\n[promql]\nlookback = '{interval}m'\n\
+                     [preallocation]\nenabled = {}\n{levels}",
+                    rng.bool()
+                ),
+            );
+            let (status, answer) = reload(&daemon);
+            assert_eq!(status, 200, "{answer}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        sender.join().unwrap()
+    });
+    let count = |daemon: &Daemon| {
+        let found = daemon.query(&["promql", "sum(count_over_time(load[1h]))"]);
+        found["data"]["result"][0]["value"][1].as_str().unwrap().parse::<f64>().unwrap()
+    };
+    assert_eq!(count(&daemon), f64::from(sent));
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
+    daemon.restart();
+    assert_eq!(count(&daemon), f64::from(sent));
+}
