@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::until,
+    alerts::poll_until,
     daemon::{Daemon, granularities},
     prometheus_api::get,
     small_disk::SmallDisk,
@@ -149,7 +149,7 @@ fn survives(disk: &SmallDisk) {
     };
     scene.send_until("the next documents have reserved space", reserved);
     let runaway = Runaway::start(disk);
-    until(&scene.daemon, "the disk is full", || {
+    poll_until(&scene.daemon, "the disk is full", || {
         runaway.is_full.load(Ordering::Relaxed).then_some(())
     });
     let (before, errors) =
@@ -170,7 +170,7 @@ fn survives(disk: &SmallDisk) {
     scene.check();
     drop(runaway);
     fs::remove_file(disk.path().join("ballast")).unwrap();
-    until(&scene.daemon, "the daemon is ready", || {
+    poll_until(&scene.daemon, "the daemon is ready", || {
         (get(&scene.daemon, "/readyz").1["status"] == "ready").then_some(())
     });
     scene.send_until("the next documents have reserved space again", reserved);
