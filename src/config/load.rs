@@ -7,6 +7,7 @@ use config::{Config, ConfigBuilder, Environment, File, FileFormat, Source, build
 use super::{
     ConfigError, DEFAULTS, Settings,
     keys::{Keys, left_out},
+    retention::shadowed,
     sections::Sections,
 };
 use crate::model::without_password;
@@ -80,6 +81,7 @@ fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError
     settings.as_toml = all.iter().map(|(name, section)| format!("{name} = {section}")).collect();
     settings.changed = changed(&all, &defaults);
     settings.notes = left_out(&given, &by_default).into_iter().collect();
+    settings.notes.extend(shadowed(&settings.retention_rules));
     Ok(settings)
 }
 

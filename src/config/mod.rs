@@ -6,6 +6,7 @@ pub mod bounds;
 mod faults;
 mod keys;
 mod load;
+mod retention;
 mod sections;
 mod settings;
 #[cfg(test)]
@@ -15,8 +16,8 @@ mod values;
 pub(crate) use load::read;
 pub use load::{Overrides, load};
 pub use sections::{
-    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Sections, Server,
-    Snapshots, Storage, Telemetry,
+    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Retention, Rule, Sections,
+    Server, Snapshots, Storage, Telemetry,
 };
 pub use settings::Settings;
 

@@ -33,6 +33,7 @@ pub struct Sections {
     pub snapshots: Snapshots,
     pub log: Log,
     pub telemetry: Telemetry,
+    pub retention: Retention,
     pub granularity: Vec<Level>,
 }
 
@@ -148,6 +149,21 @@ pub struct Log {
 pub struct Telemetry {
     #[serde(with = "duration_or_none")]
     pub interval: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retention {
+    pub rule: Vec<Rule>,
+}
+
+/// A table `[[retention.rule]]`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    pub name: String,
+    pub selector: String,
+    pub keep: BTreeMap<String, String>,
 }
 
 /// A table `[[granularity]]`.

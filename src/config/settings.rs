@@ -6,13 +6,14 @@ use super::{
     ConfigError,
     alerting::{alertmanagers, rules},
     faults::Faults,
+    retention::retention_rules,
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections},
 };
 use crate::{
     alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
-    model::{Granularity, GranularitySet, Span},
+    model::{Granularity, GranularitySet, RetentionRule, Span},
     query::PromqlSettings,
     store::CheckpointBounds,
 };
@@ -38,6 +39,8 @@ pub struct Settings {
     pub alertmanagers: Vec<Alertmanager>,
     /// The granularities of all `[[granularity]]` tables.
     pub granularities: GranularitySet,
+    /// The rules of `[[retention.rule]]`, the first match first.
+    pub retention_rules: Vec<RetentionRule>,
     sections: Sections,
 }
 
@@ -59,6 +62,8 @@ impl Settings {
         let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
         sections.alerts.alertmanagers.clear();
+        let granularities = granularities(&sections.granularity, &mut faults);
+        let retention_rules = retention_rules(&sections.retention, &granularities, &mut faults);
         let settings = Self {
             as_toml: Vec::new(),
             changed: Vec::new(),
@@ -66,7 +71,8 @@ impl Settings {
             graphite_templates: templates(&sections.graphite.templates, &mut faults),
             rules,
             alertmanagers,
-            granularities: granularities(&sections.granularity, &mut faults),
+            granularities,
+            retention_rules,
             sections,
         };
         if faults.0.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults.0)) }

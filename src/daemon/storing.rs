@@ -27,10 +27,14 @@ pub(super) fn open_store(
     let medium = Folder::new(folder)
         .with_context(|| format!("create the data directory {}", folder.display()))?;
     let watch = Stopwatch::start();
-    let (store, mut appender, report) =
-        Store::open(Arc::new(medium), settings.granularities.clone(), SystemClock.now())
-            .map_err(with_remedy)
-            .with_context(|| format!("open the store in {}", folder.display()))?;
+    let (store, mut appender, report) = Store::open_with_rules(
+        Arc::new(medium),
+        settings.granularities.clone(),
+        Some(&settings.retention_rules),
+        SystemClock.now(),
+    )
+    .map_err(with_remedy)
+    .with_context(|| format!("open the store in {}", folder.display()))?;
     tracing::info!(
         data_dir = %folder.display(),
         series = store.dictionary().len(),

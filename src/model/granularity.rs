@@ -218,6 +218,12 @@ impl GranularitySet {
         if faults.is_empty() { Ok(Self(all)) } else { Err(GranularityFaults(faults)) }
     }
 
+    /// Returns the set of levels that were checked before; `None` when there is none.
+    pub fn of_checked(mut all: Vec<Granularity>) -> Option<Self> {
+        all.sort_by_key(|granularity| granularity.width_ms);
+        (!all.is_empty()).then_some(Self(all))
+    }
+
     /// Returns this set with one more granularity, and its index; `None` if its width does not fit
     /// between its neighbours. Unlike the others, it may have a shorter retention than a finer one.
     pub fn with(&self, other: &Granularity) -> Option<(GranularityIndex, Self)> {

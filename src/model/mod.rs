@@ -20,12 +20,15 @@ pub mod counter;
 pub mod display;
 pub mod duration;
 pub mod gaps;
+pub mod go_regex;
 pub mod granularity;
 pub mod graphite;
 pub mod host;
+pub mod key_selector;
 pub mod own_sender;
 pub mod partition;
 pub mod replica;
+pub mod retention_rule;
 pub mod retention_starts;
 pub mod seen;
 pub mod sequence;
@@ -52,8 +55,10 @@ pub use host::{
     AgentRecord, AgentStatus, HostChanges, HostEvent, HostEventEntry, HostEventKind, HostRecord,
     HostRecords, HostState, HostStatus, HostTotals, ListeningSpan, StoredHosts,
 };
+pub use key_selector::{KeySelector, TagComparison, TagMatcher};
 pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
+pub use retention_rule::{RETENTION_RULES_MAX, RetentionRule, RuleLevel, split_level};
 pub use retention_starts::RetentionStarts;
 pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict, WINDOW_BATCHES};

@@ -7,8 +7,11 @@
 
 use std::{borrow::Cow, iter, ops::Range};
 
+mod classes;
+
 use super::times::{Times, ceil, floor};
 use crate::model::{Gaps, Granularity, GranularityIndex, GranularitySet, UnixMillis};
+pub use classes::{ClassTimes, LevelGaps};
 
 /// A part of a range, and the granularity that answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +41,12 @@ struct Holding {
     /// The start of the oldest partition that is kept.
     kept_from: UnixMillis,
     gaps: Gaps,
-    /// The times for which all samples exist, in whole slots.
+    /// The times for which all samples exist.
+    complete: Times,
+    /// These times in whole slots.
     whole: Times,
+    /// The times that rules of retention leave out for some series, with the rules.
+    left_out: Vec<(Range<UnixMillis>, String)>,
 }
 
 impl<'a> Coverage<'a> {
@@ -265,16 +272,31 @@ impl<'a> Coverage<'a> {
         (until != UnixMillis::MAX).then_some(until)
     }
 
+    /// Returns the rule of retention that leaves out a granularity in a part of a range; damaged
+    /// documents come first.
+    fn rule_of(&self, granularity: GranularityIndex, part: &Range<UnixMillis>) -> Option<&str> {
+        let holding = self.holding(granularity);
+        let overlaps = |hole: &Range<UnixMillis>| hole.start < part.end && part.start < hole.end;
+        let is_damaged = holding.gaps.holes.iter().any(overlaps);
+        let found = holding.left_out.iter().find(|(times, _)| overlaps(times));
+        found.filter(|_| !is_damaged).map(|(_, rule)| &**rule)
+    }
+
     /// Describes why a granularity does not answer a part of a range.
     pub fn why_not(&self, granularity: GranularityIndex, part: &Range<UnixMillis>) -> String {
         let name = &self.granularities[granularity].name;
         let gaps = &self.holding(granularity).gaps;
         if !self.keeps(granularity, part.start) {
-            format!("{name} is no longer kept before {}", part.end)
+            match self.rule_of(granularity, part) {
+                Some(rule) => format!("{name} is not kept before {} by rule {rule}", part.end),
+                None => format!("{name} is no longer kept before {}", part.end),
+            }
         } else if part.start < gaps.complete_since {
             format!("{name} does not have all samples before {}", part.end)
         } else if let Some(until) = self.stopped(granularity).filter(|until| part.end > *until) {
             format!("{name} has accepted no samples since {until}")
+        } else if let Some(rule) = self.rule_of(granularity, part) {
+            format!("{name} is not kept from {} to {} by rule {rule}", part.start, part.end)
         } else {
             format!(
                 "documents of {name} are damaged or missing from {} to {}",
@@ -296,9 +318,10 @@ impl Holding {
             UnixMillis::MAX => UnixMillis::LATEST,
             until => until,
         };
-        let complete = Times::one(kept_from.max(gaps.complete_since)..until);
-        let whole = complete.without(&Times::new(gaps.holes.iter().cloned()));
-        Self { stored, kept_from, whole: whole.shrunk(granularity.width_ms), gaps }
+        let kept = Times::one(kept_from.max(gaps.complete_since)..until);
+        let complete = kept.without(&Times::new(gaps.holes.iter().cloned()));
+        let whole = complete.shrunk(granularity.width_ms);
+        Self { stored, kept_from, complete, whole, gaps, left_out: Vec::new() }
     }
 }
 

@@ -47,6 +47,11 @@ impl Times {
         Self::new(self.0.iter().flat_map(|part| other.0.iter().map(move |other| both(part, other))))
     }
 
+    /// Returns the times of both sets.
+    pub(super) fn with(&self, other: &Self) -> Self {
+        Self::new(self.0.iter().chain(&other.0).cloned())
+    }
+
     pub(super) fn without(&self, other: &Self) -> Self {
         let ends = other.0.iter().map(|range| range.end);
         let starts = other.0.iter().map(|range| range.start);
@@ -115,6 +120,7 @@ mod tests {
                 (start..start + width).collect::<Vec<_>>()
             };
             prop_assert_eq!(plain(&a.within(&b)), &times_of_a & &times_of_b);
+            prop_assert_eq!(plain(&a.with(&b)), &times_of_a | &times_of_b);
             prop_assert_eq!(plain(&a.without(&b)), &times_of_a - &times_of_b);
             let widened: BTreeSet<i64> = times_of_a.iter().flat_map(|at| slot(*at)).collect();
             prop_assert_eq!(plain(&a.widened(width)), widened);

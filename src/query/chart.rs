@@ -141,8 +141,9 @@ pub fn chart(
     let groups = group(&found, &request.merge, budget)?;
     let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
     check_lines(lines, limits)?;
-    let coverage = coverage(store, &request.range, now);
-    let ids = found.iter().map(|(id, _)| *id);
+    let all: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    let coverage = coverage(store, &all, &request.range, now);
+    let ids = all.into_iter();
     let readings = SpacingSearch::new((store, budget), &coverage, ids, &request.range);
     let axis_request = AxisRequest {
         resolution: &request.resolution,

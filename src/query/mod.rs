@@ -63,8 +63,8 @@ pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, Points, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlSettings,
     PromqlValue, STEPS_MAX, VectorSample, check_promql, check_rule_promql,
-    durations_of_plain_promql, evaluate_at, evaluate_vector, format_promql, measured_promql,
-    promql, promql_tree, quantile_of_buckets, series_matchers,
+    durations_of_plain_promql, evaluate_at, evaluate_vector, format_promql, key_selector,
+    measured_promql, promql, promql_tree, quantile_of_buckets, series_matchers,
 };
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{

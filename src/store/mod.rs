@@ -20,6 +20,7 @@ use granary_model as model;
 mod append;
 mod catalog;
 mod checkpoint;
+mod classes;
 mod dictionary;
 mod documents;
 mod downgrade;
@@ -46,6 +47,7 @@ mod view;
 pub use append::{Appender, CheckpointBounds, Room};
 pub use catalog::senders::SenderInfo;
 pub use checkpoint::CheckpointReport;
+pub use classes::ClassSpan;
 pub use dictionary::{
     Dictionary, Matcher,
     changes::{ChangeAction, ChangeRefusal, PARTS_MAX, Renaming, SeriesChange, SeriesUpdate},

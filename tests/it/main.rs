@@ -41,6 +41,7 @@ mod removed_granularities;
 mod replay;
 mod replicas;
 mod retention;
+mod retention_rules;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod sample_locations;

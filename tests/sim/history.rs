@@ -14,6 +14,7 @@ use crate::{
     faulty::FaultyMedium,
     levels::Levels,
     objects::Objects,
+    rules::Rules,
     senders::{Fleet, Sent},
     setup::{DAY, HOUR, NOW as BEGIN},
     shells::Inserted,
@@ -33,6 +34,9 @@ pub(crate) struct History {
     pub(crate) rng: Rng,
     pub(crate) medium: FaultyMedium,
     pub(crate) levels: Levels,
+    /// Rules of retention, which restarts change; `None` in histories whose granularities change
+    /// and whose files are damaged.
+    pub(crate) rules: Option<Rules>,
     pub(crate) open: Option<(Store, Appender)>,
     pub(crate) worlds: Worlds,
     pub(crate) fleet: Fleet,
@@ -66,11 +70,14 @@ impl History {
         } else {
             Levels::usual()
         };
+        let rules = Rules::new(seed, &levels);
+        tally.count("histories with rules of retention", u64::from(rules.is_some()));
         let fleet = Fleet::new(&mut rng, &mut tally);
         Self {
             medium: FaultyMedium::new(rng.u64(..)),
             rng,
             levels,
+            rules,
             open: None,
             worlds: Worlds::default(),
             fleet,
@@ -125,9 +132,15 @@ impl History {
 
     fn step(&mut self) {
         self.begin();
+<<<<<<< HEAD
         match self.rng.u32(0..115) {
             _ if stages::DAMAGE && self.rng.u16(0..150) == 0 => self.damage(),
             _ if stages::DAMAGE && !self.is_damaged && self.rng.u16(0..150) == 0 => {
+=======
+        match self.rng.u32(0..115) {
+            _ if self.may_damage() && self.rng.u16(0..150) == 0 => self.damage(),
+            _ if self.may_damage() && !self.is_damaged && self.rng.u16(0..150) == 0 => {
+>>>>>>> 1f9fcbb6e84a2800426c5810d6dcea6533d903d1
                 self.damage_a_number();
             }
             _ if self.open.is_none() => {
@@ -209,7 +222,14 @@ impl History {
     pub(crate) fn restart(&mut self) {
         self.open = None;
         let before = self.levels.clone();
-        if stages::LEVELS_CHANGE && self.rng.u8(0..6) == 0 && self.levels.vary(&mut self.rng) {
+        if let Some(rules) = &mut self.rules {
+            if rules.vary(&self.levels) {
+                self.tally.note("rules of retention changed");
+                // Documents that were inserted for another class are no longer expected.
+                self.inserted.clear();
+            }
+        } else if stages::LEVELS_CHANGE && self.rng.u8(0..6) == 0 && self.levels.vary(&mut self.rng)
+        {
             self.had_other_levels = true;
             self.tally.note("granularities changed");
             self.tally.count("spans changed", u64::from(self.levels.has_other_spans(&before)));
@@ -222,7 +242,13 @@ impl History {
 
     pub(crate) fn try_open(&self) -> Result<(Store, Appender, RecoveryReport), StoreError> {
         let medium = Arc::new(self.medium.clone());
-        Store::open(medium, self.levels.current.clone(), self.clock.clock())
+        let rules = self.rules.as_ref().map_or(&[][..], |rules| &rules.current);
+        let (set, now) = (self.levels.current.clone(), self.clock.clock());
+        Store::open_with_rules(medium, set, Some(rules), now)
+    }
+
+    fn may_damage(&self) -> bool {
+        stages::DAMAGE && self.rules.is_none()
     }
 
     /// Continues with a newly opened store.

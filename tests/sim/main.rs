@@ -24,6 +24,7 @@ mod objects;
 mod rebuilt;
 #[path = "../support/rounds.rs"]
 mod rounds;
+mod rules;
 mod senders;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]

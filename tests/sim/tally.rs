@@ -22,6 +22,8 @@ const KINDS: &[&str] = &[
     "histories with hundreds of series",
     "histories with random granularities",
     "granularities changed",
+    "histories with rules of retention",
+    "rules of retention changed",
     "spans changed",
     "clock ahead",
     "clock far ahead",

@@ -122,7 +122,8 @@ pub fn documents(
     let found = request.selector.select_within(store, budget, limits, merges)?;
     let groups = group(&found, &request.merge, budget)?;
     check_lines(groups.len(), limits)?;
-    let coverage = coverage(store, &request.range, now);
+    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    let coverage = coverage(store, &ids, &request.range, now);
     let query = DocumentsQuery { store, budget, request, limits, coverage, now };
     let mut answer = match request.form {
         DocumentsForm::Levels => query.levels(&groups),

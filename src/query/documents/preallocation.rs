@@ -81,13 +81,15 @@ pub fn preallocate(
     check_size(series.len(), levels.iter().map(|(_, spans)| spans.len()).sum())?;
     let mut answer = PreallocateAnswer { series: series.len(), ..PreallocateAnswer::default() };
     for (index, spans) in levels {
-        let mut inserted = 0;
+        let (mut inserted, mut kept) = (0, 0);
         for start in &spans {
             inserted += store.preallocate(index, *start, &series)?;
+            kept += store.count_kept(index, *start, &series);
         }
         let granularity = store.granularity(index);
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else { continue };
-        let existed = spans.len() * series.len() - inserted;
+        // A rule of retention may leave out the resolution for some of the series.
+        let existed = kept.saturating_sub(inserted);
         answer.inserted += inserted;
         answer.existed += existed;
         answer.resolutions.push(PreallocatedLevel {

@@ -50,7 +50,8 @@ impl FetchRequest<'_> {
         }
         let limits = QueryLimits::new(self.limits.series_max, self.limits.points_max);
         let range = self.range.start..self.range.end.plus(1);
-        let coverage = coverage(self.store, &range, self.now);
+        let ids: Vec<_> = found.iter().map(|series| series.id).collect();
+        let coverage = coverage(self.store, &ids, &range, self.now);
         let reserved = self.limits.budget.reserved();
         self.limits.reserve(self.slots_max(&coverage, found.len()).saturating_mul(SLOT_BYTES))?;
         let axis = self.axis(&coverage, &range, &limits, found.len())?;
@@ -67,7 +68,6 @@ impl FetchRequest<'_> {
             starts.skip(skipped).map(|start| ((start - first) / step) as usize).collect();
         let count = ((axis.end_or(range.end) - first) / step) as usize;
         self.reserve(&axis, count, &found)?;
-        let ids = found.iter().map(|series| series.id).collect();
         let mut reader = CellReader::new(self.store, self.limits.budget, &axis, ids);
         let mut cells = vec![Cell::EMPTY; axis.len()];
         let mut lines = Vec::with_capacity(found.len());

@@ -23,7 +23,8 @@ pub struct StorageAnswer {
     /// Bytes of all files on disk.
     pub bytes: u64,
     pub series: usize,
-    /// The granularities of the settings, followed by removed granularities that still have files.
+    /// The granularities of the settings, followed by the levels of rules of retention and by removed
+    /// granularities that still have files.
     pub granularities: Vec<StoredGranularity>,
     pub journal: StoredJournal,
     pub head: StoredBytes,

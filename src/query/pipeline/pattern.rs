@@ -5,7 +5,7 @@
 use regex::{Regex, RegexBuilder};
 
 use super::value::Value;
-use crate::query::series::go_regex;
+use crate::model::go_regex;
 
 /// Maximum size of a compiled pattern in bytes; the cache of its automaton may take twice as much.
 const PATTERN_BYTES_MAX: usize = 128 << 10;

@@ -72,7 +72,7 @@ mod syntax;
 mod value;
 
 pub use instant::{evaluate_at, evaluate_vector};
-pub use parse::{check_promql, format_promql, promql_tree};
+pub use parse::{check_promql, format_promql, key_selector, promql_tree};
 pub use request::{PromqlLimits, PromqlRequest};
 pub use rules::{check_rule_promql, durations_of_plain_promql, measured_promql};
 pub use selectors::matchers::series_matchers;

@@ -8,9 +8,16 @@ use serde_json::Value;
 
 use super::{
     request::PromqlLimits,
-    syntax::{self, ParsedQuery, span::SyntaxError},
+    syntax::{
+        self, ParsedQuery,
+        span::SyntaxError,
+        tree::{Comparison, Expr},
+    },
 };
-use crate::query::QueryError;
+use crate::{
+    model::{KeySelector, METRIC_TAG, TagComparison, TagMatcher},
+    query::QueryError,
+};
 
 impl From<SyntaxError> for QueryError {
     /// Converts an error whose location in the query is unknown here: a duration that depends on
@@ -47,6 +54,38 @@ pub(super) fn parse_cached(
 /// When the expression is invalid.
 pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
     parse(query, limits).map(drop)
+}
+
+/// Parses a selector of series by their keys, such as `{__name__=~"debug_.*", host="web1"}`; it has
+/// neither a range nor alternatives.
+///
+/// # Errors
+/// When the text is not a selector, or a pattern is invalid.
+pub fn key_selector(text: &str) -> Result<KeySelector, String> {
+    const BYTES_MAX: usize = 16 << 10;
+    let parsed = ParsedQuery::new(text, BYTES_MAX)?;
+    let Expr::Vector(selector) = &parsed.tree else {
+        return Err(format!("{text} is not a series selector: use {{label=\"value\"}}"));
+    };
+    let [matchers] = selector.alternatives.as_slice() else {
+        return Err(format!("{text} has alternatives: use one pattern, or one rule for each"));
+    };
+    let of_metric = selector.name.iter().map(|name| TagMatcher {
+        tag: METRIC_TAG.to_owned(),
+        comparison: TagComparison::Equal,
+        value: name.clone(),
+    });
+    let of_labels = matchers.iter().map(|matcher| TagMatcher {
+        tag: matcher.label.clone(),
+        comparison: match matcher.comparison {
+            Comparison::Equal => TagComparison::Equal,
+            Comparison::NotEqual => TagComparison::NotEqual,
+            Comparison::Pattern => TagComparison::Pattern,
+            Comparison::NotPattern => TagComparison::NotPattern,
+        },
+        value: matcher.value.clone(),
+    });
+    KeySelector::new(of_metric.chain(of_labels).collect())
 }
 
 /// Formats an expression; long expressions span several lines.

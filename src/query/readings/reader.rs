@@ -122,9 +122,9 @@ impl Reader<'_> {
         let range = &self.request.range;
         let mut views = Vec::new();
         if !self.request.labels_only && range.start < range.end {
-            let coverage = coverage(self.store, range, self.now);
-            let segments = coverage.segments(GranularityIndex::FINEST, range.clone());
             let ids: Vec<_> = part.iter().map(|series| series.id).collect();
+            let coverage = coverage(self.store, &ids, range, self.now);
+            let segments = coverage.segments(GranularityIndex::FINEST, range.clone());
             for segment in coverage.with_fine_end(segments) {
                 views.push(self.store.view(segment.stored, segment.range, &ids)?);
             }

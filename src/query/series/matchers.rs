@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
-use crate::model::{METRIC_TAG, SeriesKey};
-use crate::query::{PromqlLimits, QueryError, series::go_regex};
+use crate::model::{METRIC_TAG, SeriesKey, go_regex};
+use crate::query::{PromqlLimits, QueryError};
 
 /// Initial size limit of a compiled pattern. Most patterns stay below it.
 const PATTERN_BYTES: usize = 128 << 10;

@@ -4,7 +4,6 @@
 
 mod cardinality;
 mod facets;
-pub(super) mod go_regex;
 pub(super) mod grouping;
 pub(super) mod listing;
 mod matchers;

@@ -89,7 +89,7 @@ pub fn series_coverage(
         return Ok(CoverageAnswer { held });
     }
     let ids: Vec<_> = known.iter().map(|(.., id)| *id).collect();
-    let coverage = coverage(store, &range, now);
+    let coverage = coverage(store, &ids, &range, now);
     let mut filled = Vec::new();
     for segment in coverage.segments(finest(&coverage, &range), range) {
         let view = store.view(segment.stored, segment.range.clone(), &ids)?;

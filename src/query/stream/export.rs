@@ -123,7 +123,7 @@ pub fn export(
     // contain too little of the range.
     let covered_range =
         if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
-    let coverage = coverage(store, covered_range, now);
+    let coverage = coverage(store, &[], covered_range, now);
     let index =
         granularity_of_documents(&coverage, &request.resolution, &request.range, AUTO_POINTS)?;
     let granularity = &coverage.granularities()[index];

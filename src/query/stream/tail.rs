@@ -95,6 +95,14 @@ pub struct Tail {
     last_cells: BTreeMap<(i64, SeriesId), Cell>,
 }
 
+/// Returns the finest granularity at which all of the series are kept now; the finest of all when
+/// there is none.
+fn finest(store: &Store, series: &[(SeriesId, SeriesInfo)], now: UnixMillis) -> GranularityIndex {
+    let ids: Vec<_> = series.iter().map(|(id, _)| *id).collect();
+    let coverage = coverage(store, &ids, &(now..now), now);
+    coverage.finest_whole(&(now..now.plus(1))).unwrap_or(GranularityIndex::FINEST)
+}
+
 impl Tail {
     /// Selects the series; the first poll reads them.
     ///
@@ -107,16 +115,16 @@ impl Tail {
         limits: QueryLimits,
         now: UnixMillis,
     ) -> Result<Self, QueryError> {
+        let series = request.selector.select_within(store, budget, &limits, false)?;
         let granularity = match &request.resolution {
-            Resolution::Auto => GranularityIndex::FINEST,
+            Resolution::Auto => finest(store, &series, now),
             named @ (Resolution::Named(_) | Resolution::Calendar(_)) => granularity_of_documents(
-                &coverage(store, &(now..now), now),
+                &coverage(store, &[], &(now..now), now),
                 named,
                 &(now..now),
                 AUTO_POINTS,
             )?,
         };
-        let series = request.selector.select_within(store, budget, &limits, false)?;
         let (last_cells, dictionary) = (BTreeMap::new(), (0, 0));
         let store = store.clone();
         Ok(Self {

@@ -96,9 +96,11 @@ impl Appender {
             pairs.map(|((old, _), new)| SeriesUpdate::merge(*old, SeriesId(new))).collect();
         updates.sort_unstable_by_key(|update| update.id);
         inner.journal.change_series(first, &new, &updates)?;
+        let added = new.iter().map(|info| (info.kind, inner.rules.history(&info.key)));
+        let added: Vec<_> = added.collect();
         let mut catalog = inner.catalog.write();
-        for info in &new {
-            catalog.add_series(info.kind);
+        for (kind, history) in added {
+            catalog.add_series(kind, history);
         }
         drop(catalog);
         log(&new, &before);

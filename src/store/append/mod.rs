@@ -165,9 +165,12 @@ impl Appender {
         counters.commits.add(1);
         counters.journal_bytes.add(self.record.len() as u64);
         counters.samples.add(all().map(|batch| batch.values.len() as u64).sum());
+        let rules = &inner.rules;
+        let new = new_series.rows.iter().map(|info| (info.kind, rules.history(&info.key)));
+        let new: Vec<_> = new.collect();
         let mut catalog = inner.catalog.write();
-        for info in &new_series.rows {
-            catalog.add_series(info.kind);
+        for (kind, history) in new {
+            catalog.add_series(kind, history);
         }
         let tallies = catalog.apply(sequence, all(), now);
         inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);

@@ -25,9 +25,15 @@ use std::{
     sync::{Arc, atomic::AtomicU32},
 };
 
-use crate::model::{
-    AcceptedBatch, Cell, Correction, GranularityIndex, GranularitySet, Kind, RetentionStarts,
-    SeriesId, SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+use crate::{
+    model::{
+        AcceptedBatch, Cell, Correction, GranularityIndex, Kind, RetentionStarts, SeriesId,
+        SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+    },
+    store::classes::{
+        Class, Classes,
+        series_classes::{History, SeriesClasses},
+    },
 };
 use cell_map::{CellMap, Growth, SlotPlace};
 use frozen::Frozen;
@@ -38,25 +44,30 @@ use slots::Slots;
 /// Cells, counter states and senders' windows, as of one journal record.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    granularities: Arc<GranularitySet>,
+    classes: Arc<Classes>,
+    series_classes: SeriesClasses,
+    /// Cells by level, in the store's order.
     maps: Vec<CellMap>,
     frozen: Option<Arc<Frozen>>,
     states: SeriesStates,
     senders: Senders,
     applied: u64,
-    /// Slots of each granularity that begin before this time lack samples, because the granularity
-    /// did not keep their time when the samples arrived.
+    /// Slots of each level that begin before this time lack samples, because the level did not keep
+    /// their time when the samples arrived.
     lacks_before: Vec<UnixMillis>,
     /// True during a change, and for ever after a panic interrupted one.
     is_changing: bool,
 }
 
 impl Catalog {
-    pub(crate) fn new(granularities: Arc<GranularitySet>, applied: u64) -> Self {
-        let maps = vec![CellMap::default(); granularities.count()];
-        let lacks_before = vec![UnixMillis::EARLIEST; granularities.count()];
+    /// Returns an empty catalog. `series_classes` has no series yet.
+    pub(crate) fn new(classes: Arc<Classes>, series_classes: SeriesClasses, applied: u64) -> Self {
+        let count = classes.levels().len();
+        let maps = vec![CellMap::default(); count];
+        let lacks_before = vec![UnixMillis::EARLIEST; count];
         Self {
-            granularities,
+            classes,
+            series_classes,
             maps,
             frozen: None,
             states: SeriesStates::default(),
@@ -83,9 +94,11 @@ impl Catalog {
         self.maps.iter().map(CellMap::bytes).sum()
     }
 
-    /// The approximate bytes of the series' states, of packed states, and of the times seen.
+    /// The approximate bytes of the series' states and classes, of packed states, and of the times
+    /// seen.
     pub(crate) fn state_bytes(&self) -> [usize; 3] {
-        self.states.bytes()
+        let [states, packed, seen] = self.states.bytes();
+        [states + self.series_classes.bytes(), packed, seen]
     }
 
     /// The number of counters that are packed.
@@ -128,9 +141,25 @@ impl Catalog {
         self.states.get(series)
     }
 
-    /// Adds the state of a new series; ids count up.
-    pub(crate) fn add_series(&mut self, kind: Kind) {
+    /// Adds the state and the classes of a new series; ids count up.
+    pub(crate) fn add_series(&mut self, kind: Kind, history: History) {
         self.states.add(kind);
+        self.series_classes.add(Some(history));
+    }
+
+    /// The classes of the series.
+    pub(crate) fn series_classes(&self) -> &SeriesClasses {
+        &self.series_classes
+    }
+
+    /// Begins the last epoch of the rules; no sample has reached it yet.
+    pub(crate) fn begin_epoch(&mut self, from: UnixMillis) {
+        self.series_classes.begin_last(from);
+    }
+
+    /// The states and the classes of the series, for recovery.
+    pub(crate) fn series_mut(&mut self) -> (&mut SeriesStates, &mut SeriesClasses) {
+        (&mut self.states, &mut self.series_classes)
     }
 
     /// Forgets the states of series that have no more samples.
@@ -156,12 +185,12 @@ impl Catalog {
         assert_eq!(sequence, self.applied + 1, "journal records are applied in order, once");
         self.is_changing = true;
         self.applied = sequence;
-        let keeping = RetentionStarts::new(&self.granularities, now);
+        let keepings = keepings(&self.classes, now);
         let mut apply = |batch: &AcceptedBatch| {
             if let Some(number) = batch.number() {
                 self.senders.apply(number, now);
             }
-            self.apply_batch(batch, &keeping)
+            self.apply_batch(batch, &keepings)
         };
         let tallies = batches.map(&mut apply).collect();
         self.is_changing = false;
@@ -177,10 +206,12 @@ impl Catalog {
         (is_accepted, has_start): (impl Fn(usize) -> bool, impl Fn(SeriesId) -> bool),
         now: UnixMillis,
     ) {
-        let keeping = RetentionStarts::new(&self.granularities, now);
-        let slot_start = |at| {
-            let finest = keeping.finest(at).unwrap_or(GranularityIndex::FINEST);
-            self.granularities[finest].slot_start(at)
+        let keepings = keepings(&self.classes, now);
+        let slot_start = |series, at| {
+            let class = self.series_classes.at(series, at);
+            let finest = keepings[usize::from(class.0)].finest(at);
+            let finest = finest.unwrap_or(GranularityIndex::FINEST);
+            self.classes.get(class).levels[finest].slot_start(at)
         };
         rounds::settle(batches, (is_accepted, has_start), &self.states, slot_start);
     }
@@ -191,15 +222,17 @@ impl Catalog {
         self.is_changing
     }
 
-    fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &RetentionStarts) -> TimesTally {
+    fn apply_batch(&mut self, batch: &AcceptedBatch, keepings: &[RetentionStarts]) -> TimesTally {
         let mut effects = Effects { tally: TimesTally::default(), corrections: Vec::new() };
-        self.apply_samples(batch, keeping, &mut effects);
+        self.apply_samples(batch, keepings, &mut effects);
         for (series, Correction { at, increase, rate }) in effects.corrections {
-            let finest = keeping.finest(at);
-            note_lacking(&mut self.lacks_before, &self.granularities, finest, at);
+            let class = self.series_classes.at(series, at);
+            let finest = keepings[usize::from(class.0)].finest(at);
+            let class = self.classes.get(class);
+            note_lacking(&mut self.lacks_before, class, finest, at);
             if let Some(finest) = finest {
-                let slot = self.granularities[finest].slot_start(at).0;
-                let map = &mut self.maps[finest.0];
+                let slot = class.levels[finest].slot_start(at).0;
+                let map = &mut self.maps[class.stored(finest).0];
                 let mut place = map.place(slot);
                 map.merge(&mut place, series, &Cell::correction(increase, rate));
             }
@@ -210,11 +243,11 @@ impl Catalog {
     fn apply_samples(
         &mut self,
         batch: &AcceptedBatch,
-        keeping: &RetentionStarts,
+        keepings: &[RetentionStarts],
         effects: &mut Effects,
     ) {
-        let granularities = self.granularities.clone();
-        let mut slots: Slots<'_, Option<SlotPlace>> = Slots::new(&granularities, keeping);
+        let classes = self.classes.clone();
+        let mut all_slots: Vec<Slots<'_, Option<SlotPlace>>> = slots_of(&classes, keepings);
         let window_ms = batch.window_ms();
         for (index, (series, value)) in batch.series.iter().zip(&batch.values).enumerate() {
             let (at, series, value) = (batch.time(index), *series, *value);
@@ -228,15 +261,17 @@ impl Catalog {
                 continue;
             }
             // When no granularity keeps the time, the counter state is updated nevertheless.
-            let slot = slots.at(at, |finest, start| {
-                note_lacking(&mut self.lacks_before, &granularities, finest, start);
-                Some(self.maps[finest?.0].place(start.0))
+            let of_series = self.series_classes.at(series, at);
+            let class = classes.get(of_series);
+            let slot = all_slots[usize::from(of_series.0)].at(at, |finest, start| {
+                note_lacking(&mut self.lacks_before, class, finest, start);
+                Some(self.maps[class.stored(finest?).0].place(start.0))
             });
             // `settle_starts` decided before the journal which first readings count.
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.value) {
-                self.maps[finest.0].merge(place, series, &observed.cell);
+                self.maps[class.stored(finest).0].merge(place, series, &observed.cell);
             }
             if let Some(correction) = observed.correction {
                 effects.corrections.push((series, correction));
@@ -246,16 +281,19 @@ impl Catalog {
 
     /// The maximum number of bytes that batches would add to memory when they are applied.
     pub(crate) fn growth(&self, batches: &[AcceptedBatch], now: UnixMillis) -> usize {
-        let keeping = RetentionStarts::new(&self.granularities, now);
+        let keepings = keepings(&self.classes, now);
         let mut bytes = 0;
         for batch in batches {
-            let mut slots: Slots<'_, Option<Growth<'_>>> =
-                Slots::new(&self.granularities, &keeping);
+            let mut all_slots: Vec<Slots<'_, Option<Growth<'_>>>> =
+                slots_of(&self.classes, &keepings);
             for (index, series) in batch.series.iter().enumerate() {
+                let at = batch.time(index);
+                let class = self.series_classes.at(*series, at);
                 let make = |finest: Option<GranularityIndex>, start: UnixMillis| {
-                    Some(self.maps[finest?.0].growth(start.0))
+                    let level = self.classes.get(class).stored(finest?);
+                    Some(self.maps[level.0].growth(start.0))
                 };
-                let growth = slots.at(batch.time(index), make).value;
+                let growth = all_slots[usize::from(class.0)].at(at, make).value;
                 bytes += growth.as_mut().map_or(0, |growth| growth.add(*series));
             }
         }
@@ -271,7 +309,7 @@ impl Catalog {
             through: self.applied,
             maps: std::mem::replace(
                 &mut self.maps,
-                vec![CellMap::default(); self.granularities.count()],
+                vec![CellMap::default(); self.classes.levels().len()],
             ),
             senders: self.senders.take_changed(),
             stored_rows: AtomicU32::new(0),
@@ -297,31 +335,42 @@ impl Catalog {
         (self.frozen.take(), self.states.thaw())
     }
 
-    /// Passes the cells of series that are not frozen to `out`, see [`frozen::cells`].
+    /// Passes the cells of series in a level that are not frozen to `out`, see [`frozen::cells`].
     pub(crate) fn active_cells(
         &self,
-        granularity: GranularityIndex,
+        level: GranularityIndex,
         series: &[SeriesId],
         range: Range<i64>,
         out: impl FnMut(usize, i64, Cell),
     ) {
-        frozen::cells(&self.maps, &self.granularities, granularity, series, range, out);
+        frozen::cells(&self.maps, &self.classes, level, series, range, out);
     }
 }
 
-/// Notes that the granularities finer than `finest` lack a sample in the slot of `finest` at `at`.
-/// Without `finest`, every granularity lacks a sample in its own slot.
+/// Returns the times that each class keeps.
+fn keepings(classes: &Classes, now: UnixMillis) -> Vec<RetentionStarts> {
+    classes.all().iter().map(|class| RetentionStarts::new(&class.levels, now)).collect()
+}
+
+/// Returns the remembered slots of each class; none is remembered yet.
+fn slots_of<'a, T>(classes: &'a Classes, keepings: &'a [RetentionStarts]) -> Vec<Slots<'a, T>> {
+    let all = classes.all().iter().zip(keepings);
+    all.map(|(class, keeping)| Slots::new(&class.levels, keeping)).collect()
+}
+
+/// Notes that the levels of a class finer than `finest` lack a sample in the slot of `finest` at
+/// `at`. Without `finest`, every level lacks a sample in its own slot.
 fn note_lacking(
     lacks_before: &mut [UnixMillis],
-    granularities: &GranularitySet,
+    class: &Class,
     finest: Option<GranularityIndex>,
     at: UnixMillis,
 ) {
-    let finer = finest.map_or(granularities.count(), |finest| finest.0);
-    let width = |index| granularities[index].width_ms;
-    for (index, lacks_before) in (0..finer).map(GranularityIndex).zip(lacks_before) {
-        let slot = finest.unwrap_or(index);
-        let end = granularities[slot].slot_start(at).plus(width(slot));
+    let finer = finest.map_or(class.levels.count(), |finest| finest.0);
+    for index in (0..finer).map(GranularityIndex) {
+        let slot = &class.levels[finest.unwrap_or(index)];
+        let end = slot.slot_start(at).plus(slot.width_ms);
+        let lacks_before = &mut lacks_before[class.stored(index).0];
         *lacks_before = end.max(*lacks_before);
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn settle(
     batches: &mut Cow<'_, [AcceptedBatch]>,
     (is_accepted, has_start): (impl Fn(usize) -> bool, impl Fn(SeriesId) -> bool),
     states: &SeriesStates,
-    slot_start: impl Fn(UnixMillis) -> UnixMillis,
+    slot_start: impl Fn(SeriesId, UnixMillis) -> UnixMillis,
 ) {
     let may_settle = |batch: &AcceptedBatch| {
         let mut all = 0..batch.series.len();
@@ -116,7 +116,7 @@ fn settled(
     batch: &AcceptedBatch,
     states: &SeriesStates,
     (before, has_start): (impl Fn(SeriesId) -> Option<UnixMillis>, impl Fn(SeriesId) -> bool),
-    slot_start: impl Fn(UnixMillis) -> UnixMillis,
+    slot_start: impl Fn(SeriesId, UnixMillis) -> UnixMillis,
 ) -> Option<Vec<i64>> {
     let rounds = Rounds::of(batch, &before);
     let mut seen = HashSet::new();
@@ -128,7 +128,7 @@ fn settled(
             continue;
         }
         let (at, start) = (batch.time(index), batch.start(index));
-        if !has_start(*series) || start < rounds.counts_from(at, slot_start(at)) {
+        if !has_start(*series) || start < rounds.counts_from(at, slot_start(*series, at)) {
             let all = || (0..batch.series.len()).map(|index| batch.start(index)).collect();
             let starts = starts.get_or_insert_with(all);
             starts[index] = at.0.saturating_sub(START_COUNTS_MS + 1);

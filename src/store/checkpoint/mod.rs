@@ -14,6 +14,7 @@ use std::{ops::Range, sync::atomic::Ordering};
 
 use super::{
     catalog::{fan_out::FanOut, frozen::Frozen},
+    classes::Classes,
     documents::{Documents, local::LocalDocuments},
     error::StoreError,
     file::{holes::Holes, names::JOURNAL_FILE, watched::written_by_this_thread},
@@ -21,7 +22,7 @@ use super::{
     head::Head,
     journal::CutPart,
 };
-use crate::model::{GranularityIndex, GranularitySet, Moment, UnixMillis};
+use crate::model::{GranularityIndex, Moment, UnixMillis};
 use granularity::GranularityStep;
 
 /// Rows of states, 64 series each, that are encoded under the catalog's lock and stored at once.
@@ -78,7 +79,7 @@ impl Store {
             })
         };
         let to = Destinations {
-            granularities: &inner.granularities,
+            classes: &inner.classes,
             head: &inner.head,
             documents: &inner.documents,
             counters,
@@ -131,7 +132,7 @@ impl Store {
     fn note_retired_holes(&self, frozen: &Frozen) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let all = inner.documents.granularities();
-        for (index, granularity) in all.iter().enumerate().skip(inner.granularities.count()) {
+        for (index, granularity) in all.iter().enumerate().skip(inner.classes.levels().len()) {
             let known = inner.gaps.read()[index].clone();
             let until = known.complete_until;
             let mut late = Holes::default();
@@ -188,7 +189,7 @@ impl Store {
 
 /// The head and the documents, between which a checkpoint moves cells, and its counters.
 struct Destinations<'a> {
-    pub(crate) granularities: &'a GranularitySet,
+    pub(crate) classes: &'a Classes,
     pub(crate) head: &'a Head,
     pub(crate) documents: &'a LocalDocuments,
     pub(crate) counters: &'a Counters,
@@ -205,14 +206,15 @@ impl Destinations<'_> {
     /// When the head cannot be read or written.
     fn write(&self, frozen: &Frozen, now: Moment) -> Result<Option<StoreError>, StoreError> {
         let mut postponed = None;
-        for (index, granularity) in self.granularities.indexed() {
-            let cells = FanOut::new(granularity, &frozen.maps[..=index.0]);
+        for index in self.classes.indexes() {
+            let level = &self.classes.levels()[index.0];
+            let cells = FanOut::new(level, &frozen.maps[self.classes.up_to(index)]);
             let step = GranularityStep::new(self, index, frozen.through, &cells, now)?;
             postponed = postponed.or(step.run()?);
         }
         // Cells in the head of retired granularities go into their documents.
         let all = self.documents.granularities().len();
-        for index in (self.granularities.count()..all).map(GranularityIndex) {
+        for index in (self.classes.levels().len()..all).map(GranularityIndex) {
             if !self.head.read(index)?.slots(0..i64::MAX)?.is_empty() {
                 let cells = FanOut::default();
                 let step = GranularityStep::new(self, index, frozen.through, &cells, now)?;

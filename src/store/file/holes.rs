@@ -11,7 +11,7 @@ use std::{cmp::Reverse, ops::Range};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::model::UnixMillis;
+use crate::model::{UnixMillis, split_level};
 
 /// A table of ranges of time by slot width in milliseconds.
 pub(crate) type StretchTable = TableDefinition<'static, u64, &'static [u8]>;
@@ -23,6 +23,24 @@ const HOLES_MAX: usize = 128;
 /// The size of a stored hole in bytes.
 const HOLE_BYTES: usize = 16;
 const CHECK_BYTES: usize = 8;
+
+/// The number of low bits of a key of stretches that contain the slot width in milliseconds.
+const WIDTH_BITS: u32 = 27;
+
+/// Returns the key of the stretches of a level: the slot width and, for a level of a class, bits of
+/// a checksum of its name.
+pub(crate) fn stretch_key(name: &str, width_ms: i64) -> i64 {
+    if split_level(name).1.is_none() {
+        return width_ms;
+    }
+    let class_bits = xxh3_64_with_seed(name.as_bytes(), 0) >> WIDTH_BITS << WIDTH_BITS;
+    class_bits as i64 | width_ms
+}
+
+/// Returns the slot width of a key of stretches.
+pub(crate) fn width_of_key(key: i64) -> i64 {
+    key & ((1 << WIDTH_BITS) - 1)
+}
 
 /// A bounded set of disjoint ranges of time, ascending. Beyond the limit, neighbouring ranges are
 /// joined; no range is dropped.

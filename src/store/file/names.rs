@@ -7,7 +7,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::medium::Medium;
 use crate::{
-    model::{Granularity, Span, UnixMillis},
+    model::{Granularity, Span, UnixMillis, split_level},
     store::error::StoreError,
 };
 
@@ -102,7 +102,8 @@ pub(crate) fn folders_without_partitions(
     let with_files = granularities_with_files(medium)?;
     let fault = |cause| StoreError::Io { operation: "list", file: FOLDER.to_owned(), cause };
     let names = medium.folders(FOLDER).map_err(fault)?.into_iter();
-    let is_unused = |name: &String| name.parse::<Span>().is_ok() && !with_files.contains(name);
+    let is_unused =
+        |name: &String| split_level(name).0.parse::<Span>().is_ok() && !with_files.contains(name);
     Ok(names.filter(is_unused).map(|name| format!("{FOLDER}/{name}")).collect())
 }
 

@@ -3,6 +3,7 @@
 //! Must never know: when an operation is due; the callers decide.
 
 mod checking;
+mod classes;
 mod counters;
 mod sealing;
 mod shells;
@@ -22,6 +23,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::{
     catalog::Catalog,
+    classes::{Classes, series_classes::RuleBook},
     dictionary::Dictionary,
     documents::{Documents, local::LocalDocuments},
     error::StoreError,
@@ -50,13 +52,17 @@ pub struct Store {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) granularities: Arc<GranularitySet>,
+    /// The classes of series with their levels; the first has the granularities.
+    pub(crate) classes: Arc<Classes>,
+    /// The rules that determine the classes of new series.
+    pub(crate) rules: Arc<RuleBook>,
     pub(crate) medium: Arc<dyn Medium>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) register: Arc<Register>,
     pub(crate) head: Head,
     pub(crate) documents: LocalDocuments,
     pub(crate) objects: Objects,
-    /// The gaps of each granularity.
+    /// The gaps of each level.
     pub(crate) gaps: RwLock<Vec<Gaps>>,
     pub(crate) dictionary: RwLock<Dictionary>,
     pub(crate) catalog: RwLock<Catalog>,
@@ -92,7 +98,8 @@ impl Store {
         &self.inner.granularities
     }
 
-    /// Returns the granularities of the settings, then the retired ones, which accept no samples.
+    /// Returns the granularities of the settings, then the levels of other classes, then the retired
+    /// granularities, which accept no samples.
     pub fn all_granularities(&self) -> &[Granularity] {
         self.inner.documents.granularities()
     }

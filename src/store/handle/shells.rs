@@ -37,7 +37,10 @@ impl Store {
         }
         living.sort_unstable();
         living.dedup();
-        let added = self.inner.documents.add_shells(index, at, &living)?;
+        let mut added = 0;
+        for (level, series) in self.by_level(index, at, &living) {
+            added += self.inner.documents.add_shells(level, at, &series)?;
+        }
         self.inner.counters.shells_preallocated.add(added as u64);
         Ok(added)
     }
@@ -53,7 +56,10 @@ impl Store {
         at: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
-        let missed = self.inner.documents.count_absent(index, at, series)?;
+        let mut missed = 0;
+        for (level, series) in self.by_level(index, at, series) {
+            missed += self.inner.documents.count_absent(level, at, &series)?;
+        }
         self.inner.counters.shells_missed.add(missed as u64);
         Ok(missed)
     }

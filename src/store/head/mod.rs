@@ -31,7 +31,7 @@ use super::{
         checksum::checksum,
         damage::Damage,
         database::{DatabaseFile, FileOptions},
-        holes::Holes,
+        holes::{Holes, stretch_key},
         medium::Medium,
         names::HEAD_FILE,
     },
@@ -65,6 +65,8 @@ pub(crate) struct Head {
     names: Vec<String>,
     /// Slot widths of the granularities.
     widths_ms: Vec<i64>,
+    /// The keys of the granularities' stretches.
+    keys: Vec<i64>,
     /// The number of granularities that accept samples; they precede the others.
     living: usize,
     register: Arc<Register>,
@@ -93,6 +95,8 @@ impl Head {
             granularities.iter().map(|granularity| granularity.name.clone()).collect();
         let widths_ms: Vec<_> =
             granularities.iter().map(|granularity| granularity.width_ms).collect();
+        let keys = granularities.iter().map(|level| stretch_key(&level.name, level.width_ms));
+        let keys = keys.collect();
         let presumed =
             granularities.iter().map(|granularity| presumed(granularity, ran_until)).collect();
         let open = || open_whole(&medium, &names, &widths_ms);
@@ -110,6 +114,7 @@ impl Head {
             medium,
             names,
             widths_ms,
+            keys,
             living,
             register,
             file,
@@ -172,9 +177,9 @@ impl Head {
     /// Adds slots whose cells were lost with a head to the holes; the next cut makes them durable.
     pub(crate) fn add_lost(&self, slots: &[InHead]) {
         let mut lost = self.lost.write();
-        for (lost_slots, width_ms) in lost.iter_mut().zip(&self.widths_ms) {
-            let of_width = slots.iter().filter(|slots| slots.width_ms == *width_ms);
-            of_width.for_each(|slots| lost_slots.add_all(&slots.slots));
+        for (lost_slots, key) in lost.iter_mut().zip(&self.keys) {
+            let of_key = slots.iter().filter(|slots| slots.key == *key);
+            of_key.for_each(|slots| lost_slots.add_all(&slots.slots));
         }
     }
 
@@ -205,10 +210,8 @@ impl Head {
     /// Returns the slots whose cells were lost with heads.
     pub(crate) fn lost(&self) -> Vec<InHead> {
         let lost = self.lost.read();
-        let by_width = self.widths_ms.iter().zip(&*lost);
-        by_width
-            .map(|(width_ms, slots)| InHead { width_ms: *width_ms, slots: slots.clone() })
-            .collect()
+        let by_key = self.keys.iter().zip(&*lost);
+        by_key.map(|(key, slots)| InHead { key: *key, slots: slots.clone() }).collect()
     }
 
     /// Returns the slots whose cells are in the head.
@@ -265,8 +268,8 @@ impl Head {
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
             let note_change = |slot| self.cache.note_change(index.0, slot, through);
-            let width_ms = self.widths_ms[index.0];
-            let mut writer = HeadWriter::new(damage, width_ms, rows, &note_change);
+            let keys = (self.keys[index.0], self.widths_ms[index.0]);
+            let mut writer = HeadWriter::new(damage, keys, rows, &note_change);
             change(&mut writer)?;
             let holes = writer.finish(&file, txn)?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
@@ -296,9 +299,8 @@ impl Head {
         // The first write to the new head makes it as new as the last cut, so the lost slots must
         // be stored before.
         let in_head = self.register.journal().in_head(&self.presumed)?;
-        let in_head = self.widths_ms.iter().zip(in_head);
-        let slots = in_head
-            .filter_map(|(width_ms, slots)| Some(InHead { width_ms: *width_ms, slots: slots? }));
+        let in_head = self.keys.iter().zip(in_head);
+        let slots = in_head.filter_map(|(key, slots)| Some(InHead { key: *key, slots: slots? }));
         self.add_lost(&slots.collect::<Vec<_>>());
         self.keep_lost()?;
         *file = Arc::new(open_file(&self.medium, &self.names)?);

@@ -15,7 +15,7 @@ use crate::{
         file::{
             damage::Damage,
             database::DatabaseFile,
-            holes::{HOLES, Holes},
+            holes::{HOLES, Holes, stretch_key},
             medium::Medium,
             names::HEAD_FILE,
             version::{self, VERSION_KEY},
@@ -37,7 +37,8 @@ pub(super) struct Opened {
 /// the documents that were current at the end of the last run, and the documents before them.
 pub(super) fn presumed(granularity: &Granularity, ran_until: UnixMillis) -> Presumed {
     let before = granularity.document_start(granularity.document_start(ran_until).minus(1));
-    (granularity.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))
+    let key = stretch_key(&granularity.name, granularity.width_ms);
+    (key, before..ran_until.plus(PRESUMED_AHEAD_MS))
 }
 
 impl Head {
@@ -108,7 +109,7 @@ pub(super) fn read_slots(
         for slot in slots(&rows, 0..i64::MAX)? {
             found.add(UnixMillis(slot)..UnixMillis(slot).plus(*width_ms));
         }
-        Ok(InHead { width_ms: *width_ms, slots: found })
+        Ok(InHead { key: stretch_key(name, *width_ms), slots: found })
     };
     names.iter().zip(widths_ms).map(read).collect()
 }
@@ -165,7 +166,7 @@ fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Dam
     })?;
     let all =
         slots.map_or(UnixMillis::MIN..UnixMillis::MIN, |(first, last)| first..last.plus(width_ms));
-    Damage::read(file, width_ms, all).map(Arc::new)
+    Damage::read(file, stretch_key(name, width_ms), all).map(Arc::new)
 }
 
 /// Returns the last record whose cells are in the head of a medium, for each granularity; `None`

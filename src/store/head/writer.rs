@@ -18,6 +18,8 @@ use crate::{
 /// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
     damage: &'t Damage,
+    /// The key of the holes.
+    holes_key: i64,
     width_ms: i64,
     rows: Table<'t, u64, &'static [u8]>,
     /// A function that is called before each change with the start of its slot.
@@ -30,12 +32,12 @@ pub(crate) struct HeadWriter<'t> {
 impl<'t> HeadWriter<'t> {
     pub(super) fn new(
         damage: &'t Damage,
-        width_ms: i64,
+        (holes_key, width_ms): (i64, i64),
         rows: Table<'t, u64, &'static [u8]>,
         note_change: &'t dyn Fn(i64),
     ) -> Self {
         let (encoder, lost) = Default::default();
-        Self { damage, width_ms, rows, note_change, encoder, lost }
+        Self { damage, holes_key, width_ms, rows, note_change, encoder, lost }
     }
 
     /// Stores the holes of damaged rows that were replaced, and removes holes whose slots have no
@@ -53,7 +55,7 @@ impl<'t> HeadWriter<'t> {
         let in_head =
             slots.iter().map(|slot| UnixMillis(*slot)).map(|at| at..at.plus(self.width_ms));
         let (damage, lost) = (self.damage, &self.lost);
-        let holes = damage.change_holes(file, txn, self.width_ms, |holes| {
+        let holes = damage.change_holes(file, txn, self.holes_key, |holes| {
             holes.add_all(lost);
             let mut kept = Holes::default();
             in_head.filter(|slot| holes.has(slot.start)).for_each(|slot| kept.add(slot));

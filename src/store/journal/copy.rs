@@ -4,11 +4,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 
 use super::{
     CHANGES, ENDS, GRANULARITIES, HOLES, IN_HEAD, Journal, MERGED, META, OPTIONS, SEEN, SENDERS,
-    SERIES, STATES, fail, files::note_files, log::copy::LogCopies,
+    SERIES, STATES, epochs::EPOCHS, fail, files::note_files, log::copy::LogCopies,
 };
 use crate::store::{
     error::StoreError,
@@ -50,6 +50,7 @@ impl Journal {
             copy_table(&from, to, ENDS)?;
             copy_table(&from, to, HOLES)?;
             copy_table(&from, to, IN_HEAD)?;
+            copy_table(&from, to, EPOCHS)?;
             note_files(to, files)
         })?;
         Ok((copies.files(), copies.bytes))
@@ -61,7 +62,11 @@ fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
     to: &WriteTransaction,
     table: TableDefinition<'_, K, V>,
 ) -> Result<(), StoreError> {
-    let source = from.open_table(table).map_err(fail("copy"))?;
+    let source = match from.open_table(table) {
+        // The table of epochs begins with the first rules.
+        Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+        source => source.map_err(fail("copy"))?,
+    };
     let mut copy = to.open_table(table).map_err(fail("copy"))?;
     for entry in source.iter().map_err(fail("copy"))? {
         let (key, value) = entry.map_err(fail("copy"))?;

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::{
-    model::{Gaps, Granularity, GranularitySet, Span, UnixMillis},
+    model::{Gaps, Granularity, GranularitySet, Span, UnixMillis, split_level},
     store::{error::StoreError, file::holes::Holes},
 };
 
@@ -22,7 +22,7 @@ const AWAY: &str = " away ";
 /// The separator between the start and the end of a range.
 const TO: &str = "..";
 
-/// A granularity in the journal.
+/// A granularity, or a level of a class, in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredGranularity {
     pub(crate) granularity: Granularity,
@@ -47,6 +47,11 @@ impl StoredGranularity {
         format!("{document} {partition} {retention} {}{away}{retired}", self.complete_since.0)
     }
 
+    /// Returns true for a granularity of the settings, false for a level of another class.
+    pub(crate) fn is_of_settings(&self) -> bool {
+        self.granularity.class().is_none()
+    }
+
     /// Returns the gaps of the granularity, without damaged documents.
     pub(crate) fn gaps(&self) -> Gaps {
         let complete_until = self.retired.unwrap_or(UnixMillis::MAX);
@@ -56,7 +61,8 @@ impl StoredGranularity {
 
     /// Reads a row; `None` when it is damaged.
     pub(crate) fn from_text(name: &str, text: &str) -> Option<Self> {
-        let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
+        let (width_name, class) = split_level(name);
+        let Ok(Span::Fixed(width_ms)) = width_name.parse() else { return None };
         let (text, retired) = match text.split_once(RETIRED) {
             Some((text, at)) => (text, Some(UnixMillis(at.parse().ok()?))),
             None => (text, None),
@@ -71,7 +77,8 @@ impl StoredGranularity {
         let mut span = || words.next()?.parse::<Span>().ok();
         let (document, partition, retention) = (span()?, span()?, span()?);
         let complete_since = UnixMillis(words.next()?.parse().ok()?);
-        let granularity = Granularity::new(width_ms, document, partition, retention);
+        let plain = Granularity::new(width_ms, document, partition, retention);
+        let granularity = class.map_or(plain.clone(), |class| plain.of_class(class));
         (words.next().is_none() && granularity.name == name).then_some(Self {
             granularity,
             complete_since,
@@ -94,27 +101,7 @@ pub(crate) fn reconcile(
     let after_all = latest.map_or(UnixMillis(i64::MIN), |at| at.max(now).plus(1));
     let remember = |granularity: &Granularity| {
         let before = stored.iter().find(|known| known.granularity.name == granularity.name);
-        let mut away = before.map_or_else(Holes::default, |known| known.away.clone());
-        // Samples that arrived while it was not in the settings are missing.
-        if let Some(since) = before.and_then(|known| known.retired) {
-            away.add(since..after_all);
-        }
-        let complete_since = match before {
-            None => after_all,
-            Some(StoredGranularity { granularity: before, complete_since, .. })
-                if (before.partition, before.retention)
-                    == (granularity.partition, granularity.retention) =>
-            {
-                (*complete_since).min(after_all)
-            }
-            // The new settings may keep slots again that were dropped; these have late samples
-            // only.
-            Some(known) => {
-                let kept_since = known.granularity.retention.before(now).plus(1);
-                known.complete_since.min(after_all).max(kept_since)
-            }
-        };
-        StoredGranularity { granularity: granularity.clone(), complete_since, retired: None, away }
+        remembered(before, granularity, after_all, now)
     };
     // A granularity that is removed now has all samples up to this time.
     let stopped = latest.map_or(now, |latest| latest.min(now));
@@ -138,14 +125,47 @@ pub(crate) fn reconcile(
     all
 }
 
+/// Returns the row of a granularity of the settings. `before` is its row of the last run; a new
+/// granularity is complete since `after_all`.
+pub(crate) fn remembered(
+    before: Option<&StoredGranularity>,
+    granularity: &Granularity,
+    after_all: UnixMillis,
+    now: UnixMillis,
+) -> StoredGranularity {
+    let mut away = before.map_or_else(Holes::default, |known| known.away.clone());
+    // Samples that arrived while it was not in the settings are missing.
+    if let Some(since) = before.and_then(|known| known.retired) {
+        away.add(since..after_all);
+    }
+    let complete_since = match before {
+        None => after_all,
+        Some(StoredGranularity { granularity: before, complete_since, .. })
+            if (before.partition, before.retention)
+                == (granularity.partition, granularity.retention) =>
+        {
+            (*complete_since).min(after_all)
+        }
+        // The new settings may keep slots again that were dropped; these have late samples
+        // only.
+        Some(known) => {
+            let kept_since = known.granularity.retention.before(now).plus(1);
+            known.complete_since.min(after_all).max(kept_since)
+        }
+    };
+    StoredGranularity { granularity: granularity.clone(), complete_since, retired: None, away }
+}
+
 /// Guesses the spans of a granularity that has files and whose row is damaged: its retention is
 /// that of the next coarser granularity.
-fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
-    let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
+pub(crate) fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
+    let (width_name, class) = split_level(name);
+    let Ok(Span::Fixed(width_ms)) = width_name.parse() else { return None };
     let coarser = settings.iter().find(|granularity| granularity.width_ms > width_ms);
     let retention = coarser.or(settings.as_slice().last())?.retention;
     let width = Span::Fixed(width_ms);
-    let granularity = Granularity::new(width_ms, width, width, retention);
+    let plain = Granularity::new(width_ms, width, width, retention);
+    let granularity = class.map_or(plain.clone(), |class| plain.of_class(class));
     let is_name = granularity.name == name && width_ms % 1000 == 0;
     is_name.then_some(StoredGranularity {
         granularity,
@@ -161,8 +181,8 @@ pub(crate) fn removed_granularities<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,
 ) -> Vec<&'a Granularity> {
-    let living =
-        stored.iter().filter(|known| known.retired.is_none()).map(|known| &known.granularity);
+    let is_living = |known: &&StoredGranularity| known.retired.is_none() && known.is_of_settings();
+    let living = stored.iter().filter(is_living).map(|known| &known.granularity);
     living.filter(|known| settings.named(&known.name).is_none()).collect()
 }
 
@@ -177,7 +197,8 @@ pub(crate) fn as_set(
     stored: &[StoredGranularity],
     file: &str,
 ) -> Result<GranularitySet, StoreError> {
-    let living = stored.iter().filter(|known| known.retired.is_none());
+    let is_living = |known: &&StoredGranularity| known.retired.is_none() && known.is_of_settings();
+    let living = stored.iter().filter(is_living);
     let all = living.map(|known| known.granularity.clone()).collect();
     GranularitySet::new(all).map_err(|faults| StoreError::Corrupt {
         file: file.to_owned(),

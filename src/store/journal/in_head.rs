@@ -13,37 +13,37 @@ use crate::{
     model::UnixMillis,
     store::{
         error::StoreError,
-        file::holes::{HOLES, Holes, StoredHoles, StretchTable},
+        file::holes::{HOLES, Holes, StoredHoles, StretchTable, width_of_key},
     },
 };
 
 /// The table of slots whose cells are in the head.
 pub(super) const IN_HEAD: StretchTable = TableDefinition::new("in_head");
 
-/// Slots of one width, in milliseconds.
+/// Slots of one level, with its key, see [`stretch_key`](crate::store::file::holes::stretch_key).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InHead {
-    pub(crate) width_ms: i64,
+    pub(crate) key: i64,
     pub(crate) slots: Holes,
 }
 
-/// A slot width in milliseconds, and the time that counts as lost when the journal's row is
+/// The key of a level's stretches, and the time that counts as lost when the journal's row is
 /// damaged.
 pub(crate) type Presumed = (i64, Range<UnixMillis>);
 
 impl Journal {
-    /// Returns the slots whose cells are in the head, by slot width; `None` for a width without a
+    /// Returns the slots whose cells are in the head, by level; `None` for a level without a
     /// row.
     pub(crate) fn in_head(&self, all: &[Presumed]) -> Result<Vec<Option<Holes>>, StoreError> {
         let txn = self.file.read()?;
-        let read = |(width_ms, presumed): &Presumed| {
-            Ok(match self.stretches(&txn, IN_HEAD, *width_ms)? {
+        let read = |(key, presumed): &Presumed| {
+            Ok(match self.stretches(&txn, IN_HEAD, *key)? {
                 StoredHoles::Absent => None,
                 StoredHoles::Sound(slots) => Some(slots),
                 StoredHoles::Damaged => {
                     let consequence =
                         "if the head is lost, more time than necessary counts as lost";
-                    self.note_damaged(&IN_HEAD, *width_ms, consequence);
+                    self.note_damaged(&IN_HEAD, *key, consequence);
                     Some(Holes::of(presumed.clone()))
                 }
             })
@@ -54,12 +54,12 @@ impl Journal {
     /// Returns the slots whose cells were lost with heads.
     pub(crate) fn lost_with_heads(&self, all: &[Presumed]) -> Result<Vec<Holes>, StoreError> {
         let txn = self.file.read()?;
-        let read = |(width_ms, presumed): &Presumed| {
-            Ok(match self.stretches(&txn, HOLES, *width_ms)? {
+        let read = |(key, presumed): &Presumed| {
+            Ok(match self.stretches(&txn, HOLES, *key)? {
                 StoredHoles::Absent => Holes::default(),
                 StoredHoles::Sound(holes) => holes,
                 StoredHoles::Damaged => {
-                    self.note_damaged(&HOLES, *width_ms, "all of their time counts as lost");
+                    self.note_damaged(&HOLES, *key, "all of their time counts as lost");
                     Holes::of(UnixMillis::MIN..presumed.end)
                 }
             })
@@ -77,17 +77,18 @@ impl Journal {
         self.file.transact(OPERATION, |txn| store_lost(txn, lost, OPERATION))
     }
 
-    fn note_damaged(&self, table: &StretchTable, width_ms: i64, consequence: &str) {
-        self.damaged.note(table.name(), &format!("slots of {width_ms} ms: {consequence}"));
+    fn note_damaged(&self, table: &StretchTable, key: i64, consequence: &str) {
+        self.damaged
+            .note(table.name(), &format!("slots of {} ms: {consequence}", width_of_key(key)));
     }
 
     fn stretches(
         &self,
         txn: &redb::ReadTransaction,
         table: StretchTable,
-        width_ms: i64,
+        key: i64,
     ) -> Result<StoredHoles, StoreError> {
-        self.file.guard("read", || StoredHoles::read(txn, table, width_ms).map_err(fail("read")))
+        self.file.guard("read", || StoredHoles::read(txn, table, key).map_err(fail("read")))
     }
 }
 
@@ -97,8 +98,8 @@ pub(super) fn store(
     all: &[InHead],
     operation: &'static str,
 ) -> Result<(), StoreError> {
-    for InHead { width_ms, slots } in all {
-        slots.store(txn, IN_HEAD, *width_ms).map_err(fail(operation))?;
+    for InHead { key, slots } in all {
+        slots.store(txn, IN_HEAD, *key).map_err(fail(operation))?;
     }
     Ok(())
 }
@@ -109,8 +110,8 @@ pub(super) fn store_lost(
     all: &[InHead],
     operation: &'static str,
 ) -> Result<(), StoreError> {
-    for InHead { width_ms, slots } in all {
-        StoredHoles::change(txn, *width_ms, Holes::default(), |holes| holes.clone_from(slots))
+    for InHead { key, slots } in all {
+        StoredHoles::change(txn, *key, Holes::default(), |holes| holes.clone_from(slots))
             .map_err(fail(operation))?;
     }
     Ok(())

@@ -11,6 +11,7 @@ mod checked;
 mod columns;
 mod copy;
 mod cut;
+mod epochs;
 mod files;
 mod free;
 pub(crate) mod granularities;

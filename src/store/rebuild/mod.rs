@@ -24,7 +24,7 @@ use super::{
     handle::Store,
     journal::{Journal, granularities},
 };
-use crate::model::{GranularityIndex, UnixMillis};
+use crate::model::UnixMillis;
 use level::LevelStep;
 use times::Times;
 
@@ -130,19 +130,19 @@ fn run(
         granularities::as_set(&journal.granularities()?, JOURNAL_FILE)?
     };
     let files_before = changes::files(medium)?;
-    let (store, _appender, recovery) = Store::open(medium.clone(), set, now)?;
+    let (store, _appender, recovery) = Store::open_with_rules(medium.clone(), set, None, now)?;
     let mut report = RebuildReport {
         dropped: changes::since(medium, &files_before)?,
         ..RebuildReport::default()
     };
     // No sample arrived since the last run, so nothing became incomplete since then.
     let now = recovery.last_run.map_or(now, |last_run| now.min(last_run));
-    let unknown = work
-        .granularities
-        .iter()
-        .find(|name| store.granularities().iter().skip(1).all(|known| known.name != **name));
-    if let Some(name) = unknown {
-        let names: Vec<_> = store.granularities().iter().skip(1).map(|g| g.name.clone()).collect();
+    let classes = store.inner.classes.clone();
+    let with_finer: Vec<_> =
+        classes.indexes().filter(|index| classes.finer(*index).is_some()).collect();
+    let names: Vec<_> =
+        with_finer.iter().map(|index| store.granularity(*index).name.clone()).collect();
+    if let Some(name) = work.granularities.iter().find(|name| !names.contains(name)) {
         let problem = format!(
             "{name} cannot be rebuilt: the granularities that have a finer one are {}",
             names.join(", ")
@@ -156,7 +156,7 @@ fn run(
         store.settle(now)?;
     }
     let mut planned = Times::default();
-    for index in (1..store.granularities().count()).map(GranularityIndex) {
+    for index in with_finer {
         let name = &store.granularity(index).name;
         let of_finer = std::mem::take(&mut planned);
         if work.granularities.is_empty() || work.granularities.contains(name) {

@@ -10,6 +10,7 @@ use crate::{
     model::{Kind, SeriesKey},
     store::{
         catalog::series_states::SeriesStates,
+        classes::series_classes::SeriesClasses,
         dictionary::{Dictionary, changes::SeriesUpdate, filling::Filling},
         error::StoreError,
         file::names::JOURNAL_FILE,
@@ -21,14 +22,17 @@ use crate::{
 const CHUNKS_AHEAD: usize = 8;
 
 /// Reads the series of the journal with their changes, and the state of each. Another thread fills
-/// the dictionary; only this thread reads the journal.
-pub(super) fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, StoreError> {
+/// the dictionary and finds the classes; only this thread reads the journal.
+pub(super) fn load(
+    journal: &Journal,
+    (states, classes): (&mut SeriesStates, &mut SeriesClasses),
+) -> Result<Dictionary, StoreError> {
     let changes = journal.changes()?;
     let count = journal.series_count()?;
     states.reserve(count);
     thread::scope(|scope| {
         let (series_out, series_in) = bounded::<Vec<u8>>(CHUNKS_AHEAD);
-        let filling = scope.spawn(move || fill(series_in, changes, count));
+        let filling = scope.spawn(move || fill(series_in, changes, classes, count));
         let read = journal.load(states, |series| match series_out.send(series) {
             Ok(()) => ControlFlow::Continue(()),
             // The filling thread failed; its error is returned below.
@@ -46,12 +50,14 @@ pub(super) fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dicti
 fn fill(
     series: Receiver<Vec<u8>>,
     changes: Vec<SeriesUpdate>,
+    classes: &mut SeriesClasses,
     count: usize,
 ) -> Result<Dictionary, StoreError> {
     let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
     let deleted = changes.iter().filter(|change| change.key.is_none()).count();
     let mut filling = Filling::with_room(count, count.saturating_sub(deleted));
     let mut changes = changes.into_iter().peekable();
+    let rules = classes.rules().clone();
     for chunk in series {
         let mut rest = &*chunk;
         while !rest.is_empty() {
@@ -60,9 +66,15 @@ fn fill(
             let read = series_row::take(&mut rest).ok_or_else(unreadable)?;
             let change = changes.next_if(|change| change.id == id).map(|change| change.key);
             let Some(read) = read else {
+                classes.add(None);
                 filling.add_deleted(Kind::Gauge);
                 continue;
             };
+            if !rules.is_empty() {
+                // The definition decides, whatever the series is called now.
+                let defined = SeriesKey::from_bytes(read.key).ok_or_else(unreadable)?;
+                classes.add(Some(rules.history(&defined)));
+            }
             let key = match change {
                 Some(None) => {
                     filling.add_deleted(read.kind);

@@ -10,7 +10,10 @@ use crate::{
     store::{
         documents::{Documents, local::LocalDocuments},
         error::StoreError,
-        file::{holes::Holes, medium::Medium},
+        file::{
+            holes::{Holes, stretch_key, width_of_key},
+            medium::Medium,
+        },
         handle::Store,
         head,
         journal::{
@@ -38,7 +41,7 @@ pub(super) fn records_in_files(
     Ok(Some(RecordsInFiles { heads, last }))
 }
 
-/// The slots, by slot width, whose cells were in a lost head and are skipped in a replay, because
+/// The slots, by level, whose cells were in a lost head and are skipped in a replay, because
 /// the states already include their records.
 pub(super) struct LostCells {
     pub(super) slots: Vec<InHead>,
@@ -47,12 +50,13 @@ pub(super) struct LostCells {
 impl LostCells {
     /// Notes the slots of a batch's samples of the series whose states include them.
     pub(super) fn note(&mut self, batch: &AcceptedBatch, is_included: impl Fn(SeriesId) -> bool) {
-        for InHead { width_ms, slots } in &mut self.slots {
+        for InHead { key, slots } in &mut self.slots {
+            let width_ms = width_of_key(*key);
             let included =
                 batch.series.iter().enumerate().filter(|(_, series)| is_included(**series));
             for (index, _) in included {
-                let start = UnixMillis(batch.time(index).0.div_euclid(*width_ms) * *width_ms);
-                slots.add(start..start.plus(*width_ms));
+                let start = UnixMillis(batch.time(index).0.div_euclid(width_ms) * width_ms);
+                slots.add(start..start.plus(width_ms));
             }
         }
     }
@@ -63,9 +67,11 @@ impl Store {
     /// record `through`: such a head replaces a lost one.
     pub(super) fn cells_of_lost_head(&self, through: u64) -> Result<LostCells, StoreError> {
         let mut slots = Vec::new();
-        for (index, granularity) in self.inner.granularities.indexed() {
+        let classes = &self.inner.classes;
+        for (index, level) in classes.indexes().zip(classes.levels()) {
             if self.inner.head.read(index)?.through < through {
-                slots.push(InHead { width_ms: granularity.width_ms, slots: Holes::default() });
+                let key = stretch_key(&level.name, level.width_ms);
+                slots.push(InHead { key, slots: Holes::default() });
             }
         }
         Ok(LostCells { slots })

@@ -4,6 +4,7 @@
 //! Must never know: who opens the store, how batches are received.
 
 mod dictionary;
+mod epochs;
 mod lost_head;
 
 use std::sync::{
@@ -16,6 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use super::{
     append::Appender,
     catalog::Catalog,
+    classes::series_classes::SeriesClasses,
     documents::{Documents, local::LocalDocuments},
     encoding::lanes::row_of,
     error::StoreError,
@@ -28,8 +30,9 @@ use super::{
     journal::{Journal, granularities, register::Register},
     objects::Objects,
 };
-use crate::model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis};
+use crate::model::{AcceptedBatch, GranularitySet, RetentionRule, SeriesId, UnixMillis};
 use dictionary::load;
+use epochs::{Reconciled, StoredLevels};
 use lost_head::records_in_files;
 
 /// The maximum time between the last stored time of a run and its end.
@@ -58,23 +61,45 @@ impl Store {
         granularities: GranularitySet,
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
+        Self::open_with_rules(medium, granularities, Some(&[]), now)
+    }
+
+    /// Opens the store, see [`Self::open`], with rules of retention. New rules apply to samples
+    /// that are later than all samples so far; `None` keeps the rules of the last run.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is of another format, or the rules changed too often.
+    pub fn open_with_rules(
+        medium: Arc<dyn Medium>,
+        granularities: GranularitySet,
+        rules: Option<&[RetentionRule]>,
+        now: UnixMillis,
+    ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
         let (journal, known) = Self::open_journal(&medium, &granularities, now)?;
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
-        let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
-        let dictionary = load(&journal, catalog.states_mut())?;
+        let with_files = granularities_with_files(&medium)?;
         let last_run = journal.last_run()?;
+        let resolved =
+            Self::resolve(&journal, (&granularities, rules), (&known, &with_files), now)?;
+        let classes = Arc::new(resolved.classes);
+        let series_classes = SeriesClasses::new(&resolved.epochs, &classes);
+        let rules = series_classes.rules().clone();
+        let through = journal.checkpointed_through()?;
+        let mut catalog = Catalog::new(classes.clone(), series_classes, through);
+        let dictionary = load(&journal, catalog.series_mut())?;
         let senders_idle_since = last_run.or(catalog.latest()).unwrap_or(now);
         catalog.senders_mut().restore(journal.senders()?, senders_idle_since, now);
         let run_end = last_run.or(catalog.latest());
         // Partitions that retention dropped were dropped before this time.
         let dropped_by = run_end.map_or(now, |end| now.min(end.plus(LAST_RUN_LATE_MS)));
-        let with_files = granularities_with_files(&medium)?;
         let latest = catalog.latest();
         let stored =
-            granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
-        let all = [granularities.as_slice(), &granularities::retired(&stored)].concat();
-        let (living, run_end_or_now) = (granularities.count(), run_end.unwrap_or(now));
+            StoredLevels { known: &known, settings: &granularities, with_files: &with_files };
+        let Reconciled { stored, gaps, retired } =
+            stored.reconcile(resolved.rows, latest, dropped_by);
+        let all = [classes.levels(), &retired].concat();
+        let (living, run_end_or_now) = (classes.levels().len(), run_end.unwrap_or(now));
         let head = Head::open(medium.clone(), &all, living, register.clone(), run_end_or_now)?;
         let objects = Objects::open(medium.clone(), register.clone())?;
         let documents = LocalDocuments::open(medium.clone(), all, register.clone())?;
@@ -84,13 +109,10 @@ impl Store {
             journal.set_granularities(&stored)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
-        // The order is that of `documents.granularities()`.
-        let (living, retired): (Vec<_>, Vec<_>) =
-            stored.iter().partition(|known| known.retired.is_none());
-        let gaps =
-            living.into_iter().chain(retired).map(granularities::StoredGranularity::gaps).collect();
         let inner = Inner {
             granularities,
+            classes,
+            rules,
             medium,
             journal,
             register,
@@ -110,7 +132,8 @@ impl Store {
             counters: Counters::default(),
         };
         let store = Self { inner: Arc::new(inner) };
-        let report = store.recover()?;
+        let (report, latest) = store.recover()?;
+        store.begin_epoch(resolved.epochs, resolved.has_new_epoch, latest, now)?;
         if store.inner.journal.is_through_damaged()? {
             // Without this checkpoint, later damage of the head could not be detected.
             store.checkpoint(checkpoint_now)?;
@@ -152,21 +175,23 @@ impl Store {
     }
 
     /// Writes the accepted samples of granularities that are removed next to their files: opens the
-    /// store with the granularities of the last run, and runs a checkpoint.
+    /// store with the granularities and rules of the last run, and runs a checkpoint.
     fn write_removed(
         medium: &Arc<dyn Medium>,
         before: GranularitySet,
         now: UnixMillis,
     ) -> Result<(), StoreError> {
-        let (store, _appender, report) = Self::open(medium.clone(), before, now)?;
+        let (store, _appender, report) = Self::open_with_rules(medium.clone(), before, None, now)?;
         store.checkpoint(report.last_run.map_or(now, |last| last.min(now)))?;
         Ok(())
     }
 
     /// Replays the journal. If a checkpoint was interrupted, the catalog is frozen at its record
-    /// again: marks and the head show which files already have the frozen cells.
-    fn recover(&self) -> Result<RecoveryReport, StoreError> {
+    /// again: marks and the head show which files already have the frozen cells. Returns the time of
+    /// the latest sample of all records and states, too.
+    fn recover(&self) -> Result<(RecoveryReport, Option<UnixMillis>), StoreError> {
         let mut report = RecoveryReport::default();
+        let mut latest = None;
         let inner = &*self.inner;
         let after = inner.catalog.read().applied();
         let interrupted = self.last_record_in_files()?;
@@ -184,6 +209,7 @@ impl Store {
             report.records += 1;
             let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
             inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
+            latest = latest.max(latest_of(&batches));
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
             if sequence <= states_through {
                 // The states of series in earlier rows include the record, and its cells are in
@@ -213,10 +239,11 @@ impl Store {
         if interrupted_at > after && interrupted_at == applied {
             catalog.freeze();
         }
+        latest = latest.max(catalog.latest());
         self.forget_deleted(&mut catalog);
         report.resumes_checkpoint = catalog.frozen().is_some();
         inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
-        Ok(report)
+        Ok((report, latest))
     }
 
     /// Removes the states of deleted series, whose rows may be older than the deletion. Parts of
@@ -234,7 +261,7 @@ impl Store {
     fn last_record_in_files(&self) -> Result<(u64, String), StoreError> {
         let inner = &*self.inner;
         let mut last = (0, String::new());
-        for (index, _) in inner.granularities.indexed() {
+        for index in inner.classes.indexes() {
             let through = match inner.head.read(index) {
                 Ok(head) => head.through,
                 Err(fault) if inner.head.replace_if_damaged(&fault)? => 0,
@@ -259,4 +286,11 @@ impl Store {
             }),
         }
     }
+}
+
+/// Returns the time of the latest sample of some batches.
+fn latest_of(batches: &[AcceptedBatch]) -> Option<UnixMillis> {
+    let times =
+        |batch: &AcceptedBatch| (0..batch.series.len()).map(|index| batch.time(index)).max();
+    batches.iter().filter_map(times).max()
 }

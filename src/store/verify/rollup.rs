@@ -8,10 +8,10 @@ use super::VerifyReport;
 use crate::{
     model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
-        documents::{Documents, place::Place},
+        documents::{Columns, Documents, place::Place},
         error::StoreError,
         handle::Store,
-        view::View,
+        view::LevelView,
     },
 };
 
@@ -24,7 +24,7 @@ const SERIES_AT_A_TIME: u32 = 1024;
 /// Returns the partitions of which the head contains some or all cells.
 pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>, StoreError> {
     let mut found = BTreeSet::new();
-    for (index, _) in store.granularities().indexed() {
+    for index in store.inner.classes.indexes() {
         for slot in store.inner.head.read(index)?.slots(0..i64::MAX)? {
             found.insert(store.inner.documents.place(index, UnixMillis(slot)).id);
         }
@@ -42,9 +42,8 @@ pub(super) fn compare(
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
     // There is nothing to recompute the finest granularity from.
-    let Some(finer) = id.granularity.finer() else { return Ok(()) };
-    let granularities = store.granularities();
-    let (coarse, fine) = (&granularities[id.granularity], &granularities[finer]);
+    let Some(finer) = store.inner.classes.finer(id.granularity) else { return Ok(()) };
+    let (coarse, fine) = (store.granularity(id.granularity), store.granularity(finer));
     let place = store.inner.documents.place(id.granularity, id.start);
     let end = place.end;
     let sides = Sides {
@@ -79,10 +78,9 @@ pub(super) struct Coarser {
 
 impl Coarser {
     pub(super) fn of(store: &Store, id: PartitionId) -> Self {
-        let index = id.granularity.coarser();
-        if index > store.granularities().coarsest() {
+        let Some(index) = store.inner.classes.coarser(id.granularity) else {
             return Self { complete_since: UnixMillis::LATEST, holes: Vec::new() };
-        }
+        };
         let range = store.inner.documents.place(id.granularity, id.start).range();
         let holes = holes(store, &[index], UnixMillis(range.start)..UnixMillis(range.end));
         Self { complete_since: complete_since(store, id.granularity), holes }
@@ -145,7 +143,7 @@ fn whole_partitions(
     in_head: &BTreeSet<PartitionId>,
     now: UnixMillis,
 ) -> BTreeSet<UnixMillis> {
-    let granularity = &store.granularities()[index];
+    let granularity = store.granularity(index);
     let documents = &store.inner.documents;
     let files = documents.places(index, range.start.0..range.end.0);
     let files = files.into_iter().map(|place| place.id.start);
@@ -209,7 +207,7 @@ impl Sides<'_> {
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
             // Parts of a series are compared as separate series.
-            let view = |index| self.store.view_apart(index, range.clone(), ids.clone());
+            let view = |index| self.store.view_level(index, range.clone(), ids.clone());
             let (coarse, fine) = (view(self.id.granularity)?, view(self.finer)?);
             for series in ids {
                 let found = self.cells(&coarse, document, series, slots.len())?;
@@ -223,12 +221,13 @@ impl Sides<'_> {
     /// Returns the cells of the slots of a document from a view of either granularity.
     fn cells(
         &self,
-        view: &View,
+        view: &LevelView,
         document: UnixMillis,
         series: SeriesId,
         slots: usize,
     ) -> Result<Option<Vec<Cell>>, StoreError> {
-        let filled = view.slots(series)?;
+        let mut filled = Vec::new();
+        view.slots_into(series, Columns::ALL, &mut filled)?;
         if filled.is_empty() {
             return Ok(None);
         }

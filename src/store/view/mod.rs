@@ -41,6 +41,18 @@ pub struct View {
     /// The series, ascending.
     series: Vec<SeriesId>,
     parts: Box<Parts>,
+    /// The levels with the slot width of the granularity that may have cells of the series. Each
+    /// sample is in one of them.
+    levels: Vec<LevelView>,
+}
+
+/// A consistent view of some series at one level.
+pub(crate) struct LevelView {
+    store: Store,
+    index: GranularityIndex,
+    range: Range<i64>,
+    /// The series, ascending.
+    series: Vec<SeriesId>,
     /// The cells in memory that are neither in documents nor in the head.
     memory: BySeries,
     /// The cells of the head that are not in documents.
@@ -80,30 +92,76 @@ impl Store {
         Ok(View { parts, ..self.view_apart(index, range, all)? })
     }
 
-    /// Takes a consistent view of each series without its parts.
+    /// Takes a consistent view of each series without its parts, at all levels with the slot width
+    /// of the granularity that may have cells of the series.
     pub(crate) fn view_apart(
         &self,
         index: GranularityIndex,
         range: Range<UnixMillis>,
         mut series: Vec<SeriesId>,
     ) -> Result<View, StoreError> {
-        let granularity = self.granularity(index);
-        let width = granularity.width_ms;
-        let from = granularity.slot_start(range.start).0;
-        let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
         series.sort_unstable();
         series.dedup();
+        let whole = self.whole_slots(index, &range);
+        let levels = if self.has_classes() {
+            let levels = self.levels_with_cells(index, &whole, &series);
+            let view = |(level, series)| self.view_level(level, range.clone(), series);
+            levels.into_iter().map(view).collect::<Result<_, _>>()?
+        } else {
+            vec![self.view_level(index, range, series.clone())?]
+        };
+        let (store, parts) = (self.clone(), Box::default());
+        Ok(View { store, index, range: whole, series, parts, levels })
+    }
+
+    fn whole_slots(&self, index: GranularityIndex, range: &Range<UnixMillis>) -> Range<i64> {
+        let granularity = self.granularity(index);
+        let from = granularity.slot_start(range.start).0;
+        from..(granularity.slot_start(range.end.minus(1)).0 + granularity.width_ms).max(from)
+    }
+
+    /// Returns the levels that may have cells of the series in a range, with their series. A series
+    /// whose class changed within the range has several levels.
+    fn levels_with_cells(
+        &self,
+        index: GranularityIndex,
+        range: &Range<i64>,
+        series: &[SeriesId],
+    ) -> Vec<(GranularityIndex, Vec<SeriesId>)> {
+        let catalog = self.inner.catalog.read();
+        let classes = catalog.series_classes();
+        let mut levels: Vec<(GranularityIndex, Vec<SeriesId>)> = Vec::new();
+        for id in series {
+            for class in classes.within(*id, range) {
+                let Some(level) = self.level_in(index, class) else { continue };
+                match levels.iter_mut().find(|(known, _)| *known == level) {
+                    Some((_, ids)) if ids.last() == Some(id) => {}
+                    Some((_, ids)) => ids.push(*id),
+                    None => levels.push((level, vec![*id])),
+                }
+            }
+        }
+        levels
+    }
+
+    /// Takes a consistent view of one level; `series` are ascending.
+    pub(crate) fn view_level(
+        &self,
+        index: GranularityIndex,
+        range: Range<UnixMillis>,
+        series: Vec<SeriesId>,
+    ) -> Result<LevelView, StoreError> {
+        let range = self.whole_slots(index, &range);
         let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
         // The head is read before the partitions: cells that leave the head meanwhile are then
         // found in documents.
         let head = self.or_replace_head(self.inner.head.read(index))?;
         let documents = self.inner.documents.view(index, range.clone())?;
-        let mut view = View {
+        let mut view = LevelView {
             store: self.clone(),
             index,
             range,
             series,
-            parts: Box::default(),
             memory: BySeries::default(),
             head: BySeries::default(),
             documents,
@@ -128,7 +186,7 @@ impl Store {
     ) -> (Gathered, Option<Arc<Frozen>>, u64) {
         let catalog = self.inner.catalog.read();
         let mut active = Gathered::default();
-        if index > self.granularities().coarsest() {
+        if index.0 >= self.inner.classes.levels().len() {
             return (active, None, catalog.applied());
         }
         catalog.active_cells(index, series, range.clone(), |place, start, cell| {
@@ -190,24 +248,14 @@ impl View {
         slots: &[Slot],
     ) -> Result<Vec<Range<UnixMillis>>, StoreError> {
         let mut spans = Vec::new();
-        self.documents.shells(series, &mut spans)?;
-        for part in self.parts.of.get(&series).into_iter().flatten() {
-            self.documents.shells(*part, &mut spans)?;
+        for level in &self.levels {
+            level.shells(series, &mut spans)?;
+            for part in self.parts.of.get(&series).into_iter().flatten() {
+                level.shells(*part, &mut spans)?;
+            }
         }
         spans.sort_unstable_by_key(|span| span.start);
         spans.dedup();
-        // A document whose samples may be lost, or are only in coarser granularities, is not a
-        // shell.
-        let all_gaps = if spans.is_empty() { Vec::new() } else { self.store.gaps() };
-        if let Some(gaps) = all_gaps.get(self.index.0) {
-            let overlaps = |hole: &Range<UnixMillis>, span: &Range<UnixMillis>| {
-                hole.start < span.end && span.start < hole.end
-            };
-            spans.retain(|span| {
-                gaps.complete_since <= span.start
-                    && !gaps.holes.iter().any(|hole| overlaps(hole, span))
-            });
-        }
         spans.retain(|span| {
             let first = slots.partition_point(|slot| slot.start < span.start);
             let has_samples = slots.get(first).is_some_and(|slot| slot.start < span.end);
@@ -218,6 +266,50 @@ impl View {
 
     /// Replaces `slots` with the slots of a series without its parts.
     fn slots_apart(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        if let [level] = &*self.levels {
+            return level.slots_into(series, wanted, slots);
+        }
+        slots.clear();
+        let mut of_level = Vec::new();
+        for level in self.levels.iter().filter(|level| level.series.binary_search(&series).is_ok())
+        {
+            // Cells of several levels merge, which needs all columns.
+            level.slots_into(series, Columns::ALL, &mut of_level)?;
+            slots.append(&mut of_level);
+        }
+        merge_equal(slots);
+        slots.retain(|slot| !slot.cell.is_empty());
+        Ok(())
+    }
+}
+
+impl LevelView {
+    /// Adds the document spans of a series that were preallocated at this level. A document whose
+    /// samples may be lost, or are only at coarser levels, is not a shell.
+    fn shells(&self, series: SeriesId, out: &mut Vec<Range<UnixMillis>>) -> Result<(), StoreError> {
+        let mut spans = Vec::new();
+        self.documents.shells(series, &mut spans)?;
+        let all_gaps = if spans.is_empty() { Vec::new() } else { self.store.gaps() };
+        if let Some(gaps) = all_gaps.get(self.index.0) {
+            let overlaps = |hole: &Range<UnixMillis>, span: &Range<UnixMillis>| {
+                hole.start < span.end && span.start < hole.end
+            };
+            spans.retain(|span| {
+                gaps.complete_since <= span.start
+                    && !gaps.holes.iter().any(|hole| overlaps(hole, span))
+            });
+        }
+        out.append(&mut spans);
+        Ok(())
+    }
+
+    /// Replaces `slots` with the slots of a series at this level, see [`View::slots_into`].
+    pub(crate) fn slots_into(
         &self,
         series: SeriesId,
         wanted: Columns,
@@ -252,9 +344,9 @@ impl View {
 
     /// Adds the frozen cells that documents do not have.
     fn take_frozen(&self, frozen: &Frozen, out: &mut Gathered) {
-        let (granularities, range) = (self.store.granularities(), self.range.clone());
+        let (classes, range) = (&self.store.inner.classes, self.range.clone());
         let (index, series) = (self.index, &self.series);
-        frozen::cells(&frozen.maps, granularities, index, series, range, |place, at, cell| {
+        frozen::cells(&frozen.maps, classes, index, series, range, |place, at, cell| {
             if !self.has_absorbed(frozen.through, at) {
                 out.push(place, at, cell);
             }
@@ -325,10 +417,11 @@ impl Store {
         at: UnixMillis,
     ) -> Result<SampleLocations, StoreError> {
         let documents = &self.inner.documents;
+        let index = self.level_of(index, series, at).unwrap_or(index);
         let place = documents.place(index, at);
         let start = place.document_start(at);
         let range = start..place.next_document(start);
-        let view = self.view_apart(index, range.clone(), vec![series])?;
+        let view = self.view_level(index, range.clone(), vec![series])?;
         let document = view.documents.stored(start, series)?;
         let (mut memory, mut head) = (view.memory.of(0).to_vec(), view.head.of(0).to_vec());
         merge_equal(&mut memory);

@@ -105,7 +105,7 @@ fn vector(expected: &Expected, result: &Value) -> Result<(), String> {
         let in_series = |cause: String| format!("{}: {cause}", sample["metric"]);
         match series.items.first() {
             Some(SequenceItem::Value(value)) => {
-                same(*value, &sample["value"][1]).map_err(in_series)?
+                same(*value, &sample["value"][1]).map_err(in_series)?;
             }
             other => return Err(in_series(format!("{} for {other:?}", sample["value"][1]))),
         }

@@ -94,9 +94,9 @@ impl Sums {
             lines: 1,
             readings: None,
         };
-        let coverage = coverage(store, &range, now);
+        let ids: Vec<_> = active.iter().map(|index| members.series[*index].0).collect();
+        let coverage = coverage(store, &ids, &range, now);
         let axis = Axis::plan(&coverage, &axis_request, &LIMITS)?;
-        let ids = active.iter().map(|index| members.series[*index].0).collect();
         let mut reader = CellReader::new(store, budget, &axis, ids).spreading(&coverage);
         let mut cells = vec![Cell::EMPTY; axis.len()];
         for index in active {

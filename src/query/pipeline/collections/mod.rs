@@ -42,7 +42,8 @@ impl Collection {
         let named = request
             .collection
             .and_then(|name| all.iter().position(|granularity| granularity.name == name));
-        let (oldest, latest) = time_bounds(&granularities[granularities.coarsest()], now);
+        let coarsest = &granularities[granularities.coarsest()];
+        let (oldest, latest) = time_bounds(store, coarsest, now);
         let requested = request.range.cloned().unwrap_or(oldest..latest);
         let Some(index) = named.map(GranularityIndex) else {
             if request.shells {
@@ -59,7 +60,7 @@ impl Collection {
         let granularity = store.granularity(index);
         let found = select(store, budget, request, limits, true)?;
         let range = overlap(&requested, &request.conditions.dates);
-        let range = overlap(&range, &(time_bounds(granularity, now).0..UnixMillis::MAX));
+        let range = overlap(&range, &(time_bounds(store, granularity, now).0..UnixMillis::MAX));
         let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
         let shells =
             request.shells.then(|| Shells::open(store, index, &range, &ids)).transpose()?;
@@ -76,8 +77,15 @@ impl Collection {
     }
 }
 
-/// Returns the earliest time that a granularity retains, and the latest possible time of a sample.
-fn time_bounds(granularity: &Granularity, now: UnixMillis) -> (UnixMillis, UnixMillis) {
-    let from = granularity.partition_start(granularity.retention.before(now).plus(1));
+/// Returns the earliest time that a granularity, or a rule's level of its width, retains, and the
+/// latest possible time of a sample.
+fn time_bounds(
+    store: &Store,
+    granularity: &Granularity,
+    now: UnixMillis,
+) -> (UnixMillis, UnixMillis) {
+    let from = granularity.kept_from(now);
+    let levels = store.levels().iter().filter(|level| level.width_ms == granularity.width_ms);
+    let from = levels.fold(from, |from, level| from.min(level.kept_from(now)));
     (from, now.plus(PARTS_MS[0]))
 }

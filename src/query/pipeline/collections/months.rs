@@ -57,9 +57,9 @@ pub(super) fn months(
     let months_range = overlap(&(month_start..UnixMillis(days.end)), &request.conditions.dates);
     let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
     let fine = UnixMillis(days.start)..UnixMillis(days.end);
-    let coverage = coverage(store, &months_range, now);
-    let plan = LevelPlan::new(&coverage, &months_range, &fine, depth.map_or(1, |depth| depth + 1));
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    let coverage = coverage(store, &ids, &months_range, now);
+    let plan = LevelPlan::new(&coverage, &months_range, &fine, depth.map_or(1, |depth| depth + 1));
     let open = plan.open(store, &ids)?;
     let mut sets: BTreeMap<Vec<(&str, &str)>, Vec<Metric>> = BTreeMap::new();
     for (id, info) in &found {

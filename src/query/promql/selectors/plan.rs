@@ -118,7 +118,7 @@ impl<'a> Selectors<'a> {
     /// Plans the reading of a selector.
     pub(super) fn plan(&self, request: &ReadRequest<'_>) -> Result<PlannedRead<'a>, QueryError> {
         let ReadRequest { text, matchers, windows, needed, columns } = *request;
-        let coverage = coverage(self.store, &windows.span(), self.now);
+        let coverage = self.coverage(text, matchers, windows)?;
         let granularities = coverage.granularities();
         let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
         let mut span = windows.span();
@@ -178,6 +178,20 @@ impl<'a> Selectors<'a> {
             finest_ms,
             gap_search,
         })))
+    }
+
+    /// Returns the coverage of the series that match a selector.
+    fn coverage(
+        &self,
+        text: &str,
+        matchers: &Matchers<'_>,
+        windows: &Windows,
+    ) -> Result<Coverage<'a>, QueryError> {
+        if !self.store.has_classes() {
+            return Ok(coverage(self.store, &[], &windows.span(), self.now));
+        }
+        let Matched { ids, .. } = select_again(self.store, text, matchers, self.bounds.limits)?;
+        Ok(coverage(self.store, &ids, &windows.span(), self.now))
     }
 
     /// Returns the series that match a selector and have samples at or after a time.

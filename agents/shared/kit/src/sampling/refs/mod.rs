@@ -36,7 +36,7 @@ pub(crate) struct Refs {
     /// The rules that apply to series before refs are assigned.
     rules: Vec<Rule>,
     /// Refs by the canonical text of the series.
-    refs_by_key: HashMap<String, u32>,
+    by_key: HashMap<String, u32>,
     /// The assignments that result from the rules, by the canonical text of the original series.
     assignments: HashMap<String, Assignment>,
     /// The total size of the texts.
@@ -57,7 +57,7 @@ impl Refs {
         Self {
             id: new_id(),
             rules,
-            refs_by_key: HashMap::new(),
+            by_key: HashMap::new(),
             assignments: HashMap::new(),
             key_bytes: 0,
             next_ref: 0,
@@ -70,7 +70,7 @@ impl Refs {
     pub(crate) fn remember(&mut self, definition: &SeriesDefinition) {
         let key = key_of(definition);
         self.key_bytes += key.len();
-        self.refs_by_key.insert(key, definition.reference);
+        self.by_key.insert(key, definition.reference);
         self.next_ref = self.next_ref.max(definition.reference.saturating_add(1));
     }
 
@@ -186,7 +186,7 @@ impl Refs {
         added: &mut Vec<SeriesDefinition>,
     ) -> Result<Assignment, TableFull> {
         if self.rules.is_empty() {
-            if let Some(reference) = self.refs_by_key.get(key) {
+            if let Some(reference) = self.by_key.get(key) {
                 return Ok(Assignment::Ref(*reference));
             }
             return self.add(key.to_owned(), define(), added);
@@ -201,7 +201,7 @@ impl Refs {
             None => Assignment::Dropped,
             Some(definition) => {
                 let key = key_of(&definition);
-                match self.refs_by_key.get(&key) {
+                match self.by_key.get(&key) {
                     Some(reference) => Assignment::Ref(*reference),
                     None => self.add(key, definition, added)?,
                 }
@@ -225,7 +225,7 @@ impl Refs {
         let reference = self.next_ref;
         self.next_ref += 1;
         self.key_bytes = bytes;
-        self.refs_by_key.insert(key, reference);
+        self.by_key.insert(key, reference);
         added.push(SeriesDefinition { reference, ..definition });
         Ok(Assignment::Ref(reference))
     }

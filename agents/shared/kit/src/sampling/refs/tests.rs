@@ -114,7 +114,7 @@ fn above_the_limit_known_series_continue_and_new_series_are_rejected() {
     let mut long = readings();
     long.gauge("x".repeat(SERIES_BYTES_MAX), "", &[], 2.0);
     let batch = one_batch(&mut refs, 30, &long, &mut problems);
-    assert_eq!((batch.refs, refs.refs_by_key.len()), (vec![0, 1], 2));
+    assert_eq!((batch.refs, refs.by_key.len()), (vec![0, 1], 2));
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl Sender {
             match self.attempt(left)? {
                 Attempt::Progress => {}
                 Attempt::Retry { delay, answered: true } if delay < left => {
-                    std::thread::sleep(delay)
+                    std::thread::sleep(delay);
                 }
                 Attempt::Retry { .. } | Attempt::Idle => break,
             }

@@ -15,7 +15,7 @@ const REPETITION_BYTES_MAX: usize = 24;
 const CLASS_NAME_BYTES_MAX: usize = 16;
 
 /// Translates a pattern to a pattern with the same meaning. Invalid patterns stay invalid.
-pub(crate) fn translate_pattern(pattern: &str) -> String {
+pub fn translate_pattern(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars();
     while let Some(letter) = rest.next() {

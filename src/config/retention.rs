@@ -1,0 +1,78 @@
+//! Rules of retention: tables `[[retention.rule]]` become rules with selectors and levels.
+//!
+//! Must never know: the stored series.
+
+use super::{faults::Faults, sections::Retention};
+use crate::{
+    model::{GranularitySet, RETENTION_RULES_MAX, RetentionRule},
+    query::key_selector,
+};
+
+/// The retention of a level that a rule omits.
+const NOTHING: &str = "none";
+
+/// Checks the rules, and reports every fault.
+pub(super) fn retention_rules(
+    given: &Retention,
+    granularities: &GranularitySet,
+    faults: &mut Faults,
+) -> Vec<RetentionRule> {
+    if given.rule.len() > RETENTION_RULES_MAX {
+        faults.0.push(format!(
+            "retention.rule: {} rules are more than {RETENTION_RULES_MAX}: join some of them, with \
+             a pattern such as {{__name__=~\"a_.*|b_.*\"}}",
+            given.rule.len()
+        ));
+        return Vec::new();
+    }
+    let mut rules: Vec<RetentionRule> = Vec::new();
+    for rule in &given.rule {
+        let place = format!("retention.rule {}", rule.name);
+        let found = faults.0.len();
+        if rules.iter().any(|known| known.name == rule.name) {
+            faults.0.push(format!("{place}: another rule has this name; use another name"));
+        }
+        let mut levels = Vec::new();
+        for (width, retention) in &rule.keep {
+            let kept = if retention == NOTHING {
+                None
+            } else {
+                let Some(span) = faults.span(&format!("{place}: {width}"), retention) else {
+                    continue;
+                };
+                Some(span)
+            };
+            levels.push((width.clone(), kept));
+        }
+        let selector = key_selector(&rule.selector).map_err(|problem| {
+            faults.0.push(format!("{place}: selector: {problem}"));
+        });
+        let Ok(selector) = selector else { continue };
+        match RetentionRule::new(&rule.name, selector, &levels, granularities) {
+            Ok(rule) if faults.0.len() == found => rules.push(rule),
+            Ok(_) => {}
+            Err(problems) => {
+                faults.0.extend(problems.iter().map(|problem| format!("{place}: {problem}")));
+            }
+        }
+    }
+    rules
+}
+
+/// Returns a note for each rule that selects only series of an earlier rule.
+pub(super) fn shadowed(rules: &[RetentionRule]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (place, rule) in rules.iter().enumerate() {
+        let matchers = rule.selector.matchers();
+        let selects_more = |earlier: &&RetentionRule| {
+            earlier.selector.matchers().iter().all(|matcher| matchers.contains(matcher))
+        };
+        if let Some(earlier) = rules[..place].iter().find(selects_more) {
+            notes.push(format!(
+                "retention.rule {} matches nothing: rule {} before it selects all of its series",
+                rule.name, earlier.name
+            ));
+        }
+    }
+    notes
+}

@@ -1,0 +1,196 @@
+//! The class of each series in each epoch of the rules.
+//!
+//! A series belongs to the classes that the rules select for the key with which it was defined: a
+//! later name changes no class, because records and files from before would then belong to another
+//! one. Series with the same classes share them. Must never know: cells.
+
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+use foldhash::fast::FixedState;
+
+use super::{ClassIndex, Classes, epochs::Epoch};
+use crate::model::{KeySelector, SeriesId, SeriesKey, UnixMillis};
+
+/// The classes of a series, by epoch.
+pub(crate) type History = Box<[ClassIndex]>;
+
+/// The rules of all epochs.
+#[derive(Debug, Default)]
+pub(crate) struct RuleBook {
+    epochs: Vec<Vec<(ClassIndex, KeySelector)>>,
+}
+
+impl RuleBook {
+    /// Returns the rules of the epochs. A class without levels counts as the first class.
+    pub(crate) fn new(epochs: &[Epoch], classes: &Classes) -> Self {
+        let rules = |epoch: &Epoch| {
+            let rules = epoch.rules.iter().map(|rule| {
+                let class = classes.named(&rule.class).unwrap_or(ClassIndex::DEFAULT);
+                (class, rule.selector.clone())
+            });
+            rules.collect()
+        };
+        Self { epochs: epochs.iter().map(rules).collect() }
+    }
+
+    /// Returns true when no epoch has a rule: all series are in the first class.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.epochs.iter().all(Vec::is_empty)
+    }
+
+    /// Returns the classes of a series that was defined with a key.
+    pub(crate) fn history(&self, key: &SeriesKey) -> History {
+        let class = |rules: &Vec<(ClassIndex, KeySelector)>| {
+            let found = rules.iter().find(|(_, selector)| selector.selects(key));
+            found.map_or(ClassIndex::DEFAULT, |(class, _)| *class)
+        };
+        self.epochs.iter().map(class).collect()
+    }
+}
+
+/// The classes of all series; nothing is stored while no epoch has a rule.
+#[derive(Debug)]
+pub(crate) struct SeriesClasses {
+    rules: Arc<RuleBook>,
+    /// The start of each epoch, ascending.
+    starts: Vec<UnixMillis>,
+    histories: Vec<History>,
+    /// The position of each history.
+    places: HashMap<History, u32, FixedState>,
+    of_series: Vec<u32>,
+}
+
+impl SeriesClasses {
+    /// Returns the classes without any series.
+    pub(crate) fn new(epochs: &[Epoch], classes: &Classes) -> Self {
+        Self {
+            rules: Arc::new(RuleBook::new(epochs, classes)),
+            starts: epochs.iter().map(|epoch| epoch.from).collect(),
+            histories: Vec::new(),
+            places: HashMap::default(),
+            of_series: Vec::new(),
+        }
+    }
+
+    /// Returns the rules.
+    pub(crate) fn rules(&self) -> &Arc<RuleBook> {
+        &self.rules
+    }
+
+    /// Sets the start of the last epoch, which no sample has reached yet.
+    pub(crate) fn begin_last(&mut self, from: UnixMillis) {
+        if let Some(last) = self.starts.last_mut() {
+            *last = from;
+        }
+    }
+
+    /// Adds the next series; `None` stands for a series whose key is unknown.
+    pub(crate) fn add(&mut self, history: Option<History>) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let default = || vec![ClassIndex::DEFAULT; self.starts.len()].into_boxed_slice();
+        let history = history.unwrap_or_else(default);
+        let next = self.histories.len() as u32;
+        let place = *self.places.entry(history).or_insert_with_key(|history| {
+            self.histories.push(history.clone());
+            next
+        });
+        self.of_series.push(place);
+    }
+
+    /// Returns the class of a series' samples of a time.
+    #[inline]
+    pub(crate) fn at(&self, series: SeriesId, at: UnixMillis) -> ClassIndex {
+        match self.of_series.get(series.0 as usize) {
+            None => ClassIndex::DEFAULT,
+            Some(place) => self.histories[*place as usize][self.epoch(at)],
+        }
+    }
+
+    fn epoch(&self, at: UnixMillis) -> usize {
+        let last = self.starts.len() - 1;
+        if self.starts[last] <= at {
+            return last;
+        }
+        self.starts.partition_point(|start| *start <= at).saturating_sub(1)
+    }
+
+    /// Returns the classes of a series in a range of time; a class may occur several times.
+    pub(crate) fn within(
+        &self,
+        series: SeriesId,
+        range: &Range<i64>,
+    ) -> impl Iterator<Item = ClassIndex> {
+        const DEFAULT: &[ClassIndex] = &[ClassIndex::DEFAULT];
+        let history = self.of_series.get(series.0 as usize).map(|place| {
+            let (first, last) = (UnixMillis(range.start), UnixMillis(range.end.saturating_sub(1)));
+            let first = self.epoch(first);
+            &self.histories[*place as usize][first..=self.epoch(last).max(first)]
+        });
+        history.unwrap_or(DEFAULT).iter().copied()
+    }
+
+    /// Returns the number of the history of a series, which is equal for series with equal classes;
+    /// `None` while all series are in the first class.
+    pub(crate) fn history_of(&self, series: SeriesId) -> Option<u32> {
+        self.of_series.get(series.0 as usize).copied()
+    }
+
+    /// Returns the start of each epoch, with the class of a history in it.
+    pub(crate) fn epochs_of(
+        &self,
+        history: u32,
+    ) -> impl DoubleEndedIterator<Item = (UnixMillis, ClassIndex)> {
+        self.starts.iter().copied().zip(self.histories[history as usize].iter().copied())
+    }
+
+    /// Approximate bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.of_series[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{GranularitySet, METRIC_TAG, SeriesLimits, TagComparison, TagMatcher},
+        store::classes::epochs::StoredRule,
+    };
+
+    #[test]
+    fn the_first_match_of_the_epoch_of_a_sample_decides() {
+        let rule = |class: &str, pattern: &str| {
+            let matcher = TagMatcher {
+                tag: METRIC_TAG.to_owned(),
+                comparison: TagComparison::Pattern,
+                value: pattern.to_owned(),
+            };
+            let selector = KeySelector::new(vec![matcher]).unwrap();
+            StoredRule { class: class.to_owned(), selector }
+        };
+        let set = GranularitySet::default;
+        let others = ["a", "b"].map(|name| (name.to_owned(), set()));
+        let classes = Classes::new(set(), others.to_vec());
+        let epochs = [
+            Epoch::WITHOUT_RULES,
+            Epoch { from: UnixMillis(100), rules: vec![rule("a", "x.*"), rule("b", ".*1")] },
+            Epoch { from: UnixMillis(200), rules: vec![rule("gone", "x1"), rule("b", "x.*")] },
+        ];
+        let mut series = SeriesClasses::new(&epochs, &classes);
+        let book = series.rules().clone();
+        for metric in ["x1", "y1", "x2", "y2"] {
+            let key = SeriesKey::new(metric, [], &SeriesLimits::default()).unwrap();
+            series.add(Some(book.history(&key)));
+        }
+        series.add(None);
+        let at = |time: i64| [0, 1, 2, 3, 4].map(|id| series.at(SeriesId(id), UnixMillis(time)).0);
+        assert_eq!(at(99), [0; 5]);
+        assert_eq!(at(100), [1, 2, 1, 0, 0]);
+        assert_eq!(at(199), [1, 2, 1, 0, 0]);
+        assert_eq!(at(200), [0, 0, 2, 0, 0]);
+        assert_eq!(series.history_of(SeriesId(3)), series.history_of(SeriesId(4)));
+        assert!(SeriesClasses::new(&epochs[..1], &classes).rules().is_empty());
+    }
+}
