@@ -132,15 +132,9 @@ impl History {
 
     fn step(&mut self) {
         self.begin();
-<<<<<<< HEAD
-        match self.rng.u32(0..115) {
-            _ if stages::DAMAGE && self.rng.u16(0..150) == 0 => self.damage(),
-            _ if stages::DAMAGE && !self.is_damaged && self.rng.u16(0..150) == 0 => {
-=======
         match self.rng.u32(0..115) {
             _ if self.may_damage() && self.rng.u16(0..150) == 0 => self.damage(),
             _ if self.may_damage() && !self.is_damaged && self.rng.u16(0..150) == 0 => {
->>>>>>> 1f9fcbb6e84a2800426c5810d6dcea6533d903d1
                 self.damage_a_number();
             }
             _ if self.open.is_none() => {
