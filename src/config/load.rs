@@ -190,9 +190,10 @@ pub(super) fn hide_secrets(value: &mut toml::Value) {
 
 /// Replaces a secret; a list of secrets stays a list, so that the settings can be read again.
 fn hide(secret: &mut toml::Value) {
-    match secret {
-        toml::Value::Array(all) => all.iter_mut().for_each(hide),
-        other => *other = toml::Value::String("(hidden)".to_owned()),
+    if let toml::Value::Array(all) = secret {
+        all.iter_mut().for_each(hide);
+    } else {
+        *secret = toml::Value::String("(hidden)".to_owned());
     }
 }
 

@@ -122,6 +122,7 @@ impl fmt::Display for KeySelector {
 mod tests {
     use super::*;
     use crate::SeriesLimits;
+    use TagComparison::{Equal, NotEqual, NotPattern, Pattern};
 
     #[test]
     fn a_series_matches_all_matchers_and_a_missing_tag_is_an_empty_one() {
@@ -137,7 +138,6 @@ mod tests {
             KeySelector::new(matchers.iter().map(matcher).collect())
         };
         let (web, db) = (key("debug_x", &[("host", "web1")]), key("debug_x", &[]));
-        use TagComparison::{Equal, NotEqual, NotPattern, Pattern};
         for (matchers, expected) in [
             (&[(METRIC_TAG, Pattern, "debug_.*")][..], [true, true]),
             (&[(METRIC_TAG, Pattern, "debug_")], [false, false]),
