@@ -3,6 +3,7 @@
 //! Must never know: files, sockets, actors, the clock. Callers pass the time and carry out the
 //! decisions.
 
+// The shared times of tests refer to this crate as `granary`.
 #[cfg(test)]
 extern crate self as granary;
 #[cfg(test)]
@@ -10,7 +11,7 @@ extern crate self as granary;
 #[allow(dead_code, reason = "other tests use more of it")]
 mod setup;
 
-// Paths are those of the crate granary, which reexports these crates.
+// Paths such as `crate::model` are the same as in the crate granary, which reexports this crate.
 use granary_model as model;
 
 pub mod admission;

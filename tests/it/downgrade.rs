@@ -1,5 +1,5 @@
-//! `granary downgrade` on the golden directories: the previous release reads every number, has no
-//! table that it does not know, and continues where this release stopped.
+//! `granary downgrade` on a golden directory: the result has only tables that the previous release
+//! knows. That release reads every number and continues where this release stopped.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,13 +21,15 @@ use crate::{
     setup::{HOUR, NOW, open, open_on},
 };
 
+/// Downgrades a directory; returns the numbers of lowered files and of removed shells.
 fn lower(dir: &Path) -> Result<(u64, u64), String> {
     let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir).unwrap());
     let outcome = downgrade(&medium, &mut |_, _, _| {});
     outcome.map(|report| (report.lowered, report.shells)).map_err(|fault| fault.with_causes())
 }
 
-fn earlier(dir: &Path) -> Arc<dyn Medium> {
+/// The directory as the previous release opens it.
+fn as_previous_release(dir: &Path) -> Arc<dyn Medium> {
     Arc::new(HookedFolder::new(dir, Arc::new(EarlierRelease)))
 }
 
@@ -63,15 +65,15 @@ fn versions(dir: &Path) -> BTreeSet<u64> {
 }
 
 #[test]
-fn a_lowered_directory_is_one_of_the_previous_format() {
+fn all_files_of_a_lowered_directory_have_the_previous_format_and_its_tables() {
     let (old, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     copy_out(&golden(DOWNGRADE_VERSION), old.path());
     copy_out(&golden(FORMAT_VERSION), dir.path());
     let files = databases(dir.path()).len() as u64;
-    assert!(refusal(earlier(dir.path())).contains("of a newer release"));
+    assert!(refusal(as_previous_release(dir.path())).contains("of a newer release"));
     assert_eq!(lower(dir.path()), Ok((files, 2)));
     assert_eq!(lower(dir.path()), Ok((0, 0)), "a second run has nothing to do");
-    // Each kind of file has the tables of the golden directory.
+    // Each kind of file has only tables that it has in the golden directory of the previous format.
     let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in databases(old.path()) {
         let (kind, version, tables) = describe(old.path(), &path);
@@ -86,42 +88,43 @@ fn a_lowered_directory_is_one_of_the_previous_format() {
 }
 
 #[test]
-fn the_previous_release_reads_a_lowered_directory_and_this_one_takes_it_back() {
+fn the_previous_release_continues_a_lowered_directory_and_this_release_upgrades_it_again() {
     let dir = tempfile::tempdir().unwrap();
     copy_out(&golden(FORMAT_VERSION), dir.path());
     assert!(lower(dir.path()).is_ok());
     let expected = fs::read_to_string(golden(FORMAT_VERSION).join("expected.json")).unwrap();
     let expected: Value = serde_json::from_str(&expected).unwrap();
-    let commit = |seq, medium| {
+    // Opens the directory, commits a batch, runs a checkpoint, and returns all cells.
+    let open_and_commit = |seq, medium| {
         let (store, mut appender) = open_on(medium, &GranularitySet::default(), NOW);
         if seq == 501 {
             assert_eq!(cells(&store), expected);
         }
         assert!(store.object(ObjectKind::Dashboard, "hosts").unwrap().is_some());
-        let again = appender.commit(&[], &[batch(seq - 1, NOW.0)], NOW).unwrap().batches;
-        assert_eq!(again, [BatchVerdict::Duplicate]);
+        let repeated = appender.commit(&[], &[batch(seq - 1, NOW.0)], NOW).unwrap().batches;
+        assert_eq!(repeated, [BatchVerdict::Duplicate]);
         assert!(appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0].is_accepted());
         store.checkpoint(NOW).unwrap();
         cells(&store)
     };
-    let continued = commit(501, earlier(dir.path()));
+    let continued = open_and_commit(501, as_previous_release(dir.path()));
     assert_eq!(versions(dir.path()), [DOWNGRADE_VERSION].into());
     assert_eq!(verify(dir.path(), NOW, &mut |_| {}).unwrap().faults, []);
     // This release upgrades the directory again, and preallocates.
     let (store, _) = open(dir.path(), NOW);
     assert_eq!(cells(&store), continued);
-    let coming = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
-    assert_eq!(store.preallocate(GranularityIndex(0), coming, &[SeriesId(1)]).unwrap(), 1);
+    let next_hour = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
+    assert_eq!(store.preallocate(GranularityIndex(0), next_hour, &[SeriesId(1)]).unwrap(), 1);
     drop(store);
-    commit(502, Arc::new(Folder::new(dir.path()).unwrap()));
-    // A partition of the previous format may have shells by now.
+    open_and_commit(502, Arc::new(Folder::new(dir.path()).unwrap()));
+    // This release adds shells also to partitions of the previous format; lowering removes them.
     assert_eq!(lower(dir.path()).unwrap().1, 1);
-    commit(503, earlier(dir.path()));
+    open_and_commit(503, as_previous_release(dir.path()));
 }
 
 #[test]
 fn a_directory_with_an_unknown_table_or_a_damaged_file_is_not_changed() {
-    let refused = |change: &dyn Fn(&Path), expected: &str| {
+    let assert_refused = |change: &dyn Fn(&Path), expected: &str| {
         let dir = tempfile::tempdir().unwrap();
         copy_out(&golden(FORMAT_VERSION), dir.path());
         let objects = dir.path().join("objects.redb");
@@ -137,8 +140,8 @@ fn a_directory_with_an_unknown_table_or_a_damaged_file_is_not_changed() {
         drop(txn.open_table(TableDefinition::<u64, u64>::new("of_the_future")).unwrap());
         txn.commit().unwrap();
     };
-    refused(&add_table, "it has the table \"of_the_future\"");
-    refused(&|file| fs::write(file, "not a database").unwrap(), "open objects.redb");
+    assert_refused(&add_table, "it has the table \"of_the_future\"");
+    assert_refused(&|file| fs::write(file, "not a database").unwrap(), "open objects.redb");
     let empty = tempfile::tempdir().unwrap();
     assert!(lower(empty.path()).unwrap_err().contains("not a data directory"));
 }

@@ -1,5 +1,5 @@
-//! Build, status and configuration, plus empty answers for features that Granary lacks: exemplars,
-//! targets.
+//! Answers about the server: build, runtime, Alertmanagers and cardinality; and empty answers for
+//! features that Granary lacks: exemplars, targets, flags and Prometheus' configuration.
 
 use std::fs;
 
@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{model::without_password, query::cardinality};
 
-/// The Prometheus version whose API is served; clients enable features by it.
+/// The answer to `status/buildinfo`. The version is that of the Prometheus release whose API
+/// Granary serves, because clients enable features by the version.
 const BUILD: &str = concat!(
     r#"{"version":"2.55.0","revision":"granary-"#,
     env!("CARGO_PKG_VERSION"),
@@ -39,18 +40,18 @@ pub(super) async fn targets(received: Received) -> HttpResponse {
 
 pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
     respond("promql_status", received, |call| {
-        let alertmanagers = call.parts.alertmanagers.get();
-        let active = alertmanagers.iter();
-        let active: Vec<_> = active
+        let urls = call.parts.alertmanagers.get();
+        let active: Vec<_> = urls
+            .iter()
             .map(|url| json!({ "url": format!("{}/api/v2/alerts", without_password(url)) }))
             .collect();
-        let all = json!({ "activeAlertmanagers": active, "droppedAlertmanagers": [] });
-        Ok(Answer::new(Data::Json(all.to_string().into())))
+        let answer = json!({ "activeAlertmanagers": active, "droppedAlertmanagers": [] });
+        Ok(Answer::new(Data::Json(answer.to_string().into())))
     })
     .await
 }
 
-/// Returns the process's environment in Prometheus' terms; threads are reported as goroutines.
+/// Describes the process and its settings in Prometheus' terms; threads count as goroutines.
 pub(super) async fn runtime(received: Received) -> HttpResponse {
     respond("promql_status", received, |call| {
         let parts = call.parts;
@@ -92,9 +93,9 @@ pub(super) async fn tsdb(received: Received) -> HttpResponse {
         if limit > TSDB_LIMIT_MAX {
             return Err(Fault::parameter("limit", format!("must not exceed {TSDB_LIMIT_MAX}")));
         }
-        let found = cardinality(&call.parts.store, limit, &call.limits()).map_err(query::fault)?;
-        let found = serde_json::to_string(&found).map_err(Fault::bad_data)?;
-        Ok(Answer::new(Data::Json(found.into())))
+        let report = cardinality(&call.parts.store, limit, &call.limits()).map_err(query::fault)?;
+        let json = serde_json::to_string(&report).map_err(Fault::bad_data)?;
+        Ok(Answer::new(Data::Json(json.into())))
     })
     .await
 }

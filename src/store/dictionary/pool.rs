@@ -6,13 +6,15 @@ use std::{borrow::Borrow, collections::HashMap, hash::Hash};
 
 use foldhash::fast::RandomState;
 
-/// Values, each with the number of its users.
+/// Values, each with the number of its users: the series that share it.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
-    /// The value of each place, and the number of its users. Places without users are free.
+    /// The value at each place, and the number of users of the value.
     values: Vec<(T, usize)>,
-    /// Seeded at random: senders choose the values.
+    /// The place of each value. The seed is random, because senders choose the values, and could
+    /// choose values whose hashes collide.
     places: HashMap<T, u32, RandomState>,
+    /// Places without users.
     free: Vec<u32>,
 }
 
@@ -38,7 +40,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         place
     }
 
-    /// Adds a user of the value at a place that has users.
+    /// Adds a user of the value at a place that has users; returns the place.
     pub(super) fn add_user_at(&mut self, place: u32) -> u32 {
         self.values[place as usize].1 += 1;
         place
@@ -72,7 +74,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         self.places.len()
     }
 
-    /// The values that have users, each with their number.
+    /// The values that have users, each with the number of its users.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         self.values.iter().filter(|(_, count)| *count > 0).map(|(value, count)| (value, *count))
     }

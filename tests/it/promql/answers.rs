@@ -1,5 +1,5 @@
-//! Hand-computed values of gauges, counters and deltas, before and after a checkpoint, and refused
-//! queries.
+//! Answers with hand-computed values, before and after a checkpoint; queries that are refused; the
+//! memory that queries reserve.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::setup::{DAY, HOUR, MINUTE, SECOND};
 
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
-/// Three kinds of series, sampled every 10 s (merged by six) and every minute.
+/// Series of each kind, sampled every 10 s, 20 s or minute: a slot of 1m merges up to six samples.
 fn filled() -> Fixture {
     let mut fixture = fixture();
     let load = fixture.define("load", &[("host", "a")], Kind::Gauge);
@@ -31,7 +31,7 @@ fn filled() -> Fixture {
 }
 
 fn check_answers(fixture: &Fixture) {
-    let half = 30 * MINUTE;
+    let half_hour = 30 * MINUTE;
     for (query, expected) in [
         ("load", r#"load{host="a"} 0"#),
         ("-load", r#"{host="a"} -0"#),
@@ -44,7 +44,7 @@ fn check_answers(fixture: &Fixture) {
         ("sum(rate(bytes_total[5m]))", "{} 4"),
         ("sum by (host) (rate(bytes_total[5m])) > 2", r#"{host="a"} 3"#),
         ("irate(bytes_total[2m])", r#"{host="a"} 3; {host="b"} 1"#),
-        // A window within a slot is answered from the readings inside.
+        // The window is shorter than a slot, whose readings are treated as equally spaced.
         ("rate(bytes_total{host=\"a\"}[30s])", r#"{host="a"} 3"#),
         ("increase(jobs[10m])", r#"{host="a", zone="x"} 60"#),
         ("rate(jobs[10m])", r#"{host="a", zone="x"} 0.1"#),
@@ -65,17 +65,14 @@ fn check_answers(fixture: &Fixture) {
         ("label_replace(load, \"h\", \"$1\", \"host\", \"(.*)\")", r#"load{h="a", host="a"} 0"#),
         ("stddev_over_time(bytes_total{host=\"b\"}[3m])", r#"{host="b"} 48.98979485566356"#),
     ] {
-        assert_eq!(fixture.at(query, half), expected, "{query}");
+        assert_eq!(fixture.at(query, half_hour), expected, "{query}");
     }
-    let refused = fixture.at("stddev_over_time(load[5m])", half);
-    assert!(refused.contains("merged into one slot"), "{refused}");
-    assert!(
-        refused.contains("avg_over_time") && refused.contains("config/seconds.toml"),
-        "{refused}"
-    );
+    let error = fixture.at("stddev_over_time(load[5m])", half_hour);
+    assert!(error.contains("merged into one slot"), "{error}");
+    assert!(error.contains("avg_over_time") && error.contains("config/seconds.toml"), "{error}");
     assert_eq!(fixture.at("load", 2 * HOUR), "");
     assert_eq!(
-        fixture.range("avg_over_time(load[5m])", half, half + 10 * MINUTE, 5 * MINUTE),
+        fixture.range("avg_over_time(load[5m])", half_hour, half_hour + 10 * MINUTE, 5 * MINUTE),
         r#"{host="a"} 2.5 2.5 2.5"#
     );
     assert_eq!(
@@ -94,7 +91,7 @@ fn answers_are_the_same_from_memory_and_from_documents() {
 }
 
 #[test]
-fn an_instant_query_finds_the_newest_sample_of_each_series_however_old() {
+fn an_instant_query_returns_the_newest_sample_of_each_series_within_the_lookback() {
     let mut fixture = fixture();
     let intervals = [1, 2, 4, 7];
     for minutes in intervals {
@@ -102,12 +99,12 @@ fn an_instant_query_finds_the_newest_sample_of_each_series_however_old() {
         fixture.fill(id, minutes * MINUTE, |i| (i * minutes <= 40).then_some(i as f64));
     }
     let expected = |at: i64| {
-        let newest = intervals.map(|minutes| {
-            let number = (at / (minutes * MINUTE)).min(40 / minutes);
-            let is_recent = at - number * minutes * MINUTE < 5 * MINUTE;
-            is_recent.then(|| format!("m{{every=\"{minutes}\"}} {number}"))
+        let lines = intervals.map(|minutes| {
+            let index = (at / (minutes * MINUTE)).min(40 / minutes);
+            let is_recent = at - index * minutes * MINUTE < 5 * MINUTE;
+            is_recent.then(|| format!("m{{every=\"{minutes}\"}} {index}"))
         });
-        newest.into_iter().flatten().collect::<Vec<_>>().join("; ")
+        lines.into_iter().flatten().collect::<Vec<_>>().join("; ")
     };
     for _ in 0..2 {
         for at in (0..60 * MINUTE).step_by(20_000) {
@@ -134,16 +131,18 @@ fn dropped_slots_are_replaced_by_coarser_ones_with_a_warning() {
     fixture.fill(load, MINUTE, |i| (i < 600).then_some((i % 60) as f64));
     fixture.store.checkpoint(NOW).unwrap();
     let later = NOW.plus(4 * 24 * HOUR);
+    // A few milliseconds after the start of a slot.
     let start = HOUR + 7;
     let request = request("avg_over_time(load[30m])", start, start + MINUTE, MINUTE);
     let answer = promql(&fixture.store, &request, &LIMITS, later).unwrap();
     assert!(answer.warnings[0].contains("come from 5m slots: 1m is kept"), "{answer:?}");
-    // The window cuts slots of 5m: minutes 31 to 59 and 0 are in it, then 32 to 59, 0 and 1.
+    // Both windows cut slots of 5m. The first contains minutes 31 to 59 and 0, the second minutes
+    // 32 to 59, 0 and 1.
     assert_eq!(format_value(&answer.value), "{} 43.5 42.5");
 }
 
 #[test]
-fn a_window_of_months_ends_at_the_requested_time() {
+fn a_window_longer_than_the_data_ends_at_the_requested_time() {
     let mut fixture = fixture();
     let load = fixture.define("load", &[], Kind::Gauge);
     fixture.fill(load, MINUTE, |i| (i < 600).then_some(i as f64));
@@ -159,12 +158,12 @@ fn a_window_of_months_ends_at_the_requested_time() {
 }
 
 #[test]
-fn queries_beyond_a_limit_are_refused() {
+fn invalid_queries_and_queries_beyond_a_limit_are_refused() {
     let mut fixture = filled();
     for host in 0..200 {
         fixture.define("many", &[("host", &host.to_string())], Kind::Gauge);
     }
-    for (query, part) in [
+    for (query, reason) in [
         ("many", "limits.query_series_max"),
         ("load[1h", "parse error"),
         ("rate(load)", "parse error"),
@@ -175,13 +174,16 @@ fn queries_beyond_a_limit_are_refused() {
         ("max_over_time(load[10y:1ms])", "limits.query_points_max"),
     ] {
         let error = fixture.at(query, 30 * MINUTE);
-        assert!(error.contains(part), "{query}: {error}");
+        assert!(error.contains(reason), "{query}: {error}");
     }
-    let long = fixture.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
-    assert!(matches!(&long, QueryError::Invalid(text) if text.contains("11000 points")), "{long}");
+    let too_many_steps = fixture.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
+    assert!(
+        matches!(&too_many_steps, QueryError::Invalid(text) if text.contains("11000 points")),
+        "{too_many_steps}"
+    );
     let budget = QueryResources::new(Scheduler::for_this_machine(), 0).budget(Duration::ZERO);
-    let expired = PromqlLimits { budget: &budget, ..LIMITS };
-    let late = promql(&fixture.store, &request("load", DAY, DAY, 0), &expired, NOW);
+    let without_time = PromqlLimits { budget: &budget, ..LIMITS };
+    let late = promql(&fixture.store, &request("load", DAY, DAY, 0), &without_time, NOW);
     assert!(matches!(late, Err(QueryError::Timeout(_))));
 }
 
@@ -208,10 +210,11 @@ fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
 fn series_are_selected_by_matchers() {
     let fixture = filled();
     let count = |selector: &str| {
-        let all = series_matchers(selector, &LIMITS).unwrap();
-        let found =
-            |set: &Vec<SeriesMatcher>| select_series(&fixture.store, set, &LIMITS).unwrap().len();
-        all.iter().map(found).sum::<usize>()
+        let sets = series_matchers(selector, &LIMITS).unwrap();
+        let selected = |matchers: &Vec<SeriesMatcher>| {
+            select_series(&fixture.store, matchers, &LIMITS).unwrap().len()
+        };
+        sets.iter().map(selected).sum::<usize>()
     };
     for (selector, expected) in [
         ("bytes_total", 2),
@@ -226,7 +229,7 @@ fn series_are_selected_by_matchers() {
     }
 }
 
-/// The peak memory of a query.
+/// The memory that a query reserves: the peak of its values, and all that it reads.
 fn memory_of(fixture: &Fixture, query: &str, step: i64) -> usize {
     let budget = Budget::of_memory(usize::MAX);
     let limits = PromqlLimits { budget: &budget, ..LIMITS };
@@ -243,23 +246,23 @@ fn all_memory_of_a_query_is_counted() {
         let id = fixture.define("m", &[("host", &format!("h{host}"))], Kind::Gauge);
         fixture.fill(id, MINUTE, |i| (i <= 120).then_some(i as f64));
     }
-    let once = memory_of(&fixture, "m", SECOND);
+    let single = memory_of(&fixture, "m", SECOND);
     let points = 20 * 3601 * size_of::<f64>();
     // Each operand stays in memory while the operands on its right are evaluated.
     let nested = (0..40).fold("m".to_owned(), |inner, _| format!("m + ({inner})"));
-    let held = memory_of(&fixture, &nested, SECOND);
-    assert!(held - once >= 40 * points, "{held} {once} {points}");
+    let nested = memory_of(&fixture, &nested, SECOND);
+    assert!(nested - single >= 40 * points, "{nested} {single} {points}");
     // Operands of a flat chain are released early.
-    let wide = (0..40).fold("m".to_owned(), |inner, _| format!("({inner}) + m"));
-    let side_by_side = memory_of(&fixture, &wide, SECOND);
-    assert!(side_by_side < once + 4 * points, "{side_by_side} {once} {points}");
-    // Cells of a subquery, and new labels.
+    let flat = (0..40).fold("m".to_owned(), |inner, _| format!("({inner}) + m"));
+    let flat = memory_of(&fixture, &flat, SECOND);
+    assert!(flat < single + 4 * points, "{flat} {single} {points}");
+    // The cells of a subquery, new labels, a compiled pattern, and the cells of a range count too.
     let cells = 20 * 3600 * 6 * size_of::<f64>();
     assert!(memory_of(&fixture, "max_over_time(m[1h:1s])", 0) > cells);
-    let made =
+    let long_labels =
         memory_of(&fixture, "label_replace(m, \"to\", \"$0$0$0$0$0$0$0$0\", \"host\", \".*\")", 0);
-    let plain = memory_of(&fixture, "label_replace(m, \"to\", \"\", \"host\", \".*\")", 0);
-    assert!(made - plain >= 20 * 8 * 2, "{made} {plain}");
+    let empty_labels = memory_of(&fixture, "label_replace(m, \"to\", \"\", \"host\", \".*\")", 0);
+    assert!(long_labels - empty_labels >= 20 * 8 * 2, "{long_labels} {empty_labels}");
     let pattern = memory_of(&fixture, "m{host=~\"h.*\"}", 0) - memory_of(&fixture, "m", 0);
     assert!(pattern > 100 << 10, "{pattern}");
     assert!(memory_of(&fixture, "m[1h]", 0) > 20 * 60 * 16);

@@ -1,5 +1,5 @@
-//! The keys of notification files: Alertmanager's as far as they are supported, and Granary's
-//! `escalate` and `command_configs`; no others.
+//! The keys of notification files: the supported keys of Alertmanager, and Granary's own keys
+//! `escalate` and `command_configs`. Any other key is an error.
 //!
 //! Must never know: what the values mean.
 
@@ -24,7 +24,7 @@ pub(super) struct RawFile {
     pub(super) receivers: Vec<RawReceiver>,
     #[serde(default)]
     pub(super) time_intervals: Vec<RawNamedInterval>,
-    /// The former name of the key.
+    /// The former name of `time_intervals`.
     #[serde(default)]
     pub(super) mute_time_intervals: Vec<RawNamedInterval>,
     #[serde(default)]

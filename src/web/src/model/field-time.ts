@@ -1,12 +1,12 @@
-/** Times of `datetime-local` fields, which have no zone: they show the clock of a zone. */
+/** Values of `datetime-local` fields: clock times without a zone, so callers pass the zone. */
 import { instantOf, isoIn } from "./zone";
 
-/** `2026-03-29T01:00` */
+/** The field's value for an instant: `2026-03-29T01:00`. */
 export function fieldOf(zone: string, instant: number): string {
   return isoIn(zone, instant).slice(0, 16);
 }
 
-/** The instant of a field; `undefined` for an incomplete field. */
+/** The instant of a field's value; `undefined` for an incomplete value. */
 export function instantOfField(zone: string, text: string): number | undefined {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)/.exec(text);
   if (!match) return undefined;

@@ -1,4 +1,4 @@
-/** A table with column heads; a table wider than the screen scrolls horizontally. */
+/** A table with column headers; a table wider than the screen scrolls horizontally. */
 import type { ComponentChildren } from "preact";
 import { Icon } from "./icon";
 import { ScrollX } from "./scroll-x";
@@ -7,14 +7,14 @@ export interface Head {
   name: string;
   /** Whether the column contains numbers, which are aligned right. */
   isNumber?: boolean;
-  /** The sort order by this column. */
+  /** How the column sorts the rows; without it, the header is no button. */
   sort?: { direction: "ascending" | "descending"; isBy: boolean; onSort: () => void };
 }
 
 interface Props {
   label: string;
   class?: string;
-  /** A plain name is a column of texts. */
+  /** The columns; a string is the name of a column of texts. */
   heads: readonly (string | Head)[];
   /** The rows. */
   children: ComponentChildren;
@@ -27,8 +27,8 @@ export function Table({ label, heads, children, ...rest }: Props) {
         <thead>
           <tr>
             {heads.map((head) => {
-              const all: Head = typeof head === "string" ? { name: head } : head;
-              return <ColumnHead key={all.name} {...all} />;
+              const column: Head = typeof head === "string" ? { name: head } : head;
+              return <ColumnHeader key={column.name} {...column} />;
             })}
           </tr>
         </thead>
@@ -38,7 +38,7 @@ export function Table({ label, heads, children, ...rest }: Props) {
   );
 }
 
-function ColumnHead({ name, isNumber, sort }: Head) {
+function ColumnHeader({ name, isNumber, sort }: Head) {
   const order = sort && (sort.isBy ? sort.direction : "none");
   return (
     <th scope="col" class={isNumber ? "num" : undefined} aria-sort={order}>
@@ -54,7 +54,7 @@ function ColumnHead({ name, isNumber, sort }: Head) {
   );
 }
 
-/** Heads of number columns. */
+/** Returns columns of numbers with these names. */
 export function numbers(...names: readonly string[]): Head[] {
   return names.map((name) => ({ name, isNumber: true }));
 }
