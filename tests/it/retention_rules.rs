@@ -199,3 +199,20 @@ fn changed_rules_apply_to_later_samples_and_every_sample_counts_once() {
     send(&mut appender, samples(new, [(begin.plus(4 * HOUR).0, 1.0)]), begin.plus(4 * HOUR));
     assert_eq!(counts(&store, new), [0, 1, 1, 1]);
 }
+
+#[test]
+fn samples_older_than_everything_that_a_rule_keeps_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let omitted = [("1m", None), ("5m", Some("2d")), ("1h", None), ("1d", None)];
+    let (store, mut appender) = open(dir.path(), Some(&[rule("debug", &omitted)]), NOW);
+    let ids = define_metrics(&mut appender, &["debug_x", "other"]);
+    let at = NOW.minus(5 * DAY).0;
+    for id in ids {
+        send(&mut appender, samples(id, [(at, 1.0), (NOW.0, 1.0)]), NOW);
+    }
+    assert_eq!(store.counters().samples_not_kept.get(), 1);
+    drop((store, appender));
+    // A replay does not count again.
+    let (store, _) = open(dir.path(), None, NOW);
+    assert_eq!(store.counters().samples_not_kept.get(), 0);
+}

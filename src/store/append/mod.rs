@@ -180,6 +180,7 @@ impl Appender {
             catalog.add_series(kind, history);
         }
         let tallies = catalog.apply(sequence, all(), now);
+        counters.samples_not_kept.add(catalog.take_not_kept());
         inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
         drop(catalog);
         if !new_series.rows.is_empty() {

@@ -55,6 +55,8 @@ pub(crate) struct Catalog {
     /// Slots of each level that begin before this time lack samples, because the level did not keep
     /// their time when the samples arrived.
     lacks_before: Vec<UnixMillis>,
+    /// The number of samples that no level keeps, since [`Self::take_not_kept`].
+    not_kept: u64,
     /// True during a change, and for ever after a panic interrupted one.
     is_changing: bool,
 }
@@ -74,6 +76,7 @@ impl Catalog {
             senders: Senders::default(),
             applied,
             lacks_before,
+            not_kept: 0,
             is_changing: false,
         }
     }
@@ -216,6 +219,11 @@ impl Catalog {
         rounds::settle(batches, (is_accepted, has_start), &self.states, slot_start);
     }
 
+    /// Returns the number of samples since the last call that no level keeps.
+    pub(crate) fn take_not_kept(&mut self) -> u64 {
+        std::mem::take(&mut self.not_kept)
+    }
+
     /// Returns whether a panic interrupted a change, after which the catalog differs from the
     /// journal.
     pub(crate) fn is_half_changed(&self) -> bool {
@@ -268,6 +276,7 @@ impl Catalog {
                 Some(self.maps[class.stored(finest?).0].place(start.0))
             });
             // `settle_starts` decided before the journal which first readings count.
+            self.not_kept += u64::from(slot.finest.is_none());
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.value) {

@@ -29,6 +29,8 @@ pub struct Counters {
     pub journal_bytes: Count,
     /// Samples made durable.
     pub samples: Count,
+    /// Accepted samples that are older than all levels of their series, and are not stored.
+    pub samples_not_kept: Count,
     /// Samples that do not count because another sender of the same samples counts.
     pub samples_of_replicas: Count,
     /// Failovers between senders of the same samples, counted for each series.

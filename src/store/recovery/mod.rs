@@ -221,6 +221,8 @@ impl Store {
                 }
             }
             catalog.apply(sequence, batches.iter(), record.now);
+            // These samples were counted when they were accepted.
+            catalog.take_not_kept();
             Ok(())
         })?;
         inner.head.add_lost(&lost.slots);

@@ -20,9 +20,10 @@ pub(super) struct MirroredMetrics {
 
 impl MirroredMetrics {
     pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 25] = [
+        let counters: [(&str, ReadStore); 26] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
+            ("granary_samples_not_kept_total", |s| s.counters().samples_not_kept.get()),
             ("granary_ha_samples_left_out_total", |s| s.counters().samples_of_replicas.get()),
             ("granary_ha_failovers_total", |s| s.counters().failovers.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),

@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 88] = [
+pub const METRIC_NAMES: [(&str, &str); 89] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -32,6 +32,10 @@ pub const METRIC_NAMES: [(&str, &str); 88] = [
     ("granary_series_idle", "Counters packed in memory because they were idle"),
     ("granary_senders", "Senders that number their batches"),
     ("granary_senders_forgotten_total", "Senders removed for new ones, or on request"),
+    (
+        "granary_samples_not_kept_total",
+        "Accepted samples that are older than everything their series keep",
+    ),
     ("granary_ha_samples_left_out_total", "Samples dropped because another replica is elected"),
     ("granary_ha_failovers_total", "Failovers of series to another replica"),
     ("granary_checkpoints_total", "Completed checkpoints"),
