@@ -91,7 +91,8 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
         dashboards, annotations
       </Tile>
       <Tile label="Checked" value={bytesText(checker.bytes)}>
-        {counted(checker.files, "file")} read since the start, {counted(checker.faults, "fault")}
+        {countWithNoun(checker.files, "file")} read since the start,{" "}
+        {countWithNoun(checker.faults, "fault")}
       </Tile>
       <Tile
         label="Documents ahead"
