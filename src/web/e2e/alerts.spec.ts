@@ -215,7 +215,7 @@ test("without a receiver, the page warns and shows how to add a receiver", async
   await expect(firing).toContainText("not sent");
   await page.goto(`${silent.url}/status`);
   const health = page.getByRole("region", { name: "Health" });
-  await expect(health).toContainText("no_receiver: 4 rules have alerts");
+  await expect(health).toContainText("no receiver: 4 rules have alerts");
   await expect(health).toContainText("Serving, with warnings");
 
   const withReceiver = await startDaemon({

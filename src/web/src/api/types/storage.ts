@@ -44,14 +44,8 @@ export interface DiskBudget {
   bytes: number;
   /** Bytes in a day without drops for the budget. */
   bytes_ahead: number;
-  drops: DropAhead[];
-}
-
-export interface DropAhead {
-  granularity: string;
-  start: number;
-  end: number;
-  bytes: number;
+  /** The page only counts them. */
+  drops: unknown[];
 }
 
 export interface StoredGranularity {
