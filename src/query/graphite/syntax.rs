@@ -219,6 +219,8 @@ impl std::fmt::Display for Expr {
         match self {
             Self::Path(path) => f.write_str(path),
             Self::Number(number) => write!(f, "{number}"),
+            // A text cannot contain the quotes that surround it.
+            Self::Text(text) if text.contains('\'') => write!(f, "\"{text}\""),
             Self::Text(text) => write!(f, "'{text}'"),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Nothing => f.write_str("None"),
@@ -247,6 +249,7 @@ mod tests {
             "servers.*.cpu.{idle,user}",
             "a[1-3].b?;host=x",
             "alias(a.b,'x, y (z)')",
+            "alias(a.b,\"it's\")",
             "sumSeries(scale(a.*,0.5),b)",
             "movingAverage(a,5,xFilesFactor=0.5)",
             "summarize(a,'1h','sum',true)",
