@@ -12,6 +12,9 @@ use crate::kept::{KeptSetting, SettingChange};
 const GRANULARITY: &str = "granularity";
 /// The reason why other parts of granularities need a restart.
 const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
+/// The reason why retentions need a restart when there are rules of retention: the levels of rules
+/// inherit them at the start.
+const RULES_FIXED: &str = "with rules of retention, retentions change at a start";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
 const SETTINGS: [(&str, Option<&str>); 46] = [
@@ -121,7 +124,8 @@ impl Settings {
         if ours == theirs {
             return;
         }
-        if ours.differs_in_retention_only(theirs) {
+        let are_retentions = ours.differs_in_retention_only(theirs);
+        if are_retentions && self.retention_rules.is_empty() {
             for (ours, theirs) in ours.iter().zip(theirs) {
                 let (from, to) = (ours.retention().to_string(), theirs.retention().to_string());
                 if from != to {
@@ -134,7 +138,8 @@ impl Settings {
         let value = |settings: &Self| settings.raw.0.get(GRANULARITY).cloned();
         if let (Some(from), Some(to)) = (value(self), value(others)) {
             let change = change(GRANULARITY.to_owned(), GRANULARITY, &from, &to);
-            found.kept.push(KeptSetting { change, reason: GRANULARITIES_FIXED.to_owned() });
+            let reason = if are_retentions { RULES_FIXED } else { GRANULARITIES_FIXED };
+            found.kept.push(KeptSetting { change, reason: reason.to_owned() });
             merged.insert(GRANULARITY.to_owned(), from);
         }
     }
@@ -255,6 +260,13 @@ mod tests {
         assert_eq!(merged.granularities, longer.granularities);
         assert_eq!(found.changed.len(), 1);
         assert_eq!(found.changed[0].key, "granularity.1m.retention");
+        let rule = "[[retention.rule]]\nname = 'x'\nselector = 'x'\nkeep = { 1m = '6h' }\n";
+        let ruled = DEFAULTS.replace("[retention]", "").replace("rule = []", "") + rule;
+        let ruled_longer = ruled.replace("retention = \"48h\"", "retention = \"96h\"");
+        let ruled = read(&ruled).unwrap();
+        let (merged, found) = ruled.reloaded(&read(&ruled_longer).unwrap()).unwrap();
+        assert_eq!(merged.granularities, ruled.granularities);
+        assert_eq!((found.changed.len(), found.kept[0].reason.as_str()), (0, RULES_FIXED));
         let other = DEFAULTS.replace("partition = \"6h\"", "partition = \"12h\"");
         let (merged, found) = before.reloaded(&read(&other).unwrap()).unwrap();
         assert_eq!(merged.granularities, before.granularities);

@@ -5,6 +5,10 @@ use crate::history::History;
 impl History {
     /// Changes retentions and sizes, as a reload does.
     pub(crate) fn reload(&mut self) {
+        // Levels of rules take the retentions of granularities at the next start.
+        if self.rules.is_some() {
+            return;
+        }
         let (store, now) = (self.store(), self.now());
         let wanted = self.levels.with_other_retentions(&mut self.rng);
         store.set_cache_bytes_max([0, 1 << 16, 1 << 24][self.rng.usize(0..3)]);
