@@ -181,13 +181,13 @@ fn survives(disk: &SmallDisk) {
 }
 
 #[test]
-#[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
+#[ignore = "needs to mount a file system, and an otherwise idle machine; run it by hand"]
 fn in_memory_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
     survives(&SmallDisk::tmpfs(64));
 }
 
 #[test]
-#[ignore = "needs to mount a file system; .ci/run runs this where mounting is permitted"]
+#[ignore = "needs to mount a file system, and an otherwise idle machine; run it by hand"]
 fn on_ext4_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
     match SmallDisk::loop_mounted("ext4", 64) {
         Ok(disk) => survives(&disk),
