@@ -74,14 +74,14 @@ pub struct DiskBudget {
 }
 
 /// The store's partitions and its growth.
-struct Measured {
+struct StoreSizes {
     partitions: Vec<SizedPartition>,
     bytes: u64,
     /// The size of a period's documents of each granularity.
     turn_bytes: Vec<u64>,
 }
 
-impl Measured {
+impl StoreSizes {
     fn new(store: &Store, now: UnixMillis) -> Self {
         let sized =
             |info: PartitionInfo| SizedPartition { id: info.id, end: info.end, bytes: info.bytes };
@@ -141,7 +141,7 @@ impl DiskBudget {
         };
         let finest = &store.granularities()[GranularityIndex::FINEST];
         let turn = finest.document.next(finest.document_start(now));
-        let mut measured = Measured::new(store, now);
+        let mut measured = StoreSizes::new(store, now);
         for partition in measured.drops(store, max, now, turn) {
             let granularity = &store.granularity(partition.id.granularity).name;
             tracing::info!(granularity, "storage.disk_max requires that a partition is dropped");
@@ -149,7 +149,7 @@ impl DiskBudget {
         }
         if dropped.partitions > 0 {
             self.metrics.retention_budget_drops.inc_by(dropped.partitions);
-            measured = Measured::new(store, now);
+            measured = StoreSizes::new(store, now);
         }
         let excess = measured.bytes_at(store, now, turn).saturating_sub(max);
         let reason = (excess > 0).then(|| {
@@ -164,7 +164,7 @@ impl DiskBudget {
     }
 
     /// Publishes the state a day ahead.
-    fn publish(&self, store: &Store, measured: &Measured, bytes_max: u64, now: UnixMillis) {
+    fn publish(&self, store: &Store, measured: &StoreSizes, bytes_max: u64, now: UnixMillis) {
         let tomorrow = now.plus(AHEAD_MS);
         let bytes_ahead = measured.bytes_at(store, now, tomorrow);
         let drops = measured.drops(store, bytes_max, now, tomorrow);

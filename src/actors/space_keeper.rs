@@ -11,7 +11,7 @@ use crate::{
     model::{Granularity, GranularityIndex, UnixMillis},
     policy::{
         TurnForecast,
-        forecast::{Written, forecast, turn_bytes, writes_segment},
+        forecast::{MeasuredDocuments, forecast, turn_bytes, writes_segment},
     },
     store::{DiskSpace, Store},
     telemetry::{Health, Metrics, Shortfall},
@@ -93,11 +93,11 @@ impl SpaceKeeper {
     }
 
     /// Reserves space for the log, the head and the documents of the next turns.
-    fn reserve(&mut self, measured: &[Written], now: UnixMillis) {
+    fn reserve(&mut self, measured: &[MeasuredDocuments], now: UnixMillis) {
         let store = &self.parts.store;
         let set = store.granularities();
         let finest_ms = set[GranularityIndex::FINEST].width_ms;
-        let needed = |(level, written): (&Granularity, &Written)| {
+        let needed = |(level, written): (&Granularity, &MeasuredDocuments)| {
             if writes_segment(*written) { turn_bytes(level, *written, finest_ms) } else { 0 }
         };
         let bytes: Vec<_> = set.iter().zip(measured).map(needed).collect();
@@ -151,12 +151,17 @@ fn report_changes(before: &[TurnForecast], turns: &[TurnForecast]) {
 }
 
 /// Returns the documents of the last period of each granularity of the settings.
-pub(super) fn measured(store: &Store, now: UnixMillis) -> Vec<Written> {
+pub(super) fn measured(store: &Store, now: UnixMillis) -> Vec<MeasuredDocuments> {
     let series = store.dictionary().len() as u64;
     let written = |index| {
         let last = store.last_periods(index, now, PERIODS);
         let is_young = last.len() < PERIODS;
-        Written { series, last: last.into_iter().max().unwrap_or(0), is_young, reserved: 0 }
+        MeasuredDocuments {
+            series,
+            last: last.into_iter().max().unwrap_or(0),
+            is_young,
+            reserved: 0,
+        }
     };
     let all = store.granularities().indexed();
     all.map(|(index, _)| written(index)).collect()

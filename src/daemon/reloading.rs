@@ -125,7 +125,7 @@ impl Reloading {
     }
 
     async fn apply(&mut self) -> Result<ReloadAnswer, String> {
-        let Read { settings, rules, answer } = self.read().await?;
+        let CheckedReload { settings, rules, answer } = self.read().await?;
         let (store, now) = (self.parts.store.clone(), self.parts.clock.moment());
         let granularities = settings.granularities.clone();
         // A checkpoint may be running, which this change waits for.
@@ -139,7 +139,7 @@ impl Reloading {
     }
 
     /// Reads settings and rules, and checks them, without using them.
-    async fn read(&self) -> Result<Read, String> {
+    async fn read(&self) -> Result<CheckedReload, String> {
         let source = self.source.clone();
         let read = spawn_blocking(move || source.load().map_err(|cause| cause.to_string()));
         let read = read.await.map_err(|cause| cause.to_string()).and_then(identity)?;
@@ -157,12 +157,12 @@ impl Reloading {
         });
         let rules = rules.await.map_err(|cause| cause.to_string()).and_then(identity)?;
         let answer = ReloadAnswer { rules: rules.count(), changed, kept };
-        Ok(Read { settings, rules, answer })
+        Ok(CheckedReload { settings, rules, answer })
     }
 }
 
 /// Settings and rules that can be used.
-struct Read {
+struct CheckedReload {
     settings: Settings,
     rules: ReadRules,
     answer: ReloadAnswer,

@@ -3,7 +3,7 @@
 //!
 //! Must never know: who shows the notes.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use parking_lot::Mutex;
 use strsim::osa_distance;
@@ -13,7 +13,7 @@ use crate::{
     store::Store,
 };
 
-/// The maximum number of new metrics that one run compares; further ones are not compared.
+/// The maximum number of new metrics that one run compares; the next run continues.
 const COMPARED_MAX: usize = 64;
 /// The series that are read while the dictionary is locked, and the names.
 const CHUNK: usize = 4096;
@@ -58,13 +58,15 @@ impl NearNames {
     pub fn compare(&self, store: &Store, now: UnixMillis) -> Vec<NearName> {
         let count = store.dictionary().id_count() as u32;
         let Some(known) = self.0.lock().compared.replace(count) else { return Vec::new() };
+        let (new, end) = new_metrics(store, known..count);
         let mut found = Vec::new();
-        for (metric, sender) in new_metrics(store, known..count) {
+        for (metric, sender) in new {
             if let Some(near) = near_metric(store, &metric, &sender, known) {
                 found.push(NearName { metric, known: near, sender, at: now });
             }
         }
         let mut state = self.0.lock();
+        state.compared = Some(end);
         state.notes.extend(found.iter().cloned());
         let surplus = state.notes.len().saturating_sub(NOTES_MAX);
         state.notes.drain(..surplus);
@@ -91,8 +93,9 @@ impl NearNames {
     }
 }
 
-/// Returns metrics whose first series are in a range of ids, each with the sender of that series.
-fn new_metrics(store: &Store, ids: std::ops::Range<u32>) -> Vec<(String, Arc<str>)> {
+/// Returns metrics whose first series are in a range of ids, each with the sender of that series,
+/// and the id at which the search ended.
+fn new_metrics(store: &Store, ids: Range<u32>) -> (Vec<(String, Arc<str>)>, u32) {
     let mut found = Vec::new();
     for first in ids.clone().step_by(CHUNK) {
         let dictionary = store.dictionary();
@@ -103,12 +106,12 @@ fn new_metrics(store: &Store, ids: std::ops::Range<u32>) -> Vec<(String, Arc<str
                 continue;
             }
             if found.len() == COMPARED_MAX {
-                return found;
+                return (found, id.0);
             }
             found.extend(dictionary.info(id).map(|info| (key.metric().to_owned(), info.sender)));
         }
     }
-    found
+    (found, ids.end)
 }
 
 /// Returns a metric that nearly equals another and of which the sender has one of the first

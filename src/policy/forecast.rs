@@ -16,7 +16,7 @@ const OPEN_BYTES: u64 = 4096;
 
 /// The measured documents of one granularity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct MeasuredDocuments {
     /// The number of series.
     pub series: u64,
     /// The compressed bytes of the larger of the last two document periods; 0 before the first one.
@@ -45,14 +45,14 @@ pub struct TurnForecast {
 
 /// Returns true when a turn writes a segment, for which space can be reserved; fewer documents stay
 /// open.
-pub fn writes_segment(written: Written) -> bool {
+pub fn writes_segment(written: MeasuredDocuments) -> bool {
     written.series >= OPEN_MAX
 }
 
 /// Returns the bytes that a turn of a granularity writes. `finest_ms` is the slot width of the
 /// finest granularity: until the documents of two periods have been measured, a slot of that width
 /// counts as one sample, at the costs of `granary plan`.
-pub fn turn_bytes(granularity: &Granularity, written: Written, finest_ms: i64) -> u64 {
+pub fn turn_bytes(granularity: &Granularity, written: MeasuredDocuments, finest_ms: i64) -> u64 {
     let planned = || (written.series as f64 * document_bytes(granularity, finest_ms as f64)) as u64;
     let sealed = if written.is_young { written.last.max(planned()) } else { written.last };
     let open = if written.series < OPEN_MAX { written.series * OPEN_BYTES } else { 0 };
@@ -64,7 +64,7 @@ pub fn turn_bytes(granularity: &Granularity, written: Written, finest_ms: i64) -
 /// bytes. `measured` has the documents of each granularity.
 pub fn forecast(
     granularities: &[Granularity],
-    measured: &[Written],
+    measured: &[MeasuredDocuments],
     free: u64,
     now: UnixMillis,
 ) -> Vec<TurnForecast> {
@@ -99,7 +99,7 @@ mod tests {
 
     fn of(last: [Option<u64>; 4], series: u64, free: u64) -> Vec<TurnForecast> {
         let set = GranularitySet::default();
-        let written = |last: Option<u64>| Written {
+        let written = |last: Option<u64>| MeasuredDocuments {
             series,
             last: last.unwrap_or(0),
             is_young: last.is_none(),
@@ -136,7 +136,7 @@ mod tests {
         // The first period may have samples of its end only.
         let of_one = |last| {
             let minute = &GranularitySet::default().as_slice()[0].clone();
-            let written = Written { series: 50_000, last, is_young: true, reserved: 0 };
+            let written = MeasuredDocuments { series: 50_000, last, is_young: true, reserved: 0 };
             turn_bytes(minute, written, 60_000) / MIB
         };
         assert_eq!([of_one(MIB), of_one(100 * MIB)], [6, 110]);
@@ -145,8 +145,12 @@ mod tests {
     #[test]
     fn reserved_bytes_need_no_free_space() {
         let set = GranularitySet::default();
-        let written =
-            |reserved| Written { series: 1000, last: 100 * MIB, is_young: false, reserved };
+        let written = |reserved| MeasuredDocuments {
+            series: 1000,
+            last: 100 * MIB,
+            is_young: false,
+            reserved,
+        };
         // The reserve of one granularity does not serve another.
         let measured = [written(120 * MIB), written(0), written(50 * MIB), written(0)];
         let turns = forecast(set.as_slice(), &measured, 100 * MIB, NOW);

@@ -17,6 +17,8 @@ mod daemon;
 mod damage;
 mod dashboards;
 mod diagnose;
+#[path = "../support/document_damage.rs"]
+mod document_damage;
 mod documents;
 mod downgrade;
 mod export;

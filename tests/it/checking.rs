@@ -12,7 +12,8 @@ use granary::{
 use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{
-    rebuild::{damage_bytes, damage_document, fill, partition},
+    document_damage::damage_document,
+    rebuild::{damage_bytes, fill, partition},
     setup::{NOW, open},
 };
 

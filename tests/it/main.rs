@@ -10,6 +10,8 @@ mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
 mod disk_budget;
+#[path = "../support/document_damage.rs"]
+mod document_damage;
 mod downgrade;
 mod files;
 #[path = "../support/fleet.rs"]

@@ -14,13 +14,13 @@ use granary::{
         verify,
     },
 };
-use redb::{Database, ReadableTable, TableDefinition};
 
-use crate::setup::{
-    DAY, HOUR, MINUTE, NOW, count, define, granularities, open, open_with, send, series, slots,
+use crate::{
+    document_damage::damage_document,
+    setup::{
+        DAY, HOUR, MINUTE, NOW, count, define, granularities, open, open_with, send, series, slots,
+    },
 };
-
-const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 
 /// Samples of three kinds over 30 hours, in three checkpoints and the journal; `sealed` documents
 /// are in segments.
@@ -72,22 +72,6 @@ pub(crate) fn partition(dir: &Path, level: &str, end: &str) -> PathBuf {
     files.sort();
     files.retain(|path| path.to_str().unwrap().ends_with(end));
     files.swap_remove(0)
-}
-
-/// Flips a bit in the first document with samples.
-pub(crate) fn damage_document(file: &Path) {
-    let db = Database::open(file).unwrap();
-    let txn = db.begin_write().unwrap();
-    {
-        let mut table = txn.open_table(DOCUMENTS).unwrap();
-        let (key, mut doc) = {
-            let (key, doc) = table.first().unwrap().unwrap();
-            (key.value(), doc.value().to_vec())
-        };
-        doc[200] ^= 1;
-        table.insert(key, &*doc).unwrap();
-    }
-    txn.commit().unwrap();
 }
 
 /// Flips a bit near the start of a file.

@@ -247,7 +247,12 @@ impl Appender {
                 DefinitionVerdict::SenderLimit
             }
             None if is_metric_full() => DefinitionVerdict::MetricLimit,
-            None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),
+            None => {
+                if self.metric_limits.of(info.key.metric()).is_some() {
+                    *new_series.by_metric.entry(info.key.metric().into()).or_default() += 1;
+                }
+                DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info))
+            }
         }
     }
 }
@@ -258,6 +263,7 @@ struct NewSeries {
     rows: Vec<SeriesInfo>,
     by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
     by_sender: HashMap<Arc<str>, usize, RandomState>,
+    /// The numbers of new series of the metrics that have a limit.
     by_metric: HashMap<Box<str>, usize, RandomState>,
 }
 
@@ -265,7 +271,6 @@ impl NewSeries {
     fn add(&mut self, id: SeriesId, info: &SeriesInfo) -> SeriesId {
         self.by_key.insert(info.key.clone(), (id, info.kind));
         *self.by_sender.entry(info.sender.clone()).or_default() += 1;
-        *self.by_metric.entry(info.key.metric().into()).or_default() += 1;
         self.rows.push(info.clone());
         id
     }

@@ -275,8 +275,8 @@ impl Catalog {
                 note_lacking(&mut self.lacks_before, class, finest, start);
                 Some(self.maps[class.stored(finest?).0].place(start.0))
             });
-            // `settle_starts` decided before the journal which first readings count.
             self.not_kept += u64::from(slot.finest.is_none());
+            // `settle_starts` decided before the journal which first readings count.
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.value) {

@@ -12,23 +12,21 @@
 
 mod gathered;
 mod kinds;
+mod level;
+mod locations;
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use super::{
-    catalog::frozen::{self, Frozen},
-    documents::{
-        Columns, Documents, DocumentsView, PartitionInfo, Slot, merge_equal, stored::StoredDocument,
-    },
-    encoding::lanes::row_and_lane,
+    documents::{Columns, Slot, merge_equal},
     error::StoreError,
     handle::Store,
-    head::HeadReader,
 };
-use crate::model::{GranularityIndex, Kind, SeriesId, Span, UnixMillis};
-use gathered::{BySeries, Gathered, rows};
+use crate::model::{GranularityIndex, Kind, SeriesId, UnixMillis};
 use kinds::Parts;
 pub use kinds::Stretch;
+pub(crate) use level::LevelView;
+pub use locations::SampleLocations;
 
 /// The maximum number of slots for which memory is reserved in advance.
 const SLOTS_AT_ONCE: usize = 4096;
@@ -44,20 +42,6 @@ pub struct View {
     /// The levels with the slot width of the granularity that may have cells of the series. Each
     /// sample is in one of them.
     levels: Vec<LevelView>,
-}
-
-/// A consistent view of some series at one level.
-pub(crate) struct LevelView {
-    store: Store,
-    index: GranularityIndex,
-    range: Range<i64>,
-    /// The series, ascending.
-    series: Vec<SeriesId>,
-    /// The cells in memory that are neither in documents nor in the head.
-    memory: BySeries,
-    /// The cells of the head that are not in documents.
-    head: BySeries,
-    documents: Box<dyn DocumentsView>,
 }
 
 impl Store {
@@ -114,7 +98,11 @@ impl Store {
         Ok(View { store, index, range: whole, series, parts, levels })
     }
 
-    fn whole_slots(&self, index: GranularityIndex, range: &Range<UnixMillis>) -> Range<i64> {
+    pub(super) fn whole_slots(
+        &self,
+        index: GranularityIndex,
+        range: &Range<UnixMillis>,
+    ) -> Range<i64> {
         let granularity = self.granularity(index);
         let from = granularity.slot_start(range.start).0;
         from..(granularity.slot_start(range.end.minus(1)).0 + granularity.width_ms).max(from)
@@ -142,57 +130,6 @@ impl Store {
             }
         }
         levels
-    }
-
-    /// Takes a consistent view of one level; `series` are ascending.
-    pub(crate) fn view_level(
-        &self,
-        index: GranularityIndex,
-        range: Range<UnixMillis>,
-        series: Vec<SeriesId>,
-    ) -> Result<LevelView, StoreError> {
-        let range = self.whole_slots(index, &range);
-        let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
-        // The head is read before the partitions: cells that leave the head meanwhile are then
-        // found in documents.
-        let head = self.or_replace_head(self.inner.head.read(index))?;
-        let documents = self.inner.documents.view(index, range.clone())?;
-        let mut view = LevelView {
-            store: self.clone(),
-            index,
-            range,
-            series,
-            memory: BySeries::default(),
-            head: BySeries::default(),
-            documents,
-        };
-        memory.retain(|slot| head.through < through && !view.has_absorbed(through, slot));
-        if let Some(frozen) = frozen.filter(|frozen| frozen.through > head.through) {
-            view.take_frozen(&frozen, &mut memory);
-        }
-        view.memory = memory.by_series(view.series.len());
-        let in_head = self.or_replace_head(view.in_head(&head))?;
-        view.head = in_head.by_series(view.series.len());
-        Ok(view)
-    }
-
-    /// Returns from the catalog: a copy of the active cells of the series, the frozen cells, and
-    /// the last record that these cells include.
-    fn copy_memory(
-        &self,
-        index: GranularityIndex,
-        range: &Range<i64>,
-        series: &[SeriesId],
-    ) -> (Gathered, Option<Arc<Frozen>>, u64) {
-        let catalog = self.inner.catalog.read();
-        let mut active = Gathered::default();
-        if index.0 >= self.inner.classes.levels().len() {
-            return (active, None, catalog.applied());
-        }
-        catalog.active_cells(index, series, range.clone(), |place, start, cell| {
-            active.push(place, start, cell);
-        });
-        (active, catalog.frozen().cloned(), catalog.applied())
     }
 }
 
@@ -285,149 +222,5 @@ impl View {
         merge_equal(slots);
         slots.retain(|slot| !slot.cell.is_empty());
         Ok(())
-    }
-}
-
-impl LevelView {
-    /// Adds the document spans of a series that were preallocated at this level. A document whose
-    /// samples may be lost, or are only at coarser levels, is not a shell.
-    fn shells(&self, series: SeriesId, out: &mut Vec<Range<UnixMillis>>) -> Result<(), StoreError> {
-        let mut spans = Vec::new();
-        self.documents.shells(series, &mut spans)?;
-        let all_gaps = if spans.is_empty() { Vec::new() } else { self.store.gaps() };
-        if let Some(gaps) = all_gaps.get(self.index.0) {
-            let overlaps = |hole: &Range<UnixMillis>, span: &Range<UnixMillis>| {
-                hole.start < span.end && span.start < hole.end
-            };
-            spans.retain(|span| {
-                gaps.complete_since <= span.start
-                    && !gaps.holes.iter().any(|hole| overlaps(hole, span))
-            });
-        }
-        out.append(&mut spans);
-        Ok(())
-    }
-
-    /// Replaces `slots` with the slots of a series at this level, see [`View::slots_into`].
-    pub(crate) fn slots_into(
-        &self,
-        series: SeriesId,
-        wanted: Columns,
-        slots: &mut Vec<Slot>,
-    ) -> Result<(), StoreError> {
-        slots.clear();
-        let width = self.store.granularity(self.index).width_ms;
-        let longest = ((self.range.end - self.range.start) / width) as usize;
-        slots.reserve(longest.min(SLOTS_AT_ONCE));
-        self.documents.slots(series, wanted, slots)?;
-        let in_documents = slots.len();
-        if let Ok(place) = self.series.binary_search(&series) {
-            let (head, memory) = (self.head.of(place), self.memory.of(place));
-            let last = slots.last().map(|slot| slot.start);
-            let is_late = |slot: &Slot| last.is_some_and(|last| slot.start <= last);
-            if wanted != Columns::ALL && head.iter().chain(memory).any(is_late) {
-                // Two cells of one sample each merge into a cell of two, which needs all columns.
-                slots.clear();
-                self.documents.slots(series, Columns::ALL, slots)?;
-            }
-            // Most of these slots are newer than all slots in documents; late slots are sorted
-            // below.
-            slots.extend_from_slice(head);
-            slots.extend_from_slice(memory);
-        }
-        if slots.len() > in_documents {
-            merge_equal(slots);
-            slots.retain(|slot| !slot.cell.is_empty());
-        }
-        Ok(())
-    }
-
-    /// Adds the frozen cells that documents do not have.
-    fn take_frozen(&self, frozen: &Frozen, out: &mut Gathered) {
-        let (classes, range) = (&self.store.inner.classes, self.range.clone());
-        let (index, series) = (self.index, &self.series);
-        frozen::cells(&frozen.maps, classes, index, series, range, |place, at, cell| {
-            if !self.has_absorbed(frozen.through, at) {
-                out.push(place, at, cell);
-            }
-        });
-    }
-
-    /// Returns the cells of the head that are not in documents.
-    fn in_head(&self, head: &HeadReader) -> Result<Gathered, StoreError> {
-        let mut found = Gathered::default();
-        let slots = head.slots(self.range.clone())?;
-        found.reserve(slots.len().saturating_mul(self.series.len()));
-        for slot in slots {
-            if self.has_absorbed(head.through, slot) {
-                continue;
-            }
-            let slot_rows = head.slot(slot);
-            for (row, series, from) in rows(&self.series) {
-                let wanted = series.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1);
-                slot_rows.row(row, |cells| {
-                    // The row is verified, so all wanted cells are readable.
-                    let _all = cells.cells(wanted, |lane, cell| {
-                        let before = wanted & ((1 << lane) - 1);
-                        found.push(from + before.count_ones() as usize, slot, cell);
-                    });
-                })?;
-            }
-        }
-        Ok(found)
-    }
-
-    /// Returns true when documents already contain the cells of a slot up to a record, see
-    /// [`Mark::has_absorbed`].
-    fn has_absorbed(&self, through: u64, slot: i64) -> bool {
-        let marks = self.documents.marks();
-        let next = marks.partition_point(|(range, _)| range.start <= slot);
-        let holder = next.checked_sub(1).and_then(|index| marks.get(index));
-        holder.is_some_and(|(range, mark)| slot < range.end && mark.has_absorbed(through, slot))
-    }
-}
-
-/// The places of the cells of a series that belong to one document.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SampleLocations {
-    /// The time that the document covers, or would cover if it existed.
-    pub range: Range<UnixMillis>,
-    /// The length of the document.
-    pub span: Span,
-    /// The partition, if it exists.
-    pub partition: Option<PartitionInfo>,
-    /// The document, if it exists.
-    pub document: Option<StoredDocument>,
-    /// The cells that are only in the head, ascending.
-    pub head: Vec<Slot>,
-    /// The cells that are only in memory and in the journal, ascending.
-    pub memory: Vec<Slot>,
-}
-
-impl Store {
-    /// Returns the places of the cells of a series that belong to the document of a time, each
-    /// sample in one place, as of one moment.
-    ///
-    /// # Errors
-    /// When the document, or the head, cannot be read.
-    pub fn sample_locations(
-        &self,
-        index: GranularityIndex,
-        series: SeriesId,
-        at: UnixMillis,
-    ) -> Result<SampleLocations, StoreError> {
-        let documents = &self.inner.documents;
-        let index = self.level_of(index, series, at).unwrap_or(index);
-        let place = documents.place(index, at);
-        let start = place.document_start(at);
-        let range = start..place.next_document(start);
-        let view = self.view_level(index, range.clone(), vec![series])?;
-        let document = view.documents.stored(start, series)?;
-        let (mut memory, mut head) = (view.memory.of(0).to_vec(), view.head.of(0).to_vec());
-        merge_equal(&mut memory);
-        merge_equal(&mut head);
-        let partitions = documents.partitions();
-        let partition = partitions.into_iter().find(|partition| partition.id == place.id);
-        Ok(SampleLocations { range, span: place.document, partition, document, head, memory })
     }
 }

@@ -12,9 +12,7 @@ use std::{
 use redb::WriteTransaction;
 
 use super::{
-    DOCUMENTS, Partition, SEGMENTS, SHELLS,
-    merge::writer::{Cells, DocumentWriter},
-    reader::PartitionReader,
+    DOCUMENTS, Partition, SEGMENTS, SHELLS, merge::writer::Cells, reader::PartitionReader,
     segments::Named,
 };
 use crate::{
@@ -53,33 +51,14 @@ impl Partition {
         sealed_min: usize,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError> {
-        let (mut named, mut holes) = (Vec::new(), None);
-        let outcome = self.file.transact(OPERATION, |txn| {
-            let segments = self.segments_of(txn)?;
-            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min, Cells::Replace)?;
-            cells(&mut writer)?;
-            let (merged, lost) = writer.finish(&mut named)?;
-            let mut table = txn.open_table(SEGMENTS).map_err(self.fail(OPERATION))?;
-            for entry in &named {
-                table.insert(entry.number, entry.span()).map_err(self.fail(OPERATION))?;
-            }
-            drop(table);
+        self.write_cells(Cells::Replace, sealed_min, cells, |txn, lost| {
             let apply = |holes: &mut Holes| {
-                holes.add_all(&lost);
+                holes.add_all(lost);
                 change.lost.iter().for_each(|range| holes.add(range.clone()));
                 change.mended.iter().for_each(|range| holes.remove(range));
             };
-            holes = Some(self.damage.change_holes(&self.file, txn, self.place.width_ms, apply)?);
-            Ok(merged)
-        });
-        if outcome.is_err() {
-            for entry in &named {
-                self.remove_unnamed(entry.number);
-            }
-        } else if let Some(holes) = holes {
-            self.damage.put_holes(holes);
-        }
-        outcome
+            self.damage.change_holes(&self.file, txn, self.place.width_ms, apply).map(Some)
+        })
     }
 
     /// Reads everything, and removes damaged documents, segments and blocks of shells; the times of

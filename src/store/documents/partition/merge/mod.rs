@@ -5,6 +5,8 @@
 mod fresh;
 pub(super) mod writer;
 
+use redb::WriteTransaction;
+
 use super::{CHECK_KEY, META, Partition, SEGMENTS, THROUGH_KEY, UNTIL_KEY, segments::Named};
 use crate::store::{
     documents::{CellSource, Merged, mark::Mark},
@@ -12,6 +14,8 @@ use crate::store::{
     file::holes::Holes,
 };
 use writer::{Cells, DocumentWriter};
+
+const OPERATION: &str = "write";
 
 impl Partition {
     /// Merges cells into documents and stores the mark, in one transaction. New documents are
@@ -22,36 +26,57 @@ impl Partition {
         sealed_min: usize,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError> {
-        let (mut named, mut holes) = (Vec::new(), None);
-        let outcome = self.file.transact("write", |txn| {
+        self.write_cells(Cells::Merge, sealed_min, cells, |txn, lost| {
+            let mut meta = txn.open_table(META).map_err(self.fail(OPERATION))?;
+            meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail(OPERATION))?;
+            meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail(OPERATION))?;
+            let check = mark.checksum() as i64;
+            meta.insert(CHECK_KEY, check).map_err(self.fail(OPERATION))?;
+            if lost.is_empty() {
+                return Ok(None);
+            }
+            let add = |holes: &mut Holes| holes.add_all(lost);
+            self.damage.change_holes(&self.file, txn, self.place.width_ms, add).map(Some)
+        })
+    }
+
+    /// Writes cells into documents in one transaction, which `complete` completes: it gets the
+    /// times of lost documents, and returns the holes if it changes them. After a failure, the
+    /// written segments are removed.
+    pub(super) fn write_cells(
+        &self,
+        mode: Cells,
+        sealed_min: usize,
+        cells: &mut CellSource<'_>,
+        complete: impl FnOnce(&WriteTransaction, &Holes) -> Result<Option<Holes>, StoreError>,
+    ) -> Result<Merged, StoreError> {
+        let mut named = Vec::new();
+        let outcome = self.file.transact(OPERATION, |txn| {
             let segments = self.segments_of(txn)?;
-            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min, Cells::Merge)?;
+            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min, mode)?;
             cells(&mut writer)?;
             let (merged, lost) = writer.finish(&mut named)?;
-            if !lost.is_empty() {
-                let add = |holes: &mut Holes| holes.add_all(&lost);
-                let width_ms = self.place.width_ms;
-                holes = Some(self.damage.change_holes(&self.file, txn, width_ms, add)?);
-            }
-            let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
+            let mut table = txn.open_table(SEGMENTS).map_err(self.fail(OPERATION))?;
             for entry in &named {
-                table.insert(entry.number, entry.span()).map_err(self.fail("write"))?;
+                table.insert(entry.number, entry.span()).map_err(self.fail(OPERATION))?;
             }
-            let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
-            meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
-            meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
-            let check = mark.checksum() as i64;
-            meta.insert(CHECK_KEY, check).map_err(self.fail("write"))?;
-            Ok(merged)
+            drop(table);
+            Ok((merged, complete(txn, &lost)?))
         });
-        if outcome.is_err() {
-            for entry in &named {
-                self.remove_unnamed(entry.number);
+        match outcome {
+            Ok((merged, holes)) => {
+                if let Some(holes) = holes {
+                    self.damage.put_holes(holes);
+                }
+                Ok(merged)
             }
-        } else if let Some(holes) = holes {
-            self.damage.put_holes(holes);
+            Err(fault) => {
+                for entry in &named {
+                    self.remove_unnamed(entry.number);
+                }
+                Err(fault)
+            }
         }
-        outcome
     }
 
     /// Removes a segment after a failed transaction, unless the file names it nevertheless.
