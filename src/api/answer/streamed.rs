@@ -1,5 +1,6 @@
 //! An answer in chunks, written while the client reads it: a large answer is never in memory as a
-//! whole. A small answer is sent in one piece, with its length.
+//! whole. A small answer is sent in one piece, with its length. Only for the store's own queries
+//! (`api/query`); `pulled` serves answers of Prometheus' API.
 //!
 //! Must never know: what is answered.
 

@@ -1,4 +1,5 @@
-//! Times and durations in the formats of Prometheus' HTTP API.
+//! Parsing of times and durations in parameters of Prometheus' HTTP API; `json/points` writes
+//! times.
 //!
 //! Must never know: the use of the times.
 

@@ -1,5 +1,5 @@
 //! The sender: a thread that delivers the spool's batches, oldest first. With a backlog, every
-//! second request takes the newest batch.
+//! second request takes the newest batch. `posting` sends one request.
 //!
 //! The sender retries without end. A batch leaves the queue when the daemon has acknowledged it, or
 //! when the daemon rejects it for good; rejected batches are set aside.
