@@ -51,6 +51,8 @@ pub struct SpaceKeeper {
     parts: SpaceKeeperParts,
     /// The time of the last complete checkpoint, or of the start.
     checkpoint: Option<UnixMillis>,
+    /// The measured documents; `None` when they must be measured again, after a checkpoint.
+    measured: Option<Vec<MeasuredDocuments>>,
     /// The reserved bytes of each granularity.
     reserved: Vec<u64>,
     /// True when space must be reserved: after a checkpoint, and after a failed attempt.
@@ -62,23 +64,34 @@ pub struct SpaceKeeper {
 impl SpaceKeeper {
     /// Creates a space keeper that has reserved nothing.
     pub fn new(parts: SpaceKeeperParts) -> Self {
-        Self { parts, checkpoint: None, reserved: Vec::new(), is_due: true, has_failed: false }
+        Self {
+            parts,
+            checkpoint: None,
+            measured: None,
+            reserved: Vec::new(),
+            is_due: true,
+            has_failed: false,
+        }
     }
 
     /// Notes a complete checkpoint, which has written all documents that were due.
     pub fn note_checkpoint(&mut self, at: UnixMillis) {
         self.checkpoint = Some(at);
+        self.measured = None;
         self.is_due = true;
     }
 
     /// Reserves space for the next turns if needed, and publishes the forecast.
     pub fn run(&mut self, now: UnixMillis) {
-        let mut measured = measured(&self.parts.store, now);
+        let store = &self.parts.store;
+        let mut measured = self.measured.get_or_insert_with(|| measured(store, now)).clone();
+        let series = store.dictionary().len() as u64;
+        measured.iter_mut().for_each(|documents| documents.series = series);
         if self.is_due {
             self.reserve(&measured, now);
         }
-        for (written, reserved) in measured.iter_mut().zip(&self.reserved) {
-            written.reserved = *reserved;
+        for (documents, reserved) in measured.iter_mut().zip(&self.reserved) {
+            documents.reserved = *reserved;
         }
         let free = match DiskSpace::of(&self.parts.data_dir) {
             Ok(space) => space.free,
