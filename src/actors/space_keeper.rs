@@ -86,7 +86,9 @@ impl SpaceKeeper {
         let store = &self.parts.store;
         let mut measured = self.measured.get_or_insert_with(|| measured(store, now)).clone();
         let series = store.dictionary().len() as u64;
-        measured.iter_mut().for_each(|documents| documents.series = series);
+        for documents in &mut measured {
+            documents.series = series;
+        }
         if self.is_due {
             self.reserve(&measured, now);
         }
