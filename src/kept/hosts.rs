@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::{
     clock::{Stopwatch, TrustedClock},
     model::{HostEventEntry, HostStatus, HostTotals, UnixMillis},
-    policy::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS},
+    policy::{DOWN_AFTER_MS, Hosts, LATE_AFTER_MS, ListeningTime},
     store::{Store, StoreError},
 };
 
@@ -57,8 +57,8 @@ impl KnownHosts {
         self.0.hosts.write().set_count_max(hosts_max);
     }
 
-    fn now(&self) -> Hearing {
-        Hearing {
+    fn now(&self) -> ListeningTime {
+        ListeningTime {
             // A doubted clock may jump, which must not make hosts look down.
             at: self.0.clock.moment().believed,
             listened_ms: self.0.watch.millis() as i64,

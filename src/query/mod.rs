@@ -58,7 +58,7 @@ pub use overview::{
     Spark, Sparklines, SparklinesAnswer, StorageAnswer, StoredBytes, StoredGranularity,
     StoredJournal, senders, storage,
 };
-pub use pipeline::fuzz as fuzz_aggregate;
+pub use pipeline::fuzz as fuzz_pipeline;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, Points, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlSettings,

@@ -137,7 +137,7 @@ impl<'a> FileChecker<'a> {
         if raw.receiver.is_none() {
             self.fault("the first route has no receiver");
         }
-        if !(raw.equal.is_empty() && raw.match_re.is_empty() && raw.matchers.is_empty()) {
+        if !(raw.match_equal.is_empty() && raw.match_re.is_empty() && raw.matchers.is_empty()) {
             self.fault("the first route accepts all alerts: remove its matchers");
         }
         if !(raw.mute_time_intervals.is_empty() && raw.active_time_intervals.is_empty()) {
@@ -165,7 +165,7 @@ impl<'a> FileChecker<'a> {
 
     /// Adds a route with its child routes; returns its index.
     fn route(&mut self, raw: RawRoute, above: &Route, depth: usize) -> usize {
-        let matchers = self.matchers(&raw.equal, &raw.match_re, &raw.matchers);
+        let matchers = self.matchers(&raw.match_equal, &raw.match_re, &raw.matchers);
         let receiver =
             raw.receiver.as_deref().map_or(above.receiver, |name| self.receiver_named(name));
         let group_by = raw.group_by.map(|names| self.group_by(names));
@@ -273,11 +273,12 @@ impl<'a> FileChecker<'a> {
     /// Compiles the matchers, in Alertmanager's order.
     fn matchers(
         &mut self,
-        equal: &TextMap,
+        match_equal: &TextMap,
         patterns: &TextMap,
         texts: &[String],
     ) -> Vec<LabelMatcher> {
-        let equal = equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
+        let equal =
+            match_equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
         let patterns = patterns.iter().map(|(name, value)| {
             // In Alertmanager's keys, these patterns have anchors.
             LabelMatcher::new(name, &format!("^(?:{value})$"), true, true)

@@ -1,6 +1,6 @@
 /** A silence while it is edited: its errors, and the body to send. Pure. */
 import type { NewSilence, Recurrence, Silence, SilenceMatcher, Tags } from "../../api/types";
-import { fieldOf, instantOfField } from "../../model/field-time";
+import { fieldValue, instantOfValue } from "../../model/field-time";
 import { HOUR, isZone } from "../../model/zone";
 
 export const WEEKDAYS = [
@@ -56,8 +56,8 @@ export function draftOf(
     id: isOver ? undefined : silence?.id,
     matchers:
       matchers.length > 0 ? matchers : [{ name: "", value: "", isRegex: false, isEqual: true }],
-    start: fieldOf(zone, from),
-    end: until - now < FAR_MS ? fieldOf(zone, until) : "",
+    start: fieldValue(zone, from),
+    end: until - now < FAR_MS ? fieldValue(zone, until) : "",
     zone,
     initial: { start: from, end: until },
     windowZone: again?.zone ?? zone,
@@ -98,7 +98,7 @@ export function faultOf(draft: SilenceDraft, author: string): string | undefined
 /** Start and end, to the millisecond unless the reader edited them. */
 function instantsOf({ zone, start, end, initial }: SilenceDraft) {
   const instantFor = (field: string, first: number) =>
-    field === fieldOf(zone, first) ? first : instantOfField(zone, field);
+    field === fieldValue(zone, first) ? first : instantOfValue(zone, field);
   return [instantFor(start, initial.start), instantFor(end, initial.end)] as const;
 }
 
