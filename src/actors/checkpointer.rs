@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use super::{Lifeline, SettingsChanged, SpaceKeeper, Stop};
 use crate::{
     clock::{Clock, Stopwatch},
-    model::{Live, UnixMillis},
+    kept::LiveValue,
+    model::UnixMillis,
     store::{CheckpointBounds, CheckpointReport, Store},
     telemetry::{Condition, Health, Metrics},
 };
@@ -72,9 +73,9 @@ pub struct CheckpointerParts {
     pub metrics: Metrics,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub interval: Live<Duration>,
+    pub interval: LiveValue<Duration>,
     pub idle_after: Option<Duration>,
-    pub bounds: Live<CheckpointBounds>,
+    pub bounds: LiveValue<CheckpointBounds>,
     pub history: CheckpointHistory,
     pub space: Option<SpaceKeeper>,
 }

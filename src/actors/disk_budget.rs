@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::{dropped::Dropped, space_keeper::measured};
 use crate::{
-    model::{GranularityIndex, Live, Moment, UnixMillis, with_noun},
+    kept::LiveValue,
+    model::{GranularityIndex, Moment, UnixMillis, with_noun},
     policy::{
         forecast::turn_bytes,
         retention::budget::{DiskMax, SizedPartition, growth, over_budget},
@@ -66,7 +67,7 @@ const SETTING: &str = "storage.disk_max";
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct DiskBudget {
     /// The budget; `None` for no limit.
-    pub max: Live<Option<DiskMax>>,
+    pub max: LiveValue<Option<DiskMax>>,
     pub data_dir: PathBuf,
     pub metrics: Metrics,
     pub health: Health,

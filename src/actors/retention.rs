@@ -9,8 +9,8 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::Dropped};
 use crate::{
     clock::{Stopwatch, TrustedClock},
-    kept::{KnownCardinality, NearName, NearNames},
-    model::{Live, Moment},
+    kept::{KnownCardinality, LiveValue, NearName, NearNames},
+    model::Moment,
     policy::retention,
     store::{PartitionInfo, Store},
     telemetry::{Condition, Health, Metrics},
@@ -30,7 +30,7 @@ pub struct Retention {
     pub clock: TrustedClock,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub interval: Live<Duration>,
+    pub interval: LiveValue<Duration>,
     pub writer: WriterHandle,
     pub budget: DiskBudget,
     pub near_names: NearNames,

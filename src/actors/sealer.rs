@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::{Lifeline, Stop};
 use crate::{
     clock::{Stopwatch, TrustedClock},
-    model::Live,
+    kept::LiveValue,
     store::{SealReport, Store},
     telemetry::{Condition, Health},
 };
@@ -62,7 +62,7 @@ pub struct Sealer {
     pub lifeline: Lifeline,
     pub end: SealingEnd,
     /// The time since the end and the last change of a partition after which it is sealed.
-    pub after: Live<Duration>,
+    pub after: LiveValue<Duration>,
 }
 
 impl Sealer {

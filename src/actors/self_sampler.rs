@@ -15,7 +15,8 @@ use serde_json::json;
 use super::{CollectBatches, Collector, Lifeline, SettingsChanged, Stop};
 use crate::{
     ingest::{memory::IngestMemory, protocol::BatchEncoding},
-    model::{Live, UnixMillis, own_sender},
+    kept::LiveValue,
+    model::{UnixMillis, own_sender},
     telemetry::{Health, SelfReading, Shortfall},
 };
 
@@ -37,7 +38,7 @@ pub struct SelfSamplerParts {
     /// The tag `host` of the series.
     pub host: String,
     /// The time between two rounds; `None` while the daemon is not sampled.
-    pub interval: Live<Option<Duration>>,
+    pub interval: LiveValue<Option<Duration>>,
     /// The start of the daemon, from which its counters count.
     pub started: UnixMillis,
 }

@@ -43,14 +43,14 @@ pub use query::{QueryParts, SparklineCache, Tails};
 
 use actix_web::web::{self, ServiceConfig};
 
-use crate::model::Live;
+use crate::kept::LiveValue;
 use scope::Scope;
 
 /// The parts that the handlers of each area need. Clones are cheap.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ApiParts {
-    pub host_names: Live<HostNames>,
+    pub host_names: LiveValue<HostNames>,
     pub bodies: Bodies,
     pub query: QueryParts,
     pub objects: ObjectsParts,

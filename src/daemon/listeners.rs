@@ -22,7 +22,8 @@ use crate::{
     clock::{Clock, SystemClock},
     config::{LiveSettings, QUERIES_MAX, Settings, bounds},
     ingest::remote_write::Families,
-    model::{Live, SeriesLimits},
+    kept::LiveValue,
+    model::SeriesLimits,
 };
 
 /// Returns the settings of all collectors.
@@ -37,7 +38,10 @@ pub(super) fn collector_settings(settings: &Settings) -> CollectorSettings {
     }
 }
 
-fn collector_parts(settings: &Live<CollectorSettings>, parts: &OverviewParts) -> CollectorParts {
+fn collector_parts(
+    settings: &LiveValue<CollectorSettings>,
+    parts: &OverviewParts,
+) -> CollectorParts {
     let (parts, tally) = (&parts.admin, parts.published.ingest.clone());
     CollectorParts {
         tally,
@@ -67,7 +71,7 @@ fn start_collector(
 
 pub(super) fn start_graphite(
     settings: &Settings,
-    collecting: &Live<CollectorSettings>,
+    collecting: &LiveValue<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -90,7 +94,7 @@ pub(super) fn start_graphite(
 /// Starts the role that samples the daemon itself.
 pub(super) fn start_self_sampler(
     settings: &mut LiveSettings,
-    collecting: &Live<CollectorSettings>,
+    collecting: &LiveValue<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -130,7 +134,7 @@ const fn blocking_threads() -> usize {
 
 pub(super) fn start_server(
     settings: &Settings,
-    collecting: &Live<CollectorSettings>,
+    collecting: &LiveValue<CollectorSettings>,
     listener: TcpListener,
     parts: ApiParts,
     lifelines: &Lifelines,

@@ -18,9 +18,9 @@ use crate::{
     ingest::memory::IngestMemory,
     kept::{
         Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSettings, KnownSilences,
-        SnapshotSettings, Snapshots,
+        LiveValue, SnapshotSettings, Snapshots,
     },
-    model::{Live, SeriesLimits},
+    model::SeriesLimits,
     notify::ReceiverTests,
     query::{QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
@@ -180,8 +180,8 @@ fn query_resources(settings: &mut LiveSettings) -> QueryResources {
 
 /// Returns the places for queries. After a change of their number, running queries keep their
 /// places among the former ones.
-fn query_permits(settings: &mut LiveSettings) -> Live<Semaphore> {
-    let places = Live::new(Semaphore::new(settings.limits.queries_max));
+fn query_permits(settings: &mut LiveSettings) -> LiveValue<Semaphore> {
+    let places = LiveValue::new(Semaphore::new(settings.limits.queries_max));
     let (shared, count) = (places.clone(), Cell::new(settings.limits.queries_max));
     settings.after_changes(move |settings| {
         let queries_max = settings.limits.queries_max;

@@ -15,8 +15,8 @@ use crate::{
     api::ApiParts,
     clock::{Clock, SystemClock, TrustedClock},
     config::{Difference, LiveSettings, Settings, SettingsSource},
-    kept::{KnownRules, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer},
-    model::{Live, with_causes},
+    kept::{KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer},
+    model::with_causes,
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
 };
@@ -32,7 +32,7 @@ pub struct ReloadSources {
 
 impl ReloadSources {
     /// Returns the settings in use, as the API shows them.
-    pub(super) fn shown(&self, settings: &mut LiveSettings) -> Live<SettingsAnswer> {
+    pub(super) fn shown(&self, settings: &mut LiveSettings) -> LiveValue<SettingsAnswer> {
         let flags = self.source.flags();
         settings.derive(move |settings| SettingsAnswer {
             settings: serde_json::to_value(&settings.shown).unwrap_or_default(),

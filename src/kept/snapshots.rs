@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::LiveValue;
 use crate::{
     clock::Clock,
-    model::{Live, Moment},
+    model::Moment,
     policy::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom},
     store::{SnapshotFolder, SnapshotReport, Store, StoreError},
     telemetry::Metrics,
@@ -20,7 +21,7 @@ pub struct Snapshots {
     store: Store,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
-    settings: Live<SnapshotSettings>,
+    settings: LiveValue<SnapshotSettings>,
     under_way: Arc<Mutex<()>>,
 }
 
@@ -71,7 +72,7 @@ impl Snapshots {
         store: Store,
         clock: Arc<dyn Clock>,
         metrics: Metrics,
-        settings: Live<SnapshotSettings>,
+        settings: LiveValue<SnapshotSettings>,
     ) -> Self {
         match settings.get().folder.remove_unfinished() {
             Ok(0) => {}

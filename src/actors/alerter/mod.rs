@@ -26,8 +26,8 @@ use super::{Lifeline, Stop, WriterHandle};
 use crate::{
     alerts::next_evaluation,
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules},
-    model::{Live, SeriesLimits},
+    kept::{KnownHosts, KnownRules, LiveValue},
+    model::SeriesLimits,
     query::{PromqlSettings, QueryResources},
     store::Store,
     telemetry::{Health, Metrics},
@@ -51,7 +51,7 @@ pub struct AlerterParts {
     pub clock: TrustedClock,
     pub metrics: Metrics,
     pub resources: QueryResources,
-    pub promql: Live<PromqlSettings>,
+    pub promql: LiveValue<PromqlSettings>,
     pub series_limits: SeriesLimits,
     pub health: Health,
     pub lifeline: Lifeline,
@@ -73,7 +73,7 @@ struct Shared {
     clock: TrustedClock,
     metrics: Metrics,
     resources: QueryResources,
-    promql: Live<PromqlSettings>,
+    promql: LiveValue<PromqlSettings>,
     in_flight: InFlight,
 }
 

@@ -23,9 +23,8 @@ use tokio::sync::oneshot;
 use super::{CheckpointNow, Lifeline};
 use crate::{
     clock::Clock,
-    model::{
-        AcceptedBatch, BatchVerdict, DefinitionVerdict, Live, MetricLimits, SeriesId, SeriesInfo,
-    },
+    kept::LiveValue,
+    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, MetricLimits, SeriesId, SeriesInfo},
     store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store, StoreLimits},
     telemetry::{Health, Metrics},
 };
@@ -84,7 +83,7 @@ pub struct WriterHandle {
 struct Pressure {
     queued_bytes: AtomicUsize,
     queued_bytes_max: usize,
-    bounds: Live<CheckpointBounds>,
+    bounds: LiveValue<CheckpointBounds>,
     store: Store,
     health: Health,
 }
@@ -108,9 +107,9 @@ pub struct WriterParts {
     pub lifeline: Lifeline,
     pub checkpointer: Recipient<CheckpointNow>,
     pub queue_bytes_max: usize,
-    pub bounds: Live<CheckpointBounds>,
-    pub limits: Live<StoreLimits>,
-    pub metric_limits: Live<MetricLimits>,
+    pub bounds: LiveValue<CheckpointBounds>,
+    pub limits: LiveValue<StoreLimits>,
+    pub metric_limits: LiveValue<MetricLimits>,
 }
 
 /// The running thread.

@@ -52,7 +52,7 @@ fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
         queue_bytes_max: 1 << 20,
         bounds: BOUNDS.into(),
         limits: StoreLimits::default().into(),
-        metric_limits: Live::default(),
+        metric_limits: LiveValue::default(),
     };
     Writer::start(parts).unwrap().1
 }
