@@ -33,7 +33,7 @@ use crate::{
         SeriesKey, SeriesLimits, Span, UnixMillis,
     },
     policy::Admission,
-    query::{self, PromqlLimits, PromqlRequest, QueryResources, Scheduler},
+    query::{self, ExpressionLimits, PromqlRequest, QueryResources, Scheduler},
     store::{self, DocumentLayout},
 };
 
@@ -310,7 +310,7 @@ pub fn promql(bytes: &[u8]) {
     let (Ok(text), Some(store)) = (std::str::from_utf8(bytes), &*STORE) else { return };
     let resources = QueryResources::new(Scheduler::for_this_machine(), MEMORY);
     let budget = resources.budget(TIME_MAX);
-    let limits = PromqlLimits {
+    let limits = ExpressionLimits {
         series_max: 100,
         points_max: 100_000,
         steps_max: 100,

@@ -9,7 +9,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::LabelSet;
-use crate::query::{Budget, PromqlLimits, whole_pattern};
+use crate::query::{Budget, ExpressionLimits, whole_pattern};
 
 /// The maximum size of a label's name, and of a value or pattern, in bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -17,7 +17,7 @@ const VALUE_BYTES_MAX: usize = 4096;
 /// The maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
 /// The limits of a pattern.
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 0,
     points_max: 0,
     steps_max: 0,

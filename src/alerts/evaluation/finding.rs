@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Evaluation, EvaluationQueries};
 use crate::{
     alerts::{
-        Alert, AlertPolicy, LabelSet, NoData, Rule, TemplateData,
+        Alert, AlertPolicy, LEFT_OUT, LabelSet, NoData, Rule, TemplateData,
         machine::{FoundSeries, RESOLVED_KEPT_MS},
         rule::ALERT_NAME,
     },
@@ -16,8 +16,6 @@ use crate::{
     query::{Labels, VectorSample},
 };
 
-/// The label of the alert that represents all alerts of its rule beyond the limit.
-pub const LEFT_OUT: &str = "left_out";
 /// The maximum number of alerts of one rule with a record.
 pub(super) const ALERTS_MAX: usize = 10_000;
 /// The maximum size of the annotations of these alerts, in bytes.

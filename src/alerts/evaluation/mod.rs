@@ -10,7 +10,6 @@ mod tests;
 
 use std::{collections::HashSet, ops::Range};
 
-pub use finding::LEFT_OUT;
 use finding::without_old_ends;
 pub use stages::stages;
 

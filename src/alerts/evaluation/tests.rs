@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{finding::ALERTS_MAX, *};
-use crate::alerts::{AlertState, NoData};
+use crate::alerts::{AlertState, LEFT_OUT, NoData};
 
 const AT: UnixMillis = UnixMillis(1_763_683_200_000);
 

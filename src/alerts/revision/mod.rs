@@ -17,13 +17,13 @@ use super::{
 };
 use crate::{
     model::UnixMillis,
-    query::{Budget, PromqlLimits, durations_of_plain_promql},
+    query::{Budget, ExpressionLimits, durations_of_plain_promql},
 };
 
 /// The maximum number of repeated evaluations of a part of an episode.
 const EVALUATIONS_MAX: usize = 16;
 /// The limits of parsing; the expressions were checked when their rule file was read.
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 1,
     points_max: 1,
     steps_max: 1,

@@ -9,6 +9,7 @@
 )]
 
 mod accumulator;
+mod arithmetic;
 mod collections;
 mod document;
 mod execution;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    expression::arithmetic::add,
+    arithmetic::add,
     order::{GroupKey, compare},
     value::Value,
 };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
     query::{
-        Budget, PromqlLimits, QueryError, QueryLimits, Selector, SeriesEntry,
+        Budget, ExpressionLimits, QueryError, QueryLimits, Selector, SeriesEntry,
         series::{selector::CHUNK, suggestion},
     },
     store::Store,
@@ -62,7 +62,7 @@ pub fn series(
 pub fn list_label_names(
     store: &Store,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<String>, QueryError> {
     let mut names = Vec::new();
     for name in store.dictionary().tag_names() {
@@ -89,7 +89,7 @@ pub fn list_label_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<String>, QueryError> {
     let mut all: Vec<String> = Vec::new();
     visit_values(store, name, since, limits, |value| {
@@ -104,7 +104,7 @@ fn visit_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     mut visit: impl FnMut(Box<str>) -> bool,
 ) -> Result<(), QueryError> {
     let mut after: Option<Box<str>> = None;
@@ -134,7 +134,7 @@ pub fn with_samples_since(
     store: &Store,
     found: Vec<(SeriesId, SeriesInfo)>,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let Some(since) = since else { return Ok(found) };
     let mut remaining = Vec::with_capacity(found.len());
@@ -156,7 +156,7 @@ pub fn with_samples_since(
 pub fn list_metrics(
     store: &Store,
     wanted: Option<&str>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<ListedMetric>, QueryError> {
     let names = match wanted {
         Some(name) => vec![name.to_owned()],
@@ -180,7 +180,7 @@ pub fn list_metrics(
 }
 
 /// Returns an error when a list exceeds the query's time limit.
-pub(crate) fn check_time(limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+pub(crate) fn check_time(limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
     if limits.budget.check().is_err() {
         let message =
             "query timed out while listing names: list fewer names, or raise limits.query_timeout";

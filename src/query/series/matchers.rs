@@ -7,7 +7,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use crate::model::{METRIC_TAG, SeriesKey, go_regex};
-use crate::query::{PromqlLimits, QueryError};
+use crate::query::{ExpressionLimits, QueryError};
 
 /// Initial size limit of a compiled pattern. Most patterns stay below it.
 const PATTERN_BYTES: usize = 128 << 10;
@@ -66,7 +66,10 @@ impl SeriesMatcher {
 ///
 /// # Errors
 /// When the pattern is invalid or too large, or the query's memory is used up.
-pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Arc<Regex>, QueryError> {
+pub fn whole_pattern(
+    pattern: &str,
+    limits: &ExpressionLimits<'_>,
+) -> Result<Arc<Regex>, QueryError> {
     let cache = limits.budget.cache();
     if let Some(known) = cache.and_then(|cache| cache.pattern(pattern)) {
         return Ok(known);
@@ -80,7 +83,7 @@ pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Arc<Reg
 }
 
 /// Compiles a pattern and returns it with its size limit.
-fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), QueryError> {
+fn compile(pattern: &str, limits: &ExpressionLimits<'_>) -> Result<(Regex, usize), QueryError> {
     let whole = format!("^(?s:{})$", go_regex::translate_pattern(pattern));
     let bytes_max = limits.regex_bytes_max;
     let mut bytes = PATTERN_BYTES.min(bytes_max);
@@ -117,7 +120,7 @@ mod tests {
 
     /// Compiles a pattern with a size limit of 1 MiB.
     fn compiled(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, QueryError> {
-        let limits = PromqlLimits {
+        let limits = ExpressionLimits {
             series_max: 1,
             points_max: 1,
             steps_max: 1,

@@ -3,7 +3,6 @@
 //! Must never know: stages. An expression is parsed once and evaluated for each document. The depth
 //! of the request limits the recursion of parsing and evaluation.
 
-pub(super) mod arithmetic;
 mod dates;
 
 use std::sync::Arc;
@@ -11,11 +10,9 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use regex::Regex;
 
-use self::{
-    arithmetic::{Function, call, unfit},
-    dates::{DateFormat, DatePart, Truncation},
-};
+use self::dates::{DateFormat, DatePart, Truncation};
 use super::{
+    arithmetic::{Function, call, unfit},
     operator::Operator,
     order::{compare, order_all},
     path::Path,

@@ -9,16 +9,15 @@ use super::{
     matching::{Group, Matching, groups},
     operators::Operation,
 };
-use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     syntax::tree::{Binary, ManySide},
     value::{
-        labels::Labels,
         series::{ABSENT, Series, is_present, join_same},
         steps::Steps,
     },
 };
+use crate::query::{Labels, QueryError};
 
 /// Evaluates an operator between two vectors.
 pub(super) fn operate(

@@ -6,17 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::query::QueryError;
+use crate::query::{Labels, QueryError};
 use crate::{
     model::METRIC_TAG,
     query::{
         MatchOperator, SeriesMatcher,
         promql::{
             context::{Context, bounds::Bounds},
-            value::{
-                labels::Labels,
-                series::{ABSENT, Series, is_present, join_same},
-            },
+            value::series::{ABSENT, Series, is_present, join_same},
         },
     },
 };

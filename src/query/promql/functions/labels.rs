@@ -159,10 +159,7 @@ fn group_name(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{
-        Budget,
-        promql::{request::PromqlLimits, tests::LIMITS, value::labels::Labels},
-    };
+    use crate::query::{Budget, ExpressionLimits, Labels, promql::tests::LIMITS};
 
     fn series(labels: &[(&str, &str)]) -> Series {
         let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
@@ -188,7 +185,7 @@ mod tests {
         check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
         let long = "x".repeat(1 << 20);
         let budget = Budget::of_memory(100 << 20);
-        let scarce = PromqlLimits { budget: &budget, ..LIMITS };
+        let scarce = ExpressionLimits { budget: &budget, ..LIMITS };
         let scarce = Bounds::new(&scarce);
         let many = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
         let refused = replace(vec![series(&[("a", &long)])], &many, &scarce).unwrap_err();

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use super::{
     cells::{Sample, TimedCell},
-    labels::Labels,
     steps::TimeShift,
 };
 use crate::model::Kind;
+use crate::query::Labels;
 
 /// Windows over cells.
 pub(crate) struct RangeVector {

@@ -9,7 +9,7 @@ use crate::query::{QueryError, pipeline::value::Value};
 
 /// A function of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pipeline) enum Function {
+pub(super) enum Function {
     Add,
     Subtract,
     Multiply,
@@ -161,7 +161,7 @@ fn whole_millis(value: &Value) -> i64 {
 }
 
 /// Returns the sum of numbers, or of a date and milliseconds; otherwise `Null`.
-pub(in crate::pipeline) fn add(a: &Value, b: &Value) -> Value {
+pub(super) fn add(a: &Value, b: &Value) -> Value {
     match (a, b) {
         (Value::Date(at), Value::Int(_) | Value::Float(_)) => Value::Date(at.plus(whole_millis(b))),
         (Value::Int(_) | Value::Float(_), Value::Date(at)) => Value::Date(at.plus(whole_millis(a))),
