@@ -92,31 +92,31 @@ impl AlertForwarder {
     fn send(&mut self, due: &[OutgoingAlert], now: UnixMillis) -> (bool, bool) {
         let (rules, alertmanager) = (self.parts.rules.clone(), self.parts.alertmanager.clone());
         let client = (!due.is_empty()).then(|| AlertmanagerClient::new(&alertmanager));
-        let mut left: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
-        let all = left.len();
+        let mut remaining: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
+        let all = remaining.len();
         // Requests have no names: for retries, the first alert of a request identifies it.
         let name =
             |alerts: &&[OutgoingAlert]| alerts.first().map(|alert| fingerprint(&alert.labels));
         let mut names: Vec<_> =
-            left.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
+            remaining.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
         loop {
             let waiting: Vec<_> = names.iter().map(String::as_str).collect();
             let Some(index) = self.retries.take_due(&waiting, now) else { break };
             let Some(client) = &client else { break };
-            let outcome = client.send(left[index], &rules.external());
-            if self.note(&outcome, &names[index], left[index], now) {
-                left.remove(index);
+            let outcome = client.send(remaining[index], &rules.external());
+            if self.note(&outcome, &names[index], remaining[index], now) {
+                remaining.remove(index);
                 names.remove(index);
             }
         }
-        if left.is_empty() {
+        if remaining.is_empty() {
             if std::mem::take(&mut self.is_failing) && all > 0 {
                 tracing::info!(url = self.shown(), "the Alertmanager accepts alerts again");
             }
             // Nothing is waiting, so past failures no longer matter.
             self.retries = Retries::default();
         }
-        (left.is_empty(), left.len() < all)
+        (remaining.is_empty(), remaining.len() < all)
     }
 
     /// Notes the outcome of a request; returns true if its alerts are delivered or refused for

@@ -207,9 +207,9 @@ mod tests {
         let late = state(KEPT_MS + 1000, &[]);
         note(&mut history, &late, &late);
         assert_eq!(history.episodes, []);
-        let long = "x".repeat(2000);
+        let long_text = "x".repeat(2000);
         for at in 0..200 {
-            let before = state(at, &[(&long, AlertState::Firing, at)]);
+            let before = state(at, &[(&long_text, AlertState::Firing, at)]);
             note(&mut history, &before, &state(at + 1, &[]));
         }
         history.drop_oldest_to_fit();

@@ -109,8 +109,8 @@ mod tests {
         let folder = dir.path().join("below/data");
         let lock = DataDir::claim(&folder).unwrap();
         let refused = DataDir::claim(&folder).unwrap_err().to_string();
-        let by = format!("is in use by process {}: stop it", std::process::id());
-        assert!(refused.contains(&by), "{refused}");
+        let in_use = format!("is in use by process {}: stop it", std::process::id());
+        assert!(refused.contains(&in_use), "{refused}");
         assert_eq!(process_using(&folder), Some(std::process::id().to_string()));
         drop(lock);
         assert_eq!(process_using(&folder), None);

@@ -236,12 +236,12 @@ mod tests {
 
     #[test]
     fn truncated_or_unknown_bytes_are_refused() {
-        let whole = b"\x80\x02](X\x01\0\0\0aK\x05K\x06\x86\x86e.";
+        let complete = b"\x80\x02](X\x01\0\0\0aK\x05K\x06\x86\x86e.";
         let inner = Item::Pair(Rc::new((Item::Number(5.0), Item::Number(6.0))), 1);
         let point = Item::Pair(Rc::new((Item::Text("a".into()), inner)), 2);
-        assert_eq!(read_list(whole).unwrap(), [point]);
-        for end in 0..whole.len() {
-            assert!(read_list(&whole[..end]).is_err(), "{end}");
+        assert_eq!(read_list(complete).unwrap(), [point]);
+        for end in 0..complete.len() {
+            assert!(read_list(&complete[..end]).is_err(), "{end}");
         }
         for bytes in [&b"c__builtin__\nexec\n."[..], b"e.", b"\x86.", b"h\x07.", b"a."] {
             assert!(read_list(bytes).is_err(), "{bytes:?}");

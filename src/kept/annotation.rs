@@ -175,12 +175,12 @@ mod tests {
 
     #[test]
     fn posted_annotations_are_checked() {
-        let least = check(json!({ "text": "deployed\n2.1" })).unwrap();
-        assert_eq!((least.time, least.end), (NOW.0, None));
-        let most = check(json!({ "text": "x".repeat(1024), "time": NOW.0 - 60_000,
+        let smallest = check(json!({ "text": "deployed\n2.1" })).unwrap();
+        assert_eq!((smallest.time, smallest.end), (NOW.0, None));
+        let largest = check(json!({ "text": "x".repeat(1024), "time": NOW.0 - 60_000,
             "end": "2025-11-21T08:00:00Z", "tags": { "host": "web1" } }));
-        let most = most.unwrap();
-        assert_eq!((most.time, most.end), (NOW.0 - 60_000, Some(NOW.0)));
+        let largest = largest.unwrap();
+        assert_eq!((largest.time, largest.end), (NOW.0 - 60_000, Some(NOW.0)));
         let seconds = check(json!({ "text": "x", "time": NOW.0 / 1000, "end": null })).unwrap();
         assert_eq!(seconds.time, NOW.0);
         let nine: BTreeMap<_, _> = (0..9).map(|i| (i.to_string(), "x")).collect();

@@ -80,8 +80,8 @@ impl ReceiverTests {
         let watch = Stopwatch::start();
         let mut tested = Vec::new();
         for (integration, answer) in started {
-            let left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
-            let (outcome, seconds) = match timeout(left, answer).await {
+            let time_left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
+            let (outcome, seconds) = match timeout(time_left, answer).await {
                 Ok(Ok(answered)) => answered,
                 Ok(Err(_)) => (
                     DeliveryOutcome::Failed("the delivery ended without an outcome".to_owned()),

@@ -238,8 +238,10 @@ impl LineBuilder<'_> {
     /// ended.
     fn ended_slots(&self) -> &[(i64, i64)] {
         let slots = self.axis.slots();
-        let open = self.axis.incomplete_from(self.now);
-        let closed = slots.partition_point(|(start, _)| open.is_none_or(|open| *start < open));
+        let incomplete_from = self.axis.incomplete_from(self.now);
+        let closed = slots.partition_point(|(start, _)| {
+            incomplete_from.is_none_or(|incomplete_from| *start < incomplete_from)
+        });
         if closed == 0 { slots } else { &slots[..closed] }
     }
 

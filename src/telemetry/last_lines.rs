@@ -42,8 +42,8 @@ fn remember(lines: &mut VecDeque<String>, text: &str) {
         while lines.len() >= LINES_MAX {
             lines.pop_front();
         }
-        let mut ends = (0..=line.len().min(LINE_BYTES_MAX)).rev();
-        let end = ends.find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+        let mut lengths = (0..=line.len().min(LINE_BYTES_MAX)).rev();
+        let end = lengths.find(|end| line.is_char_boundary(*end)).unwrap_or(0);
         let (kept, _) = line.split_at(end);
         lines.push_back(kept.to_owned());
     }

@@ -41,8 +41,8 @@ impl Shared {
             self.rules.note(&id, GroupStatus { state, history, ..GroupStatus::default() });
             groups.all.push(Place { id, group, running: Some(Box::new(running)) });
         }
-        let gone = before.into_iter().filter_map(|place| place.running);
-        ended.ended.extend(gone.flat_map(|running| running.end(&self.recording).ended));
+        let abandoned = before.into_iter().filter_map(|place| place.running);
+        ended.ended.extend(abandoned.flat_map(|running| running.end(&self.recording).ended));
         self.end(groups, ended).await;
         let now = self.clock.now();
         self.rules.note_unread(self.forget_orphans(&groups.all, &loaded.set, now));

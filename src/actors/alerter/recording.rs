@@ -256,9 +256,9 @@ mod tests {
                     let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
                     let mut numbering = Numbering { sender, at, stage, set_back: &mut set_back };
                     let number = numbering.number_after(window.epochs().next_back());
-                    let taken = window.accept(number.epoch, number.seq);
-                    let is_known = step.abs() < 2 && taken == SequenceVerdict::Duplicate;
-                    prop_assert!(taken == SequenceVerdict::New || is_known, "{:?}", taken);
+                    let verdict = window.accept(number.epoch, number.seq);
+                    let is_known = step.abs() < 2 && verdict == SequenceVerdict::Duplicate;
+                    prop_assert!(verdict == SequenceVerdict::New || is_known, "{:?}", verdict);
                 }
             }
         }

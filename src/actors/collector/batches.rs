@@ -204,8 +204,8 @@ impl BatchCollector {
         let kind = |series| store.dictionary().kind(series);
         let name = |series| {
             let dictionary = store.dictionary();
-            let whole = dictionary.whole_of(series).unwrap_or(series);
-            Some(dictionary.key(whole)?.to_string())
+            let merged = dictionary.whole_of(series).unwrap_or(series);
+            Some(dictionary.key(merged)?.to_string())
         };
         for view in views {
             let may_change = encoding.declares_kinds(view.agent);
@@ -260,8 +260,8 @@ fn place_of_former(store: &Store, part: SeriesId, at: UnixMillis) -> FormerSerie
 /// Returns the definition that gives a series the kind of one of its parts.
 fn revive(store: &Store, part: SeriesId, sender: &str) -> Option<SeriesInfo> {
     let dictionary = store.dictionary();
-    let whole = dictionary.info(dictionary.whole_of(part)?)?;
-    Some(SeriesInfo { kind: dictionary.kind(part)?, sender: sender.into(), ..whole })
+    let merged = dictionary.info(dictionary.whole_of(part)?)?;
+    Some(SeriesInfo { kind: dictionary.kind(part)?, sender: sender.into(), ..merged })
 }
 
 /// Deduplicates readings by time: a slot that is set again is the same reading, but an increment

@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn messages_are_cut_where_they_end() {
         let mut lines = BytesMut::from(&b"a 1 2\nb 3 4\nc 5"[..]);
-        let whole = next_message(&mut lines, RowProtocol::GraphiteLines).unwrap().unwrap();
-        assert_eq!((&whole[..], &lines[..]), (&b"a 1 2\nb 3 4\n"[..], &b"c 5"[..]));
+        let message = next_message(&mut lines, RowProtocol::GraphiteLines).unwrap().unwrap();
+        assert_eq!((&message[..], &lines[..]), (&b"a 1 2\nb 3 4\n"[..], &b"c 5"[..]));
         assert_eq!(next_message(&mut lines, RowProtocol::GraphiteLines).unwrap(), None);
         let mut pickles = BytesMut::from(&b"\0\0\0\x02ab\0\0\0\x03cd"[..]);
         let first = next_message(&mut pickles, RowProtocol::GraphitePickle).unwrap().unwrap();

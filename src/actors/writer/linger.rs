@@ -44,15 +44,16 @@ impl Linger {
         samples: usize,
         age: Duration,
     ) -> Option<Duration> {
-        let left = |linger: Duration| linger.checked_sub(age).filter(|left| !left.is_zero());
+        let remaining =
+            |linger: Duration| linger.checked_sub(age).filter(|remaining| !remaining.is_zero());
         if samples < SAMPLES_ENOUGH && self.is_worth_it(commands) {
             // Commands within this time would have arrived in a short wait, too.
             if age < SHORT || self.commands_before.is_none() {
                 self.commands_before = Some(commands);
             }
-            return left(LONG);
+            return remaining(LONG);
         }
-        if commands < self.last_group { left(SHORT) } else { None }
+        if commands < self.last_group { remaining(SHORT) } else { None }
     }
 
     /// Returns true when this group should wait long.
@@ -113,8 +114,8 @@ mod tests {
     fn senders_that_wait_for_their_answers_seldom_wait_for_others() {
         let mut linger = Linger::default();
         let waits = (0..12_800).map(|_| gather(&mut linger, &[0, 100, 200], 100).1);
-        let long = waits.filter(|wait| *wait > SHORT).count();
-        assert!((90..=100).contains(&long), "{long}");
+        let long_waits = waits.filter(|wait| *wait > SHORT).count();
+        assert!((90..=100).contains(&long_waits), "{long_waits}");
     }
 
     #[test]

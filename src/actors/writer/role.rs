@@ -106,8 +106,8 @@ impl Role {
         }
         let result = parts.appender.commit(&group.definitions, &group.batches, now);
         parts.metrics.observe_commit(watch.seconds());
-        let left = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
-        parts.metrics.writer_queue_bytes.set(left.saturating_sub(group.weight) as i64);
+        let queued_before = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
+        parts.metrics.writer_queue_bytes.set(queued_before.saturating_sub(group.weight) as i64);
         let result = result.map_err(|cause| describe(&cause));
         self.note_health(group.weight, result.as_ref().err());
         group.answer(result);

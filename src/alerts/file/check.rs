@@ -258,8 +258,8 @@ impl<'a> FileChecker<'a> {
 /// both.
 fn unique(rules: &[Rule], name: &str, labels: &BTreeMap<String, String>) -> String {
     let key = format!("{name}{labels:?}");
-    let same = |rule: &&Rule| rule.name == *name && rule.labels == *labels;
-    match rules.iter().filter(same).count() {
+    let is_duplicate = |rule: &&Rule| rule.name == *name && rule.labels == *labels;
+    match rules.iter().filter(is_duplicate).count() {
         0 => key,
         more => format!("{key}#{}", more + 1),
     }

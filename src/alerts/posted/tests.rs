@@ -84,16 +84,16 @@ fn alerts_of_several_senders_are_merged_as_in_alertmanager() {
 #[test]
 fn invalid_alerts_are_reported_and_the_others_are_accepted() {
     let mut posted = PostedAlerts::default();
-    let long = format!("a={}", "x".repeat(ALERT_BYTES_MAX));
-    let many: Vec<_> = (0..=PAIRS_MAX).map(|at| format!("l{at}=x")).collect();
-    let many = many.join(" ");
+    let long_label = format!("a={}", "x".repeat(ALERT_BYTES_MAX));
+    let many_labels: Vec<_> = (0..=PAIRS_MAX).map(|at| format!("l{at}=x")).collect();
+    let many_labels = many_labels.join(" ");
     let bad = [
         (alert("", None, None), "at least one label"),
         (alert("a=", None, None), "at least one label"),
         (alert("a-b=c", None, None), "invalid label name"),
         (alert("a=b", Some(10), Some(5)), "start time must be before end time"),
-        (alert(&long, None, None), "bytes are more than"),
-        (alert(&many, None, None), "labels are more than"),
+        (alert(&long_label, None, None), "bytes are more than"),
+        (alert(&many_labels, None, None), "labels are more than"),
         (
             PostableAlert { starts_at: Some("soon".to_owned()), ..alert("a=b", None, None) },
             "startsAt",

@@ -201,8 +201,8 @@ proptest! {
             let is_same = is_complete && is_short && run.log[&begin].above == run.log[&END].above;
             if is_plain && is_same && missed.iter().all(|at| *at < begin) {
                 let differs = (begin..end - 1).any(|at| is_changed(&run, &samples, at));
-                let over = episode.revised.is_some_and(|revision| revision.active);
-                prop_assert_eq!(differs, episode.revised.is_some() && !over, "{:?}", episode);
+                let is_active = episode.revised.is_some_and(|revision| revision.active);
+                prop_assert_eq!(differs, episode.revised.is_some() && !is_active, "{:?}", episode);
             }
         }
     }

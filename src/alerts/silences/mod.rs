@@ -82,12 +82,12 @@ impl Silence {
     /// Returns the window in which the silence applies: the current or next one, otherwise the last
     /// one.
     pub fn window(&self, now: UnixMillis) -> Range<UnixMillis> {
-        let whole = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
-        let Some(recurring) = &self.recurring else { return whole };
-        let found = recurring.window(now.max(whole.start));
-        match found.filter(|window| window.start < whole.end) {
-            Some(window) => window.start.max(whole.start)..window.end.min(whole.end),
-            None => whole.end..whole.end,
+        let whole_span = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
+        let Some(recurring) = &self.recurring else { return whole_span };
+        let found = recurring.window(now.max(whole_span.start));
+        match found.filter(|window| window.start < whole_span.end) {
+            Some(window) => window.start.max(whole_span.start)..window.end.min(whole_span.end),
+            None => whole_span.end..whole_span.end,
         }
     }
 

@@ -132,8 +132,8 @@ fn functions(is_html: bool, message: &Message) -> FuncMap {
     add("date", times::date);
     add("tz", times::tz);
     add("stringSlice", |args| {
-        let made = Value::List(args.into());
-        check_nested(&made).map(|()| made)
+        let list = Value::List(args.into());
+        check_nested(&list).map(|()| list)
     });
     let mut bound = super::functions(None, &allowance, (&message.external_url, ""));
     bound.extend(allowance.bound(map));

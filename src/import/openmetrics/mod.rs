@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn openmetrics_and_prometheus_text_are_read_with_types_units_escapes_and_exemplars() {
-        let got = samples(
+        let decoded = samples(
             "# HELP http_requests The number.\n# TYPE http_requests counter\n\
              # UNIT http_requests requests\n\
              http_requests_total{code=\"200\",path=\"a\\\\b\\\"}\"} 5 1795264496.5 # {id=\"x\"} 1 2\n\
@@ -172,8 +172,8 @@ mod tests {
         #[test]
         fn label_values_are_preserved(value in "\\PC{1,12}", number in prop::num::f64::NORMAL | prop::num::f64::ZERO, at in 1..9_999_999_999_i64) {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let got = samples(&format!("m{{a=\"{escaped}\"}} {number} {at}\n"));
-            prop_assert_eq!(got, [format!("m{{a={value:?}}} gauge  {} {number}", at * 1000)]);
+            let decoded = samples(&format!("m{{a=\"{escaped}\"}} {number} {at}\n"));
+            prop_assert_eq!(decoded, [format!("m{{a={value:?}}} gauge  {} {number}", at * 1000)]);
         }
     }
 }

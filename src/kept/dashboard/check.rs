@@ -248,7 +248,7 @@ mod tests {
             dashboard.pointer_mut(parent).unwrap()[field] = value;
             dashboard
         };
-        let many = |value: Value, count: usize| Value::Array(vec![value; count]);
+        let repeated = |value: Value, count: usize| Value::Array(vec![value; count]);
         for (path, value, expected) in [
             ("/schema", json!(2), "schema: 2 is unknown; this daemon reads 1"),
             ("/title", json!(" "), "title: it is empty"),
@@ -257,7 +257,7 @@ mod tests {
             ("/color", json!(1), "color: unknown field `color`"),
             ("/variables/0/name", json!("a b"), "variables[0].name: use letters, digits"),
             ("/variables", json!({}), "variables: invalid type: map"),
-            ("/panels", many(chart(), 101), "panels: 101 are more than 100"),
+            ("/panels", repeated(chart(), 101), "panels: 101 are more than 100"),
             ("/panels/1/id", json!("a"), "panels[1].id: another panel has it"),
             ("/panels/1/id", json!("../x"), "panels[1].id: use letters, digits"),
             ("/panels/1/x", json!(7), "panels[1]: columns 7 to 13 are outside of 0 to 12"),
@@ -270,7 +270,7 @@ mod tests {
             ("/panels/1/display", json!("median"), "panels[1].display: unknown variant"),
             (
                 "/panels/1/queries",
-                many(json!({ "kind": "promql", "expression": "" }), 21),
+                repeated(json!({ "kind": "promql", "expression": "" }), 21),
                 "panels[1].queries: 21 are more than 20",
             ),
             ("/panels/1/queries/0/metric", json!(""), "panels[1].queries[0].metric: it is empty"),

@@ -191,8 +191,8 @@ impl DocumentsQuery<'_> {
         range: &Range<UnixMillis>,
     ) -> Result<Axis, QueryError> {
         let ids: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
-        let from = (self.store, self.budget);
-        let readings = SpacingSearch::new(from, &self.coverage, ids.into_iter(), range);
+        let source = (self.store, self.budget);
+        let readings = SpacingSearch::new(source, &self.coverage, ids.into_iter(), range);
         let axis_request = AxisRequest {
             resolution,
             range,

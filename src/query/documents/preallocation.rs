@@ -69,8 +69,8 @@ pub fn preallocate(
 ) -> Result<PreallocateAnswer, QueryError> {
     let series = store.dictionary().select(&request.selector.matchers());
     if series.is_empty() {
-        let why = suggestion::note(store, &request.selector);
-        return Err(QueryError::Invalid(why.unwrap_or_else(|| "no series matches".to_owned())));
+        let note = suggestion::note(store, &request.selector);
+        return Err(QueryError::Invalid(note.unwrap_or_else(|| "no series matches".to_owned())));
     }
     let mut levels = Vec::new();
     for index in requested(store, &request.resolutions)? {

@@ -124,8 +124,9 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
     let counts = partitions.len() <= COUNTED_MAX;
     let listed = |info: &PartitionInfo, ahead: Option<&[ShellsOfSpan]>| {
         let (id, end) = (info.id, info.end);
-        let within = |span: &&ShellsOfSpan| (id.start..end).contains(&span.start);
-        let shells = ahead.map(|ahead| ahead.iter().filter(within).map(|span| span.count).sum());
+        let is_in_document = |span: &&ShellsOfSpan| (id.start..end).contains(&span.start);
+        let shells =
+            ahead.map(|ahead| ahead.iter().filter(is_in_document).map(|span| span.count).sum());
         let documents = if counts { store.documents_of(id) } else { None };
         let documents = documents.map(|documents| documents + shells.unwrap_or(0));
         let partition = StoredPartition::new(info.clone(), store.granularity(id.granularity));

@@ -270,8 +270,8 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("[{$match: {a: {$regex: '(?=x)'}}}]", ["pipeline[0]: $match: $regex", "look-around"]);
     check("[{$match: {a: {$regex: 'x{1000}{1000}'}}}]", ["$regex", "too large"]);
     check("[{$match: {a: {$regex: 'x', $options: 'q'}}}]", ["q is not known", "imsx"]);
-    let many = format!("[{{$match: {{$or: [{}]}}}}]", "{a: /x/},".repeat(21));
-    check(&many, ["more than 20 patterns", ""]);
+    let with_21_patterns = format!("[{{$match: {{$or: [{}]}}}}]", "{a: /x/},".repeat(21));
+    check(&with_21_patterns, ["more than 20 patterns", ""]);
     check("[{$bucket: {groupBy: '$n', boundaries: [3, 1]}}]", ["$bucket: boundaries", "ascend"]);
     check("[{$bucket: {groupBy: '$n', boundaries: [1, 'a']}}]", ["boundaries", "one kind"]);
     check(
@@ -307,8 +307,8 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("{pipeline: [], range: 'soon'}", ["range:", "no length of time"]);
     check("[{$unwind: 'days'}]", ["takes a field path", "\"$days\""]);
     check("[{$project: {x: '$$NOW'}}]", ["$$NOW", "$$ROOT"]);
-    let many = format!("[{}]", "{$limit: 1},".repeat(51));
-    check(&many, ["51 stages are more than 50", ""]);
+    let with_51_stages = format!("[{}]", "{$limit: 1},".repeat(51));
+    check(&with_51_stages, ["51 stages are more than 50", ""]);
 }
 
 #[test]
@@ -337,8 +337,8 @@ fn the_values_and_the_work_of_a_pipeline_are_limited() {
     for made in
         ["{$project: {a: LIST}}", "{$group: {_id: LIST}}", "{$group: {_id: 1, a: {$last: LIST}}}"]
     {
-        let made = made.replace("LIST", &format!("[{list}]"));
-        assert!(refused(&format!("[{made}]"), 1).contains("pipeline[0] would hold"), "{made}");
+        let text = text.replace("LIST", &format!("[{list}]"));
+        assert!(refused(&format!("[{text}]"), 1).contains("pipeline[0] would hold"), "{text}");
     }
     let nests = "{$group: {_id: {a: {a: {a: {a: {a: {a: {a: '$$ROOT'}}}}}}}}},".repeat(9);
     assert!(refused(&format!("[{nests}]"), 1).contains("nest deeper than 32"));

@@ -50,8 +50,8 @@ pub fn series(
     let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
     budget.reserve(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
     let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
-    let why = (total == 0).then(|| suggestion::note(store, selector)).flatten();
-    Ok(SeriesAnswer { total, series, notes: why.into_iter().collect() })
+    let note = (total == 0).then(|| suggestion::note(store, selector)).flatten();
+    Ok(SeriesAnswer { total, series, notes: note.into_iter().collect() })
 }
 
 /// Lists the names of all labels in order, including `__name__`. With `since`, only labels of

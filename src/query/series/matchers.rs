@@ -84,12 +84,12 @@ pub fn whole_pattern(
 
 /// Compiles a pattern and returns it with its size limit.
 fn compile(pattern: &str, limits: &ExpressionLimits<'_>) -> Result<(Regex, usize), QueryError> {
-    let whole = format!("^(?s:{})$", go_regex::translate_pattern(pattern));
+    let anchored = format!("^(?s:{})$", go_regex::translate_pattern(pattern));
     let bytes_max = limits.regex_bytes_max;
     let mut bytes = PATTERN_BYTES.min(bytes_max);
     loop {
         limits.reserve(bytes.saturating_mul(1 + CACHES))?;
-        let compiled = RegexBuilder::new(&whole)
+        let compiled = RegexBuilder::new(&anchored)
             .size_limit(bytes)
             .dfa_size_limit(bytes.saturating_mul(CACHES))
             .nest_limit(100)

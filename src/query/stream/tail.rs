@@ -153,8 +153,8 @@ impl Tail {
         }
         budget.check()?;
         self.update_selection(budget)?;
-        let from = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
-        let range = from..now.plus(self.request.ahead_ms.max(1));
+        let first_slot = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
+        let range = first_slot..now.plus(self.request.ahead_ms.max(1));
         let ids: Vec<SeriesId> = self.series.iter().map(|(id, _)| *id).collect();
         let view = self.store.view(self.granularity, range, &ids)?;
         let mut seen = BTreeMap::new();

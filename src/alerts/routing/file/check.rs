@@ -198,11 +198,11 @@ impl<'a> FileChecker<'a> {
             return index;
         }
         let route_location = self.location.clone();
-        for (at, below) in raw.routes.into_iter().enumerate() {
+        for (at, child) in raw.routes.into_iter().enumerate() {
             self.location = format!("{route_location}.routes[{at}]");
-            let below = self.route(below, &route, depth + 1);
+            let child_index = self.route(child, &route, depth + 1);
             if let Some(above) = self.routes.get_mut(index) {
-                above.children.push(below);
+                above.children.push(child_index);
             }
         }
         self.location = route_location;

@@ -259,9 +259,9 @@ fn alerts_that_were_left_out_are_sent_once_there_is_room() {
 fn groups_are_bounded_and_alerts_beyond_the_limit_are_counted() {
     let routing = routing("", true);
     let mut groups = Groups::default();
-    let many: Vec<_> = (0..600).map(|at| alert(&format!("n{at}"), 0, None)).collect();
+    let alerts: Vec<_> = (0..600).map(|at| alert(&format!("n{at}"), 0, None)).collect();
     let now = UnixMillis(100_000);
-    groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
+    groups.step(&routing, true, &mut || Some(alerts.clone()), &|_| false, now);
     assert_eq!(groups.left_out(), 100);
     let notifications = groups.pending_notifications(&routing);
     let (message, _) = groups.message(&routing, &notifications[0]).unwrap();

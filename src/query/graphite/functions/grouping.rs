@@ -79,8 +79,8 @@ fn by_tags(arguments: &Arguments<'_>) -> Lines {
     let lines = arguments.lines(0)?;
     let metric = |line: &Line| line.tags.get("name").cloned().unwrap_or_default();
     let first = lines.first().map(&metric).unwrap_or_default();
-    let is_same = lines.iter().all(|line| metric(line) == first);
-    let shared = if is_same { first } else { callback.to_owned() };
+    let share_metric = lines.iter().all(|line| metric(line) == first);
+    let shared = if share_metric { first } else { callback.to_owned() };
     let key = |line: &Line| {
         let by_name = tags.contains(&"name");
         let mut words = vec![if by_name { metric(line) } else { shared.clone() }];

@@ -95,9 +95,9 @@ fn names_and_nodes_are_limited() {
         let lines = rendered(target, &LIMITS).unwrap();
         (lines[0].name.len(), lines[0].origin.len())
     };
-    let long = "x".repeat(40_000);
-    assert_eq!(length(&format!("alias(a.b,'{long}')")).0, 16 << 10);
-    assert_eq!(length(&format!("aliasSub(a.b,'.','{long}')")).0, 16 << 10);
+    let long_target = "x".repeat(40_000);
+    assert_eq!(length(&format!("alias(a.b,'{long_target}')")).0, 16 << 10);
+    assert_eq!(length(&format!("aliasSub(a.b,'.','{long_target}')")).0, 16 << 10);
     let groups = "\\0".repeat(20_000);
     assert_eq!(length(&format!("aliasSub(a.b,'.*','{groups}')")).0, 16 << 10);
     let half = format!("threshold(1,'{}')", "x".repeat(12_000));
@@ -115,9 +115,9 @@ fn names_and_nodes_are_limited() {
 
 #[test]
 fn summaries_of_too_many_points_are_refused() {
-    let long = "group(constantLine(1),movingAverage(constantLine(1),'30d'))";
+    let long_window = "group(constantLine(1),movingAverage(constantLine(1),'30d'))";
     for function in ["summarize", "hitcount"] {
-        let error = refusal(&format!("{function}({long},'1s')"), &LIMITS);
+        let error = refusal(&format!("{function}({long_window},'1s')"), &LIMITS);
         assert!(error.contains("points are more than 1000000: use a longer"), "{error}");
     }
 }

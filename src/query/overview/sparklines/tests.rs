@@ -148,6 +148,6 @@ fn an_answer_is_shared_for_ten_seconds() {
     assert!(lines.latest(now.plus(9_999)).unwrap().0.hosts.is_empty());
     assert!(lines.latest(now.plus(10_000)).is_none());
     assert!(lines.latest(now.minus(1)).is_none(), "the clock was set back");
-    let again = lines.answer(&store, &Budget::UNLIMITED, now.plus(10_000)).unwrap();
-    assert!(again.0.hosts.contains_key("web"));
+    let second_answer = lines.answer(&store, &Budget::UNLIMITED, now.plus(10_000)).unwrap();
+    assert!(second_answer.0.hosts.contains_key("web"));
 }

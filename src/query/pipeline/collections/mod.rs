@@ -84,8 +84,8 @@ fn time_bounds(
     granularity: &Granularity,
     now: UnixMillis,
 ) -> (UnixMillis, UnixMillis) {
-    let from = granularity.kept_from(now);
+    let kept_from = granularity.kept_from(now);
     let levels = store.levels().iter().filter(|level| level.width_ms == granularity.width_ms);
-    let from = levels.fold(from, |from, level| from.min(level.kept_from(now)));
-    (from, now.plus(PARTS_MS[0]))
+    let kept_from = levels.fold(kept_from, |kept_from, level| kept_from.min(level.kept_from(now)));
+    (kept_from, now.plus(PARTS_MS[0]))
 }

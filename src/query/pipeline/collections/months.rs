@@ -189,9 +189,9 @@ impl Months {
                 }
             }
             self.set_counts(&mut out, counts);
-            let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth], share)?;
-            if let (Some(below), Some(list)) = (below, LISTS.get(depth + 1)) {
-                out.set((*list).into(), Value::List(below));
+            let finer_parts = self.list(levels, depth + 1, at..at + PARTS_MS[depth], share)?;
+            if let (Some(finer_parts), Some(list)) = (finer_parts, LISTS.get(depth + 1)) {
+                out.set((*list).into(), Value::List(finer_parts));
             }
             Ok(Value::Fields(out))
         };

@@ -112,12 +112,12 @@ impl<'a> SeriesConditions<'a> {
 
 /// Returns true when a field contains the sums of a metric.
 fn is_metric_field(store: &Store, budget: &Budget, name: &str) -> Result<bool, QueryError> {
-    let is_same = |metric: &str| {
+    let is_requested = |metric: &str| {
         metric.len() == name.len()
             && metric.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'.' && b == b'_'))
     };
     let mut found = false;
-    for_each_value(store, budget, METRIC_TAG, |metric| found |= is_same(metric))?;
+    for_each_value(store, budget, METRIC_TAG, |metric| found |= is_requested(metric))?;
     Ok(found)
 }
 

@@ -48,8 +48,9 @@ impl Shells {
     ) -> Result<Self, QueryError> {
         let granularity = store.granularity(index);
         let last = granularity.document_start(range.end.minus(1).max(range.start));
-        let whole = granularity.document_start(range.start)..granularity.document.next(last);
-        let view = store.view(index, whole, series)?;
+        let whole_documents =
+            granularity.document_start(range.start)..granularity.document.next(last);
+        let view = store.view(index, whole_documents, series)?;
         Ok(Self { range: range.clone(), view, width_ms: granularity.width_ms })
     }
 

@@ -163,9 +163,9 @@ fn partners(
             }
             if *partner != NO_MATCH {
                 let side = if matching.many == ManySide::Right { "left" } else { "right" };
-                let mut two = [&one[*partner as usize].labels, &series.labels];
-                two.sort();
-                let [first, next] = two.map(Labels::in_braces);
+                let mut both_labels = [&one[*partner as usize].labels, &series.labels];
+                both_labels.sort();
+                let [first, next] = both_labels.map(Labels::in_braces);
                 return Err(QueryError::Execution(format!(
                     "found duplicate series for the match group {} on the {side} hand-side of the \
                      operation: [{first}, {next}];many-to-many matching not allowed: matching \

@@ -23,11 +23,11 @@ fn normalized(mut buckets: Vec<Bucket>, makes_monotonic: bool) -> Option<(Vec<Bu
         return None;
     }
     buckets.dedup_by(|next, bucket| {
-        let same = next.bound == bucket.bound;
-        if same {
+        let is_same_bound = next.bound == bucket.bound;
+        if is_same_bound {
             bucket.count += next.count;
         }
-        same
+        is_same_bound
     });
     let mut fixed = false;
     if makes_monotonic {
@@ -106,15 +106,16 @@ fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
     let mut below = Bucket { bound: f64::NEG_INFINITY, count: 0.0 };
     for bucket in buckets {
         // The first bucket begins at zero, unless its upper bound is not positive.
-        let from = if below.bound.is_infinite() && bucket.bound > 0.0 { 0.0 } else { below.bound };
-        if value <= from {
+        let lower_bound =
+            if below.bound.is_infinite() && bucket.bound > 0.0 { 0.0 } else { below.bound };
+        if value <= lower_bound {
             return below.count;
         }
         if value < bucket.bound {
-            if from == f64::NEG_INFINITY {
+            if lower_bound == f64::NEG_INFINITY {
                 return bucket.count;
             }
-            let part = (value - from) / (bucket.bound - from);
+            let part = (value - lower_bound) / (bucket.bound - lower_bound);
             return below.count + (bucket.count - below.count) * part;
         }
         below = *bucket;

@@ -148,8 +148,8 @@ impl<'a> Lexer<'a> {
                 Token::LeftParen
             }
             ')' => {
-                let left = self.parens.checked_sub(1);
-                self.parens = left.ok_or("unexpected right parenthesis ')'")?;
+                let remaining = self.parens.checked_sub(1);
+                self.parens = remaining.ok_or("unexpected right parenthesis ')'")?;
                 Token::RightParen
             }
             _ => return Ok(None),

@@ -54,8 +54,8 @@ fn the_end_of_a_muted_alert_is_sent_when_the_mute_ends() {
             world.run(2 * INTERVAL_MS).into_iter().map(|(_, said)| said).collect();
         let firing = if is_beside_another { "b" } else { "" };
         assert_eq!(messages, [(names(firing), names("a"))]);
-        let again = world.run(1_200_000);
-        assert!(again.iter().all(|(_, said)| said.1.is_empty()), "{again:?}");
+        let later_messages = world.run(1_200_000);
+        assert!(later_messages.iter().all(|(_, said)| said.1.is_empty()), "{later_messages:?}");
         assert_eq!(world.groups.is_empty(), !is_beside_another);
     }
 }

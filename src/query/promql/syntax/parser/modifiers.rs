@@ -39,11 +39,11 @@ impl Parser<'_> {
 
     /// Reads the range of a selector, or the range and the step of a subquery.
     fn range_or_subquery(&mut self, node: Node) -> ParseResult<Node> {
-        let open = self.advance()?;
+        let opening = self.advance()?;
         let range = self.positive_duration("subquery or range selector", DURATION_FORMS)?;
         if !self.eat(Token::Colon)? {
             let close = self.expect(Token::RightBracket, "subquery or range", "\":\" or \"]\"")?;
-            return matrix(node, range, open.to(close));
+            return matrix(node, range, opening.to(close));
         }
         let step = if self.token == Token::RightBracket {
             None
@@ -54,7 +54,11 @@ impl Parser<'_> {
         let close = self.expect(Token::RightBracket, "subquery selector", "\"]\"")?;
         let span = node.expression.span().to(close);
         let (inner, shift) = (node.expression, Shift::default());
-        node_above(node.height, open, Expr::Subquery(Subquery { inner, range, step, shift, span }))
+        node_above(
+            node.height,
+            opening,
+            Expr::Subquery(Subquery { inner, range, step, shift, span }),
+        )
     }
 
     /// Reads a duration. A duration that does not depend on the query's times must be positive.

@@ -74,10 +74,10 @@ impl Parser<'_> {
     }
 
     fn paren(&mut self) -> ParseResult<Node> {
-        let open = self.advance()?;
+        let opening = self.advance()?;
         let inner = self.expression(0)?;
-        let span = open.to(self.expect(Token::RightParen, "", "")?);
-        node_above(inner.height, open, Expr::Paren(Paren { inner: inner.expression, span }))
+        let span = opening.to(self.expect(Token::RightParen, "", "")?);
+        node_above(inner.height, opening, Expr::Paren(Paren { inner: inner.expression, span }))
     }
 
     /// Reads the matchers of a selector; the name may be empty.
