@@ -41,9 +41,11 @@ impl KnownPostedAlerts {
         let metrics = &self.0.metrics;
         metrics.posted_alerts_known.set(posted.len() as i64);
         drop(posted);
-        for (outcome_label, count) in
-            [("taken", outcome.taken), ("invalid", outcome.invalid), ("refused", outcome.refused)]
-        {
+        for (outcome_label, count) in [
+            ("taken", outcome.accepted),
+            ("invalid", outcome.invalid),
+            ("refused", outcome.refused),
+        ] {
             metrics.posted_alerts.with_label_values(&[outcome_label]).inc_by(count as u64);
         }
         outcome

@@ -20,7 +20,7 @@ fn rule(name: &str, expression: &str, action: Action) -> Rule {
 
 fn group(rules: Vec<Rule>) -> RuleGroup {
     RuleGroup {
-        file: "own.yml".into(),
+        file: "rules.yml".into(),
         name: "own".into(),
         interval_ms: 60_000,
         query_offset_ms: 0,
@@ -65,7 +65,7 @@ impl Bench {
     }
 }
 
-fn shown(run: &GroupRun) -> Vec<String> {
+fn written(run: &GroupRun) -> Vec<String> {
     let samples = run.samples.iter().map(|(labels, value)| format!("{labels} {value}"));
     samples.chain(run.ended.iter().map(|labels| format!("{labels} ends"))).collect()
 }
@@ -76,15 +76,15 @@ fn recorded_series_have_the_rules_name_and_labels_and_end_with_their_source() {
     recording.labels = [("team".to_owned(), "x".to_owned())].into();
     let mut bench = Bench::new(group(vec![recording]));
     let run = bench.run(0, &[("up", &[("__name__=up,job=a", 1.0), ("__name__=up,job=b", 0.0)])]);
-    assert_eq!(shown(&run), [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} 0"#]);
+    assert_eq!(written(&run), [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} 0"#]);
     let run = bench.run(1, &[("up", &[("__name__=up,job=a", 1.0)])]);
     assert_eq!(
-        shown(&run),
+        written(&run),
         [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} ends"#]
     );
     // After a failure, no series is known to have ended.
     let run = bench.run(2, &[]);
-    assert_eq!(shown(&run), <[&str; 0]>::default());
+    assert_eq!(written(&run), <[&str; 0]>::default());
     assert_eq!(run.reports[0].error.as_deref(), Some("up failed"));
     let run = bench.run(3, &[("up", &[("job=a", 1.0), ("__name__=up,job=a", 1.0)])]);
     assert!(run.reports[0].error.as_ref().unwrap().contains("two series"), "{run:?}");
@@ -102,7 +102,7 @@ fn alerts_become_series_with_their_state_and_time() {
     let start_s = AT.0 / 1000;
     let series = r#"alertname="Down""#;
     assert_eq!(
-        shown(&run),
+        written(&run),
         [
             format!(r#"ALERTS{{{series}, alertstate="pending", job="a", severity="a!"}} 1"#),
             format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {start_s}"#),
@@ -113,7 +113,7 @@ fn alerts_become_series_with_their_state_and_time() {
     assert_eq!(alert.state, AlertState::Firing);
     assert_eq!(alert.annotations["summary"], "a 0");
     assert_eq!(
-        shown(&run),
+        written(&run),
         [
             format!(r#"ALERTS{{{series}, alertstate="firing", job="a", severity="a!"}} 1"#),
             format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {start_s}"#),
@@ -168,10 +168,13 @@ fn one_alert_represents_all_alerts_beyond_the_limit() {
         let mut alerts = bench.state.rules["A"].alerts.iter();
         alerts.find(|alert| alert.labels.contains_key(LEFT_OUT)).cloned()
     };
-    let rest = left_out(&bench).unwrap();
-    assert_eq!((rest.state, rest.value), (AlertState::Firing, 20_000.0));
-    assert!(rest.annotations["summary"].contains("20000 more alerts of A"), "{rest:?}");
-    assert_eq!(rest.labels["severity"], "page");
+    let representative = left_out(&bench).unwrap();
+    assert_eq!((representative.state, representative.value), (AlertState::Firing, 20_000.0));
+    assert!(
+        representative.annotations["summary"].contains("20000 more alerts of A"),
+        "{representative:?}"
+    );
+    assert_eq!(representative.labels["severity"], "page");
     // This alert ends with the others, and its record is removed, too.
     let run = bench.run(3, &[("x", &entries[..3])]);
     assert_eq!(run.reports[0].left_out, 0);

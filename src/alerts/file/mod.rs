@@ -85,7 +85,7 @@ mod tests {
     };
 
     fn read(text: &str) -> Result<Vec<RuleGroup>, String> {
-        read_rules("own.yml", text, 60_000, &LIMITS).map_err(|faults| {
+        read_rules("rules.yml", text, 60_000, &LIMITS).map_err(|faults| {
             faults.iter().map(FileFault::to_string).collect::<Vec<_>>().join("\n")
         })
     }
@@ -137,7 +137,7 @@ mod tests {
     fn each_fault_is_reported_with_its_place() {
         let check = |lines: &str, expected: &[&str]| {
             let message = rule(lines).unwrap_err();
-            for part in expected.iter().chain(&["own.yml"]) {
+            for part in expected.iter().chain(&["rules.yml"]) {
                 assert!(message.contains(part), "{part:?} in {message:?}");
             }
         };

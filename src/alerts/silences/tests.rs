@@ -129,9 +129,9 @@ fn a_recurring_silence_shows_its_current_next_or_last_window() {
     // NOW is Friday, 2027-01-15, 08:00 UTC.
     let nightly = json!({ "from": "22:00", "until": "23:00", "zone": "UTC" });
     let recurring = Some(Some(serde_json::from_value(nightly).unwrap()));
-    let wanted = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
+    let recurring_silence = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
     let empty = Silences::default();
-    let all = apply(&empty, &empty.create_or_change(wanted, "a".into(), NOW).unwrap());
+    let all = apply(&empty, &empty.create_or_change(recurring_silence, "a".into(), NOW).unwrap());
     let silence = all.get("a").unwrap();
     let check = |hours: i64, state: SilenceState, start: i64, end: i64| {
         let now = NOW.plus(hours * HOUR);
@@ -147,9 +147,9 @@ fn a_recurring_silence_shows_its_current_next_or_last_window() {
     check(39, SilenceState::Expired, 39, 39);
     assert_eq!(all.silencing(&labels("a"), NOW), [""; 0]);
     assert_eq!(all.silencing(&labels("a"), NOW.plus(14 * HOUR)), ["a"]);
-    let simple =
+    let refused =
         all.create_or_change(new(Some("a"), "host=a", 0, HOUR), "b".into(), NOW).unwrap_err();
-    assert!(simple.to_string().contains("recurs"), "{simple}");
+    assert!(refused.to_string().contains("recurs"), "{refused}");
     let read: Silence = serde_json::from_slice(&serde_json::to_vec(silence).unwrap()).unwrap();
     assert_eq!(&read, silence);
 }

@@ -16,7 +16,7 @@ fn documents() -> Vec<Fields> {
     texts.into_iter().map(read).collect()
 }
 
-fn found(text: &str) -> Result<StageResult, QueryError> {
+fn result_of(text: &str) -> Result<StageResult, QueryError> {
     let request = AggregateRequest::read(text, NOW)?;
     let quota = Quota::new(1000, &Budget::UNLIMITED);
     let as_document = |fields| Ok(document::Document { fields, share: quota.new_share(0) });
@@ -26,7 +26,7 @@ fn found(text: &str) -> Result<StageResult, QueryError> {
 
 /// Returns the documents, or the result of a command, as text.
 fn run(text: &str) -> String {
-    match found(text).unwrap() {
+    match result_of(text).unwrap() {
         StageResult::Documents { documents } => serde_json::to_string(&documents).unwrap(),
         other => serde_json::to_string(&other).unwrap(),
     }
@@ -35,7 +35,7 @@ fn run(text: &str) -> String {
 /// Returns the error of a valid pipeline that fails to run.
 fn run_fault(text: &str) -> String {
     AggregateRequest::read(text, NOW).unwrap();
-    found(text).unwrap_err().to_string()
+    result_of(text).unwrap_err().to_string()
 }
 
 fn fault(pipeline: &str) -> String {
