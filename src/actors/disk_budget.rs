@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::{dropped::Dropped, space_keeper::measured};
+use super::{dropped::DroppedPartitions, space_keeper::measured};
 use crate::{
     kept::LiveValue,
     model::{GranularityIndex, Moment, UnixMillis, with_noun},
@@ -122,8 +122,8 @@ impl StoreSizes {
 impl DiskBudget {
     /// Drops the oldest partitions until the store fits its budget after the next turn of the
     /// finest granularity. While the clock is doubted, drops nothing.
-    pub fn enforce(&self, store: &Store, now: Moment) -> Dropped {
-        let mut dropped = Dropped::default();
+    pub fn enforce(&self, store: &Store, now: Moment) -> DroppedPartitions {
+        let mut dropped = DroppedPartitions::default();
         if now.is_doubted() {
             return dropped;
         }

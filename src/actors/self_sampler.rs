@@ -26,12 +26,12 @@ const ROLE: &str = "self";
 const MEMORY_BYTES: usize = 1 << 20;
 
 /// The function that reads the daemon's own metrics.
-pub type ReadSelf = Box<dyn Fn() -> Vec<SelfReading>>;
+pub type ReadOwnMetrics = Box<dyn Fn() -> Vec<SelfReading>>;
 
 /// The parts of the sampler.
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct SelfSamplerParts {
-    pub read: ReadSelf,
+    pub read: ReadOwnMetrics,
     pub collector: Addr<Collector>,
     pub lifeline: Lifeline,
     pub health: Health,
@@ -95,8 +95,8 @@ impl SelfSampler {
         let body = self.batch().into();
         let round = CollectBatches { body, encoding: BatchEncoding::Json, is_own: true, memory };
         self.is_under_way = true;
-        let answered = self.parts.collector.send(round).into_actor(self);
-        ctx.spawn(answered.map(|answer, role, _| {
+        let response = self.parts.collector.send(round).into_actor(self);
+        ctx.spawn(response.map(|answer, role, _| {
             role.is_under_way = false;
             let fault = match answer {
                 Ok(Ok(answer)) if answer.refused.is_empty() => None,

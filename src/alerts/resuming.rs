@@ -127,7 +127,7 @@ mod tests {
             labels: BTreeMap::new(),
             action: Action::Alert(policy),
         };
-        let (file, name) = ("rules.yml".into(), "own".into());
+        let (file, name) = ("rules.yml".into(), "group".into());
         RuleGroup { file, name, interval_ms, query_offset_ms: 0, limit: 0, rules: vec![rule] }
     }
 

@@ -22,7 +22,7 @@ use tokio::{
 use crate::{
     actors::{
         Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
-        Retention, Sealer, SealingEnd, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
+        Retention, Sealer, SelfSampler, SettingsChanged, SparklineRefresher, Stop, StopFlag,
         Watcher, Writer, WriterHandle, lifelines,
     },
     api::Tails,
@@ -86,7 +86,7 @@ struct Daemon {
     sealer: Addr<Sealer>,
     checker: Option<Addr<Checker>>,
     /// Aborts the current work of the sealer and the checker.
-    sealing_end: SealingEnd,
+    background_stop: StopFlag,
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
@@ -120,10 +120,10 @@ impl Daemon {
         let preallocator = start_on_arbiter(&mut arbiters, role);
         let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
-        let sealing_end = SealingEnd::default();
-        let role = sealer(settings, &store, &trusted, &health, &sealing_end, &lifelines);
+        let background_stop = StopFlag::default();
+        let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);
         let sealer = start_on_arbiter(&mut arbiters, role);
-        let checker = checker(settings, &store, &trusted, &sealing_end, &lifelines)
+        let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
         let (known, requests) = KnownSettings::new(sources.shown(settings));
         let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
@@ -158,7 +158,7 @@ impl Daemon {
             self_sampler,
             sealer,
             checker,
-            sealing_end,
+            background_stop,
             arbiters,
             health,
             watcher,
@@ -200,7 +200,7 @@ impl Daemon {
         within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
-        self.sealing_end.end();
+        self.background_stop.set();
         within("the sealer", step, self.sealer.send(Stop)).await;
         if let Some(checker) = &self.checker {
             within("the checker", step, checker.send(Stop)).await;

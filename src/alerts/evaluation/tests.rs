@@ -21,7 +21,7 @@ fn rule(name: &str, expression: &str, action: Action) -> Rule {
 fn group(rules: Vec<Rule>) -> RuleGroup {
     RuleGroup {
         file: "rules.yml".into(),
-        name: "own".into(),
+        name: "group".into(),
         interval_ms: 60_000,
         query_offset_ms: 0,
         limit: 0,

@@ -183,11 +183,11 @@ proptest! {
             alerts = advance(&with_times(&policy, now), alerts, found(seen), at);
             if is_restarted {
                 let mut state = GroupState::default();
-                state.rules.insert("own".to_owned(), RuleState { alerts: alerts.clone(), ..RuleState::default() });
+                state.rules.insert("A".to_owned(), RuleState { alerts: alerts.clone(), ..RuleState::default() });
                 let read = GroupState::from_bytes(&state.to_pieces()[0]).unwrap();
                 // NaN is not equal to itself.
-                prop_assert_eq!(format!("{:?}", &read.rules["own"].alerts), format!("{alerts:?}"));
-                alerts.clone_from(&read.rules["own"].alerts);
+                prop_assert_eq!(format!("{:?}", &read.rules["A"].alerts), format!("{alerts:?}"));
+                alerts.clone_from(&read.rules["A"].alerts);
             }
             prop_assert_eq!(state_of(&alerts, "a"), naive(&policy, &times, &history), "{:?}", history);
         }

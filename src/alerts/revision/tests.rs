@@ -44,7 +44,7 @@ fn group(policy: &AlertPolicy, above: i64) -> RuleGroup {
         labels: BTreeMap::new(),
         action: Action::Alert(policy.clone()),
     };
-    let (file, name) = ("rules.yml".into(), "own".into());
+    let (file, name) = ("rules.yml".into(), "group".into());
     let rules = vec![rule];
     RuleGroup { file, name, interval_ms: MINUTE, query_offset_ms: 0, limit: 0, rules }
 }
