@@ -32,16 +32,16 @@ impl DataDir {
     /// # Errors
     /// When the directory cannot be written, or another process has locked it.
     pub fn claim(folder: &Path) -> anyhow::Result<Self> {
-        let shown = folder.display();
+        let folder_text = folder.display();
         let remedy = || {
             format!(
-                "the data directory {shown} cannot be written: give this user write access, or set \
+                "the data directory {folder_text} cannot be written: give this user write access, or set \
                  another directory with --data-dir or storage.data_dir"
             )
         };
         let full = || {
             format!(
-                "the data directory {shown} cannot be created: the disk is full; free some space, \
+                "the data directory {folder_text} cannot be created: the disk is full; free some space, \
                  or set another one with --data-dir or storage.data_dir"
             )
         };
@@ -59,11 +59,11 @@ impl DataDir {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let pid = pid(&lock);
             bail!(
-                "the data directory {shown} is in use by process {pid}: stop it, or set another \
+                "the data directory {folder_text} is in use by process {pid}: stop it, or set another \
                  directory with --data-dir or storage.data_dir"
             );
         }
-        // The lock is the kernel's; the number is only for messages, so a full disk may lack it.
+        // The kernel holds the lock. The id is only for messages, so a full disk is no failure.
         let pid = format!("{:<PID_CHARS$}", std::process::id());
         match lock.write_all(pid.as_bytes()) {
             Err(cause) if is_disk_full(&cause) => {

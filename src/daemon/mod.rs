@@ -32,14 +32,14 @@ use crate::{
     model::UnixMillis,
     telemetry::{Condition, Health, Metrics},
 };
-use alerting::Alerting;
+use alerting::AlertingRoles;
 pub use data_dir::{DataDir, process_using};
 use listeners::{
     collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
 use parts::{SharedState, api_parts};
+use reloader::{ReloadParts, Reloader};
 pub use reloading::ReloadSources;
-use reloading::{ReloadParts, Reloading};
 use storing::{checker, checkpointer, open_store, preallocator, retention, sealer, writer_parts};
 
 /// The reason why the daemon stopped.
@@ -79,8 +79,8 @@ struct Daemon {
     preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
-    alerting: Alerting,
-    reloading: Reloading,
+    alerting: AlertingRoles,
+    reloader: Reloader,
     sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
@@ -112,37 +112,45 @@ impl Daemon {
         let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, role);
         notice_changes(settings, "the checkpointer", checkpointer.clone().recipient());
-        let asked = checkpointer.clone().recipient();
-        let watched = (&metrics, &published);
-        let parts = writer_parts(settings, &store, appender, &clock, watched, &lifelines, asked);
+        let checkpoint_requests = checkpointer.clone().recipient();
+        let reports = (&metrics, &published);
+        let parts = writer_parts(
+            settings,
+            &store,
+            appender,
+            &clock,
+            reports,
+            &lifelines,
+            checkpoint_requests,
+        );
         let (writer, writer_handle) = Writer::start(parts).context("start the writer thread")?;
         let role = preallocator(settings, &store, &clock, &health, &lifelines);
         let preallocator = start_on_arbiter(&mut arbiters, role);
-        let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);
+        let role = retention(settings, &store, &trusted, reports, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let background_stop = StopFlag::default();
         let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);
         let sealer = start_on_arbiter(&mut arbiters, role);
         let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
-        let (known, requests) = KnownSettings::new(sources.shown(settings));
-        let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
+        let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
+        let shared = SharedState::open(settings, &store, &trusted, &metrics, known_settings)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
         let collecting = settings.derive(collector_settings);
         let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
-        let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
+        let alerting = AlertingRoles::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler =
             start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let reload = ReloadParts::of(&parts);
+        let reload_parts = ReloadParts::new(&parts);
         let server =
             start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
         announce_ready(&health, settings, watch);
-        let reloading = Reloading::new(live, sources, reload, requests);
+        let reloader = Reloader::new(live, sources, reload_parts, requests);
         Ok(Self {
             server,
             graphite,
@@ -153,7 +161,7 @@ impl Daemon {
             retention,
             host_keeper,
             alerting,
-            reloading,
+            reloader,
             sparkline_refresher,
             self_sampler,
             sealer,
@@ -170,7 +178,7 @@ impl Daemon {
     async fn run_until_stopped(mut self) -> ExitReason {
         let reason = tokio::select! {
             () = stop_signal() => ExitReason::Signal,
-            () = self.reloading.serve() => ExitReason::Signal,
+            () = self.reloader.serve() => ExitReason::Signal,
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
                 ExitReason::RoleDied(death)
@@ -236,7 +244,7 @@ async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output
     }
 }
 
-/// Tells a role of each change of the settings. A busy role sees the change at its next turn.
+/// Notifies a role of each change of the settings. A busy role sees the change at its next turn.
 fn notice_changes(
     settings: &mut LiveSettings,
     role: &'static str,

@@ -178,18 +178,18 @@ fn query_resources(settings: &mut LiveSettings) -> QueryResources {
     resources
 }
 
-/// Returns the places for queries. After a change of their number, running queries keep their
-/// places among the former ones.
+/// Returns the permits of running queries. When the number of permits changes, running queries keep
+/// the permits that they hold.
 fn query_permits(settings: &mut LiveSettings) -> LiveValue<Semaphore> {
-    let places = LiveValue::new(Semaphore::new(settings.limits.queries_max));
-    let (shared, count) = (places.clone(), Cell::new(settings.limits.queries_max));
+    let permits = LiveValue::new(Semaphore::new(settings.limits.queries_max));
+    let (shared, count) = (permits.clone(), Cell::new(settings.limits.queries_max));
     settings.after_changes(move |settings| {
         let queries_max = settings.limits.queries_max;
         if count.replace(queries_max) != queries_max {
             shared.set(Semaphore::new(queries_max));
         }
     });
-    places
+    permits
 }
 
 fn alertmanager_urls(settings: &Settings) -> Vec<String> {

@@ -50,7 +50,7 @@ pub(super) struct ReloadParts {
 }
 
 impl ReloadParts {
-    pub(super) fn of(parts: &ApiParts) -> Self {
+    pub(super) fn new(parts: &ApiParts) -> Self {
         let admin = &parts.admin;
         let rules = admin.rules.clone();
         let (store, clock, metrics) =
@@ -60,14 +60,14 @@ impl ReloadParts {
 }
 
 /// The reloads of a daemon, one at a time.
-pub(super) struct Reloading {
+pub(super) struct Reloader {
     settings: LiveSettings,
     source: SettingsSource,
     parts: ReloadParts,
     requests: mpsc::Receiver<ReloadRequest>,
 }
 
-impl Reloading {
+impl Reloader {
     pub(super) fn new(
         mut settings: LiveSettings,
         sources: ReloadSources,
@@ -91,7 +91,7 @@ impl Reloading {
         }
         loop {
             tokio::select! {
-                () = next(&mut hangup) => drop(self.reload().await),
+                () = next_signal(&mut hangup) => drop(self.reload().await),
                 Some(request) = self.requests.recv() => {
                     let outcome = if request.is_trial {
                         self.read().await.map(|read| read.answer)
@@ -106,7 +106,7 @@ impl Reloading {
     }
 
     async fn reload(&mut self) -> Result<ReloadAnswer, String> {
-        systemd::reloading();
+        systemd::notify_reloading();
         let outcome = self.apply().await;
         systemd::notify(&[sd_notify::NotifyState::Ready]);
         let metrics = &self.parts.metrics;
@@ -114,7 +114,7 @@ impl Reloading {
         match &outcome {
             Ok(answer) => {
                 metrics.config_last_reload_success.set(seconds());
-                log(answer);
+                log_reload(answer);
             }
             Err(cause) => {
                 metrics.config_reload_failures.inc();
@@ -169,7 +169,7 @@ struct CheckedReload {
 }
 
 /// Waits for the next signal; forever without a listener.
-async fn next(hangup: &mut Option<Signal>) {
+async fn next_signal(hangup: &mut Option<Signal>) {
     if let Some(hangup) = hangup
         && hangup.recv().await.is_some()
     {
@@ -178,7 +178,7 @@ async fn next(hangup: &mut Option<Signal>) {
     std::future::pending::<()>().await;
 }
 
-fn log(answer: &ReloadAnswer) {
+fn log_reload(answer: &ReloadAnswer) {
     let changed: Vec<_> = answer.changed.iter().map(|change| change.key.as_str()).collect();
     tracing::info!(changed = changed.join(", "), "reloaded the settings and the rules");
     for kept in &answer.kept {

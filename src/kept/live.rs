@@ -31,12 +31,6 @@ impl<T> LiveValue<T> {
     }
 }
 
-impl<T> From<T> for LiveValue<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,9 +23,9 @@ pub fn last_log_lines() -> Vec<String> {
 }
 
 /// A writer of log lines that remembers the last ones.
-pub(super) struct Remembering<W>(pub(super) W);
+pub(super) struct RememberingWriter<W>(pub(super) W);
 
-impl<W: Write> Write for Remembering<W> {
+impl<W: Write> Write for RememberingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         remember(&mut LINES.lock(), &String::from_utf8_lossy(bytes));
         self.0.write_all(bytes)?;

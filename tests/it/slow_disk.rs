@@ -15,6 +15,7 @@ use actix::{Actor, System};
 use granary::{
     actors::{CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, Stop, lifelines},
     clock::SystemClock,
+    kept::LiveValue,
     model::{AcceptedBatch, GranularitySet, Kind, SeriesId, UnixMillis},
     store::{Appender, CheckpointBounds, Store},
     telemetry::{Health, Metrics},
@@ -176,8 +177,8 @@ fn a_stop_waits_for_the_running_checkpoint_and_the_last_one_only() {
             health: Health::default(),
             lifeline: lines.for_role("checkpointer"),
             idle_after: None,
-            interval: Duration::from_secs(3600).into(),
-            bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }.into(),
+            interval: LiveValue::new(Duration::from_secs(3600)),
+            bounds: LiveValue::new(CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }),
             history: CheckpointHistory::default(),
             space: None,
         };

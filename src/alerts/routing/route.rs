@@ -5,11 +5,11 @@
 use std::{collections::BTreeMap, iter};
 
 use super::{
-    MessageAlert, Receiver, TimeInterval,
+    Receiver, TimeInterval,
     inhibition::{Inhibition, Inhibitors},
 };
 use crate::{
-    alerts::{LabelMatcher, LabelSet},
+    alerts::{LabelMatcher, LabelSet, MessageAlert},
     model::UnixMillis,
 };
 

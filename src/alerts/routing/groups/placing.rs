@@ -9,8 +9,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{Groups, group::Group, settings};
 use crate::{
     alerts::{
-        LabelSet, fingerprint,
-        routing::{MessageAlert, Route, Routing},
+        LabelSet, MessageAlert, fingerprint,
+        routing::{Route, Routing},
     },
     model::UnixMillis,
 };
