@@ -145,14 +145,14 @@ impl AlertForwarder {
                     );
                 }
                 self.is_failing = true;
-                self.retries.fail(name, now);
+                self.retries.record_failure(name, now);
                 "failed"
             }
         };
         self.parts.metrics.notifications.with_label_values(&[label]).inc_by(count as u64);
         let is_delivered = !matches!(outcome, DeliveryOutcome::Failed(_));
         if is_delivered {
-            self.retries.answer(name);
+            self.retries.record_answer(name);
             self.sent.record_sent(alerts, now);
         }
         is_delivered

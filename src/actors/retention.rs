@@ -73,7 +73,7 @@ impl Retention {
             self.forget_series();
         }
         self.compare_names();
-        if let Err(cause) = self.cardinality.keep_daily(&self.store, now.earliest()) {
+        if let Err(cause) = self.cardinality.store_daily(&self.store, now.earliest()) {
             tracing::warn!(cause, "cannot store the numbers of series; the next run retries");
         }
     }

@@ -15,10 +15,10 @@ use crate::{
 
 /// The posted alerts. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct KnownPostedAlerts(Arc<Inner>);
+pub struct KnownPostedAlerts(Arc<SharedAlerts>);
 
 #[derive(Debug)]
-struct Inner {
+struct SharedAlerts {
     posted: Mutex<PostedAlerts>,
     metrics: Metrics,
 }
@@ -26,7 +26,7 @@ struct Inner {
 impl KnownPostedAlerts {
     /// Returns an empty set of alerts.
     pub fn new(metrics: Metrics) -> Self {
-        Self(Arc::new(Inner { posted: Mutex::default(), metrics }))
+        Self(Arc::new(SharedAlerts { posted: Mutex::default(), metrics }))
     }
 
     /// Accepts alerts; an alert without an end expires after `resolve_timeout_ms` milliseconds.

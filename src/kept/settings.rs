@@ -1,4 +1,4 @@
-//! The settings in use, as the API shows them, and the way to reload them.
+//! The settings in use, as the API shows them, and requests to reload them.
 //!
 //! Must never know: the keys of settings, how a change is applied.
 
@@ -32,7 +32,7 @@ pub struct SettingsAnswer {
 pub struct ReloadRequest {
     /// True when the settings are only compared and checked.
     pub is_trial: bool,
-    /// The place of the answer: the error names what is wrong with the settings.
+    /// The channel for the answer; an error names the faults of the settings.
     pub reply: oneshot::Sender<Result<ReloadAnswer, String>>,
 }
 

@@ -171,10 +171,11 @@ mod tests {
 
     #[test]
     fn a_command_with_much_output_is_not_blocked() {
-        let much = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
+        let loud_script = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
                     i=$((i+1)); done";
-        shell(much, 30_000).unwrap();
-        let Err(DeliveryOutcome::Failed(output)) = shell(&format!("{much}; exit 1"), 30_000) else {
+        shell(loud_script, 30_000).unwrap();
+        let Err(DeliveryOutcome::Failed(output)) = shell(&format!("{loud_script}; exit 1"), 30_000)
+        else {
             panic!()
         };
         assert!((4000..5000).contains(&output.len()), "{}", output.len());

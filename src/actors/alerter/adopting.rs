@@ -38,7 +38,7 @@ impl Shared {
             let running = RunningGroup::open(group.clone(), &self.recording.store);
             let (state, history) = (running.state.clone(), running.history.clone());
             // The API shows a group before its first evaluation.
-            self.rules.note(&id, GroupStatus { state, history, ..GroupStatus::default() });
+            self.rules.note_status(&id, GroupStatus { state, history, ..GroupStatus::default() });
             groups.all.push(GroupEntry { id, group, running: Some(Box::new(running)) });
         }
         let abandoned = before.into_iter().filter_map(|entry| entry.running);

@@ -126,7 +126,7 @@ impl Shared {
             return;
         }
         if let Some(status) = status {
-            self.rules.note(&running.id, status);
+            self.rules.note_status(&running.id, status);
         }
         let is_current = running.group == entry.group;
         let ended = (!is_current).then(|| running.adopt(entry.group.clone()));

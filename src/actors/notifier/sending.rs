@@ -48,7 +48,7 @@ impl Notifier {
                     );
                     break;
                 }
-                retries.put_back();
+                retries.cancel_send();
             }
         }
         self.store_groups(now);
@@ -89,7 +89,7 @@ impl Notifier {
         let retries = self.retries.entry((receiver.clone(), integration.clone())).or_default();
         let label = match outcome {
             DeliveryOutcome::Confirmed(_) => {
-                if retries.answer(&notification.group) {
+                if retries.record_answer(&notification.group) {
                     tracing::info!(receiver, integration, "a receiver accepts notifications again");
                 }
                 if let Some(parsed) = &self.parsed {
@@ -98,13 +98,13 @@ impl Notifier {
                 "sent"
             }
             DeliveryOutcome::Refused(cause) => {
-                retries.answer(&notification.group);
+                retries.record_answer(&notification.group);
                 tracing::warn!(receiver, integration, cause, "a receiver refused a notification");
                 self.groups.refuse(notification);
                 "refused"
             }
             DeliveryOutcome::Failed(cause) => {
-                if retries.fail(&notification.group, now) {
+                if retries.record_failure(&notification.group, now) {
                     tracing::warn!(
                         receiver,
                         integration,
