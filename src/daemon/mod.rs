@@ -38,8 +38,8 @@ use listeners::{
     collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
 use parts::{SharedState, api_parts};
-use reloader::{ReloadParts, Reloader};
 pub use reloading::ReloadSources;
+use reloading::{ReloadParts, Reloader};
 use storing::{checker, checkpointer, open_store, preallocator, retention, sealer, writer_parts};
 
 /// The reason why the daemon stopped.

@@ -121,7 +121,7 @@ mod tests {
             r#"up{job="x y"} gauge  1795264496123 1"#,
             r#"dotted.name{a b="1"} gauge  1795264497000 2"#,
         ];
-        assert_eq!(got, expected);
+        assert_eq!(decoded, expected);
     }
 
     #[test]

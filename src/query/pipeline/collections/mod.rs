@@ -65,7 +65,12 @@ impl Collection {
         let shells =
             request.shells.then(|| Shells::open(store, index, &range, &ids)).transpose()?;
         let view = store.view(index, range, &ids)?;
-        Ok(Self::Slots(Box::new(Slots { view, shells, granularity: granularity.clone(), found })))
+        Ok(Self::Slots(Box::new(Slots {
+            view,
+            shells,
+            granularity: granularity.clone(),
+            series: found,
+        })))
     }
 
     /// Returns the documents in order of series and time.

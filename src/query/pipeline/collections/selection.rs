@@ -202,8 +202,8 @@ pub(super) fn select(
         let found = selector
             .select_where(store, budget, limits, |info| matches(info) && is_needed(info))?;
         // A pipeline that names no metric reads documents of any metric.
-        let counts_any = found.is_empty() && !has_metric_field;
-        return if counts_any {
+        let reads_any_metric = found.is_empty() && !has_metric_field;
+        return if reads_any_metric {
             selector.select_where(store, budget, limits, matches)
         } else {
             Ok(found)

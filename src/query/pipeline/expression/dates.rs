@@ -286,8 +286,8 @@ impl Truncation {
         let days_between =
             |from: Date, day: Date| i64::from(from.until(day).map_or(0, |s| s.get_days()));
         let start_in_days = |from: Date, days: i64| {
-            let into = days_between(from, date()).rem_euclid(days);
-            midnight(date().checked_sub(into.days()).unwrap_or(date()), zone)
+            let days_into_period = days_between(from, date()).rem_euclid(days);
+            midnight(date().checked_sub(days_into_period.days()).unwrap_or(date()), zone)
         };
         match self.unit {
             Unit::Calendar(unit) => unit.start_of(at, zone),

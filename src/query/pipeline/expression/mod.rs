@@ -379,7 +379,7 @@ fn evaluate_call(
                 (Some(a), Some(b)) => order_all(a, b),
                 _ => a.is_some().cmp(&b.is_some()),
             };
-            Ok(Some(function.of_order(order)))
+            Ok(Some(function.comparison_result(order)))
         }
         _ => Ok(Some(call(function, evaluate_all(arguments, document, share)?)?)),
     }
