@@ -66,7 +66,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     config
         .app_data(web::Data::new(host_names))
         .app_data(web::Data::new(metrics.clone()))
-        .default_service(web::to(page::unknown));
+        .default_service(web::to(page::unknown_path));
     ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));
     // The first matching route counts: routes of the page precede routes of Prometheus' API, which
     // precede routes of the store's own API.

@@ -114,7 +114,7 @@ impl Allowance {
     }
 
     /// Wraps the functions: each checks the limits before it runs and counts its result.
-    pub(super) fn bound(self: &Arc<Self>, functions: FuncMap) -> FuncMap {
+    pub(super) fn with_limits(self: &Arc<Self>, functions: FuncMap) -> FuncMap {
         let bound = |(name, function): (String, gotmpl::ValueFunc)| {
             let allowance = self.clone();
             let limited: gotmpl::ValueFunc = Arc::new(move |args| {

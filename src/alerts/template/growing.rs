@@ -29,8 +29,8 @@ pub(super) fn growing_functions() -> FuncMap {
     let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
         map.insert(name.to_owned(), Arc::new(function));
     };
-    add("print", |args| call_go("print", args, added(args)?));
-    add("println", |args| call_go("println", args, added(args)?));
+    add("print", |args| call_go("print", args, total_bytes(args)?));
+    add("println", |args| call_go("println", args, total_bytes(args)?));
     add("printf", |args| call_go("printf", args, printf_bytes_max(args)?));
     add("html", |args| Ok(text_value(&gotmpl::html_escape(&argument_to_escape(args)?))));
     add("js", |args| Ok(text_value(&gotmpl::js_escape(&argument_to_escape(args)?))));
@@ -50,7 +50,7 @@ fn text_bytes(value: &Value) -> gotmpl::Result<usize> {
     shown_bytes(value, VALUE_BYTES_MAX).ok_or_else(too_long)
 }
 
-fn added(args: &[Value]) -> gotmpl::Result<usize> {
+fn total_bytes(args: &[Value]) -> gotmpl::Result<usize> {
     args.iter().try_fold(0, |sum: usize, arg| Ok(sum + text_bytes(arg)?))
 }
 
@@ -65,7 +65,7 @@ fn printf_bytes_max(args: &[Value]) -> gotmpl::Result<usize> {
     let integers = args.iter().filter_map(Value::as_int).map(i64::unsigned_abs);
     // A negative width counts by its absolute value, and widths are limited.
     let longest = integers.max().unwrap_or(0).min(u64::from(u16::MAX)) as usize;
-    let mut sum = format.len() + added(args)? * ESCAPED;
+    let mut sum = format.len() + total_bytes(args)? * ESCAPED;
     for directive in format.split('%').skip(1) {
         let end = directive.find(|c: char| !c.is_ascii_digit() && !FLAGS.contains(c));
         let parts = directive.get(..end.unwrap_or(directive.len())).unwrap_or_default();

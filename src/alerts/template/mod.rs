@@ -186,7 +186,7 @@ fn functions(
     }
     map.extend(growing::growing_functions());
     map.insert(CHECK.to_owned(), Arc::new(|_| Ok(Value::Nil)));
-    allowance.bound(map)
+    allowance.with_limits(map)
 }
 
 fn text_value(text: &str) -> Value {

@@ -28,7 +28,7 @@ pub(super) async fn respond(
         let answer = accept(received, protocol?, default_encoding).await?;
         Ok(acknowledge(answer))
     };
-    counted(&metrics, accepted, retry_later).await
+    answer_and_count(&metrics, accepted, retry_later).await
 }
 
 async fn accept(

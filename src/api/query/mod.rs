@@ -65,7 +65,7 @@ pub struct QueryParts {
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::GET, "/api/v1/chart", endpoints::chart);
     scope.compressed(Method::GET, "/api/v1/documents", endpoints::documents);
-    scope.compressed(Method::GET, "/api/v1/storage/document", endpoints::stored);
+    scope.compressed(Method::GET, "/api/v1/storage/document", endpoints::stored_document);
     scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
     scope.compressed(Method::POST, "/api/v1/held", endpoints::series_coverage);
     scope.compressed(Method::GET, "/api/v1/series", endpoints::series);

@@ -49,10 +49,12 @@ impl<R: BufRead> Source for OpenMetrics<R> {
 }
 
 fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<(), String> {
-    let cut = cut(line).map_err(|problem| shown(problem, line))?;
+    let cut = cut(line).map_err(|problem| fault_text(problem, line))?;
     let at = match cut.time {
         None => NO_TIME,
-        Some(word) => time::number(word).ok_or_else(|| shown("the time is not a number", line))?,
+        Some(word) => {
+            time::number(word).ok_or_else(|| fault_text("the time is not a number", line))?
+        }
     };
     let target = rows.series(Fingerprint::new(PROTOCOL, cut.series), |limits| {
         describe(cut.series, families, limits)
@@ -61,7 +63,7 @@ fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<()
     Ok(())
 }
 
-fn shown(problem: &str, line: &[u8]) -> String {
+fn fault_text(problem: &str, line: &[u8]) -> String {
     format!("{problem}: {:?}", String::from_utf8_lossy(&line[..line.len().min(200)]))
 }
 
@@ -70,7 +72,7 @@ fn describe(
     families: &Families,
     limits: &SeriesLimits,
 ) -> Result<DescribedSeries, String> {
-    let parts = parts(series, Names::Any).map_err(|problem| shown(problem, series))?;
+    let parts = parts(series, Names::Any).map_err(|problem| fault_text(problem, series))?;
     let pairs = parts.labels.iter().map(|(name, value)| (&**name, &**value));
     let key = SeriesKey::new(&parts.metric, pairs, limits).map_err(|cause| cause.to_string())?;
     let family = families.find(&parts.metric).cloned().unwrap_or_default();

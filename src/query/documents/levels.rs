@@ -268,7 +268,7 @@ impl SeriesParts {
     }
 
     /// Returns the non-empty parts within a range.
-    pub(crate) fn filled(&self, range: Range<i64>) -> &[(i64, Cell)] {
+    pub(crate) fn non_empty_parts(&self, range: Range<i64>) -> &[(i64, Cell)] {
         let from = self.filled.partition_point(|(at, _)| *at < range.start);
         let to = self.filled.partition_point(|(at, _)| *at < range.end);
         self.filled.get(from..to).unwrap_or_default()

@@ -46,7 +46,7 @@ impl Path {
     }
 
     /// Removes the value and leaves `Null` in its place. Lists on the path are not entered.
-    pub(super) fn take(&self, document: &mut Fields) -> Option<Value> {
+    pub(super) fn take_value(&self, document: &mut Fields) -> Option<Value> {
         let (last, parents) = self.0.split_last()?;
         let mut fields = document;
         for name in parents {

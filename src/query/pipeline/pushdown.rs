@@ -108,7 +108,7 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let always = UnixMillis::MIN..UnixMillis::MAX;
-        let hidden = hidden(pipeline, stages);
+        let hidden = hidden_paths(pipeline, stages);
         let mut conditions =
             Self { tests: Vec::new(), dates: always.clone(), days: always, hidden };
         let mut unwound: Vec<&Path> = Vec::new();
@@ -148,12 +148,12 @@ impl Conditions {
         predicate.for_each_required_test(&mut |path, test| {
             let is_unwound = |name: &str| unwound.iter().any(|path| path.equals(name));
             if path.equals("date") {
-                narrow(&mut self.dates, test);
+                narrow_range(&mut self.dates, test);
             } else if path.equals("days.date") && is_unwound("days")
                 || path.equals("days.hours.date") && is_unwound("days.hours")
                 || path.equals("days.hours.minutes.date") && is_unwound("days.hours.minutes")
             {
-                narrow(&mut self.days, test);
+                narrow_range(&mut self.days, test);
             } else if let [name] = path.names() {
                 self.tests.push((name.to_string(), test.clone()));
             }
@@ -182,7 +182,7 @@ fn narrows(stage: &Stage) -> bool {
 }
 
 /// Returns the paths that a `$project` removes, provided that no earlier stage names a list.
-fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
+fn hidden_paths(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
     let Value::List(values) = pipeline else { return BTreeSet::new() };
     for (stage, value) in stages.iter().zip(values) {
         if let Stage::Project(Projection::Exclude(paths)) = stage {
@@ -206,7 +206,7 @@ fn is_days(name: &Arc<str>) -> bool {
 }
 
 /// Excludes the times that fail a test. The range may remain a millisecond too long at either end.
-fn narrow(range: &mut Range<UnixMillis>, test: &Test) {
+fn narrow_range(range: &mut Range<UnixMillis>, test: &Test) {
     let Test::Compare(comparison, literal) = test else { return };
     let Some(at) = literal.as_date() else { return };
     let (from, to) = match comparison {

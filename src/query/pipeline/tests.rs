@@ -334,10 +334,10 @@ fn the_values_and_the_work_of_a_pipeline_are_limited() {
     let doubled = doubled.join(",");
     assert!(refused(&format!("[{doubled}]"), 1).contains("would hold more than 100 values"));
     let list = "'$$ROOT',".repeat(60);
-    for made in
+    for stage in
         ["{$project: {a: LIST}}", "{$group: {_id: LIST}}", "{$group: {_id: 1, a: {$last: LIST}}}"]
     {
-        let text = text.replace("LIST", &format!("[{list}]"));
+        let text = stage.replace("LIST", &format!("[{list}]"));
         assert!(refused(&format!("[{text}]"), 1).contains("pipeline[0] would hold"), "{text}");
     }
     let nests = "{$group: {_id: {a: {a: {a: {a: {a: {a: {a: '$$ROOT'}}}}}}}}},".repeat(9);

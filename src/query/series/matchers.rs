@@ -75,11 +75,11 @@ pub fn whole_pattern(
         return Ok(known);
     }
     let (compiled, bytes) = compile(pattern, limits)?;
-    let compiled = Arc::new(compiled);
+    let compiled = Arc::new(compile_pattern);
     if let Some(cache) = cache.filter(|_| bytes <= PATTERN_BYTES) {
         cache.keep_pattern(pattern, compiled.clone());
     }
-    Ok(compiled)
+    Ok(compile_pattern)
 }
 
 /// Compiles a pattern and returns it with its size limit.
@@ -119,7 +119,7 @@ mod tests {
     use crate::query::Budget;
 
     /// Compiles a pattern with a size limit of 1 MiB.
-    fn compiled(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, QueryError> {
+    fn compile_pattern(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, QueryError> {
         let limits = ExpressionLimits {
             series_max: 1,
             points_max: 1,
@@ -146,24 +146,25 @@ mod tests {
             ("x{", "x{", true),
             ("(?i:AB)", "ab", true),
         ] {
-            let found = compiled(pattern, &plenty).unwrap().is_match(value);
+            let found = compile_pattern(pattern, &plenty).unwrap().is_match(value);
             assert_eq!(found, expected, "{pattern} {value}");
         }
-        assert!(matches!(compiled("(", &plenty), Err(QueryError::Invalid(_))));
-        let bomb = compiled("((a{1000}){1000}){1000}", &plenty).unwrap_err().to_string();
+        assert!(matches!(compile_pattern("(", &plenty), Err(QueryError::Invalid(_))));
+        let bomb = compile_pattern("((a{1000}){1000}){1000}", &plenty).unwrap_err().to_string();
         assert!(bomb.contains("when compiled: use a simpler pattern"), "{bomb}");
     }
 
     #[test]
     fn memory_is_reserved_before_a_pattern_is_compiled() {
         let memory = Budget::of_memory(4 << 20);
-        let built = (0..100).take_while(|i| compiled(&format!("a{i}.*"), &memory).is_ok()).count();
+        let built =
+            (0..100).take_while(|i| compile_pattern(&format!("a{i}.*"), &memory).is_ok()).count();
         assert!((8..=12).contains(&built), "{built}");
-        let refused = compiled("a", &memory).unwrap_err();
+        let refused = compile_pattern("a", &memory).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
         // A large pattern needs more memory.
         let memory = Budget::of_memory(64 << 20);
-        assert!(compiled("(a|bc){3000}", &memory).is_ok());
+        assert!(compile_pattern("(a|bc){3000}", &memory).is_ok());
         assert!(memory.reserved() > 1 << 20, "{}", memory.reserved());
     }
 }

@@ -117,8 +117,8 @@ impl FileChecker<'_> {
         let api_url = self.secret_address("api_url", url, file);
         let slack = Slack {
             api_url,
-            texts: present(texts),
-            attachment: present(attachment),
+            texts: present_texts(texts),
+            attachment: present_texts(attachment),
             fields: raw.fields.into_iter().map(field).collect(),
             actions: raw.actions.into_iter().map(action).collect(),
             mrkdwn_in: raw
@@ -157,7 +157,7 @@ impl FileChecker<'_> {
             url,
             client: or(raw.client, "Granary"),
             client_url: or(raw.client_url, ALERTS_LINK),
-            payload: present(payload),
+            payload: present_texts(payload),
             details,
             http: self.http(raw.http_config),
         };
@@ -252,7 +252,7 @@ impl FileChecker<'_> {
 }
 
 fn action(raw: RawAction) -> BTreeMap<&'static str, String> {
-    present([
+    present_texts([
         ("type", Some(raw.kind)),
         ("text", Some(raw.text)),
         ("url", raw.url),
@@ -262,7 +262,7 @@ fn action(raw: RawAction) -> BTreeMap<&'static str, String> {
     ])
 }
 
-fn present<const N: usize>(
+fn present_texts<const N: usize>(
     texts: [(&'static str, Option<String>); N],
 ) -> BTreeMap<&'static str, String> {
     texts.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()

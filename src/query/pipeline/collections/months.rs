@@ -56,7 +56,7 @@ pub(super) fn months(
     let days = day(days.start, 0)..day(days.end, PARTS_MS[0] - 1);
     let month_start = crate::model::Span::Months(1).start_of(UnixMillis(days.start));
     let months_range = overlap(&(month_start..UnixMillis(days.end)), &request.conditions.dates);
-    let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
+    let depth = (0..LISTS.len()).rfind(|depth| shows_list(request, *depth));
     let fine_range = UnixMillis(days.start)..UnixMillis(days.end);
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let coverage = coverage(store, &ids, &months_range, now);
@@ -78,7 +78,7 @@ pub(super) fn months(
 }
 
 /// Returns true when a pipeline uses the list at a depth.
-fn shows(request: &CollectionRequest<'_>, depth: usize) -> bool {
+fn shows_list(request: &CollectionRequest<'_>, depth: usize) -> bool {
     LISTS.get(depth).is_some_and(|list| request.needed.needs(list))
         && (0..=depth).all(|outer| !request.conditions.hidden.contains(&LISTS[..=outer].join(".")))
 }
@@ -135,7 +135,7 @@ impl Months {
         let mut counts = Fields::default();
         for (name, parts) in levels {
             let Some(days) = parts.first() else { continue };
-            let cells = days.filled(range.clone());
+            let cells = days.non_empty_parts(range.clone());
             let n: u64 = cells.iter().map(|(_, cell)| u64::from(cell.n)).sum();
             if n > 0 {
                 let sum = cells.iter().map(|(_, cell)| cell.sum).sum();

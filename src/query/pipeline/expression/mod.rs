@@ -133,7 +133,7 @@ impl Expression {
             return Ok(Self::Accumulated(operator, arguments(argument)?));
         }
         let Some((function, counts)) = Function::named(name) else {
-            return Err(unknown(name));
+            return Err(unknown_function_message(name));
         };
         let arguments = match (function, argument) {
             (Function::Cond, Value::Fields(fields)) => {
@@ -297,7 +297,7 @@ impl Bucket {
     }
 }
 
-fn unknown(name: &str) -> String {
+fn unknown_function_message(name: &str) -> String {
     let known = Function::names().chain(DatePart::names()).chain(Operator::names_in_expressions());
     let others = ["$dateTrunc", "$dateToString", "$dateToParts", "$regexMatch", "$literal"];
     let known: Vec<_> = known.chain(others).collect();

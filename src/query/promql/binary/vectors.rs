@@ -28,7 +28,7 @@ pub(super) fn operate(
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
     let (matching, steps) = (Matching::new(binary), context.steps);
-    if binary.matching.fills() {
+    if binary.matching.has_fill() {
         fill(&mut left, &mut right, &binary.matching, &matching, steps);
     }
     match operation {

@@ -18,7 +18,7 @@ pub(super) struct Bucket {
 
 /// Merges buckets with equal bounds and makes the counts monotonic. Returns `None` for an
 /// incomplete histogram. The second result is true when counts were changed by more than rounding.
-fn normalized(mut buckets: Vec<Bucket>, makes_monotonic: bool) -> Option<(Vec<Bucket>, bool)> {
+fn normalize(mut buckets: Vec<Bucket>, makes_monotonic: bool) -> Option<(Vec<Bucket>, bool)> {
     if buckets.last().is_none_or(|last| last.bound != f64::INFINITY) {
         return None;
     }
@@ -56,7 +56,7 @@ pub(super) fn quantile(q: f64, buckets: Vec<Bucket>) -> (f64, bool) {
     if !(0.0..=1.0).contains(&q) {
         return (if q < 0.0 { f64::NEG_INFINITY } else { f64::INFINITY }, false);
     }
-    let Some((buckets, fixed)) = normalized(buckets, true) else { return (f64::NAN, false) };
+    let Some((buckets, fixed)) = normalize(buckets, true) else { return (f64::NAN, false) };
     let last = buckets.len() - 1;
     let observed = buckets[last].count;
     if last == 0 || observed == 0.0 {
@@ -89,7 +89,7 @@ fn first_of(buckets: &[Bucket], rank: f64) -> usize {
 
 /// Returns the fraction of the observations between two values.
 pub(super) fn fraction(low: f64, high: f64, buckets: Vec<Bucket>) -> f64 {
-    let Some((buckets, _)) = normalized(buckets, false) else { return f64::NAN };
+    let Some((buckets, _)) = normalize(buckets, false) else { return f64::NAN };
     let observed = buckets.last().map_or(0.0, |last| last.count);
     if observed == 0.0 || observed.is_nan() || low.is_nan() || high.is_nan() {
         return f64::NAN;

@@ -77,13 +77,16 @@ pub(crate) fn conditions_of(
 ) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
     let name = selector.name.as_deref().map(|name| SeriesMatcher::equal(METRIC_TAG, name));
     let conditions = |set: &Vec<Matcher>| {
-        let matchers = set.iter().map(|matcher| compiled(matcher, limits));
+        let matchers = set.iter().map(|matcher| compile_matcher(matcher, limits));
         name.iter().cloned().map(Ok).chain(matchers).collect()
     };
     selector.alternatives.iter().map(conditions).collect()
 }
 
-fn compiled(matcher: &Matcher, limits: &ExpressionLimits<'_>) -> Result<SeriesMatcher, QueryError> {
+fn compile_matcher(
+    matcher: &Matcher,
+    limits: &ExpressionLimits<'_>,
+) -> Result<SeriesMatcher, QueryError> {
     let value = matcher.value.as_str();
     let operator = match matcher.comparison {
         Comparison::Equal => MatchOperator::Equal(value.to_owned()),

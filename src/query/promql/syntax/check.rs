@@ -103,7 +103,7 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
                 "vector matching only allowed between instant vectors".to_owned(),
             );
         }
-        if matching.fills() {
+        if matching.has_fill() {
             let problem = "filling in missing series only allowed between instant vectors";
             return at_expression(problem.to_owned());
         }
@@ -114,7 +114,7 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
         }
     } else if operator.is_set() && matching.many != ManySide::Neither {
         return at_expression(format!("no grouping allowed for \"{operator}\" operation"));
-    } else if operator.is_set() && matching.fills() {
+    } else if operator.is_set() && matching.has_fill() {
         return at_expression("filling in missing series not allowed for set operators".to_owned());
     }
     Ok(())

@@ -25,7 +25,7 @@ impl Parser<'_> {
             match self.token {
                 Token::LeftBracket => node = self.range_or_subquery(node)?,
                 Token::Keyword(Keyword::Offset) => self.offset(&mut node.expression)?,
-                Token::At => self.at(&mut node.expression)?,
+                Token::At => self.parse_at(&mut node.expression)?,
                 Token::Keyword(Keyword::Anchored) => {
                     self.extend(&mut node.expression, Extension::Anchored)?;
                 }
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn at(&mut self, expression: &mut Expr) -> ParseResult<()> {
+    fn parse_at(&mut self, expression: &mut Expr) -> ParseResult<()> {
         self.advance()?;
         let at = self.time(expression.span())?;
         let last = self.last;
@@ -109,7 +109,7 @@ impl Parser<'_> {
             let at = match self.token_text().to_ascii_lowercase().as_str() {
                 "start" => AtTime::Start,
                 "end" => AtTime::End,
-                _ => return Err(self.unexpected(CONTEXT.0, CONTEXT.1)),
+                _ => return Err(self.unexpected_token(CONTEXT.0, CONTEXT.1)),
             };
             self.advance()?;
             self.expect(Token::LeftParen, CONTEXT.0, CONTEXT.1)?;
@@ -123,7 +123,7 @@ impl Parser<'_> {
         let seconds = match self.token {
             Token::Number(value) => value,
             Token::Duration(millis) => millis as f64 / 1000.0,
-            _ => return Err(self.unexpected(CONTEXT.0, CONTEXT.1)),
+            _ => return Err(self.unexpected_token(CONTEXT.0, CONTEXT.1)),
         };
         self.advance()?;
         let seconds = if is_negative { -seconds } else { seconds };

@@ -64,7 +64,7 @@ impl Parser<'_> {
                 let value = self.lexer.take_value();
                 Expr::Text(Text { value, span: self.advance()? })
             }
-            _ => return Err(self.unexpected("", "")),
+            _ => return Err(self.unexpected_token("", "")),
         };
         Ok(Node::new(expression, 0))
     }
@@ -133,7 +133,7 @@ impl Parser<'_> {
             grouping = Some(self.grouping(Keyword::By)?);
         }
         if self.token != Token::LeftParen {
-            return Err(self.unexpected("aggregation", ""));
+            return Err(self.unexpected_token("aggregation", ""));
         }
         let Arguments { all: mut arguments, height } = self.arguments()?;
         if grouping.is_none() && is_grouping(self.token) {
