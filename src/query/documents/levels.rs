@@ -88,12 +88,12 @@ pub(crate) struct SeriesParts {
 
 impl LevelPlan {
     /// Plans the levels of the months that overlap `range`. `depth` is 1 for days, 2 for days and
-    /// hours, 3 for days, hours and minutes. Below the days, only parts that overlap `fine` are
-    /// read.
+    /// hours, 3 for days, hours and minutes. Below the days, only parts that overlap
+    /// `finer_range` are read.
     pub(crate) fn new(
         coverage: &Coverage<'_>,
         range: &Range<UnixMillis>,
-        fine: &Range<UnixMillis>,
+        finer_range: &Range<UnixMillis>,
         depth: usize,
     ) -> Self {
         let month = Span::Months(1);
@@ -108,7 +108,7 @@ impl LevelPlan {
             let level_range = if index == 0 {
                 range.clone()
             } else {
-                fine.start.max(range.start)..fine.end.min(range.end).max(range.start)
+                finer_range.start.max(range.start)..finer_range.end.min(range.end).max(range.start)
             };
             let mut segments = coverage.segments(granularity, whole_days(&level_range));
             segments.retain(|segment| segment.granularity <= granularity);
