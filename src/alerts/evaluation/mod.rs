@@ -100,8 +100,8 @@ pub fn evaluate(
                 run.samples.extend(series);
             }
             Err(cause) => {
-                if let Some(known) = state.rules.get_mut(&rule.key) {
-                    known.since = at.0 + group.interval_ms;
+                if let Some(rule_state) = state.rules.get_mut(&rule.key) {
+                    rule_state.since = at.0 + group.interval_ms;
                 }
                 report.error = Some(cause);
             }

@@ -37,7 +37,7 @@ impl FileChecker<'_> {
             }
         }
         let opsgenie = Opsgenie {
-            api_key: self.needed("api_key", key, file),
+            api_key: self.required_secret("api_key", key, file),
             api_url,
             message: or_default(raw.message, SUBJECT),
             description: or_default(raw.description, TEXT),
@@ -77,7 +77,7 @@ impl FileChecker<'_> {
             self.fault("chat_id is missing: set it to the number of a chat");
         }
         let telegram = Telegram {
-            bot_token: self.needed("bot_token", raw.bot_token, raw.bot_token_file),
+            bot_token: self.required_secret("bot_token", raw.bot_token, raw.bot_token_file),
             api_url,
             chat_id: raw.chat_id.unwrap_or_default(),
             message_thread_id: raw.message_thread_id,
