@@ -6,7 +6,11 @@ import { Callout } from "../../parts/callout";
 import { Table, numberColumns } from "../../parts/table";
 import { whenText } from "./times";
 
-const COLUMNS = ["Granularity", "Written after", ...numberColumns("Due", "Bytes", "Reserved", "Missing")];
+const COLUMNS = [
+  "Granularity",
+  "Written after",
+  ...numberColumns("Due", "Bytes", "Reserved", "Missing"),
+];
 
 export function Forecast({ storage }: { storage: StorageAnswer }) {
   const { forecast, now } = storage;
