@@ -138,7 +138,7 @@ fn add_fields<'a>(
 /// Returns a copy of the document for each element of a list.
 fn unwind<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Documents<'a> {
     let Document { mut fields, mut share } = document;
-    match path.take(&mut fields) {
+    match path.take_value(&mut fields) {
         Some(Value::List(values)) if !values.is_empty() => {
             // The list's quota is held until its last element has been copied.
             let list_share = share;

@@ -75,11 +75,11 @@ pub fn whole_pattern(
         return Ok(known);
     }
     let (compiled, bytes) = compile(pattern, limits)?;
-    let compiled = Arc::new(compile_pattern);
+    let compiled = Arc::new(compiled);
     if let Some(cache) = cache.filter(|_| bytes <= PATTERN_BYTES) {
         cache.keep_pattern(pattern, compiled.clone());
     }
-    Ok(compile_pattern)
+    Ok(compiled)
 }
 
 /// Compiles a pattern and returns it with its size limit.

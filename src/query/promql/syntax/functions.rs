@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn functions_are_found_by_name() {
         assert!(FUNCTIONS.is_sorted_by(|function, next| function.name < next.name));
-        assert!(FUNCTIONS.iter().all(|listed| signature(listed.name).is_some()));
-        assert!(signature("RATE").is_none() && signature("").is_none());
+        assert!(FUNCTIONS.iter().all(|listed| function(listed.name).is_some()));
+        assert!(function("RATE").is_none() && function("").is_none());
     }
 }
