@@ -7,7 +7,7 @@ use actix_web::{
 };
 use granary_protocol::{ACCEPT_POST, IngestAnswer, PACKED_MEDIA_TYPE};
 
-use super::{IngestParts, counted};
+use super::{IngestParts, answer_and_count};
 use crate::{
     actors::CollectBatches,
     api::{body, refusal::Refusal},

@@ -5,7 +5,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
-use super::{IngestParts, counted};
+use super::{IngestParts, answer_and_count};
 use crate::{
     actors::{CollectRows, RowsAnswer, protocol_label},
     api::refusal::Refusal,
