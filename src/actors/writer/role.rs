@@ -78,10 +78,10 @@ impl WriterThread {
                     self.change_kinds(&definitions, reply);
                 }
                 Some(SingleCommand::ForgetSenders { senders, reply }) => {
-                    self.forget_senders(&senders, reply)
+                    self.forget_senders(&senders, reply);
                 }
                 Some(SingleCommand::ForgetSeries { series, reply }) => {
-                    self.forget_series(&series, reply)
+                    self.forget_series(&series, reply);
                 }
                 None => {}
             }

@@ -58,7 +58,9 @@ impl NeededNames {
                 self.note_text(text, passes_through || !text.starts_with('$'));
             }
             Value::List(values) => {
-                values.iter().for_each(|value| self.note_names(value, passes_through))
+                for value in values {
+                    self.note_names(value, passes_through);
+                }
             }
             Value::Fields(fields) => {
                 for (name, value) in fields.iter() {
