@@ -140,8 +140,8 @@ impl Annotation {
     }
 }
 
-/// Returns an id, which is also the name in the store: the time, and the index among the annotations
-/// with this time.
+/// Returns an id, which is also the name in the store: the time, and the index among the
+/// annotations with this time.
 pub(super) fn id(time: UnixMillis, index: u32) -> String {
     format!("{:0TIME_DIGITS$}-{index:0INDEX_DIGITS$}", time.0)
 }

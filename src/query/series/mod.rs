@@ -1,4 +1,5 @@
-//! Series: their labels, selectors and matchers, searches, lists of names and values, previews of changes.
+//! Series: their labels, selectors and matchers, searches, lists of names and values, previews of
+//! changes.
 //!
 //! Must never know: cells, how an answer is displayed.
 
