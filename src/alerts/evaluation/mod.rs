@@ -29,6 +29,7 @@ const ALERTS: &str = "ALERTS";
 const ALERTS_FOR_STATE: &str = "ALERTS_FOR_STATE";
 /// The label of [`ALERTS`] with the state of the alert.
 const ALERT_STATE: &str = "alertstate";
+
 /// The functions that an evaluation needs from its caller.
 pub struct EvaluationQueries<'a> {
     /// Returns the series of an expression.
@@ -92,9 +93,10 @@ pub fn evaluate(
         };
         match series {
             Ok(series) => {
-                let now: WrittenSeries = series.iter().map(|(labels, _)| labels.clone()).collect();
-                let before = std::mem::replace(&mut written[index], now);
-                let ended = before.into_iter().filter(|series| !written[index].contains(series));
+                let current: WrittenSeries =
+                    series.iter().map(|(labels, _)| labels.clone()).collect();
+                let previous = std::mem::replace(&mut written[index], current);
+                let ended = previous.into_iter().filter(|series| !written[index].contains(series));
                 run.ended.extend(ended);
                 report.series = series.len();
                 run.samples.extend(series);
@@ -191,20 +193,20 @@ impl Evaluation<'_> {
         state: &mut GroupState,
         report: &mut RuleReport,
     ) -> Result<Vec<(Labels, f64)>, String> {
-        let known = state.rules.entry(rule.key.clone()).or_default();
-        let (found, left_out) = self.find(rule, policy, &known.alerts)?;
-        let alerts = machine::advance(policy, known.alerts.clone(), found, self.at.0);
+        let rule_state = state.rules.entry(rule.key.clone()).or_default();
+        let (found, left_out) = self.find(rule, policy, &rule_state.alerts)?;
+        let alerts = machine::advance(policy, rule_state.alerts.clone(), found, self.at.0);
         let active = alerts.iter().filter(|alert| alert.is_active()).count();
         let active = active + left_out.saturating_sub(1);
         if self.group.limit > 0 && active > self.group.limit {
-            known.alerts.clear();
+            rule_state.alerts.clear();
             return Err(format!(
                 "{active} alerts are more than the group's limit of {}",
                 self.group.limit
             ));
         }
         report.left_out = left_out;
-        known.alerts = without_old_ends(alerts, self.at.0);
-        Ok(series_of_alerts(&known.alerts))
+        rule_state.alerts = without_old_ends(alerts, self.at.0);
+        Ok(series_of_alerts(&rule_state.alerts))
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn error(status: StatusCode, word: &str, message: impl Display) -> Ht
     response.json(answer)
 }
 
-/// Counts a query without a result.
+/// Counts a query without a result, and returns its response.
 pub(crate) fn refused(
     metrics: &Metrics,
     outcome: QueryOutcome,

@@ -31,7 +31,7 @@ pub(crate) struct SlotReadings {
     first: Reading,
     last: Reading,
     slot_start: i64,
-    counted: f64,
+    growth: f64,
     spacing_ms: f64,
 }
 
@@ -51,7 +51,7 @@ impl SlotReadings {
             first: Reading::new(at(cell.first_at), cell.first, 0),
             last: Reading::new(at(cell.last_at), cell.last, 0),
             slot_start: *start,
-            counted: cell.sum,
+            growth: cell.sum,
             spacing_ms: spacing_ms(cell.n, at(cell.first_at), at(cell.last_at)),
         })
     }
@@ -60,7 +60,7 @@ impl SlotReadings {
     #[inline]
     pub(crate) fn gap_to(&self, after: &Self, width_ms: i64) -> Option<SlotGap> {
         let spacing = self.spacing_ms.min(after.spacing_ms);
-        let gap = Gap::between(&self.last, &after.first, after.counted, spacing, width_ms)?;
+        let gap = Gap::between(&self.last, &after.first, after.growth, spacing, width_ms)?;
         Some(SlotGap { gap, slot_start: after.slot_start })
     }
 }
@@ -99,10 +99,10 @@ impl NeighbourSearch<'_> {
             if missing.is_empty() {
                 break;
             }
-            let before = missing.clone();
+            let searched = missing.clone();
             self.search_range(granularity, range, series, &mut missing, &mut found)?;
             if granularity > self.granularity {
-                coarse.extend(before.into_iter().filter(|index| !missing.contains(index)));
+                coarse.extend(searched.into_iter().filter(|index| !missing.contains(index)));
             }
         }
         self.refine(series, &coarse, &mut found)?;
@@ -122,7 +122,7 @@ impl NeighbourSearch<'_> {
         };
         for step in 0.. {
             let is_coarsest = granularity.0 + 1 >= granularities.count();
-            let border = |from: UnixMillis| match (is_coarsest && step > 0, self.side) {
+            let next_edge = |from: UnixMillis| match (is_coarsest && step > 0, self.side) {
                 (true, _) => furthest,
                 (false, Side::Before) if step == 0 => from.minus(near_ms),
                 (false, Side::After) if step == 0 => from.plus(near_ms),
@@ -132,7 +132,7 @@ impl NeighbourSearch<'_> {
                     coarser.slot_start(from.minus(1)).plus(coarser.width_ms)
                 }
             };
-            let next = border(at);
+            let next = next_edge(at);
             match self.side {
                 Side::Before => out.push((granularity, next.max(furthest)..at)),
                 Side::After => out.push((granularity, at..next.min(furthest))),

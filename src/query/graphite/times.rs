@@ -13,7 +13,9 @@ use jiff::{
 use crate::{model::UnixMillis, query::QueryError};
 
 /// The maximum length of a span: a thousand years.
-const SECONDS_MAX: i64 = 31_557_600_000;
+const SPAN_MAX_SECONDS: i64 = 31_557_600_000;
+/// The latest time that can be given as Unix seconds: four thousand years after 1970.
+const UNIX_SECONDS_MAX: i64 = 4 * SPAN_MAX_SECONDS;
 
 /// Parses the length of an offset such as `-1h`, `1d12h` or `+5min`, in seconds. A month is 30
 /// days, a year 365.
@@ -29,7 +31,7 @@ pub(super) fn offset_seconds(text: &str) -> Option<i64> {
     let mut total: i64 = 0;
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (number, after) = rest.split_at_checked(digits)?;
+        let (count, after) = rest.split_at_checked(digits)?;
         let unit = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
         let (unit, after) = after.split_at_checked(unit)?;
         let seconds = match unit {
@@ -43,10 +45,10 @@ pub(super) fn offset_seconds(text: &str) -> Option<i64> {
             "m" => 60,
             _ => return None,
         };
-        total = total.checked_add(number.parse::<i64>().ok()?.checked_mul(seconds)?)?;
+        total = total.checked_add(count.parse::<i64>().ok()?.checked_mul(seconds)?)?;
         rest = after;
     }
-    (total <= SECONDS_MAX).then_some(sign * total)
+    (total <= SPAN_MAX_SECONDS).then_some(sign * total)
 }
 
 /// Parses a time: `now`, Unix seconds, `HH:MM_YYYYMMDD`, `YYYYMMDD`, `today`, `yesterday`,
@@ -60,7 +62,7 @@ pub(super) fn time(
     zone: &TimeZone,
     now: UnixMillis,
 ) -> Result<i64, QueryError> {
-    parse(text.trim(), zone, now.0.div_euclid(1000)).ok_or_else(|| {
+    parse_time(text.trim(), zone, now.0.div_euclid(1000)).ok_or_else(|| {
         QueryError::Invalid(format!(
             "{name}={text:?} is no time: use -1h, now-5min, Unix seconds, 20261121, \
              12:30_20261121 or midnight"
@@ -68,14 +70,14 @@ pub(super) fn time(
     })
 }
 
-fn parse(text: &str, zone: &TimeZone, now: i64) -> Option<i64> {
+fn parse_time(text: &str, zone: &TimeZone, now: i64) -> Option<i64> {
     if text.is_empty() {
         return None;
     }
     // Eight digits are a date when they can be one.
     if text.len() != 8 && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let seconds: i64 = text.parse().ok()?;
-        return (seconds <= SECONDS_MAX * 4).then_some(seconds);
+        return (seconds <= UNIX_SECONDS_MAX).then_some(seconds);
     }
     let split = text.find(['+', '-']).unwrap_or(text.len());
     let (reference, offset) = text.split_at_checked(split)?;
@@ -115,17 +117,17 @@ fn time_of_day(word: &str) -> Option<Time> {
         "teatime" => return Time::new(16, 0, 0, 0).ok(),
         _ => {}
     }
-    let (word, later) = match (word.strip_suffix("am"), word.strip_suffix("pm")) {
-        (Some(word), _) => (word, Some(0)),
-        (_, Some(word)) => (word, Some(12)),
+    let (clock, noon_hours) = match (word.strip_suffix("am"), word.strip_suffix("pm")) {
+        (Some(clock), _) => (clock, Some(0)),
+        (_, Some(clock)) => (clock, Some(12)),
         _ => (word, None),
     };
-    let (hour, minute) = match word.split_once(':') {
+    let (hour, minute) = match clock.split_once(':') {
         Some((hour, minute)) => (hour.parse::<i8>().ok()?, minute.parse().ok()?),
         // An hour alone is a time of day only with am or pm.
-        None => (later.and_then(|_| word.parse::<i8>().ok())?, 0),
+        None => (noon_hours.and_then(|_| clock.parse::<i8>().ok())?, 0),
     };
-    let hour = later.map_or(hour, |later| hour % 12 + later);
+    let hour = noon_hours.map_or(hour, |hours| hour % 12 + hours);
     Time::new(hour, minute, 0, 0).ok()
 }
 
@@ -148,7 +150,7 @@ fn date_of(word: &str, now: &Zoned) -> Option<Date> {
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
 }
 
-/// Formats a time for CSV.
+/// Formats a time as the local date and time of a zone, for CSV.
 pub fn civil_text(seconds: i64, zone: &TimeZone) -> String {
     let at = Timestamp::from_second(seconds).unwrap_or_default().to_zoned(zone.clone());
     let rounded = at.round(Unit::Second).unwrap_or(at);
@@ -200,7 +202,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[0-9a-z:_/+-]{0,20}") {
             drop(time("from", &text, &TimeZone::UTC, NOW));
-            prop_assert!(offset_seconds(&text).is_none_or(|length| length.abs() <= SECONDS_MAX));
+            prop_assert!(offset_seconds(&text).is_none_or(|length| length.abs() <= SPAN_MAX_SECONDS));
         }
     }
 }

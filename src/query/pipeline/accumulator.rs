@@ -51,8 +51,8 @@ impl Accumulator {
         Ok(Self { operator: *operator, expression })
     }
 
-    /// Adds a document. Temporary values are charged to `share`. Returns the number of values that
-    /// the accumulator now holds in addition; `None` when they are nested too deep.
+    /// Adds a document. Temporary values are charged to `share`. Returns how many more
+    /// values the accumulator now holds; `None` when they are nested too deep.
     pub(super) fn accumulate(
         &self,
         accumulated: &mut AccumulatorState,

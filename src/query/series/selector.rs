@@ -117,8 +117,8 @@ impl Selector {
             Some(_) => return Ok(None),
         };
         let (mut total, mut before) = (0, 0);
-        // A heap of the first series, with the last series on top.
-        let mut first: BinaryHeap<(SeriesKey, SeriesId)> = BinaryHeap::new();
+        // The series of the page, a heap with the last of them on top.
+        let mut page: BinaryHeap<(SeriesKey, SeriesId)> = BinaryHeap::new();
         for chunk in ids.chunks(CHUNK) {
             budget.check()?;
             let dictionary = store.dictionary();
@@ -128,18 +128,18 @@ impl Selector {
                 visit(&info);
                 if after.as_ref().is_some_and(|after| info.key <= *after) {
                     before += 1;
-                } else if first.len() < count {
-                    first.push((info.key, id));
-                } else if let Some(mut last) = first.peek_mut()
+                } else if page.len() < count {
+                    page.push((info.key, id));
+                } else if let Some(mut last) = page.peek_mut()
                     && info.key < last.0
                 {
                     *last = (info.key, id);
                 }
             }
         }
-        let first = first.into_sorted_vec();
-        let mut series = Vec::with_capacity(first.len());
-        for chunk in first.chunks(CHUNK) {
+        let page = page.into_sorted_vec();
+        let mut series = Vec::with_capacity(page.len());
+        for chunk in page.chunks(CHUNK) {
             let dictionary = store.dictionary();
             series.extend(chunk.iter().filter_map(|(_, id)| Some((*id, dictionary.info(*id)?))));
         }
@@ -182,7 +182,7 @@ impl Selector {
         let (mut found, mut count) = (Vec::new(), 0);
         for chunk in ids.chunks(CHUNK) {
             budget.check()?;
-            let before = found.len();
+            let found_before = found.len();
             let dictionary = store.dictionary();
             let known = chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
             for (id, info) in known.filter(|(_, info)| keep(info)) {
@@ -192,7 +192,7 @@ impl Selector {
                 }
             }
             drop(dictionary);
-            charge(budget, &found[before..])?;
+            charge(budget, &found[found_before..])?;
         }
         check_count(count, (max, remedy))?;
         found.sort_by(|a, b| a.1.key.cmp(&b.1.key));

@@ -113,8 +113,8 @@ impl Group {
         self.is_changed |= self.members.len() < count;
     }
 
-    /// Ends alerts that are no longer seen, except posted alerts during the time in which these are
-    /// awaited; returns whether any alert is awaited.
+    /// Ends alerts that are no longer seen. While `is_awaiting`, posted alerts do not end, because
+    /// their clients may still post them again; returns whether there is such an alert.
     pub(super) fn end_unseen(&mut self, now: i64, is_awaiting: bool) -> bool {
         let mut are_some_awaited = false;
         for member in self.members.values_mut() {
@@ -132,9 +132,10 @@ impl Group {
 
     /// Decides which notifications are pending for the integrations.
     pub(super) fn decide(&mut self, context: &DecisionContext<'_>) {
-        let (before, members_before) = (std::mem::take(&mut self.deliveries), self.members.len());
+        let deliveries_before = std::mem::take(&mut self.deliveries);
+        let member_count_before = self.members.len();
         let delivery = |integration: &Integration| {
-            let delivery = before.get(&integration.key).cloned().unwrap_or_default();
+            let delivery = deliveries_before.get(&integration.key).cloned().unwrap_or_default();
             (integration.key.clone(), delivery)
         };
         self.deliveries = context.integrations.iter().map(delivery).collect();
@@ -146,7 +147,7 @@ impl Group {
             let matching = unmuted.iter().filter(|(_, member)| meets(member));
             matching.map(|(key, _)| (*key).clone()).collect()
         };
-        let mut now = CurrentAlerts {
+        let mut current = CurrentAlerts {
             firing: keys_of(&Member::is_firing),
             resolved: BTreeSet::new(),
             left_out: unmuted.iter().map(|(_, member)| member.alert.more).sum::<usize>()
@@ -163,11 +164,11 @@ impl Group {
                     && !member.ended_for.contains(&integration.key)
                     && member.is_end_pending(context.now)
             };
-            now.resolved = keys_of(&is_new);
+            current.resolved = keys_of(&is_new);
             if unmuted.is_empty() {
                 delivery.pending = None;
             } else {
-                delivery.decide(integration.send_resolved, &now, context);
+                delivery.decide(integration.send_resolved, &current, context);
             }
         }
         for member in self.members.values_mut() {
@@ -177,8 +178,8 @@ impl Group {
         self.next_flush = context.now.saturating_add(context.group_interval_ms);
         self.prune();
         let is_muted_now = |member: &Member| member.end_muted_at == Some(context.now);
-        self.is_changed |= before != self.deliveries
-            || members_before != self.members.len()
+        self.is_changed |= deliveries_before != self.deliveries
+            || member_count_before != self.members.len()
             || self.members.values().any(is_muted_now);
     }
 
@@ -284,8 +285,8 @@ impl Group {
                 pending.alerts.iter().filter(is_matching).cloned().collect()
             };
             let (firing, resolved) = (keys_of(true), keys_of(false));
-            let now = CurrentAlerts { firing, resolved, left_out, is_acknowledged: true };
-            if now.is_news(Some(&confirmed), integration.send_resolved, None, &delivery.muted) {
+            let current = CurrentAlerts { firing, resolved, left_out, is_acknowledged: true };
+            if current.is_news(Some(&confirmed), integration.send_resolved, None, &delivery.muted) {
                 delivery.pending = Some(pending);
             }
         }
