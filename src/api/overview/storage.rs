@@ -19,7 +19,7 @@ struct Answer {
     #[serde(flatten)]
     stored: StorageAnswer,
     preallocation: Preallocation,
-    /// The next turn of each granularity, finest first.
+    /// The next end of a document period of each granularity, finest first.
     forecast: Vec<Turn>,
     /// `None` without a disk budget.
     budget: Option<Budget>,
@@ -125,23 +125,28 @@ impl Budget {
 
 fn forecast(parts: &OverviewParts) -> Vec<Turn> {
     let turns = parts.published.forecast.turns().into_iter();
-    let turn = turns.map(|turn| Turn {
+    let forecast = turns.map(|turn| Turn {
         granularity: turn.granularity,
         at: turn.at.0,
         bytes: turn.bytes,
         reserved: turn.reserved,
         missing: turn.missing,
     });
-    turn.collect()
+    forecast.collect()
 }
 
 impl Preallocation {
     fn new(enabled: bool, stored: &StorageAnswer) -> Self {
-        let partitions = stored.granularities.iter().flat_map(|level| &level.partitions);
+        let partitions =
+            stored.granularities.iter().flat_map(|granularity| &granularity.partitions);
         Self {
             enabled,
             documents_ahead: partitions.map(|partition| partition.shells).sum(),
-            until: stored.granularities.iter().filter_map(|level| level.preallocated_until).max(),
+            until: stored
+                .granularities
+                .iter()
+                .filter_map(|granularity| granularity.preallocated_until)
+                .max(),
         }
     }
 }

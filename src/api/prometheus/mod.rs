@@ -42,27 +42,27 @@ use super::{answer as own_answer, query::QueryParts, scope::Scope};
 /// `match[]`, else to the store's own API, which is registered later.
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
-        let mut serve = PrefixedScope { scope: &mut scope, prefix };
-        serve.get_or_post("query", query::instant);
-        serve.get_or_post("query_range", query::range);
-        serve.get_or_post("format_query", query::format);
-        serve.get_or_post("parse_query", query::parse);
-        serve.get_or_post("labels", series::labels);
-        serve.get_or_post("query_exemplars", status::empty_list);
-        serve.get("label/{name}/values", series::values);
-        serve.get("metadata", metadata::metadata);
-        serve.get("status/buildinfo", status::build);
-        serve.get("rules", rules::rules);
-        serve.post("rules/check", rules::check);
-        serve.get("alerts", rules::alerts);
-        serve.get("alerts/history", history::history);
-        serve.get("alertmanagers", status::alertmanagers);
-        serve.get("targets", status::targets);
-        serve.get("targets/metadata", status::empty_list);
-        serve.get("status/tsdb", status::tsdb);
-        serve.get("status/flags", status::flags);
-        serve.get("status/runtimeinfo", status::runtime);
-        serve.get("status/config", status::config);
+        let mut api = PrefixedScope { scope: &mut scope, prefix };
+        api.get_or_post("query", query::instant);
+        api.get_or_post("query_range", query::range);
+        api.get_or_post("format_query", query::format);
+        api.get_or_post("parse_query", query::parse);
+        api.get_or_post("labels", series::labels);
+        api.get_or_post("query_exemplars", status::empty_list);
+        api.get("label/{name}/values", series::values);
+        api.get("metadata", metadata::metadata);
+        api.get("status/buildinfo", status::build);
+        api.get("rules", rules::rules);
+        api.post("rules/check", rules::check);
+        api.get("alerts", rules::alerts);
+        api.get("alerts/history", history::history);
+        api.get("alertmanagers", status::alertmanagers);
+        api.get("targets", status::targets);
+        api.get("targets/metadata", status::empty_list);
+        api.get("status/tsdb", status::tsdb);
+        api.get("status/flags", status::flags);
+        api.get("status/runtimeinfo", status::runtime);
+        api.get("status/config", status::config);
         let matched = scope
             .resource(&format!("{prefix}/series"))
             .guard(actix_web::guard::fn_guard(move |context| {

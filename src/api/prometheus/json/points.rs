@@ -46,7 +46,7 @@ fn push_before_value(at_ms: i64, out: &mut Vec<u8>) {
 #[derive(Debug, Default)]
 pub(in crate::api::prometheus) struct Times(Vec<BeforeValue>);
 
-/// The text before the values of one time, with a placeholder for the byte before that text.
+/// The text before the values of one time. Its first byte is replaced in each point.
 #[derive(Debug, Clone, Copy)]
 struct BeforeValue {
     at_ms: i64,
@@ -73,6 +73,7 @@ impl BeforeValue {
         length.is_some()
     }
 
+    /// Writes a point into a buffer and returns its length; `None` if the value has many decimals.
     #[inline]
     fn put_point(&self, before: u8, value: f64, to: &mut [u8]) -> Option<usize> {
         *to.first_chunk_mut()? = self.text;

@@ -283,8 +283,8 @@ impl Bucket {
     fn evaluate(&self, document: &Fields, share: &mut Share<'_>) -> Result<Value, QueryError> {
         let value = self.by.evaluate(document, share)?.unwrap_or(Value::Null);
         let above = self.boundaries.partition_point(|low| order_all(low, &value).is_le());
-        let is_last = above == self.boundaries.len();
-        let found = above.checked_sub(1).filter(|_| !is_last);
+        let is_beyond = above == self.boundaries.len();
+        let found = above.checked_sub(1).filter(|_| !is_beyond);
         let bucket = found.and_then(|index| self.boundaries.get(index)).or(self.default.as_ref());
         let Some(bucket) = bucket else {
             let value_text = serde_json::to_string(&value).unwrap_or_default();

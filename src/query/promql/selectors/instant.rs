@@ -8,11 +8,10 @@ use super::{
     Selectors,
     plan::{NeededCells, ReadRequest},
 };
-use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,
     query::{
-        SeriesMatcher,
+        QueryError, SeriesMatcher,
         promql::{
             syntax::tree::VectorSelector,
             value::{
@@ -70,9 +69,9 @@ impl Selectors<'_> {
         self.series_with_values(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*times.end()), time));
             let mut values = newest_samples(series, self.lookback_ms, ends, SampleProperty::Time);
-            let first = *times.start() as f64 / 1000.0;
+            let first_seconds = *times.start() as f64 / 1000.0;
             for value in values.iter_mut().filter(|value| is_present(**value)) {
-                if *value < first {
+                if *value < first_seconds {
                     *value = ABSENT;
                 }
             }

@@ -8,8 +8,7 @@ use super::{
     cells::{Sample, TimedCell},
     steps::TimeShift,
 };
-use crate::model::Kind;
-use crate::query::Labels;
+use crate::{model::Kind, query::Labels};
 
 /// Windows over cells.
 pub(crate) struct RangeVector {
@@ -76,8 +75,8 @@ impl Widths<'_> {
 
 impl CellSeries {
     /// Returns the cells and their kind, for functions that count increases or for other functions.
-    pub(crate) fn cells_for(&self, counts: bool) -> (&[TimedCell], Kind) {
-        match (self.counted.is_empty(), counts) {
+    pub(crate) fn cells_for(&self, counts_increases: bool) -> (&[TimedCell], Kind) {
+        match (self.counted.is_empty(), counts_increases) {
             (true, _) => (&self.cells, self.kind),
             (false, true) => (&self.counted, Kind::Counter),
             // `Counter` is the strictest kind. It excludes shortcuts that are valid for gauges.
