@@ -31,7 +31,7 @@ pub(crate) fn error(status: StatusCode, word: &str, message: impl Display) -> Ht
 }
 
 /// Counts a query without a result, and returns its response.
-pub(crate) fn refused(
+pub(crate) fn count_refusal(
     metrics: &Metrics,
     outcome: QueryOutcome,
     response: HttpResponse,

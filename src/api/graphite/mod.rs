@@ -94,7 +94,7 @@ async fn respond(
     run: impl Fn(&Call<'_>) -> Result<Text, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
-    let refused = |outcome, response| answer::refused(&metrics, outcome, response);
+    let refused = |outcome, response| answer::count_refusal(&metrics, outcome, response);
     let received = parts.bodies.receive_query(&request, payload, FORM_BYTES_MAX).await;
     let received = received.and_then(|Body { bytes, mut memory }| {
         memory.grow(Params::memory(request.query_string(), &bytes))?;

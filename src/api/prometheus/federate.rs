@@ -58,7 +58,7 @@ pub(super) async fn federate((request, _, parts): Received) -> HttpResponse {
             );
             response.message_body(BoxBody::new(body)).unwrap_or_else(HttpResponse::from_error)
         }
-        Err(fault) => answer::refused(&metrics, fault.outcome(), fault.text_response()),
+        Err(fault) => answer::count_refusal(&metrics, fault.outcome(), fault.text_response()),
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn respond(
     run: impl Fn(&Call<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
-    let refused = |outcome, response| answer::refused(&metrics, outcome, response);
+    let refused = |outcome, response| answer::count_refusal(&metrics, outcome, response);
     // The parameters' memory is reserved until the query ends, because queued queries also hold it.
     let (read, _memory) = match params(&request, payload, &parts).await {
         Ok(read) => read,

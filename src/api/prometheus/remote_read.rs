@@ -48,7 +48,7 @@ const LOOKUP: &str = "series";
 
 pub(super) async fn read((request, payload, parts): Received) -> HttpResponse {
     let metrics = parts.metrics.clone();
-    let refused = |outcome, response| answer::refused(&metrics, outcome, response);
+    let refused = |outcome, response| answer::count_refusal(&metrics, outcome, response);
     let received = parts.bodies.receive_query(&request, payload, FORM_BYTES_MAX).await;
     let body = match received {
         Ok(Body { bytes, mut memory }) => {

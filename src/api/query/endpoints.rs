@@ -13,7 +13,7 @@ use super::params::{Params, RANGE_PARAMS, SERIES_PARAMS};
 use crate::{
     api::{
         QueryParts,
-        answer::{self, refused, slow::SlowReaders, streamed},
+        answer::{self, count_refusal, slow::SlowReaders, streamed},
     },
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
@@ -22,10 +22,10 @@ use crate::{
     telemetry::QueryOutcome,
 };
 
-/// The maximum size of a pipeline.
+/// The maximum size of a pipeline in bytes.
 const PIPELINE_BYTES_MAX: usize = 64 << 10;
 
-/// The maximum size of a list of series.
+/// The maximum size of a list of series in bytes.
 const COVERAGE_BYTES_MAX: usize = 1 << 20;
 
 /// The parameters of charts besides series and a range.
@@ -35,7 +35,7 @@ const CHART_PARAMS: [&str; 9] =
 const DOCUMENTS_PARAMS: [&str; 8] =
     ["display", "unfold", "form", "tz", "points", "merge", "group_by", "shells"];
 /// The parameters of a stored document besides series.
-const STORED_PARAMS: [&str; 2] = ["resolution", "time"];
+const STORED_DOCUMENT_PARAMS: [&str; 2] = ["resolution", "time"];
 /// The parameters of an export besides series and a range.
 const EXPORT_PARAMS: [&str; 3] = ["after", "upto", "shells"];
 
@@ -88,7 +88,7 @@ pub(super) async fn stored_document(
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
     respond("storage", valid_params(params), parts, |params, parts, budget| {
-        params.allow_only(&[&SERIES_PARAMS, &STORED_PARAMS])?;
+        params.allow_only(&[&SERIES_PARAMS, &STORED_DOCUMENT_PARAMS])?;
         let request = StoredDocumentRequest {
             selector: params.metric_selector()?,
             granularity: params.granularity(),
@@ -134,7 +134,7 @@ pub(super) async fn series_coverage(
     let body = match parts.bodies.receive_query(&request, payload, COVERAGE_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
-            return refused(&parts.metrics, QueryOutcome::Invalid, refusal.response());
+            return count_refusal(&parts.metrics, QueryOutcome::Invalid, refusal.response());
         }
     };
     respond("held", Ok(body), parts, |body, parts, budget| {
@@ -154,7 +154,7 @@ pub(super) async fn aggregate(
     let body = match parts.bodies.receive_query(&request, payload, PIPELINE_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
-            return refused(&parts.metrics, QueryOutcome::Invalid, refusal.response());
+            return count_refusal(&parts.metrics, QueryOutcome::Invalid, refusal.response());
         }
     };
     respond("aggregate", Ok(body), parts, |body, parts, budget| {
@@ -179,7 +179,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     run: impl Fn(&P, &QueryParts, &Budget) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
-    let refused = |outcome, response| refused(&metrics, outcome, response);
+    let refused = |outcome, response| count_refusal(&metrics, outcome, response);
     let params = match params {
         Ok(params) => params,
         Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),

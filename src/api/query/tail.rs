@@ -77,7 +77,7 @@ pub(super) async fn tail(
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
     let metrics = &parts.metrics;
-    let refused = |outcome, response| answer::refused(metrics, outcome, response);
+    let refused = |outcome, response| answer::count_refusal(metrics, outcome, response);
     let Ok(permit) = parts.tails.permits.clone().try_acquire_owned() else {
         let message = "too many tails: close one and retry";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);

@@ -32,20 +32,20 @@ pub(super) fn expand_braces(pattern: &str) -> Result<Vec<String>, QueryError> {
             let start = text.get(..end)?.rfind('{')?;
             Some((text.get(..start)?, text.get(start + 1..end)?, text.get(end + 1..)?))
         });
-        let Some((before, words, after)) = inner else {
+        let Some((before, alternatives, after)) = inner else {
             done.push(text);
             continue;
         };
-        let words_count = words.bytes().filter(|byte| *byte == b',').count() + 1;
-        steps += words_count;
-        if open.len() + done.len() + words_count > ALTERNATIVES_MAX || steps > STEPS_MAX {
+        let alternatives_count = alternatives.bytes().filter(|byte| *byte == b',').count() + 1;
+        steps += alternatives_count;
+        if open.len() + done.len() + alternatives_count > ALTERNATIVES_MAX || steps > STEPS_MAX {
             return Err(QueryError::Invalid(format!(
                 "the braces of {pattern:?} stand for more than {ALTERNATIVES_MAX} paths: use fewer, \
                  or *"
             )));
         }
         // Reversed, because the last pattern is processed next.
-        open.extend(words.rsplit(',').map(|word| format!("{before}{word}{after}")));
+        open.extend(alternatives.rsplit(',').map(|text| format!("{before}{text}{after}")));
     }
     Ok(done)
 }

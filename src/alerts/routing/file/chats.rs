@@ -5,7 +5,7 @@
 use super::{
     check::FileChecker,
     raw::{RawDiscord, RawOpsgenie, RawTeams, RawTelegram},
-    receivers::{SUBJECT, TEXT},
+    receivers::{ReadTarget, SUBJECT, TEXT},
 };
 use crate::alerts::routing::receiver::{Discord, Opsgenie, Target, Teams, Telegram};
 
@@ -21,7 +21,7 @@ fn or_default(text: Option<String>, default: &str) -> String {
 }
 
 impl FileChecker<'_> {
-    pub(super) fn opsgenie(&mut self, raw: RawOpsgenie) -> (bool, Target) {
+    pub(super) fn opsgenie(&mut self, raw: RawOpsgenie) -> ReadTarget {
         let has_key = raw.api_key.is_some() || raw.api_key_file.is_some();
         let (key, file) = if has_key {
             (raw.api_key, raw.api_key_file)
@@ -30,7 +30,7 @@ impl FileChecker<'_> {
         };
         let api_url =
             or_default(raw.api_url.or_else(|| self.global.opsgenie_api_url.clone()), OPSGENIE_URL);
-        self.is_address("api_url", &api_url);
+        self.check_address("api_url", &api_url);
         for name in raw.responders.iter().flat_map(|responder| responder.keys()) {
             if !RESPONDER_KEYS.contains(&name.as_str()) {
                 self.fault(format!("responders: {name:?} is none of id, name, username, type"));
@@ -54,7 +54,7 @@ impl FileChecker<'_> {
         (raw.send_resolved.unwrap_or(true), Target::Opsgenie(Box::new(opsgenie)))
     }
 
-    pub(super) fn teams(&mut self, raw: RawTeams) -> (bool, Target) {
+    pub(super) fn teams(&mut self, raw: RawTeams) -> ReadTarget {
         let teams = Teams {
             webhook_url: self.secret_address("webhook_url", raw.webhook_url, raw.webhook_url_file),
             title: or_default(raw.title, SUBJECT),
@@ -65,10 +65,10 @@ impl FileChecker<'_> {
         (raw.send_resolved.unwrap_or(true), Target::Teams(Box::new(teams)))
     }
 
-    pub(super) fn telegram(&mut self, raw: RawTelegram) -> (bool, Target) {
+    pub(super) fn telegram(&mut self, raw: RawTelegram) -> ReadTarget {
         let api_url =
             or_default(raw.api_url.or_else(|| self.global.telegram_api_url.clone()), TELEGRAM_URL);
-        self.is_address("api_url", &api_url);
+        self.check_address("api_url", &api_url);
         let parse_mode = or_default(raw.parse_mode, "HTML");
         if !PARSE_MODES.contains(&parse_mode.as_str()) {
             self.fault(format!("parse_mode: {parse_mode:?} is none of HTML, Markdown, MarkdownV2"));
@@ -89,7 +89,7 @@ impl FileChecker<'_> {
         (raw.send_resolved.unwrap_or(true), Target::Telegram(Box::new(telegram)))
     }
 
-    pub(super) fn discord(&mut self, raw: RawDiscord) -> (bool, Target) {
+    pub(super) fn discord(&mut self, raw: RawDiscord) -> ReadTarget {
         let discord = Discord {
             webhook_url: self.secret_address("webhook_url", raw.webhook_url, raw.webhook_url_file),
             title: or_default(raw.title, SUBJECT),

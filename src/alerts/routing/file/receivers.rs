@@ -24,15 +24,18 @@ pub(super) const TEXT: &str = "{{ template \"granary.text\" . }}";
 const ALERTS_LINK: &str = "{{ with .ExternalURL }}{{ . }}/alerts{{ end }}";
 const HTML: &str = "{{ template \"granary.html\" . }}";
 
+/// True when the integration also gets messages about ended alerts, and the target.
+pub(super) type ReadTarget = (bool, Target);
+
 impl FileChecker<'_> {
     pub(super) fn receiver(&mut self, raw: RawReceiver) -> Receiver {
         let mut integrations = Vec::new();
         let name = raw.name.clone();
-        let mut add = |kind: &str, at: usize, (send_resolved, target): (bool, Target)| {
+        let mut add = |kind: &str, at: usize, (send_resolved, target): ReadTarget| {
             integrations.push(Integration { key: format!("{kind}/{at}"), send_resolved, target });
         };
-        let location = |checking: &mut Self, kind: &str, at: usize| {
-            checking.location = format!("receiver {name:?}, {kind}_configs[{at}]");
+        let location = |checker: &mut Self, kind: &str, at: usize| {
+            checker.location = format!("receiver {name:?}, {kind}_configs[{at}]");
         };
         for (at, settings) in raw.webhook_configs.into_iter().enumerate() {
             location(self, "webhook", at);
@@ -73,7 +76,7 @@ impl FileChecker<'_> {
         Receiver { name: raw.name, integrations }
     }
 
-    fn webhook(&mut self, raw: RawWebhook) -> (bool, Target) {
+    fn webhook(&mut self, raw: RawWebhook) -> ReadTarget {
         let url = self.secret_address("url", raw.url, raw.url_file);
         let http = self.http(raw.http_config);
         // In Alertmanager, 0 means the default.
@@ -86,7 +89,7 @@ impl FileChecker<'_> {
         (raw.send_resolved.unwrap_or(true), Target::Webhook(Box::new(webhook)))
     }
 
-    fn slack(&mut self, raw: RawSlack) -> (bool, Target) {
+    fn slack(&mut self, raw: RawSlack) -> ReadTarget {
         let has_url = raw.api_url.is_some() || raw.api_url_file.is_some();
         let (url, file) = if has_url {
             (raw.api_url, raw.api_url_file)
@@ -130,11 +133,11 @@ impl FileChecker<'_> {
         (raw.send_resolved.unwrap_or(false), Target::Slack(Box::new(slack)))
     }
 
-    fn pagerduty(&mut self, raw: RawPagerduty) -> (bool, Target) {
+    fn pagerduty(&mut self, raw: RawPagerduty) -> ReadTarget {
         let or = |text: Option<String>, default: &str| text.unwrap_or_else(|| default.to_owned());
         let url = raw.url.or_else(|| self.global.pagerduty_url.clone());
         let url = or(url, PAGERDUTY_URL);
-        self.is_address("url", &url);
+        self.check_address("url", &url);
         let payload = [
             ("summary", Some(or(raw.description, SUBJECT))),
             ("severity", Some(or(raw.severity, "error"))),
@@ -164,7 +167,7 @@ impl FileChecker<'_> {
         (raw.send_resolved.unwrap_or(true), Target::Pagerduty(Box::new(pagerduty)))
     }
 
-    fn email(&mut self, raw: RawEmail) -> (bool, Target) {
+    fn email(&mut self, raw: RawEmail) -> ReadTarget {
         let global = &self.global;
         let smarthost = raw.smarthost.or_else(|| global.smtp_smarthost.clone());
         let username = raw.auth_username.or_else(|| global.smtp_auth_username.clone());
@@ -203,7 +206,7 @@ impl FileChecker<'_> {
         (raw.send_resolved.unwrap_or(false), Target::Email(Box::new(email)))
     }
 
-    fn command(&mut self, raw: RawCommand) -> (bool, Target) {
+    fn command(&mut self, raw: RawCommand) -> ReadTarget {
         if raw.command.first().is_none_or(String::is_empty) {
             self.fault("command names no program");
         }
@@ -228,7 +231,7 @@ impl FileChecker<'_> {
     ) -> Secret {
         let secret = self.required_secret(key, text, file);
         if let Secret::Text(url) = &secret {
-            self.is_address(key, url);
+            self.check_address(key, url);
         }
         secret
     }
@@ -245,7 +248,8 @@ impl FileChecker<'_> {
         })
     }
 
-    pub(super) fn is_address(&mut self, key: &str, url: &str) {
+    /// Adds a fault unless a text is an HTTP address.
+    pub(super) fn check_address(&mut self, key: &str, url: &str) {
         let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
         if host.is_none_or(str::is_empty) {
             self.fault(format!("{key} is no address; write https://example.org/path"));
