@@ -8,7 +8,7 @@ extern crate self as granary;
 #[cfg(test)]
 #[path = "../../tests/support/times.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
-mod setup;
+mod test_times;
 
 // Paths are those of the crate granary, which reexports these crates.
 use crate as ingest;

@@ -73,7 +73,7 @@ impl Refusals {
     }
 
     /// Returns true when everything was refused because of the batch's number.
-    pub fn is_for_number(&self) -> bool {
+    pub fn is_for_batch_number(&self) -> bool {
         let numbers = [RefusalReason::StaleNumber, RefusalReason::FarNumber];
         numbers.iter().any(|reason| self.counts.contains_key(reason))
     }

@@ -348,7 +348,7 @@ fn answer(
             }
             BatchVerdict::SenderLimit => refused = refuse_all(RefusalReason::SenderLimit),
         }
-        if refused.is_for_number() {
+        if refused.is_for_batch_number() {
             answer.renumber.push(seq);
         }
         parts.count(protocol_label, &IngestAnswer::default(), &refused);

@@ -323,7 +323,7 @@ mod tests {
     use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
 
     use super::*;
-    use crate::{model::GranularitySet, setup::NOW};
+    use crate::{model::GranularitySet, test_times::NOW};
 
     /// Returns a batch that defines ref 0 as `metric`, if given, and has one sample of ref 0.
     fn batch(epoch: i64, metric: Option<&str>) -> Vec<u8> {

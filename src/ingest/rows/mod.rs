@@ -88,7 +88,8 @@ pub struct Rows<'a> {
     sender: &'a str,
     samples: Vec<Row>,
     points: Vec<Point>,
-    new: HashMap<Fingerprint, u32, FixedState>,
+    /// The indexes of the definitions, by fingerprint.
+    new_series: HashMap<Fingerprint, u32, FixedState>,
     definitions: Vec<(Fingerprint, SeriesInfo)>,
     refused: Refusals,
     definitions_max: usize,
@@ -111,7 +112,7 @@ impl<'a> Rows<'a> {
             sender,
             samples: Vec::new(),
             points: Vec::new(),
-            new: HashMap::default(),
+            new_series: HashMap::default(),
             definitions: Vec::new(),
             refused: Refusals::default(),
             definitions_max: usize::MAX,
@@ -143,7 +144,7 @@ impl<'a> Rows<'a> {
         match self.cache.find(fingerprint) {
             Some(CachedSeries::Series(id)) => Target(TargetKind::Series(id)),
             Some(CachedSeries::Refused(reason)) => Target(TargetKind::Refused(reason)),
-            None => match self.new.get(&fingerprint) {
+            None => match self.new_series.get(&fingerprint) {
                 Some(index) => Target(TargetKind::New(*index)),
                 None => Target(self.look_up(fingerprint, describe)),
             },
@@ -176,10 +177,10 @@ impl<'a> Rows<'a> {
         }
         let index = self.definitions.len() as u32;
         let DescribedSeries { key, kind, unit, .. } = described;
-        let before = self.definitions.last();
-        let sender = before.map_or_else(|| self.sender.into(), |(_, info)| info.sender.clone());
+        let previous = self.definitions.last();
+        let sender = previous.map_or_else(|| self.sender.into(), |(_, info)| info.sender.clone());
         self.definitions.push((fingerprint, SeriesInfo { key, kind, unit, sender }));
-        self.new.insert(fingerprint, index);
+        self.new_series.insert(fingerprint, index);
         TargetKind::New(index)
     }
 

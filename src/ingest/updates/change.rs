@@ -44,7 +44,7 @@ struct TargetDocument {
 ///
 /// # Errors
 /// The reason why the update cannot be expressed as samples.
-pub(super) fn of_update(
+pub(super) fn update_samples(
     collection: &str,
     query: &Fields,
     change: &Value,
@@ -79,7 +79,7 @@ pub(super) fn of_update(
 ///
 /// # Errors
 /// The reason why the document cannot be expressed as samples.
-pub(super) fn of_insert(document: &Fields) -> Result<UpdateSamples, String> {
+pub(super) fn insert_samples(document: &Fields) -> Result<UpdateSamples, String> {
     if let Some((name, _)) =
         document.iter().find(|(name, value)| is_container(name) && !is_zero(value))
     {

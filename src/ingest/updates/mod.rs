@@ -23,7 +23,7 @@ use granary_protocol::{
 };
 
 use self::{
-    change::{UpdateSamples, of_insert, of_update},
+    change::{UpdateSamples, insert_samples, update_samples},
     settling::Sample,
 };
 use crate::shell::{
@@ -74,8 +74,8 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
     let text = std::str::from_utf8(body).map_err(|cause| fault(cause.to_string()))?;
     let mut reader = Reader::new(text);
     let (mut counts, mut readings) = (BatchBuilder::default(), BatchBuilder::default());
-    let mut numbered: Vec<JsonBatch> = Vec::new();
-    let (mut index, mut room) = (0_u64, DEFINITION_BYTES_MAX);
+    let mut batches: Vec<JsonBatch> = Vec::new();
+    let (mut index, mut definition_bytes_left) = (0_u64, DEFINITION_BYTES_MAX);
     while !reader.is_at_end() {
         for command in commands(reader.next_statement().map_err(fault)?).map_err(fault)? {
             let mut numbered_builder = command.number.map(|(agent, epoch, seq)| {
@@ -88,9 +88,9 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
                 index += 1;
                 let outcome = match &change {
                     Change::Update { query, change } => {
-                        of_update(&command.collection, query, change)
+                        update_samples(&command.collection, query, change)
                     }
-                    Change::Insert(document) => of_insert(document),
+                    Change::Insert(document) => insert_samples(document),
                 };
                 match outcome {
                     Err(cause) => {
@@ -105,13 +105,13 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
                                 (None, Kind::Delta) => &mut counts,
                                 (None, _) => &mut readings,
                             };
-                            builder.add(sample, &tags, &mut room)?;
+                            builder.add(sample, &tags, &mut definition_bytes_left)?;
                         }
                     }
                 }
             }
-            numbered.extend(numbered_builder.map(|builder| builder.batch));
-            if numbered.len() + 2 > BATCHES_PER_REQUEST_MAX {
+            batches.extend(numbered_builder.map(|builder| builder.batch));
+            if batches.len() + 2 > BATCHES_PER_REQUEST_MAX {
                 return Err(fault(format!(
                     "more than {BATCHES_PER_REQUEST_MAX} numbered commands"
                 )));
@@ -121,10 +121,10 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
     for BatchBuilder { mut batch, .. } in [counts, readings] {
         if !batch.batch.refs.is_empty() || batch.invalid.samples > 0 {
             SENDER.clone_into(&mut batch.batch.agent);
-            numbered.push(batch);
+            batches.push(batch);
         }
     }
-    Ok(numbered)
+    Ok(batches)
 }
 
 fn fault(problem: String) -> DecodeError {
@@ -149,13 +149,13 @@ impl BatchBuilder {
         &mut self,
         sample: Sample,
         tags: &[(String, String)],
-        room: &mut usize,
+        definition_bytes_left: &mut usize,
     ) -> Result<(), DecodeError> {
         let Sample { metric, kind, at, value } = sample;
         let batch = &mut self.batch.batch;
         let bytes = metric.len()
             + tags.iter().map(|(name, tag_value)| name.len() + tag_value.len()).sum::<usize>();
-        *room = room.checked_sub(bytes).ok_or_else(|| {
+        *definition_bytes_left = definition_bytes_left.checked_sub(bytes).ok_or_else(|| {
             let problem = format!("names and tags take more than {DEFINITION_BYTES_MAX} bytes");
             fault(problem)
         })?;
@@ -262,9 +262,9 @@ fn command_of(value: Value) -> Result<Command, String> {
     let mut list = None;
     for (name, value) in fields.iter() {
         match (&**name, value) {
-            ("update" | "insert", Value::Text(name_of)) => {
+            ("update" | "insert", Value::Text(text)) => {
                 is_update = &**name == "update";
-                collection = Some(name_of.to_string());
+                collection = Some(text.to_string());
             }
             ("updates" | "documents", Value::List(values)) => list = Some(values),
             (name, _) if known.contains(&name) => {}
