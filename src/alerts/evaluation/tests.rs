@@ -29,14 +29,14 @@ fn group(rules: Vec<Rule>) -> RuleGroup {
     }
 }
 
-/// Evaluates all rules with the same answers.
-struct Bench {
+/// A group whose rules are all evaluated with the same answers.
+struct EvaluatedGroup {
     group: RuleGroup,
     state: GroupState,
     written: Vec<WrittenSeries>,
 }
 
-impl Bench {
+impl EvaluatedGroup {
     fn new(group: RuleGroup) -> Self {
         let (state, written) =
             (GroupState::new(&group), vec![WrittenSeries::default(); group.rules.len()]);
@@ -74,19 +74,20 @@ fn written(run: &GroupRun) -> Vec<String> {
 fn recorded_series_have_the_rules_name_and_labels_and_end_with_their_source() {
     let mut recording = rule("job:up", "up", Action::Record);
     recording.labels = [("team".to_owned(), "x".to_owned())].into();
-    let mut bench = Bench::new(group(vec![recording]));
-    let run = bench.run(0, &[("up", &[("__name__=up,job=a", 1.0), ("__name__=up,job=b", 0.0)])]);
+    let mut evaluated = EvaluatedGroup::new(group(vec![recording]));
+    let run =
+        evaluated.run(0, &[("up", &[("__name__=up,job=a", 1.0), ("__name__=up,job=b", 0.0)])]);
     assert_eq!(written(&run), [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} 0"#]);
-    let run = bench.run(1, &[("up", &[("__name__=up,job=a", 1.0)])]);
+    let run = evaluated.run(1, &[("up", &[("__name__=up,job=a", 1.0)])]);
     assert_eq!(
         written(&run),
         [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} ends"#]
     );
     // After a failure, no series is known to have ended.
-    let run = bench.run(2, &[]);
+    let run = evaluated.run(2, &[]);
     assert_eq!(written(&run), <[&str; 0]>::default());
     assert_eq!(run.reports[0].error.as_deref(), Some("up failed"));
-    let run = bench.run(3, &[("up", &[("job=a", 1.0), ("__name__=up,job=a", 1.0)])]);
+    let run = evaluated.run(3, &[("up", &[("job=a", 1.0), ("__name__=up,job=a", 1.0)])]);
     assert!(run.reports[0].error.as_ref().unwrap().contains("two series"), "{run:?}");
 }
 
@@ -96,9 +97,9 @@ fn alerts_become_series_with_their_state_and_time() {
     let policy = AlertPolicy { annotations, for_ms: 60_000, ..AlertPolicy::default() };
     let mut alerting = rule("Down", "up == 0", Action::Alert(policy));
     alerting.labels = [("severity".to_owned(), "{{ $labels.job }}!".to_owned())].into();
-    let mut bench = Bench::new(group(vec![alerting]));
+    let mut evaluated = EvaluatedGroup::new(group(vec![alerting]));
     let down: (&str, &[(&str, f64)]) = ("up == 0", &[("__name__=up,job=a", 0.0)]);
-    let run = bench.run(0, &[down]);
+    let run = evaluated.run(0, &[down]);
     let start_s = AT.0 / 1000;
     let series = r#"alertname="Down""#;
     assert_eq!(
@@ -108,8 +109,8 @@ fn alerts_become_series_with_their_state_and_time() {
             format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {start_s}"#),
         ]
     );
-    let run = bench.run(1, &[down]);
-    let alert = &bench.state.rules["Down"].alerts[0];
+    let run = evaluated.run(1, &[down]);
+    let alert = &evaluated.state.rules["Down"].alerts[0];
     assert_eq!(alert.state, AlertState::Firing);
     assert_eq!(alert.annotations["summary"], "a 0");
     assert_eq!(
@@ -121,12 +122,12 @@ fn alerts_become_series_with_their_state_and_time() {
         ]
     );
     // A failed evaluation changes no alert.
-    bench.run(2, &[]);
-    assert_eq!(bench.state.rules["Down"].alerts[0].state, AlertState::Firing);
-    let run = bench.run(3, &[("up == 0", &[])]);
+    evaluated.run(2, &[]);
+    assert_eq!(evaluated.state.rules["Down"].alerts[0].state, AlertState::Firing);
+    let run = evaluated.run(3, &[("up == 0", &[])]);
     assert_eq!((run.samples.len(), run.ended.len()), (0, 2));
     // An ended alert has no series after a restart.
-    assert_eq!(bench.state.series_of("Down").len(), 0);
+    assert_eq!(evaluated.state.series_of("Down").len(), 0);
 }
 
 #[test]
@@ -134,41 +135,41 @@ fn a_groups_limit_fails_the_rule() {
     let alert = |name: &str| rule(name, "x", Action::Alert(AlertPolicy::default()));
     let mut limited = group(vec![rule("r", "x", Action::Record), alert("A")]);
     limited.limit = 1;
-    let mut bench = Bench::new(limited);
-    bench.run(0, &[("x", &[("a=1", 1.0)])]);
-    assert_eq!(bench.state.rules["A"].alerts.len(), 1);
-    let run = bench.run(1, &[("x", &[("a=1", 1.0), ("a=2", 1.0)])]);
+    let mut evaluated = EvaluatedGroup::new(limited);
+    evaluated.run(0, &[("x", &[("a=1", 1.0)])]);
+    assert_eq!(evaluated.state.rules["A"].alerts.len(), 1);
+    let run = evaluated.run(1, &[("x", &[("a=1", 1.0), ("a=2", 1.0)])]);
     assert!(run.reports.iter().all(|report| report.error.as_ref().unwrap().contains("limit of 1")));
-    assert_eq!(bench.state.rules["A"].alerts, [], "as in Prometheus");
+    assert_eq!(evaluated.state.rules["A"].alerts, [], "as in Prometheus");
 }
 
-/// A rule with 2,500 alerts was not evaluated, and nobody was notified.
+/// A rule with very many alerts must be evaluated, or nobody would be notified.
 #[test]
 fn one_alert_represents_all_alerts_beyond_the_limit() {
     let policy = AlertPolicy { for_ms: 60_000, ..AlertPolicy::default() };
     let mut alerting = rule("A", "x", Action::Alert(policy));
     alerting.labels = [("severity".to_owned(), "page".to_owned())].into();
-    let mut bench = Bench::new(group(vec![alerting]));
+    let mut evaluated = EvaluatedGroup::new(group(vec![alerting]));
     let entries: Vec<_> = (0..30_000).map(|i| (format!("a={i:06}"), 1.0)).collect();
     let entries: Vec<_> = entries.iter().map(|(text, value)| (text.as_str(), *value)).collect();
-    let names = |bench: &Bench, is_counted: &dyn Fn(&Alert) -> bool| -> Vec<String> {
-        let alerts = bench.state.rules["A"].alerts.iter().filter(|alert| is_counted(alert));
+    let names = |evaluated: &EvaluatedGroup, is_counted: &dyn Fn(&Alert) -> bool| -> Vec<String> {
+        let alerts = evaluated.state.rules["A"].alerts.iter().filter(|alert| is_counted(alert));
         alerts.filter_map(|alert| alert.labels.get("a").cloned()).collect()
     };
     // Known alerts keep their records.
-    bench.run(0, &[("x", &entries[29_990..])]);
-    let run = bench.run(1, &[("x", &entries)]);
+    evaluated.run(0, &[("x", &entries[29_990..])]);
+    let run = evaluated.run(1, &[("x", &entries)]);
     assert_eq!(run.reports[0].left_out, 20_000);
-    let firing = names(&bench, &|alert| alert.state == AlertState::Firing);
+    let firing = names(&evaluated, &|alert| alert.state == AlertState::Firing);
     assert_eq!((firing.len(), firing[0].as_str()), (10, "029990"));
-    assert_eq!(names(&bench, &Alert::is_active).len(), ALERTS_MAX);
-    let run = bench.run(2, &[("x", &entries)]);
+    assert_eq!(names(&evaluated, &Alert::is_active).len(), ALERTS_MAX);
+    let run = evaluated.run(2, &[("x", &entries)]);
     assert_eq!(run.reports[0].error, None);
-    let left_out = |bench: &Bench| {
-        let mut alerts = bench.state.rules["A"].alerts.iter();
+    let left_out = |evaluated: &EvaluatedGroup| {
+        let mut alerts = evaluated.state.rules["A"].alerts.iter();
         alerts.find(|alert| alert.labels.contains_key(LEFT_OUT)).cloned()
     };
-    let representative = left_out(&bench).unwrap();
+    let representative = left_out(&evaluated).unwrap();
     assert_eq!((representative.state, representative.value), (AlertState::Firing, 20_000.0));
     assert!(
         representative.annotations["summary"].contains("20000 more alerts of A"),
@@ -176,13 +177,13 @@ fn one_alert_represents_all_alerts_beyond_the_limit() {
     );
     assert_eq!(representative.labels["severity"], "page");
     // This alert ends with the others, and its record is removed, too.
-    let run = bench.run(3, &[("x", &entries[..3])]);
+    let run = evaluated.run(3, &[("x", &entries[..3])]);
     assert_eq!(run.reports[0].left_out, 0);
-    assert_eq!(left_out(&bench).unwrap().resolved_at, Some(AT.0 + 180_000));
-    assert_eq!(names(&bench, &Alert::is_active).len(), 3);
-    bench.run(30, &[("x", &entries[..3])]);
-    assert_eq!(left_out(&bench), None);
-    assert_eq!(bench.state.rules["A"].alerts.len(), 3);
+    assert_eq!(left_out(&evaluated).unwrap().resolved_at, Some(AT.0 + 180_000));
+    assert_eq!(names(&evaluated, &Alert::is_active).len(), 3);
+    evaluated.run(30, &[("x", &entries[..3])]);
+    assert_eq!(left_out(&evaluated), None);
+    assert_eq!(evaluated.state.rules["A"].alerts.len(), 3);
 }
 
 #[test]
@@ -192,14 +193,14 @@ fn alerts_beyond_the_limit_end_even_when_missing_samples_are_an_alert() {
         measured: Some("y".into()),
         ..AlertPolicy::default()
     };
-    let mut bench = Bench::new(group(vec![rule("A", "x", Action::Alert(policy))]));
+    let mut evaluated = EvaluatedGroup::new(group(vec![rule("A", "x", Action::Alert(policy))]));
     let entries: Vec<_> = (0..ALERTS_MAX + 500).map(|i| (format!("a={i:06}"), 1.0)).collect();
     let entries: Vec<_> = entries.iter().map(|(text, value)| (text.as_str(), *value)).collect();
-    let run = bench.run(0, &[("x", &entries), ("y", &entries)]);
+    let run = evaluated.run(0, &[("x", &entries), ("y", &entries)]);
     assert_eq!(run.reports[0].left_out, 1000, "500 alerts, and 500 series that are not watched");
     for minute in [1, 2, 40, 41] {
-        bench.run(minute, &[("x", &[]), ("y", &entries[..10])]);
-        let alerts = &bench.state.rules["A"].alerts;
+        evaluated.run(minute, &[("x", &[]), ("y", &entries[..10])]);
+        let alerts = &evaluated.state.rules["A"].alerts;
         let is_left_out = |alert: &&Alert| alert.labels.contains_key(LEFT_OUT) && alert.is_active();
         assert_eq!(alerts.iter().find(is_left_out), None, "{minute}");
     }

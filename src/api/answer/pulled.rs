@@ -57,7 +57,7 @@ async fn watch(remaining: Rc<RemainingBody>, slow: SlowReaders) {
     let mut seen = None;
     while seen != Some(remaining.chunks.get()) {
         seen = Some(remaining.chunks.get());
-        tokio::time::sleep(slow.chunk_within).await;
+        tokio::time::sleep(slow.chunk_timeout).await;
     }
     remaining.answer.take();
     slow.aborted.inc();

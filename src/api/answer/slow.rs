@@ -17,7 +17,7 @@ const TIMEOUTS_PER_CHUNK: u32 = 3;
 #[derive(Debug, Clone)]
 pub(in crate::api) struct SlowReaders {
     /// The maximum time for reading a chunk; after that, the answer is aborted.
-    pub(in crate::api) chunk_within: Duration,
+    pub(in crate::api) chunk_timeout: Duration,
     /// The counter of aborted answers.
     pub(in crate::api) aborted: prometheus::IntCounter,
 }
@@ -27,7 +27,7 @@ impl SlowReaders {
     pub(in crate::api) fn new(metrics: &Metrics, client_timeout: Duration) -> Self {
         let outcome = QueryOutcome::Slow.as_str();
         Self {
-            chunk_within: client_timeout * TIMEOUTS_PER_CHUNK,
+            chunk_timeout: client_timeout * TIMEOUTS_PER_CHUNK,
             aborted: metrics.queries_refused.with_label_values(&[outcome]),
         }
     }

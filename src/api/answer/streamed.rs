@@ -89,8 +89,9 @@ impl<E> ChunkWriter<E> {
             start.send(AnswerStart::Chunks(receiver)).map_err(|_| io::ErrorKind::BrokenPipe)?;
         }
         let Some(chunks) = &self.chunks else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        let within = self.slow.chunk_within;
-        let sent = Handle::current().block_on(async { timeout(within, chunks.send(chunk)).await });
+        let chunk_timeout = self.slow.chunk_timeout;
+        let sent =
+            Handle::current().block_on(async { timeout(chunk_timeout, chunks.send(chunk)).await });
         match sent {
             Ok(Ok(())) => Ok(()),
             // The client has disconnected.
@@ -149,8 +150,8 @@ mod tests {
 
     use super::*;
 
-    fn slow(chunk_within: Duration) -> SlowReaders {
-        SlowReaders { chunk_within, aborted: prometheus::IntCounter::new("slow", "slow").unwrap() }
+    fn slow(chunk_timeout: Duration) -> SlowReaders {
+        SlowReaders { chunk_timeout, aborted: prometheus::IntCounter::new("slow", "slow").unwrap() }
     }
 
     const PATIENT: Duration = Duration::from_secs(600);

@@ -72,12 +72,13 @@ pub(super) struct CurrentAlerts {
 
 impl CurrentAlerts {
     /// Returns whether a notification is due, by the rule of Alertmanager (`notify.DedupStage`). An
-    /// unchanged notification is repeated when the last one was decided at `again` or before.
+    /// unchanged notification is repeated when the last one was decided at `repeat_before` or
+    /// earlier.
     pub(super) fn is_news(
         &self,
         confirmed: Option<&ConfirmedNotification>,
         send_resolved: bool,
-        again: Option<i64>,
+        repeat_before: Option<i64>,
         muted: &BTreeSet<String>,
     ) -> bool {
         let is_over = self.firing.is_empty() && self.left_out == 0;
@@ -92,7 +93,7 @@ impl CurrentAlerts {
             return !confirmed.firing.is_empty();
         }
         (send_resolved && !self.resolved.is_subset(&confirmed.resolved))
-            || (!self.is_acknowledged && again.is_some_and(|again| confirmed.at <= again))
+            || (!self.is_acknowledged && repeat_before.is_some_and(|time| confirmed.at <= time))
     }
 }
 
@@ -126,35 +127,39 @@ impl Delivery {
     pub(super) fn decide(
         &mut self,
         send_resolved: bool,
-        seen: &CurrentAlerts,
+        current: &CurrentAlerts,
         context: &DecisionContext<'_>,
     ) {
         let repeat_before = context.now.saturating_sub(context.repeat_interval_ms);
-        let before = self.pending.take();
-        let is_news =
-            seen.is_news(self.confirmed.as_ref(), send_resolved, Some(repeat_before), &self.muted);
-        if before.is_none() && !is_news {
+        let previous = self.pending.take();
+        let is_news = current.is_news(
+            self.confirmed.as_ref(),
+            send_resolved,
+            Some(repeat_before),
+            &self.muted,
+        );
+        if previous.is_none() && !is_news {
             return;
         }
         // Alerts that fired while the receiver was unreachable are sent although they have ended.
-        let was_owed =
-            |key: &&String| before.as_ref().is_some_and(|pending| pending.alerts.contains(*key));
+        let was_pending =
+            |key: &&String| previous.as_ref().is_some_and(|pending| pending.alerts.contains(*key));
         let was_confirmed = |key: &&String| {
             self.confirmed.as_ref().is_some_and(|confirmed| confirmed.firing.contains(*key))
         };
-        let ended = seen
+        let ended = current
             .resolved
             .iter()
-            .filter(|key| send_resolved || (was_owed(key) && !was_confirmed(key)));
-        let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
+            .filter(|key| send_resolved || (was_pending(key) && !was_confirmed(key)));
+        let alerts: BTreeSet<_> = current.firing.iter().chain(ended).cloned().collect();
         if alerts.is_empty() {
-            let (at, resolved) = (context.now, seen.resolved.clone());
-            let left_out = seen.left_out;
+            let (at, resolved) = (context.now, current.resolved.clone());
+            let left_out = current.left_out;
             self.confirmed =
                 Some(ConfirmedNotification { at, firing: BTreeSet::new(), resolved, left_out });
             return;
         }
-        let since = before.map_or(context.now, |pending| pending.since);
+        let since = previous.map_or(context.now, |pending| pending.since);
         let decided_at = context.now;
         self.pending = Some(PendingDelivery { since, decided_at, alerts, is_refused: false });
     }

@@ -13,14 +13,14 @@ use crate::query::promql::{
 /// Evaluates `sort` and `sort_desc`.
 pub(super) fn by_value(
     mut series: Vec<Series>,
-    rising: bool,
+    ascends: bool,
     context: &Context<'_>,
 ) -> Vec<Series> {
     if is_ordered(context) {
         series.sort_by(|left, right| {
             let (left, right) = (left.values[0], right.values[0]);
             match (left.is_nan(), right.is_nan()) {
-                (false, false) if rising => ascending(left, right),
+                (false, false) if ascends => ascending(left, right),
                 (false, false) => ascending(right, left),
                 // NaN is last in either direction.
                 (left, right) => left.cmp(&right),
@@ -34,7 +34,7 @@ pub(super) fn by_value(
 pub(super) fn by_labels(
     mut series: Vec<Series>,
     names: &[String],
-    rising: bool,
+    ascends: bool,
     context: &Context<'_>,
 ) -> Vec<Series> {
     if is_ordered(context) {
@@ -42,7 +42,7 @@ pub(super) fn by_labels(
             let (left, right) = (&left.labels, &right.labels);
             let by_name = names.iter().map(|name| natural(left.get(name), right.get(name)));
             let order = by_name.fold(Ordering::Equal, Ordering::then).then_with(|| left.cmp(right));
-            if rising { order } else { order.reverse() }
+            if ascends { order } else { order.reverse() }
         });
     }
     series
@@ -66,8 +66,8 @@ fn natural(left: &str, right: &str) -> Ordering {
     loop {
         let (head, rest) = chunk(left);
         let (right_head, right_rest) = chunk(right);
-        let digits = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
-        let order = if digits(head) && digits(right_head) {
+        let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+        let order = if is_number(head) && is_number(right_head) {
             let [digits, right_digits] =
                 [head, right_head].map(|text| text.trim_start_matches('0'));
             digits
