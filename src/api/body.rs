@@ -59,14 +59,14 @@ pub struct Bodies {
     memory: IngestMemory,
     timeout: Duration,
     /// The turn to decompress a large body.
-    large: Arc<Semaphore>,
+    large_turn: Arc<Semaphore>,
 }
 
 impl Bodies {
     /// Creates the receiver of bodies: `limits` are for samples, `timeout` is for each body, and
     /// all share the memory.
     pub fn new(limits: LiveValue<BodyLimits>, memory: IngestMemory, timeout: Duration) -> Self {
-        Self { limits, memory, timeout, large: Arc::new(Semaphore::new(1)) }
+        Self { limits, memory, timeout, large_turn: Arc::new(Semaphore::new(1)) }
     }
 
     /// Returns the bytes that bodies use now.
@@ -142,7 +142,7 @@ impl Bodies {
         }
         drop(memory);
         // Large bodies are decompressed one at a time, on a thread that no other request waits for.
-        let turn = self.large.clone().acquire_owned().await;
+        let turn = self.large_turn.clone().acquire_owned().await;
         let mut memory = self.memory.reserve(0)?;
         let large = web::block(move || {
             let bytes = decompress(&body.bytes, limit, &mut memory)?;
@@ -156,7 +156,7 @@ impl Bodies {
     /// sends.
     async fn read(&self, mut payload: web::Payload, limit: usize) -> Result<Body, Refusal> {
         let mut memory = self.memory.reserve(0)?;
-        let mut counted = 0;
+        let mut reserved = 0;
         let mut bytes = BytesMut::new();
         while let Some(chunk) = payload.next().await {
             let chunk = chunk.map_err(|cause| Refusal::Malformed(format!("body: {cause}")))?;
@@ -164,9 +164,9 @@ impl Bodies {
                 return Err(Refusal::TooLarge { limit, setting: SETTING });
             }
             bytes.extend_from_slice(&chunk);
-            if bytes.capacity() > counted {
-                memory.grow(bytes.capacity() - counted)?;
-                counted = bytes.capacity();
+            if bytes.capacity() > reserved {
+                memory.grow(bytes.capacity() - reserved)?;
+                reserved = bytes.capacity();
             }
         }
         Ok(Body { bytes: bytes.freeze(), memory })

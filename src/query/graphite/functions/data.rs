@@ -78,8 +78,8 @@ fn scale_to_seconds(arguments: &Arguments<'_>) -> Lines {
 }
 
 fn offset(arguments: &Arguments<'_>) -> Lines {
-    let more = arguments.number(1, "factor")?;
-    change_values(arguments, &format!(",{more}"), |value| value + more)
+    let amount = arguments.number(1, "factor")?;
+    change_values(arguments, &format!(",{amount}"), |value| value + amount)
 }
 
 fn offset_to_zero(arguments: &Arguments<'_>) -> Lines {
@@ -186,12 +186,12 @@ fn integral(arguments: &Arguments<'_>) -> Lines {
     })
 }
 
-/// Fills stretches of at most `limit` missing numbers between two known numbers, or after the last
-/// known number, with the value that `fill` returns for a position in the stretch.
+/// Fills stretches of at most `limit` missing numbers between two known numbers, or (`fills_end`)
+/// after the last known number, with the value that `fill` returns for a position in the stretch.
 fn fill_gaps(
     mut line: Line,
     limit: usize,
-    ends: bool,
+    fills_end: bool,
     fill: impl Fn((f64, f64), usize, usize) -> f64,
 ) -> Line {
     let mut before: Option<usize> = None;
@@ -202,7 +202,7 @@ fn fill_gaps(
         }
         if let Some(before) = before {
             let (first, missing) = (line.values[before], index - before - 1);
-            if missing <= limit && (value.is_some() || ends) {
+            if missing <= limit && (value.is_some() || fills_end) {
                 let next = value.unwrap_or(first);
                 for position in 1..=missing {
                     line.values[before + position] = fill((first, next), position, missing + 1);
@@ -282,8 +282,8 @@ fn without(arguments: &Arguments<'_>, suffix: &str, keep: impl Fn(f64) -> bool +
 }
 
 fn remove_above(arguments: &Arguments<'_>) -> Lines {
-    let count_max = arguments.number(1, "n")?;
-    without(arguments, &format!(", {count_max}"), |value| value <= count_max)
+    let maximum = arguments.number(1, "n")?;
+    without(arguments, &format!(", {maximum}"), |value| value <= maximum)
 }
 
 fn remove_below(arguments: &Arguments<'_>) -> Lines {

@@ -185,8 +185,8 @@ mod tests {
         check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
         let long_text = "x".repeat(1 << 20);
         let budget = Budget::of_memory(100 << 20);
-        let scarce = ExpressionLimits { budget: &budget, ..LIMITS };
-        let scarce = Bounds::new(&scarce);
+        let scarce_limits = ExpressionLimits { budget: &budget, ..LIMITS };
+        let scarce = Bounds::new(&scarce_limits);
         let expanding = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
         let refused = replace(vec![series(&[("a", &long_text)])], &expanding, &scarce).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
