@@ -179,7 +179,7 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
         }
         fs::write(daemon.data(file), torn).unwrap();
         daemon.spawn();
-        if let Some(log) = daemon.ready_or_refused() {
+        if let Some(log) = daemon.wait_until_ready_or_ended() {
             assert!(log.contains("journal") && log.contains("granary restore"), "{log}");
             assert!(!log.contains("thread 'main' panicked"), "{log}");
             refused += 1;
@@ -232,12 +232,12 @@ fn a_newer_format_is_refused_with_the_remedy() {
     let version = version_of(&partition);
     let newer = format!("format {} of a newer release", version + 1);
     set_version(&partition, version + 1);
-    let log = daemon.refuses_to_start();
+    let log = daemon.expect_failed_start();
     assert!(log.contains("partitions/1h/") && log.contains(&newer), "{log}");
     set_version(&partition, version);
     for file in ["journal.redb", "head.redb"] {
         set_version(&daemon.data(file), version + 1);
-        let log = daemon.refuses_to_start();
+        let log = daemon.expect_failed_start();
         let expected = format!("{file}: {newer}; this granary reads format {version}");
         assert!(log.contains(&expected), "{log}");
         set_version(&daemon.data(file), version);
@@ -259,7 +259,7 @@ fn a_read_only_data_directory_is_refused_and_can_be_verified() {
     fs::remove_dir_all(daemon.data("")).unwrap();
     std::os::unix::fs::symlink(&copy, daemon.dir.path().join("data")).unwrap();
     small.remount("ro");
-    let log = daemon.refuses_to_start();
+    let log = daemon.expect_failed_start();
     assert!(log.contains("Read-only file system"), "{log}");
     let verified = daemon.verify();
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));

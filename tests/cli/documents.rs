@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, LONG, client, granularities};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, client, granularities};
 
 const HOUR: i64 = 3_600_000;
 
@@ -29,7 +29,7 @@ fn documents(daemon: &Daemon, words: &str) -> Value {
 
 #[test]
 fn documents_are_merged_and_grouped_in_every_form() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     views(&daemon);
     let range = "--start 2026-03-28 --end 2026-03-29";
     let ask = |words: &str| documents(&daemon, &format!("{range} {words}"));
@@ -56,7 +56,7 @@ fn documents_are_merged_and_grouped_in_every_form() {
 
 #[test]
 fn an_empty_slot_has_a_row_without_a_value() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let samples = ["2026-03-28T01:00:00Z", "2026-03-28T04:00:00Z"]
         .map(|time| json!({"metric": "visits", "kind": "delta", "time": time, "value": 2}));
     assert_eq!(daemon.post_json(&json!({ "samples": samples })).body["accepted"], 2);
@@ -73,7 +73,7 @@ fn an_empty_slot_has_a_row_without_a_value() {
 
 #[test]
 fn documents_and_rows_follow_the_days_of_a_zone() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     views(&daemon);
     let range = "--start 2026-03-29T10:00:00Z --end 2026-03-29T11:00:00Z --merge";
     // The day on which Berlin's clocks skip an hour.
@@ -144,7 +144,7 @@ fn an_hour_of_seconds_is_nested_by_minute_and_second() {
 
 #[test]
 fn a_parameter_without_effect_is_refused() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let status = |path: &str| {
         let mut answer = client().get(format!("{}/api/v1/{path}", daemon.url)).call().unwrap();
         (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())

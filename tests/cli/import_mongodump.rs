@@ -5,7 +5,7 @@ use std::fs;
 use bson::{Bson, Document, doc};
 
 use crate::{
-    daemon::{Daemon, LONG, granularities},
+    daemon::{Daemon, HOURS_AND_DAYS, granularities},
     import::{import, points},
     remote_write::minute,
 };
@@ -81,7 +81,7 @@ fn write_dumps(folder: &std::path::Path, start: i64) {
 
 #[test]
 fn a_dump_of_all_shapes_counts_once_however_often_it_is_imported() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let dir = tempfile::tempdir().unwrap();
     let start = minute() / (24 * HOUR) * 24 * HOUR - 24 * HOUR;
     write_dumps(dir.path(), start);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, LONG, granularities};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities};
 
 /// Time in August 2015, butterflies, honeybees, location and scientist.
 const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
@@ -41,7 +41,7 @@ fn filled(list: &Value) -> Vec<&Value> {
 
 #[test]
 fn a_month_has_days_hours_and_minutes_with_their_sums() {
-    let daemon = Daemon::start(&granularities(&[MINUTES, LONG[0], LONG[1]]));
+    let daemon = Daemon::start(&granularities(&[MINUTES, HOURS_AND_DAYS[0], HOURS_AND_DAYS[1]]));
     count_insects(&daemon, &[]);
     let answer = daemon.query(&[
         "documents",
@@ -107,7 +107,7 @@ fn a_month_has_days_hours_and_minutes_with_their_sums() {
 
 #[test]
 fn levels_are_as_deep_as_the_kept_granularities() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     count_insects(&daemon, &[]);
     let words = ["documents", "--metric", "butterflies", "--form", "levels"];
     let range = ["--start", "2015-08-01", "--end", "2015-09-02"];
@@ -136,7 +136,7 @@ fn levels_are_as_deep_as_the_kept_granularities() {
 
 #[test]
 fn the_published_query_runs_unchanged() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let more = [
         ("17T23:59", 100, 100, 1, "langstroth"),
         ("20T23:59", 5, 5, 1, "langstroth"),
@@ -167,7 +167,7 @@ db.test.aggregate([
 
 #[test]
 fn months_are_documents_with_their_tags_and_metrics() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     count_insects(&daemon, &[]);
     let months = aggregate(
         &daemon,
@@ -199,7 +199,7 @@ fn months_are_documents_with_their_tags_and_metrics() {
 
 #[test]
 fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let counted = |location: &str, value: i32| {
         json!({"metric": "bees", "tags": {"location": location}, "kind": "delta", "value": value,
                "time": "2015-08-18T00:00:00Z"})
@@ -270,7 +270,7 @@ fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
 
 #[test]
 fn slots_of_a_granularity_are_rows() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     count_insects(&daemon, &[]);
     let rows = aggregate(
         &daemon,

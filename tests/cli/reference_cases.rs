@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, LONG, SECONDS, granularities, numbers, request};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, SECONDS, granularities, numbers, request};
 
 /// The last complete minute, so that all its seconds are in the past.
 fn last_minute() -> i64 {
@@ -12,7 +12,7 @@ fn last_minute() -> i64 {
 
 #[test]
 fn scientists_count_butterflies_and_honeybees() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let mut samples = Vec::new();
     // Two scientists count at the same instants, at six minute steps and at odd times.
     for (scientist, weight) in [("langstroth", 1), ("perpetua", 2)] {

@@ -65,9 +65,9 @@ fn a_power_cut_while_raising_a_directory_loses_nothing() {
         medium.set_formats_ahead(1);
         medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
         if let Ok(store) = open(&medium) {
-            assert!(store.checkpoint(NOW).is_ok() || medium.is_dead());
+            assert!(store.checkpoint(NOW).is_ok() || medium.is_power_cut());
         }
-        if !medium.is_dead() {
+        if !medium.is_power_cut() {
             break;
         }
         cuts += 1;

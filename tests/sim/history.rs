@@ -171,7 +171,7 @@ impl History {
     }
 
     fn power_up_if_dead(&mut self) {
-        if self.medium.is_dead() {
+        if self.medium.is_power_cut() {
             self.begin();
             self.open = None;
             self.medium.power_up();

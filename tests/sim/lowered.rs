@@ -23,8 +23,8 @@ fn lower(medium: &FaultyMedium) -> bool {
 fn cut(after: u64) -> Option<FaultyMedium> {
     let medium = golden(after);
     medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
-    assert!(lower(&medium) || medium.is_dead());
-    medium.is_dead().then(|| {
+    assert!(lower(&medium) || medium.is_power_cut());
+    medium.is_power_cut().then(|| {
         medium.power_up();
         medium
     })

@@ -46,7 +46,7 @@ fn a_power_cut_during_a_rebuild_loses_and_doubles_nothing() {
         let medium = damaged(after);
         medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
         let outcome = run(&medium);
-        if !medium.is_dead() {
+        if !medium.is_power_cut() {
             outcome.unwrap();
             break;
         }

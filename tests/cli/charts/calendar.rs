@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{HOUR, MINUTE, chart, starts, totals, views};
-use crate::daemon::{Daemon, LONG, granary, granularities};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granary, granularities};
 
 /// 5m and coarser granularities.
-const FINE: [[&str; 4]; 3] = [["5m", "4h", "1d", "7280d"], LONG[0], LONG[1]];
+const FINE: [[&str; 4]; 3] = [["5m", "4h", "1d", "7280d"], HOURS_AND_DAYS[0], HOURS_AND_DAYS[1]];
 
 #[test]
 fn days_in_berlin_have_23_and_25_hours_when_clocks_change() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     views(&daemon, "2026-10-23T00:00:00Z", "2026-10-28T00:00:00Z", HOUR);
     let days = |from: &str, to: &str| {
@@ -57,7 +57,7 @@ fn days_that_begin_between_full_hours_are_merged_from_finer_slots() {
         assert_eq!(answer["notes"], json!([]));
     }
     // With only 1h, totals are complete, and the answer names the slots that are not exact.
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     views(&daemon, "2026-01-08T00:00:00Z", "2026-01-13T00:00:00Z", 15 * MINUTE);
     let words = "--metric views --resolution day --tz Asia/Kathmandu \
                  --start 2026-01-09T12:00:00Z --end 2026-01-11T12:00:00Z";
@@ -69,7 +69,7 @@ fn days_that_begin_between_full_hours_are_merged_from_finer_slots() {
 
 #[test]
 fn sums_are_exact_per_hour_day_week_two_weeks_and_month() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     // One sample per hour from 1 January 2026, a Thursday, to the end of March.
     views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let sums = |resolution: &str, range: &str| {
@@ -102,7 +102,7 @@ fn sums_are_exact_per_hour_day_week_two_weeks_and_month() {
 
 #[test]
 fn the_current_slot_is_marked() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     daemon.accept(&json!([{"metric": "views", "kind": "delta", "value": 1}]));
     for words in ["--resolution day --tz Europe/Berlin", "--resolution 1h", "--resolution month"] {
         let answer = chart(&daemon, &format!("--metric views --range 40d {words}"));
@@ -117,7 +117,7 @@ fn the_current_slot_is_marked() {
 
 #[test]
 fn a_time_zone_may_be_an_offset() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let days = "metric=views&resolution=day&start=2026-03-28T12:00:00Z&end=2026-03-29T12:00:00Z";
     for zone in ["+02:00", "%2B02:00", "%2B0200"] {
@@ -132,7 +132,7 @@ fn a_time_zone_may_be_an_offset() {
 
 #[test]
 fn the_table_of_a_chart_is_in_its_time_zone() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let output = granary()
         .args(["query", "--url", &daemon.url, "chart", "--metric", "views", "--resolution", "day"])

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{chart, refused};
-use crate::daemon::{Daemon, LONG, granularities, numbers};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities, numbers};
 
 /// Two hosts with two cores each, and one without a zone.
 fn fleet(daemon: &Daemon) {
@@ -29,7 +29,7 @@ const TWO_HOURS: &str =
 
 #[test]
 fn series_are_merged_by_their_cells_and_grouped_by_tags() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     fleet(&daemon);
     let lines = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
@@ -65,7 +65,7 @@ fn series_are_merged_by_their_cells_and_grouped_by_tags() {
 
 #[test]
 fn the_highest_and_lowest_series_are_shown_in_order() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     fleet(&daemon);
     let hosts = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
@@ -86,7 +86,7 @@ fn the_highest_and_lowest_series_are_shown_in_order() {
 
 #[test]
 fn several_numbers_of_a_series_are_in_one_answer() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     fleet(&daemon);
     let answer = chart(&daemon, &format!("{TWO_HOURS} --merge --display min,avg,max,count,first"));
     let shown: Vec<_> = answer["series"]
@@ -104,7 +104,7 @@ fn several_numbers_of_a_series_are_in_one_answer() {
 
 #[test]
 fn more_series_may_be_merged_and_ranked_than_shown() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let sample = |host: usize, core: usize| {
         json!({"metric": "load", "tags": {"host": format!("h{host:03}"), "core": core.to_string()},
                "time": "2026-01-01T00:00:10Z", "value": host})
@@ -128,7 +128,8 @@ fn more_series_may_be_merged_and_ranked_than_shown() {
     let message = refused(&daemon, &format!("{TWO_HOURS} --group-by host,core"));
     assert!(message.contains("1200 lines are more than 1000"), "{message}");
     drop(daemon);
-    let daemon = Daemon::start(&format!("limits.query_series_max = 2\n{}", granularities(&LONG)));
+    let daemon =
+        Daemon::start(&format!("limits.query_series_max = 2\n{}", granularities(&HOURS_AND_DAYS)));
     fleet(&daemon);
     let message = refused(&daemon, &format!("{TWO_HOURS} --merge"));
     assert!(

@@ -6,7 +6,7 @@ mod slots;
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, LONG, granularities, numbers};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities, numbers};
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -51,7 +51,8 @@ fn totals(answer: &Value) -> Vec<f64> {
 
 #[test]
 fn a_large_answer_is_chunked_and_releases_its_query_slot() {
-    let daemon = Daemon::start(&format!("limits.queries_max = 1\n{}", granularities(&LONG)));
+    let daemon =
+        Daemon::start(&format!("limits.queries_max = 1\n{}", granularities(&HOURS_AND_DAYS)));
     views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let url = format!(
         "{}/api/v1/chart?metric=views&resolution=1h&start=2026-01-01&end=2026-04-01\

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{HOUR, at, chart, refused, starts, totals, views};
-use crate::daemon::{Daemon, LONG, granularities, numbers};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities, numbers};
 
 #[test]
 fn auto_chooses_the_finest_available_granularity_within_the_limit_of_points() {
@@ -55,7 +55,7 @@ fn total_of(answer: &Value) -> f64 {
 
 #[test]
 fn slots_are_any_multiple_of_a_granularity_and_quarters_and_years() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     views(&daemon, "2026-01-01T00:00:00Z", "2026-07-15T00:00:00Z", HOUR);
     let shown = |words: &str| {
         let answer = chart(&daemon, &format!("--metric views --display total {words}"));

@@ -188,7 +188,7 @@ impl World {
                 let counting = self.counters.entry(*series).or_default();
                 counting.is_promised &= counting.naive.is_guaranteed(at);
                 let start = batch.starts.get(index).copied().unwrap_or(0);
-                counting.naive.read(at, value, start, counts_from[index]);
+                counting.naive.add_reading(at, value, start, counts_from[index]);
             }
             let keeping = set.iter().filter(|level| level.keeps(UnixMillis(at), now));
             let kept = keeping.fold(0, |bits, level| bits | levels::bit(level));
