@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{alert, poll_until, set, start},
+    alerts::{poll_until, send_level, start, wait_for_alert},
     daemon::{Daemon, granary, request},
     peers::need,
 };
@@ -39,8 +39,8 @@ fn states(daemon: &Daemon, path: &str) -> Vec<String> {
 #[test]
 fn a_silence_suppresses_matching_alerts_also_after_kill_9() {
     let mut daemon = start("0s");
-    set(&daemon, 7.0);
-    alert(&daemon, "firing");
+    send_level(&daemon, 7.0);
+    wait_for_alert(&daemon, "firing");
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["active"]);
     let add = ["silence", "add", "alertname=High", "host=~\"a|b\"", "--comment", "disks"];
     let (succeeds, id) = run(&daemon, &add);
@@ -61,7 +61,7 @@ fn a_silence_suppresses_matching_alerts_also_after_kill_9() {
         (&listed["status"]["state"], &listed["comment"]),
         (&json!("active"), &json!("disks"))
     );
-    alert(&daemon, "firing");
+    wait_for_alert(&daemon, "firing");
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["suppressed"]);
 
     let (succeeds, text) = run(&daemon, &["silence", "list"]);
@@ -133,8 +133,8 @@ fn a_recurring_silence_shows_its_next_window_and_names_errors() {
 #[test]
 fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     let mut daemon = start("0s");
-    set(&daemon, 7.0);
-    alert(&daemon, "firing");
+    send_level(&daemon, 7.0);
+    wait_for_alert(&daemon, "firing");
     let ack = ["alerts", "ack", "alertname=High", "--by", "ann", "--comment", "on it"];
     let (succeeds, text) = run(&daemon, &ack);
     assert!(succeeds && text.lines().any(|line| line == "acknowledged 1 alert"), "{text}");
@@ -154,14 +154,14 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     assert_eq!(acknowledged(&daemon), Value::Null);
     // An alert that ends and fires again is a new alert.
     assert!(run(&daemon, &ack).0);
-    set(&daemon, 1.0);
+    send_level(&daemon, 1.0);
     poll_until(&daemon, "the end", || states(&daemon, "/api/v2/alerts").is_empty().then_some(()));
-    set(&daemon, 7.0);
+    send_level(&daemon, 7.0);
     assert_eq!(acknowledged(&daemon), Value::Null);
     // The ended alert is in the history with its acknowledgement, also after kill -9.
     daemon.kill();
     daemon.restart();
-    alert(&daemon, "firing");
+    wait_for_alert(&daemon, "firing");
     let history = get(&daemon, "/api/v1/alerts/history?rule=High")["data"]["history"].clone();
     let ended = |value: &&Value| !value["resolvedAt"].is_null();
     let past: Vec<_> = history.as_array().unwrap().iter().filter(ended).collect();
@@ -190,8 +190,8 @@ fn amtool(daemon: &Daemon, args: &[&str]) -> String {
 fn the_real_amtool_lists_alerts_and_adds_changes_and_expires_silences() {
     need("amtool");
     let daemon = start("0s");
-    set(&daemon, 7.0);
-    alert(&daemon, "firing");
+    send_level(&daemon, 7.0);
+    wait_for_alert(&daemon, "firing");
     let listed: Value = serde_json::from_str(&amtool(&daemon, &["alert", "-o", "json"])).unwrap();
     assert_eq!(listed[0]["labels"]["alertname"], "High", "{listed}");
     assert_eq!(listed[0]["annotations"]["summary"], "a is at 7");
