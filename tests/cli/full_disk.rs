@@ -51,7 +51,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
         }
         assert_eq!(answer.body["accepted"], 2000, "{}", answer.body);
         (seq, accepted) = (seq + 1, accepted + sum);
-        assert!(seq < 3000, "the disk does not fill: {}", small.free());
+        assert!(seq < 3000, "the disk does not fill: {}", small.free_bytes());
     };
     assert_eq!(total(&daemon, "1d"), Some(accepted));
     let ready = ureq::get(format!("{}/readyz", daemon.url)).call();
@@ -87,7 +87,7 @@ fn a_disk_that_is_too_small_for_the_next_documents_is_reported_with_bytes_and_ti
     assert!(bytes.is_sorted() && bytes[3] < 2_000_000, "{bytes:?}");
     assert_eq!(reason(&daemon), Value::Null);
     let ballast = small.path().join("ballast");
-    fs::write(&ballast, vec![1; small.free() - 4096]).unwrap();
+    fs::write(&ballast, vec![1; small.free_bytes() - 4096]).unwrap();
     let reason = poll_until(&daemon, "the daemon is degraded", || {
         reason(&daemon).as_str().map(str::to_owned)
     });

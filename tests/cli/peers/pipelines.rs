@@ -8,7 +8,7 @@ use crate::{
 
 #[test]
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
-fn pipelines_answer_as_a_server_of_mongodbs_protocol_does() {
+fn pipelines_have_the_answers_of_a_server_of_mongodbs_protocol() {
     let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let dir = tempfile::tempdir().unwrap();
     let (port, storage) = (free_port(), dir.path().join("db"));
