@@ -12,8 +12,8 @@ fn to_millis(text: &str) -> i64 {
 
 /// Sends one view per hour for each of two hosts, from 25 to 30 March 2026.
 fn send_views(daemon: &Daemon) {
-    let times =
-        (to_millis("2026-03-25T00:00:00Z")..at("2026-03-31T00:00:00Z")).step_by(HOUR as usize);
+    let times = (to_millis("2026-03-25T00:00:00Z")..to_millis("2026-03-31T00:00:00Z"))
+        .step_by(HOUR as usize);
     let sample = |host: &str, time: i64| {
         json!({"metric": "views", "tags": {"host": host, "dc": "x"}, "kind": "delta", "time": time,
                "value": 1})

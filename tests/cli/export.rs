@@ -69,7 +69,7 @@ fn to_json(document: &bson::Document) -> Value {
 }
 
 fn read_documents(path: &Path) -> Vec<bson::Document> {
-    let bytes = fs::exported(path).unwrap();
+    let bytes = fs::read(path).unwrap();
     let mut rest = &bytes[..];
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -259,7 +259,7 @@ fn kill_export(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
     child.wait().unwrap();
     assert!(!path.exists() && state.exists(), "the export was killed in the middle");
     // The next export truncates bytes that were written after the state.
-    let mut bytes = fs::exported(&partial).unwrap();
+    let mut bytes = fs::read(&partial).unwrap();
     bytes.extend_from_slice(b"half a ro");
     fs::write(&partial, bytes).unwrap();
     partial
@@ -274,7 +274,7 @@ fn a_killed_export_continues_without_duplicate_or_missing_rows() {
     let partial = kill_export(&daemon, "csv", &path);
     let other = export_command(&daemon, "jsonl", &path, &MANY_SERIES).output().unwrap();
     assert!(!other.status.success(), "an export in another format does not continue it");
-    let state = fs::exported(dir.path().join("out.csv.partial.state")).unwrap();
+    let state = fs::read(dir.path().join("out.csv.partial.state")).unwrap();
     let rest = export(&daemon, "csv", &path, &MANY_SERIES);
     assert!(String::from_utf8_lossy(&rest.stderr).contains("continuing after"));
     let text = fs::read_to_string(&path).unwrap();

@@ -67,7 +67,7 @@ fn kills_at_random_moments_lose_nothing_and_count_nothing_twice() {
     let mut daemon = Daemon::start(&(CHECKPOINTS.to_owned() + &granularities(&SPANS)));
     let mut next_seq = 1;
     let (mut kills, mut stops, mut kills_at_start) = (0, 0, 0);
-    for round in 0..number("GRANARY_KILL_ROUNDS").unwrap_or(ROUNDS) {
+    for round in 0..env_number("GRANARY_KILL_ROUNDS").unwrap_or(ROUNDS) {
         let url = daemon.url.clone();
         let sender = thread::spawn(move || send_until_stopped(&url, next_seq));
         // The sleep makes the moment of the stop or kill random.

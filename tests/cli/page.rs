@@ -123,7 +123,7 @@ fn assets_are_cached_forever_and_the_document_is_revalidated() {
         let paths = document.split('"').filter(|part| part.starts_with("/assets/"));
         paths.filter(|path| path.ends_with(ending)).map(str::to_owned).collect::<Vec<_>>()
     };
-    let (scripts, styles) = (named(".js"), named(".css"));
+    let (scripts, styles) = (asset_paths(".js"), asset_paths(".css"));
     assert!(!scripts.is_empty() && !styles.is_empty(), "{document}");
     for path in scripts.iter().chain(&styles) {
         let file = std::fs::read(folder.join(path.trim_start_matches('/'))).unwrap();

@@ -141,7 +141,7 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     let ack = ["alerts", "ack", "alertname=High", "--by", "ann", "--comment", "on it"];
     let (succeeds, text) = run_command(&daemon, &ack);
     assert!(succeeds && text.lines().any(|line| line == "acknowledged 1 alert"), "{text}");
-    let acknowledged = |daemon: &Daemon| alert(daemon, "firing")["acknowledged"].clone();
+    let acknowledged = |daemon: &Daemon| wait_for_alert(daemon, "firing")["acknowledged"].clone();
     let first = acknowledged(&daemon);
     assert_eq!((&first["by"], &first["comment"]), (&json!("ann"), &json!("on it")));
     daemon.kill();

@@ -53,13 +53,13 @@ fn bucket(unit: CalendarUnit, local: &Zoned) -> String {
     }
 }
 
-trait FirstDayOfWeek {
+trait Monday {
     fn year_week_monday(self) -> jiff::civil::Date;
 }
 
-impl FirstDayOfWeek for jiff::civil::ISOWeekDate {
+impl Monday for jiff::civil::ISOWeekDate {
     fn year_week_monday(self) -> jiff::civil::Date {
-        let monday = jiff::civil::Weekday::FirstDayOfWeek;
+        let monday = jiff::civil::Weekday::Monday;
         Self::new(self.year(), self.week(), monday).unwrap().date()
     }
 }

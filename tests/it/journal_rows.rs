@@ -84,7 +84,7 @@ fn copy_folder(from: &Path, to: &Path) {
         if path.is_dir() {
             copy_folder(&path, &target);
         } else {
-            fs::copy_folder(&path, &target).unwrap();
+            fs::copy(&path, &target).unwrap();
         }
     }
 }

@@ -143,7 +143,7 @@ fn built_in_dashboards_query_existing_metrics() {
 
 fn add_annotation(annotations: &Annotations, new: Value) -> (String, usize) {
     let new: NewAnnotation = serde_json::from_value(new).unwrap();
-    annotations.add_annotation(new, NOW).unwrap()
+    annotations.add(new, NOW).unwrap()
 }
 
 /// Returns the texts of the annotations in a time range, separated by spaces.

@@ -49,7 +49,7 @@ fn samples_that_only_a_removed_granularity_had_are_kept_and_return_with_it() {
             }
             store.checkpoint(NOW.plus(5)).unwrap();
             let late = day_start(NOW.minus(3 * DAY));
-            let today = day_start(NOW)..day(NOW).plus(DAY);
+            let today = day_start(NOW)..day_start(NOW).plus(DAY);
             assert_eq!(store.gaps()[1].holes, [late..late.plus(DAY), today]);
         }
         let reopened_at = NOW.plus(5);
@@ -58,6 +58,6 @@ fn samples_that_only_a_removed_granularity_had_are_kept_and_return_with_it() {
         let gaps = &store.gaps()[1];
         assert_eq!(gaps.complete_since, UnixMillis(i64::MIN));
         let late = day_start(NOW.minus(3 * DAY));
-        assert_eq!(gaps.holes, [late..late.plus(DAY), day_start(NOW)..day(NOW).plus(DAY)]);
+        assert_eq!(gaps.holes, [late..late.plus(DAY), day_start(NOW)..day_start(NOW).plus(DAY)]);
     }
 }

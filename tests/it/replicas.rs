@@ -42,7 +42,7 @@ fn send(
     let replica = is_replica.then_some(Replica { group: 0, sender });
     // No test has two batches of a sender with the same series and first step.
     let seq = u64::from(series) * 300 + steps.len() as u64 * 50 + steps[0] as u64 + 1;
-    let batch = AcceptedBatch { replica, ..numbered(sender, seq, (series, steps)) };
+    let batch = AcceptedBatch { replica, ..numbered_batch(sender, seq, (series, steps)) };
     let verdict = appender.commit(&[], &[batch], UnixMillis(step_time(100))).unwrap().batches[0];
     let BatchVerdict::Accepted(tally) = verdict else { panic!("{verdict:?}") };
     tally
@@ -88,8 +88,8 @@ fn a_batch_with_a_refused_number_selects_no_sender() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with_series(dir.path());
     let replica = Some(Replica { group: 0, sender: 1 });
-    let first = AcceptedBatch { replica, ..numbered(1, 1, (0, vec![0])) };
-    let repeated = AcceptedBatch { replica, ..numbered(1, 1, (0, vec![50])) };
+    let first = AcceptedBatch { replica, ..numbered_batch(1, 1, (0, vec![0])) };
+    let repeated = AcceptedBatch { replica, ..numbered_batch(1, 1, (0, vec![50])) };
     let verdicts = appender.commit(&[], &[first, repeated], SIX).unwrap().batches;
     assert_eq!(verdicts, [BatchVerdict::ACCEPTED, BatchVerdict::Duplicate]);
     // The refused batch ends at step 50: had it selected sender 1, these samples would be left out.

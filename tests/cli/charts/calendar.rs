@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HOUR, MINUTE, chart, starts, totals, views};
+use super::{HOUR, MINUTE, chart, send_views, slot_starts, values_of};
 use crate::daemon::{Daemon, HOURS_AND_DAYS, granary, granularities};
 
 /// Granularities of 5m, hours and days.

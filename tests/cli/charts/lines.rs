@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{chart, refused};
+use super::{chart, chart_error};
 use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities, numbers};
 
 /// Sends the loads of two hosts with two cores each; one core has no zone.

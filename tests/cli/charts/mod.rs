@@ -18,7 +18,7 @@ fn to_millis(text: &str) -> i64 {
 
 /// Sends one view every `step_ms` milliseconds of a range.
 fn send_views(daemon: &Daemon, from: &str, to: &str, step_ms: i64) {
-    let times: Vec<_> = (to_millis(from)..at(to)).step_by(step_ms as usize).collect();
+    let times: Vec<_> = (to_millis(from)..to_millis(to)).step_by(step_ms as usize).collect();
     for chunk in times.chunks(5000) {
         let sample =
             |time: &i64| json!({"metric": "views", "kind": "delta", "time": time, "value": 1});

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HOUR, at, chart, refused, starts, totals, views};
+use super::{HOUR, chart, chart_error, send_views, slot_starts, to_millis, values_of};
 use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities, numbers};
 
 #[test]

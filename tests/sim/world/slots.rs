@@ -39,14 +39,14 @@ impl ExpectedSlot {
 
     /// Compares the slot with the slot of the store; returns true if growth was compared.
     pub(super) fn check(&self, found: &Cell, kind: Kind) -> Result<bool, String> {
-        let samples = self.samples.len() as u32;
-        if !(self.samples_min..=samples).contains(&found.n) {
+        let sample_count = self.samples.len() as u32;
+        if !(self.samples_min..=sample_count).contains(&found.n) {
             return Err(format!(
-                "{} samples instead of {} to {samples}",
+                "{} samples instead of {} to {sample_count}",
                 found.n, self.samples_min
             ));
         }
-        if found.n < samples || samples == 0 {
+        if found.n < sample_count || sample_count == 0 {
             return Ok(false);
         }
         let by_time = |left: &(u32, f64), right: &(u32, f64)| {
@@ -63,7 +63,9 @@ impl ExpectedSlot {
         let (sum, values) = match (kind, self.growth) {
             (Kind::Gauge | Kind::Delta, _) => (values.iter().sum(), &values),
             // The growth is guaranteed only if all samples are still kept.
-            (Kind::Counter, Some(growth)) if self.samples_min == samples => (growth, &self.rates),
+            (Kind::Counter, Some(growth)) if self.samples_min == sample_count => {
+                (growth, &self.rates)
+            }
             (Kind::Counter, _) => return Ok(false),
         };
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
