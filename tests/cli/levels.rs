@@ -352,6 +352,6 @@ fn a_pipeline_over_many_series_reads_all_samples() {
     assert_eq!(count_at((today + 1) % 28), json!([]));
 }
 
-fn filled_by<'v>(days: &'v Value, metric: &str) -> Vec<&'v Value> {
+fn days_with_metric<'v>(days: &'v Value, metric: &str) -> Vec<&'v Value> {
     days.as_array().unwrap().iter().filter(|day| day.get(metric).is_some()).collect()
 }

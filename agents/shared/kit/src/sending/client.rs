@@ -144,7 +144,7 @@ impl Client {
         let next = (self.current.load(Ordering::Relaxed) + 1) % self.daemons.len().max(1);
         let is_other = self.current.swap(next, Ordering::Relaxed) != next;
         if is_other {
-            self.clock.forget();
+            self.clock.clear();
         }
         is_other
     }

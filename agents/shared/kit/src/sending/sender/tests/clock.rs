@@ -28,7 +28,7 @@ fn samples_of_a_wrong_clock_are_held() {
         assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Idle);
         assert_eq!(waiting(&spool), left);
         // Without the daemon's time, no sample is held.
-        sender.client.clock().forget();
+        sender.client.clock().clear();
         sender.clock_guard = ClockGuard::default();
         assert!(!sender.waits_for_clock());
     }
