@@ -260,7 +260,7 @@ fn tls(settings: &Tls) -> Result<TlsConfig, String> {
         ca: ca_file.as_deref(),
         cert: cert_file.as_deref(),
         key: key_file.as_deref(),
-        is_blind: *insecure_skip_verify,
+        accepts_any_certificate: *insecure_skip_verify,
     };
     files.read()
 }

@@ -65,7 +65,7 @@ impl Sampler<'_> {
             let Some(tick) = self.wait_for_tick(last, signals)? else {
                 self.store_last_round(last)?;
                 // An agent with `--rounds` does not report its end: a scheduler starts it again.
-                self.watched.end_round();
+                self.watched.record_stop();
                 break;
             };
             let missed = last.map_or(0, |last| self.schedule.missed_between(last, tick));
