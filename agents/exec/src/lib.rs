@@ -41,7 +41,7 @@ pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Resul
         (script.interval.unwrap_or(interval), Box::new(source))
     };
     let scripts = settings.scripts.iter().map(of_script).collect();
-    let scripts = SideBySide::each_at("exec", ROUND_DEADLINE, scripts)?;
+    let scripts = SideBySide::with_intervals("exec", ROUND_DEADLINE, scripts)?;
     Ok(Exec { scripts, slots })
 }
 

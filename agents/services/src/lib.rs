@@ -70,7 +70,7 @@ pub fn source(
         sources.push((service.interval.unwrap_or(interval), Box::new(target)));
     }
     let fault = |cause: io::Error| ServiceError(format!("{}: {cause}", kind.word()));
-    SideBySide::each_at(kind.word(), ROUND_DEADLINE, sources).map_err(fault)
+    SideBySide::with_intervals(kind.word(), ROUND_DEADLINE, sources).map_err(fault)
 }
 
 #[cfg(test)]

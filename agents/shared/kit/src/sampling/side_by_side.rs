@@ -185,7 +185,8 @@ mod tests {
         let (open, broken) = gated_source("broken");
         let interval = Duration::from_secs(3);
         let sources = vec![(interval, broken)];
-        let mut single = SideBySide::each_at("single", Duration::from_secs(20), sources).unwrap();
+        let mut single =
+            SideBySide::with_intervals("single", Duration::from_secs(20), sources).unwrap();
         let problems = vec!["broken".to_owned()];
         assert_eq!(run_round(&mut single, 2000), (vec![], vec![]));
         open.send(()).unwrap();

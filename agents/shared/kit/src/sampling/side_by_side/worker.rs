@@ -159,9 +159,9 @@ impl Worker {
             LastReport { problems: answered.problems().clone(), watched: answered.take_watched() };
         self.last_series.update(&mut answered, tick_ms);
         if tick_ms == now_ms {
-            readings.append(answered)
+            readings.append(answered);
         } else {
-            readings.append_at(answered, tick_ms)
+            readings.append_at(answered, tick_ms);
         }
     }
 }
