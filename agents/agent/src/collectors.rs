@@ -71,7 +71,7 @@ impl Collectors<'_> {
         for (index, (kind, _)) in settings.services.iter().enumerate() {
             let (kind, name) = (*kind, self.name.to_owned());
             sources.push(self.planned(
-                kind.word(),
+                kind.name(),
                 |settings| services(settings, index),
                 settings,
                 move |part| {

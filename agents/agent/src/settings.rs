@@ -201,7 +201,7 @@ impl Settings {
         }
         for (kind, services) in &self.services {
             granary_agent_services::check(*kind, services)
-                .map_err(|fault| format!("{}: {fault}", kind.word()))?;
+                .map_err(|fault| format!("{}: {fault}", kind.name()))?;
         }
         let base = self.agent.interval;
         for (name, interval) in self.intervals() {
@@ -237,7 +237,7 @@ impl Settings {
         let scripts = self.exec.iter().flat_map(|part| &part.scripts);
         all.extend(scripts.map(|script| ("exec.script", script.interval)));
         for (kind, services) in &self.services {
-            all.extend(services.iter().map(|part| (kind.word(), part.interval)));
+            all.extend(services.iter().map(|part| (kind.name(), part.interval)));
         }
         all.into_iter().filter_map(|(name, interval)| Some((name, interval?))).collect()
     }
