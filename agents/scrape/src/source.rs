@@ -20,7 +20,7 @@ pub struct Scrape {
     runner: Runner,
     timeout_max: Duration,
     /// Ignored parts of the settings, to be logged.
-    unused: Vec<&'static str>,
+    ignored_settings: Vec<&'static str>,
 }
 
 impl Scrape {
@@ -37,7 +37,7 @@ impl Scrape {
         let timeout_max = config.jobs().iter().map(crate::config::Job::timeout).max();
         let runner = Runner::start(config, memory_max)?;
         let timeout_max = timeout_max.unwrap_or_default();
-        Ok(Self { agent, runner, timeout_max, unused: config.unused() })
+        Ok(Self { agent, runner, timeout_max, ignored_settings: config.ignored_settings() })
     }
 }
 
@@ -47,10 +47,13 @@ impl Source for Scrape {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let unused = std::mem::take(&mut self.unused);
-        if !unused.is_empty() {
-            let unused = unused.join(", ");
-            warn!(unused, "these parts of the scrape settings have no effect in an agent");
+        let ignored_settings = std::mem::take(&mut self.ignored_settings);
+        if !ignored_settings.is_empty() {
+            let ignored_settings = ignored_settings.join(", ");
+            warn!(
+                ignored_settings,
+                "these parts of the scrape settings have no effect in an agent"
+            );
         }
         let mut state = self.runner.shared.state();
         let board = &mut state.board;

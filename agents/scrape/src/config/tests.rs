@@ -131,7 +131,7 @@ scrape_configs:
 ";
     let config = parse(debian).unwrap();
     assert_eq!(config.jobs().len(), 2);
-    assert_eq!(config.unused(), ["alerting", "global.evaluation_interval"]);
+    assert_eq!(config.ignored_settings(), ["alerting", "global.evaluation_interval"]);
     let server = "
 global: {query_log_file: q, keep_dropped_targets: 5, metric_name_validation_scheme: utf8}
 rule_files: [rules/*.yml]
@@ -157,7 +157,7 @@ scrape_configs:
         "storage",
         "tracing",
     ];
-    assert_eq!(parse(server).unwrap().unused(), expected);
+    assert_eq!(parse(server).unwrap().ignored_settings(), expected);
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn run_worker(shared: &RunnerState, queue: &Mutex<Receiver<ScrapeTask>>) {
 fn scrape(shared: &RunnerState, task: &mut ScrapeTask) -> (Samples, Option<String>) {
     let watch = Stopwatch::start();
     let time_ms = task.time_ms;
-    let AssignedTarget { index, target } = task.assigned.clone();
+    let AssignedTarget { index, target } = task.assigned_target.clone();
     let (job, client) = &shared.jobs[index];
     let series = &mut task.series;
     let answer = client.get(job, &target).map_err(|cause| (0, cause));

@@ -55,7 +55,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Runs the planner's sources until a signal arrives, or for `--rounds` rounds. SIGHUP requests a
 /// new plan from the planner.
 ///
-/// # Errors Returns the errors of [`run`].
+/// # Errors
+/// Returns the errors of [`run`].
 pub fn run_planned(
     program: &str,
     args: &AgentArgs,
@@ -77,7 +78,8 @@ pub fn run_planned(
 ///
 /// `program` names the agent's kind, such as `host`, and with it the default spool folder.
 ///
-/// # Errors The agent cannot start or continue. The caller exits with a failure, so that a
+/// # Errors
+/// The agent cannot start or continue. The caller exits with a failure, so that a
 /// supervisor such as systemd restarts the agent.
 pub fn run(
     program: &str,
