@@ -8,7 +8,7 @@ use tracing::warn;
 use crate::{board::ScrapeCounts, config::Config, memory::MEMORY_MIN, runner::Runner};
 
 /// The time that a single round waits, in addition to the longest timeout of a target.
-const ALONE_GRACE: Duration = Duration::from_secs(1);
+const SINGLE_ROUND_GRACE: Duration = Duration::from_secs(1);
 /// The time that a single round waits for the first targets of discovery.
 const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
 
@@ -57,9 +57,10 @@ impl Source for Scrape {
         }
         let mut state = self.runner.shared.state();
         let board = &mut state.board;
-        let (answers, counts, problems) = (board.take_samples(), board.counts(), board.problems());
+        let (scraped_samples, counts, problems) =
+            (board.take_samples(), board.counts(), board.problems());
         drop(state);
-        for samples in answers {
+        for samples in scraped_samples {
             samples.readings.into_iter().for_each(|reading| readings.push_known(reading));
         }
         for (place, cause) in problems {
@@ -93,9 +94,9 @@ impl Source for Scrape {
         state.board.make_all_due(unix_ms());
         shared.wake();
         let watch = Stopwatch::start();
-        let span = self.timeout_max + ALONE_GRACE;
-        while !state.board.is_all_scraped() && !watch.left_of(span).is_zero() {
-            state = shared.wait(state, watch.left_of(span));
+        let deadline = self.timeout_max + SINGLE_ROUND_GRACE;
+        while !state.board.is_all_scraped() && !watch.left_of(deadline).is_zero() {
+            state = shared.wait(state, watch.left_of(deadline));
         }
         drop(state);
         self.sample(now_ms, readings)

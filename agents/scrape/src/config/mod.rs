@@ -26,7 +26,7 @@ pub(crate) use job::{
     Credentials, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol,
     RecordType, Tls,
 };
-pub(crate) use units::{Size, Span, span};
+pub(crate) use units::{Size, Span, parse_span};
 
 /// The maximum size of a settings file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
