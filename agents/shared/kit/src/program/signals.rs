@@ -20,7 +20,7 @@ pub(crate) enum SignalRequest {
     /// Stop, by SIGTERM or SIGINT.
     Stop,
     /// Read the settings again, by SIGHUP.
-    Reload,
+    PlanAgain,
 }
 
 /// Returns a channel that receives a request for each signal. When the channel is full, a signal is

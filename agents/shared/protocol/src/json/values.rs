@@ -10,7 +10,7 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 
 /// The maximum length of a quoted value or series.
-const SHOWN_BYTES_MAX: usize = 256;
+const EXCERPT_BYTES_MAX: usize = 256;
 
 /// A time: Unix milliseconds, or an RFC 3339 text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +141,7 @@ pub(super) fn series_name(metric: &str, tags: &[(String, String)]) -> String {
 }
 
 /// Formats the series of an invalid sample, as far as its metric and tags are valid.
-pub(super) fn name_in(sample: &str) -> Option<String> {
+pub(super) fn name_in_sample(sample: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Names {
         metric: String,

@@ -176,10 +176,10 @@ impl Refs {
                 .insert(format!("series {metric}"), "two readings have the same time".to_owned());
             return;
         }
-        batch.refs.push_sample(reference);
-        batch.values.push_sample(value);
-        batch.times.push_sample(time_ms);
-        batch.starts.push_sample(start_ms.unwrap_or(0));
+        batch.refs.push(reference);
+        batch.values.push(value);
+        batch.times.push(time_ms);
+        batch.starts.push(start_ms.unwrap_or(0));
     }
 
     /// Returns the assignment of a series; a new definition is added to `new_definitions`.
@@ -230,7 +230,7 @@ impl Refs {
         self.next_ref += 1;
         self.key_bytes = bytes;
         self.by_key.insert(key, reference);
-        new_definitions.push_sample(SeriesDefinition { reference, ..definition });
+        new_definitions.push(SeriesDefinition { reference, ..definition });
         Ok(Assignment::Ref(reference))
     }
 }
