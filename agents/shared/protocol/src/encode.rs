@@ -58,7 +58,7 @@ fn encode_definition(definition: &SeriesDefinition) -> RawDocumentBuf {
     doc
 }
 
-fn column<T: Copy, const N: usize>(items: &[T], bytes: impl Fn(T) -> [u8; N]) -> Binary {
+fn encode_column<T: Copy, const N: usize>(items: &[T], bytes: impl Fn(T) -> [u8; N]) -> Binary {
     let mut column = Vec::with_capacity(items.len() * N);
     for item in items {
         column.extend_from_slice(&bytes(*item));

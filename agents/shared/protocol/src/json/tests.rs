@@ -51,15 +51,27 @@ fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     };
     let metric_and_tags = r#""metric": "m", "tags": {"host": "a"}"#;
     let name = r#"m{host="a"}"#;
-    check(&format!(r#"{{{m}, "value": null}}"#), name, "value is missing or null");
-    check(&format!(r#"{{{m}, "value": "1.5"}}"#), name, r#"value "1.5" is no number"#);
-    check(&format!(r#"{{{m}, "value": 1e999}}"#), name, "value 1e999 is no number");
-    check(&format!("{{{m}}}"), name, "value is missing");
-    check(&format!(r#"{{{m}, "time": "noon", "value": 1}}"#), name, r#""noon" is no time"#);
-    check(&format!(r#"{{{m}, "kind": "level", "value": 1}}"#), name, "unknown variant `level`");
-    check(&format!(r#"{{{m}, "vaule": 1}}"#), name, "unknown field `vaule`");
-    check(&format!(r#"{{{m}, "ref": 1, "value": 1}}"#), name, "give ref or metric");
-    check(&format!(r#"{{{m}, "fields": {{}}}}"#), name, "fields is empty");
+    check(&format!(r#"{{{metric_and_tags}, "value": null}}"#), name, "value is missing or null");
+    check(
+        &format!(r#"{{{metric_and_tags}, "value": "1.5"}}"#),
+        name,
+        r#"value "1.5" is no number"#,
+    );
+    check(&format!(r#"{{{metric_and_tags}, "value": 1e999}}"#), name, "value 1e999 is no number");
+    check(&format!("{{{metric_and_tags}}}"), name, "value is missing");
+    check(
+        &format!(r#"{{{metric_and_tags}, "time": "noon", "value": 1}}"#),
+        name,
+        r#""noon" is no time"#,
+    );
+    check(
+        &format!(r#"{{{metric_and_tags}, "kind": "level", "value": 1}}"#),
+        name,
+        "unknown variant `level`",
+    );
+    check(&format!(r#"{{{metric_and_tags}, "vaule": 1}}"#), name, "unknown field `vaule`");
+    check(&format!(r#"{{{metric_and_tags}, "ref": 1, "value": 1}}"#), name, "give ref or metric");
+    check(&format!(r#"{{{metric_and_tags}, "fields": {{}}}}"#), name, "fields is empty");
     check(r#"{"metric": "m", "tags": {"a": null}, "value": 1}"#, r#"m{a="null"}"#, "is null");
     check(r#"{"metric": "m", "tags": {"a": [1]}, "value": 1}"#, r#"m{a="[1]"}"#, "is [1]");
     let nul = r#"{"metric": "m", "tags": {"a\u0000": "x"}, "value": 1}"#;

@@ -159,7 +159,7 @@ pub(super) fn name_in_sample(sample: &str) -> Option<String> {
 pub(super) fn excerpt(text: &str) -> String {
     let mut text = text.to_owned();
     let end = text.char_indices().map(|(index, letter)| index + letter.len_utf8());
-    let end = end.take_while(|end| *end <= SHOWN_BYTES_MAX).last().unwrap_or(0);
+    let end = end.take_while(|end| *end <= EXCERPT_BYTES_MAX).last().unwrap_or(0);
     text.truncate(end);
     text
 }
