@@ -12,9 +12,9 @@ minute.
 import argparse, http.client, http.server, json, os, signal, subprocess, sys, tempfile, threading, time
 import urllib.request
 
-PORT, HOOK = 7460, 7461
+PORT, HOOK_PORT = 7460, 7461
 RULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../deploy/rules/hosts.yml")
-SILENT, EVERY = 240, 30
+DOWN_AFTER, PING_INTERVAL = 240, 30
 NOTIFICATIONS = """
 route: {{receiver: all, group_by: [alertname], group_wait: 10s, group_interval: 1m}}
 receivers:
@@ -37,15 +37,15 @@ class Hook:
             def log_message(self, *_):
                 pass
 
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", HOOK), Handler)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", HOOK_PORT), Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    def of(self, name, status, since):
+    def messages_of(self, name, status, since):
         return [(at, size, body) for at, size, body in self.messages
                 if at >= since and body["status"] == status and body["commonLabels"].get("alertname") == name]
 
 
-def ping(hosts, started):
+def ping_all(hosts, started):
     """Sends one ping of each host; returns the time of the first request and of the last response."""
     connection, begun, slowest = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60), time.time(), 0
     for first in range(0, hosts, 1000):
@@ -61,7 +61,7 @@ def ping(hosts, started):
     return begun, time.time(), slowest
 
 
-def health(times):
+def poll_health(times):
     while True:
         at = time.time()
         try:
@@ -72,15 +72,15 @@ def health(times):
         time.sleep(0.1)
 
 
-def status(pid, key):
+def memory_mib(pid, key):
     return next(int(line.split()[1]) // 1024 for line in open(f"/proc/{pid}/status") if line.startswith(key))
 
 
-def cpu(pid):
+def cpu_seconds(pid):
     return sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def shown(message, since):
+def describe(message, since):
     at, size, body = message
     left_out = [alert["annotations"] for alert in body["alerts"] if "left_out" in alert["labels"]]
     return (f"  {at - since:+7.1f} s {body['status']:8} {body['commonLabels'].get('alertname')}: {len(body['alerts'])} alerts "
@@ -89,7 +89,7 @@ def shown(message, since):
 
 def run(binary, hosts, work):
     hook, times = Hook(), []
-    open(f"{work}/notifications.yml", "w").write(NOTIFICATIONS.format(port=HOOK))
+    open(f"{work}/notifications.yml", "w").write(NOTIFICATIONS.format(port=HOOK_PORT))
     open(f"{work}/granary.toml", "w").write(
         f"[alerts]\nrules = ['{os.path.abspath(RULES)}']\nnotifications = '{work}/notifications.yml'\n")
     log = open(f"{work}/log", "w")
@@ -98,33 +98,33 @@ def run(binary, hosts, work):
     try:
         url = f"http://127.0.0.1:{PORT}"
         subprocess.run([binary, "ready", "--url", url, "--pid", str(daemon.pid), "--wait", "30s"], check=True)
-        threading.Thread(target=health, args=(times,), daemon=True).start()
+        threading.Thread(target=poll_health, args=(times,), daemon=True).start()
         started, begun = int(time.time() * 1000), time.time()
         for turn in range(6):
-            first, last, slowest = ping(hosts, started)
+            first, last, slowest = ping_all(hosts, started)
             print(f"ping {turn}: {last - first:.1f} s for {hosts} hosts, the slowest 1,000 {slowest * 1000:.0f} ms", flush=True)
-            time.sleep(max(0, begun + EVERY * (turn + 1) - time.time()))
-        calm, calm_times = cpu(daemon.pid), len(times)
-        down = last + SILENT  # From here on each host is down.
+            time.sleep(max(0, begun + PING_INTERVAL * (turn + 1) - time.time()))
+        cpu_after_pings, times_after_pings = cpu_seconds(daemon.pid), len(times)
+        down = last + DOWN_AFTER  # From here on each host is down.
         time.sleep(max(0, down - 30 - time.time()))
-        before, before_times = cpu(daemon.pid), len(times)
+        before, before_times = cpu_seconds(daemon.pid), len(times)
         while time.time() < down + 120:
             time.sleep(1)
-        print(f"memory {status(daemon.pid, 'VmRSS')} MiB, most {status(daemon.pid, 'VmHWM')} MiB; CPU "
-              f"{before - calm:.1f} s in {down - 30 - begun - EVERY * 6:.0f} s of silence, "
-              f"{cpu(daemon.pid) - before:.1f} s in the 150 s around the message")
-        for what, part in (("before", times[calm_times:before_times]), ("around the message", times[before_times:])):
+        print(f"memory {memory_mib(daemon.pid, 'VmRSS')} MiB, most {memory_mib(daemon.pid, 'VmHWM')} MiB; CPU "
+              f"{before - cpu_after_pings:.1f} s in {down - 30 - begun - PING_INTERVAL * 6:.0f} s of silence, "
+              f"{cpu_seconds(daemon.pid) - before:.1f} s in the 150 s around the message")
+        for what, part in (("before", times[times_after_pings:before_times]), ("around the message", times[before_times:])):
             print(f"/healthz {what}: p99 {sorted(part)[int(len(part) * 0.99)] * 1000:.1f} ms, most {max(part) * 1000:.0f} ms")
-        messages = hook.of("HostDown", "firing", begun)
-        again, back = time.time(), None
-        while time.time() < again + 180 and not back:
-            ping(hosts, started)
+        messages = hook.messages_of("HostDown", "firing", begun)
+        pinged_again, resolved = time.time(), None
+        while time.time() < pinged_again + 180 and not resolved:
+            ping_all(hosts, started)
             time.sleep(15)
-            back = hook.of("HostDown", "resolved", again)
+            resolved = hook.messages_of("HostDown", "resolved", pinged_again)
         print("messages, by the moment at which all hosts were down:")
         for message in hook.messages:
-            print(shown(message, down))
-        print(f"the first ping after it: {again - down:+.1f} s; " + (f"the resolved message arrived {back[0][0] - again:.1f} s later" if back else "no end"))
+            print(describe(message, down))
+        print(f"the first ping after it: {pinged_again - down:+.1f} s; " + (f"the resolved message arrived {resolved[0][0] - pinged_again:.1f} s later" if resolved else "no end"))
         print("readyz:", urllib.request.urlopen(url + "/readyz").read().decode().strip()[:600])
         metrics = urllib.request.urlopen(url + "/metrics").read().decode().splitlines()
         print("\n".join(line for line in metrics if line.startswith(("granary_rule", "granary_notification", "granary_hosts")) and "_bucket" not in line))
