@@ -11,7 +11,7 @@ use granary_agent_kit::{KnownReading, Reading, Readings, Series};
 use granary_exposition::{Families, Format, Names, Sample, parts};
 
 pub(crate) use self::nagios::parse_output as nagios;
-use crate::settings::Form;
+use crate::settings::OutputFormat;
 
 /// Parses the output of one run. After an error, `readings` contains a part of the output, which
 /// the caller must discard.

@@ -71,13 +71,13 @@ impl Source for Tcp {
 }
 
 impl Tcp {
-    /// Counts connections line by line, because a busy host has a hundred thousand
+    /// Counts the connections by state line by line, because a busy host has a hundred thousand
     /// connections.
     fn count_connections(&self) -> Result<[u64; STATES.len()], SourceError> {
         let mut counts = [0; STATES.len()];
         for file in ["net/tcp", "net/tcp6"] {
             match File::open(self.0.proc.join(file)) {
-                Ok(open) => count_states(BufReader::new(open), &mut counts)?,
+                Ok(open) => count_lines(BufReader::new(open), &mut counts)?,
                 // A host without IPv6 has no tcp6.
                 Err(cause) if cause.kind() == ErrorKind::NotFound => {}
                 Err(cause) => return Err(cause.into()),
@@ -87,7 +87,7 @@ impl Tcp {
     }
 }
 
-fn count_connections(
+fn count_lines(
     mut lines: impl BufRead,
     counts: &mut [u64; STATES.len()],
 ) -> Result<(), std::io::Error> {
@@ -128,7 +128,7 @@ mod tests {
             2: 0100007F:07E8 0100007F:9998 01 00000000:00000000 00:00000000 0 0\n\
             3: 0100007F:07E8 0100007F:9997 FF 00000000:00000000 00:00000000 0 0\n";
         let mut counts = [0; STATES.len()];
-        count_states(text.as_bytes(), &mut counts).unwrap();
+        count_lines(text.as_bytes(), &mut counts).unwrap();
         let named: Vec<_> = STATES.into_iter().zip(counts).filter(|(_, n)| *n > 0).collect();
         assert_eq!(named, [("established", 2), ("listen", 1)]);
     }

@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 
 pub use self::settings::{Settings, SettingsError, TargetSettings, parse_span};
 use self::{
-    connection::options_of,
+    connection::connection_options,
     target::{Limits, Target},
 };
 

@@ -18,7 +18,7 @@ use granary_agent_kit::relabel::RULES_MAX;
 use serde::Deserialize;
 
 use self::{
-    job::TIMEOUT,
+    job::DEFAULT_TIMEOUT,
     known::{IgnoredSetting, with_alternative},
 };
 

@@ -122,9 +122,9 @@ fn encode_query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
         RecordType::A => TYPE::A,
         RecordType::Aaaa => TYPE::AAAA,
     };
-    let name = Name::new(name).map_err(invalid)?;
+    let name = Name::new(name).map_err(invalid_data)?;
     packet.questions.push(Question::new(name, QTYPE::TYPE(record_type), CLASS::IN.into(), false));
-    packet.build_bytes_vec().map_err(invalid)
+    packet.build_bytes_vec().map_err(invalid_data)
 }
 
 fn query_server(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
@@ -139,7 +139,8 @@ fn query_server(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut answer = vec![0; DATAGRAM_BYTES];
     let length = socket.recv(&mut answer)?;
     answer.truncate(length);
-    let is_truncated = Packet::parse(&answer).map_err(invalid)?.has_flags(PacketFlag::TRUNCATION);
+    let is_truncated =
+        Packet::parse(&answer).map_err(invalid_data)?.has_flags(PacketFlag::TRUNCATION);
     if is_truncated { query_by_tcp(server, query) } else { Ok(answer) }
 }
 
@@ -148,7 +149,7 @@ fn query_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let length = u16::try_from(query.len()).map_err(invalid)?;
+    let length = u16::try_from(query.len()).map_err(invalid_data)?;
     stream.write_all(&[&length.to_be_bytes(), query].concat())?;
     let mut length = [0; 2];
     stream.read_exact(&mut length)?;
@@ -158,7 +159,7 @@ fn query_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn decode_response(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
-    let packet = Packet::parse(answer).map_err(invalid)?;
+    let packet = Packet::parse(answer).map_err(invalid_data)?;
     let code = packet.rcode();
     if !matches!(code, RCODE::NoError | RCODE::NameError) {
         return Err(invalid_data(format!("the server answered {code:?}")));

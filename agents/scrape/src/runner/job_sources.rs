@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use granary_agent_kit::{Stopwatch, relabel::Labels, unix_ms};
 
-use super::RunnerState;
+use super::SharedState;
 use crate::{
     config::Job,
     discovery::{Resolver, Source},

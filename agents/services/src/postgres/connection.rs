@@ -60,7 +60,7 @@ impl OpenConnection {
 }
 
 /// Waits for a response of the server, with a timeout.
-async fn within<T>(
+async fn with_timeout<T>(
     timeout: Duration,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, String> {
