@@ -18,7 +18,7 @@ it("reads the expression that is compared with a number", () => {
     value: 90,
   });
   expect(comparisonOf('sum(a and b{x="or"}) by (or) > 5')).toMatchObject({ value: 5 });
-  for (const other of [
+  for (const text of [
     "load",
     "load > b",
     "a and b",
@@ -27,7 +27,7 @@ it("reads the expression that is compared with a number", () => {
     "a > 1 and b > 2",
     "a unless(b)>2",
   ]) {
-    expect(comparisonOf(other), other).toBeUndefined();
+    expect(comparisonOf(text), text).toBeUndefined();
   }
 });
 
@@ -47,9 +47,9 @@ it("applies to the series that its matchers select", () => {
     const comparison = comparisonOf(expression);
     expect(comparison && isAbout(comparison, load), expression).toBe(expected);
   }
-  const rate = comparisonOf("rate(bytes[5m]) > 5");
-  expect(rate && isAbout(rate, bytes)).toBe(true);
-  expect(rate && isAbout(rate, { ...bytes, display: "total" })).toBe(false);
-  const reading = comparisonOf("bytes > 5");
-  expect(reading && isAbout(reading, bytes)).toBe(false);
+  const rateComparison = comparisonOf("rate(bytes[5m]) > 5");
+  expect(rateComparison && isAbout(rateComparison, bytes)).toBe(true);
+  expect(rateComparison && isAbout(rateComparison, { ...bytes, display: "total" })).toBe(false);
+  const plainComparison = comparisonOf("bytes > 5");
+  expect(plainComparison && isAbout(plainComparison, bytes)).toBe(false);
 });

@@ -40,10 +40,10 @@ describe("panels", () => {
   });
 
   test("never overlap after any sequence of edits", () => {
-    let seed = 7;
+    let randomState = 7;
     const random = (below: number) => {
-      seed = (seed * 1103515245 + 12345) % 2147483648;
-      return seed % below;
+      randomState = (randomState * 1103515245 + 12345) % 2147483648;
+      return randomState % below;
     };
     let all = compactPanels(
       Array.from({ length: 12 }, (_, at) =>
