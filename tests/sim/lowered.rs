@@ -8,7 +8,7 @@ use granary::store::{DOWNGRADE_VERSION, FORMAT_VERSION, Medium, downgrade};
 
 use crate::{
     faulty::{Call, Effect, Fault, FaultyMedium},
-    format_upgrade::{cells, golden, open},
+    format_upgrade::{cells, golden_medium, open},
 };
 
 /// The older release's format minus the format of this release.

@@ -7,7 +7,7 @@ use granary::store::{Medium, RebuildWork, StoreError, rebuild};
 
 use crate::{
     faulty::{Call, Effect, Fault, FaultyMedium},
-    format_upgrade::{cells, golden, open},
+    format_upgrade::{cells, golden_medium, open},
     setup::NOW,
 };
 

@@ -9,7 +9,7 @@ use tokio::runtime::{self, Runtime};
 use tokio_postgres::{Row as ResultRow, types::Type};
 
 use self::{
-    connection::Open,
+    connection::OpenConnection,
     queries::{
         DATABASE, SERVER, SERVER_SQL, SIZES, SIZES_SQL, STANDBYS, STANDBYS_SQL, STATES, STATES_SQL,
         databases_sql,

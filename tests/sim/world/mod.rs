@@ -336,7 +336,7 @@ impl World {
                 expected.entry(slot_of(at)).and_modify(|slot| slot.add_increase(increase));
             }
             for (at, rate) in naive.rates() {
-                expected.entry(slot_of(at)).and_modify(|slot| slot.add_rate(*rate));
+                expected.entry(slot_of(*at)).and_modify(|slot| slot.add_rate(*rate));
             }
         }
     }
