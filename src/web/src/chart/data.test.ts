@@ -54,7 +54,7 @@ describe("an answer", () => {
     );
     const data = joinParts([partOfChart(chartAnswer(...all))], window);
     expect(data.series).toHaveLength(DRAWN_MAX);
-    expect(data.left).toBe(5);
+    expect(data.undrawnCount).toBe(5);
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { DAY, HOUR } from "../model/zone";
-import { evaluationTimes, runs } from "./load-promql";
+import { evaluationTimes, evenRuns } from "./load-promql";
 
 const berlinDays = (start: string, end: string) =>
   ({
@@ -14,7 +14,7 @@ it("evaluates an expression at the zone's midnights, also around days of 23 and 
   const spring = berlinDays("2026-03-28T00:00+01:00", "2026-03-31T00:00+02:00");
   const times = evaluationTimes(spring, Infinity);
   expect(times.map((at) => (at - spring.start) / HOUR)).toEqual([0, 24, 47, 71]);
-  expect(runs(times, DAY)).toEqual([
+  expect(evenRuns(times, DAY)).toEqual([
     [times[0], times[1]],
     [times[2], times[3]],
   ]);
@@ -29,6 +29,6 @@ it("evaluates nothing in the future", () => {
   expect(evaluationTimes(window, 2.5 * HOUR)).toEqual([0, HOUR, 2 * HOUR]);
   expect(evaluationTimes(window, 6 * HOUR).at(-1)).toBe(6 * HOUR);
   expect(evaluationTimes(window, -1)).toEqual([]);
-  expect(runs([], HOUR)).toEqual([]);
-  expect(runs([0, HOUR, 2 * HOUR], HOUR)).toEqual([[0, 2 * HOUR]]);
+  expect(evenRuns([], HOUR)).toEqual([]);
+  expect(evenRuns([0, HOUR, 2 * HOUR], HOUR)).toEqual([[0, 2 * HOUR]]);
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { comparisonOf, isAbout } from "./comparison";
+import { comparisonOf, comparesSeries } from "./comparison";
 
 const load = { metric: "load", tags: { host: "web1" }, kind: "gauge" as const, display: "avg" };
 const bytes = { ...load, metric: "bytes", kind: "counter" as const, display: "avg_per_sec" };
@@ -13,7 +13,7 @@ it("reads the expression that is compared with a number", () => {
   });
   expect(comparisonOf("rate(bytes[5m]) > 1e6")).toMatchObject({ metric: "bytes", isRate: true });
   expect(comparisonOf("100 * a / b >= 90")).toMatchObject({
-    measured: "100*a/b",
+    normalized: "100*a/b",
     metric: undefined,
     value: 90,
   });
@@ -45,11 +45,13 @@ it("applies to the series that its matchers select", () => {
     ["sum(load) > 5", false],
   ] as const) {
     const comparison = comparisonOf(expression);
-    expect(comparison && isAbout(comparison, load), expression).toBe(expected);
+    expect(comparison && comparesSeries(comparison, load), expression).toBe(expected);
   }
   const rateComparison = comparisonOf("rate(bytes[5m]) > 5");
-  expect(rateComparison && isAbout(rateComparison, bytes)).toBe(true);
-  expect(rateComparison && isAbout(rateComparison, { ...bytes, display: "total" })).toBe(false);
+  expect(rateComparison && comparesSeries(rateComparison, bytes)).toBe(true);
+  expect(rateComparison && comparesSeries(rateComparison, { ...bytes, display: "total" })).toBe(
+    false,
+  );
   const plainComparison = comparisonOf("bytes > 5");
-  expect(plainComparison && isAbout(plainComparison, bytes)).toBe(false);
+  expect(plainComparison && comparesSeries(plainComparison, bytes)).toBe(false);
 });

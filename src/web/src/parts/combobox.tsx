@@ -24,7 +24,7 @@ interface Props<T> {
   autoFocus?: boolean;
 }
 
-const PAUSE_MS = 120;
+const SEARCH_DELAY_MS = 120;
 
 export function Combobox<T>(props: Props<T>) {
   const { label, value, placeholder, noun, keyOf } = props;
@@ -32,9 +32,9 @@ export function Combobox<T>(props: Props<T>) {
   const text = useSignal<string | undefined>(undefined);
   const active = useSignal(0);
   const list = useRef<HTMLUListElement>(null);
-  const found = useFound(text.value, props.find);
+  const matches = useMatches(text.value, props.find);
   const isOpen = text.value !== undefined;
-  const items = found?.items ?? [];
+  const items = matches?.items ?? [];
 
   const choose = (item: T | undefined) => {
     if (item === undefined) return;
@@ -88,68 +88,71 @@ export function Combobox<T>(props: Props<T>) {
       />
       <div class="combobox-list" hidden={!isOpen}>
         <ul id={`${id}-list`} role="listbox" aria-label={noun} ref={list}>
-          {items.map((item, at) => (
+          {items.map((item, index) => (
             <li
               key={keyOf(item)}
-              id={`${id}-${at}`}
+              id={`${id}-${index}`}
               role="option"
-              aria-selected={at === active.value}
+              aria-selected={index === active.value}
               // The field keeps the focus.
               onMouseDown={(event) => event.preventDefault()}
               onClick={() => choose(item)}
-              onMouseMove={() => (active.value = at)}
+              onMouseMove={() => (active.value = index)}
             >
               {props.render(item)}
             </li>
           ))}
         </ul>
         <p class="combobox-count" role="status">
-          {isOpen ? countText(found, text.value ?? "", noun) : ""}
+          {isOpen ? countText(matches, text.value ?? "", noun) : ""}
         </p>
       </div>
     </div>
   );
 }
 
-function countText<T>(found: FoundState<T> | undefined, text: string, noun: string): string {
-  if (!found) return "Searching…";
-  if (found.failed) return found.failed;
-  if (found.total === 0) return text ? `No ${noun} match “${text}”` : `No ${noun} yet`;
-  const all = found.total.toLocaleString();
-  return found.items.length < found.total
-    ? `The best ${found.items.length} of ${all} ${noun}: type more of the name`
+function countText<T>(matches: MatchesState<T> | undefined, text: string, noun: string): string {
+  if (!matches) return "Searching…";
+  if (matches.failed) return matches.failed;
+  if (matches.total === 0) return text ? `No ${noun} match “${text}”` : `No ${noun} yet`;
+  const all = matches.total.toLocaleString();
+  return matches.items.length < matches.total
+    ? `The best ${matches.items.length} of ${all} ${noun}: type more of the name`
     : `${all} ${noun}`;
 }
 
-interface FoundState<T> extends FoundItems<T> {
+interface MatchesState<T> extends FoundItems<T> {
   failed?: string;
 }
 
 /** The newest answer; the previous answer stays until it arrives. */
-function useFound<T>(text: string | undefined, find: Props<T>["find"]): FoundState<T> | undefined {
-  const found = useSignal<FoundState<T> | undefined>(undefined);
+function useMatches<T>(
+  text: string | undefined,
+  find: Props<T>["find"],
+): MatchesState<T> | undefined {
+  const matches = useSignal<MatchesState<T> | undefined>(undefined);
   const isOpen = text !== undefined;
   useEffect(() => {
     if (text === undefined) return;
     const abort = new AbortController();
-    const ask = async () => {
+    const search = async () => {
       try {
         const answer = await find(text, abort.signal);
-        if (!abort.signal.aborted) found.value = answer;
+        if (!abort.signal.aborted) matches.value = answer;
       } catch (cause) {
         if (abort.signal.aborted) return;
         const failed = cause instanceof Error ? cause.message : String(cause);
-        found.value = { total: 0, items: [], failed };
+        matches.value = { total: 0, items: [], failed };
       }
     };
-    const timer = setTimeout(() => void ask(), found.peek() ? PAUSE_MS : 0);
+    const timer = setTimeout(() => void search(), matches.peek() ? SEARCH_DELAY_MS : 0);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
   }, [text]);
   useEffect(() => {
-    if (!isOpen) found.value = undefined;
+    if (!isOpen) matches.value = undefined;
   }, [isOpen]);
-  return found.value;
+  return matches.value;
 }

@@ -1,6 +1,13 @@
 import { expect, it } from "vitest";
 import type { MetricQuery } from "../api/types";
-import { comparedOf, expressionOf, faultOf, nameOfAlert, ruleFile, type RuleDraft } from "./draft";
+import {
+  comparisonText,
+  expressionOf,
+  draftFault,
+  alertNameOf,
+  ruleFile,
+  type RuleDraft,
+} from "./draft";
 
 const query = (changes: Partial<MetricQuery> = {}): MetricQuery => ({
   kind: "metric",
@@ -42,9 +49,11 @@ it("requests the drawn numbers", () => {
 });
 
 it("compares the whole expression", () => {
-  expect(comparedOf(ruleDraft())).toBe("load > 5");
-  expect(comparedOf(ruleDraft({ expression: "a and b", operator: "<=" }))).toBe("(a and b) <= 5");
-  expect(comparedOf(ruleDraft({ expression: 'a{x="b or c"}' }))).toBe('a{x="b or c"} > 5');
+  expect(comparisonText(ruleDraft())).toBe("load > 5");
+  expect(comparisonText(ruleDraft({ expression: "a and b", operator: "<=" }))).toBe(
+    "(a and b) <= 5",
+  );
+  expect(comparisonText(ruleDraft({ expression: 'a{x="b or c"}' }))).toBe('a{x="b or c"} > 5');
 });
 
 it("writes a rule file", () => {
@@ -67,20 +76,22 @@ it("writes a rule file", () => {
 });
 
 it("reports missing and invalid fields", () => {
-  expect(faultOf(ruleDraft())).toBeUndefined();
-  expect(faultOf(ruleDraft({ lasting: "1h30m" }))).toBeUndefined();
+  expect(draftFault(ruleDraft())).toBeUndefined();
+  expect(draftFault(ruleDraft({ lasting: "1h30m" }))).toBeUndefined();
   for (const changes of [{ name: " " }, { value: "" }, { value: "x" }, { lasting: "soon" }]) {
-    expect(faultOf(ruleDraft(changes)), JSON.stringify(changes)).toBeDefined();
+    expect(draftFault(ruleDraft(changes)), JSON.stringify(changes)).toBeDefined();
   }
-  expect(nameOfAlert("Network received (eth0)")).toBe("NetworkReceivedEth0");
+  expect(alertNameOf("Network received (eth0)")).toBe("NetworkReceivedEth0");
 });
 
 it("converts a threshold to the unit of the compared expression", () => {
   const bytes = { word: "bytes", perSecond: true };
-  expect(comparedOf(ruleDraft({ value: "1e6" }))).toBe("load > 1e6");
-  expect(comparedOf(ruleDraft({ value: "5GB" }))).toBe("load > 5000000000");
-  expect(comparedOf(ruleDraft({ value: "10 MB/s", unit: bytes }))).toBe("load > 10000000");
-  expect(faultOf(ruleDraft({ value: "90%", unit: bytes }))).toContain("is in bytes, not percent");
-  expect(faultOf(ruleDraft({ value: "90%" }))).toContain("write 90 or 0.9");
+  expect(comparisonText(ruleDraft({ value: "1e6" }))).toBe("load > 1e6");
+  expect(comparisonText(ruleDraft({ value: "5GB" }))).toBe("load > 5000000000");
+  expect(comparisonText(ruleDraft({ value: "10 MB/s", unit: bytes }))).toBe("load > 10000000");
+  expect(draftFault(ruleDraft({ value: "90%", unit: bytes }))).toContain(
+    "is in bytes, not percent",
+  );
+  expect(draftFault(ruleDraft({ value: "90%" }))).toContain("write 90 or 0.9");
   expect(ruleFile(ruleDraft({ value: "250ms" }))).toContain('expr: "load > 0.25"');
 });

@@ -6,13 +6,13 @@ import {
   promQLLanguage,
 } from "@prometheus-io/codemirror-promql";
 import { expect, it } from "vitest";
-import { inDaemonsWords } from "./completions";
+import { withDaemonWords } from "./completions";
 import vocabulary from "./vocabulary.json";
 
 /** The words offered at the end of a text, without names from the daemon. */
 async function offeredWords(text: string): Promise<string[]> {
   const strategy = newCompleteStrategy();
-  const source = inDaemonsWords(strategy.promQL.bind(strategy));
+  const source = withDaemonWords(strategy.promQL.bind(strategy));
   const state = EditorState.create({ doc: text, extensions: promQLLanguage(LanguageType.PromQL) });
   const result = await source(new CompletionContext(state, text.length, true));
   return (result?.options ?? [])

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Silence } from "../../api/types";
-import { draftOf, faultOf, silenceOf, type SilenceDraft } from "./silence-draft";
+import { draftOf, silenceFault, silenceOf, type SilenceDraft } from "./silence-draft";
 
 const NOW = Date.parse("2026-11-20T10:00:00Z");
 const labels = { host: "web1", alertname: "High" };
@@ -12,7 +12,7 @@ const completeDraft = (changes: Partial<SilenceDraft> = {}) => ({
 
 it("covers one alert at first, for two hours by the reader's clock", () => {
   const draft = completeDraft();
-  expect(faultOf(draft, "ann")).toBeUndefined();
+  expect(silenceFault(draft, "ann")).toBeUndefined();
   expect(silenceOf(draft, " ann ")).toEqual({
     matchers: [
       { name: "alertname", value: "High", isRegex: false, isEqual: true },
@@ -75,11 +75,11 @@ it("reports missing and invalid fields", () => {
     [{ isRecurring: true, from: "" }, "start and end time"],
     [{ isRecurring: true, windowZone: "Mars" }, "time zone"],
   ] as const) {
-    expect(faultOf(completeDraft(changes as Partial<SilenceDraft>), "ann"), problem).toContain(
+    expect(silenceFault(completeDraft(changes as Partial<SilenceDraft>), "ann"), problem).toContain(
       problem,
     );
   }
-  expect(faultOf(completeDraft(), " ")).toBe("Enter an author.");
+  expect(silenceFault(completeDraft(), " ")).toBe("Enter an author.");
 });
 
 it("edits an active silence, and recreates an expired one", () => {

@@ -3,7 +3,7 @@ import type { Dashboard } from "../../api/types";
 import {
   chartPanel,
   emptyDashboard,
-  faultOf,
+  variablesFault,
   freeName,
   isSlug,
   readDashboard,
@@ -50,11 +50,11 @@ describe("panels", () => {
 
 test("each error in variables is described", () => {
   const variable = (name: string, tag = "host") => ({ name, tag, multi: false });
-  expect(faultOf([variable("a"), variable("b")])).toBeUndefined();
-  expect(faultOf([variable("a"), variable("a")])).toContain("Two");
-  expect(faultOf([variable("a b")])).toContain("“a b”");
-  expect(faultOf([variable("")])).toContain("name");
-  expect(faultOf([variable("a", "")])).toContain("tag");
+  expect(variablesFault([variable("a"), variable("b")])).toBeUndefined();
+  expect(variablesFault([variable("a"), variable("a")])).toContain("Two");
+  expect(variablesFault([variable("a b")])).toContain("“a b”");
+  expect(variablesFault([variable("")])).toContain("name");
+  expect(variablesFault([variable("a", "")])).toContain("tag");
 });
 
 test("an export is read, as a bare dashboard or as the daemon's answer", () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   freeArea,
   movePanel,
-  overlap,
+  overlaps,
   placePanel,
   resizePanel,
   compactPanels,
@@ -55,7 +55,7 @@ describe("panels", () => {
       all = placePanel(all, id, { x: random(12), y: random(40), w: random(13), h: random(9) });
       for (const panel of all) {
         for (const other of all) {
-          if (panel.id !== other.id) expect(overlap(panel, other), `round ${round}`).toBe(false);
+          if (panel.id !== other.id) expect(overlaps(panel, other), `round ${round}`).toBe(false);
         }
       }
       expect(compactPanels(all)).toEqual(all);

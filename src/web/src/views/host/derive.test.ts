@@ -25,7 +25,7 @@ function chartData(...series: DrawnSeries[]): ChartData {
     isCoarse: false,
     incompleteFrom: undefined,
     notes: [],
-    left: 0,
+    undrawnCount: 0,
   };
 }
 
