@@ -19,11 +19,11 @@ async function expectNoGrowth(page: Page): Promise<void> {
   const firstBytes = await heapOf(page);
   await passRefreshes(page, LATER_REFRESHES);
   const laterBytes = await heapOf(page);
-  const growth =
+  const heapText =
     `${firstBytes} bytes after a minute, ` +
     `${laterBytes} after ${LATER_REFRESHES} more refreshes`;
-  test.info().annotations.push({ type: "heap", description: growth });
-  expect(laterBytes / firstBytes, growth).toBeLessThan(GROWTH_MAX);
+  test.info().annotations.push({ type: "heap", description: heapText });
+  expect(laterBytes / firstBytes, heapText).toBeLessThan(GROWTH_MAX);
 }
 
 for (const { name, path } of VIEWS) {

@@ -35,9 +35,9 @@ async function requestChart(
     });
     return chartOfAnswer(answer);
   });
-  const all = await Promise.all(answers);
-  const series = Object.assign({}, ...all.map(({ series }) => series)) as DrawnChart["series"];
-  return { times: all[0]?.times ?? [], series };
+  const charts = await Promise.all(answers);
+  const series = Object.assign({}, ...charts.map(({ series }) => series)) as DrawnChart["series"];
+  return { times: charts[0]?.times ?? [], series };
 }
 
 test("three charts draw the numbers of the API at every point", async ({ page, daemon }) => {
@@ -104,15 +104,15 @@ test("the current slot is drawn and hatched", async ({ page, daemon }) => {
   const colours = await areaOf(page, "Load").evaluate((area) => {
     const canvas = area.closest("section")?.querySelector<HTMLCanvasElement>(".uplot canvas");
     if (!canvas) return [];
-    const copy = new OffscreenCanvas(canvas.width, canvas.height);
-    const ctx = copy.getContext("2d", { willReadFrequently: true });
-    if (!ctx) return [];
-    ctx.drawImage(canvas, 0, 0);
+    const canvasCopy = new OffscreenCanvas(canvas.width, canvas.height);
+    const context = canvasCopy.getContext("2d", { willReadFrequently: true });
+    if (!context) return [];
+    context.drawImage(canvas, 0, 0);
     const [from, to] = [canvas.getBoundingClientRect(), area.getBoundingClientRect()];
-    const slot = to.width / 60;
-    const coloursOfSlot = (place: number) => {
-      const x = to.left - from.left + place * slot + 2;
-      const { data } = ctx.getImageData(x, to.top - from.top + 3, slot - 4, 12);
+    const slotWidth = to.width / 60;
+    const coloursOfSlot = (slot: number) => {
+      const x = to.left - from.left + slot * slotWidth + 2;
+      const { data } = context.getImageData(x, to.top - from.top + 3, slotWidth - 4, 12);
       const coloursSeen = new Set<string>();
       for (let k = 0; k < data.length; k += 4) coloursSeen.add(data.slice(k, k + 4).join());
       return coloursSeen.size;

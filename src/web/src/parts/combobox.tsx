@@ -41,14 +41,14 @@ export function Combobox<T>(props: Props<T>) {
     text.value = undefined;
     props.onChoose(item);
   };
-  const step = (by: number) => {
+  const moveActive = (steps: number) => {
     if (!isOpen) text.value = "";
-    else if (items.length > 0) active.value = (active.value + by + items.length) % items.length;
+    else if (items.length > 0) active.value = (active.value + steps + items.length) % items.length;
     list.current?.children[active.value]?.scrollIntoView({ block: "nearest" });
   };
-  const keys: Record<string, () => void> = {
-    ArrowDown: () => step(1),
-    ArrowUp: () => step(-1),
+  const keyActions: Record<string, () => void> = {
+    ArrowDown: () => moveActive(1),
+    ArrowUp: () => moveActive(-1),
     Enter: () => choose(isOpen ? items[active.value] : undefined),
     Escape: () => (text.value = undefined),
   };
@@ -79,11 +79,11 @@ export function Combobox<T>(props: Props<T>) {
         }}
         onBlur={() => (text.value = undefined)}
         onKeyDown={(event) => {
-          const act = keys[event.key];
-          if (!act || event.isComposing || (event.key === "Escape" && !isOpen)) return;
+          const action = keyActions[event.key];
+          if (!action || event.isComposing || (event.key === "Escape" && !isOpen)) return;
           event.preventDefault();
           event.stopPropagation();
-          act();
+          action();
         }}
       />
       <div class="combobox-list" hidden={!isOpen}>
@@ -113,7 +113,7 @@ export function Combobox<T>(props: Props<T>) {
 
 function countText<T>(matches: MatchesState<T> | undefined, text: string, noun: string): string {
   if (!matches) return "Searching…";
-  if (matches.failed) return matches.failed;
+  if (matches.failure) return matches.failure;
   if (matches.total === 0) return text ? `No ${noun} match “${text}”` : `No ${noun} yet`;
   const all = matches.total.toLocaleString();
   return matches.items.length < matches.total
@@ -122,7 +122,7 @@ function countText<T>(matches: MatchesState<T> | undefined, text: string, noun: 
 }
 
 interface MatchesState<T> extends FoundItems<T> {
-  failed?: string;
+  failure?: string;
 }
 
 /** The newest answer; the previous answer stays until it arrives. */
@@ -141,8 +141,8 @@ function useMatches<T>(
         if (!abort.signal.aborted) matches.value = answer;
       } catch (cause) {
         if (abort.signal.aborted) return;
-        const failed = cause instanceof Error ? cause.message : String(cause);
-        matches.value = { total: 0, items: [], failed };
+        const failure = cause instanceof Error ? cause.message : String(cause);
+        matches.value = { total: 0, items: [], failure: failure };
       }
     };
     const timer = setTimeout(() => void search(), matches.peek() ? SEARCH_DELAY_MS : 0);

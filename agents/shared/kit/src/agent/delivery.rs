@@ -15,7 +15,7 @@ use std::{
 
 use tracing::{error, info, warn};
 
-use super::{AgentError, STOP_GRACE, error::system};
+use super::{AgentError, STOP_GRACE, error::system_error};
 use crate::{
     AgentArgs, Readings,
     clock::{schedule::Schedule, skew::DaemonClock, unix_ms, wall_base_ms},
@@ -90,7 +90,7 @@ impl Delivery {
                 // Sending fails if the agent no longer waits.
                 drop(result_sender.send(result));
             })
-            .map_err(system("start the sending thread"))?;
+            .map_err(system_error("start the sending thread"))?;
         let mut refs = Refs::new(rules);
         spool.each_definition(|definition| refs.remember(&definition)).map_err(spool_error)?;
         let (dropping_since_bytes, round_sender) = (None, Some(round_sender));

@@ -18,7 +18,7 @@ use tracing::info;
 pub use self::error::AgentError;
 use self::{
     delivery::{Delivery, DeliveryParts},
-    error::system,
+    error::system_error,
     sampler::Sampler,
 };
 use crate::{
@@ -105,7 +105,7 @@ fn run_with(
             }
         }
         print::print_table(&mut io::stdout().lock(), &readings)
-            .map_err(system("write to standard output"))?;
+            .map_err(system_error("write to standard output"))?;
         return if planner.is_some() { check_daemons(args) } else { Ok(()) };
     }
     let result = deliver(program, args, CollectionPlan { sources, rules, planner });
@@ -137,7 +137,7 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
         let url = client.url();
         match verdict {
             Ok(verdict) => writeln!(io::stdout(), "daemon {url}: {verdict}")
-                .map_err(system("write to standard output"))?,
+                .map_err(system_error("write to standard output"))?,
             Err(cause) => failed.push(format!("daemon {url}: {cause}")),
         }
     }
@@ -158,7 +158,7 @@ fn deliver(
     CollectionPlan { sources, rules, planner }: CollectionPlan<'_>,
 ) -> Result<(), AgentError> {
     let agent = args.agent_name();
-    let signals = signals::signal_requests().map_err(system("handle signals"))?;
+    let signals = signals::signal_requests().map_err(system_error("handle signals"))?;
     let watched = WatchedHosts::new(args.interval);
     let shared_ping_fields = shared_ping_fields(program, &agent, args, &sources);
     let start = |urls: &[String], folder: PathBuf, report: Option<PathBuf>| {
