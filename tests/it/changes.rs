@@ -133,17 +133,17 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     store.checkpoint(NOW).unwrap();
     send_readings(&mut appender, errors, &[1.0, 2.0]);
     assert_eq!(appender.change(&rename("web1", "db1"), NOW).unwrap(), Ok(2));
-    let check = |store: &Store| {
+    let assert_renamed = |store: &Store| {
         assert_eq!(count_and_growth(store, "requests", "web1"), None);
         assert_eq!(count_and_growth(store, "requests", "db1"), Some((2, 10.0)));
         assert_eq!(count_and_growth(store, "errors", "db1"), Some((2, 1.0)));
         assert_eq!(store.dictionary().select(&matchers("host", "db1")), [requests, errors]);
         assert_eq!(store.dictionary().select(&matchers("host", "web1")), []);
     };
-    check(&store);
+    assert_renamed(&store);
     drop((store, appender));
     let (store, mut appender) = setup::open(dir.path(), NOW);
-    check(&store);
+    assert_renamed(&store);
     assert_eq!(define_and_get_id(&mut appender, "requests", "db1"), requests);
     let new_errors = define_and_get_id(&mut appender, "errors", "web1");
     assert_eq!(new_errors, SeriesId(2));

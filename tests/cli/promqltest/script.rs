@@ -152,8 +152,8 @@ fn eval_time(text: &str) -> Result<(EvalTime, &str), String> {
 /// Reads one expected line.
 fn read_expectation(line: &str, expected: &mut Expected) -> Result<(), String> {
     if let Some(rest) = line.strip_prefix("expect ") {
-        let (what, rest) = split_word(rest.trim_start());
-        match what {
+        let (word, rest) = split_word(rest.trim_start());
+        match word {
             "ordered" => expected.ordered = true,
             "fail" => expected.fail = Some(expected_text(rest)),
             "warn" => expected.warnings.push(expected_text(rest)),

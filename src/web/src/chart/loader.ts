@@ -65,28 +65,29 @@ export class Loader {
   private async requestData(
     request: ChartRequest,
     dataSpec: string,
-    abort: AbortSignal,
+    signal: AbortSignal,
   ): Promise<void> {
     this.isLoading.value = true;
     const { requestKey: key } = this;
-    const shown = this.data.peek()?.window;
+    const drawnWindow = this.data.peek()?.window;
     // A refresh keeps the drawn data; another request or a distant window shows a preview first.
-    const needsPreview = dataSpec !== this.loadedSpec || !shown || isDistant(shown, request.window);
+    const needsPreview =
+      dataSpec !== this.loadedSpec || !drawnWindow || isDistant(drawnWindow, request.window);
     const setData = (data: ChartData) => {
-      if (abort.aborted) return;
+      if (signal.aborted) return;
       const { derive } = this.spec.peek();
       this.loadedSpec = dataSpec;
       this.data.value = derive ? derive.series(data) : data;
     };
     try {
-      const data = await load(request, abort, needsPreview ? setData : undefined);
+      const data = await load(request, signal, needsPreview ? setData : undefined);
       batch(() => {
         setData(data);
         this.error.value = undefined;
         this.isLoading.value = false;
       });
     } catch (cause) {
-      if (abort.aborted) return;
+      if (signal.aborted) return;
       if (this.requestKey === key) this.requestKey = "";
       batch(() => {
         this.error.value =
@@ -98,8 +99,9 @@ export class Loader {
 }
 
 /** Whether the requested window differs much from the drawn window. */
-function isDistant(shown: Window, request: Window): boolean {
+function isDistant(drawnWindow: Window, request: Window): boolean {
   const length = request.end - request.start;
-  const shift = Math.abs(shown.start - request.start) + Math.abs(shown.end - request.end);
-  return shown.resolution !== request.resolution || shift > 2 * REFRESH_SHIFT_MAX * length;
+  const shift =
+    Math.abs(drawnWindow.start - request.start) + Math.abs(drawnWindow.end - request.end);
+  return drawnWindow.resolution !== request.resolution || shift > 2 * REFRESH_SHIFT_MAX * length;
 }
