@@ -24,9 +24,9 @@ def snappy_repeat(unit, times):
     out = [varint(len(unit) * times)]
     literal = unit * max(1, 64 // len(unit))
     out.append(bytes([61 << 2]) + struct.pack("<H", len(literal) - 1) + literal)
-    left = len(unit) * times - len(literal)
+    remaining = len(unit) * times - len(literal)
     offset = struct.pack("<H", len(literal) - len(literal) % len(unit))
-    full_copies, rest = divmod(left, 64)
+    full_copies, rest = divmod(remaining, 64)
     out.append((bytes([63 << 2 | 2]) + offset) * full_copies)
     if rest:
         out.append(bytes([(rest - 1) << 2 | 2]) + offset)
@@ -315,10 +315,10 @@ def silences(comment_bytes, number, until, tally):
         connection = http.client.HTTPConnection(HOST, PORT, timeout=30)
         try:
             now = time.time()
-            at = lambda ahead: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + ahead))
+            rfc3339_in = lambda seconds: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + seconds))
             matchers = [{"name": f"l{i}", "value": "v" * (comment_bytes // 2), "isRegex": False, "isEqual": True}
                         for i in range(20)]
-            body = {"matchers": matchers, "startsAt": at(0), "endsAt": at(3600), "createdBy": "x",
+            body = {"matchers": matchers, "startsAt": rfc3339_in(0), "endsAt": rfc3339_in(3600), "createdBy": "x",
                     "comment": "c" * comment_bytes}
             connection.request("POST", "/api/v2/silences", json.dumps(body), JSON)
             answer = connection.getresponse()
@@ -339,11 +339,11 @@ def snappy_of_name():
     inner_head = b"\x08\x01" + varint(2 << 3 | 2) + varint(size)
     head = varint(3 << 3 | 2) + varint(len(inner_head) + size) + inner_head
     literal = head + b"n" * 64
-    left = size - 64
+    remaining = size - 64
     out = varint(len(head) + size) + bytes([61 << 2]) + struct.pack("<H", len(literal) - 1) + literal
-    out += (bytes([63 << 2 | 2]) + b"\x01\x00") * (left // 64)
-    if left % 64:
-        out += bytes([(left % 64 - 1) << 2 | 2]) + b"\x01\x00"
+    out += (bytes([63 << 2 | 2]) + b"\x01\x00") * (remaining // 64)
+    if remaining % 64:
+        out += bytes([(remaining % 64 - 1) << 2 | 2]) + b"\x01\x00"
     return out
 
 
@@ -358,10 +358,10 @@ def run_honest_agent(until, out):
     connection = None
     while time.time() < until:
         seq += 1
-        at = int(time.time() * 1000)
-        samples = [{"metric": f"honest_{i}", "kind": "delta", "time": at, "value": 1} for i in range(SERIES)]
+        now_ms = int(time.time() * 1000)
+        samples = [{"metric": f"honest_{i}", "kind": "delta", "time": now_ms, "value": 1} for i in range(SERIES)]
         body = json.dumps({"agent": "honest", "epoch": epoch, "seq": seq, "samples": samples}).encode()
-        begun = time.time()
+        start = time.time()
         while True:
             try:
                 connection = connection or http.client.HTTPConnection(HOST, PORT, timeout=30)
@@ -377,16 +377,16 @@ def run_honest_agent(until, out):
                 time.sleep(0.05)
             if time.time() > until + 60:
                 break
-        times.append(time.time() - begun)
+        times.append(time.time() - start)
         sent += SERIES
-        time.sleep(max(0.0, 0.05 - (time.time() - begun)))
+        time.sleep(max(0.0, 0.05 - (time.time() - start)))
     out.put(("ingest", times, sent, retries))
 
 
 def poll_health(until, out):
     times, failed = [], 0
     while time.time() < until:
-        begun = time.time()
+        start = time.time()
         try:
             with connect(timeout=30) as connection:
                 connection.sendall(request("GET", "/healthz", {"Connection": "close"}))
@@ -394,7 +394,7 @@ def poll_health(until, out):
                     failed += 1
         except OSError:
             failed += 1
-        times.append(time.time() - begun)
+        times.append(time.time() - start)
         time.sleep(0.05)
     out.put(("health", times, len(times), failed))
 
@@ -403,8 +403,8 @@ def run_attacker(attack, number, until, out):
     os.nice(10)
     counts = {}
 
-    def tally(what, count=1):
-        counts[str(what)] = counts.get(str(what), 0) + count
+    def tally(key, count=1):
+        counts[str(key)] = counts.get(str(key), 0) + count
     attack(number, until, tally)
     out.put(("attack", counts, 0, 0))
 
@@ -432,9 +432,9 @@ def stored_batches():
 
 def seed_series(count):
     """Writes the series `m` and `c`, which the queries read."""
-    at = int(time.time() * 1000)
-    for part in range(0, count, 5000):
-        samples = [{"metric": "m", "tags": {"i": str(i)}, "time": at, "value": i} for i in range(part, part + 5000)]
+    now_ms = int(time.time() * 1000)
+    for first in range(0, count, 5000):
+        samples = [{"metric": "m", "tags": {"i": str(i)}, "time": now_ms, "value": i} for i in range(first, first + 5000)]
         connection = http.client.HTTPConnection(HOST, PORT, timeout=60)
         connection.request("POST", "/api/v1/ingest", json.dumps({"agent": "seed", "samples": samples}), JSON)
         assert connection.getresponse().status == 200
