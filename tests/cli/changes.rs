@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Answer, Daemon, client, granary};
 
-/// With one worker, the same collector handles every request.
+/// The setting of one worker, so that the same collector handles every request.
 const ONE_WORKER: &str = "server.workers = 1";
 
 fn send_request(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {

@@ -107,7 +107,7 @@ fn a_damaged_partition_does_not_affect_others() {
     assert_survives_damage(any_seed(), partition, "5m", ["1m", "1h", "1d"]);
 }
 
-/// With this seed, redb 4.4 aborts the process: a commit reads a damaged list of freed pages, and a
+/// Redb 4.4 aborts the process with this seed: a commit reads a damaged list of freed pages, and a
 /// destructor panics during the unwinding.
 #[test]
 fn a_damaged_list_of_freed_pages_does_not_end_the_daemon() {

@@ -253,7 +253,7 @@ fn a_single_failed_read_stops_no_work() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// After a failed write, redb also refuses reads of the file.
+/// Redb also refuses reads of a file after a failed write.
 #[test]
 fn a_failed_write_breaks_no_running_query() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@
 use granary_protocol::{Kind, SeriesDefinition};
 
 const DAY_S: f64 = 86_400.0;
-/// Of this many hosts, one has a daily gap.
+/// The number of hosts for each host with a daily gap.
 const HOSTS_PER_GAP: usize = 17;
 /// The length of the gap, in seconds.
 const GAP_S: i64 = 2400;
