@@ -12,7 +12,7 @@ use std::{
 
 use super::{code, root, rust_files};
 
-/// The most modules on the path of a name.
+/// The maximum number of reexports that are followed to find the module of a name.
 const STEPS_MAX: usize = 16;
 
 /// Cycles of folders that remain; no others may be added.
@@ -21,7 +21,7 @@ const KNOWN_CYCLES: [&str; 2] =
 
 type ModulePath = Vec<String>;
 
-/// The imported names of a module, each with its full path.
+/// The imported names of a module with their full paths.
 type ImportedNames = BTreeMap<String, ModulePath>;
 
 /// The modules that each module uses.
@@ -32,7 +32,7 @@ type Arrows = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 struct Crate {
     modules: BTreeMap<ModulePath, ImportedNames>,
     /// The paths in the code of each module.
-    used: BTreeMap<ModulePath, Vec<ModulePath>>,
+    used_paths: BTreeMap<ModulePath, Vec<ModulePath>>,
 }
 
 impl Crate {
@@ -51,32 +51,32 @@ impl Crate {
     }
 
     fn add(&mut self, module: ModulePath, name: &str, code: &str) {
-        let (mut names, mut used) = (ImportedNames::new(), Vec::new());
+        let (mut names, mut used_paths) = (ImportedNames::new(), Vec::new());
         for item in code.split(';') {
             for (start, is_import) in [("use ", true), ("crate::", false), ("super::", false)] {
                 for (at, _) in item.match_indices(start) {
-                    let (before, found) = item.split_at(at);
-                    let before = before.chars().next_back().unwrap_or('\n');
-                    if before.is_alphanumeric() || "_:{,".contains(before) {
+                    let (preceding, found) = item.split_at(at);
+                    let preceding = preceding.chars().next_back().unwrap_or('\n');
+                    if preceding.is_alphanumeric() || "_:{,".contains(preceding) {
                         continue;
                     }
                     let tree = if is_import { found.split_at(start.len()).1 } else { found };
-                    for (path, alias) in leaves(tree) {
-                        let Some(path) = absolute(&module, name, &path) else { continue };
+                    for (path, alias) in imported_paths(tree) {
+                        let Some(path) = path_from_root(&module, name, &path) else { continue };
                         if is_import {
                             names.insert(alias, path.clone());
                         }
-                        used.push(path);
+                        used_paths.push(path);
                     }
                 }
             }
         }
         self.modules.insert(module.clone(), names);
-        self.used.insert(module, used);
+        self.used_paths.insert(module, used_paths);
     }
 
-    /// The modules that a path uses: the named module, and the modules from which it imports the
-    /// name.
+    /// Returns the modules that a path uses: the named module, and the modules from which that
+    /// module reexports the name.
     fn used_modules(&self, path: &[String], steps: usize) -> Vec<ModulePath> {
         let depth = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]));
         let (module, rest) = path.split_at(depth.unwrap_or_default());
@@ -91,14 +91,14 @@ impl Crate {
     }
 
     fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<ModulePath>> {
-        let targets = |(module, used): (_, &Vec<ModulePath>)| {
-            let found = used.iter().flat_map(|path| self.used_modules(path, STEPS_MAX));
+        let targets = |(module, used_paths): (_, &Vec<ModulePath>)| {
+            let found = used_paths.iter().flat_map(|path| self.used_modules(path, STEPS_MAX));
             let module: &ModulePath = module;
             let others =
                 found.filter(|other| !other.starts_with(module) && !module.starts_with(other));
             (module, others.collect())
         };
-        self.used.iter().map(targets).collect()
+        self.used_paths.iter().map(targets).collect()
     }
 
     /// The cycles between files.
@@ -147,8 +147,8 @@ fn reach(start: &ModulePath, arrows: &Arrows) -> BTreeSet<ModulePath> {
     found
 }
 
-/// The paths of a tree of imports, each with its local name.
-fn leaves(tree: &str) -> Vec<(ModulePath, String)> {
+/// Returns the paths of a tree of imports, each with its local name.
+fn imported_paths(tree: &str) -> Vec<(ModulePath, String)> {
     let head: String =
         tree.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
     let mut path: ModulePath =
@@ -164,21 +164,21 @@ fn leaves(tree: &str) -> Vec<(ModulePath, String)> {
         let name = alias.or_else(|| path.last().cloned()).unwrap_or_default();
         return vec![(path, name)];
     }
-    let mut out = Vec::new();
-    for part in parts(rest) {
-        for (inner, name) in leaves(part.trim()) {
+    let mut found_parts = Vec::new();
+    for part in group_parts(rest) {
+        for (inner, name) in imported_paths(part.trim()) {
             let is_self = inner == ["self"];
             let name = if is_self { path.last().cloned().unwrap_or_default() } else { name };
             let inner = inner.into_iter().filter(|_| !is_self);
-            out.push((path.iter().cloned().chain(inner).collect(), name));
+            found_parts.push((path.iter().cloned().chain(inner).collect(), name));
         }
     }
-    out
+    found_parts
 }
 
-/// The parts of a group in braces.
-fn parts(group: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut out) = (0, 1, Vec::new());
+/// Returns the parts of a group in braces.
+fn group_parts(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut found_parts) = (0, 1, Vec::new());
     for (at, c) in group.char_indices() {
         match c {
             '{' => depth += 1,
@@ -186,26 +186,27 @@ fn parts(group: &str) -> Vec<&str> {
             _ => {}
         }
         if depth == 0 || (c == ',' && depth == 1) {
-            out.push(group.get(start..at).unwrap());
+            found_parts.push(group.get(start..at).unwrap());
             start = at + 1;
         }
         if depth == 0 {
             break;
         }
     }
-    out.retain(|part| !part.trim().is_empty());
-    out
+    found_parts.retain(|part| !part.trim().is_empty());
+    found_parts
 }
 
-/// A path from the crate's root; `None` for a path outside of the crate.
-fn absolute(module: &[String], name: &str, path: &[String]) -> Option<ModulePath> {
+/// Returns a path from the crate's root, or `None` for a path outside of the crate.
+fn path_from_root(module: &[String], name: &str, path: &[String]) -> Option<ModulePath> {
     let (first, rest) = path.split_first()?;
     let mut base = match first.as_str() {
         "crate" => Vec::new(),
         "self" => module.to_vec(),
         "super" => module.get(..module.len().checked_sub(1)?)?.to_vec(),
         other if other == name => Vec::new(),
-        // A child, or another crate: other names are ignored.
+        // The name is a child module or another crate; paths that lead to no module of this crate
+        // are ignored later.
         _ => [module, &path[..1]].concat(),
     };
     for part in rest {

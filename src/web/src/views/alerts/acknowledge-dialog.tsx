@@ -29,7 +29,7 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
   const until = useSignal(acknowledged?.until ? fieldValue(zone, acknowledged.until) : "");
   const { busy, error, run } = useAttempt();
   const end = instantOfValue(zone, until.value);
-  const act = (change: () => Promise<unknown>) =>
+  const runAndClose = (change: () => Promise<unknown>) =>
     void run(async () => {
       await change();
       onDone();
@@ -42,7 +42,7 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
       isReady={!busy.value && author.value.trim() !== "" && !isPast(end)}
       error={isPast(end) ? "This time is in the past." : error.value}
       onSubmit={() =>
-        act(() => api.acknowledge(labels, author.value.trim(), comment.value.trim(), end))
+        runAndClose(() => api.acknowledge(labels, author.value.trim(), comment.value.trim(), end))
       }
       onClose={onClose}
       below={
@@ -51,7 +51,7 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
             type="button"
             class="button"
             disabled={busy.value}
-            onClick={() => act(() => api.withdrawAcknowledgement(labels))}
+            onClick={() => runAndClose(() => api.withdrawAcknowledgement(labels))}
           >
             Withdraw acknowledgement
           </button>
