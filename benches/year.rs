@@ -24,7 +24,7 @@ use fleet::{Run, Simulation, disk_usage, sizes};
 use granary::{
     clock::Stopwatch,
     model::{Span, UnixMillis},
-    policy::plan::{Fleet, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Plan, PlanBounds},
 };
 use setup::{DAY, granularities};
 

@@ -3,6 +3,7 @@
 
 use granary::{
     actors::{BudgetReport, DiskBudget, drop_expired},
+    kept::LiveValue,
     model::{AcceptedBatch, Kind, Moment, SeriesId, UnixMillis},
     policy::retention::budget::DiskMax,
     store::{Appender, Store},
@@ -35,7 +36,7 @@ impl Scene {
             names.iter().map(|host| series("m", &[("host", host)], Kind::Gauge)).collect();
         define(&mut appender, &all, START);
         let budget = DiskBudget {
-            max: Some(DiskMax::Bytes(u64::MAX)).into(),
+            max: LiveValue::new(Some(DiskMax::Bytes(u64::MAX))),
             data_dir: dir.path().to_owned(),
             metrics: Metrics::new().unwrap(),
             health: Health::default(),

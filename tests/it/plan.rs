@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 
 use granary::{
     model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, UnixMillis},
-    policy::plan::{Fleet, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Plan, PlanBounds},
     store::{Appender, Store},
 };
 

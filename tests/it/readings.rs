@@ -5,7 +5,7 @@ use std::ops::Range;
 use granary::{
     model::{Kind, STALE_MARKER, UnixMillis, is_stale_marker},
     query::{
-        Budget, PromqlLimits, QueryError, ReadingsRequest, SeriesReadings, each_series,
+        Budget, ExpressionLimits, QueryError, ReadingsRequest, SeriesReadings, each_series,
         newest_readings, series_matchers,
     },
     store::{Appender, Store},
@@ -16,7 +16,7 @@ use crate::setup::{self, DAY, HOUR, MINUTE, SECOND, samples, send, series};
 /// The start of a day in 2026, at which the samples begin.
 const DAY0: i64 = 1_795_219_200_000;
 
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 100,
     points_max: 10_000,
     steps_max: 11_000,
@@ -50,7 +50,7 @@ impl Fixture {
         &self,
         selector: &str,
         range: Range<i64>,
-        limits: &PromqlLimits<'_>,
+        limits: &ExpressionLimits<'_>,
     ) -> Result<Vec<SeriesReadings>, QueryError> {
         let sets = series_matchers(selector, limits)?;
         let range = UnixMillis(DAY0 + range.start)..UnixMillis(DAY0 + range.end);
@@ -135,14 +135,14 @@ fn the_newest_reading_is_within_the_lookback_and_not_stale() {
 fn errors_name_the_exceeded_limit() {
     let mut fixture = fixture(DAY0 + HOUR);
     fixture.fill("a", Kind::Gauge, (0..30).map(|i| (MINUTE * i, i as f64)));
-    let limited_points = PromqlLimits { points_max: 20, ..LIMITS };
+    let limited_points = ExpressionLimits { points_max: 20, ..LIMITS };
     let error = fixture.try_readings("a", 0..HOUR, &limited_points).unwrap_err().to_string();
     assert!(error.contains("more than 20 slots") && error.contains("query_points_max"), "{error}");
-    let limited_series = PromqlLimits { series_max: 0, ..LIMITS };
+    let limited_series = ExpressionLimits { series_max: 0, ..LIMITS };
     let error = fixture.try_readings("a", 0..HOUR, &limited_series).unwrap_err().to_string();
     assert!(error.contains("limits.query_series_max"), "{error}");
     let small_budget = Budget::of_memory(100);
-    let limited_memory = PromqlLimits { budget: &small_budget, ..LIMITS };
+    let limited_memory = ExpressionLimits { budget: &small_budget, ..LIMITS };
     let error = fixture.try_readings("a", 0..HOUR, &limited_memory).unwrap_err().to_string();
     assert!(error.contains("limits.query_memory_max"), "{error}");
 }

@@ -15,6 +15,7 @@ use actix::{Actor, System};
 use granary::{
     actors::{CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, Stop, lifelines},
     clock::SystemClock,
+    kept::LiveValue,
     model::{AcceptedBatch, GranularitySet, Kind, SeriesId, UnixMillis},
     store::{Appender, CheckpointBounds, Store},
     telemetry::{Health, Metrics},
@@ -180,8 +181,8 @@ fn a_stop_waits_only_for_the_running_checkpoint_and_a_last_one() {
             health: Health::default(),
             lifeline: lines.for_role("checkpointer"),
             idle_after: None,
-            interval: Duration::from_secs(3600).into(),
-            bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }.into(),
+            interval: LiveValue::new(Duration::from_secs(3600)),
+            bounds: LiveValue::new(CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }),
             history: CheckpointHistory::default(),
             space: None,
         };

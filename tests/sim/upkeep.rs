@@ -2,7 +2,7 @@
 //! retention and changes of series; and the arming of faults.
 
 use granary::{
-    actors::{Dropped, drop_expired},
+    actors::{DroppedPartitions, drop_expired},
     model::{GranularityIndex, Kind, Moment, SeriesId, SeriesInfo, SeriesLimits, UnixMillis},
     policy::retention,
     store::{ChangeAction, Columns, Matcher, Renaming, SeriesChange, Store, StoreError},
@@ -48,7 +48,7 @@ impl Upkeep {
                 store.preallocate(GranularityIndex(*level), *document, &ids).map(|_| 0)
             }
             Self::Drop => {
-                let Dropped { partitions, failed } = drop_expired(store, now);
+                let DroppedPartitions { partitions, failed } = drop_expired(store, now);
                 failed.map_or(Ok(partitions), Err)
             }
             Self::Seal => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use granary::{
     model::Kind,
     query::{
-        Budget, PromqlLimits, QueryError, QueryResources, Scheduler, SeriesMatcher, promql,
+        Budget, ExpressionLimits, QueryError, QueryResources, Scheduler, SeriesMatcher, promql,
         select_series, series_matchers,
     },
 };
@@ -182,7 +182,7 @@ fn invalid_queries_and_queries_beyond_a_limit_are_refused() {
         "{too_many_steps}"
     );
     let budget = QueryResources::new(Scheduler::for_this_machine(), 0).budget(Duration::ZERO);
-    let without_time = PromqlLimits { budget: &budget, ..LIMITS };
+    let without_time = ExpressionLimits { budget: &budget, ..LIMITS };
     let timed_out = promql(&fixture.store, &request("load", DAY, DAY, 0), &without_time, NOW);
     assert!(matches!(timed_out, Err(QueryError::Timeout(_))));
 }
@@ -232,7 +232,7 @@ fn series_are_selected_by_matchers() {
 /// Returns the memory that a query reserves: the peak of its values, and everything that it reads.
 fn reserved_memory(fixture: &Fixture, query: &str, step: i64) -> usize {
     let budget = Budget::of_memory(usize::MAX);
-    let limits = PromqlLimits { budget: &budget, ..LIMITS };
+    let limits = ExpressionLimits { budget: &budget, ..LIMITS };
     let request = request(query, HOUR, 2 * HOUR, step);
     promql(&fixture.store, &request, &limits, NOW)
         .unwrap_or_else(|cause| panic!("{query}: {cause}"));

@@ -11,7 +11,9 @@ mod windows;
 
 use granary::{
     model::{Kind, SeriesId, UnixMillis},
-    query::{Budget, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlValue, QueryError, promql},
+    query::{
+        Budget, ExpressionLimits, PromqlAnswer, PromqlRequest, PromqlValue, QueryError, promql,
+    },
     store::{Appender, Store},
 };
 
@@ -21,7 +23,7 @@ use crate::setup::{self, DAY, MINUTE, samples, send, series};
 pub(crate) const DAY0: i64 = 1_795_219_200_000;
 const NOW: UnixMillis = UnixMillis(DAY0 + DAY);
 
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 100,
     points_max: 1_000_000,
     steps_max: 11_000,

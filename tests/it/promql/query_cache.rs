@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use granary::{
     model::Kind,
-    query::{Budget, PromqlLimits, PromqlValue, QueryResources, Scheduler, promql},
+    query::{Budget, ExpressionLimits, PromqlValue, QueryResources, Scheduler, promql},
     store::{ChangeAction, Matcher, SeriesChange},
 };
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ impl Fixture {
         (at, end, step): (i64, i64, i64),
         budget: &Budget,
     ) -> PromqlValue {
-        let limits = PromqlLimits { budget, ..LIMITS };
+        let limits = ExpressionLimits { budget, ..LIMITS };
         promql(self.store(), &request(query, at, end, step), &limits, NOW).unwrap().value
     }
 }

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { api, now } from "../api/client";
 import type { Annotation } from "../api/types";
 import type { TimeFrame } from "../chart/frame";
-import { fieldOf, instantOfField } from "../model/field-time";
+import { fieldValue, instantOfValue } from "../model/field-time";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { selectionOf } from "../queries/tags";
 import { useAttempt } from "./attempt";
@@ -39,14 +39,14 @@ function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: (
   const window = frame.window.peek();
   const text = useSignal("");
   const isSpan = useSignal(fixed !== undefined);
-  const start = useSignal(fieldOf(zone, fixed ? window.start : now()));
-  const end = useSignal(fieldOf(zone, fixed ? window.end : now()));
+  const start = useSignal(fieldValue(zone, fixed ? window.start : now()));
+  const end = useSignal(fieldValue(zone, fixed ? window.end : now()));
   const tagText = useSignal(tags);
   const { busy, error, run } = useAttempt();
 
   const save = () => {
-    const from = instantOfField(zone, start.value);
-    const to = isSpan.value ? instantOfField(zone, end.value) : undefined;
+    const from = instantOfValue(zone, start.value);
+    const to = isSpan.value ? instantOfValue(zone, end.value) : undefined;
     error.value = faultOf(text.value, from, isSpan.value ? (to ?? null) : undefined);
     if (error.value !== undefined || from === undefined) return;
     void run(async () => {
@@ -121,7 +121,7 @@ function TimeField({ label, zone, value }: TimeFieldProps) {
   return (
     <label class="labelled">
       <span>
-        {label} <small>({zoneName(zone, instantOfField(zone, value.value) ?? now())})</small>
+        {label} <small>({zoneName(zone, instantOfValue(zone, value.value) ?? now())})</small>
       </span>
       <input
         type="datetime-local"

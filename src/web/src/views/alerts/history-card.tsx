@@ -5,13 +5,13 @@ import type { AlertEpisode, AlertingRule, RuleGroup } from "../../api/types";
 import { countWithNoun, lengthText } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Failed, Loading } from "../../parts/states";
-import { Table, type Head } from "../../parts/table";
+import { Table, type Column } from "../../parts/table";
 import { instantOf, valueText } from "./listed";
 import { momentText } from "./moment";
 
 const REFRESH_MS = 30_000;
 const ROWS_MAX = 100;
-const COLUMN_HEADS: (string | Head)[] = [
+const COLUMNS: (string | Column)[] = [
   "State",
   "Labels",
   "From",
@@ -42,7 +42,7 @@ export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGr
       ) : episodes.length === 0 ? (
         <p class="nothing muted">No episodes yet.</p>
       ) : (
-        <Table label="Episodes" class="history" heads={COLUMN_HEADS}>
+        <Table label="Episodes" class="history" columns={COLUMNS}>
           {episodes.map((episode) => (
             <EpisodeRow key={JSON.stringify([episode.labels, episode.firedAt])} episode={episode} />
           ))}

@@ -1,6 +1,6 @@
 /** A silence while it is edited: its errors, and the body to send. Pure. */
 import type { NewSilence, Recurrence, Silence, SilenceMatcher, Tags } from "../../api/types";
-import { fieldOf, instantOfField } from "../../model/field-time";
+import { fieldValue, instantOfValue } from "../../model/field-time";
 import { HOUR, isZone } from "../../model/zone";
 
 export const WEEKDAYS = [
@@ -56,8 +56,8 @@ export function draftOf(
     id: isOver ? undefined : silence?.id,
     matchers:
       matchers.length > 0 ? matchers : [{ name: "", value: "", isRegex: false, isEqual: true }],
-    start: fieldOf(zone, from),
-    end: until - now < FAR_MS ? fieldOf(zone, until) : "",
+    start: fieldValue(zone, from),
+    end: until - now < FAR_MS ? fieldValue(zone, until) : "",
     zone,
     initial: { start: from, end: until },
     windowZone: again?.zone ?? zone,
@@ -100,7 +100,7 @@ export function silenceFault(draft: SilenceDraft, author: string): string | unde
 /** Start and end, to the millisecond unless the reader edited them. */
 function instantsOf({ zone, start, end, initial }: SilenceDraft) {
   const editedOrInitial = (field: string, startTime: number) =>
-    field === fieldOf(zone, startTime) ? startTime : instantOfField(zone, field);
+    field === fieldValue(zone, startTime) ? startTime : instantOfValue(zone, field);
   return [editedOrInitial(start, initial.start), editedOrInitial(end, initial.end)] as const;
 }
 

@@ -34,7 +34,7 @@ export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {
   );
 }
 
-/** Replaces the column heads where hosts are cards. */
+/** Replaces the column headers where hosts are cards. */
 function SortBy({ choice }: { choice: Choice }) {
   return (
     <label class="field sort-by">
