@@ -70,7 +70,7 @@ fn plan(set: &GranularitySet, run: Run) -> Plan {
         cache_bytes_max: 64 << 20,
     };
     // The time includes the checkpoints at its end.
-    Plan::new(&fleet, set, &bounds, Some(run.duration_ms + 3 * run.checkpoint_ms))
+    Plan::new(&fleet, (set, &[]), &bounds, Some(run.duration_ms + 3 * run.checkpoint_ms))
 }
 
 #[test]

@@ -32,7 +32,8 @@ receivers:
 - name: duty
   webhook_configs: [{url: 'http://127.0.0.1:9/'}]
 `;
-const SETTINGS = "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n";
+const SETTINGS = "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n\
+[[retention.rule]]\nname = 'load'\nselector = 'system_load_5m'\nkeep = { 1m = '12h' }\n";
 
 const BOARD: Dashboard = {
   schema: 1,
