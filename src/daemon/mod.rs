@@ -9,13 +9,13 @@ mod reloading;
 mod storing;
 mod systemd;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter, Handler, Recipient, System, dev::ToEnvelope};
 use actix_server::ServerHandle;
 use anyhow::Context;
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::timeout,
 };
 
@@ -81,6 +81,7 @@ struct Daemon {
     host_keeper: Addr<HostKeeper>,
     alerting: Alerting,
     reloading: Reloading,
+    stop_signals: StopSignals,
     sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
@@ -139,10 +140,13 @@ impl Daemon {
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
         let reload = ReloadParts::of(&parts);
+        let listen = settings.server.listen;
         let server =
             start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
-        announce_ready(&health, settings, watch);
+        // Whoever waits for "ready" may send signals from then on.
         let reloading = Reloading::new(live, sources, reload, requests);
+        let stop_signals = StopSignals::new();
+        announce_ready(&health, listen, watch);
         Ok(Self {
             server,
             graphite,
@@ -154,6 +158,7 @@ impl Daemon {
             host_keeper,
             alerting,
             reloading,
+            stop_signals,
             sparkline_refresher,
             self_sampler,
             sealer,
@@ -169,7 +174,7 @@ impl Daemon {
 
     async fn run_until_stopped(mut self) -> ExitReason {
         let reason = tokio::select! {
-            () = stop_signal() => ExitReason::Signal,
+            () = self.stop_signals.next() => ExitReason::Signal,
             () = self.reloading.serve() => ExitReason::Signal,
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
@@ -257,22 +262,32 @@ fn trusted_clock(settings: &mut LiveSettings, last_run: Option<UnixMillis>) -> T
     trusted
 }
 
-async fn stop_signal() {
-    let (Ok(mut term), Ok(mut int)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::error!("cannot listen for signals; stop the daemon with SIGKILL");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => tracing::info!(signal = "SIGTERM", "stopping on request"),
-        _ = int.recv() => tracing::info!(signal = "SIGINT", "stopping on request"),
+/// The signals that stop the daemon, from the creation of this value on.
+struct StopSignals(Option<(Signal, Signal)>);
+
+impl StopSignals {
+    fn new() -> Self {
+        let listen = |kind| signal(kind).ok();
+        let signals = listen(SignalKind::terminate()).zip(listen(SignalKind::interrupt()));
+        if signals.is_none() {
+            tracing::error!("cannot listen for signals; stop the daemon with SIGKILL");
+        }
+        Self(signals)
+    }
+
+    /// Waits for the next signal; forever without a listener.
+    async fn next(&mut self) {
+        let Some((term, int)) = &mut self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = term.recv() => tracing::info!(signal = "SIGTERM", "stopping on request"),
+            _ = int.recv() => tracing::info!(signal = "SIGINT", "stopping on request"),
+        }
     }
 }
 
-fn announce_ready(health: &Health, settings: &Settings, watch: Stopwatch) {
+fn announce_ready(health: &Health, listen: SocketAddr, watch: Stopwatch) {
     health.clear(Condition::Lifecycle);
     systemd::notify(&[sd_notify::NotifyState::Ready]);
     systemd::feed_watchdog();
-    tracing::info!(listen = %settings.server.listen, elapsed_ms = watch.millis(), "ready");
+    tracing::info!(%listen, elapsed_ms = watch.millis(), "ready");
 }

@@ -65,6 +65,7 @@ pub(super) struct Reloading {
     source: SettingsSource,
     parts: ReloadParts,
     requests: mpsc::Receiver<ReloadRequest>,
+    hangup: Option<Signal>,
 }
 
 impl Reloading {
@@ -80,18 +81,18 @@ impl Reloading {
         });
         parts.metrics.config_last_reload_successful.set(1);
         parts.metrics.config_last_reload_success.set(seconds());
-        Self { settings, source, parts, requests }
-    }
-
-    /// Reloads at each SIGHUP and each request; never returns.
-    pub(super) async fn serve(&mut self) {
-        let mut hangup = signal(SignalKind::hangup()).ok();
+        let hangup = signal(SignalKind::hangup()).ok();
         if hangup.is_none() {
             tracing::error!("cannot listen for SIGHUP; reload with POST /-/reload");
         }
+        Self { settings, source, parts, requests, hangup }
+    }
+
+    /// Reloads at each SIGHUP since `new` and at each request; never returns.
+    pub(super) async fn serve(&mut self) {
         loop {
             tokio::select! {
-                () = next(&mut hangup) => drop(self.reload().await),
+                () = next(&mut self.hangup) => drop(self.reload().await),
                 Some(request) = self.requests.recv() => {
                     let outcome = if request.is_trial {
                         self.read().await.map(|read| read.answer)

@@ -1,7 +1,7 @@
 //! The notifier: notifies receivers of groups of alerts, as a replacement for an Alertmanager.
 //!
-//! The notifier reads the alerts of all rules each second (`kept/rules/notified.rs`); `alerts`
-//! decides; this folder stores, sends and notes the results. A notification is stored
+//! Each second, the notifier asks whether the alerts of rules changed (`kept/rules/notified.rs`);
+//! `alerts` decides; this folder stores, sends and notes the results. A notification is stored
 //! before it is sent, and marked as delivered right after the confirmation: after a crash in
 //! between, it is sent again. Each integration of a receiver has at most one message in flight, in
 //! its own thread, so that an unavailable integration does not delay the others. Must never know:
