@@ -2,7 +2,7 @@
 import { api } from "../api/client";
 import type { RuleSeries } from "../api/types";
 import { useResource } from "../api/resource";
-import { countWithNoun } from "../model/words";
+import { countText, countWithNoun } from "../model/words";
 import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
 import { Checkpoints } from "./storage/checkpoints";
@@ -51,7 +51,7 @@ export function Storage() {
 
 function Rules({ rules }: { rules: RuleSeries[] }) {
   if (rules.length === 0) return null;
-  const texts = rules.map(({ name, series }) => `${name} ${countWithNoun(series, "series")}`);
+  const texts = rules.map(({ name, series }) => `${name} ${countText(series)} series`);
   return <p class="muted">Rules of retention: {texts.join(", ")}</p>;
 }
 
