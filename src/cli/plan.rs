@@ -12,7 +12,7 @@ use super::{
 use crate::{
     config::{self, Overrides, Settings},
     model::{RetentionRule, Span, with_noun},
-    policy::plan::{Fleet, Machine, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Machine, Plan, PlanBounds},
     store::DiskSpace,
 };
 

@@ -3,10 +3,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use granary::{model::UnixMillis, policy::plan::Plan};
+use granary::{model::UnixMillis, policy::fleet_plan::Plan};
 
 use crate::{
-    fleet::{Run, Simulation, sizes, used},
+    fleet::{Run, Simulation, disk_usage, sizes},
     setup::{DAY, HOUR, MINUTE, granularities, retention_rule},
 };
 
@@ -26,7 +26,7 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     };
     let dir = tempfile::tempdir().unwrap();
     let mut simulation = Simulation::new(dir.path(), run, START);
-    let settled = simulation.run.settled_ms();
+    let settled = simulation.run.steady_after_ms();
     // The maximum of each number, before and after a time.
     let mut most = [BTreeMap::new(), BTreeMap::new()];
     while simulation.now.0 < START.0 + settled + 24 * HOUR {
@@ -64,10 +64,10 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
 /// Prints the parts of the plan beside the used bytes.
 fn compare(plan: &Plan, simulation: &Simulation, dir: &Path) {
     for level in &plan.granularities {
-        let used = used(&dir.join("partitions").join(&level.name)).0;
+        let used = disk_usage(&dir.join("partitions").join(&level.name)).0;
         eprintln!("{}: planned {}, used {used}", level.name, level.bytes);
     }
-    let (store, log) = (&simulation.store, used(&dir.join("journal")).0);
+    let (store, log) = (&simulation.store, disk_usage(&dir.join("journal")).0);
     eprintln!("head: planned {}, used {}", plan.head, store.head_bytes());
     eprintln!("journal: planned {}, used {}", plan.journal, store.journal_bytes() - log);
     eprintln!("log: planned {}, used {log}", plan.log);
@@ -102,7 +102,7 @@ fn a_year_with_rules_of_retention_takes_the_planned_disk_space_within_a_tenth() 
         }
         // Within the longest period of partitions, all levels reach their largest size.
         if day > 365 - 7 * 16 {
-            most = most.max(used(dir.path()).0);
+            most = most.max(disk_usage(dir.path()).0);
         }
     }
     let plan = simulation.run.plan(&[20; 3], 365 * DAY);
