@@ -222,8 +222,8 @@ export function withLabels(
   series: DrawnSeries[],
   alwaysShown: readonly string[] = [],
 ): DrawnSeries[] {
-  const differs = (fieldOf: (series: DrawnSeries) => string | undefined) =>
-    new Set(series.map(fieldOf)).size > 1;
+  const differs = (fieldValue: (series: DrawnSeries) => string | undefined) =>
+    new Set(series.map(fieldValue)).size > 1;
   const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
   const differing = tagNames.filter(
     (name) => alwaysShown.includes(name) || differs(({ tags }) => tags[name]),
