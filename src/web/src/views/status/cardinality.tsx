@@ -1,10 +1,10 @@
-/** The metrics, tags and senders with the most series, beside their numbers of yesterday. */
+/** The metrics, tags and senders with the most series, beside their counts of yesterday. */
 import { param, setParams } from "../../app/address";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { CardinalityAnswer, CountedName } from "../../api/types";
 import { Ago } from "../../parts/ago";
-import { Table, numbers } from "../../parts/table";
+import { Table, numberColumns } from "../../parts/table";
 import { Failed, Loading } from "../../parts/states";
 import { countText } from "../../model/words";
 
@@ -79,7 +79,7 @@ function Lists({ answer }: { answer: CardinalityAnswer }) {
         <Table
           label={`Cardinality of ${shown.name.toLowerCase()}`}
           class="cardinality"
-          heads={[shown.head, ...numbers(shown.counted, "Before", "Change")]}
+          columns={[shown.head, ...numberColumns(shown.counted, "Before", "Change")]}
         >
           {rows.map((row) => (
             <Row key={row.name} {...row} />
