@@ -24,7 +24,6 @@ use fleet::{Run, Simulation, disk_usage, sizes};
 use granary::{
     clock::Stopwatch,
     model::{Span, UnixMillis},
-    policy::fleet_plan::{Fleet, Plan, PlanBounds},
 };
 use setup::{DAY, granularities};
 
@@ -84,6 +83,7 @@ fn parse_arguments() -> Arguments {
     let length = |name: &str, default| text(name, default).parse::<Span>().unwrap().longest_ms();
     let run = Run {
         set: granularities(&spans),
+        rules: Vec::new(),
         hosts: text("hosts", "100").parse().unwrap(),
         metrics: text("metrics", "100").parse().unwrap(),
         interval_ms: length("interval", "1h"),
@@ -113,17 +113,7 @@ fn print_row(simulation: &mut Simulation, folder: &Path, seconds: f64) {
 
 fn print_plan_comparison(simulation: &Simulation, folder: &Path) {
     let run = &simulation.run;
-    let fleet = Fleet {
-        hosts: run.hosts as u64,
-        metrics: run.metrics as u64,
-        interval_ms: run.interval_ms,
-    };
-    let bounds = PlanBounds {
-        checkpoint_interval_ms: run.checkpoint_ms(),
-        cell_bytes_max: 32 << 20,
-        cache_bytes_max: 64 << 20,
-    };
-    let plan = Plan::new(&fleet, &run.set, &bounds, Some(simulation.now.0 - BEGIN.0));
+    let plan = run.plan(&[], simulation.now.0 - BEGIN.0);
     println!("\n| on disk | planned, MB | used, MB | used / planned |\n|---|---|---|---|");
     let line = |what: &str, planned: u64, used: u64| {
         let share = used as f64 / planned as f64;

@@ -106,7 +106,8 @@ fn decode_bodies(bytes: &[u8]) {
         assert!(unknown.is_empty(), "all series are known");
         let name = |id| Some(dictionary.key(id)?.to_string());
         let former = |_, _| ingest::native::FormerSeries::Unknown;
-        let lookup = ingest::native::SeriesLookup { kind: |_| Some(Kind::Gauge), name, former };
+        let (kind, class) = (|_| Some(Kind::Gauge), |_, _| 0);
+        let lookup = ingest::native::SeriesLookup { kind, class, name, former };
         if let Ok(admitted) = sessions.admit(&view, &admission, &lookup) {
             let batch = &admitted.batch;
             assert_eq!(batch.series.len(), batch.values.len());
@@ -200,7 +201,7 @@ fn decode_rows(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
         let count = decoded.len();
         let id = |index| DefinitionVerdict::Known(SeriesId(index as u32));
         let verdicts: Vec<_> = (0..decoded.definitions().len()).map(id).collect();
-        let known = (|_| Some(Kind::Gauge), |_| None);
+        let known = (|_| Some(Kind::Gauge), |_, _| 0, |_| None);
         let (batch, refused) = decoded.admit(&verdicts, &mut cache, &admission, known, 600_000);
         assert_eq!(batch.series.len(), batch.values.len());
         assert!(batch.values.len() as u64 + refused.total() >= count as u64);

@@ -28,7 +28,8 @@ fn count_refused(decode: impl FnOnce(&mut Rows<'_>)) -> u64 {
     let decoded = rows.finish();
     assert_eq!(decoded.len(), 0);
     let admission = Admission::new(&GranularitySet::default(), 600_000, UnixMillis(0));
-    let (_, refused) = decoded.admit(&[], &mut cache, &admission, (|_| None, |_| None), 600_000);
+    let (_, refused) =
+        decoded.admit(&[], &mut cache, &admission, (|_| None, |_, _| 0, |_| None), 600_000);
     assert_eq!(refused.counts.keys().collect::<Vec<_>>(), [&RefusalReason::BadSeries]);
     refused.total()
 }

@@ -70,7 +70,7 @@ fn plan(set: &GranularitySet, run: Run) -> Plan {
         cache_bytes_max: 64 << 20,
     };
     // The duration includes the three checkpoints at the end of the run.
-    Plan::new(&fleet, set, &bounds, Some(run.duration_ms + 3 * run.checkpoint_ms))
+    Plan::new(&fleet, (set, &[]), &bounds, Some(run.duration_ms + 3 * run.checkpoint_ms))
 }
 
 #[test]

@@ -13,14 +13,17 @@ use granary::{
     actors::drop_expired,
     clock::Stopwatch,
     model::{
-        AcceptedBatch, BatchNumber, Deduplication, GranularitySet, Kind, SeriesId, SeriesInfo,
-        UnixMillis,
+        AcceptedBatch, BatchNumber, Deduplication, GranularitySet, Kind, RetentionRule, SeriesId,
+        SeriesInfo, UnixMillis,
     },
-    policy::retention::kept_since,
-    store::{Appender, Store},
+    policy::{
+        fleet_plan::{Fleet, Plan, PlanBounds},
+        retention::kept_since,
+    },
+    store::{Appender, Folder, Store},
 };
 
-use crate::setup::{define, open_with, series};
+use crate::setup::{define, series};
 
 /// The maximum number of series removed in one run, as in the retention role.
 const REMOVED_SERIES_MAX: usize = 4096;
@@ -76,6 +79,7 @@ pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) set: GranularitySet,
+    pub(crate) rules: Vec<RetentionRule>,
     pub(crate) hosts: usize,
     pub(crate) metrics: usize,
     pub(crate) interval_ms: i64,
@@ -88,6 +92,31 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn checkpoint_ms(&self) -> i64 {
         self.interval_ms * self.samples_a_checkpoint
+    }
+
+    /// Returns the plan of the fleet after this time; each rule has its number of metrics of each host.
+    pub(crate) fn plan(&self, metrics_of_rules: &[u64], age_ms: i64) -> Plan {
+        let fleet = Fleet {
+            hosts: self.hosts as u64,
+            metrics: self.metrics as u64,
+            interval_ms: self.interval_ms,
+        };
+        let bounds = PlanBounds {
+            checkpoint_interval_ms: self.checkpoint_ms(),
+            cell_bytes_max: 32 << 20,
+            cache_bytes_max: 64 << 20,
+        };
+        let rules = self.rules.iter().cloned().zip(metrics_of_rules);
+        let rules: Vec<_> = rules.map(|(rule, metrics)| (rule, metrics * fleet.hosts)).collect();
+        Plan::new(&fleet, (&self.set, &rules), &bounds, Some(age_ms))
+    }
+
+    fn open(&self, folder: &Path, now: UnixMillis) -> (Store, Appender) {
+        let medium = Arc::new(Folder::new(folder).unwrap());
+        let rules = Some(&*self.rules);
+        let opened = Store::open_with_rules(medium, self.set.clone(), rules, now);
+        let (store, appender, _) = opened.unwrap();
+        (store, appender)
     }
 
     /// Returns the time after which retention removes as much as the fleet adds.
@@ -125,7 +154,7 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     pub(crate) fn new(folder: &Path, run: Run, begin: UnixMillis) -> Self {
-        let (store, appender) = open_with(folder, &run.set, begin);
+        let (store, appender) = run.open(folder, begin);
         let (hosts, last_renewal) = (VecDeque::new(), begin.0);
         let (hosts_created, checkpoint_longest) = (0, 0.0);
         let mut simulation = Self {
@@ -176,7 +205,7 @@ impl Simulation {
         assert_eq!(sealed.refused, 0);
         let dropped = drop_expired(&self.store, self.now);
         assert!(dropped.failed.is_none(), "{dropped:?}");
-        let since = kept_since(self.run.set.as_slice(), self.now).unwrap();
+        let since = kept_since(self.store.all_granularities(), self.now).unwrap();
         let unused = self.store.series_without_samples(self.now, since, REMOVED_SERIES_MAX);
         if !unused.is_empty() {
             self.appender.forget_series(&unused, since).unwrap();
@@ -188,7 +217,7 @@ impl Simulation {
         let Self { run, store, now, appender, .. } = self;
         drop((store, appender));
         let watch = Stopwatch::start();
-        let (store, _) = open_with(folder, &run.set, now);
+        let (store, _) = run.open(folder, now);
         (store, watch.seconds())
     }
 }

@@ -5,8 +5,9 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, DefinitionVerdict, Granularity, GranularityIndex, GranularitySet, Kind,
-        SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
+        AcceptedBatch, DefinitionVerdict, Granularity, GranularityIndex, GranularitySet,
+        KeySelector, Kind, METRIC_TAG, RetentionRule, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, Span, TagComparison, TagMatcher, UnixMillis,
     },
     store::{Appender, Folder, Medium, Slot, Store},
 };
@@ -33,6 +34,24 @@ pub(crate) fn open_on(
 ) -> (Store, Appender) {
     let (store, appender, _) = Store::open(medium, set.clone(), now).unwrap();
     (store, appender)
+}
+
+/// Returns a rule of retention for metrics that match a pattern; `None` omits a level of the granularities.
+pub(crate) fn retention_rule(
+    (name, metrics): (&str, &str),
+    levels: &[(&str, Option<&str>)],
+    set: &GranularitySet,
+) -> RetentionRule {
+    let matcher = TagMatcher {
+        tag: METRIC_TAG.to_owned(),
+        comparison: TagComparison::Pattern,
+        value: metrics.to_owned(),
+    };
+    let kept = levels
+        .iter()
+        .map(|(width, kept)| ((*width).to_owned(), kept.map(|kept| kept.parse().unwrap())));
+    let selector = KeySelector::new(vec![matcher]).unwrap();
+    RetentionRule::new(name, selector, &kept.collect::<Vec<_>>(), set).unwrap()
 }
 
 /// Returns granularities; each has the lengths of its slots, documents and partitions, and its

@@ -202,6 +202,7 @@ impl BatchCollector {
         let mut sessions = self.sessions.borrow_mut();
         sessions.renew(&store.dictionary(), now);
         let kind = |series| store.dictionary().kind(series);
+        let class = |series, at| store.class_at(series, at);
         let name = |series| {
             let dictionary = store.dictionary();
             let merged = dictionary.whole_of(series).unwrap_or(series);
@@ -228,7 +229,7 @@ impl BatchCollector {
                         FormerSeries::Refused
                     }
                 };
-                let lookup = SeriesLookup { kind, name, former };
+                let lookup = SeriesLookup { kind, class, name, former };
                 let AdmittedBatch { batch, samples, refused, revived } =
                     sessions.admit(view, &admission, &lookup)?;
                 let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));

@@ -106,7 +106,7 @@ impl CollectorParts {
     /// Returns the current limits for the times of samples.
     pub(super) fn admission(&self) -> Admission {
         let future_skew_ms = self.settings.get().future_skew.as_millis() as i64;
-        Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
+        Admission::by_rule(self.store.classes(), future_skew_ms, self.clock.moment())
     }
 
     /// Returns the sender's identity among replicas, if its name has a prefix of `ha_senders`.

@@ -114,7 +114,8 @@ impl RowCollector {
             let mut cache = self.cache.borrow_mut();
             let kind = |series| parts.store.dictionary().kind(series);
             let name = |series| Some(parts.store.dictionary().key(series)?.to_string());
-            decoded.admit(&verdicts, &mut cache, &admission, (kind, name), window_ms)
+            let class = |series, at| parts.store.class_at(series, at);
+            decoded.admit(&verdicts, &mut cache, &admission, (kind, class, name), window_ms)
         };
         let mut answer = IngestAnswer::default();
         batch.replica = parts.replica(&sender);

@@ -26,6 +26,8 @@ pub struct StorageAnswer {
     /// The granularities of the settings, followed by the levels of rules of retention and by removed
     /// granularities that still have files.
     pub granularities: Vec<StoredGranularity>,
+    /// The rules of retention that select series.
+    pub rules: Vec<RuleSeries>,
     pub journal: StoredJournal,
     pub head: StoredBytes,
     pub catalog: BoundedBytes,
@@ -33,6 +35,15 @@ pub struct StorageAnswer {
     pub checker: CheckerAnswer,
     /// Files that were set aside because of damage.
     pub damaged: Vec<String>,
+}
+
+/// A rule of retention.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuleSeries {
+    /// The name of the rule.
+    pub name: String,
+    /// Number of its series.
+    pub series: usize,
 }
 
 /// A granularity and its partitions.
@@ -152,6 +163,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
             preallocated_until: last.map(|span| span.end.0),
         }
     });
+    let rules = store.series_by_rule(now).into_iter();
     let (journal_bytes, records) = store.journal_waiting();
     let counters = store.counters();
     StorageAnswer {
@@ -159,6 +171,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
         bytes: store.file_bytes(),
         series: store.dictionary().len(),
         granularities: granularities.collect(),
+        rules: rules.map(|(name, series)| RuleSeries { name, series }).collect(),
         journal: StoredJournal {
             bytes: journal_bytes,
             bytes_max: bounds.journal_bytes_max,

@@ -32,7 +32,9 @@ receivers:
 - name: duty
   webhook_configs: [{url: 'http://127.0.0.1:9/'}]
 `;
-const SETTINGS = "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n";
+const SETTINGS =
+  "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n\
+[[retention.rule]]\nname = 'load'\nselector = 'system_load_5m'\nkeep = { 1m = '12h' }\n";
 
 const DASHBOARD: Dashboard = {
   schema: 1,
@@ -192,6 +194,7 @@ async function requestErrors(daemon: Daemon) {
   const late = { metric: "late", tags: {}, time: 0, value: 1 };
   await daemon.postSamples([late]).catch(() => undefined);
   await eventually("the status has a refused sample", async () => {
+    await api.cardinality({ limit: 5 });
     const { refused, commits } = await api.status();
     return refused.some(({ examples }) => examples.length > 0) && commits.count > 0;
   });

@@ -203,6 +203,8 @@ export const api = {
   silence: (silence: t.NewSilence) =>
     send<{ silenceID: string }>("POST", "/api/v2/silences", silence),
   expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${encoded(id)}`),
+  cardinality: (params: { limit: number }, signal?: AbortSignal) =>
+    get<t.CardinalityAnswer>("/api/v1/cardinality", params, signal),
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
 };
 
