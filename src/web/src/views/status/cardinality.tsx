@@ -4,7 +4,7 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { CardinalityAnswer, CountedName } from "../../api/types";
 import { Ago } from "../../parts/ago";
-import { Table, numbers } from "../../parts/table";
+import { Table, numberColumns } from "../../parts/table";
 import { Failed, Loading } from "../../parts/states";
 import { countText } from "../../model/words";
 
@@ -46,9 +46,9 @@ function Since({ answer: { series, since } }: { answer: CardinalityAnswer }) {
   return (
     <span class="muted num">
       {countText(series.count)} series
-      {since !== null && series.before !== null && (
+      {since !== null && (
         <>
-          , {countText(series.before)} <Ago at={since} />
+          , compared with <Ago at={since} />
         </>
       )}
     </span>
@@ -61,7 +61,7 @@ function Lists({ answer }: { answer: CardinalityAnswer }) {
   const rows = answer[shown.list];
   return (
     <>
-      <div class="choices" role="group" aria-label="Count by">
+      <div class="choices cardinality-lists" role="group" aria-label="Count by">
         {LISTS.map(({ list, name }) => (
           <button
             key={list}
@@ -79,7 +79,7 @@ function Lists({ answer }: { answer: CardinalityAnswer }) {
         <Table
           label={`Cardinality of ${shown.name.toLowerCase()}`}
           class="cardinality"
-          heads={[shown.head, ...numbers(shown.counted, "Before", "Change")]}
+          columns={[shown.head, ...numberColumns(shown.counted, "Before", "Change")]}
         >
           {rows.map((row) => (
             <Row key={row.name} {...row} />
