@@ -73,13 +73,9 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
     };
     // A sample counts from the end of its slot on, or from its own time on while it is recent.
     let is_near = |found: [Option<i64>; 3], expected: [Option<i64>; 3]| {
-        found.iter().zip(expected).all(|(found_minutes, expected_minutes)| {
-            match (found_minutes, expected_minutes) {
-                (Some(found_minutes), Some(expected_minutes)) => {
-                    (found_minutes - expected_minutes).abs() <= 1
-                }
-                (found_minutes, expected_minutes) => *found_minutes == expected_minutes,
-            }
+        found.into_iter().zip(expected).all(|times| match times {
+            (Some(minutes_ago), Some(expected)) => (minutes_ago - expected).abs() <= 1,
+            (found, expected) => found == expected,
         })
     };
     for (host, expected) in [

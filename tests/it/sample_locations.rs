@@ -32,73 +32,45 @@ fn location_and_sums(answer: &StoredDocumentAnswer) -> (CellLocation, [f64; 3]) 
     (answer.state, [sum(&answer.memory), sum(&answer.head), in_document])
 }
 
+/// Returns the location and the sums of the document at a time.
+fn location_at(store: &Store, at: UnixMillis, granularity: &str) -> (CellLocation, [f64; 3]) {
+    location_and_sums(&stored_document_at(store, at, granularity))
+}
+
 #[test]
 fn a_sample_moves_from_memory_through_the_head_into_its_document() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), TIME);
     let id = setup::define(&mut appender, &[setup::series("m", &[], Kind::Gauge)], TIME)[0];
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::None, [0.0; 3])
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::None, [0.0; 3]));
     assert_eq!(stored_document_at(&store, TIME, "1m").partition, None);
     setup::send(&mut appender, setup::samples(id, [(TIME.0, 5.0)]), TIME);
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::Memory, [5.0, 0.0, 0.0])
-    );
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1d")),
-        (CellLocation::Memory, [5.0, 0.0, 0.0])
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::Memory, [5.0, 0.0, 0.0]));
+    assert_eq!(location_at(&store, TIME, "1d"), (CellLocation::Memory, [5.0, 0.0, 0.0]));
     store.checkpoint(TIME.plus(MINUTE)).unwrap();
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::Head, [0.0, 5.0, 0.0])
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::Head, [0.0, 5.0, 0.0]));
     // A late sample is in memory, while the first sample is in the head.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 1000, 2.0)]), TIME.plus(MINUTE));
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::Memory, [2.0, 5.0, 0.0])
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::Memory, [2.0, 5.0, 0.0]));
     assert_eq!(stored_document_at(&store, TIME, "1m").document, None);
     // When the hour is over, the checkpoint writes its document; the document of the day is not due
     // yet.
     let later = TIME.plus(2 * HOUR);
     let report = store.checkpoint(later).unwrap();
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::Open, [0.0, 0.0, 7.0])
-    );
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1d")),
-        (CellLocation::Head, [0.0, 7.0, 0.0])
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::Open, [0.0, 0.0, 7.0]));
+    assert_eq!(location_at(&store, TIME, "1d"), (CellLocation::Head, [0.0, 7.0, 0.0]));
     // At least one cell moves into the head of each granularity, and one cell from the head to
     // the hour's document.
     assert!(report.cells >= 4 && report.documents >= 1, "{report:?}");
     // A late sample waits in memory until it is merged.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 2000, 1.0)]), later);
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::Memory, [1.0, 0.0, 7.0])
-    );
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME.plus(MINUTE), "1m")).0,
-        CellLocation::Open
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::Memory, [1.0, 0.0, 7.0]));
+    assert_eq!(location_at(&store, TIME.plus(MINUTE), "1m").0, CellLocation::Open);
     store.checkpoint(later.plus(MINUTE)).unwrap();
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::Open, [0.0, 0.0, 8.0])
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::Open, [0.0, 0.0, 8.0]));
     drop((store, appender));
     let (store, _appender) = setup::open(dir.path(), later);
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, TIME, "1m")),
-        (CellLocation::Open, [0.0, 0.0, 8.0])
-    );
+    assert_eq!(location_at(&store, TIME, "1m"), (CellLocation::Open, [0.0, 0.0, 8.0]));
     // Shells have no cells.
     let ahead = later.plus(HOUR);
     store
@@ -108,10 +80,7 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
             &[id],
         )
         .unwrap();
-    assert_eq!(
-        location_and_sums(&stored_document_at(&store, ahead, "1m")),
-        (CellLocation::Shell, [0.0; 3])
-    );
+    assert_eq!(location_at(&store, ahead, "1m"), (CellLocation::Shell, [0.0; 3]));
 }
 
 #[test]

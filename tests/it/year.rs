@@ -62,7 +62,8 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
 }
 
 /// Prints the parts of the plan beside the used bytes.
-fn compare(plan: &Plan, simulation: &Simulation, dir: &Path) {
+#[expect(clippy::print_stderr, reason = "the figures are shown with --nocapture")]
+fn print_comparison(plan: &Plan, simulation: &Simulation, dir: &Path) {
     for level in &plan.granularities {
         let used = disk_usage(&dir.join("partitions").join(&level.name)).0;
         eprintln!("{}: planned {}, used {used}", level.name, level.bytes);
@@ -106,7 +107,7 @@ fn a_year_with_rules_of_retention_takes_the_planned_disk_space_within_a_tenth() 
         }
     }
     let plan = simulation.run.plan(&[20; 3], 365 * DAY);
-    compare(&plan, &simulation, dir.path());
+    print_comparison(&plan, &simulation, dir.path());
     let (planned, share) = (plan.disk(), most as f64 / plan.disk() as f64);
     eprintln!("all: planned {planned}, used {most} at most: {share:.2}");
     assert!((0.9..=1.1).contains(&share), "planned {planned}, used {most}");

@@ -25,7 +25,7 @@ type ModulePath = Vec<String>;
 type ImportedNames = BTreeMap<String, ModulePath>;
 
 /// The modules that each module uses.
-type Arrows = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
+type Dependencies = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 
 /// The modules of a crate by their paths, without tests.
 #[derive(Default)]
@@ -101,44 +101,46 @@ impl Crate {
         self.used_paths.iter().map(targets).collect()
     }
 
-    /// The cycles between files.
+    /// Returns the cycles between files.
     fn cycles(&self) -> BTreeSet<BTreeSet<String>> {
-        let arrows = self.dependencies();
-        cycles(&arrows.into_iter().map(|(module, used)| (module.clone(), used)).collect())
+        let dependencies = self.dependencies();
+        cycles(&dependencies.into_iter().map(|(module, used)| (module.clone(), used)).collect())
     }
 
-    /// The cycles between the modules of one folder, each with all that it contains.
+    /// Returns the cycles between the modules of one folder, each with all that it contains.
     fn folder_cycles(&self) -> BTreeSet<BTreeSet<String>> {
-        let mut arrows = Arrows::new();
+        let mut dependencies = Dependencies::new();
         for (module, used) in self.dependencies() {
             for other in used {
                 let pairs = module.iter().zip(&other);
                 let depth = pairs.take_while(|(left, right)| left == right).count();
                 let [from, to] = [module, &other].map(|path| path[..=depth].to_vec());
-                arrows.entry(to.clone()).or_default();
-                arrows.entry(from).or_default().insert(to);
+                dependencies.entry(to.clone()).or_default();
+                dependencies.entry(from).or_default().insert(to);
             }
         }
-        cycles(&arrows)
+        cycles(&dependencies)
     }
 }
 
-/// The cycles, each as the modules that reach each other.
-fn cycles(arrows: &Arrows) -> BTreeSet<BTreeSet<String>> {
-    let reached: BTreeMap<_, _> =
-        arrows.keys().map(|module| (module, reach(module, arrows))).collect();
+/// Returns the cycles, each as the modules that reach each other.
+fn cycles(dependencies: &Dependencies) -> BTreeSet<BTreeSet<String>> {
+    let reachable: BTreeMap<_, _> = dependencies
+        .keys()
+        .map(|module| (module, reachable_modules(module, dependencies)))
+        .collect();
     let cycle = |module: &&ModulePath| {
-        let others = reached[*module].iter().filter(|other| reached[*other].contains(*module));
+        let others = reachable[*module].iter().filter(|other| reachable[*other].contains(*module));
         others.map(|other| other.join("::")).collect::<BTreeSet<_>>()
     };
-    reached.keys().map(cycle).filter(|cycle| !cycle.is_empty()).collect()
+    reachable.keys().map(cycle).filter(|cycle| !cycle.is_empty()).collect()
 }
 
-/// All modules reachable from a module.
-fn reach(start: &ModulePath, arrows: &Arrows) -> BTreeSet<ModulePath> {
+/// Returns all modules reachable from a module.
+fn reachable_modules(start: &ModulePath, dependencies: &Dependencies) -> BTreeSet<ModulePath> {
     let (mut found, mut next) = (BTreeSet::new(), vec![start.clone()]);
     while let Some(module) = next.pop() {
-        for target in &arrows[&module] {
+        for target in &dependencies[&module] {
             if found.insert(target.clone()) {
                 next.push(target.clone());
             }

@@ -23,25 +23,28 @@ fn columns_and_rows_yield_the_same_batch() {
 
 #[test]
 fn faults_of_a_batch_name_their_place() {
-    let check = |text: &str, part: &str| {
+    let expect_fault = |text: &str, part: &str| {
         let message = parse(text).unwrap_err();
         assert!(message.contains(part), "{part} in {message}");
     };
-    check(r#"{"samples": ["#, "at line 1 column");
-    check(r#"{"sample": []}"#, "unknown field `sample`");
-    check(r#"{"samples": 3}"#, "an array of samples, or an object");
-    check(
+    expect_fault(r#"{"samples": ["#, "at line 1 column");
+    expect_fault(r#"{"sample": []}"#, "unknown field `sample`");
+    expect_fault(r#"{"samples": 3}"#, "an array of samples, or an object");
+    expect_fault(
         r#"{"samples": {"refs": [0], "times": [1, 2], "values": [1, 2]}}"#,
         "samples.refs: 1 entries for 2 values",
     );
-    check(r#"{"seq": 3, "samples": []}"#, "agent: missing");
-    check(r#"[{"samples": []}, {"seq": 1, "samples": []}]"#, "batch 1: agent");
-    check(r#"{"series": [{"metric": "m"}], "samples": []}"#, "series.0: missing field `ref`");
+    expect_fault(r#"{"seq": 3, "samples": []}"#, "agent: missing");
+    expect_fault(r#"[{"samples": []}, {"seq": 1, "samples": []}]"#, "batch 1: agent");
+    expect_fault(
+        r#"{"series": [{"metric": "m"}], "samples": []}"#,
+        "series.0: missing field `ref`",
+    );
 }
 
 #[test]
 fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
-    let check = |sample: &str, series: &str, part: &str| {
+    let expect_invalid = |sample: &str, series: &str, part: &str| {
         let text = format!(r#"{{"samples": [{sample}, {{"metric": "ok", "value": 1}}]}}"#);
         let JsonBatch { batch, invalid } = parse(&text).unwrap();
         assert_eq!((batch.values, invalid.samples), (vec![1.0], 1), "{sample}");
@@ -51,33 +54,49 @@ fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     };
     let metric_and_tags = r#""metric": "m", "tags": {"host": "a"}"#;
     let name = r#"m{host="a"}"#;
-    check(&format!(r#"{{{metric_and_tags}, "value": null}}"#), name, "value is missing or null");
-    check(
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "value": null}}"#),
+        name,
+        "value is missing or null",
+    );
+    expect_invalid(
         &format!(r#"{{{metric_and_tags}, "value": "1.5"}}"#),
         name,
         r#"value "1.5" is no number"#,
     );
-    check(&format!(r#"{{{metric_and_tags}, "value": 1e999}}"#), name, "value 1e999 is no number");
-    check(&format!("{{{metric_and_tags}}}"), name, "value is missing");
-    check(
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "value": 1e999}}"#),
+        name,
+        "value 1e999 is no number",
+    );
+    expect_invalid(&format!("{{{metric_and_tags}}}"), name, "value is missing");
+    expect_invalid(
         &format!(r#"{{{metric_and_tags}, "time": "noon", "value": 1}}"#),
         name,
         r#""noon" is no time"#,
     );
-    check(
+    expect_invalid(
         &format!(r#"{{{metric_and_tags}, "kind": "level", "value": 1}}"#),
         name,
         "unknown variant `level`",
     );
-    check(&format!(r#"{{{metric_and_tags}, "vaule": 1}}"#), name, "unknown field `vaule`");
-    check(&format!(r#"{{{metric_and_tags}, "ref": 1, "value": 1}}"#), name, "give ref or metric");
-    check(&format!(r#"{{{metric_and_tags}, "fields": {{}}}}"#), name, "fields is empty");
-    check(r#"{"metric": "m", "tags": {"a": null}, "value": 1}"#, r#"m{a="null"}"#, "is null");
-    check(r#"{"metric": "m", "tags": {"a": [1]}, "value": 1}"#, r#"m{a="[1]"}"#, "is [1]");
+    expect_invalid(&format!(r#"{{{metric_and_tags}, "vaule": 1}}"#), name, "unknown field `vaule`");
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "ref": 1, "value": 1}}"#),
+        name,
+        "give ref or metric",
+    );
+    expect_invalid(&format!(r#"{{{metric_and_tags}, "fields": {{}}}}"#), name, "fields is empty");
+    expect_invalid(
+        r#"{"metric": "m", "tags": {"a": null}, "value": 1}"#,
+        r#"m{a="null"}"#,
+        "is null",
+    );
+    expect_invalid(r#"{"metric": "m", "tags": {"a": [1]}, "value": 1}"#, r#"m{a="[1]"}"#, "is [1]");
     let nul = r#"{"metric": "m", "tags": {"a\u0000": "x"}, "value": 1}"#;
-    check(nul, "m{a\0=\"x\"}", "contains a NUL byte");
-    check("7", "samples.0", "invalid type");
-    check(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is no number");
+    expect_invalid(nul, "m{a\0=\"x\"}", "contains a NUL byte");
+    expect_invalid("7", "samples.0", "invalid type");
+    expect_invalid(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is no number");
 }
 
 #[test]

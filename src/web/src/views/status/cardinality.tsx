@@ -1,4 +1,4 @@
-/** The metrics, tags and senders with the most series, beside their numbers of yesterday. */
+/** The metrics, tags and senders with the most series, beside their counts of yesterday. */
 import { param, setParams } from "../../app/address";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";

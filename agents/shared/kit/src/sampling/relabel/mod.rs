@@ -23,17 +23,17 @@ pub struct Labels(Vec<(String, String)>);
 impl Labels {
     /// Returns the value of a label, or an empty text.
     pub fn get(&self, name: &str) -> &str {
-        self.find(name).map_or("", |at| &self.0[at].1)
+        self.find(name).map_or("", |index| &self.0[index].1)
     }
 
     /// Sets a label; an empty value removes it.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
         match (self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)), value.is_empty()) {
-            (Ok(at), true) => drop(self.0.remove(at)),
-            (Ok(at), false) => self.0[at].1 = value,
+            (Ok(index), true) => drop(self.0.remove(index)),
+            (Ok(index), false) => self.0[index].1 = value,
             (Err(_), true) => {}
-            (Err(at), false) => self.0.insert(at, (name.to_owned(), value)),
+            (Err(index), false) => self.0.insert(index, (name.to_owned(), value)),
         }
     }
 
