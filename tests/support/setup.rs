@@ -36,7 +36,7 @@ pub(crate) fn open_on(
     (store, appender)
 }
 
-/// Returns a rule of retention for metrics that match a pattern; `None` omits a level of the granularities.
+/// Returns a rule of retention for metrics that match a pattern; `None` omits a level.
 pub(crate) fn retention_rule(
     (name, metrics): (&str, &str),
     levels: &[(&str, Option<&str>)],

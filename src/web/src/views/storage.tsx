@@ -52,7 +52,7 @@ export function Storage() {
 function Rules({ rules }: { rules: RuleSeries[] }) {
   if (rules.length === 0) return null;
   const texts = rules.map(({ name, series }) => `${name} ${countText(series)} series`);
-  return <p class="muted">Rules of retention: {texts.join(", ")}</p>;
+  return <p class="muted rule-series">Rules of retention: {texts.join(", ")}</p>;
 }
 
 function Damaged({ files }: { files: string[] }) {

@@ -46,9 +46,9 @@ function Since({ answer: { series, since } }: { answer: CardinalityAnswer }) {
   return (
     <span class="muted num">
       {countText(series.count)} series
-      {since !== null && series.before !== null && (
+      {since !== null && (
         <>
-          , {countText(series.before)} <Ago at={since} />
+          , compared with <Ago at={since} />
         </>
       )}
     </span>
@@ -61,7 +61,7 @@ function Lists({ answer }: { answer: CardinalityAnswer }) {
   const rows = answer[shown.list];
   return (
     <>
-      <div class="choices" role="group" aria-label="Count by">
+      <div class="choices cardinality-lists" role="group" aria-label="Count by">
         {LISTS.map(({ list, name }) => (
           <button
             key={list}
