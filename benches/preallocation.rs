@@ -1,10 +1,11 @@
-//! The cost of shells: turns of an hour, the last one also of a day, with and without shells.
+//! The cost of shells, or with the argument `room` of reserved space: turns of an hour, the last
+//! one also of a day, with and without it.
 //!
 //! 50,000 series (or the number in the argument) send a sample every ten minutes, followed by a
-//! checkpoint. Shells are inserted twice before each period, as the daemon does. Small batches are
-//! sent while the checkpoint of a turn runs, and queries read the current hour. Runs with and
-//! without shells alternate; the output has a line for each run, the medians of both variants, and
-//! their difference beside the range of equal runs.
+//! checkpoint. Shells are inserted twice before each period, and space is reserved after each
+//! checkpoint, as the daemon does. Small batches are sent meanwhile, and queries read the current
+//! hour. Runs with and without alternate; the output has a line for each run, the medians of both
+//! variants, and their difference beside the range of equal runs.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
 #[path = "../tests/support/setup.rs"]
@@ -16,8 +17,11 @@ use std::{fs, thread};
 use granary::{
     clock::Stopwatch,
     model::{AcceptedBatch, GranularityIndex, Kind, SeriesId, UnixMillis},
-    policy::preallocation::live_since,
-    store::{Appender, Columns, Store},
+    policy::{
+        forecast::{MeasuredDocuments, turn_bytes, writes_segment},
+        preallocation::live_since,
+    },
+    store::{Appender, Columns, DocumentSpace, Store},
 };
 use setup::{HOUR, MINUTE, define, open, series};
 
@@ -47,20 +51,16 @@ fn bytes_written() -> u64 {
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
 }
 
-/// Sends small batches until the work ends. Returns the seconds of the work, and appends the
+/// Sends small batches until the work ends. Returns the result of the work, and appends the
 /// seconds of each batch.
 fn time_work_under_load(
     appender: &mut Appender,
     at: UnixMillis,
     batches: &mut Vec<f64>,
-    work: impl FnOnce() + Send,
+    work: impl FnOnce() -> f64 + Send,
 ) -> f64 {
     thread::scope(|scope| {
-        let work = scope.spawn(|| {
-            let watch = Stopwatch::start();
-            work();
-            watch.seconds()
-        });
+        let work = scope.spawn(work);
         let mut sent = 0;
         while !work.is_finished() {
             let watch = Stopwatch::start();
@@ -80,6 +80,38 @@ fn preallocate(store: &Store, now: UnixMillis, next: UnixMillis) {
             store.preallocate(index, next, &live).unwrap();
         }
     }
+}
+
+/// The roles whose work is measured.
+#[derive(Debug, Clone, Copy)]
+struct Roles {
+    has_shells: bool,
+    has_room: bool,
+}
+
+/// Runs a checkpoint, and returns its seconds. Then reserves space, as the daemon does.
+fn checkpoint(store: &Store, at: UnixMillis, roles: Roles, reserving: &mut Vec<f64>) -> f64 {
+    let watch = Stopwatch::start();
+    store.checkpoint(at).unwrap();
+    let seconds = watch.seconds();
+    if roles.has_room {
+        let watch = Stopwatch::start();
+        let (set, series) = (store.granularities(), store.dictionary().len() as u64);
+        let needed = set.indexed().map(|(index, level)| {
+            let last = store.last_periods(index, at, 2);
+            let is_young = last.len() < 2;
+            let last = last.into_iter().max().unwrap_or(0);
+            let written = MeasuredDocuments { series, last, is_young, reserved: 0 };
+            assert!(writes_segment(written));
+            let bytes = turn_bytes(level, written, set[GranularityIndex::FINEST].width_ms);
+            DocumentSpace { bytes, is_segment: true }
+        });
+        let (reserved, outcome) = store.reserve_documents(at, &needed.collect::<Vec<_>>());
+        outcome.and(store.reserve_journal()).unwrap();
+        assert!(reserved.iter().all(|bytes| *bytes > 0));
+        reserving.push(watch.seconds());
+    }
+    seconds
 }
 
 /// Reads the current hour of some series, again and again; appends the seconds of each reading.
@@ -103,9 +135,9 @@ fn quantile(numbers: &mut [f64], part: f64) -> f64 {
 }
 
 /// The measured numbers by name.
-type Measurements = [(&'static str, f64); 9];
+type Measurements = [(&'static str, f64); 10];
 
-fn run(series_count: u32, with_shells: bool) -> Measurements {
+fn run(series_count: u32, roles: Roles) -> Measurements {
     let dir = tempfile::tempdir_in("target").unwrap();
     let (store, mut appender) = open(dir.path(), BEGIN);
     let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
@@ -115,7 +147,7 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
     }
     drop(all);
     let (mut ahead, mut turns, mut queries) = (Vec::new(), Vec::new(), Vec::new());
-    let mut batches = Vec::new();
+    let (mut batches, mut reserving) = (Vec::new(), Vec::new());
     let written_before = bytes_written();
     let mut day = 0.0;
     for hour in 0..HOURS {
@@ -124,8 +156,8 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
         for part in 1..6 {
             let at = start.plus(part * 10 * MINUTE);
             appender.commit(&[], &[samples(series_count, at)], at).unwrap();
-            store.checkpoint(at).unwrap();
-            if with_shells && (part == 3 || part == 5) {
+            checkpoint(&store, at, roles, &mut reserving);
+            if roles.has_shells && (part == 3 || part == 5) {
                 let watch = Stopwatch::start();
                 preallocate(&store, at, next);
                 ahead.push(watch.seconds());
@@ -135,13 +167,13 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
         appender.commit(&[], &[samples(series_count, at)], at).unwrap();
         query(&store, next, &mut queries);
         let turn = time_work_under_load(&mut appender, at, &mut batches, || {
-            store.checkpoint(at).unwrap();
+            checkpoint(&store, at, roles, &mut reserving)
         });
         query(&store, next, &mut queries);
         if hour == HOURS - 1 { day = turn } else { turns.push(turn) }
     }
     let partitions: u64 = store.partitions().iter().map(|partition| partition.bytes).sum();
-    let longest_pass = if with_shells { quantile(&mut ahead, 1.0) } else { 0.0 };
+    let longest = |seconds: &[f64]| seconds.iter().copied().fold(0.0, f64::max);
     [
         ("checkpoint at an hour's turn, s", quantile(&mut turns, 0.5)),
         ("checkpoint at the day's turn, s", day),
@@ -151,20 +183,23 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
         ("query of the current hour p99, ms", quantile(&mut queries, 0.99) * 1e3),
         ("written, MiB", (bytes_written() - written_before) as f64 / f64::from(1 << 20)),
         ("partitions, KiB", partitions as f64 / 1024.0),
-        ("longest pass over the series, ms", longest_pass * 1e3),
+        ("longest pass over the series, ms", longest(&ahead) * 1e3),
+        ("longest reservation, ms", longest(&reserving) * 1e3),
     ]
 }
 
 fn main() {
+    let compares_room = std::env::args().any(|argument| argument == "room");
     let mut numbers = std::env::args().filter_map(|argument| argument.parse::<u32>().ok());
     let series_count = numbers.next().unwrap_or(50_000);
     let runs = numbers.next().map_or(RUNS, |runs| runs as usize);
     let mut all: [Vec<Measurements>; 2] = Default::default();
     for round in 0..runs * 2 {
-        let with_shells = round % 2 == 1;
-        let measured = run(series_count, with_shells);
-        println!("shells={with_shells}: {measured:.2?}");
-        all[usize::from(with_shells)].push(measured);
+        let is_on = round % 2 == 1;
+        let roles = Roles { has_shells: compares_room || is_on, has_room: compares_room && is_on };
+        let measured = run(series_count, roles);
+        println!("{roles:?}: {measured:.2?}");
+        all[usize::from(is_on)].push(measured);
     }
     println!("{series_count} series, medians of {runs} runs (least to most): off, on, difference");
     for (index, (name, _)) in all[0][0].iter().enumerate() {

@@ -7,10 +7,11 @@
 mod costs;
 mod course;
 
+use super::forecast::{MeasuredDocuments, turn_bytes};
 use crate::model::{Granularity, GranularitySet};
 use costs::{
     CORE_SECONDS, HEAD_FREE, JOURNAL_BASE, JOURNAL_SERIES_BYTES, LOG_BYTES, LOG_ROOM_BYTES,
-    MEMORY_BASE, MEMORY_SERIES_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX, sealed,
+    MEMORY_BASE, MEMORY_SERIES_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX, SPARE_LOG_BYTES, sealed,
 };
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
@@ -66,6 +67,10 @@ pub struct Plan {
     pub journal: u64,
     /// The maximum size of the journal's log, in bytes.
     pub log: u64,
+    /// The bytes that are reserved for the next documents of each granularity and for the log.
+    pub reserve: u64,
+    /// The bytes that are reserved when the values are random to the last bit.
+    pub reserve_at_most: u64,
     /// Bytes written per second, on average.
     pub written_per_second: u64,
     /// Cores in use, on average.
@@ -108,6 +113,7 @@ impl Plan {
             .iter()
             .map(|granularity| planned(fleet, granularity, count, checkpoint_ms, age_ms))
             .collect();
+        let [reserve, reserve_at_most] = reserved(fleet, series, set, &granularities);
         let head = head_bytes(fleet, set, checkpoint_ms, age_ms) * count * HEAD_FREE;
         let samples_in_log = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
         let log = (samples_in_log * RECORD_SAMPLE_BYTES + LOG_BYTES)
@@ -123,6 +129,8 @@ impl Plan {
             head: head as u64,
             journal: (JOURNAL_BASE + count * JOURNAL_SERIES_BYTES) as u64,
             log: log as u64,
+            reserve,
+            reserve_at_most,
             written_per_second: written(fleet, set, count, checkpoint_ms) as u64,
             cores: samples_per_second * CORE_SECONDS,
         }
@@ -130,24 +138,29 @@ impl Plan {
 
     /// Returns the bytes on disk.
     pub fn disk(&self) -> u64 {
-        self.granularities.iter().map(|granularity| granularity.bytes).sum::<u64>() + self.rest()
+        self.documents() + self.rest() + self.reserve
     }
 
     /// Returns the bytes on disk when the values are random to the last bit.
     pub fn disk_at_most(&self) -> u64 {
         let documents: u64 =
             self.granularities.iter().map(|granularity| granularity.bytes_at_most).sum();
-        documents + self.rest()
+        documents + self.rest() + self.reserve_at_most
     }
 
+    fn documents(&self) -> u64 {
+        self.granularities.iter().map(|granularity| granularity.bytes).sum()
+    }
+
+    /// The bytes of the store without documents and reserve.
     fn rest(&self) -> u64 {
         self.head + self.journal + self.log
     }
 
     /// Returns the share of the documents that fits a disk budget, from 0 to 1; granularities keep
-    /// about this share of their retention.
+    /// about this share of their retention. The reserve does not count for the budget.
     pub fn share_within(&self, budget: u64) -> f64 {
-        let documents = self.disk().saturating_sub(self.rest());
+        let documents = self.documents();
         let left = budget.saturating_sub(self.rest());
         if left >= documents { 1.0 } else { left as f64 / documents as f64 }
     }
@@ -158,7 +171,8 @@ impl Plan {
         if self.memory as f64 > machine.memory as f64 * SHARE_MAX {
             out.push("memory: use a larger machine or fewer series".to_owned());
         }
-        let disk = self.disk().min(machine.disk_max.unwrap_or(u64::MAX));
+        let kept = self.documents() + self.rest();
+        let disk = kept.min(machine.disk_max.unwrap_or(u64::MAX)).saturating_add(self.reserve);
         if disk as f64 > machine.disk_free as f64 * SHARE_MAX {
             out.push("disk: use a larger one or shorten a granularity's retention".to_owned());
         }
@@ -197,6 +211,24 @@ fn planned(
         bytes_at_most: (series * (filled * cost.random_slot + blocks * cost.block)) as u64,
         turn_bytes: (series * document_bytes(granularity, interval)) as u64,
     }
+}
+
+/// Returns the bytes that are reserved, and the bytes when the values are random to the last bit.
+fn reserved(
+    fleet: &Fleet,
+    series: u64,
+    set: &GranularitySet,
+    planned: &[PlannedGranularity],
+) -> [u64; 2] {
+    let young = MeasuredDocuments { series, is_young: true, ..MeasuredDocuments::default() };
+    let (mut bytes, mut at_most) = (SPARE_LOG_BYTES, SPARE_LOG_BYTES);
+    for (granularity, planned) in set.iter().zip(planned) {
+        let turn = turn_bytes(granularity, young, fleet.interval_ms);
+        bytes = bytes.saturating_add(turn);
+        let random = planned.bytes_at_most as f64 / planned.bytes.max(1) as f64;
+        at_most = at_most.saturating_add((turn as f64 * random) as u64);
+    }
+    [bytes, at_most]
 }
 
 /// Returns the size of a sealed document of a series with a sample at each interval.
@@ -244,6 +276,19 @@ mod tests {
     }
 
     #[test]
+    fn the_reserve_has_the_next_documents_of_each_granularity_and_a_file_of_the_log() {
+        let plan = self::plan(500, 60_000, None);
+        let turns: u64 = plan.granularities.iter().map(|granularity| granularity.turn_bytes).sum();
+        let documents = plan.reserve - SPARE_LOG_BYTES;
+        assert!(documents.abs_diff(turns + turns / 10) < 1000, "{documents} {turns}");
+        assert!(plan.reserve_at_most > 2 * plan.reserve);
+        assert_eq!(plan.disk(), plan.documents() + plan.rest() + plan.reserve);
+        // Few documents stay open and take a page each.
+        let of_few = self::plan(1, 60_000, None);
+        assert!((1_600_000..2_000_000).contains(&(of_few.reserve - SPARE_LOG_BYTES)));
+    }
+
+    #[test]
     fn the_resources_that_a_machine_lacks_are_listed() {
         let plan = plan(25_000, 60_000, None);
         assert_eq!(plan.series, 2_500_000);
@@ -252,10 +297,11 @@ mod tests {
         let small = Machine { memory: 1 << 30, disk_free: 1 << 30, disk_max: None, cores: 0 };
         assert_eq!(plan.lacks(&small).len(), 3);
         // With a budget, retention is cut instead.
-        let budget = Machine { disk_max: Some(1 << 29), ..small };
+        let disk_free = 2 * plan.reserve;
+        let budget = Machine { disk_max: Some(1 << 29), disk_free, ..small };
         assert_eq!(plan.lacks(&budget).len(), 2);
         let rest = plan.rest();
-        let half = rest + (plan.disk() - rest) / 2;
+        let half = rest + plan.documents() / 2;
         assert!((plan.share_within(half) - 0.5).abs() < 1e-6);
         assert_eq!([0, plan.disk()].map(|budget| plan.share_within(budget)), [0.0, 1.0]);
     }
