@@ -12,7 +12,7 @@ use super::{
 use crate::{
     config::{self, Overrides, Settings},
     model::Span,
-    policy::plan::{Fleet, Machine, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Machine, Plan, PlanBounds},
     store::DiskSpace,
 };
 

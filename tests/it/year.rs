@@ -25,7 +25,7 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     };
     let dir = tempfile::tempdir().unwrap();
     let mut simulation = Simulation::new(dir.path(), run, START);
-    let settled = simulation.run.settled_ms();
+    let settled = simulation.run.steady_after_ms();
     // The maximum of each number, before and after a time.
     let mut most = [BTreeMap::new(), BTreeMap::new()];
     while simulation.now.0 < START.0 + settled + 24 * HOUR {

@@ -1,5 +1,5 @@
-//! A simulated fleet with changing hosts, and a daemon without threads: the store, and the work of
-//! the roles in their order, with a simulated clock. Months pass in minutes.
+//! A simulated fleet with changing hosts and a daemon without threads: the store, and the roles'
+//! work one after the other. A simulated clock lets months pass in minutes.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,23 +22,23 @@ use granary::{
 
 use crate::setup::{define, open_with, series};
 
-/// The most series deleted in one run, as in the retention role.
-const FORGOTTEN_AT_ONCE: usize = 4096;
+/// The maximum number of series removed in one run, as in the retention role.
+const REMOVED_SERIES_MAX: usize = 4096;
 
 /// The values of `benches/disk_peers.py`: three of five series are counters that grow irregularly,
 /// two are gauges that vary by one decimal.
 pub(crate) struct Values {
     random: fastrand::Rng,
     metrics: usize,
-    now: Vec<f64>,
+    current: Vec<f64>,
 }
 
 impl Values {
     /// Values for hosts with the same number of metrics.
     pub(crate) fn new(hosts: usize, metrics: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let now = (0..hosts * metrics).map(|_| (random.f64() * 1000.0).floor()).collect();
-        Self { random, metrics, now }
+        let current = (0..hosts * metrics).map(|_| (random.f64() * 1000.0).floor()).collect();
+        Self { random, metrics, current }
     }
 
     /// The kind of a series.
@@ -48,7 +48,7 @@ impl Values {
 
     /// The next values of all series.
     pub(crate) fn step(&mut self) -> &[f64] {
-        for (index, value) in self.now.iter_mut().enumerate() {
+        for (index, value) in self.current.iter_mut().enumerate() {
             // The normal distribution by Box and Muller.
             let (radius, angle) = (1.0 - self.random.f64(), self.random.f64());
             let step = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
@@ -58,16 +58,17 @@ impl Values {
                 *value = ((*value + step).clamp(0.0, 1000.0) * 10.0).round() / 10.0;
             }
         }
-        &self.now
+        &self.current
     }
 }
 
 /// The series of a host.
 pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
     let host = format!("web{host}");
-    let named = |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
+    let series_of =
+        |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
     (0..metrics)
-        .map(|metric| SeriesInfo { sender: host.as_str().into(), ..named(metric) })
+        .map(|metric| SeriesInfo { sender: host.as_str().into(), ..series_of(metric) })
         .collect()
 }
 
@@ -78,7 +79,7 @@ pub(crate) struct Run {
     pub(crate) hosts: usize,
     pub(crate) metrics: usize,
     pub(crate) interval_ms: i64,
-    /// Checkpoints once per this many samples of a series.
+    /// The number of samples of a series between two checkpoints.
     pub(crate) samples_a_checkpoint: i64,
     /// The lifetime of a host, which is then replaced by another host.
     pub(crate) renewal_ms: i64,
@@ -89,14 +90,14 @@ impl Run {
         self.interval_ms * self.samples_a_checkpoint
     }
 
-    /// The time after which every retention applies, also to the oldest series.
-    pub(crate) fn settled_ms(&self) -> i64 {
-        let kept = self.set.iter().map(|granularity| {
+    /// Returns the time after which retention removes as much as the fleet adds.
+    pub(crate) fn steady_after_ms(&self) -> i64 {
+        let retentions = self.set.iter().map(|granularity| {
             granularity.retention().longest_ms()
                 + 2 * granularity.partition.longest_ms()
                 + self.checkpoint_ms()
         });
-        kept.max().unwrap_or(0)
+        retentions.max().unwrap_or(0)
     }
 }
 
@@ -115,38 +116,46 @@ pub(crate) struct Simulation {
     /// The longest checkpoint in seconds since this was last reset.
     pub(crate) checkpoint_longest: f64,
     appender: Appender,
-    /// Present hosts, the oldest first.
+    /// The hosts that send, the oldest first.
     hosts: VecDeque<Host>,
-    born: usize,
-    /// The index up to which hosts were replaced.
-    renewed: i64,
+    hosts_created: usize,
+    /// The time up to which hosts were replaced.
+    last_renewal: i64,
 }
 
 impl Simulation {
     pub(crate) fn new(folder: &Path, run: Run, begin: UnixMillis) -> Self {
         let (store, appender) = open_with(folder, &run.set, begin);
-        let (hosts, renewed) = (VecDeque::new(), begin.0);
-        let (born, checkpoint_longest) = (0, 0.0);
-        let mut this =
-            Self { run, store, now: begin, checkpoint_longest, appender, hosts, born, renewed };
-        (0..this.run.hosts).for_each(|_| this.add_host());
-        this
+        let (hosts, last_renewal) = (VecDeque::new(), begin.0);
+        let (hosts_created, checkpoint_longest) = (0, 0.0);
+        let mut simulation = Self {
+            run,
+            store,
+            now: begin,
+            checkpoint_longest,
+            appender,
+            hosts,
+            hosts_created,
+            last_renewal,
+        };
+        (0..simulation.run.hosts).for_each(|_| simulation.add_host());
+        simulation
     }
 
     fn add_host(&mut self) {
         let metrics = self.run.metrics;
-        let all = host_series(self.born, metrics);
+        let all = host_series(self.hosts_created, metrics);
         let ids = define(&mut self.appender, &all, self.now);
-        let values = Values::new(1, metrics, self.born as u64);
+        let values = Values::new(1, metrics, self.hosts_created as u64);
         self.hosts.push_back(Host { name: all[0].sender.clone(), ids, values, sent: 0 });
-        self.born += 1;
+        self.hosts_created += 1;
     }
 
     /// Advances by one interval: each host sends, and due work runs.
     pub(crate) fn step(&mut self) {
         self.now = self.now.plus(self.run.interval_ms);
-        while self.now.0 - self.renewed >= self.run.renewal_ms {
-            self.renewed += self.run.renewal_ms;
+        while self.now.0 - self.last_renewal >= self.run.renewal_ms {
+            self.last_renewal += self.run.renewal_ms;
             self.hosts.pop_front();
             self.add_host();
         }
@@ -154,12 +163,12 @@ impl Simulation {
         let verdicts = self.appender.commit(&[], &batches, self.now).unwrap().batches;
         assert!(verdicts.iter().all(|verdict| verdict.is_accepted()), "{verdicts:?}");
         if self.now.0 % self.run.checkpoint_ms() == 0 {
-            self.upkeep();
+            self.run_roles();
         }
     }
 
     /// Runs checkpointer, sealer and retention.
-    fn upkeep(&mut self) {
+    fn run_roles(&mut self) {
         let watch = Stopwatch::start();
         self.store.checkpoint(self.now).unwrap();
         self.checkpoint_longest = self.checkpoint_longest.max(watch.seconds());
@@ -168,9 +177,9 @@ impl Simulation {
         let dropped = drop_expired(&self.store, self.now);
         assert!(dropped.failed.is_none(), "{dropped:?}");
         let since = kept_since(self.run.set.as_slice(), self.now).unwrap();
-        let gone = self.store.series_without_samples(self.now, since, FORGOTTEN_AT_ONCE);
-        if !gone.is_empty() {
-            self.appender.forget_series(&gone, since).unwrap();
+        let unused = self.store.series_without_samples(self.now, since, REMOVED_SERIES_MAX);
+        if !unused.is_empty() {
+            self.appender.forget_series(&unused, since).unwrap();
         }
     }
 
@@ -198,13 +207,13 @@ impl Host {
     }
 }
 
-/// The disk usage of files in bytes, including those in subfolders, and their number.
-pub(crate) fn used(folder: &Path) -> (u64, usize) {
+/// Returns the disk usage of a folder with its subfolders in bytes, and the number of files.
+pub(crate) fn disk_usage(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut files) = (0, 0);
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         let (bytes_below, files_below) = if path.is_dir() {
-            used(&path)
+            disk_usage(&path)
         } else {
             (fs::metadata(&path).map_or(0, |file| file.blocks() * 512), 1)
         };
@@ -214,13 +223,13 @@ pub(crate) fn used(folder: &Path) -> (u64, usize) {
     (bytes, files)
 }
 
-/// The disk usage of a store by artefact.
+/// Returns the sizes of a store by artefact: counts, and bytes on disk and in memory.
 pub(crate) fn sizes(store: &Store, folder: &Path) -> BTreeMap<&'static str, u64> {
     let (series, ids) = {
         let dictionary = store.dictionary();
         (dictionary.len() as u64, dictionary.id_count() as u64)
     };
-    let (partitions, files) = used(&folder.join("partitions"));
+    let (partitions, files) = disk_usage(&folder.join("partitions"));
     let sizes = [
         ("series", series),
         ("ids", ids),

@@ -16,7 +16,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::{self, SettingsSource},
     kept::SettingsAnswer,
-    policy::plan::{Fleet, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Plan, PlanBounds},
 };
 use archive::Archive;
 

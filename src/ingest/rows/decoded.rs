@@ -73,7 +73,7 @@ impl DecodedRows {
         (kind, name): (impl Fn(SeriesId) -> Option<Kind>, impl Fn(SeriesId) -> Option<String>),
         window_ms: i64,
     ) -> (AcceptedBatch, Refusals) {
-        let settled = self.settle(verdicts, cache);
+        let settled = self.resolve_new(verdicts, cache);
         let resolve = |row: &Row| match row.target {
             TargetKind::Series(id) => CachedSeries::Series(id),
             TargetKind::Refused(reason) => CachedSeries::Refused(reason),
@@ -129,7 +129,11 @@ impl DecodedRows {
     }
 
     /// Resolves the new series by their verdicts; registered ones enter the cache.
-    fn settle(&self, verdicts: &[DefinitionVerdict], cache: &mut SeriesCache) -> Vec<CachedSeries> {
+    fn resolve_new(
+        &self,
+        verdicts: &[DefinitionVerdict],
+        cache: &mut SeriesCache,
+    ) -> Vec<CachedSeries> {
         let settle = |verdict: &DefinitionVerdict| match RefusalReason::settle(*verdict) {
             Ok(id) => CachedSeries::Series(id),
             Err(reason) => CachedSeries::Refused(reason),

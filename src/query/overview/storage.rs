@@ -121,17 +121,20 @@ pub struct BoundedBytes {
 /// Reports the usage of the store.
 pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> StorageAnswer {
     let partitions = store.partitions();
-    let counts = partitions.len() <= COUNTED_MAX;
-    let listed = |info: &PartitionInfo, ahead: Option<&[ShellsOfSpan]>| {
+    let counts_documents = partitions.len() <= COUNTED_MAX;
+    let list_partition = |info: &PartitionInfo, ahead: Option<&[ShellsOfSpan]>| {
         let (id, end) = (info.id, info.end);
-        let within = |span: &&ShellsOfSpan| (id.start..end).contains(&span.start);
-        let shells = ahead.map(|ahead| ahead.iter().filter(within).map(|span| span.count).sum());
-        let documents = if counts { store.documents_of(id) } else { None };
+        let is_in_document = |span: &&ShellsOfSpan| (id.start..end).contains(&span.start);
+        let shells =
+            ahead.map(|ahead| ahead.iter().filter(is_in_document).map(|span| span.count).sum());
+        let documents = if counts_documents { store.documents_of(id) } else { None };
         let documents = documents.map(|documents| documents + shells.unwrap_or(0));
         let partition = StoredPartition::new(info.clone(), store.granularity(id.granularity));
         ListedPartition {
             partition,
-            state: PartitionState::new(id.start..end, now, || counts && store.is_sealed(id)),
+            state: PartitionState::new(id.start..end, now, || {
+                counts_documents && store.is_sealed(id)
+            }),
             documents,
             shells,
         }
@@ -139,7 +142,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
     let granularities = store.all_granularities().iter().enumerate().map(|(index, granularity)| {
         let ahead = store.shells_after(GranularityIndex(index), now).ok();
         let of_granularity = partitions.iter().filter(|info| info.id.granularity.0 == index);
-        let listed_partitions = of_granularity.map(|info| listed(info, ahead.as_deref()));
+        let listed_partitions = of_granularity.map(|info| list_partition(info, ahead.as_deref()));
         let last = ahead.as_ref().and_then(|ahead| ahead.last());
         StoredGranularity {
             name: granularity.name.clone(),
