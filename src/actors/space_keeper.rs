@@ -13,7 +13,7 @@ use crate::{
         TurnForecast,
         forecast::{MeasuredDocuments, forecast, turn_bytes, writes_segment},
     },
-    store::{DiskSpace, Store},
+    store::{DiskSpace, DocumentSpace, Store},
     telemetry::{Health, Metrics, Shortfall},
 };
 
@@ -113,11 +113,12 @@ impl SpaceKeeper {
         let set = store.granularities();
         let finest_ms = set[GranularityIndex::FINEST].width_ms;
         let needed = |(level, written): (&Granularity, &MeasuredDocuments)| {
-            if writes_segment(*written) { turn_bytes(level, *written, finest_ms) } else { 0 }
+            let bytes = turn_bytes(level, *written, finest_ms);
+            DocumentSpace { bytes, is_segment: writes_segment(*written) }
         };
-        let bytes: Vec<_> = set.iter().zip(measured).map(needed).collect();
+        let needed: Vec<_> = set.iter().zip(measured).map(needed).collect();
         let checkpoint = *self.checkpoint.get_or_insert(now);
-        let (reserved, documents) = store.reserve_documents(checkpoint, &bytes);
+        let (reserved, documents) = store.reserve_documents(checkpoint, &needed);
         let outcome = documents.and(store.reserve_journal());
         let failed = outcome.is_err();
         match outcome {

@@ -173,6 +173,8 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
         let (name, count, none) = (right(name), right(bytes(count)), || right(""));
         disk.add_row([name, none(), none(), count.clone(), count, none()]);
     }
+    let [reserve, most] = [plan.reserve, plan.reserve_at_most].map(bytes);
+    disk.add_row([right("reserved"), right(""), right(""), right(reserve), right(most), right("")]);
     let (all, most) = (bytes(plan.disk()), bytes(plan.disk_at_most()));
     disk.add_row([right("all"), right(""), right(""), right(all), right(most), right("")]);
     let mut needs = table(["", "takes", "this machine has"].map(str::to_owned));
@@ -222,6 +224,8 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
         "head_bytes": plan.head,
         "journal_bytes": plan.journal,
         "log_bytes": plan.log,
+        "reserved_bytes": plan.reserve,
+        "reserved_bytes_at_most": plan.reserve_at_most,
         "written_bytes_per_second": plan.written_per_second,
         "cores": plan.cores,
         "machine": {

@@ -43,8 +43,7 @@ pub struct TurnForecast {
     pub missing: u64,
 }
 
-/// Returns true when a turn writes a segment, for which space can be reserved; fewer documents stay
-/// open.
+/// Returns true when a turn writes a segment; fewer documents stay open.
 pub fn writes_segment(written: MeasuredDocuments) -> bool {
     written.series >= OPEN_MAX
 }

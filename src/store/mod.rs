@@ -53,7 +53,7 @@ pub use dictionary::{
     changes::{ChangeAction, ChangeRefusal, PARTS_MAX, Renaming, SeriesChange, SeriesUpdate},
 };
 pub use documents::{
-    Columns, PartitionInfo, ShellsOfSpan, Slot,
+    Columns, DocumentSpace, PartitionInfo, ShellsOfSpan, Slot,
     partition::rows::layout::DocumentLayout,
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };

@@ -53,6 +53,8 @@ const HISTORIES: u64 = 5_000;
 const FIRST_SEED: u64 = 15_785_805_091_343_651_900;
 /// Runs with fewer histories need not reach every kind of event.
 const HISTORIES_THAT_REACH_ALL: u64 = 2_000;
+/// So many histories have at least one reload while batches are sent, on average.
+const HISTORIES_PER_RELOAD: u64 = 10;
 /// A thread stops after this many failures.
 const FAILURES_MAX: usize = 5;
 
@@ -99,6 +101,9 @@ fn acknowledged_samples_are_counted_exactly_once_under_any_fault() {
     });
     eprintln!("{count} histories from seed {first}:\n{tally}");
     assert!(failed.is_empty(), "histories failed; replay one with GRANARY_SIM_SEED: {failed:?}");
+    let reloads = tally.number("reloads");
+    eprintln!("{reloads} reloads between the batches of {count} histories");
+    assert!(reloads >= count / HISTORIES_PER_RELOAD, "only {reloads} reloads");
     let missing = tally.missing();
     assert!(count < HISTORIES_THAT_REACH_ALL || missing.is_empty(), "never happened: {missing:?}");
 }

@@ -134,6 +134,11 @@ impl Tally {
         }
     }
 
+    /// Returns the number of events of a kind.
+    pub(crate) fn number(&self, kind: &str) -> u64 {
+        self.0.get(kind).copied().unwrap_or(0)
+    }
+
     /// Returns the kinds without any event.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         KINDS.iter().filter(|kind| !self.0.contains_key(*kind)).copied().collect()

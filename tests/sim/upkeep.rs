@@ -5,7 +5,9 @@ use granary::{
     actors::{DroppedPartitions, drop_expired},
     model::{GranularityIndex, Kind, Moment, SeriesId, SeriesInfo, SeriesLimits, UnixMillis},
     policy::retention,
-    store::{ChangeAction, Columns, Matcher, Renaming, SeriesChange, Store, StoreError},
+    store::{
+        ChangeAction, Columns, DocumentSpace, Matcher, Renaming, SeriesChange, Store, StoreError,
+    },
 };
 
 use crate::{
@@ -57,8 +59,9 @@ impl Upkeep {
                 Ok(report.partitions)
             }
             Self::Reserve(bytes) => {
-                let bytes = vec![*bytes; store.granularities().count()];
-                let (reserved, outcome) = store.reserve_documents(now.latest(), &bytes);
+                let space = DocumentSpace { bytes: *bytes, is_segment: bytes % 3 != 0 };
+                let needed = vec![space; store.granularities().count()];
+                let (reserved, outcome) = store.reserve_documents(now.latest(), &needed);
                 outcome.map(|()| reserved.iter().sum())
             }
             Self::ReserveJournal => store.reserve_journal().map(|()| 0),

@@ -1,9 +1,9 @@
 //! The linger time of a group: the wait for more commands before the commit.
 //!
-//! A commit writes and syncs at least seven pages, whatever it contains. Commands that arrive
-//! within a few milliseconds should share a commit. But waiting pays only where commands arrive:
-//! senders that wait for their responses send nothing meanwhile. The linger time adapts to how many
-//! commands arrive while waiting.
+//! A commit writes at least one page of the log and syncs it, whatever it contains. Commands that
+//! arrive within a few milliseconds should share a commit. But waiting pays only where commands
+//! arrive: senders that wait for their responses send nothing meanwhile. The linger time adapts to
+//! how many commands arrive while waiting.
 //!
 //! Must never know: the content of commands.
 

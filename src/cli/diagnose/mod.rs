@@ -150,6 +150,7 @@ fn plan(settings: Value, status: &Value, storage: &Value) -> anyhow::Result<Valu
         "series": series,
         "interval_ms": interval_ms,
         "granularities": granularities.collect::<Vec<_>>(),
+        "reserved": plan.reserve,
         "disk": plan.disk(),
         "disk_at_most": plan.disk_at_most(),
         "memory": plan.memory,

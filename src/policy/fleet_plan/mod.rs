@@ -7,10 +7,12 @@
 mod costs;
 mod course;
 
+use super::forecast::{MeasuredDocuments, turn_bytes};
 use crate::model::{Granularity, GranularitySet, RetentionRule};
 use costs::{
     CORE_SECONDS, HEAD_FREE, JOURNAL_BASE, JOURNAL_SERIES_BYTES, LOG_BYTES, LOG_ROOM_BYTES,
-    MEMORY_BASE, MEMORY_SERIES_BYTES, PARTITION_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX, sealed,
+    MEMORY_BASE, MEMORY_SERIES_BYTES, PARTITION_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX,
+    SPARE_LOG_BYTES, sealed,
 };
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
@@ -72,6 +74,10 @@ pub struct Plan {
     pub journal: u64,
     /// The maximum size of the journal's log, in bytes.
     pub log: u64,
+    /// The bytes that are reserved for the next documents of each granularity and for the log.
+    pub reserve: u64,
+    /// The bytes that are reserved when the values are random to the last bit.
+    pub reserve_at_most: u64,
     /// Bytes written per second, on average.
     pub written_per_second: u64,
     /// Cores in use, on average.
@@ -115,7 +121,8 @@ impl Plan {
             let planned = |level| planned(fleet, level, class.series, checkpoint_ms, age_ms);
             class.levels.iter().map(planned)
         });
-        let granularities = granularities.collect();
+        let granularities: Vec<_> = granularities.collect();
+        let [reserve, reserve_at_most] = reserved(fleet, series, set, &granularities);
         let head_of = |class: &PlannedClass| {
             head_bytes(fleet, &class.levels, checkpoint_ms, age_ms) * class.series * HEAD_FREE
         };
@@ -134,6 +141,8 @@ impl Plan {
             head: head as u64,
             journal: (JOURNAL_BASE + count * JOURNAL_SERIES_BYTES) as u64,
             log: log as u64,
+            reserve,
+            reserve_at_most,
             written_per_second: written(fleet, &classes, checkpoint_ms) as u64,
             cores: samples_per_second * CORE_SECONDS,
         }
@@ -141,24 +150,29 @@ impl Plan {
 
     /// Returns the bytes on disk.
     pub fn disk(&self) -> u64 {
-        self.granularities.iter().map(|granularity| granularity.bytes).sum::<u64>() + self.rest()
+        self.documents() + self.rest() + self.reserve
     }
 
     /// Returns the bytes on disk when the values are random to the last bit.
     pub fn disk_at_most(&self) -> u64 {
         let documents: u64 =
             self.granularities.iter().map(|granularity| granularity.bytes_at_most).sum();
-        documents + self.rest()
+        documents + self.rest() + self.reserve_at_most
     }
 
+    fn documents(&self) -> u64 {
+        self.granularities.iter().map(|granularity| granularity.bytes).sum()
+    }
+
+    /// The bytes of the store without documents and reserve.
     fn rest(&self) -> u64 {
         self.head + self.journal + self.log
     }
 
     /// Returns the share of the documents that fits a disk budget, from 0 to 1; granularities keep
-    /// about this share of their retention.
+    /// about this share of their retention. The reserve does not count for the budget.
     pub fn share_within(&self, budget: u64) -> f64 {
-        let documents = self.disk().saturating_sub(self.rest());
+        let documents = self.documents();
         let left = budget.saturating_sub(self.rest());
         if left >= documents { 1.0 } else { left as f64 / documents as f64 }
     }
@@ -169,7 +183,8 @@ impl Plan {
         if self.memory as f64 > machine.memory as f64 * SHARE_MAX {
             out.push("memory: use a larger machine or fewer series".to_owned());
         }
-        let disk = self.disk().min(machine.disk_max.unwrap_or(u64::MAX));
+        let kept = self.documents() + self.rest();
+        let disk = kept.min(machine.disk_max.unwrap_or(u64::MAX)).saturating_add(self.reserve);
         if disk as f64 > machine.disk_free as f64 * SHARE_MAX {
             out.push("disk: use a larger one or shorten a granularity's retention".to_owned());
         }
@@ -229,6 +244,24 @@ fn planned(
         bytes_at_most: (series * (filled * cost.random_slot + blocks * cost.block) + files) as u64,
         turn_bytes: (series * document_bytes(granularity, interval)) as u64,
     }
+}
+
+/// Returns the bytes that are reserved, and the bytes when the values are random to the last bit.
+fn reserved(
+    fleet: &Fleet,
+    series: u64,
+    set: &GranularitySet,
+    planned: &[PlannedGranularity],
+) -> [u64; 2] {
+    let young = MeasuredDocuments { series, is_young: true, ..MeasuredDocuments::default() };
+    let (mut bytes, mut at_most) = (SPARE_LOG_BYTES, SPARE_LOG_BYTES);
+    for (granularity, planned) in set.iter().zip(planned) {
+        let turn = turn_bytes(granularity, young, fleet.interval_ms);
+        bytes = bytes.saturating_add(turn);
+        let random = planned.bytes_at_most as f64 / planned.bytes.max(1) as f64;
+        at_most = at_most.saturating_add((turn as f64 * random) as u64);
+    }
+    [bytes, at_most]
 }
 
 /// Returns the size of a sealed document of a series with a sample at each interval.
@@ -300,6 +333,19 @@ mod tests {
     }
 
     #[test]
+    fn the_reserve_has_the_next_documents_of_each_granularity_and_a_file_of_the_log() {
+        let plan = self::plan(500, 60_000, None);
+        let turns: u64 = plan.granularities.iter().map(|granularity| granularity.turn_bytes).sum();
+        let documents = plan.reserve - SPARE_LOG_BYTES;
+        assert!(documents.abs_diff(turns + turns / 10) < 1000, "{documents} {turns}");
+        assert!(plan.reserve_at_most > 2 * plan.reserve);
+        assert_eq!(plan.disk(), plan.documents() + plan.rest() + plan.reserve);
+        // Few documents stay open and take a page each.
+        let of_few = self::plan(1, 60_000, None);
+        assert!((1_600_000..2_000_000).contains(&(of_few.reserve - SPARE_LOG_BYTES)));
+    }
+
+    #[test]
     fn the_resources_that_a_machine_lacks_are_listed() {
         let plan = plan(25_000, 60_000, None);
         assert_eq!(plan.series, 2_500_000);
@@ -308,10 +354,11 @@ mod tests {
         let small = Machine { memory: 1 << 30, disk_free: 1 << 30, disk_max: None, cores: 0 };
         assert_eq!(plan.lacks(&small).len(), 3);
         // With a budget, retention is cut instead.
-        let budget = Machine { disk_max: Some(1 << 29), ..small };
+        let disk_free = 2 * plan.reserve;
+        let budget = Machine { disk_max: Some(1 << 29), disk_free, ..small };
         assert_eq!(plan.lacks(&budget).len(), 2);
         let rest = plan.rest();
-        let half = rest + (plan.disk() - rest) / 2;
+        let half = rest + plan.documents() / 2;
         assert!((plan.share_within(half) - 0.5).abs() < 1e-6);
         assert_eq!([0, plan.disk()].map(|budget| plan.share_within(budget)), [0.0, 1.0]);
     }

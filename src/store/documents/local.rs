@@ -17,7 +17,7 @@ use super::{
     PartitionInfo, ShellVisitor, ShellsOfSpan, Stage,
     mark::Mark,
     partition::Partition,
-    partitions::{Partitions, view::PartitionsView},
+    partitions::{Partitions, rooms::DocumentSpace, view::PartitionsView},
     place::Place,
     segment::heads::TileHeads,
 };
@@ -25,7 +25,7 @@ use crate::{
     model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
         error::StoreError,
-        file::{holes::Holes, medium::Medium, names::partition_file, reserve},
+        file::{holes::Holes, medium::Medium, names::partition_file},
         journal::register::Register,
     },
 };
@@ -36,10 +36,6 @@ const SEALED_MIN: usize = 512;
 /// Open documents beside a segment stay open, and late cells stay in a segment of their own, while
 /// they take fewer bytes than this for each document of the main segment.
 const LATE_BYTES: u64 = 128;
-/// The bytes that are allocated after the end of a partition's file for the commit that names a new
-/// segment.
-const COMMIT_BYTES: u64 = 64 << 10;
-
 /// The documents of a store.
 #[derive(Debug)]
 pub(crate) struct LocalDocuments {
@@ -85,32 +81,25 @@ impl LocalDocuments {
         all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
     }
 
-    /// Reserves bytes for the segment with the documents of the period that contains `at`, and
-    /// creates their partition. Returns the reserved bytes.
+    /// Reserves space for the documents of the period that contains `at`, and creates their
+    /// partition. Returns the reserved bytes.
     pub(crate) fn reserve(
         &self,
         index: GranularityIndex,
         at: UnixMillis,
-        bytes: u64,
+        space: DocumentSpace,
     ) -> Result<u64, StoreError> {
-        let granularity = self.partitions.granularity(index);
-        let mut place = self.partitions.place(index, at);
-        if bytes > 0 {
-            let partition = self.partitions.get_or_create(index, at)?;
-            partition.file.allocate(COMMIT_BYTES, u64::MAX)?;
-            place = partition.place.clone();
-        }
-        let file = partition_file(granularity, place.range());
-        let name = granularity.name.as_str();
-        let reserved = reserve::reserve(&self.partitions.medium, (name, &file), bytes);
-        reserved.map_err(|cause| StoreError::Io { operation: "reserve space for", file, cause })
+        self.partitions.reserve(index, at, space)
     }
 
     /// The bytes that are reserved for the segment of the period that contains `at`.
     pub(crate) fn reserved(&self, index: GranularityIndex, at: UnixMillis) -> u64 {
-        let granularity = self.partitions.granularity(index);
-        let file = partition_file(granularity, self.partitions.place(index, at).range());
-        reserve::reserved(&self.partitions.medium, &file)
+        self.partitions.reserved(index, at)
+    }
+
+    /// Removes the reserved files of granularities from `first` on.
+    pub(crate) fn release_rooms(&self, first: GranularityIndex) -> Result<(), StoreError> {
+        self.partitions.release_rooms(first)
     }
 
     /// The sealed bytes of the last document periods that ended by a time, the latest first.

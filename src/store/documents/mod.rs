@@ -61,6 +61,7 @@ use std::{fmt::Debug, ops::Range};
 use super::error::StoreError;
 use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis};
 use mark::Mark;
+pub use partitions::rooms::DocumentSpace;
 use place::Place;
 pub use segment::Columns;
 use stored::StoredDocument;

@@ -12,7 +12,6 @@ pub(crate) mod holes;
 pub(crate) mod medium;
 pub(crate) mod names;
 pub(crate) mod read_only;
-pub(crate) mod reserve;
 pub(crate) mod space;
 mod steady;
 pub(crate) mod version;

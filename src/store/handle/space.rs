@@ -5,7 +5,7 @@
 use super::Store;
 use crate::{
     model::{GranularityIndex, UnixMillis},
-    store::{checkpoint::granularity::due_before, error::StoreError, file::reserve},
+    store::{checkpoint::granularity::due_before, documents::DocumentSpace, error::StoreError},
 };
 
 impl Store {
@@ -15,7 +15,7 @@ impl Store {
         self.inner.documents.last_periods(index, by, count)
     }
 
-    /// Reserves the bytes of each granularity's next documents, for the checkpoint that writes
+    /// Reserves space for each granularity's next documents, for the checkpoint that writes
     /// them. `checkpoint` is the time of the last complete checkpoint, which wrote all documents
     /// that were due. Returns the reserved bytes.
     ///
@@ -24,26 +24,21 @@ impl Store {
     pub fn reserve_documents(
         &self,
         checkpoint: UnixMillis,
-        bytes: &[u64],
+        needed: &[DocumentSpace],
     ) -> (Vec<u64>, Result<(), StoreError>) {
         let (mut reserved, mut outcome) = (Vec::new(), Ok(()));
-        for ((index, granularity), bytes) in self.granularities().indexed().zip(bytes) {
+        for ((index, granularity), space) in self.granularities().indexed().zip(needed) {
             let document = due_before(granularity, checkpoint);
-            let documents = &self.inner.documents;
-            let done = documents.reserve(index, document, *bytes);
+            let rooms = &self.inner.documents;
+            let done = rooms.reserve(index, document, *space);
             // What was reserved before a failure still is.
-            let failed = |_: &StoreError| documents.reserved(index, document);
+            let failed = |_: &StoreError| rooms.reserved(index, document);
             reserved.push(done.as_ref().map_or_else(failed, |bytes| *bytes));
             outcome = outcome.and(done.map(drop));
         }
-        let is_kept = |name: &str| self.granularities().iter().any(|level| level.name == name);
-        let removed = reserve::remove_others(&self.inner.medium, is_kept);
-        let fault = |cause| StoreError::Io {
-            operation: "remove unneeded files from",
-            file: reserve::FOLDER.to_owned(),
-            cause,
-        };
-        (reserved, outcome.and(removed.map_err(fault)))
+        let others = GranularityIndex(self.granularities().count());
+        let released = self.inner.documents.release_rooms(others);
+        (reserved, outcome.and(released))
     }
 
     /// Prepares spare files of the journal's log, and allocates the blocks of the files of head and

@@ -4,6 +4,7 @@
 
 mod orphans;
 mod periods;
+pub(crate) mod rooms;
 pub(crate) mod view;
 
 use std::{

@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 
 use super::Partitions;
-use crate::store::{error::StoreError, file::names::partition_of_segment};
+use crate::store::{
+    documents::partition::segments::room::is_blank, error::StoreError,
+    file::names::partition_of_segment,
+};
 
 impl Partitions {
     /// Removes a file that does not count: its creation was interrupted, or its partition dropped.
@@ -35,12 +38,18 @@ impl Partitions {
         Ok(names.filter_map(of_partition).collect())
     }
 
-    /// Sets a partition's files aside, the partition file last: if this is interrupted, the next
-    /// start finds that file and repeats the work.
+    /// Sets a partition's files aside, without reserved space, the partition file last: if this is
+    /// interrupted, the next start finds that file and repeats the work.
     pub(super) fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (name, partition) in self.segments(folder)? {
-            if partition == file {
+            if partition != file {
+                continue;
+            }
+            let failed = |cause| StoreError::Io { operation: "read", file: name.clone(), cause };
+            if is_blank(&self.medium, &name).map_err(failed)? {
+                self.remove_unfinished(&name)?;
+            } else {
                 self.register.set_aside(&name, fault)?;
             }
         }

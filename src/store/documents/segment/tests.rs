@@ -142,8 +142,7 @@ fn another_reader_finds_the_same_cells() {
     let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
     let start = UnixMillis(1_795_262_400_000);
     let name = "one.1.sealed".to_owned();
-    let mut writer =
-        SegmentWriter::create(&medium, name.clone(), (start, WIDTH_MS), false).unwrap();
+    let mut writer = SegmentWriter::create(&medium, name.clone(), (start, WIDTH_MS), None).unwrap();
     let (mut runner, mut expected) = (TestRunner::deterministic(), String::new());
     for row in 0..100 {
         let id = TileId { seconds: 3600, row };
@@ -212,7 +211,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
         let (start, name) = (UnixMillis(1_795_262_400_000), "one.1.sealed".to_owned());
-        let mut writer = SegmentWriter::create(&medium, name, (start, WIDTH_MS), false).unwrap();
+        let mut writer = SegmentWriter::create(&medium, name, (start, WIDTH_MS), None).unwrap();
         // Each hour has half an hour of slots; rows need not begin with 0.
         for (hour, row) in &tiles {
             let mut tile = TileWriter::default();

@@ -1,4 +1,5 @@
-//! Writing of a segment: under a temporary name, which is replaced after the sync.
+//! Writing of a segment: in the partition's reserved file, or under a temporary name, which is
+//! replaced after the sync.
 //!
 //! Must never know: how segments are used.
 
@@ -16,8 +17,9 @@ use super::{
 use crate::{
     model::UnixMillis,
     store::{
+        documents::partition::segments::room::TakenRoom,
         error::StoreError,
-        file::{database::UNFINISHED, medium::Medium, reserve, watched::note_written},
+        file::{database::UNFINISHED, medium::Medium, watched::note_written},
     },
 };
 
@@ -36,27 +38,25 @@ pub(crate) struct SegmentWriter {
     written: u64,
     entries: Vec<Entry>,
     buffers: Buffers,
-    /// The name of the reserved file that this segment took over.
-    reserved: Option<String>,
+    /// The reserved file, if the segment is written there.
+    room: Option<TakenRoom>,
     is_finished: bool,
 }
 
 impl SegmentWriter {
-    /// Begins a segment of a partition, in the reserved file if `takes_reserved`.
+    /// Begins a segment of a partition, in a reserved file with its name if there is one.
     pub(crate) fn create(
         medium: &Arc<dyn Medium>,
         name: String,
         (start, width_ms): (UnixMillis, i64),
-        takes_reserved: bool,
+        room: Option<TakenRoom>,
     ) -> Result<Self, StoreError> {
-        let unfinished = format!("{name}{UNFINISHED}");
-        medium.remove(&unfinished).map_err(fault("remove", &unfinished))?;
-        let take = || reserve::take(medium, &name, &unfinished);
-        let reserved = if takes_reserved { take() } else { Ok(None) };
-        let reserved = reserved.map_err(fault("rename a reserved file to", &unfinished))?;
-        let file = match &reserved {
-            Some(_) => medium.open(&unfinished).map_err(fault("open", &unfinished))?,
-            None => medium.create(&unfinished).map_err(fault("create", &unfinished))?,
+        let file = if room.is_some() {
+            medium.open(&name).map_err(fault("open", &name))?
+        } else {
+            let unfinished = format!("{name}{UNFINISHED}");
+            medium.remove(&unfinished).map_err(fault("remove", &unfinished))?;
+            medium.create(&unfinished).map_err(fault("create", &unfinished))?
         };
         Ok(Self {
             medium: medium.clone(),
@@ -68,7 +68,7 @@ impl SegmentWriter {
             written: 0,
             entries: Vec::new(),
             buffers: Buffers::default(),
-            reserved,
+            room,
             is_finished: false,
         })
     }
@@ -133,12 +133,16 @@ impl SegmentWriter {
         let check = xxh3_64(&self.buffer[footer..]);
         self.buffer.extend(check.to_le_bytes());
         self.flush()?;
-        if self.reserved.is_some() {
+        if self.room.is_some() {
             self.file.set_len(self.written).map_err(fault("cut", &self.name))?;
         }
         self.file.sync_data().map_err(fault("sync", &self.name))?;
-        let unfinished = self.unfinished();
-        self.medium.rename(&unfinished, &self.name).map_err(fault("rename", &unfinished))?;
+        if let Some(room) = &mut self.room {
+            room.note_used();
+        } else {
+            let unfinished = self.unfinished();
+            self.medium.rename(&unfinished, &self.name).map_err(fault("rename", &unfinished))?;
+        }
         self.is_finished = true;
         Segment::open(&self.medium, self.name.clone(), self.start, self.width_ms)
     }
@@ -150,16 +154,11 @@ impl SegmentWriter {
 
 impl Drop for SegmentWriter {
     fn drop(&mut self) {
-        if self.is_finished {
+        if self.is_finished || self.room.is_some() {
             return;
         }
         let file = self.unfinished();
-        // The next attempt needs the reserved space, which another program could take meanwhile.
-        let outcome = match &self.reserved {
-            Some(reserved) => self.medium.rename(&file, reserved),
-            None => self.medium.remove(&file),
-        };
-        if let Err(cause) = outcome {
+        if let Err(cause) = self.medium.remove(&file) {
             tracing::warn!(file, %cause, "cannot remove an unfinished segment");
         }
     }

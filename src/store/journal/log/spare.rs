@@ -6,8 +6,10 @@
 use std::{io, sync::Arc};
 
 use super::{name_of, write_zeros};
-use crate::store::file::{database::UNFINISHED, medium::Medium, reserve::FOLDER};
+use crate::store::file::{database::UNFINISHED, medium::Medium};
 
+/// The folder of spare files.
+const FOLDER: &str = "reserve";
 /// The end of the names of spare files.
 const SPARE_END: &str = ".spare";
 /// The end of the names of used files, which are not zeros yet.

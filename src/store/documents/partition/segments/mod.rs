@@ -4,6 +4,7 @@
 //! in segments.
 
 pub(crate) mod parts;
+pub(crate) mod room;
 
 use std::{
     collections::BTreeMap,
@@ -17,6 +18,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
+use self::room::{Room, TakenRoom};
 use crate::{
     model::UnixMillis,
     store::{
@@ -71,6 +73,7 @@ pub(crate) struct Segments {
     numbers: Numbers,
     /// The named segments that are missing or damaged.
     lost: Mutex<BTreeMap<u32, Named>>,
+    room: Room,
 }
 
 impl Segments {
@@ -88,11 +91,13 @@ impl Segments {
             open: RwLock::default(),
             numbers,
             lost: Mutex::default(),
+            room: Room::default(),
         }
     }
 
     /// Opens the named segments, and removes other segments of the partition, whose creation or
-    /// removal was interrupted by the end of the last run.
+    /// removal was interrupted by the end of the last run. A file that is no complete segment is
+    /// reserved space.
     pub(crate) fn open_named(&self, named: &[Named]) -> Result<(), StoreError> {
         for entry in named {
             match Segment::open(&self.medium, self.file(entry.number), self.start, self.width_ms) {
@@ -113,7 +118,12 @@ impl Segments {
         let mut last = named.iter().map(|entry| entry.number).max().unwrap_or(0);
         for number in self.numbers_on_medium()? {
             last = last.max(number);
-            if !named.iter().any(|entry| entry.number == number) {
+            if named.iter().any(|entry| entry.number == number) {
+                continue;
+            }
+            let unused =
+                if self.is_room(number) { self.room.lock().replace(number) } else { Some(number) };
+            if let Some(number) = unused {
                 self.remove(number)?;
             }
         }
@@ -133,12 +143,68 @@ impl Segments {
         segment_file(&self.partition, number)
     }
 
+    /// Returns whether the file of a number has blocks, but is no complete segment.
+    fn is_room(&self, number: u32) -> bool {
+        let file = self.file(number);
+        self.medium.allocated_bytes(&file).is_ok_and(|bytes| bytes > 0)
+            && Segment::open(&self.medium, file, self.start, self.width_ms).is_err()
+    }
+
+    /// Reserves bytes for the next segment; returns the reserved bytes.
+    pub(crate) fn reserve(&self, bytes: u64) -> io::Result<u64> {
+        let mut room = self.room.lock();
+        let number = room.unwrap_or_else(|| self.numbers.fetch_add(1, Ordering::Relaxed));
+        let reserved = room::fit(&self.medium, &self.file(number), bytes)?;
+        *room = Some(number);
+        Ok(reserved)
+    }
+
+    /// Moves the reserved file of another partition here, unless there is one.
+    pub(crate) fn move_room(&self, other: &Self) -> io::Result<()> {
+        let mut room = self.room.lock();
+        if room.is_none()
+            && let Some(mut moved) = TakenRoom::take(&other.room)
+        {
+            let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+            self.medium.rename(&other.file(moved.number()), &self.file(number))?;
+            moved.note_used();
+            *room = Some(number);
+        }
+        Ok(())
+    }
+
+    /// Removes the reserved file.
+    pub(crate) fn release_room(&self) -> io::Result<()> {
+        let mut room = self.room.lock();
+        if let Some(number) = *room {
+            self.medium.remove(&self.file(number))?;
+            *room = None;
+        }
+        Ok(())
+    }
+
+    /// The reserved bytes.
+    pub(crate) fn reserved(&self) -> u64 {
+        let bytes = |number| self.medium.allocated_bytes(&self.file(number)).unwrap_or(0);
+        self.room.lock().map_or(0, bytes)
+    }
+
     /// Begins a segment, in the reserved file if `takes_reserved`; returns its number and its
     /// writer.
     pub(crate) fn begin(&self, takes_reserved: bool) -> Result<(u32, SegmentWriter), StoreError> {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let mut taken = if takes_reserved { TakenRoom::take(&self.room) } else { None };
+        let next = || self.numbers.fetch_add(1, Ordering::Relaxed);
+        let mut number = taken.as_ref().map_or_else(next, TakenRoom::number);
+        if let Some(room) = &mut taken {
+            let file = self.file(number);
+            let fault = |cause| StoreError::Io { operation: "find", file: file.clone(), cause };
+            if !self.medium.exists(&file).map_err(fault)? {
+                room.note_used();
+                (taken, number) = (None, next());
+            }
+        }
         let (file, place) = (self.file(number), (self.start, self.width_ms));
-        let writer = SegmentWriter::create(&self.medium, file, place, takes_reserved)?;
+        let writer = SegmentWriter::create(&self.medium, file, place, taken)?;
         Ok((number, writer))
     }
 
