@@ -10,7 +10,8 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    Alone, ChangeVerdict, Command, FORGOTTEN, Pressure, Reply, WriteFault, WriterParts,
+    Alone, ChangeVerdict, Command, ErasureVerdict, FORGOTTEN, Pressure, Reply, WriteFault,
+    WriterParts,
     group::{Group, deliver},
     linger::Linger,
 };
@@ -19,7 +20,7 @@ use crate::{
     clock::Stopwatch,
     model::{AcceptedBatch, SeriesId, SeriesInfo},
     policy::retention,
-    store::{SeriesChange, StoreError},
+    store::{ErasureRequest, SeriesChange, StoreError},
     telemetry::Condition,
 };
 
@@ -77,6 +78,9 @@ impl Role {
                 Some(Alone::ChangeKinds { definitions, reply }) => {
                     self.change_kinds(&definitions, reply);
                 }
+                Some(Alone::Erase { request, is_dry, reply }) => {
+                    self.erase(&request, is_dry, reply);
+                }
                 Some(Alone::Forget { senders, reply }) => self.forget(&senders, reply),
                 Some(Alone::ForgetSeries { series, reply }) => self.forget_series(&series, reply),
                 None => {}
@@ -131,6 +135,18 @@ impl Role {
         let result = self.parts.appender.change_kinds(definitions, now);
         let result = result.map_err(|cause| describe(&cause));
         self.note_health(0, result.as_ref().err());
+        deliver(reply, result);
+    }
+
+    fn erase(&mut self, request: &ErasureRequest, is_dry: bool, reply: Reply<ErasureVerdict>) {
+        let watch = Stopwatch::start();
+        let now = self.parts.clock.moment();
+        let result = self.parts.appender.erase(request, is_dry, now);
+        let result = result.map_err(|cause| describe(&cause));
+        if let (Ok(Ok(report)), false) = (&result, is_dry) {
+            let (series, elapsed_ms) = (report.series, watch.millis());
+            tracing::info!(series, ?request, elapsed_ms, "accepted an erasure of samples");
+        }
         deliver(reply, result);
     }
 

@@ -27,6 +27,7 @@ use super::{
     classes::{Classes, series_classes::RuleBook},
     dictionary::Dictionary,
     documents::{Documents, local::LocalDocuments},
+    erasure::Pending,
     error::StoreError,
     file::medium::Medium,
     head::Head,
@@ -79,6 +80,8 @@ pub(crate) struct Inner {
     pub(crate) room_wanted: AtomicBool,
     /// Held during a checkpoint: one runs at a time.
     pub(crate) checkpointing: Mutex<()>,
+    /// The erasure since the last cut.
+    pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
     pub(crate) counters: Counters,
