@@ -2,6 +2,8 @@
 //!
 //! Must never know: how files are changed.
 
+use std::sync::Arc;
+
 use super::Appender;
 use crate::{
     model::Moment,
@@ -67,7 +69,7 @@ impl Appender {
             inner.journal.set_erasure(&erasure)?;
             let range = erasure.range.start.0..erasure.range.end.0;
             inner.catalog.write().note_erased(&erasure.series, &range);
-            *inner.erasure.lock() = Pending::Stored(Box::new(erasure));
+            *inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
         }
         Ok(Ok(report))
     }

@@ -17,7 +17,7 @@ mod apply;
 pub(crate) mod plan;
 mod row;
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::{error::StoreError, file::names::JOURNAL_FILE, handle::Store};
 use crate::model::{Cell, SeriesId, UnixMillis};
@@ -48,13 +48,13 @@ pub(crate) struct CutSlot {
 }
 
 /// The erasure since the last cut.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Pending {
     /// There is none, or its files are changed.
     #[default]
     Nothing,
     /// The files are not changed yet.
-    Stored(Box<Erasure>),
+    Stored(Arc<Erasure>),
     /// Storing the erasure failed, and the row may exist: the next checkpoint removes it.
     Unsure,
 }
@@ -77,21 +77,19 @@ impl Store {
 
     /// Completes or removes an erasure. The caller holds the lock of checkpoints.
     pub(super) fn settle_erasure(&self) -> Result<(), StoreError> {
-        let pending = std::mem::take(&mut *self.inner.erasure.lock());
-        let outcome = match &pending {
+        let pending = self.inner.erasure.lock().clone();
+        match pending {
             Pending::Nothing => return Ok(()),
-            Pending::Unsure => self.inner.journal.remove_erasure(),
-            Pending::Stored(erasure) => self.apply(erasure).and_then(|erased| {
-                let applied = Erasure { is_applied: true, ..(**erasure).clone() };
+            Pending::Unsure => self.inner.journal.remove_erasure()?,
+            Pending::Stored(erasure) => {
+                let cells = self.apply(&erasure)?;
+                let applied = Erasure { is_applied: true, ..(*erasure).clone() };
                 self.inner.journal.set_erasure(&applied)?;
-                self.inner.counters.cells_erased.add(erased);
-                Ok(())
-            }),
-        };
-        if outcome.is_err() {
-            *self.inner.erasure.lock() = pending;
+                self.inner.counters.cells_erased.add(cells);
+            }
         }
-        outcome
+        *self.inner.erasure.lock() = Pending::Nothing;
+        Ok(())
     }
 
     /// Restores the erasure since the last cut: its effect on states, which may be stored as they
@@ -106,7 +104,7 @@ impl Store {
         let range = erasure.range.start.0..erasure.range.end.0;
         self.inner.catalog.write().note_erased(&erasure.series, &range);
         if !erasure.is_applied {
-            *self.inner.erasure.lock() = Pending::Stored(Box::new(erasure));
+            *self.inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
         }
         Ok(())
     }
