@@ -62,7 +62,6 @@ const KINDS: &[&str] = &[
     "renamed series",
     "changed kinds",
     "erasures",
-    "refused erasures",
     "failed erasures",
     "erasures held",
     "reloads",

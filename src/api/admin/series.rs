@@ -36,7 +36,7 @@ pub(super) struct DeleteParams {
 #[serde(deny_unknown_fields)]
 struct DeleteBody {
     selector: KeyParts,
-    /// As in [`DeleteParams`].
+    /// The start of the samples, see [`DeleteParams`].
     start: Option<String>,
     end: Option<String>,
     #[serde(default)]

@@ -251,7 +251,9 @@ impl RememberedReadings {
             return;
         }
         let next = (to + 1).min(readings.len());
-        readings[from..next].iter_mut().for_each(|remembered| remembered.after_forgotten = true);
+        for remembered in &mut readings[from..next] {
+            remembered.after_forgotten = true;
+        }
         self.replace_all(&readings);
     }
 

@@ -9,8 +9,8 @@ use crate::{
     model::Moment,
     store::{
         erasure::{
-            Erasure, Pending,
             plan::{ErasedLevel, ErasureRefusal, ErasureRequest},
+            stored::{Erasure, Pending},
         },
         error::StoreError,
         file::names::JOURNAL_FILE,

@@ -175,7 +175,9 @@ impl Catalog {
     /// Notes that the samples of series in a range of time were erased.
     pub(crate) fn note_erased(&mut self, series: &[SeriesId], range: &Range<i64>) {
         self.is_changing = true;
-        series.iter().for_each(|id| self.states.note_erased(*id, range));
+        for id in series {
+            self.states.note_erased(*id, range);
+        }
         self.is_changing = false;
     }
 

@@ -11,7 +11,7 @@ use std::{
     ops::Range,
 };
 
-use super::{CutSlot, Erasure};
+use super::stored::{CutSlot, Erasure};
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, UnixMillis},
     store::{

@@ -8,10 +8,11 @@
 
 use std::ops::Range;
 
-use super::{CutSlot, apply::whole_slots};
+use super::{apply::whole_slots, stored::CutSlot};
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, UnixMillis},
     store::{
+        classes::Class,
         dictionary::Matcher,
         documents::{Columns, Documents, Slot},
         error::StoreError,
@@ -134,7 +135,7 @@ impl Store {
         };
         let mut refused = Vec::new();
         let living = self.inner.classes.levels().len();
-        let classes = self.inner.classes.all().iter().map(|class| class.range());
+        let classes = self.inner.classes.all().iter().map(Class::range);
         let retired = (living..self.all_granularities().len()).map(|index| index..index + 1);
         for levels in classes.chain(retired) {
             let mut finer: Option<(GranularityIndex, Vec<CutSlot>)> = None;

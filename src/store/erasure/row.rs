@@ -2,7 +2,7 @@
 //!
 //! Must never know: the table.
 
-use super::{CutSlot, Erasure};
+use super::stored::{CutSlot, Erasure};
 use crate::model::{Cell, SeriesId, UnixMillis};
 
 impl Erasure {
@@ -14,7 +14,9 @@ impl Erasure {
         put_i64(self.range.start.0, &mut row);
         put_i64(self.range.end.0, &mut row);
         put_u32(self.series.len() as u32, &mut row);
-        self.series.iter().for_each(|id| put_u32(id.0, &mut row));
+        for id in &self.series {
+            put_u32(id.0, &mut row);
+        }
         put_u32(self.cut.len() as u32, &mut row);
         for CutSlot { level, start, cells } in &self.cut {
             put_u32(level.len() as u32, &mut row);
@@ -22,12 +24,12 @@ impl Erasure {
             put_i64(start.0, &mut row);
             put_u32(cells.len() as u32, &mut row);
             for (id, cell) in cells {
-                [id.0, cell.n, cell.first_at, cell.last_at]
-                    .into_iter()
-                    .for_each(|number| put_u32(number, &mut row));
-                [cell.sum, cell.min, cell.max, cell.first, cell.last]
-                    .into_iter()
-                    .for_each(|value| row.extend_from_slice(&value.to_le_bytes()));
+                for number in [id.0, cell.n, cell.first_at, cell.last_at] {
+                    put_u32(number, &mut row);
+                }
+                for value in [cell.sum, cell.min, cell.max, cell.first, cell.last] {
+                    row.extend_from_slice(&value.to_le_bytes());
+                }
             }
         }
         row

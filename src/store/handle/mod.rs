@@ -27,7 +27,7 @@ use super::{
     classes::{Classes, series_classes::RuleBook},
     dictionary::Dictionary,
     documents::{Documents, local::LocalDocuments},
-    erasure::Pending,
+    erasure::stored::Pending,
     error::StoreError,
     file::medium::Medium,
     head::Head,

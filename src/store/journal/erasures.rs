@@ -5,7 +5,7 @@
 use redb::{TableDefinition, TableError};
 
 use super::{Journal, fail, with_check, without_check};
-use crate::store::{erasure::Erasure, error::StoreError};
+use crate::store::{erasure::stored::Erasure, error::StoreError};
 
 /// The table of erasures. The cut removes it, so that older releases never find it after an orderly
 /// stop.
