@@ -12,9 +12,9 @@ missing or the agent used more memory than its unit allows.
 import argparse, gzip, http.server, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
 import urllib.parse, urllib.request
 
-DAEMON, HEALTHY, BAD = 7465, 7466, 7470
-TARGETS, METRICS, INTERVAL = 10, 200, 10
-UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../deploy/granary-agent.service")
+DAEMON_PORT, HEALTHY_PORT, BAD_PORT = 7465, 7466, 7470
+HEALTHY_TARGETS, METRICS, INTERVAL = 10, 200, 10
+UNIT_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../deploy/granary-agent.service")
 TEXT = b"text/plain; version=0.0.4"
 
 
@@ -22,8 +22,8 @@ def healthy_body():
     return b"".join(b"# TYPE m%d gauge\nm%d %d\n" % (n, n, n) for n in range(METRICS))
 
 
-def head(length, kind=TEXT, more=b""):
-    return b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\n" + more + (
+def response_head(length, kind=TEXT, extra=b""):
+    return b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\n" + extra + (
         b"" if length is None else b"Content-Length: %d\r\n" % length) + b"Connection: close\r\n\r\n"
 
 
@@ -33,7 +33,7 @@ def hanging(connection):
 
 def dripping(connection):
     """Sends a byte per second without end."""
-    connection.sendall(head(None))
+    connection.sendall(response_head(None))
     for byte in iter(lambda: b"a", None):
         connection.sendall(byte)
         time.sleep(1)
@@ -41,38 +41,38 @@ def dripping(connection):
 
 def huge(connection):
     """Sends 100 MB of valid lines, each a different series."""
-    connection.sendall(head(None))
+    connection.sendall(response_head(None))
     for part in range(1000):
         connection.sendall(b"".join(b'huge{part="%d",line="%d",padding="%s"} 1\n' % (part, line, b"x" * 60) for line in range(1000)))
 
 
 def one_line(connection):
     """Sends 100 MB without a line end."""
-    connection.sendall(head(100 << 20))
+    connection.sendall(response_head(100 << 20))
     for _ in range(100):
         connection.sendall(b"x" * (1 << 20))
 
 
 def bomb(connection):
-    connection.sendall(head(None, more=b"Content-Encoding: gzip\r\n") + BOMB)
+    connection.sendall(response_head(None, extra=b"Content-Encoding: gzip\r\n") + BOMB)
 
 
 def too_short(connection):
-    connection.sendall(head(1 << 20) + healthy_body())
+    connection.sendall(response_head(1 << 20) + healthy_body())
 
 
 def too_long(connection):
-    connection.sendall(head(50) + healthy_body())
+    connection.sendall(response_head(50) + healthy_body())
 
 
 def garbage(connection):
-    connection.sendall(head(65536, kind=b"image/png") + os.urandom(65536))
+    connection.sendall(response_head(65536, kind=b"image/png") + os.urandom(65536))
 
 
 def wrong_kind(connection):
     """Announces protobuf and sends text."""
     body = healthy_body()
-    connection.sendall(head(len(body), kind=b"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
+    connection.sendall(response_head(len(body), kind=b"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
                      b"encoding=delimited") + body)
 
 
@@ -87,24 +87,24 @@ def endless_head(connection):
 
 def vanishing(connection):
     body = healthy_body()
-    connection.sendall(head(len(body)) + body)
+    connection.sendall(response_head(len(body)) + body)
 
 
 def resetting(connection):
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    connection.sendall(head(1000) + b"a 1\n")
+    connection.sendall(response_head(1000) + b"a 1\n")
 
 
-TARGETS_BAD = [hanging, dripping, huge, one_line, bomb, too_short, too_long, garbage, wrong_kind, redirected,
+BAD_TARGETS = [hanging, dripping, huge, one_line, bomb, too_short, too_long, garbage, wrong_kind, redirected,
                endless_head, vanishing, resetting]
 BOMB = gzip.compress(b'bomb{a="b"} 1\n' * 8_000_000, 9)
 
 
-def answer(connection, act):
+def serve_connection(connection, behavior):
     try:
         connection.settimeout(60)
         connection.recv(65536)
-        act(connection)
+        behavior(connection)
     except OSError:
         pass
     finally:
@@ -119,11 +119,11 @@ def listen(port):
     return server
 
 
-def serve(port, act):
-    """Serves a target; the vanishing one is unreachable every other minute."""
+def serve(port, behavior):
+    """Serves a target; the target `vanishing` is unreachable every other minute."""
     server = listen(port)
     while True:
-        if act is vanishing and int(time.time() / 60) % 2:
+        if behavior is vanishing and int(time.time() / 60) % 2:
             server.close()
             time.sleep(60 - time.time() % 60)
             server = listen(port)
@@ -132,10 +132,10 @@ def serve(port, act):
             connection, _ = server.accept()
         except TimeoutError:
             continue
-        threading.Thread(target=answer, args=(connection, act), daemon=True).start()
+        threading.Thread(target=serve_connection, args=(connection, behavior), daemon=True).start()
 
 
-def healthy_server():
+def start_healthy_server():
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             body = healthy_body()
@@ -148,24 +148,24 @@ def healthy_server():
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", HEALTHY), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", HEALTHY_PORT), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
-def agent(binary, work, name, bad):
+def start_agent(binary, work, name, bad_targets):
     jobs = [{"job_name": "healthy", "static_configs": [
-        {"targets": [f"127.0.0.1:{HEALTHY}"], "labels": {"target": str(n), "via": name}} for n in range(TARGETS)]}]
-    jobs += [{"job_name": act.__name__, "static_configs": [{"targets": [f"127.0.0.1:{BAD + n}"], "labels": {"via": name}}]}
-             for n, act in enumerate(bad)]
+        {"targets": [f"127.0.0.1:{HEALTHY_PORT}"], "labels": {"target": str(n), "via": name}} for n in range(HEALTHY_TARGETS)]}]
+    jobs += [{"job_name": behavior.__name__, "static_configs": [{"targets": [f"127.0.0.1:{BAD_PORT + n}"], "labels": {"via": name}}]}
+             for n, behavior in enumerate(bad_targets)]
     json.dump({"global": {"scrape_interval": f"{INTERVAL}s"}, "scrape_configs": jobs}, open(f"{work}/{name}.yml", "w"))
     open(f"{work}/{name}.toml", "w").write(
-        f'[agent]\nurl = "http://127.0.0.1:{DAEMON}"\ninterval = "{INTERVAL}s"\nagent_id = "{name}"\n'
+        f'[agent]\nurl = "http://127.0.0.1:{DAEMON_PORT}"\ninterval = "{INTERVAL}s"\nagent_id = "{name}"\n'
         f'spool_dir = "{work}/{name}"\n[host]\n[scrape]\nconfig = "{name}.yml"\n')
     return subprocess.Popen([binary, "--config", f"{work}/{name}.toml"], stderr=open(f"{work}/{name}.log", "w"))
 
 
 def ask(query):
-    url = f"http://127.0.0.1:{DAEMON}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+    url = f"http://127.0.0.1:{DAEMON_PORT}/api/v1/query?" + urllib.parse.urlencode({"query": query})
     return {tuple(sorted(series["metric"].items())): float(series["value"][1])
             for series in json.load(urllib.request.urlopen(url, timeout=60))["data"]["result"]}
 
@@ -178,11 +178,11 @@ def cpu(pid):
     return sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def print_usage(agents, begun):
+def print_usage(agents, start):
     for name, process in agents.items():
         if process.poll() is not None:
             sys.exit(f"{name} ended with {process.returncode}")
-    print(f"{(time.time() - begun) / 60:5.1f} min  " + "   ".join(
+    print(f"{(time.time() - start) / 60:5.1f} min  " + "   ".join(
         f"{name}: {memory(agent.pid, 'VmRSS'):.1f} MiB (most {memory(agent.pid, 'VmHWM'):.1f}), {cpu(agent.pid):.1f} s of CPU"
         for name, agent in agents.items()), flush=True)
 
@@ -197,8 +197,8 @@ def report(window):
         print(f"{name}: {counts}")
         missing += max(0, counts["plain"] - counts["faulty"])
     up = ask(f"sum by (job) (sum_over_time(up{{via='faulty', job!='healthy'}}[{window}]))")
-    tried = ask(f"sum by (job) (count_over_time(up{{via='faulty', job!='healthy'}}[{window}]))")
-    for key, count in sorted(tried.items()):
+    scrapes = ask(f"sum by (job) (count_over_time(up{{via='faulty', job!='healthy'}}[{window}]))")
+    for key, count in sorted(scrapes.items()):
         print(f"  {dict(key)['job']:13} up in {up.get(key, 0):.0f} of {count:.0f} scrapes")
     return missing
 
@@ -209,23 +209,23 @@ def main():
     parser.add_argument("agent")
     parser.add_argument("--minutes", type=float, default=60)
     args = parser.parse_args()
-    allowed = int(re.search(r"MemoryMax=(\d+)M", open(UNIT).read())[1])
+    limit_mib = int(re.search(r"MemoryMax=(\d+)M", open(UNIT_FILE).read())[1])
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
-        healthy_server()
-        for n, act in enumerate(TARGETS_BAD):
-            threading.Thread(target=serve, args=(BAD + n, act), daemon=True).start()
-        daemon = subprocess.Popen([args.daemon, "serve", "--data-dir", f"{work}/data", "--listen", f"127.0.0.1:{DAEMON}"],
+        start_healthy_server()
+        for n, behavior in enumerate(BAD_TARGETS):
+            threading.Thread(target=serve, args=(BAD_PORT + n, behavior), daemon=True).start()
+        daemon = subprocess.Popen([args.daemon, "serve", "--data-dir", f"{work}/data", "--listen", f"127.0.0.1:{DAEMON_PORT}"],
                                   stderr=open(f"{work}/daemon.log", "w"))
-        subprocess.run([args.daemon, "ready", "--url", f"http://127.0.0.1:{DAEMON}", "--wait", "30s"], check=True)
-        begun = time.time()
-        agents = {"plain": agent(args.agent, work, "plain", []), "faulty": agent(args.agent, work, "faulty", TARGETS_BAD)}
+        subprocess.run([args.daemon, "ready", "--url", f"http://127.0.0.1:{DAEMON_PORT}", "--wait", "30s"], check=True)
+        start = time.time()
+        agents = {"plain": start_agent(args.agent, work, "plain", []), "faulty": start_agent(args.agent, work, "faulty", BAD_TARGETS)}
         try:
             time.sleep(5)
-            while time.time() < begun + args.minutes * 60:
-                print_usage(agents, begun)
-                time.sleep(min(300, max(1, begun + args.minutes * 60 - time.time())))
-            print_usage(agents, begun)
-            most = memory(agents["faulty"].pid, "VmHWM")
+            while time.time() < start + args.minutes * 60:
+                print_usage(agents, start)
+                time.sleep(min(300, max(1, start + args.minutes * 60 - time.time())))
+            print_usage(agents, start)
+            peak_mib = memory(agents["faulty"].pid, "VmHWM")
             for process in agents.values():
                 process.send_signal(signal.SIGTERM)
                 process.wait()
@@ -238,8 +238,8 @@ def main():
             daemon.wait()
             for process in agents.values():
                 process.kill()
-    print(f"samples missing compared with the plain agent: {missing}; most memory {most:.1f} MiB of {allowed} in the unit")
-    sys.exit(0 if missing == 0 and most < allowed else 1)
+    print(f"samples missing compared with the plain agent: {missing}; most memory {peak_mib:.1f} MiB of {limit_mib} in the unit")
+    sys.exit(0 if missing == 0 and peak_mib < limit_mib else 1)
 
 
 if __name__ == "__main__":

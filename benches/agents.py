@@ -58,18 +58,18 @@ class Daemon:
 
 
 class Agent:
-    def __init__(self, binary, name, folder, port, interval, more=()):
+    def __init__(self, binary, name, folder, port, interval, extra_arguments=()):
         self.name, self.log = name, f"{folder}/{name}.log"
-        self.words = [binary, "--url", f"http://127.0.0.1:{port}", "--agent-id", name, "--interval", interval,
-                      "--spool-dir", f"{folder}/{name}", *more]
+        self.command = [binary, "--url", f"http://127.0.0.1:{port}", "--agent-id", name, "--interval", interval,
+                      "--spool-dir", f"{folder}/{name}", *extra_arguments]
         self.process = None
 
     def start(self):
         env = dict(os.environ, RUST_LOG="granary_agent_kit=debug", NO_COLOR="1")
-        self.process = subprocess.Popen(self.words, stderr=open(self.log, "a"), env=env)
+        self.process = subprocess.Popen(self.command, stderr=open(self.log, "a"), env=env)
 
-    def end(self, how):
-        self.process.send_signal(how)
+    def end(self, signal_number):
+        self.process.send_signal(signal_number)
         self.process.wait()
 
     def last_number(self):
@@ -82,24 +82,24 @@ class Agent:
 def compare(daemon, agents):
     """Returns true when each round is stored once at each granularity."""
     expected = {agent.name: agent.last_number() for agent in agents}
-    good = True
+    all_equal = True
     for resolution in ("1m", "5m", "1h", "1d"):
         counts = daemon.counts(resolution)
         wrong = {name: (counts.get(name), number) for name, number in expected.items()
                  if counts.get(name) != number}
-        good &= not wrong
+        all_equal &= not wrong
         print(f"  {resolution}: {sum(counts.values()):.0f} values of {sum(expected.values())} rounds"
               + (f"; wrong: {wrong}" if wrong else ""))
-    print("each round is stored once" if good else "FAILED")
-    return good
+    print("each round is stored once" if all_equal else "FAILED")
+    return all_equal
 
 
-def kills(args, folder):
+def measure_kills(args, folder):
     daemon = Daemon(args.daemon, folder, args.port)
     daemon.start()
     # Each round is written at once, because rounds in memory are lost with their agent.
-    at_once = ("--spool-linger", "0s")
-    agents = [Agent(args.agent, f"a{n}", folder, args.port, "100ms", at_once)
+    write_at_once = ("--spool-linger", "0s")
+    agents = [Agent(args.agent, f"a{n}", folder, args.port, "100ms", write_at_once)
               for n in range(args.agents)]
     for agent in agents:
         agent.start()
@@ -117,12 +117,12 @@ def kills(args, folder):
     for agent in agents:
         agent.end(signal.SIGTERM)
     print(f"{args.kills} kills of {len(agents)} agents, {args.kills // 33} restarts of the daemon")
-    good = compare(daemon, agents)
+    is_stored_once = compare(daemon, agents)
     daemon.stop()
-    return good
+    return is_stored_once
 
 
-def back(args, folder):
+def measure_return(args, folder):
     daemon = Daemon(args.daemon, folder, args.port)
     daemon.start()
     agents = [Agent(args.agent, f"a{n}", folder, args.port, f"{args.interval}s") for n in range(args.agents)]
@@ -133,18 +133,18 @@ def back(args, folder):
     print(f"{len(agents)} agents, a round each {args.interval} s; away for {args.away} s", flush=True)
     time.sleep(args.away)
     daemon.start()
-    begun, live, all_stored = time.time(), {}, None
-    while all_stored is None and time.time() - begun < 900:
+    returned_at, live_delays, all_stored = time.time(), {}, None
+    while all_stored is None and time.time() - returned_at < 900:
         time.sleep(0.5)
         for host, points in daemon.series("1m", "count", "30m").items():
             # Live samples are from the minute of the return or later.
-            if host not in live and any(count and at / 1000 >= begun // 60 * 60 for at, count in points):
-                live[host] = time.time() - begun
+            if host not in live_delays and any(count and at / 1000 >= returned_at // 60 * 60 for at, count in points):
+                live_delays[host] = time.time() - returned_at
         waiting = [agent for agent in agents if is_behind(agent)]
         if not waiting:
-            all_stored = time.time() - begun
-    late = sorted(live.values())
-    print(f"live data of {len(live)} agents, the last after {late[-1] if late else -1:.1f} s; "
+            all_stored = time.time() - returned_at
+    delays = sorted(live_delays.values())
+    print(f"live data of {len(live_delays)} agents, the last after {delays[-1] if delays else -1:.1f} s; "
           f"no agent was behind after {all_stored} s")
     text = daemon.get("/metrics").decode()
     for line in text.splitlines():
@@ -152,9 +152,9 @@ def back(args, folder):
             print(" ", line)
     for agent in agents:
         agent.end(signal.SIGTERM)
-    good = compare(daemon, agents) and len(live) == len(agents) and late[-1] <= 10
+    is_good = compare(daemon, agents) and len(live_delays) == len(agents) and delays[-1] <= 10
     daemon.stop()
-    return good
+    return is_good
 
 
 def is_behind(agent):
@@ -164,8 +164,8 @@ def is_behind(agent):
     return not sizes or max(sizes) > 3
 
 
-def wire(args, _folder):
-    seen = {}
+def measure_wire(args, _folder):
+    body_sizes = {}
 
     class Sink(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -175,7 +175,7 @@ def wire(args, _folder):
             answer = b'{"accepted":1,"refused":[]}'
             variant = self.path.strip("/").split("/")[0]
             if self.path.endswith("/ingest"):
-                seen.setdefault(variant, []).append(len(body))
+                body_sizes.setdefault(variant, []).append(len(body))
                 answer = b'{"accepted":1,"duplicates":0}'
             self.send_response(200)
             if variant != "bson":
@@ -194,7 +194,7 @@ def wire(args, _folder):
         agents = []
         for variant, linger in variants:
             agent = Agent(args.agent, variant, folder, args.port, f"{args.interval}s", ["--linger", f"{linger}s"])
-            agent.words[2] += f"/{variant}"
+            agent.command[2] += f"/{variant}"
             agents.append(agent)
             agent.start()
         time.sleep(args.seconds)
@@ -205,11 +205,11 @@ def wire(args, _folder):
             samples = int(re.search(r"samples_collected=(\d+)", log).group(1))
             rounds = int(re.search(r"rounds=(\d+)", log).group(1))
             # The first request has the definitions of all series.
-            first, *rest = seen[variant]
+            first, *rest = body_sizes[variant]
             first_rounds = int(re.search(r"acknowledged batches=(\d+)", log).group(1))
-            left = samples * (rounds - first_rounds) / rounds
+            later_samples = samples * (rounds - first_rounds) / rounds
             print(f"{variant:12} {rounds} rounds of {samples / rounds:.0f} samples, {len(rest)} requests: "
-                  f"{sum(rest) / left:.2f} bytes a sample; the first request {first} bytes")
+                  f"{sum(rest) / later_samples:.2f} bytes a sample; the first request {first} bytes")
     return True
 
 
@@ -229,7 +229,7 @@ def main():
     args.daemon = args.programs[0]
     args.agents = args.agents or (5 if args.what == "kills" else 50)
     args.interval = args.interval or (10 if args.what == "wire" else 5)
-    run = {"kills": kills, "return": back, "wire": wire}[args.what]
+    run = {"kills": measure_kills, "return": measure_return, "wire": measure_wire}[args.what]
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         sys.exit(0 if run(args, folder) else 1)
 

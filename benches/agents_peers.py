@@ -55,14 +55,14 @@ def process_tree(root):
             parents[int(pid)] = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
         except OSError:
             pass
-    found, new = {root}, {root}
+    tree, new = {root}, {root}
     while new:
-        new = {pid for pid, parent in parents.items() if parent in new} - found
-        found |= new
-    return found
+        new = {pid for pid, parent in parents.items() if parent in new} - tree
+        tree |= new
+    return tree
 
 
-def cpu(root):
+def cpu_seconds(root):
     seconds = 0
     for pid in process_tree(root):
         try:
@@ -72,7 +72,7 @@ def cpu(root):
     return seconds / TICKS
 
 
-def resident(root):
+def resident_mib(root):
     total = 0
     for pid in process_tree(root):
         try:
@@ -94,16 +94,16 @@ class Peer:
     def __init__(self, name, commands, folder, sent=None):
         self.name, self.sent = name, sent
         log = open(f"{folder}/{name.replace(' ', '-')}.log", "w")
-        self.processes = [subprocess.Popen(words, stdout=log, stderr=log) for words in commands]
+        self.processes = [subprocess.Popen(command, stdout=log, stderr=log) for command in commands]
 
     def usage(self):
         for process in self.processes:
             if process.poll() is not None:
                 sys.exit(f"{self.name} has ended: {process.args}")
-        return sum(cpu(process.pid) for process in self.processes), self.sent() if self.sent else None
+        return sum(cpu_seconds(process.pid) for process in self.processes), self.sent() if self.sent else None
 
     def memory(self):
-        return sum(resident(process.pid) for process in self.processes)
+        return sum(resident_mib(process.pid) for process in self.processes)
 
     def end(self):
         for process in self.processes:
@@ -112,46 +112,46 @@ class Peer:
             process.wait()
 
 
-def write(folder, name, text):
+def write_file(folder, name, text):
     path = f"{folder}/{name}"
     with open(path, "w") as file:
         file.write(text)
     return path
 
 
-def scrape_config(label, count, **more):
+def scrape_config(label, count, **extra):
     """Returns a prometheus.yml with a number of targets, all on one exporter, and additional lines."""
     static_configs = [{"targets": [f"127.0.0.1:{EXPORTER}"], "labels": {"via": f"{label}-{k}"}} for k in range(count)]
     return json.dumps({
         "global": {"scrape_interval": "10s"},
         "scrape_configs": [{"job_name": label, "static_configs": static_configs}],
-        **more,
+        **extra,
     })
 
 
-def own_agents(args, folder):
+def start_own_agents(args, folder):
     url, spool = f"http://127.0.0.1:{PORT}", f"{folder}/spool"
     yield Peer("granary host", [[
         args.agent_host, "--url", url, "--interval", "10s", "--spool-dir", f"{spool}-host",
         "--agent-id", "beside-host",
     ]], folder)
-    write(folder, "scrape.yml", scrape_config("granary", TARGETS))
+    write_file(folder, "scrape.yml", scrape_config("granary", TARGETS))
     text = f'[agent]\nurl = "{url}"\ninterval = "10s"\nagent_id = "beside-all"\n'
     text += f'spool_dir = "{spool}-all"\n[host]\n'
     text += '[scrape]\nconfig = "scrape.yml"\n'
     if args.mongodb:
-        write(folder, "mongodb.toml", f'[[target]]\nuri = "mongodb://{args.mongodb}"\n')
+        write_file(folder, "mongodb.toml", f'[[target]]\nuri = "mongodb://{args.mongodb}"\n')
         text += '[mongodb]\ntargets = "mongodb.toml"\ninterval = "10s"\n'
-    yield Peer("granary all", [[args.agent, "--config", write(folder, "agent.toml", text)]], folder)
+    yield Peer("granary all", [[args.agent, "--config", write_file(folder, "agent.toml", text)]], folder)
 
 
-def others(folder):
+def start_other_agents(folder):
     for count in (1, TARGETS):
         exporter = lambda port: [["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"]]
         if shutil.which("vmagent"):
             port = 7400 + count
             yield Peer(f"vmagent {count}", (exporter(7430) if count == 1 else []) + [[
-                "vmagent", f"-promscrape.config={write(folder, f'vm{count}.yml', scrape_config('vmagent', count))}",
+                "vmagent", f"-promscrape.config={write_file(folder, f'vm{count}.yml', scrape_config('vmagent', count))}",
                 f"-remoteWrite.url=http://127.0.0.1:{PORT}/api/v1/write",
                 f"-remoteWrite.tmpDataPath={folder}/vmagent{count}", f"-httpListenAddr=127.0.0.1:{port}",
             ]], folder, lambda port=port: metric(port, "vmagent_remotewrite_conn_bytes_written_total"))
@@ -161,11 +161,11 @@ def others(folder):
             config = scrape_config("prometheus", count, remote_write=writes)
             yield Peer(f"prometheus {count}", (exporter(7431) if count == 1 else []) + [[
                 "prometheus", "--enable-feature=agent", f"--storage.agent.path={folder}/prometheus{count}",
-                f"--config.file={write(folder, f'prom{count}.yml', config)}",
+                f"--config.file={write_file(folder, f'prom{count}.yml', config)}",
                 f"--web.listen-address=127.0.0.1:{port}",
             ]], folder, lambda port=port: metric(port, "prometheus_remote_storage_bytes_total"))
     if os.path.exists("/usr/sbin/collectd"):
-        config = write(folder, "collectd.conf", COLLECTD.format(folder=folder, port=PORT))
+        config = write_file(folder, "collectd.conf", COLLECTD.format(folder=folder, port=PORT))
         yield Peer("collectd", [["/usr/sbin/collectd", "-f", "-C", config]], folder)
     if os.path.exists("/usr/sbin/netdata"):
         yield Peer("netdata", [["/usr/sbin/netdata", "-D", "-p", "7429"]], folder)
@@ -192,11 +192,11 @@ def main():
     peers = []
     try:
         time.sleep(3)
-        peers += [*own_agents(args, folder), *others(folder)]
+        peers += [*start_own_agents(args, folder), *start_other_agents(folder)]
         time.sleep(30)
-        first, began = [peer.usage() for peer in peers], time.monotonic()
+        first, start = [peer.usage() for peer in peers], time.monotonic()
         time.sleep(args.seconds)
-        last, seconds = [peer.usage() for peer in peers], time.monotonic() - began
+        last, seconds = [peer.usage() for peer in peers], time.monotonic() - start
         report(peers, first, last, seconds)
         for sender in json.loads(ask(PORT, "/api/v1/status"))["senders"]["top"]:
             print(f"series of {sender['agent']}: {sender['series']}")

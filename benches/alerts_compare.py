@@ -12,15 +12,15 @@ import collections, json, statistics, sys
 
 def transitions(messages, side):
     """Returns the transitions of each alert of each receiver: time, status, annotations; and the number of repetitions."""
-    found, repeats = collections.defaultdict(list), 0
+    sequences, repeats = collections.defaultdict(list), 0
     for at, _, receiver, body in (message for message in messages if message[1] == side):
         for alert in body["alerts"]:
-            sequence = found[receiver, tuple(sorted(alert["labels"].items()))]
+            sequence = sequences[receiver, tuple(sorted(alert["labels"].items()))]
             if sequence and sequence[-1][1] == alert["status"]:
                 repeats += 1
             elif sequence or alert["status"] == "firing":
                 sequence.append((at, alert["status"], alert["annotations"]))
-    return found, repeats
+    return sequences, repeats
 
 
 def align(ours, theirs):
@@ -49,36 +49,36 @@ def compare(log, messages, side):
     """Prints the differences of a side from Prometheus; returns the number of missed transitions."""
     ours, repeats = transitions(messages, side)
     theirs, peer_repeats = transitions(messages, "prometheus")
-    apart, single, texts, counted = collections.defaultdict(list), [], [], 0
+    differences, unmatched, other_texts, counted = collections.defaultdict(list), [], [], 0
     limited = has_limit(messages, side, "fleet")
     for key in sorted(ours.keys() | theirs.keys()):
         for ours_now, theirs_now in align(ours.get(key, []), theirs.get(key, [])):
             if ours_now and theirs_now:
-                apart[key[0]].append((ours_now[0] - theirs_now[0], ours_now[0], key))
+                differences[key[0]].append((ours_now[0] - theirs_now[0], ours_now[0], key))
                 if ours_now[2] != theirs_now[2]:
-                    texts.append((ours_now[0], ours_now[2], theirs_now[2]))
+                    other_texts.append((ours_now[0], ours_now[2], theirs_now[2]))
             elif theirs_now and key[0] == "fleet" and limited:
                 counted += 1
             else:
-                single.append((ours_now or theirs_now, key, "more" if ours_now else "MISSED"))
-    print(f"\n{side}: {sum(map(len, apart.values()))} transitions as from Prometheus, {len(texts)} with other texts; "
+                unmatched.append((ours_now or theirs_now, key, "more" if ours_now else "MISSED"))
+    print(f"\n{side}: {sum(map(len, differences.values()))} transitions as from Prometheus, {len(other_texts)} with other texts; "
           f"{repeats} repetitions, {peer_repeats} of Prometheus' Alertmanager; {counted} transitions of hosts only counted")
-    fault = lambda at: next((text for begin, text in reversed(log) if begin <= at), "start")
-    for receiver, values in sorted(apart.items()):
+    fault_before = lambda at: next((text for begin, text in reversed(log) if begin <= at), "start")
+    for receiver, values in sorted(differences.items()):
         seconds = [value[0] for value in values]
         print(f"  {receiver:6} {len(values):5} transitions, relative to Prometheus {min(seconds):+.1f} to {max(seconds):+.1f} s, "
               f"median {statistics.median(seconds):+.1f} s")
-        late = collections.Counter((fault(at), dict(key[1])["alertname"]) for apart_by, at, key in values if apart_by > 20)
+        late = collections.Counter((fault_before(at), dict(key[1])["alertname"]) for difference, at, key in values if difference > 20)
         for (after, name), count in late.items():
             print(f"         over 20 s later: {count} of {name} (after: {after})")
-    for at, own, peer in texts[:5]:
+    for at, own, peer in other_texts[:5]:
         print(f"  text   {at:7.1f} s {own}, from Prometheus {peer}")
     kinds = collections.Counter()
-    for (at, status, _), (receiver, labels), what in sorted(single, key=lambda entry: entry[0][0]):
+    for (at, status, _), (receiver, labels), what in sorted(unmatched, key=lambda entry: entry[0][0]):
         kinds[what] += 1
         labels = dict(labels)
         print(f"  {what:6} {at:7.1f} s {status:8} {receiver:5} {labels.get('alertname')} {labels.get('instance', '')} "
-              f"(after: {fault(at)})")
+              f"(after: {fault_before(at)})")
     return kinds["MISSED"]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Alerts of Granary and Prometheus side by side: the same rule file, the same targets scraped every 5 s
-by Prometheus and granary-agent-scrape, rules evaluated every 5 s, for 20 minutes in which a target is
+"""Alerts of Granary and Prometheus side by side. Both evaluate the same rules every 5 s, over the same
+targets, which Prometheus and granary-agent-scrape scrape every 5 s. During the 20 minutes, a target is
 down, a value is above its threshold for 3 minutes, a target shows nothing for 2 minutes, and a value
 flaps. The output has the transitions of each alert and the time differences; the exit code is 1 when a
 transition is missing or differs by more than an evaluation and a scrape. Alerts on rates may differ:
@@ -45,7 +45,7 @@ def is_on(fault):
     return any(begin <= minute < end for begin, end in FAULTS[fault])
 
 
-def metrics(job):
+def exposition(job):
     seconds = time.time() - START
     if job == "faulty" and is_on("gap"):
         return ""
@@ -62,7 +62,7 @@ def serve(job):
         def do_GET(self):
             if job == "faulty" and is_on("down"):
                 return self.send_error(503)
-            body = metrics(job).encode()
+            body = exposition(job).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
@@ -79,7 +79,7 @@ def ask(name, path):
     return urllib.request.urlopen(f"http://127.0.0.1:{PORTS[name]}{path}", timeout=10).read()
 
 
-def start(work):
+def start_programs(work):
     open(f"{work}/rules.yml", "w").write(RULES)
     jobs = "".join(f"- {{job_name: {job}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}\n"
                    for job, port in TARGETS.items())
@@ -110,7 +110,7 @@ def states(name):
     return {tuple(sorted(alert["labels"].items())): alert["state"] for alert in alerts}
 
 
-def watch(name, until, found):
+def record_transitions(name, until, found):
     time.sleep(max(START + WARM_UP - time.time(), 0))
     before = states(name) or {}
     while time.time() < until:
@@ -124,40 +124,40 @@ def watch(name, until, found):
         time.sleep(0.25)
 
 
-def shown(labels):
+def describe(labels):
     rest = dict(labels)
     return f"{rest.pop('alertname')} {' '.join(f'{name}={value}' for name, value in sorted(rest.items()))}"
 
 
 def compare(found):
     """Prints the transitions of both; returns the number of differences."""
-    differing, total, largest = 0, 0, 0.0
+    different, total, largest = 0, 0, 0.0
     allowed = 2 * INTERVAL + 1  # An evaluation, and a scrape at another time within it.
     for labels in sorted(found["granary"].keys() | found["prometheus"].keys()):
         own, other = found["granary"][labels], found["prometheus"][labels]
-        print(shown(labels))
+        print(describe(labels))
         if [state for _, state in own] != [state for _, state in other]:
-            differing += 1
+            different += 1
             print(f"  DIFFERS: granary {own}\n           prometheus {other}")
             continue
-        for (at, state), (there, _) in zip(own, other):
-            total, largest = total + 1, max(largest, abs(at - there))
-            late = abs(at - there) > allowed
-            differing += late
-            print(f"  {state:9} {at:7.1f} s, Prometheus {there:7.1f} s, {at - there:+.1f} s{' TOO LATE' if late else ''}")
-    print(f"{total} transitions in both, {differing} differ, at most {largest:.1f} s apart")
-    return differing
+        for (own_time, state), (other_time, _) in zip(own, other):
+            total, largest = total + 1, max(largest, abs(own_time - other_time))
+            is_late = abs(own_time - other_time) > allowed
+            different += is_late
+            print(f"  {state:9} {own_time:7.1f} s, Prometheus {other_time:7.1f} s, {own_time - other_time:+.1f} s{' TOO LATE' if is_late else ''}")
+    print(f"{total} transitions in both, {different} differ, at most {largest:.1f} s apart")
+    return different
 
 
 def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
         for job in TARGETS:
             serve(job)
-        processes = start(work)
+        processes = start_programs(work)
         try:
             found = {name: collections.defaultdict(list) for name in PORTS}
             until = START + MINUTES * 60
-            watchers = [threading.Thread(target=watch, args=(name, until, found[name])) for name in PORTS]
+            watchers = [threading.Thread(target=record_transitions, args=(name, until, found[name])) for name in PORTS]
             for watcher in watchers:
                 watcher.start()
             for watcher in watchers:

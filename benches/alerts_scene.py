@@ -23,7 +23,7 @@ PORTS = {"granary": 7450, "prometheus": 7451, "am-granary": 7452, "am-prometheus
 SINKS = {"own": 7455, "sent": 7456, "prometheus": 7457}
 INTERVAL = 10
 
-# When values are abnormal, in minutes of an hour; the run's length scales them.
+# The times at which values are abnormal, in minutes of an hour; the run's length scales them.
 VALUES = {
     "high": [(3, 6), (22, 25), (44, 46), (48, 50), (56, 58)],
     "down": [(5, 9), (10.5, 11.8), (29, 32)],
@@ -35,22 +35,22 @@ VALUES = {
     "mass": [(36, 41)],
 }
 BOTH = ["granary", "prometheus"]
-# When programs are disturbed: minute of an hour, seconds after it, and the action.
+# The disturbances of programs: minute of an hour, seconds after it, name and action.
 ACTIONS = [
-    (10, 0, "receivers away", lambda scene: scene.away(True)),
-    (13, 0, "receivers back", lambda scene: scene.away(False)),
+    (10, 0, "receivers away", lambda scene: scene.set_receivers_away(True)),
+    (13, 0, "receivers back", lambda scene: scene.set_receivers_away(False)),
     (17, 0, "killed", lambda scene: scene.kill(BOTH, 5)),
     (22, 20, "killed while pending", lambda scene: scene.kill(BOTH, 60)),
     (24, 20, "all killed while firing", lambda scene: scene.kill(PORTS, 20)),
-    (26, 0, "rules changed", lambda scene: scene.rules(CHANGED)),
-    (30, 0, "rules broken", lambda scene: scene.rules("groups: [{name: own, rules: [{alert: A, expr: '('}]}]")),
-    (33, 30, "rules restored", lambda scene: scene.rules(RULES)),
+    (26, 0, "rules changed", lambda scene: scene.set_rules(CHANGED)),
+    (30, 0, "rules broken", lambda scene: scene.set_rules("groups: [{name: own, rules: [{alert: A, expr: '('}]}]")),
+    (33, 30, "rules restored", lambda scene: scene.set_rules(RULES)),
     (38, 30, "killed in a mass outage", lambda scene: scene.kill(BOTH, 15)),
-    (43, 0, "clock 40 s ahead", lambda scene: scene.clock("+40")),
-    (47, 0, "clock 40 s behind", lambda scene: scene.clock("-40")),
-    (51, 0, "clock right", lambda scene: scene.clock("+0")),
-    (52, 0, "clock an hour ahead", lambda scene: scene.clock("+3600")),
-    (53.5, 0, "clock right again", lambda scene: scene.clock("+0")),
+    (43, 0, "clock 40 s ahead", lambda scene: scene.set_clock("+40")),
+    (47, 0, "clock 40 s behind", lambda scene: scene.set_clock("-40")),
+    (51, 0, "clock right", lambda scene: scene.set_clock("+0")),
+    (52, 0, "clock an hour ahead", lambda scene: scene.set_clock("+3600")),
+    (53.5, 0, "clock right again", lambda scene: scene.set_clock("+0")),
 ]
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "alerts_scene_files")
@@ -61,7 +61,7 @@ CHANGED = (RULES.replace("  - {alert: Watchdog, expr: vector(1)}\n", "  - {alert
 
 class Scene:
     def __init__(self, binary, work, minutes, hosts):
-        self.binary, self.work, self.scale, self.begin = binary, work, minutes / 60, time.time()
+        self.binary, self.work, self.scale, self.start_time = binary, work, minutes / 60, time.time()
         self.messages, self.servers, self.processes = [], {}, {}
         self.queues = {name: queue.Queue() for name in BOTH}
         self.refused, self.log = collections.Counter(), []
@@ -71,19 +71,19 @@ class Scene:
                     for n in range(10)]
         self.errors = remote_write.labels("errors_total", job="web", instance="web0")
         self.gap = remote_write.labels("level", job="gap", instance="gap0")
-        self.lib = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [None])[0]
+        self.faketime = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [None])[0]
 
     # -- samples
 
     def minute(self):
-        return (time.time() - self.begin) / 60 / self.scale
+        return (time.time() - self.start_time) / 60 / self.scale
 
     def is_on(self, what, minute):
         return any(begin <= minute < end for begin, end in VALUES[what])
 
-    def round(self, minute, errors):
+    def samples(self, minute, errors):
         on = {what: self.is_on(what, minute) for what in VALUES}
-        flaps = on["flapping"] and int((time.time() - self.begin) / 60) % 2 == 0
+        flaps = on["flapping"] and int((time.time() - self.start_time) / 60) % 2 == 0
         fill = next((minute - begin for begin, end in VALUES["filling"] if begin <= minute < end), 0)
         for n, (_, series) in enumerate(self.web):
             values = [0 if on["down"] and n < 4 else 1, 5 if on["slow"] and n in (2, 3, 7) else 0.2,
@@ -96,18 +96,18 @@ class Scene:
         for series in self.fleet:
             yield series, 0 if on["mass"] else 1
 
-    def feed(self, until):
+    def queue_rounds(self, until):
         errors, due = 0, time.time()
         while time.time() < until:
             minute, at = self.minute(), int(time.time() * 1000)
             errors += INTERVAL * 2 if self.is_on("errors", minute) else 0
-            body = remote_write.request((series, [(at, value)]) for series, value in self.round(minute, errors))
-            for waiting in self.queues.values():
-                waiting.put(body)
+            body = remote_write.request((series, [(at, value)]) for series, value in self.samples(minute, errors))
+            for bodies in self.queues.values():
+                bodies.put(body)
             due += INTERVAL
             time.sleep(max(0, due - time.time()))
 
-    def send(self, name):
+    def send_queue(self, name):
         """Sends the queue in order and retries, as senders of remote write do."""
         while True:
             body, sent = self.queues[name].get(), False
@@ -125,13 +125,13 @@ class Scene:
 
     # -- receivers
 
-    def listen(self, side):
+    def start_receiver(self, side):
         scene = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                scene.messages.append((time.time() - scene.begin, side, self.path[1:], body))
+                scene.messages.append((time.time() - scene.start_time, side, self.path[1:], body))
                 self.send_response(200)
                 self.end_headers()
 
@@ -142,13 +142,13 @@ class Scene:
         self.servers[side] = server
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    def away(self, yes):
+    def set_receivers_away(self, is_away):
         for side in SINKS:
-            if yes:
+            if is_away:
                 self.servers[side].shutdown()
                 self.servers[side].server_close()
             else:
-                self.listen(side)
+                self.start_receiver(side)
 
     # -- programs
 
@@ -157,8 +157,8 @@ class Scene:
         if name == "granary":
             command = [self.binary, "serve", "--config", f"{work}/granary.toml", "--data-dir", f"{work}/granary",
                        "--listen", listen]
-            if self.lib:
-                env.update(LD_PRELOAD=self.lib, FAKETIME_TIMESTAMP_FILE=f"{work}/clock", FAKETIME_CACHE_DURATION="1",
+            if self.faketime:
+                env.update(LD_PRELOAD=self.faketime, FAKETIME_TIMESTAMP_FILE=f"{work}/clock", FAKETIME_CACHE_DURATION="1",
                            FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1", NO_FAKE_STAT="1")
         elif name == "prometheus":
             command = ["prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/prometheus",
@@ -177,7 +177,7 @@ class Scene:
         for name in names:
             self.start(name)
 
-    def rules(self, text):
+    def set_rules(self, text):
         with open(f"{self.work}/rules.yml", "w") as file:
             file.write(text)
         for name in BOTH:
@@ -193,7 +193,7 @@ class Scene:
             except OSError:
                 time.sleep(0.5)
 
-    def clock(self, offset):
+    def set_clock(self, offset):
         with open(f"{self.work}/clock.new", "w") as file:
             file.write(offset + "\n")
         os.replace(f"{self.work}/clock.new", f"{self.work}/clock")
@@ -208,26 +208,26 @@ class Scene:
               f"alertmanagers = ['http://127.0.0.1:{PORTS['am-granary']}']\n")
         write("prometheus.yml", f"rule_files: ['{self.work}/rules.yml']\nalerting: {{alertmanagers: [{{static_configs: "
               f"[{{targets: ['127.0.0.1:{PORTS['am-prometheus']}']}}]}}]}}\n")
-        self.clock("+0")
+        self.set_clock("+0")
         for side in SINKS:
-            self.listen(side)
+            self.start_receiver(side)
         for name in PORTS:
             self.start(name)
-        until = self.begin + minutes * 60
+        until = self.start_time + minutes * 60
         for name in BOTH:
-            threading.Thread(target=self.send, args=(name,), daemon=True).start()
-        threading.Thread(target=self.feed, args=(until,), daemon=True).start()
+            threading.Thread(target=self.send_queue, args=(name,), daemon=True).start()
+        threading.Thread(target=self.queue_rounds, args=(until,), daemon=True).start()
         for minute, seconds, what, action in ACTIONS:
-            if "clock" in what and not self.lib:
+            if "clock" in what and not self.faketime:
                 continue
-            time.sleep(max(0, self.begin + minute * 60 * self.scale + seconds - time.time()))
-            self.log.append((time.time() - self.begin, what))
+            time.sleep(max(0, self.start_time + minute * 60 * self.scale + seconds - time.time()))
+            self.log.append((time.time() - self.start_time, what))
             print(f"{self.log[-1][0]:7.1f} s  {what}", flush=True)
             action(self)
         time.sleep(max(0, until - time.time()))
 
 
-def seconds_of(pid):
+def cpu_seconds(pid):
     parts = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     return sum(map(int, parts[11:13])) / os.sysconf("SC_CLK_TCK")
 
@@ -247,7 +247,7 @@ def main():
             scene.run(args.minutes)
             ready = urllib.request.urlopen(f"http://127.0.0.1:{PORTS['granary']}/readyz").read().decode()
             for name, process in scene.processes.items():
-                print(f"{name}: {seconds_of(process.pid):.1f} s of CPU since its last start")
+                print(f"{name}: {cpu_seconds(process.pid):.1f} s of CPU since its last start")
         finally:
             for process in scene.processes.values():
                 process.send_signal(signal.SIGTERM)

@@ -19,23 +19,23 @@ HOST = "127.0.0.1"
 
 # -- attacks -------------------------------------------------------------------------
 
-def snappy(unit, times):
+def snappy_repeat(unit, times):
     """Returns a snappy block that repeats `unit`: a literal, then copies."""
     out = [varint(len(unit) * times)]
     literal = unit * max(1, 64 // len(unit))
     out.append(bytes([61 << 2]) + struct.pack("<H", len(literal) - 1) + literal)
-    left = len(unit) * times - len(literal)
+    remaining = len(unit) * times - len(literal)
     offset = struct.pack("<H", len(literal) - len(literal) % len(unit))
-    whole, rest = divmod(left, 64)
-    out.append((bytes([63 << 2 | 2]) + offset) * whole)
+    full_copies, rest = divmod(remaining, 64)
+    out.append((bytes([63 << 2 | 2]) + offset) * full_copies)
     if rest:
         out.append(bytes([(rest - 1) << 2 | 2]) + offset)
     return b"".join(out)
 
 
 def gzip(pieces):
-    squeeze = zlib.compressobj(1, zlib.DEFLATED, 31)
-    return b"".join([squeeze.compress(piece) for piece in pieces]) + squeeze.flush()
+    compressor = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return b"".join([compressor.compress(piece) for piece in pieces]) + compressor.flush()
 
 
 def request(method, path, headers, body=b""):
@@ -48,7 +48,7 @@ def connect(port=PORT, timeout=60.0):
     return socket.create_connection((HOST, port), timeout=timeout)
 
 
-def repeat(message, until, tally):
+def send_repeatedly(message, until, tally):
     """Sends a request repeatedly on one connection and counts the statuses."""
     while time.time() < until:
         try:
@@ -65,19 +65,19 @@ def repeat(message, until, tally):
             tally(type(error).__name__)
 
 
-def bodies(path, headers, body):
+def repeat_post(path, headers, body):
     message = request("POST", path, headers, body)
-    return lambda number, until, tally: repeat(message, until, tally)
+    return lambda number, until, tally: send_repeatedly(message, until, tally)
 
 
-def gets(paths):
+def repeat_gets(paths):
     def run(number, until, tally):
-        repeat(request("GET", paths[number % len(paths)], {}), until, tally)
+        send_repeatedly(request("GET", paths[number % len(paths)], {}), until, tally)
     return run
 
 
-def form(path, text):
-    return bodies(path, {"Content-Type": "application/x-www-form-urlencoded"}, text.encode())
+def repeat_form(path, text):
+    return repeat_post(path, {"Content-Type": "application/x-www-form-urlencoded"}, text.encode())
 
 
 def pipelined(number, until, tally):
@@ -115,17 +115,17 @@ def garbage(number, until, tally):
 
 
 def datagrams(number, until, tally):
-    out, at = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), int(time.time()) - 30
+    sender, first_time = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), int(time.time()) - 30
     sent = 0
     while time.time() < until:
         for _ in range(1000):
-            out.sendto(b"burst%d.%d %d %d\n" % (number, sent % 1000, sent, at + sent // 100_000), (HOST, GRAPHITE))
+            sender.sendto(b"burst%d.%d %d %d\n" % (number, sent % 1000, sent, first_time + sent // 100_000), (HOST, GRAPHITE))
             sent += 1
         time.sleep(0.02)
     tally("datagrams", sent)
 
 
-def silent(number, until, tally):
+def silent_connections(number, until, tally):
     held = []
     while time.time() < until:
         try:
@@ -138,15 +138,15 @@ def silent(number, until, tally):
         time.sleep(0.2)
 
 
-def forged(number, until, tally):
+def forged_senders(number, until, tally):
     """Sends batches with invented senders, epochs and numbers far ahead, also under the honest agent's name."""
-    far, round_ = 2**63 - 10, 0
+    far_number, attempt = 2**63 - 10, 0
     while time.time() < until:
-        round_ += 1
-        batch = {"agent": f"invented-{number}-{round_}", "epoch": 1, "seq": 1, "samples": []}
-        if round_ % 3 == 0:
-            batch = {"agent": "honest", "epoch": far + round_ % 5, "seq": 1, "samples": []}
-        if round_ % 3 == 1:
+        attempt += 1
+        batch = {"agent": f"invented-{number}-{attempt}", "epoch": 1, "seq": 1, "samples": []}
+        if attempt % 3 == 0:
+            batch = {"agent": "honest", "epoch": far_number + attempt % 5, "seq": 1, "samples": []}
+        if attempt % 3 == 1:
             batch = {"agent": "honest", "epoch": 1, "seq": 2**62, "samples": [{"metric": "x", "value": 1}]}
         try:
             with connect() as connection:
@@ -158,7 +158,7 @@ def forged(number, until, tally):
             tally(type(error).__name__)
 
 
-def readers(number, until, tally):
+def slow_readers(number, until, tally):
     """Starts clients that read one byte per second of a large response."""
     path = "/api/v1/query?query=" + "%7B__name__%3D~%22.%2B%22%7D"
     held = []
@@ -194,7 +194,7 @@ def cross_site(number, until, tally):
         request("POST", "/api/v1/ingest", {"Content-Type": "text/plain"}, b"{}"),
         request("GET", "/api/v1/series", {}).replace(b"Host: 127.0.0.1", b"Host: evil.example"),
     ]
-    repeat(messages[number % len(messages)], until, tally)
+    send_repeatedly(messages[number % len(messages)], until, tally)
 
 
 JSON = {"Content-Type": "application/json"}
@@ -212,14 +212,14 @@ def line_fields():
     return gzip([b"m "] + [b"a=1," * 65536] * 120 + [b"a=1 1\n"])
 
 
-def pickle_lists():
+def pickled_lists():
     """Returns a pickled list that repeats one path through the memo."""
     inner = b"(lp0\n" + b"(S'%s'\np1\n" % (b"a" * 60000) + b"(I1\nF1.0\nttp2\na" + b"g2\na" * 200_000 + b"."
     return struct.pack(">I", len(inner)) + inner
 
 
-def pickled(number, until, tally):
-    message = pickle_lists()
+def pickles(number, until, tally):
+    message = pickled_lists()
     while time.time() < until:
         try:
             with connect(PICKLE, 10) as connection:
@@ -243,33 +243,33 @@ ROOTS = {"collection": "1m", "metric": "m", "range": "1d"}
 
 
 def pipeline(stages):
-    return bodies("/api/v1/aggregate", JSON, json.dumps({**ROOTS, "pipeline": stages}).encode())
+    return repeat_post("/api/v1/aggregate", JSON, json.dumps({**ROOTS, "pipeline": stages}).encode())
 
 
-# name: (processes, function); attacks on memory use several processes.
+# The number of processes and the function of each attack; attacks on memory use several processes.
 ATTACKS = {
     "8 pipelined requests": (4, lambda: pipelined),
-    "9 repeated selectors": (4, lambda: form("/api/v1/series", "&".join(["match[]=m"] * 20_000))),
+    "9 repeated selectors": (4, lambda: repeat_form("/api/v1/series", "&".join(["match[]=m"] * 20_000))),
     "10 requests of other sites": (5, lambda: cross_site),
-    "11 snapshots": (8, lambda: bodies("/api/v1/admin/snapshot", JSON, b"")),
+    "11 snapshots": (8, lambda: repeat_post("/api/v1/admin/snapshot", JSON, b"")),
     "12 datagrams": (2, lambda: datagrams),
-    "12 silent connections": (2, lambda: silent),
-    "13 forged senders": (4, lambda: forged),
+    "12 silent connections": (2, lambda: silent_connections),
+    "13 forged senders": (4, lambda: forged_senders),
     "14 pipelines of roots": (8, lambda: pipeline([{"$addFields": {f"a{i}": "$$ROOT"}} for i in range(20)])),
     "16 garbage": (4, lambda: garbage),
-    "17 bombs": (60, lambda: bodies("/api/v1/ingest", {**JSON, "Content-Encoding": "gzip"}, gzip([b" " * MIB] * 32))),
-    "19 otlp points": (16, lambda: bodies("/v1/metrics", {**PROTO, "Content-Encoding": "gzip"}, gzip([otlp_histogram()]))),
-    "19 remote write series": (16, lambda: bodies("/api/v1/write", {**PROTO, "Content-Encoding": "snappy"}, snappy(b"\x0a\x00", 16 * MIB - 64))),
-    "19 forms": (16, lambda: form("/api/v1/query", "query=m&" + "a=b&" * 2_000_000)),
-    "20 a name of 30 MiB": (8, lambda: bodies("/api/v1/write", {**PROTO, "Content-Encoding": "snappy"}, snappy_of_name())),
-    "21 fields": (8, lambda: bodies("/write", {"Content-Encoding": "gzip"}, line_fields())),
-    "21 pickles": (4, lambda: pickled),
+    "17 bombs": (60, lambda: repeat_post("/api/v1/ingest", {**JSON, "Content-Encoding": "gzip"}, gzip([b" " * MIB] * 32))),
+    "19 otlp points": (16, lambda: repeat_post("/v1/metrics", {**PROTO, "Content-Encoding": "gzip"}, gzip([otlp_histogram()]))),
+    "19 remote write series": (16, lambda: repeat_post("/api/v1/write", {**PROTO, "Content-Encoding": "snappy"}, snappy_repeat(b"\x0a\x00", 16 * MIB - 64))),
+    "19 forms": (16, lambda: repeat_form("/api/v1/query", "query=m&" + "a=b&" * 2_000_000)),
+    "20 a name of 30 MiB": (8, lambda: repeat_post("/api/v1/write", {**PROTO, "Content-Encoding": "snappy"}, snappy_of_name())),
+    "21 fields": (8, lambda: repeat_post("/write", {"Content-Encoding": "gzip"}, line_fields())),
+    "21 pickles": (4, lambda: pickles),
     "22 lists of roots": (8, lambda: pipeline([{"$project": {"a": ["$$ROOT"] * 7000}}])),
-    "22 expressions": (12, lambda: gets(HEAVY)),
-    "23 slow readers": (4, lambda: readers),
+    "22 expressions": (12, lambda: repeat_gets(HEAVY)),
+    "23 slow readers": (4, lambda: slow_readers),
     "24 templates that double": (4, lambda: check_rules([DOUBLING])),
     "24 templates of patterns": (4, lambda: check_rules([PATTERNS, PATTERNS])),
-    "24 checks by links": (4, lambda: links),
+    "24 checks by links": (4, lambda: rule_links),
     "25 tails of other sites": (18, lambda: tails),
     "26 own senders": (4, lambda: own_senders),
     "27 large silences": (4, lambda: lambda number, until, tally: silences(4000, number, until, tally)),
@@ -288,16 +288,16 @@ def rules_form(templates):
 
 
 def check_rules(templates):
-    return form("/api/v1/rules/check", rules_form(templates))
+    return repeat_form("/api/v1/rules/check", rules_form(templates))
 
 
-def links(number, until, tally):
-    repeat(request("GET", "/api/v1/rules/check?" + rules_form([DOUBLING, PATTERNS]), {}), until, tally)
+def rule_links(number, until, tally):
+    send_repeatedly(request("GET", "/api/v1/rules/check?" + rules_form([DOUBLING, PATTERNS]), {}), until, tally)
 
 
 def tails(number, until, tally):
-    strange = [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://evil.example"}][number % 2]
-    repeat(request("GET", "/api/v1/tail?metric=m&resolution=1m", strange), until, tally)
+    foreign = [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://evil.example"}][number % 2]
+    send_repeatedly(request("GET", "/api/v1/tail?metric=m&resolution=1m", foreign), until, tally)
 
 
 def own_senders(number, until, tally):
@@ -306,7 +306,7 @@ def own_senders(number, until, tally):
     batch = {"agent": names[number % 4], "seq": 1, "samples": [{"metric": "x", "value": 1}]}
     while time.time() < until:
         body = json.dumps({**batch, "epoch": int(time.time() * 1000)}).encode()
-        repeat(request("POST", "/api/v1/ingest", JSON, body), min(until, time.time() + 0.2), tally)
+        send_repeatedly(request("POST", "/api/v1/ingest", JSON, body), min(until, time.time() + 0.2), tally)
 
 
 def silences(comment_bytes, number, until, tally):
@@ -315,10 +315,10 @@ def silences(comment_bytes, number, until, tally):
         connection = http.client.HTTPConnection(HOST, PORT, timeout=30)
         try:
             now = time.time()
-            at = lambda ahead: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + ahead))
+            rfc3339_in = lambda seconds: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + seconds))
             matchers = [{"name": f"l{i}", "value": "v" * (comment_bytes // 2), "isRegex": False, "isEqual": True}
                         for i in range(20)]
-            body = {"matchers": matchers, "startsAt": at(0), "endsAt": at(3600), "createdBy": "x",
+            body = {"matchers": matchers, "startsAt": rfc3339_in(0), "endsAt": rfc3339_in(3600), "createdBy": "x",
                     "comment": "c" * comment_bytes}
             connection.request("POST", "/api/v2/silences", json.dumps(body), JSON)
             answer = connection.getresponse()
@@ -339,11 +339,11 @@ def snappy_of_name():
     inner_head = b"\x08\x01" + varint(2 << 3 | 2) + varint(size)
     head = varint(3 << 3 | 2) + varint(len(inner_head) + size) + inner_head
     literal = head + b"n" * 64
-    left = size - 64
+    remaining = size - 64
     out = varint(len(head) + size) + bytes([61 << 2]) + struct.pack("<H", len(literal) - 1) + literal
-    out += (bytes([63 << 2 | 2]) + b"\x01\x00") * (left // 64)
-    if left % 64:
-        out += bytes([(left % 64 - 1) << 2 | 2]) + b"\x01\x00"
+    out += (bytes([63 << 2 | 2]) + b"\x01\x00") * (remaining // 64)
+    if remaining % 64:
+        out += bytes([(remaining % 64 - 1) << 2 | 2]) + b"\x01\x00"
     return out
 
 
@@ -352,16 +352,16 @@ def snappy_of_name():
 SERIES = 100
 
 
-def honest(until, out):
+def run_honest_agent(until, out):
     """Runs an agent that delivers a batch every 50 ms and retries until the status is 200."""
     epoch, seq, times, sent, retries = int(time.time() * 1000), 0, [], 0, 0
     connection = None
     while time.time() < until:
         seq += 1
-        at = int(time.time() * 1000)
-        samples = [{"metric": f"honest_{i}", "kind": "delta", "time": at, "value": 1} for i in range(SERIES)]
+        now_ms = int(time.time() * 1000)
+        samples = [{"metric": f"honest_{i}", "kind": "delta", "time": now_ms, "value": 1} for i in range(SERIES)]
         body = json.dumps({"agent": "honest", "epoch": epoch, "seq": seq, "samples": samples}).encode()
-        begun = time.time()
+        start = time.time()
         while True:
             try:
                 connection = connection or http.client.HTTPConnection(HOST, PORT, timeout=30)
@@ -377,16 +377,16 @@ def honest(until, out):
                 time.sleep(0.05)
             if time.time() > until + 60:
                 break
-        times.append(time.time() - begun)
+        times.append(time.time() - start)
         sent += SERIES
-        time.sleep(max(0.0, 0.05 - (time.time() - begun)))
+        time.sleep(max(0.0, 0.05 - (time.time() - start)))
     out.put(("ingest", times, sent, retries))
 
 
-def health(until, out):
+def poll_health(until, out):
     times, failed = [], 0
     while time.time() < until:
-        begun = time.time()
+        start = time.time()
         try:
             with connect(timeout=30) as connection:
                 connection.sendall(request("GET", "/healthz", {"Connection": "close"}))
@@ -394,18 +394,18 @@ def health(until, out):
                     failed += 1
         except OSError:
             failed += 1
-        times.append(time.time() - begun)
+        times.append(time.time() - start)
         time.sleep(0.05)
     out.put(("health", times, len(times), failed))
 
 
-def attacker(make, number, until, out):
+def run_attacker(attack, number, until, out):
     os.nice(10)
     counts = {}
 
-    def tally(what, many=1):
-        counts[str(what)] = counts.get(str(what), 0) + many
-    make(number, until, tally)
+    def tally(key, count=1):
+        counts[str(key)] = counts.get(str(key), 0) + count
+    attack(number, until, tally)
     out.put(("attack", counts, 0, 0))
 
 
@@ -417,24 +417,24 @@ def ask(path):
 
 
 def counters():
-    found = {}
+    values = {}
     for line in ask("/metrics").splitlines():
         if line.startswith("granary_") and not re.search(r"_bucket|_seconds|_sum|_count|_bytes", line):
             name, value = line.rsplit(" ", 1)
-            found[name[8:]] = float(value)
-    return found
+            values[name[8:]] = float(value)
+    return values
 
 
-def total():
+def stored_batches():
     rows = json.loads(ask("/api/v1/chart?metric=honest_0&range=1h&resolution=1m&display=total"))
     return sum(point[1] or 0 for line in rows["series"] for point in line["points"])
 
 
 def seed_series(count):
     """Writes the series `m` and `c`, which the queries read."""
-    at = int(time.time() * 1000)
-    for part in range(0, count, 5000):
-        samples = [{"metric": "m", "tags": {"i": str(i)}, "time": at, "value": i} for i in range(part, part + 5000)]
+    now_ms = int(time.time() * 1000)
+    for first in range(0, count, 5000):
+        samples = [{"metric": "m", "tags": {"i": str(i)}, "time": now_ms, "value": i} for i in range(first, first + 5000)]
         connection = http.client.HTTPConnection(HOST, PORT, timeout=60)
         connection.request("POST", "/api/v1/ingest", json.dumps({"agent": "seed", "samples": samples}), JSON)
         assert connection.getresponse().status == 200
@@ -450,9 +450,9 @@ def percentile(times, part):
     return times[min(len(times) - 1, int(len(times) * part))] * 1000
 
 
-def run(binary, name, seconds):
-    many, make = ATTACKS[name]
-    make = make()
+def run_attack(binary, name, seconds):
+    process_count, make_attack = ATTACKS[name]
+    attack = make_attack()
     with tempfile.TemporaryDirectory() as folder:
         settings = os.path.join(folder, "granary.toml")
         with open(settings, "w") as file:
@@ -464,45 +464,45 @@ def run(binary, name, seconds):
             subprocess.run([binary, "ready", "--url", f"http://{HOST}:{PORT}", "--pid", str(daemon.pid), "--wait", "30s"],
                            check=True, stdout=subprocess.DEVNULL)
             seed_series(20_000)
-            before, quiet = counters(), memory(daemon.pid)["VmRSS"]
+            before, memory_before = counters(), memory(daemon.pid)["VmRSS"]
             out, until = mp.Queue(), time.time() + seconds
-            processes = [mp.Process(target=honest, args=(until, out)), mp.Process(target=health, args=(until, out))]
-            processes += [mp.Process(target=attacker, args=(make, number, until, out)) for number in range(many)]
+            processes = [mp.Process(target=run_honest_agent, args=(until, out)), mp.Process(target=poll_health, args=(until, out))]
+            processes += [mp.Process(target=run_attacker, args=(attack, number, until, out)) for number in range(process_count)]
             for process in processes:
                 process.start()
-            results, attack = {}, {}
-            patience = until + 90
+            results, attack_counts = {}, {}
+            deadline = until + 90
             for _ in processes:
                 try:
-                    kind, data, count, other = out.get(timeout=max(0.1, patience - time.time()))
+                    kind, data, count, other = out.get(timeout=max(0.1, deadline - time.time()))
                 except queue.Empty:
                     break
                 if kind == "attack":
                     for key, value in data.items():
-                        attack[key] = attack.get(key, 0) + value
+                        attack_counts[key] = attack_counts.get(key, 0) + value
                 else:
                     results[kind] = (data, count, other)
                 if len(results) == 2:
-                    patience = min(patience, time.time() + 10)
+                    deadline = min(deadline, time.time() + 10)
             for process in processes:
                 process.terminate()
-            after, most = counters(), memory(daemon.pid)["VmHWM"]
-            ingest, health_ = results["ingest"], results["health"]
-            kept = total()
+            after, peak_memory = counters(), memory(daemon.pid)["VmHWM"]
+            ingest, health = results["ingest"], results["health"]
+            stored = stored_batches()
             changed = {key: int(value - before.get(key, 0)) for key, value in after.items()
                        if value != before.get(key, 0) and re.search(r"refus|drop|limit|busy|idle|clos|left|panic|damage|too|graphite", key)}
             daemon.send_signal(signal.SIGTERM)
             code = daemon.wait(60)
             log.seek(0)
             lines = log.read().splitlines()
-            loud = [line for line in lines if " WARN " in line or "ERROR" in line]
-            print(f"{name:28} {quiet:5} {most:6}  {percentile(ingest[0], .5):7.1f} {percentile(ingest[0], .99):8.1f}"
-                  f" {percentile(health_[0], .99):8.1f} {health_[2]:4}  {'all' if kept == ingest[1] // SERIES else f'{kept} of {ingest[1] // SERIES}'}"
+            warnings = [line for line in lines if " WARN " in line or "ERROR" in line]
+            print(f"{name:28} {memory_before:5} {peak_memory:6}  {percentile(ingest[0], .5):7.1f} {percentile(ingest[0], .99):8.1f}"
+                  f" {percentile(health[0], .99):8.1f} {health[2]:4}  {'all' if stored == ingest[1] // SERIES else f'{stored} of {ingest[1] // SERIES}'}"
                   f" ({len(ingest[0])} batches, {ingest[2]} sent again), exit {code}")
-            print(f"    attack: {json.dumps(attack)}")
+            print(f"    attack: {json.dumps(attack_counts)}")
             print(f"    counted: {json.dumps(changed)}")
-            print(f"    logged: {len(lines)} lines, {len(loud)} of them warnings or errors", flush=True)
-            for line in loud[:2]:
+            print(f"    logged: {len(lines)} lines, {len(warnings)} of them warnings or errors", flush=True)
+            for line in warnings[:2]:
                 print("      " + re.sub(r"\x1b\[[0-9;]*m", "", line)[:180])
         finally:
             daemon.kill()
@@ -523,7 +523,7 @@ def main():
         return
     print(f"{'attack':28} {'MiB':>5} {'most':>6}  {'ingest':>7} {'p99 ms':>8} {'health':>8} fail  the honest agent's samples")
     for name in wanted:
-        run(options.binary, name, options.seconds)
+        run_attack(options.binary, name, options.seconds)
 
 
 if __name__ == "__main__":

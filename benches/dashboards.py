@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dashboards' answer times, idle and beside one heavy pipeline and one heavy chart.
+"""The response times of a dashboard, alone and beside one heavy pipeline and one heavy chart.
 
     benches/dashboards.py target/release/granary [--seconds 20]
 
@@ -25,22 +25,22 @@ def connect():
     return http.client.HTTPConnection(HOST, PORT, timeout=120)
 
 
-def dashboard(metric, until, out):
+def run_dashboard(metric, until, out):
     connection, times, now = connect(), [], time.time()
     paths = [f"/api/v1/query_range?{urlencode({'query': query, 'start': now - 3600, 'end': now, 'step': 60})}"
              for query in (f'{metric}{{host="bench-0"}}', f"topk(3, {metric})",
                            f"sum(avg_over_time({metric}[5m]))", f"max({metric})")]
     while time.time() < until:
         for path in paths:
-            begun = time.time()
+            start = time.time()
             status, _ = ask(connection, "GET", path)
             assert status == 200, status
-            times.append(time.time() - begun)
+            times.append(time.time() - start)
         time.sleep(0.1)
     out.put(times)
 
 
-def heavy(method, path, body, until, counts):
+def send_heavy_query(method, path, body, until, counts):
     os.nice(5)
     connection = connect()
     while time.time() < until:
@@ -74,15 +74,15 @@ def main():
             loads = {"idle": [], "pipeline": [("POST", "/api/v1/aggregate", pipeline)],
                      "chart": [("GET", chart, None)],
                      "both": [("POST", "/api/v1/aggregate", pipeline), ("GET", chart, None)]}
-            for name, beside in loads.items():
+            for name, heavy_queries in loads.items():
                 until, out, counts = time.time() + options.seconds, mp.Queue(), mp.Queue()
-                others = [mp.Process(target=heavy, args=(*query, until, counts)) for query in beside]
-                asker = mp.Process(target=dashboard, args=(metric, until, out))
-                for process in [asker, *others]:
+                heavy_clients = [mp.Process(target=send_heavy_query, args=(*query, until, counts)) for query in heavy_queries]
+                dashboard = mp.Process(target=run_dashboard, args=(metric, until, out))
+                for process in [dashboard, *heavy_clients]:
                     process.start()
                 times = out.get()
                 statuses = []
-                for process in [asker, *others]:
+                for process in [dashboard, *heavy_clients]:
                     process.join(10)
                 while not counts.empty():
                     statuses.append(counts.get())

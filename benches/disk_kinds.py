@@ -52,22 +52,22 @@ def start(data_dir):
 
 def metrics_by_id():
     """Returns the metric and kind of each series' id."""
-    found = {}
+    metrics = {}
     for metric in ask("/api/v1/label/__name__/values")["data"]:
         for series in ask("/api/v1/series", metric=metric)["series"]:
             if "bench" in series["tags"]:
                 tags = ",".join(f"{name}={value}" for name, value in series["tags"].items())
                 document = ask("/api/v1/storage/document", metric=metric, tags=tags, resolution="1m")
-                found[document["series"]["id"]] = (metric, series["kind"])
-    return found
+                metrics[document["series"]["id"]] = (metric, series["kind"])
+    return metrics
 
 
-def count(data_dir, granularity, known):
+def count_slots_and_bytes(data_dir, granularity, metrics):
     """Returns for each metric the slots and bytes in the sealed documents of a granularity."""
     slots, sizes = collections.Counter(), collections.Counter()
     for segment in pathlib.Path(data_dir, "partitions", granularity).glob("*.sealed"):
         for series, _, _, times, block, head in sealed_reader.blocks(segment.read_bytes()):
-            metric = known.get(series)
+            metric = metrics.get(series)
             lanes = int.from_bytes(head[:8], "little").bit_count()
             slots[metric] += len(times)
             sizes[metric] += len(block) + len(head) / lanes
@@ -80,17 +80,17 @@ def main():
         send = ["--url", URL, "--like", "host", "--hosts", HOSTS, "--interval", "10s"]
         subprocess.run([f"{GRANARY}-bench", *send, "--history", "26h", "--pace", "max", "--keep", "--json"],
                        check=True, stdout=subprocess.DEVNULL)
-        known = metrics_by_id()
+        metrics = metrics_by_id()
         daemon.terminate()
         daemon.wait()
-        counted = [count(data_dir, granularity, known) for granularity in GRANULARITIES]
-        series = collections.Counter(known.values())
+        counts = [count_slots_and_bytes(data_dir, granularity, metrics) for granularity in GRANULARITIES]
+        series = collections.Counter(metrics.values())
         print(f"{'metric':36}{'kind':>8}{'series':>8}" + "".join(f"{g:>8}" for g in GRANULARITIES))
         for metric in sorted(series):
-            per_slot = (sizes[metric] / max(slots[metric], 1) for slots, sizes in counted)
+            per_slot = (sizes[metric] / max(slots[metric], 1) for slots, sizes in counts)
             print(f"{metric[0]:36}{metric[1]:>8}{series[metric]:>8}" +
                   "".join(f"{value:>8.2f}" for value in per_slot))
-        for granularity, (slots, sizes) in zip(GRANULARITIES, counted):
+        for granularity, (slots, sizes) in zip(GRANULARITIES, counts):
             total = sum(sizes.values()) / max(sum(slots.values()), 1)
             print(f"all, {granularity}: {total:.2f} bytes a slot, {sum(slots.values())} slots")
 

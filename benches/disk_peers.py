@@ -67,16 +67,16 @@ def wait_until_it_answers(peer):
 
 def bodies(end):
     """Returns bodies in line protocol, an hour of one host at a time, oldest first, the same for all peers."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     counters = [index % 5 < 3 for index in range(FIELDS)]
     names = [f"m{index:02}" + "_total" * counters[index] for index in range(FIELDS)]
-    state = [[chance.uniform(0, 1000) // 1 for _ in names] for _ in range(HOSTS)]
+    state = [[rng.uniform(0, 1000) // 1 for _ in names] for _ in range(HOSTS)]
     for first in range(0, MINUTES, MINUTES_A_REQUEST):
         for host, values in enumerate(state):
             lines = []
             for minute in range(first, first + MINUTES_A_REQUEST):
                 for index, is_counter in enumerate(counters):
-                    step = chance.gauss(0, 1)
+                    step = rng.gauss(0, 1)
                     if is_counter:
                         values[index] += int(10_000 * (index + 1) * abs(step))
                     else:
@@ -89,12 +89,12 @@ def bodies(end):
 
 
 def megabytes(path):
-    # Files appear and disappear meanwhile.
-    used = subprocess.run(["du", "-s", "--block-size=1", path], capture_output=True)
-    return int(used.stdout.split()[0] or 0) / 1e6
+    # The exit code is ignored, because files appear and disappear meanwhile.
+    usage = subprocess.run(["du", "-s", "--block-size=1", path], capture_output=True)
+    return int(usage.stdout.split()[0] or 0) / 1e6
 
 
-def settle(folder):
+def wait_until_settled(folder):
     """Waits until the folder has not changed for a while."""
     last, since = None, time.monotonic()
     while time.monotonic() - since < SETTLED_SECONDS:
@@ -104,7 +104,7 @@ def settle(folder):
         time.sleep(1)
 
 
-def parts(folder):
+def describe_parts(folder):
     sizes = sorted(((megabytes(path), path.name) for path in folder.iterdir()), reverse=True)
     return ", ".join(f"{name} {size:.1f}" for size, name in sizes if size >= 0.1)
 
@@ -132,15 +132,15 @@ def main():
                         break
                     time.sleep(0.1)
                 assert answer.status == 204, (answer.status, text[:500])
-            settle(folder)
-            settled, before = megabytes(folder), resource.getrusage(resource.RUSAGE_CHILDREN)
+            wait_until_settled(folder)
+            settled_megabytes, before = megabytes(folder), resource.getrusage(resource.RUSAGE_CHILDREN)
             process.terminate()
             process.wait()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             samples = HOSTS * FIELDS * MINUTES
-            print(f"{peer:10} {samples / 1e6:.1f} M samples   {settled:8.1f} MB, stopped "
-                  f"{megabytes(folder):.1f} ({parts(folder)})   "
+            print(f"{peer:10} {samples / 1e6:.1f} M samples   {settled_megabytes:8.1f} MB, stopped "
+                  f"{megabytes(folder):.1f} ({describe_parts(folder)})   "
                   f"{megabytes(folder) * 1e6 / samples:6.2f} bytes a sample   {cpu:.1f} s of CPU",
                   flush=True)
         finally:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The cost by number of series: ingest per sample, memory per series, queries and a start, for 10,000 to
-2,500,000 series. Each size has a new daemon and folder; hosts have 100 series with a sample a minute,
+"""The cost of ingest per sample, of memory per series, of queries and of a start, for 10,000 to 2,500,000
+series. Each size has a new daemon and folder; hosts have 100 series with a sample a minute,
 and send over two connections as fast as the daemon responds.
 
 usage: benches/growth.py [SERIES ...]        GRANARY=target/release/granary, PORT=7119
@@ -27,7 +27,7 @@ PORT = int(os.environ.get("PORT", "7119"))
 SIZES = [int(size) for size in sys.argv[1:]] or [10_000, 100_000, 1_000_000, 2_500_000]
 METRICS = 100
 ROUNDS = 10
-ANSWERS = 20
+RESPONSES = 20
 QUERIES = {
     "a host's 100": ('{host="bench-00001"}', 480),
     "one metric of 100 hosts": ('sum(rate(bench_counter_00{device="d0",host=~"bench-000.."}[2m]))', 480),
@@ -75,16 +75,16 @@ def metrics():
     return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
 
 
-def resident(daemon):
+def resident_bytes(daemon):
     with open(f"/proc/{daemon.pid}/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def latency(query, length, end, connection):
+def median_latency(query, length, end, connection):
     form = {"query": query, "time": end, "start": end - length, "end": end, "step": 15}
     path = "/api/v1/query_range?" if length else "/api/v1/query?"
     times = []
-    for _ in range(ANSWERS):
+    for _ in range(RESPONSES):
         before = time.perf_counter()
         status, body = get(path + urllib.parse.urlencode(form), connection)
         times.append((time.perf_counter() - before) * 1000)
@@ -95,27 +95,27 @@ def latency(query, length, end, connection):
 def measure(series, folder):
     daemon, _ = start(folder)
     try:
-        # The last round is a minute before this, however long sending takes.
+        # The last round is a minute before `end`, however long sending takes.
         end = int(time.time()) // 60 * 60
         load = ["--hosts", str(series // METRICS), "--metrics", str(METRICS), "--interval", "60s"]
         load += ["--rounds", str(ROUNDS), "--connections", "2", "--batches-per-request", "1"]
         command = [f"{GRANARY}-bench", "--url", f"http://127.0.0.1:{PORT}", *load, "--keep", "--json"]
         report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        used, now = resident(daemon), metrics()
+        used_bytes, values = resident_bytes(daemon), metrics()
         connection = http.client.HTTPConnection("127.0.0.1", PORT)
-        queries = [latency(*query, end, connection) for query in QUERIES.values()]
+        queries = [median_latency(*query, end, connection) for query in QUERIES.values()]
         written = stop(daemon)
-        daemon, started = start(folder)
-        after = resident(daemon)
+        daemon, start_seconds = start(folder)
+        bytes_after_start = resident_bytes(daemon)
     finally:
         if daemon.returncode is None:
             stop(daemon)
     parts = {name[len('granary_memory_bytes{part="'):-2]: float(value) / series
-             for name, value in now.items() if name.startswith("granary_memory_bytes")}
+             for name, value in values.items() if name.startswith("granary_memory_bytes")}
     cpu = report["daemon_cpu_seconds_per_million_samples"]
     return cpu, [f"{report['seconds']:.0f}", f"{written / report['samples_accepted']:.0f}",
-            *(f"{query:.1f}" for query in queries), f"{started:.2f}",
-            f"{used / series:.0f}", f"{after / series:.0f}",
+            *(f"{query:.1f}" for query in queries), f"{start_seconds:.2f}",
+            f"{used_bytes / series:.0f}", f"{bytes_after_start / series:.0f}",
             ", ".join(f"{name} {count:.0f}" for name, count in sorted(parts.items()))]
 
 
@@ -128,9 +128,9 @@ def main():
     for series in sorted(SIZES):
         root = tempfile.mkdtemp()
         try:
-            cpu, others = measure(series, os.path.join(root, "data"))
+            cpu, cells = measure(series, os.path.join(root, "data"))
             smallest = smallest or cpu
-            row = [f"{series:,}", f"{cpu:.2f}", f"{cpu / smallest:.2f}", *others]
+            row = [f"{series:,}", f"{cpu:.2f}", f"{cpu / smallest:.2f}", *cells]
             print("| " + " | ".join(row) + " |", flush=True)
         finally:
             shutil.rmtree(root)

@@ -1,4 +1,4 @@
-"""Ingest's acknowledgement times without queries, and under 200 clients with heavy queries.
+"""The acknowledgement times of ingest without queries, and with 200 clients that send heavy queries.
 
 usage: benches/heavy_queries.py [SECONDS]
 
@@ -26,10 +26,10 @@ URL = f"http://{HOST}"
 FLEET = ["--hosts", "500", "--metrics", "100"]
 
 
-def bench(*options):
+def run_bench(*options):
     command = [f"{GRANARY}-bench", "--url", URL, "--keep", "--json", *FLEET, *options]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(ran.stdout)
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(result.stdout)
 
 
 def queries(now):
@@ -49,12 +49,12 @@ def queries(now):
     ]
 
 
-def ask_repeatedly(place, end, outcomes):
+def ask_repeatedly(first_query, end, outcomes):
     connection = http.client.HTTPConnection(HOST, timeout=300)
-    turn = place
+    turn = first_query
     while time.time() < end:
-        wanted = queries(int(time.time()))
-        path, form = wanted[turn % len(wanted)]
+        heavy_queries = queries(int(time.time()))
+        path, form = heavy_queries[turn % len(heavy_queries)]
         turn += 1
         try:
             connection.request("GET", f"/api/v1/{path}?" + urllib.parse.urlencode(form))
@@ -89,21 +89,21 @@ def main():
                     break
                 except OSError:
                     time.sleep(0.05)
-            # An hour with a sample every 30 s.
-            bench("--interval", "30s", "--rounds", "120", "--pace", "max")
+            # The history is an hour with a sample every 30 s.
+            run_bench("--interval", "30s", "--rounds", "120", "--pace", "max")
             rounds = str(max(SECONDS // 5, 1))
             live = ["--interval", "5s", "--rounds", rounds, "--pace", "real"]
-            idle = bench(*live)
+            idle = run_bench(*live)
             print("idle", json.dumps(idle), memory(daemon.pid, "VmHWM"), "MiB")
             outcomes = collections.Counter()
             end = time.time() + SECONDS
             clients = [
-                threading.Thread(target=ask_repeatedly, args=(place, end, outcomes))
-                for place in range(CLIENTS)
+                threading.Thread(target=ask_repeatedly, args=(first_query, end, outcomes))
+                for first_query in range(CLIENTS)
             ]
             for client in clients:
                 client.start()
-            busy = bench(*live)
+            busy = run_bench(*live)
             print("busy", json.dumps(busy), memory(daemon.pid, "VmHWM"), "MiB")
             for client in clients:
                 client.join()

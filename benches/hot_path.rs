@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 const SAMPLES: u32 = 100;
 
-fn batch() -> Vec<u8> {
+fn encoded_batch() -> Vec<u8> {
     let batch = Batch {
         agent: "bench-00001".into(),
         epoch: 1,
@@ -33,10 +33,10 @@ fn batch() -> Vec<u8> {
     bytes
 }
 
-fn hot_path(criterion: &mut Criterion) {
+fn sample_steps(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("hot path");
     group.throughput(Throughput::Elements(u64::from(SAMPLES)));
-    let bytes = batch();
+    let bytes = encoded_batch();
     group.bench_function("decode a batch of 100 samples", |bencher| {
         bencher.iter(|| decode_batch(black_box(&bytes)).map(|view| view.values().sum::<f64>()));
     });
@@ -68,10 +68,10 @@ fn machine_limits(criterion: &mut Criterion) {
     const SAMPLE_BYTES: usize = 20;
     let mut group = criterion.benchmark_group("bare");
     group.throughput(Throughput::Elements(u64::from(SAMPLES)));
-    let from = vec![7_u8; SAMPLES as usize * SAMPLE_BYTES];
-    let mut to = from.clone();
+    let source = vec![7_u8; SAMPLES as usize * SAMPLE_BYTES];
+    let mut target = source.clone();
     group.bench_function("copy 100 samples", |bencher| {
-        bencher.iter(|| to.copy_from_slice(black_box(&from)));
+        bencher.iter(|| target.copy_from_slice(black_box(&source)));
     });
     let labels = vec![7_u8; 120];
     group.bench_function("hash the labels of 100 series", |bencher| {
@@ -114,7 +114,7 @@ fn head_cells(samples: i64) -> [Cell; 64] {
 }
 
 /// Measures rows of the head: writes and merges of checkpoints, and reads of queries.
-fn head(criterion: &mut Criterion) {
+fn head_rows(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("head");
     for samples in [1, 5, 60] {
         let cells = head_cells(samples);
@@ -147,14 +147,14 @@ fn head(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the commit of a request's samples, and a write and sync of the same number of bytes.
-fn journal(criterion: &mut Criterion) {
+/// Measures the commit of a request's samples, and for comparison a write and sync of bytes.
+fn journal_commits(criterion: &mut Criterion) {
     const REQUEST: u32 = 1000;
     let mut group = criterion.benchmark_group("journal");
     group.throughput(Throughput::Elements(u64::from(REQUEST)));
-    let dir = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let now = UnixMillis(1_795_264_496_000);
-    let medium = Arc::new(Folder::new(&dir.path().join("data")).unwrap());
+    let medium = Arc::new(Folder::new(&folder.path().join("data")).unwrap());
     let (_store, mut appender, _) = Store::open(medium, GranularitySet::default(), now).unwrap();
     let series = |id: u32| SeriesInfo {
         key: SeriesKey::new("m", [("host", &*id.to_string())], &SeriesLimits::default()).unwrap(),
@@ -176,7 +176,7 @@ fn journal(criterion: &mut Criterion) {
             appender.commit(&[], &[batch], now).unwrap()
         });
     });
-    let file = File::create(dir.path().join("bare")).unwrap();
+    let file = File::create(folder.path().join("bare")).unwrap();
     let bytes = vec![7_u8; REQUEST as usize * 12];
     (&file).write_all(&bytes).unwrap();
     group.bench_function("write and sync 12,000 bytes in place", |bencher| {
@@ -188,5 +188,5 @@ fn journal(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, hot_path, machine_limits, head, journal);
+criterion_group!(benches, sample_steps, machine_limits, head_rows, journal_commits);
 criterion_main!(benches);

@@ -22,9 +22,9 @@ use granary::{
 use setup::{HOUR, MINUTE, define, open, series};
 
 /// The number of series of a batch that is sent while a checkpoint runs.
-const SMALL: u32 = 100;
-/// The number of series of a query of the current hour, and the queries after each turn.
-const ASKED: u32 = 1000;
+const SMALL_BATCH_SERIES: u32 = 100;
+/// The number of series of a query of the current hour, and the number of queries after each turn.
+const QUERIED_SERIES: u32 = 1000;
 const QUERIES: usize = 500;
 /// 2026-11-21T21:00:00Z
 const BEGIN: UnixMillis = UnixMillis(1_795_294_800_000);
@@ -32,11 +32,11 @@ const HOURS: i64 = 3;
 /// The runs of each variant.
 const RUNS: usize = 5;
 
-fn samples(count: u32, at: UnixMillis) -> AcceptedBatch {
+fn batch_of_samples(count: u32, time: UnixMillis) -> AcceptedBatch {
     AcceptedBatch {
         series: (0..count).map(SeriesId).collect(),
-        times: vec![at.0],
-        values: (0..count).map(|id| f64::from(id) + (at.0 % 7_919) as f64).collect(),
+        times: vec![time.0],
+        values: (0..count).map(|id| f64::from(id) + (time.0 % 7_919) as f64).collect(),
         ..AcceptedBatch::default()
     }
 }
@@ -51,7 +51,7 @@ fn bytes_written() -> u64 {
 /// seconds of each batch.
 fn time_work_under_load(
     appender: &mut Appender,
-    at: UnixMillis,
+    time: UnixMillis,
     batches: &mut Vec<f64>,
     work: impl FnOnce() + Send,
 ) -> f64 {
@@ -65,7 +65,9 @@ fn time_work_under_load(
         while !work.is_finished() {
             let watch = Stopwatch::start();
             sent += 1;
-            appender.commit(&[], &[samples(SMALL, at.plus(sent))], at).unwrap();
+            appender
+                .commit(&[], &[batch_of_samples(SMALL_BATCH_SERIES, time.plus(sent))], time)
+                .unwrap();
             batches.push(watch.seconds());
         }
         work.join().unwrap()
@@ -83,8 +85,8 @@ fn preallocate(store: &Store, now: UnixMillis, next: UnixMillis) {
 }
 
 /// Reads the current hour of some series, again and again; appends the seconds of each reading.
-fn query(store: &Store, hour: UnixMillis, seconds: &mut Vec<f64>) {
-    let ids: Vec<_> = (0..ASKED).map(SeriesId).collect();
+fn query_hour(store: &Store, hour: UnixMillis, seconds: &mut Vec<f64>) {
+    let ids: Vec<_> = (0..QUERIED_SERIES).map(SeriesId).collect();
     let mut slots = Vec::new();
     for _ in 0..QUERIES {
         let watch = Stopwatch::start();
@@ -97,9 +99,9 @@ fn query(store: &Store, hour: UnixMillis, seconds: &mut Vec<f64>) {
     }
 }
 
-fn quantile(numbers: &mut [f64], part: f64) -> f64 {
+fn quantile(numbers: &mut [f64], fraction: f64) -> f64 {
     numbers.sort_by(f64::total_cmp);
-    numbers[((numbers.len() - 1) as f64 * part) as usize]
+    numbers[((numbers.len() - 1) as f64 * fraction) as usize]
 }
 
 /// The measured numbers by name.
@@ -109,42 +111,42 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
     let dir = tempfile::tempdir_in("target").unwrap();
     let (store, mut appender) = open(dir.path(), BEGIN);
     let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
-    let all: Vec<_> = (0..series_count).map(host).collect();
-    for part in all.chunks(100_000) {
-        define(&mut appender, part, BEGIN);
+    let all_series: Vec<_> = (0..series_count).map(host).collect();
+    for chunk in all_series.chunks(100_000) {
+        define(&mut appender, chunk, BEGIN);
     }
-    drop(all);
-    let (mut ahead, mut turns, mut queries) = (Vec::new(), Vec::new(), Vec::new());
+    drop(all_series);
+    let (mut pass_seconds, mut turn_seconds, mut queries) = (Vec::new(), Vec::new(), Vec::new());
     let mut batches = Vec::new();
     let written_before = bytes_written();
-    let mut day = 0.0;
+    let mut day_turn_seconds = 0.0;
     for hour in 0..HOURS {
         let start = BEGIN.plus(hour * HOUR);
         let next = start.plus(HOUR);
-        for part in 1..6 {
-            let at = start.plus(part * 10 * MINUTE);
-            appender.commit(&[], &[samples(series_count, at)], at).unwrap();
-            store.checkpoint(at).unwrap();
-            if with_shells && (part == 3 || part == 5) {
+        for step in 1..6 {
+            let time = start.plus(step * 10 * MINUTE);
+            appender.commit(&[], &[batch_of_samples(series_count, time)], time).unwrap();
+            store.checkpoint(time).unwrap();
+            if with_shells && (step == 3 || step == 5) {
                 let watch = Stopwatch::start();
-                preallocate(&store, at, next);
-                ahead.push(watch.seconds());
+                preallocate(&store, time, next);
+                pass_seconds.push(watch.seconds());
             }
         }
-        let at = next.plus(10 * MINUTE);
-        appender.commit(&[], &[samples(series_count, at)], at).unwrap();
-        query(&store, next, &mut queries);
-        let turn = time_work_under_load(&mut appender, at, &mut batches, || {
-            store.checkpoint(at).unwrap();
+        let time = next.plus(10 * MINUTE);
+        appender.commit(&[], &[batch_of_samples(series_count, time)], time).unwrap();
+        query_hour(&store, next, &mut queries);
+        let turn = time_work_under_load(&mut appender, time, &mut batches, || {
+            store.checkpoint(time).unwrap();
         });
-        query(&store, next, &mut queries);
-        if hour == HOURS - 1 { day = turn } else { turns.push(turn) }
+        query_hour(&store, next, &mut queries);
+        if hour == HOURS - 1 { day_turn_seconds = turn } else { turn_seconds.push(turn) }
     }
     let partitions: u64 = store.partitions().iter().map(|partition| partition.bytes).sum();
-    let longest_pass = if with_shells { quantile(&mut ahead, 1.0) } else { 0.0 };
+    let longest_pass = if with_shells { quantile(&mut pass_seconds, 1.0) } else { 0.0 };
     [
-        ("checkpoint at an hour's turn, s", quantile(&mut turns, 0.5)),
-        ("checkpoint at the day's turn, s", day),
+        ("checkpoint at an hour's turn, s", quantile(&mut turn_seconds, 0.5)),
+        ("checkpoint at the day's turn, s", day_turn_seconds),
         ("acknowledgement p50 meanwhile, ms", quantile(&mut batches, 0.5) * 1e3),
         ("acknowledgement p99 meanwhile, ms", quantile(&mut batches, 0.99) * 1e3),
         ("query of the current hour p50, ms", quantile(&mut queries, 0.5) * 1e3),
@@ -159,18 +161,19 @@ fn main() {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse::<u32>().ok());
     let series_count = numbers.next().unwrap_or(50_000);
     let runs = numbers.next().map_or(RUNS, |runs| runs as usize);
-    let mut all: [Vec<Measurements>; 2] = Default::default();
+    let mut runs_by_variant: [Vec<Measurements>; 2] = Default::default();
     for round in 0..runs * 2 {
         let with_shells = round % 2 == 1;
-        let measured = run(series_count, with_shells);
-        println!("shells={with_shells}: {measured:.2?}");
-        all[usize::from(with_shells)].push(measured);
+        let measurements = run(series_count, with_shells);
+        println!("shells={with_shells}: {measurements:.2?}");
+        runs_by_variant[usize::from(with_shells)].push(measurements);
     }
     println!("{series_count} series, medians of {runs} runs (least to most): off, on, difference");
-    for (index, (name, _)) in all[0][0].iter().enumerate() {
+    for (index, (name, _)) in runs_by_variant[0][0].iter().enumerate() {
         let [off, on] = [0, 1].map(|variant: usize| {
-            let mut found: Vec<_> = all[variant].iter().map(|run| run[index].1).collect();
-            [0.5, 0.0, 1.0].map(|part| quantile(&mut found, part))
+            let mut values: Vec<_> =
+                runs_by_variant[variant].iter().map(|run| run[index].1).collect();
+            [0.5, 0.0, 1.0].map(|fraction| quantile(&mut values, fraction))
         });
         println!(
             "{name:36} {:9.2} ({:.2} to {:.2}) {:9.2} ({:.2} to {:.2}) {:+.1} %",

@@ -74,14 +74,14 @@ def main():
     prometheus, granary, minutes = sys.argv[1], sys.argv[2], int(sys.argv[3])
     end = int(time.time()) // 60 * 60 - 60
     start = end - minutes * 60
-    close = 0
+    close_queries = 0
     for query in QUERIES:
         theirs, _ = ask(prometheus, query, start, end)
         ours, error = ask(granary, query, start, end)
         if ours is None:
             print(f"ERROR    {query}: {error}")
             continue
-        compared, equal, apart, worst, missing = 0, 0, [], 0.0, 0
+        compared, equal, differences, worst, missing = 0, 0, [], 0.0, 0
         for labels, points in theirs.items():
             scale = max((abs(v) for v in points.values() if v == v), default=0.0)
             for at, value in points.items():
@@ -91,18 +91,18 @@ def main():
                     continue
                 compared += 1
                 both_nan = own != own and value != value
-                gap = 0.0 if both_nan or own == value else abs(own - value) / (scale or 1.0)
-                equal += gap < 1e-9
-                apart.append(gap)
-                worst = max(worst, gap)
+                difference = 0.0 if both_nan or own == value else abs(own - value) / (scale or 1.0)
+                equal += difference < 1e-9
+                differences.append(difference)
+                worst = max(worst, difference)
         more = sum(len(p) for p in ours.values()) - compared
-        median = sorted(apart)[len(apart) // 2] if apart else 0.0
+        median = sorted(differences)[len(differences) // 2] if differences else 0.0
         verdict = "equal" if worst < 1e-9 and not missing and not more else (
             "close" if median < 0.05 and missing <= max(2, compared // 10) else "DIFFERS")
-        close += verdict != "DIFFERS"
+        close_queries += verdict != "DIFFERS"
         print(f"{verdict:8} {query[:96]}: {equal} of {compared} equal, median {median:.2%}, worst "
               f"{worst:.2%} of the series' largest, {missing} missing, {more} more")
-    print(f"{close} of {len(QUERIES)} equal or close")
+    print(f"{close_queries} of {len(QUERIES)} equal or close")
 
 
 main()

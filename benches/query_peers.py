@@ -48,8 +48,8 @@ def ask(query, length, step):
     connection.request("GET", path + urllib.parse.urlencode(form))
     response = connection.getresponse()
     body = response.read()
-    took = time.perf_counter() - before
-    return took * 1000, response.status, body
+    duration = time.perf_counter() - before
+    return duration * 1000, response.status, body
 
 
 def cpu_seconds():

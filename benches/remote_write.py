@@ -17,14 +17,14 @@ def field(number, payload):
 def snappy(raw):
     """Encodes a snappy block of literals only."""
     out = [varint(len(raw))]
-    for at in range(0, len(raw), 65536):
-        part = raw[at:at + 65536]
+    for start in range(0, len(raw), 65536):
+        part = raw[start:start + 65536]
         out.append(bytes([61 << 2]) + struct.pack("<H", len(part) - 1) + part)
     return b"".join(out)
 
 
 def labels(name, **tags):
-    """Encodes the labels of a series, which are sent often."""
+    """Encodes the labels of a series once, because each round sends them again."""
     pairs = sorted({"__name__": name, **tags}.items())
     return b"".join(field(1, field(1, key.encode()) + field(2, value.encode())) for key, value in pairs)
 

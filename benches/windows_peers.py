@@ -26,29 +26,29 @@ SECONDS = 300
 def series():
     """Returns the name, interval and readings of each series: seconds from the beginning, value."""
     rng = random.Random(int(os.environ.get("SEED", "7")))
-    out, upto = {}, 1100
-    out["steady_total"] = [(t, 1000 + t) for t in range(2, upto, 5)]
-    out["steady_15s_total"] = [(t, 1000 + 3 * t) for t in range(4, upto, 15)]
-    out["steady_on_edges_total"] = [(t, 1000 + t) for t in range(0, upto, 10)]
+    out, end = {}, 1100
+    out["steady_total"] = [(t, 1000 + t) for t in range(2, end, 5)]
+    out["steady_15s_total"] = [(t, 1000 + 3 * t) for t in range(4, end, 15)]
+    out["steady_on_edges_total"] = [(t, 1000 + t) for t in range(0, end, 10)]
     value, bursty = 0, []
-    for t in range(3, upto, 5):
+    for t in range(3, end, 5):
         value += rng.choice([0, 1, 1, 2, 2, 3, 60])
         bursty.append((t, value))
     out["bursty_total"] = bursty
     gaps = [(430, 480), (600, 605), (690, 790)]
-    out["gapped_total"] = [(t, 5000 + 2 * t) for t in range(1, upto, 5)
+    out["gapped_total"] = [(t, 5000 + 2 * t) for t in range(1, end, 5)
                            if not any(a <= t < b for a, b in gaps)]
     value, resets = 0, []
-    for t in range(4, upto, 10):
+    for t in range(4, end, 10):
         value = 0 if rng.random() < 0.08 else value + rng.choice([8, 10, 12])
         resets.append((t, value))
     out["resets_total"] = resets
     value, noisy = 50.0, []
-    for t in range(2, upto, 5):
+    for t in range(2, end, 5):
         value = max(1.0, value + rng.gauss(0, 4))
         noisy.append((t, value))
     out["noisy"] = noisy
-    out["slow"] = [(t, 100 + 10 * ((t // 97) % 5) + t / 50) for t in range(7, upto, 15)]
+    out["slow"] = [(t, 100 + 10 * ((t // 97) % 5) + t / 50) for t in range(7, end, 15)]
     return out
 
 
@@ -73,7 +73,7 @@ def ask(name, path, **form):
     return json.loads(text)["data"]
 
 
-def ready(name, process, log):
+def wait_until_ready(name, process, log):
     until = time.time() + 60
     while True:
         try:
@@ -97,7 +97,7 @@ def start(name, work, rules=""):
                    "--web.enable-remote-write-receiver", f"--web.listen-address=127.0.0.1:{PORTS[name]}"]
     env = dict(os.environ, GRANARY__TELEMETRY__INTERVAL="")
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=open(log, "w"))
-    ready(name, process, log)
+    wait_until_ready(name, process, log)
     return process
 
 
@@ -113,7 +113,7 @@ def expressions():
                 yield name, function, window
 
 
-def in_range(name, first):
+def range_results(name, first):
     """Returns the results at every second, by expression and time."""
     out = {}
     for key in expressions():
@@ -124,15 +124,15 @@ def in_range(name, first):
     return out
 
 
-def live(first, samples):
+def live_results(first, samples):
     """Returns Granary's results at every second, before later samples arrive."""
     out = {key: {} for key in expressions()}
     sent = {key: 0 for key in samples}
     for at in range(first, first + SECONDS):
         new = {}
         for key, points in samples.items():
-            upto = sum(point[0] <= at * 1000 for point in points)
-            new[key], sent[key] = points[sent[key]:upto], upto
+            sent_now = sum(point[0] <= at * 1000 for point in points)
+            new[key], sent[key] = points[sent[key]:sent_now], sent_now
         send("granary", new)
         for key in out:
             metric, function, window = key
@@ -143,29 +143,29 @@ def live(first, samples):
 
 
 def report(title, ours, theirs):
-    def percentiles(apart):
-        apart = sorted(apart) or [0.0]
-        return [100 * apart[min(len(apart) - 1, int(len(apart) * part))] for part in (0.5, 0.9, 0.99, 1.0)]
+    def percentiles(differences):
+        differences = sorted(differences) or [0.0]
+        return [100 * differences[min(len(differences) - 1, int(len(differences) * part))] for part in (0.5, 0.9, 0.99, 1.0)]
 
     print(f"\n{title}\n{'':42}{'median':>8}{'p90':>8}{'p99':>8}{'max':>8}{'missing':>9}{'more':>6}")
     by_function = {}
     for key, expected in theirs.items():
         metric, function, window = key
         mean = sum(abs(value) for value in expected.values()) / max(1, len(expected)) or 1.0
-        apart = [abs(ours[key][at] - value) / (abs(value) or mean)
+        differences = [abs(ours[key][at] - value) / (abs(value) or mean)
                  for at, value in expected.items() if at in ours[key]]
         missing = sum(at not in ours[key] for at in expected)
         more = sum(at not in expected for at in ours[key])
         for group in (f"{function}({metric})", f"{function} [{window}]", f"{function} of all"):
             total = by_function.setdefault(group, [[], 0, 0])
-            total[0] += apart
+            total[0] += differences
             total[1] += missing
             total[2] += more
-    for group, (apart, missing, more) in sorted(by_function.items()):
-        print(f"{group:42}" + "".join(f"{value:8.2f}" for value in percentiles(apart)) + f"{missing:9}{more:6}")
+    for group, (differences, missing, more) in sorted(by_function.items()):
+        print(f"{group:42}" + "".join(f"{value:8.2f}" for value in percentiles(differences)) + f"{missing:9}{more:6}")
 
 
-def rules(work):
+def write_rules(work):
     """Returns alerts around the true rate: thresholds above it must never fire, those below it must."""
     text = "groups:\n"
     for interval in ("5s", "30s"):
@@ -177,10 +177,10 @@ def rules(work):
     return f"{work}/rules.yml"
 
 
-def alerts(work):
-    path = rules(work)
+def compare_alerts(work):
+    path = write_rules(work)
     processes = [start(name, work, path) for name in PORTS]
-    begin, seen = int(time.time()), {name: {} for name in PORTS}
+    begin, seconds_fired = int(time.time()), {name: {} for name in PORTS}
     history = {"live_total": [(at * 1000, 1000 + at - begin) for at in range(begin - 600, begin, 5)]}
     for name in PORTS:
         send(name, history)
@@ -194,13 +194,13 @@ def alerts(work):
                 if second >= 40:
                     for alert in ask(name, "alerts")["alerts"]:
                         key = alert["labels"]["alertname"]
-                        seen[name][key] = seen[name].get(key, 0) + 1
+                        seconds_fired[name][key] = seconds_fired[name].get(key, 0) + 1
     finally:
         for process in processes:
             stop(process)
     print("\nalerts: seconds of 140 in which each fired")
-    for key in sorted(set(seen["granary"]) | set(seen["prometheus"])):
-        print(f"{key:20} granary {seen['granary'].get(key, 0):4}  prometheus {seen['prometheus'].get(key, 0):4}")
+    for key in sorted(set(seconds_fired["granary"]) | set(seconds_fired["prometheus"])):
+        print(f"{key:20} granary {seconds_fired['granary'].get(key, 0):4}  prometheus {seconds_fired['prometheus'].get(key, 0):4}")
 
 
 def main():
@@ -212,22 +212,22 @@ def main():
         with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
             process = start("prometheus", work)
             send("prometheus", samples)
-            theirs = in_range("prometheus", first)
+            theirs = range_results("prometheus", first)
             stop(process)
     if "closed" in PARTS:
         with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
             process = start("granary", work)
             send("granary", samples)
-            report("closed slots", in_range("granary", first), theirs)
+            report("closed slots", range_results("granary", first), theirs)
             stop(process)
     if "live" in PARTS:
         with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
             process = start("granary", work)
-            report("slot under way", live(first, samples), theirs)
+            report("slot under way", live_results(first, samples), theirs)
             stop(process)
     if "alerts" in PARTS:
         with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
-            alerts(work)
+            compare_alerts(work)
 
 
 main()

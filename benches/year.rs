@@ -20,11 +20,10 @@ mod setup;
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use fleet::{Run, Simulation, sizes, used};
+use fleet::{Run, Simulation, disk_usage, sizes};
 use granary::{
     clock::Stopwatch,
     model::{Span, UnixMillis},
-    policy::plan::{Fleet, Plan, PlanBounds},
 };
 use setup::{DAY, granularities};
 
@@ -60,12 +59,12 @@ struct Arguments {
     dir: String,
 }
 
-fn arguments() -> Arguments {
-    let (mut named, mut spans) = (BTreeMap::new(), Vec::new());
+fn parse_arguments() -> Arguments {
+    let (mut options, mut spans) = (BTreeMap::new(), Vec::new());
     // Cargo adds --bench.
     for argument in std::env::args().skip(1).filter(|argument| !argument.starts_with("--")) {
         match argument.split_once('=') {
-            Some((name, value)) => drop(named.insert(name.to_owned(), value.to_owned())),
+            Some((name, value)) => drop(options.insert(name.to_owned(), value.to_owned())),
             None => spans.push(argument),
         }
     }
@@ -80,10 +79,11 @@ fn arguments() -> Arguments {
     let parts: Vec<_> = spans.iter().map(parts).collect();
     let spans: Vec<_> = parts.iter().map(|span| span.each_ref().map(String::as_str)).collect();
     let text =
-        |name: &str, default: &str| named.get(name).map_or(default, String::as_str).to_owned();
+        |name: &str, default: &str| options.get(name).map_or(default, String::as_str).to_owned();
     let length = |name: &str, default| text(name, default).parse::<Span>().unwrap().longest_ms();
     let run = Run {
         set: granularities(&spans),
+        rules: Vec::new(),
         hosts: text("hosts", "100").parse().unwrap(),
         metrics: text("metrics", "100").parse().unwrap(),
         interval_ms: length("interval", "1h"),
@@ -93,37 +93,27 @@ fn arguments() -> Arguments {
     Arguments { days: text("days", "365").parse().unwrap(), run, dir: text("dir", "target") }
 }
 
-fn resident() -> f64 {
+fn resident_bytes() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
 }
 
-fn row(simulation: &mut Simulation, folder: &Path, seconds: f64) {
+fn print_row(simulation: &mut Simulation, folder: &Path, seconds: f64) {
     let sizes = sizes(&simulation.store, folder);
-    let shown = COLUMNS.map(|(name, unit)| {
+    let cells = COLUMNS.map(|(name, unit)| {
         let digits = if unit > 1.0 { 2 } else { 0 };
         format!("{:.digits$}", sizes[name] as f64 / unit)
     });
     let days = (simulation.now.0 - BEGIN.0) / DAY;
     let longest = std::mem::take(&mut simulation.checkpoint_longest) * 1e3;
-    let resident = resident() / 1e6;
-    println!("| {days} | {} | {resident:.1} | {longest:.0} | {seconds:.0} |", shown.join(" | "));
+    let resident = resident_bytes() / 1e6;
+    println!("| {days} | {} | {resident:.1} | {longest:.0} | {seconds:.0} |", cells.join(" | "));
 }
 
-fn compare(simulation: &Simulation, folder: &Path) {
+fn print_plan_comparison(simulation: &Simulation, folder: &Path) {
     let run = &simulation.run;
-    let fleet = Fleet {
-        hosts: run.hosts as u64,
-        metrics: run.metrics as u64,
-        interval_ms: run.interval_ms,
-    };
-    let bounds = PlanBounds {
-        checkpoint_interval_ms: run.checkpoint_ms(),
-        cell_bytes_max: 32 << 20,
-        cache_bytes_max: 64 << 20,
-    };
-    let plan = Plan::new(&fleet, &run.set, &bounds, Some(simulation.now.0 - BEGIN.0));
+    let plan = run.plan(&[], simulation.now.0 - BEGIN.0);
     println!("\n| on disk | planned, MB | used, MB | used / planned |\n|---|---|---|---|");
     let line = |what: &str, planned: u64, used: u64| {
         let share = used as f64 / planned as f64;
@@ -137,16 +127,16 @@ fn compare(simulation: &Simulation, folder: &Path) {
         line(
             &granularity.name,
             granularity.bytes,
-            used(&folder.join("partitions").join(&granularity.name)).0,
+            disk_usage(&folder.join("partitions").join(&granularity.name)).0,
         );
     }
     line("head", plan.head, simulation.store.head_bytes());
     line("journal", plan.journal, simulation.store.journal_bytes());
-    line("all", plan.disk(), used(folder).0);
+    line("all", plan.disk(), disk_usage(folder).0);
 }
 
 fn main() {
-    let Arguments { days, run, dir } = arguments();
+    let Arguments { days, run, dir } = parse_arguments();
     let folder = tempfile::tempdir_in(dir).unwrap();
     let folder = folder.path();
     println!(
@@ -156,7 +146,7 @@ fn main() {
         run.interval_ms / 1000,
         run.checkpoint_ms() / 3_600_000,
         run.renewal_ms / 3_600_000,
-        run.settled_ms() / DAY,
+        run.steady_after_ms() / DAY,
     );
     let names =
         COLUMNS.map(|(name, unit)| if unit > 1.0 { format!("{name}, MB") } else { name.into() });
@@ -169,10 +159,10 @@ fn main() {
             simulation.step();
         }
         if day % ROW_DAYS == 0 || day == days {
-            row(&mut simulation, folder, watch.seconds());
+            print_row(&mut simulation, folder, watch.seconds());
         }
     }
-    compare(&simulation, folder);
+    print_plan_comparison(&simulation, folder);
     let (_, seconds) = simulation.restart(folder);
     println!("\nopened again in {seconds:.2} s");
 }

@@ -7,38 +7,38 @@ data=${GRANARY_DATA:-granary-data}
 url=${GRANARY_URL:-http://127.0.0.1:7117}
 url=${url%/}
 address=${url#http://}
-bin=$PWD/target/quickstart
+binaries=$PWD/target/quickstart
 
 command -v cargo >/dev/null || {
     echo "quickstart: cargo is missing; install Rust (https://rustup.rs) and run this again" >&2
     exit 1
 }
-if ! [ -x "$bin/granary" ]; then
+if ! [ -x "$binaries/granary" ]; then
     echo "Building Granary once: about 4 minutes on two cores. Cargo shows the progress."
 fi
 # The daemon serves the page when Node.js is available to build it.
 page=src/web/dist/index.html
-is_new_node() {
+has_new_node() {
     node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
 }
-pending=
+page_build=
 if [ -f $page ] && [ -z "$(find src/web/src src/web/index.html src/web/*.json src/web/vite.config.ts -newer $page)" ]; then
     : # The page is up to date.
-elif ! command -v npm >/dev/null || ! is_new_node; then
+elif ! command -v npm >/dev/null || ! has_new_node; then
     echo "Building without the web page, which needs npm and Node.js 20.19 or newer. Install them and run this script again."
 else
     # Builds the page while cargo builds the daemon and the agent.
     (cd src/web && npm ci --no-audit --no-fund --silent && exec npm run --silent build) &
-    pending=$!
-    trap 'kill "$pending" 2>/dev/null || true' EXIT
+    page_build=$!
+    trap 'kill "$page_build" 2>/dev/null || true' EXIT
     trap 'exit 130' INT TERM
 fi
 cargo build --profile quickstart --locked -p granary -p granary-agent-host
-if [ -n "$pending" ] && ! wait "$pending"; then
+if [ -n "$page_build" ] && ! wait "$page_build"; then
     echo "The web page is missing or old: its build failed; see the error above."
 fi
 
-"$bin/granary" serve --data-dir "$data" --listen "$address" &
+"$binaries/granary" serve --data-dir "$data" --listen "$address" &
 daemon=$!
 agent=
 stop() {
@@ -51,18 +51,18 @@ stop() {
 trap stop EXIT
 trap 'exit 0' INT TERM
 
-"$bin/granary" ready --url "$url" --pid "$daemon" --wait 60s >/dev/null || {
+"$binaries/granary" ready --url "$url" --pid "$daemon" --wait 60s >/dev/null || {
     echo "quickstart: the daemon did not start; see its last log line above" >&2
     exit 1
 }
-"$bin/granary-agent-host" --url "$url" --spool-dir "$data/agent-spool" &
+"$binaries/granary-agent-host" --url "$url" --spool-dir "$data/agent-spool" &
 agent=$!
 
 cat <<TEXT
 
 Granary listens on $url and samples this host every 10 s. Open this address in a browser, or
 run in another terminal:
-  export PATH="$bin:\$PATH" GRANARY_URL=$url
+  export PATH="$binaries:\$PATH" GRANARY_URL=$url
   granary query series
   granary query chart --metric system_cpu_user --resolution 1m --range 10m
   granary query promql 'system_load_1m' --range 10m

@@ -33,7 +33,7 @@ use crate::{
         SeriesKey, SeriesLimits, Span, UnixMillis,
     },
     policy::Admission,
-    query::{self, PromqlLimits, PromqlRequest, QueryResources, Scheduler},
+    query::{self, ExpressionLimits, PromqlRequest, QueryResources, Scheduler},
     store::{self, DocumentLayout},
 };
 
@@ -52,10 +52,10 @@ pub const TARGETS: [(&str, Target); 19] = [
     ("query", query),
     ("remote_write", remote_write),
     ("import", import),
-    ("aggregate", aggregate),
+    ("pipeline", pipeline),
     ("influx", influx),
     ("otlp", otlp),
-    ("graphite", graphite),
+    ("graphite_lines", graphite_lines),
     ("pickle", pickle),
     ("collectd", collectd),
     ("promql", promql),
@@ -106,7 +106,8 @@ fn decode_bodies(bytes: &[u8]) {
         assert!(unknown.is_empty(), "all series are known");
         let name = |id| Some(dictionary.key(id)?.to_string());
         let former = |_, _| ingest::native::FormerSeries::Unknown;
-        let lookup = ingest::native::SeriesLookup { kind: |_| Some(Kind::Gauge), name, former };
+        let (kind, class) = (|_| Some(Kind::Gauge), |_, _| 0);
+        let lookup = ingest::native::SeriesLookup { kind, class, name, former };
         if let Ok(admitted) = sessions.admit(&view, &admission, &lookup) {
             let batch = &admitted.batch;
             assert_eq!(batch.series.len(), batch.values.len());
@@ -163,7 +164,7 @@ pub fn otlp(bytes: &[u8]) {
 }
 
 /// Decodes Graphite's plaintext with the template in the first line.
-pub fn graphite(bytes: &[u8]) {
+pub fn graphite_lines(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (first, lines) = bytes.split_at(end);
     let template = std::str::from_utf8(first).ok().and_then(|text| Template::parse(text).ok());
@@ -200,7 +201,7 @@ fn decode_rows(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
         let count = decoded.len();
         let id = |index| DefinitionVerdict::Known(SeriesId(index as u32));
         let verdicts: Vec<_> = (0..decoded.definitions().len()).map(id).collect();
-        let known = (|_| Some(Kind::Gauge), |_| None);
+        let known = (|_| Some(Kind::Gauge), |_, _| 0, |_| None);
         let (batch, refused) = decoded.admit(&verdicts, &mut cache, &admission, known, 600_000);
         assert_eq!(batch.series.len(), batch.values.len());
         assert!(batch.values.len() as u64 + refused.total() >= count as u64);
@@ -285,9 +286,9 @@ pub fn document(bytes: &[u8]) {
 }
 
 /// Reads and runs a pipeline.
-pub fn aggregate(bytes: &[u8]) {
+pub fn pipeline(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        query::fuzz_aggregate(text, NOW);
+        query::fuzz_pipeline(text, NOW);
     }
 }
 
@@ -310,7 +311,7 @@ pub fn promql(bytes: &[u8]) {
     let (Ok(text), Some(store)) = (std::str::from_utf8(bytes), &*STORE) else { return };
     let resources = QueryResources::new(Scheduler::for_this_machine(), MEMORY);
     let budget = resources.budget(TIME_MAX);
-    let limits = PromqlLimits {
+    let limits = ExpressionLimits {
         series_max: 100,
         points_max: 100_000,
         steps_max: 100,

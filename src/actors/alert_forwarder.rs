@@ -40,12 +40,12 @@ pub struct AlertForwarder {
     sent: SentAlerts,
     retries: Retries,
     is_failing: bool,
-    quiet: Option<Quiet>,
+    quiet: Option<QuietTimes>,
 }
 
 /// The times at which nothing is due unless alerts change.
 #[derive(Debug)]
-struct Quiet {
+struct QuietTimes {
     notified_changes: u64,
     times: Range<UnixMillis>,
 }
@@ -64,7 +64,7 @@ impl AlertForwarder {
             return;
         }
         let notified_changes = self.parts.rules.notified_changes();
-        let is_quiet = |quiet: &Quiet| {
+        let is_quiet = |quiet: &QuietTimes| {
             quiet.notified_changes == notified_changes && quiet.times.contains(&now)
         };
         if self.quiet.as_ref().is_some_and(is_quiet) {
@@ -85,51 +85,51 @@ impl AlertForwarder {
             let known: BTreeSet<_> = alerts().map(|(alert, ..)| &alert.labels).collect();
             self.sent.retain(|labels| known.contains(labels));
         }
-        self.quiet = is_all_delivered.then_some(Quiet { notified_changes, times: now..next });
+        self.quiet = is_all_delivered.then_some(QuietTimes { notified_changes, times: now..next });
     }
 
     /// Sends alerts in batches; returns whether all were delivered, and whether any was.
     fn send(&mut self, due: &[OutgoingAlert], now: UnixMillis) -> (bool, bool) {
         let (rules, alertmanager) = (self.parts.rules.clone(), self.parts.alertmanager.clone());
         let client = (!due.is_empty()).then(|| AlertmanagerClient::new(&alertmanager));
-        let mut left: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
-        let all = left.len();
+        let mut remaining: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
+        let total = remaining.len();
         // Requests have no names: for retries, the first alert of a request identifies it.
         let name =
             |alerts: &&[OutgoingAlert]| alerts.first().map(|alert| fingerprint(&alert.labels));
         let mut names: Vec<_> =
-            left.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
+            remaining.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
         loop {
             let waiting: Vec<_> = names.iter().map(String::as_str).collect();
             let Some(index) = self.retries.take_due(&waiting, now) else { break };
             let Some(client) = &client else { break };
-            let outcome = client.send(left[index], &rules.external());
-            if self.note(&outcome, &names[index], left[index], now) {
-                left.remove(index);
+            let outcome = client.send(remaining[index], &rules.external());
+            if self.note_outcome(&outcome, &names[index], remaining[index], now) {
+                remaining.remove(index);
                 names.remove(index);
             }
         }
-        if left.is_empty() {
-            if std::mem::take(&mut self.is_failing) && all > 0 {
-                tracing::info!(url = self.shown(), "the Alertmanager accepts alerts again");
+        if remaining.is_empty() {
+            if std::mem::take(&mut self.is_failing) && total > 0 {
+                tracing::info!(url = self.shown_url(), "the Alertmanager accepts alerts again");
             }
             // Nothing is waiting, so past failures no longer matter.
             self.retries = Retries::default();
         }
-        (left.is_empty(), left.len() < all)
+        (remaining.is_empty(), remaining.len() < total)
     }
 
     /// Notes the outcome of a request; returns true if its alerts are delivered or refused for
     /// good.
-    fn note(
+    fn note_outcome(
         &mut self,
         outcome: &DeliveryOutcome,
         name: &str,
         alerts: &[OutgoingAlert],
         now: UnixMillis,
     ) -> bool {
-        let (url, count) = (self.shown(), alerts.len());
-        let word = match outcome {
+        let (url, count) = (self.shown_url(), alerts.len());
+        let label = match outcome {
             DeliveryOutcome::Confirmed(_) => "sent",
             // A retry would be refused again, and would delay all other alerts.
             DeliveryOutcome::Refused(cause) => {
@@ -145,21 +145,21 @@ impl AlertForwarder {
                     );
                 }
                 self.is_failing = true;
-                self.retries.fail(name, now);
+                self.retries.record_failure(name, now);
                 "failed"
             }
         };
-        self.parts.metrics.notifications.with_label_values(&[word]).inc_by(count as u64);
+        self.parts.metrics.notifications.with_label_values(&[label]).inc_by(count as u64);
         let is_delivered = !matches!(outcome, DeliveryOutcome::Failed(_));
         if is_delivered {
-            self.retries.answer(name);
+            self.retries.record_answer(name);
             self.sent.record_sent(alerts, now);
         }
         is_delivered
     }
 
-    /// Returns the address without its password, for the log.
-    fn shown(&self) -> String {
+    /// Returns the Alertmanager's address without its password, for the log.
+    fn shown_url(&self) -> String {
         without_password(&self.parts.alertmanager.url)
     }
 }

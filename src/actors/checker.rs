@@ -8,7 +8,7 @@ use std::{
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{Lifeline, SealingEnd, Stop};
+use super::{Lifeline, Stop, StopFlag};
 use crate::{
     clock::{Stopwatch, TrustedClock},
     policy::CheckPass,
@@ -28,9 +28,9 @@ pub struct Checker {
     pub store: Store,
     pub clock: TrustedClock,
     pub lifeline: Lifeline,
-    pub end: SealingEnd,
-    /// The time of a pass over all files.
-    pub length: Duration,
+    pub stop_flag: StopFlag,
+    /// The duration of a pass over all files.
+    pub pass_duration: Duration,
     /// The current pass, and the time since its begin.
     pub pass: Option<(CheckPass<CheckedFile>, Stopwatch)>,
 }
@@ -41,7 +41,7 @@ impl Checker {
         let is_over = |(pass, watch): &(CheckPass<_>, Stopwatch)| pass.is_over(watch.elapsed());
         if self.pass.as_ref().is_none_or(is_over) {
             let (files, now) = (self.store.checked_files(), self.clock.now());
-            let pass = CheckPass::begin(files, self.length, now);
+            let pass = CheckPass::begin(files, self.pass_duration, now);
             self.pass = Some((pass, Stopwatch::start()));
         }
         let Some((pass, watch)) = &mut self.pass else { return };
@@ -50,7 +50,7 @@ impl Checker {
             let keep_pace = |bytes| {
                 let read = read.fetch_add(bytes, Ordering::Relaxed) + bytes;
                 let due = Duration::from_secs_f64(read as f64 / BYTES_PER_SECOND);
-                self.end.wait(due.saturating_sub(began.elapsed()))
+                self.stop_flag.wait(due.saturating_sub(began.elapsed()))
             };
             if let Err(cause) = self.store.check_file(file, &keep_pace) {
                 let cause: &dyn std::error::Error = &cause;
@@ -64,7 +64,7 @@ impl Checker {
                 };
                 tracing::info!(bytes, faults, "the checker has read all files");
             }
-            if !self.end.wait(Duration::ZERO) {
+            if !self.stop_flag.wait(Duration::ZERO) {
                 return;
             }
         }
@@ -75,7 +75,7 @@ impl Actor for Checker {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(INTERVAL_MAX.min(self.length / 60), |role, _| role.run());
+        ctx.run_interval(INTERVAL_MAX.min(self.pass_duration / 60), |role, _| role.run());
     }
 }
 

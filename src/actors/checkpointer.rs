@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use super::{Lifeline, SettingsChanged, SpaceKeeper, Stop};
 use crate::{
     clock::{Clock, Stopwatch},
-    model::{Live, UnixMillis},
+    kept::LiveValue,
+    model::UnixMillis,
     store::{CheckpointBounds, CheckpointReport, Store},
     telemetry::{Condition, Health, Metrics},
 };
@@ -47,7 +48,7 @@ pub struct PastCheckpoint {
 
 impl CheckpointHistory {
     /// Returns the history, the newest checkpoint first.
-    pub fn last(&self) -> Vec<PastCheckpoint> {
+    pub fn newest_first(&self) -> Vec<PastCheckpoint> {
         self.0.lock().iter().copied().collect()
     }
 
@@ -72,9 +73,9 @@ pub struct CheckpointerParts {
     pub metrics: Metrics,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub interval: Live<Duration>,
+    pub interval: LiveValue<Duration>,
     pub idle_after: Option<Duration>,
-    pub bounds: Live<CheckpointBounds>,
+    pub bounds: LiveValue<CheckpointBounds>,
     pub history: CheckpointHistory,
     pub space: Option<SpaceKeeper>,
 }
@@ -85,12 +86,12 @@ pub struct Checkpointer {
     parts: CheckpointerParts,
     /// The only scheduled checkpoint.
     next: Option<SpawnHandle>,
-    turn: Turn,
+    trigger: Trigger,
 }
 
 /// The trigger of the next checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum Trigger {
     /// The interval, counted from the end of the last checkpoint.
     Interval,
     /// A request.
@@ -99,7 +100,7 @@ enum Turn {
     Retry(u32),
 }
 
-impl Turn {
+impl Trigger {
     /// Returns the turn after a checkpoint of this turn.
     fn next(self, is_done: bool) -> Self {
         match self {
@@ -125,7 +126,7 @@ impl Turn {
 impl Checkpointer {
     /// Creates the role without starting it.
     pub fn new(parts: CheckpointerParts) -> Self {
-        Self { parts, next: None, turn: Turn::Interval }
+        Self { parts, next: None, trigger: Trigger::Interval }
     }
 
     /// Runs a checkpoint; returns true on success.
@@ -175,19 +176,19 @@ impl Checkpointer {
 
     /// Replaces the scheduled checkpoint. The new checkpoint is queued behind waiting messages, so
     /// a stop never waits for more than the running checkpoint.
-    fn schedule(&mut self, turn: Turn, ctx: &mut Context<Self>) {
+    fn schedule(&mut self, trigger: Trigger, ctx: &mut Context<Self>) {
         if let Some(scheduled) = self.next.take() {
             ctx.cancel_future(scheduled);
         }
-        self.turn = turn;
-        let after = turn.delay(*self.parts.interval.get());
+        self.trigger = trigger;
+        let after = trigger.delay(*self.parts.interval.get());
         self.next = Some(ctx.run_later(after, move |actor, ctx| {
             let is_done = actor.checkpoint();
             if is_done {
                 actor.pack_idle();
             }
             actor.keep_space();
-            actor.schedule(turn.next(is_done), ctx);
+            actor.schedule(trigger.next(is_done), ctx);
         }));
     }
 }
@@ -196,7 +197,7 @@ impl Actor for Checkpointer {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.schedule(Turn::Interval, ctx);
+        self.schedule(Trigger::Interval, ctx);
         // The previous process may not have finished its last checkpoint.
         ctx.notify(CheckpointNow);
         self.keep_space();
@@ -214,8 +215,8 @@ impl Handler<CheckpointNow> for Checkpointer {
             parts.store.is_checkpoint_cut_short()
                 || parts.store.needs_checkpoint(&parts.bounds.get())
         };
-        if self.turn == Turn::Interval && is_due() {
-            self.schedule(Turn::Requested, ctx);
+        if self.trigger == Trigger::Interval && is_due() {
+            self.schedule(Trigger::Requested, ctx);
         }
     }
 }
@@ -225,8 +226,8 @@ impl Handler<SettingsChanged> for Checkpointer {
 
     /// Counts the interval from now on, and checks the sizes at which a checkpoint is due.
     fn handle(&mut self, _: SettingsChanged, ctx: &mut Self::Context) {
-        if self.turn == Turn::Interval {
-            self.schedule(Turn::Interval, ctx);
+        if self.trigger == Trigger::Interval {
+            self.schedule(Trigger::Interval, ctx);
             ctx.notify(CheckpointNow);
         }
     }
@@ -249,16 +250,16 @@ mod tests {
     #[test]
     fn retries_of_a_failing_checkpoint_are_delayed_more_and_more() {
         let interval = Duration::from_mins(10);
-        let mut turn = Turn::Requested;
+        let mut trigger = Trigger::Requested;
         let delays: Vec<u64> = (0..6)
             .map(|_| {
-                turn = turn.next(false);
-                turn.delay(interval).as_secs()
+                trigger = trigger.next(false);
+                trigger.delay(interval).as_secs()
             })
             .collect();
         assert_eq!(delays, [5, 10, 20, 40, 60, 60]);
-        assert_eq!(Turn::Retry(u32::MAX).next(false).delay(interval), RETRY_AFTER_MAX);
-        assert_eq!(turn.next(true), Turn::Interval);
+        assert_eq!(Trigger::Retry(u32::MAX).next(false).delay(interval), RETRY_AFTER_MAX);
+        assert_eq!(trigger.next(true), Trigger::Interval);
     }
 
     #[test]
@@ -269,7 +270,8 @@ mod tests {
             let (cells, documents, bytes_written) = (2, 3, 4);
             history.note(PastCheckpoint { at, elapsed_ms: 1, cells, documents, bytes_written });
         }
-        let times: Vec<_> = history.last().iter().map(|checkpoint| checkpoint.at.0).collect();
+        let times: Vec<_> =
+            history.newest_first().iter().map(|checkpoint| checkpoint.at.0).collect();
         assert_eq!(times, (10..30).rev().collect::<Vec<_>>());
     }
 }

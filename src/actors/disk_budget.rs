@@ -7,9 +7,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::{dropped::Dropped, space_keeper::measured};
+use super::{dropped::DroppedPartitions, space_keeper::measured};
 use crate::{
-    model::{GranularityIndex, Live, Moment, UnixMillis, with_noun},
+    kept::LiveValue,
+    model::{GranularityIndex, Moment, UnixMillis, with_noun},
     policy::{
         forecast::turn_bytes,
         retention::budget::{DiskMax, SizedPartition, growth, over_budget},
@@ -66,7 +67,7 @@ const SETTING: &str = "storage.disk_max";
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct DiskBudget {
     /// The budget; `None` for no limit.
-    pub max: Live<Option<DiskMax>>,
+    pub max: LiveValue<Option<DiskMax>>,
     pub data_dir: PathBuf,
     pub metrics: Metrics,
     pub health: Health,
@@ -121,8 +122,8 @@ impl StoreSizes {
 impl DiskBudget {
     /// Drops the oldest partitions until the store fits its budget after the next turn of the
     /// finest granularity. While the clock is doubted, drops nothing.
-    pub fn enforce(&self, store: &Store, now: Moment) -> Dropped {
-        let mut dropped = Dropped::default();
+    pub fn enforce(&self, store: &Store, now: Moment) -> DroppedPartitions {
+        let mut dropped = DroppedPartitions::default();
         if now.is_doubted() {
             return dropped;
         }

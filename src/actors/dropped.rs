@@ -9,14 +9,14 @@ use crate::{
 
 /// The outcome of a retention run.
 #[derive(Debug, Default)]
-pub struct Dropped {
+pub struct DroppedPartitions {
     /// The number of partitions that were dropped.
     pub partitions: u64,
     /// The first failure; the next run retries.
     pub failed: Option<StoreError>,
 }
 
-impl Dropped {
+impl DroppedPartitions {
     /// Drops a partition, and counts it.
     pub(super) fn drop_partition(&mut self, store: &Store, id: PartitionId) {
         let (granularity, start) = (&store.granularity(id.granularity).name, id.start);

@@ -17,26 +17,26 @@ const STORE_INTERVAL: Duration = Duration::from_secs(60);
 pub struct HostKeeper {
     hosts: KnownHosts,
     lifeline: Lifeline,
-    failing: bool,
+    is_failing: bool,
 }
 
 impl HostKeeper {
     /// Creates the role without starting it.
     pub fn new(hosts: KnownHosts, lifeline: Lifeline) -> Self {
-        Self { hosts, lifeline, failing: false }
+        Self { hosts, lifeline, is_failing: false }
     }
 
-    fn keep(&mut self) {
+    fn store(&mut self) {
         let outcome = self.hosts.store_changes();
         match &outcome {
-            Err(cause) if !self.failing => {
+            Err(cause) if !self.is_failing => {
                 let cause: &dyn std::error::Error = cause;
                 tracing::error!(cause, "cannot store hosts; the next write retries");
             }
-            Ok(()) if self.failing => tracing::info!("hosts are stored again"),
+            Ok(()) if self.is_failing => tracing::info!("hosts are stored again"),
             Err(_) | Ok(()) => {}
         }
-        self.failing = outcome.is_err();
+        self.is_failing = outcome.is_err();
     }
 }
 
@@ -44,7 +44,7 @@ impl Actor for HostKeeper {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(STORE_INTERVAL, |role, _| role.keep());
+        ctx.run_interval(STORE_INTERVAL, |role, _| role.store());
     }
 }
 
@@ -52,7 +52,7 @@ impl Handler<Stop> for HostKeeper {
     type Result = ();
 
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
-        self.keep();
+        self.store();
         self.lifeline.release();
         ctx.stop();
     }

@@ -20,7 +20,7 @@ pub struct Death {
 pub struct Lifeline {
     role: &'static str,
     deaths: mpsc::Sender<Death>,
-    released: bool,
+    is_released: bool,
 }
 
 /// A factory of lifelines. Clones are cheap.
@@ -30,20 +30,20 @@ pub struct Lifelines(mpsc::Sender<Death>);
 impl Lifelines {
     /// Returns a lifeline for a role.
     pub fn for_role(&self, role: &'static str) -> Lifeline {
-        Lifeline { role, deaths: self.0.clone(), released: false }
+        Lifeline { role, deaths: self.0.clone(), is_released: false }
     }
 }
 
 impl Lifeline {
     /// Marks the end of the role as requested.
     pub fn release(&mut self) {
-        self.released = true;
+        self.is_released = true;
     }
 }
 
 impl Drop for Lifeline {
     fn drop(&mut self) {
-        if !self.released && self.deaths.try_send(Death { role: self.role }).is_err() {
+        if !self.is_released && self.deaths.try_send(Death { role: self.role }).is_err() {
             tracing::debug!(role = self.role, "the watcher has ended");
         }
     }
@@ -72,12 +72,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_reported_and_a_release_is_not() {
-        let (lines, mut watcher) = lifelines();
-        let mut released_line = lines.for_role("released");
+        let (factory, mut watcher) = lifelines();
+        let mut released_line = factory.for_role("released");
         released_line.release();
         drop(released_line);
         assert!(watcher.0.try_recv().is_err());
-        let line = lines.for_role("writer");
+        let line = factory.for_role("writer");
         let ended = std::thread::spawn(move || {
             let _line = line;
             panic!("a bug in a role");

@@ -47,11 +47,11 @@ pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
 };
 pub use collector::{
-    AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
-    CollectorSettings, IngestTally, RefusedSample, RowsAnswer, protocol_label,
+    CollectBatches, CollectFault, CollectRows, Collector, CollectorParts, CollectorSettings,
+    IngestTally, RefusedSample, RowsAnswer, SenderSamples, protocol_label,
 };
 pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
-pub use dropped::Dropped;
+pub use dropped::DroppedPartitions;
 pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
 pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
@@ -59,8 +59,8 @@ pub use notifier::{IsSilenced, Notifier, NotifierParts};
 pub use preallocator::{Preallocator, PreallocatorParts};
 pub use published_state::PublishedState;
 pub use retention::{Retention, drop_expired};
-pub use sealer::{Sealer, SealingEnd};
-pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
+pub use sealer::{Sealer, StopFlag};
+pub use self_sampler::{ReadOwnMetrics, SelfSampler, SelfSamplerParts};
 pub use space_keeper::{Forecast, SpaceKeeper, SpaceKeeperParts};
 pub use sparkline_refresher::SparklineRefresher;
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};

@@ -7,7 +7,8 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{Lifeline, Stop};
 use crate::{
     clock::Clock,
-    model::{Granularity, GranularityIndex, Live, Moment, SeriesId, UnixMillis},
+    kept::LiveValue,
+    model::{Granularity, GranularityIndex, Moment, SeriesId, UnixMillis},
     policy::preallocation::{self, PassDue},
     store::{Store, StoreError},
     telemetry::{Condition, Health},
@@ -27,7 +28,7 @@ pub struct PreallocatorParts {
     pub health: Health,
     pub lifeline: Lifeline,
     /// False while documents are not inserted ahead.
-    pub is_enabled: Live<bool>,
+    pub is_enabled: LiveValue<bool>,
 }
 
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::Dropped};
+use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::DroppedPartitions};
 use crate::{
     clock::{Stopwatch, TrustedClock},
-    kept::{KnownCardinality, NearName, NearNames},
-    model::{Live, Moment},
+    kept::{KnownCardinality, LiveValue, NearName, NearNames},
+    model::Moment,
     policy::retention,
     store::{PartitionInfo, Store},
     telemetry::{Condition, Health, Metrics},
@@ -30,7 +30,7 @@ pub struct Retention {
     pub clock: TrustedClock,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub interval: Live<Duration>,
+    pub interval: LiveValue<Duration>,
     pub writer: WriterHandle,
     pub budget: DiskBudget,
     pub near_names: NearNames,
@@ -43,8 +43,8 @@ pub struct Retention {
 }
 
 /// Drops the expired partitions. While the time is doubted, no partition is expired.
-pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
-    let (now, mut dropped) = (now.into(), Dropped::default());
+pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> DroppedPartitions {
+    let (now, mut dropped) = (now.into(), DroppedPartitions::default());
     let mut expired = store.partitions();
     expired.retain(|partition| {
         retention::is_expired(store.granularity(partition.id.granularity), partition.end, now)
@@ -60,7 +60,7 @@ impl Retention {
     fn run(&mut self) {
         self.clock.evaluate();
         let now = self.clock.moment();
-        let Dropped { mut partitions, mut failed } = drop_expired(&self.store, now);
+        let DroppedPartitions { mut partitions, mut failed } = drop_expired(&self.store, now);
         let early = self.budget.enforce(&self.store, now);
         partitions += early.partitions;
         failed = failed.or(early.failed);
@@ -73,7 +73,7 @@ impl Retention {
             self.forget_series();
         }
         self.compare_names();
-        if let Err(cause) = self.cardinality.keep_daily(&self.store, now.earliest()) {
+        if let Err(cause) = self.cardinality.store_daily(&self.store, now.earliest()) {
             tracing::warn!(cause, "cannot store the numbers of series; the next run retries");
         }
     }

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::{Lifeline, Stop};
 use crate::{
     clock::{Stopwatch, TrustedClock},
-    model::Live,
+    kept::LiveValue,
     store::{SealReport, Store},
     telemetry::{Condition, Health},
 };
@@ -29,13 +29,13 @@ const BYTES_PER_SECOND: f64 = (32 << 20) as f64;
 /// The shortest wait that is worth its overhead.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 
-/// A flag that ends sealing, or the checker's work. Clones are cheap.
+/// A flag that ends the work of the sealer or the checker. Clones are cheap.
 #[derive(Debug, Clone, Default)]
-pub struct SealingEnd(Arc<(Mutex<bool>, Condvar)>);
+pub struct StopFlag(Arc<(Mutex<bool>, Condvar)>);
 
-impl SealingEnd {
+impl StopFlag {
     /// Ends running work soon, because the daemon is stopping.
-    pub fn end(&self) {
+    pub fn set(&self) {
         let (has_ended, changed) = &*self.0;
         *has_ended.lock() = true;
         changed.notify_all();
@@ -60,9 +60,9 @@ pub struct Sealer {
     pub clock: TrustedClock,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub end: SealingEnd,
+    pub stop_flag: StopFlag,
     /// The time since the end and the last change of a partition after which it is sealed.
-    pub after: Live<Duration>,
+    pub after: LiveValue<Duration>,
 }
 
 impl Sealer {
@@ -72,7 +72,7 @@ impl Sealer {
         let keep_pace = |bytes| {
             let written = written.fetch_add(bytes, Ordering::Relaxed) + bytes;
             let due = written as f64 / BYTES_PER_SECOND;
-            self.end.wait(Duration::from_secs_f64(due).saturating_sub(watch.elapsed()))
+            self.stop_flag.wait(Duration::from_secs_f64(due).saturating_sub(watch.elapsed()))
         };
         match self.store.seal(self.clock.moment(), after_ms, &keep_pace) {
             Ok(report) => {

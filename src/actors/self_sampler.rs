@@ -15,7 +15,8 @@ use serde_json::json;
 use super::{CollectBatches, Collector, Lifeline, SettingsChanged, Stop};
 use crate::{
     ingest::{memory::IngestMemory, protocol::BatchEncoding},
-    model::{Live, UnixMillis, own_sender},
+    kept::LiveValue,
+    model::{UnixMillis, own_sender},
     telemetry::{Health, SelfReading, Shortfall},
 };
 
@@ -25,19 +26,19 @@ const ROLE: &str = "self";
 const MEMORY_BYTES: usize = 1 << 20;
 
 /// The function that reads the daemon's own metrics.
-pub type ReadSelf = Box<dyn Fn() -> Vec<SelfReading>>;
+pub type ReadOwnMetrics = Box<dyn Fn() -> Vec<SelfReading>>;
 
 /// The parts of the sampler.
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct SelfSamplerParts {
-    pub read: ReadSelf,
+    pub read: ReadOwnMetrics,
     pub collector: Addr<Collector>,
     pub lifeline: Lifeline,
     pub health: Health,
     /// The tag `host` of the series.
     pub host: String,
     /// The time between two rounds; `None` while the daemon is not sampled.
-    pub interval: Live<Option<Duration>>,
+    pub interval: LiveValue<Option<Duration>>,
     /// The start of the daemon, from which its counters count.
     pub started: UnixMillis,
 }
@@ -94,8 +95,8 @@ impl SelfSampler {
         let body = self.batch().into();
         let round = CollectBatches { body, encoding: BatchEncoding::Json, is_own: true, memory };
         self.is_under_way = true;
-        let answered = self.parts.collector.send(round).into_actor(self);
-        ctx.spawn(answered.map(|answer, role, _| {
+        let response = self.parts.collector.send(round).into_actor(self);
+        ctx.spawn(response.map(|answer, role, _| {
             role.is_under_way = false;
             let fault = match answer {
                 Ok(Ok(answer)) if answer.refused.is_empty() => None,

@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// The role. It blocks its thread while it reads, so it needs an arbiter of its own.
 pub struct SparklineRefresher {
     refresh: Box<dyn Fn() -> Result<(), String> + Send>,
-    every: Duration,
+    interval: Duration,
     lifeline: Lifeline,
     is_failing: bool,
 }
@@ -26,7 +26,7 @@ impl SparklineRefresher {
         refresh: impl Fn() -> Result<(), String> + Send + 'static,
         lifeline: Lifeline,
     ) -> Self {
-        Self { refresh: Box::new(refresh), every: INTERVAL, lifeline, is_failing: false }
+        Self { refresh: Box::new(refresh), interval: INTERVAL, lifeline, is_failing: false }
     }
 
     fn run(&mut self) {
@@ -54,7 +54,7 @@ impl Actor for SparklineRefresher {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.run();
-        ctx.run_interval(self.every, |role, _| role.run());
+        ctx.run_interval(self.interval, |role, _| role.run());
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
             };
             let mut role =
                 SparklineRefresher::new(refresh, lifelines.for_role("sparkline refresher"));
-            role.every = Duration::from_millis(1);
+            role.interval = Duration::from_millis(1);
             let role = role.start();
             third.notified().await;
             role.send(Stop).await.unwrap();

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::UnixMillis;
 
+/// The label of the alert that represents all alerts of its rule beyond the limit.
+pub const LEFT_OUT: &str = "left_out";
+
 /// Labels by name.
 pub type LabelSet = BTreeMap<String, String>;
 

@@ -164,8 +164,8 @@ mod tests {
         let ended = alert(AlertState::Inactive, Some(75_000));
         assert_eq!(send(&ended, 76_000), Some((time(2000), time(75_000))));
         assert_eq!(send(&ended, 900_000), None);
-        let again = alert(AlertState::NoData, None);
-        assert!(send(&again, 900_001).is_some());
+        let no_data = alert(AlertState::NoData, None);
+        assert!(send(&no_data, 900_001).is_some());
     }
 
     #[test]
@@ -183,8 +183,8 @@ mod tests {
         let ended = alert(AlertState::Inactive, Some(60_000));
         assert_eq!(send(&ended, 65_000), 1);
         assert_eq!(send(&ended, 66_000), 0);
-        let again = Alert { fired_at: Some(67_000), ..alert(AlertState::Firing, None) };
-        assert_eq!(send(&again, 70_000), 1);
+        let firing = Alert { fired_at: Some(67_000), ..alert(AlertState::Firing, None) };
+        assert_eq!(send(&firing, 70_000), 1);
     }
 
     #[test]

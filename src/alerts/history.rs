@@ -164,7 +164,7 @@ mod tests {
         GroupState { last, rules, ..GroupState::default() }
     }
 
-    fn shown(all: &[Episode]) -> Vec<(&str, i64, Option<i64>)> {
+    fn summaries(all: &[Episode]) -> Vec<(&str, i64, Option<i64>)> {
         all.iter()
             .map(|episode| (&*episode.labels["host"], episode.fired_at, episode.resolved_at))
             .collect()
@@ -188,7 +188,7 @@ mod tests {
         // After a crash, the same evaluation is repeated.
         assert!(!note(&mut history, &first, &second));
         let expected = [("b", 20, None), ("c", 20, None), ("a", 10, Some(20)), ("c", 5, Some(20))];
-        assert_eq!(shown(&history.with_present(&second)), expected);
+        assert_eq!(summaries(&history.with_present(&second)), expected);
         let json = serde_json::to_vec(&history).unwrap();
         assert_eq!(serde_json::from_slice::<GroupHistory>(&json).unwrap(), history);
         // A removed rule ends its firing alerts.
@@ -207,9 +207,9 @@ mod tests {
         let late = state(KEPT_MS + 1000, &[]);
         note(&mut history, &late, &late);
         assert_eq!(history.episodes, []);
-        let long = "x".repeat(2000);
+        let long_text = "x".repeat(2000);
         for at in 0..200 {
-            let before = state(at, &[(&long, AlertState::Firing, at)]);
+            let before = state(at, &[(&long_text, AlertState::Firing, at)]);
             note(&mut history, &before, &state(at + 1, &[]));
         }
         history.drop_oldest_to_fit();

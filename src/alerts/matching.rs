@@ -9,7 +9,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::LabelSet;
-use crate::query::{Budget, PromqlLimits, whole_pattern};
+use crate::query::{Budget, ExpressionLimits, whole_pattern};
 
 /// The maximum size of a label's name, and of a value or pattern, in bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -17,7 +17,7 @@ const VALUE_BYTES_MAX: usize = 4096;
 /// The maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
 /// The limits of a pattern.
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 0,
     points_max: 0,
     steps_max: 0,
@@ -122,16 +122,16 @@ impl LabelMatcher {
     /// When a part of the text is not a matcher.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         let text = text.trim();
-        let inside = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'));
-        let inside = inside.ok_or_else(|| format!("{text:?} lacks a closing brace"))?;
+        let list = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'));
+        let list = list.ok_or_else(|| format!("{text:?} lacks a closing brace"))?;
         let (mut is_quoted, mut is_escaped) = (false, false);
-        let between = |c: char| {
+        let is_separator = |c: char| {
             let is_end = c == ',' && !is_quoted;
             is_quoted ^= c == '"' && !is_escaped;
             is_escaped = c == '\\' && !is_escaped;
             is_end
         };
-        let parts: Vec<_> = inside.split(between).map(str::trim).collect();
+        let parts: Vec<_> = list.split(is_separator).map(str::trim).collect();
         parts.into_iter().filter(|part| !part.is_empty()).map(Self::parse).collect()
     }
 
@@ -239,8 +239,8 @@ mod tests {
         for text in ["a", "{a=b", "=b", "1a=b", "a=\"b", "a=b\"", "a=~\"(\"", "a-b=c"] {
             read(text).unwrap_err();
         }
-        let long = format!("a={}", "x".repeat(VALUE_BYTES_MAX + 1));
-        LabelMatcher::parse(&long).unwrap_err();
+        let long_value = format!("a={}", "x".repeat(VALUE_BYTES_MAX + 1));
+        LabelMatcher::parse(&long_value).unwrap_err();
     }
 
     #[test]

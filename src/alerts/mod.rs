@@ -11,6 +11,7 @@ mod forwarding;
 mod history;
 mod machine;
 mod matching;
+mod message;
 mod posted;
 mod resuming;
 mod revision;
@@ -21,23 +22,22 @@ mod silences;
 mod state;
 mod template;
 
-pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
+pub use alert::{Acknowledgement, Alert, AlertState, LEFT_OUT, LabelSet, fingerprint};
 pub use evaluation::{
-    EvaluationQueries, ExpressionResult, GroupRun, LEFT_OUT, RuleReport, WrittenSeries, evaluate,
-    stages,
+    EvaluationQueries, ExpressionResult, GroupRun, RuleReport, WrittenSeries, evaluate, stages,
 };
 pub use external::{ExternalIdentity, query_escaped};
 pub use file::{FileFault, is_label_name, read_rules};
 pub use forwarding::{Alertmanager, OutgoingAlert, SentAlerts, fires_until};
 pub use history::{Episode, GroupHistory, Revision};
 pub use matching::LabelMatcher;
+pub use message::{Message, MessageAlert, order_by_job, order_by_labels};
 pub use posted::{PostOutcome, PostableAlert, PostedAlerts, PostedFiring};
 pub use revision::{Review, ReviewTerms, next_to_review};
 pub use routing::{
-    Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
-    MessageAlert, Opsgenie, Pagerduty, PendingNotification, RESOLVE_TIMEOUT_MS, Receiver, Route,
-    Routing, Secret, Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook,
-    check_routing, order_by_job, order_by_labels, read_http,
+    Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Opsgenie,
+    Pagerduty, PendingNotification, RESOLVE_TIMEOUT_MS, Receiver, Route, Routing, Secret, Slack,
+    SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook, check_routing, read_http,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{DueEvaluation, due, next_evaluation, skipped_evaluations};

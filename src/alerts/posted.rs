@@ -65,7 +65,7 @@ struct PostedAlert {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PostOutcome {
     /// The number of accepted alerts.
-    pub taken: usize,
+    pub accepted: usize,
     /// The number of invalid alerts.
     pub invalid: usize,
     /// The faults of the first invalid alerts.
@@ -91,9 +91,9 @@ impl PostedAlerts {
         for alert in alerts {
             match parse_alert(alert, resolve_timeout_ms, now) {
                 Ok((labels, alert)) => {
-                    let is_taken = self.accept(labels, alert, now, &mut has_made_room);
-                    outcome.taken += usize::from(is_taken);
-                    outcome.refused += usize::from(!is_taken);
+                    let is_accepted = self.accept(labels, alert, now, &mut has_made_room);
+                    outcome.accepted += usize::from(is_accepted);
+                    outcome.refused += usize::from(!is_accepted);
                 }
                 Err(fault) => {
                     outcome.invalid += 1;

@@ -127,7 +127,7 @@ mod tests {
             labels: BTreeMap::new(),
             action: Action::Alert(policy),
         };
-        let (file, name) = ("own.yml".into(), "own".into());
+        let (file, name) = ("rules.yml".into(), "group".into());
         RuleGroup { file, name, interval_ms, query_offset_ms: 0, limit: 0, rules: vec![rule] }
     }
 
@@ -187,9 +187,9 @@ mod tests {
                 assert_eq!(bench.run(at).state, AlertState::Pending);
                 at += 5000;
             }
-            let back = at - 5000 + down_s * 1000;
+            let back_at = at - 5000 + down_s * 1000;
             bench.is_first = true;
-            let fires_s = (bench.fires_at(back) - back) / 1000;
+            let fires_s = (bench.fires_at(back_at) - back_at) / 1000;
             assert_eq!(fires_s, expected_s, "for {for_s}, {pending_s} pending, {down_s} down");
         };
         // A `for` shorter than the grace period begins anew.
@@ -214,8 +214,12 @@ mod tests {
             for at in 0..=6 {
                 bench.run(START + at * 5000);
             }
-            let back = START + 30_000 + gap_s * 1000;
-            assert_eq!((bench.fires_at(back) - START) / 1000 - 30 - gap_s, expected_s, "{gap_s}");
+            let back_at = START + 30_000 + gap_s * 1000;
+            assert_eq!(
+                (bench.fires_at(back_at) - START) / 1000 - 30 - gap_s,
+                expected_s,
+                "{gap_s}"
+            );
         };
         // The result is the same as after a restart of 5 s.
         check(120, 25);

@@ -96,11 +96,11 @@ impl GroupState {
     /// Returns the objects to store: the whole state, or a first object and then pieces with the
     /// alerts. While the number of pieces does not change, an alert stays in its piece.
     pub fn to_pieces(&self) -> Vec<Vec<u8>> {
-        let whole = bytes_of(self);
-        if whole.len() <= PIECE_BYTES_MAX {
-            return vec![whole];
+        let bytes = bytes_of(self);
+        if bytes.len() <= PIECE_BYTES_MAX {
+            return vec![bytes];
         }
-        let mut count = (whole.len() / PIECE_BYTES_MAX + 1).next_power_of_two();
+        let mut count = (bytes.len() / PIECE_BYTES_MAX + 1).next_power_of_two();
         loop {
             let pieces: Vec<_> = self.split(count).iter().map(bytes_of).collect();
             if count < PIECES_MAX && pieces.iter().any(|piece| piece.len() > PIECE_BYTES_MAX) {

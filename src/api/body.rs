@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     ingest::memory::{IngestMemory, ReservedMemory},
-    model::Live,
+    kept::LiveValue,
 };
 
 /// The largest body that an HTTP worker decompresses itself, in decompressed bytes.
@@ -55,7 +55,7 @@ pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
 /// A receiver of bodies within their limits. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Bodies {
-    limits: Live<BodyLimits>,
+    limits: LiveValue<BodyLimits>,
     memory: IngestMemory,
     timeout: Duration,
     /// The turn to decompress a large body.
@@ -65,7 +65,7 @@ pub struct Bodies {
 impl Bodies {
     /// Creates the receiver of bodies: `limits` are for samples, `timeout` is for each body, and
     /// all share the memory.
-    pub fn new(limits: Live<BodyLimits>, memory: IngestMemory, timeout: Duration) -> Self {
+    pub fn new(limits: LiveValue<BodyLimits>, memory: IngestMemory, timeout: Duration) -> Self {
         Self { limits, memory, timeout, large: Arc::new(Semaphore::new(1)) }
     }
 

@@ -13,7 +13,7 @@ use super::{
     HostNames,
     connection::{AnswerBody, ConnectionTurn, TurnEnd},
 };
-use crate::{model::Live, telemetry::Metrics};
+use crate::{kept::LiveValue, telemetry::Metrics};
 
 /// The default headers that protect responses in browsers: no guessing of content types, no frames
 /// or reads by other sites, and no loading of other resources.
@@ -33,7 +33,7 @@ pub async fn receive<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let end = TurnEnd(request.conn_data::<ConnectionTurn>().cloned());
-    let foreign = request.app_data::<web::Data<Live<HostNames>>>().and_then(|names| {
+    let foreign = request.app_data::<web::Data<LiveValue<HostNames>>>().and_then(|names| {
         let foreign = {
             let path = request.match_info().as_str();
             names.get().check(request.method(), path, request.headers()).err()?

@@ -43,14 +43,14 @@ pub use query::{QueryParts, SparklineCache, Tails};
 
 use actix_web::web::{self, ServiceConfig};
 
-use crate::model::Live;
+use crate::kept::LiveValue;
 use scope::Scope;
 
 /// The parts that the handlers of each area need. Clones are cheap.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ApiParts {
-    pub host_names: Live<HostNames>,
+    pub host_names: LiveValue<HostNames>,
     pub bodies: Bodies,
     pub query: QueryParts,
     pub objects: ObjectsParts,
@@ -66,7 +66,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     config
         .app_data(web::Data::new(host_names))
         .app_data(web::Data::new(metrics.clone()))
-        .default_service(web::to(page::unknown));
+        .default_service(web::to(page::unknown_path));
     ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));
     // The first matching route counts: routes of the page precede routes of Prometheus' API, which
     // precede routes of the store's own API.

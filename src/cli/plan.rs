@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     config::{self, Overrides, Settings},
-    model::Span,
-    policy::plan::{Fleet, Machine, Plan, PlanBounds},
+    model::{RetentionRule, Span, with_noun},
+    policy::fleet_plan::{Fleet, Machine, Plan, PlanBounds},
     store::DiskSpace,
 };
 
@@ -28,7 +28,11 @@ const TOO_SMALL: u8 = 2;
 /// and a series were measured, see docs/sizing.md. Exits with 2 when this machine is too small.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  granary plan --hosts 50
-  granary plan --hosts 50 --metrics 100 --interval 1m --after 30d --json")]
+  granary plan --hosts 50 --metrics 100 --interval 1m --after 30d --json
+  granary plan --hosts 50 --config granary.toml --rule-series debug=500
+
+A running daemon reports the number of each rule's series as \"rules\" in /api/v1/storage, and on the
+page under Storage.")]
 pub(super) struct PlanArgs {
     /// Number of machines
     #[arg(long)]
@@ -42,6 +46,9 @@ pub(super) struct PlanArgs {
     /// Age of the fleet, such as 30d [default: when all retentions are reached]
     #[arg(long)]
     after: Option<Span>,
+    /// Series that a rule of retention selects, of all machines together, such as debug=5000
+    #[arg(long, value_name = "RULE=COUNT", value_parser = rule_series)]
+    rule_series: Vec<(String, u64)>,
     /// Settings in TOML, as for `granary serve`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -64,15 +71,70 @@ pub(super) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
         cache_bytes_max: settings.storage.cache_bytes_max,
     };
     let after = args.after.map(Span::longest_ms);
-    let plan = Plan::new(&fleet, &settings.granularities, &bounds, after);
+    let rules = rules(&settings.retention_rules, &args.rule_series, &fleet)?;
+    let plan = Plan::new(&fleet, (&settings.granularities, &rules), &bounds, after);
     let machine = machine(&settings)?;
     let lacks = plan.lacks(&machine);
+    let is_given =
+        |rule: &RetentionRule| args.rule_series.iter().any(|(name, _)| *name == rule.name);
+    let without = settings.retention_rules.iter().filter(|rule| !is_given(rule));
+    let notes: Vec<_> = without
+        .map(|RetentionRule { name, .. }| {
+            format!("rule {name} is planned without series: add --rule-series {name}=COUNT")
+        })
+        .collect();
     if args.json {
-        screen::print_json(&serde_json::to_string_pretty(&as_json(&plan, &machine, &lacks))?)?;
+        let mut plan = as_json(&plan, &machine, &lacks);
+        plan["notes"] = json!(notes);
+        screen::print_json(&serde_json::to_string_pretty(&plan)?)?;
     } else {
-        screen::print(&shown(&plan, &machine, &lacks))?;
+        let lines: Vec<_> = std::iter::once(shown(&plan, &machine, &lacks)).chain(notes).collect();
+        screen::print(&lines.join("\n"))?;
     }
     Ok(if lacks.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(TOO_SMALL) })
+}
+
+fn rule_series(text: &str) -> Result<(String, u64), String> {
+    let parts = text.split_once('=').and_then(|(rule, count)| {
+        let count = count.parse().ok()?;
+        (!rule.is_empty()).then(|| (rule.to_owned(), count))
+    });
+    parts.ok_or_else(|| {
+        "use the name of a rule and a number of series, such as debug=500".to_owned()
+    })
+}
+
+/// Returns each rule with the number of its series.
+fn rules(
+    rules: &[RetentionRule],
+    given: &[(String, u64)],
+    fleet: &Fleet,
+) -> anyhow::Result<Vec<(RetentionRule, u64)>> {
+    if let Some((name, _)) =
+        given.iter().find(|(name, _)| !rules.iter().any(|rule| rule.name == *name))
+    {
+        let names: Vec<_> = rules.iter().map(|rule| rule.name.as_str()).collect();
+        let remedy = match &*names {
+            [] => {
+                "the settings have no rules of retention; pass their file with --config".to_owned()
+            }
+            names => format!("use one of {}", names.join(", ")),
+        };
+        anyhow::bail!("--rule-series: there is no rule {name}: {remedy}");
+    }
+    let with_series = |rule: &RetentionRule| {
+        let of_rule = given.iter().filter(|(name, _)| *name == rule.name);
+        (rule.clone(), of_rule.map(|(_, count)| *count).fold(0, u64::saturating_add))
+    };
+    let rules: Vec<_> = rules.iter().map(with_series).collect();
+    let of_rules = rules.iter().map(|(_, series)| *series).fold(0, u64::saturating_add);
+    anyhow::ensure!(
+        of_rules <= fleet.series(),
+        "--rule-series: the rules have {}, the fleet has {}: use more --hosts or --metrics",
+        with_noun(of_rules, "series"),
+        fleet.series(),
+    );
+    Ok(rules)
 }
 
 /// Returns the resources of this machine, or of its container.
@@ -171,4 +233,38 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
         "kept_share": machine.disk_max.map_or(1.0, |budget| plan.share_within(budget)),
         "lacks": lacks,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GranularitySet, KeySelector};
+
+    #[test]
+    fn the_series_of_a_rule_are_read_and_a_wrong_option_is_explained() {
+        assert_eq!(rule_series("debug=500"), Ok(("debug".to_owned(), 500)));
+        for wrong in ["debug", "=5", "debug=many", "debug=-1"] {
+            assert!(rule_series(wrong).unwrap_err().contains("such as debug=500"), "{wrong}");
+        }
+        let selector = KeySelector::new(Vec::new()).unwrap();
+        let rule = RetentionRule::new("debug", selector, &[], &GranularitySet::default()).unwrap();
+        let fleet = Fleet { hosts: 10, metrics: 100, interval_ms: 10_000 };
+        let read = |known: &[RetentionRule], given: &[(&str, u64)]| {
+            let given: Vec<_> =
+                given.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+            let read = rules(known, &given, &fleet).map_err(|cause| cause.to_string())?;
+            Ok::<_, String>(read.into_iter().map(|(_, series)| series).collect::<Vec<_>>())
+        };
+        let known = std::slice::from_ref(&rule);
+        assert_eq!(read(known, &[("debug", 1000)]), Ok(vec![1000]));
+        assert_eq!(read(known, &[]), Ok(vec![0]));
+        for (known, given, remedy) in [
+            (known, ("debug", 1001), "the fleet has 1000: use more --hosts or --metrics"),
+            (known, ("other", 1), "use one of debug"),
+            (&[], ("debug", 1), "pass their file with --config"),
+        ] {
+            let fault = read(known, &[given]).unwrap_err();
+            assert!(fault.contains(remedy), "{fault}");
+        }
+    }
 }

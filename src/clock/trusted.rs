@@ -1,6 +1,6 @@
 //! The machine's clock, and whether it is trusted; the roles of the daemon read the time here.
 //!
-//! `policy/trust.rs` decides about the trust. Must never know: what the time is used for.
+//! `policy/clock_trust.rs` decides about the trust. Must never know: what the time is used for.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Clock, SystemClock, uptime_ms};
 use crate::{
     model::{Moment, UnixMillis},
-    policy::{Change, Doubt, Trust, TrustRules},
+    policy::{ClockDoubt, Trust, TrustChange, TrustRules},
 };
 
 /// The machine's clock, and whether it is trusted. Clones are cheap.
@@ -122,8 +122,8 @@ impl TrustedClock {
             let trust = self.0.trust.lock();
             (trust.doubt(now.clock, uptime_ms()), trust.senders_min())
         };
-        let Doubt { now, agree, contradict } =
-            doubt.unwrap_or(Doubt { now, agree: 0, contradict: 0 });
+        let ClockDoubt { now, agree, contradict } =
+            doubt.unwrap_or(ClockDoubt { now, agree: 0, contradict: 0 });
         ClockReport {
             doubted: doubt.is_some(),
             clock: now.clock.to_string(),
@@ -135,10 +135,10 @@ impl TrustedClock {
         }
     }
 
-    fn log(&self, change: Option<Change>) {
+    fn log(&self, change: Option<TrustChange>) {
         match change {
             None => {}
-            Some(Change::Doubted) => {
+            Some(TrustChange::Doubted) => {
                 let ClockReport { clock, believed, senders_min, .. } = self.report();
                 tracing::warn!(
                     clock,
@@ -148,8 +148,8 @@ impl TrustedClock {
                      again, enough senders agree with it, or `granary clock confirm` confirms it"
                 );
             }
-            Some(Change::Agrees) => tracing::info!("the clock is trusted: it is right again"),
-            Some(Change::Confirmed(senders)) => {
+            Some(TrustChange::Agrees) => tracing::info!("the clock is trusted: it is right again"),
+            Some(TrustChange::Confirmed(senders)) => {
                 tracing::info!(senders, "the clock is trusted: senders agree with it");
             }
         }

@@ -6,7 +6,7 @@
 use std::{fmt, ops::Deref};
 
 use super::Settings;
-use crate::model::Live;
+use crate::kept::LiveValue;
 
 /// A function that applies settings.
 type Apply = Box<dyn Fn(&Settings)>;
@@ -24,8 +24,8 @@ impl LiveSettings {
     }
 
     /// Returns a value that follows from the settings, also after changes.
-    pub fn derive<T: 'static>(&mut self, of: impl Fn(&Settings) -> T + 'static) -> Live<T> {
-        let value = Live::new(of(&self.settings));
+    pub fn derive<T: 'static>(&mut self, of: impl Fn(&Settings) -> T + 'static) -> LiveValue<T> {
+        let value = LiveValue::new(of(&self.settings));
         let follower = value.clone();
         self.followers.push(Box::new(move |settings| follower.set(of(settings))));
         value

@@ -22,14 +22,15 @@ use crate::{
 };
 
 /// The roles of alerts.
-pub(super) struct Alerting {
+pub(super) struct AlertingRoles {
     alerter: Addr<Alerter>,
-    forwarders: Rc<RefCell<Forwarders>>,
+    forwarders: Rc<RefCell<ForwarderSet>>,
     notifier: Addr<Notifier>,
 }
 
-/// The forwarders, one for each Alertmanager, with the parts of further ones.
-struct Forwarders {
+/// The forwarders, one for each Alertmanager, and the parts from which further forwarders are
+/// created.
+struct ForwarderSet {
     running: Vec<Forwarder>,
     rules: KnownRules,
     clock: TrustedClock,
@@ -43,9 +44,9 @@ struct Forwarder {
     arbiter: Arbiter,
 }
 
-impl Forwarders {
+impl ForwarderSet {
     /// Stops the forwarders of other Alertmanagers, and starts those that are missing.
-    fn forward_to(&mut self, alertmanagers: &[Alertmanager]) {
+    fn follow_alertmanagers(&mut self, alertmanagers: &[Alertmanager]) {
         let (kept, former): (Vec<_>, Vec<_>) = std::mem::take(&mut self.running)
             .into_iter()
             .partition(|forwarder| alertmanagers.contains(&forwarder.alertmanager));
@@ -80,7 +81,7 @@ impl Forwarders {
     }
 }
 
-impl Alerting {
+impl AlertingRoles {
     pub(super) fn start(
         settings: &mut LiveSettings,
         parts: &ApiParts,
@@ -102,7 +103,7 @@ impl Alerting {
             lifeline: lifelines.for_role("alerter"),
         });
         let alerter = start_on_arbiter(arbiters, alerter);
-        let forwarders = Rc::new(RefCell::new(Forwarders {
+        let forwarders = Rc::new(RefCell::new(ForwarderSet {
             running: Vec::new(),
             rules: admin.rules.clone(),
             clock: admin.clock.clone(),
@@ -111,7 +112,7 @@ impl Alerting {
         }));
         let shared = forwarders.clone();
         settings.follow(move |settings: &Settings| {
-            shared.borrow_mut().forward_to(&settings.alertmanagers);
+            shared.borrow_mut().follow_alertmanagers(&settings.alertmanagers);
         });
         let silences = parts.alerting.silences.clone();
         let notifier = Notifier::new(NotifierParts {

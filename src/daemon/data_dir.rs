@@ -32,16 +32,16 @@ impl DataDir {
     /// # Errors
     /// When the directory cannot be written, or another process has locked it.
     pub fn claim(folder: &Path) -> anyhow::Result<Self> {
-        let shown = folder.display();
+        let folder_text = folder.display();
         let remedy = || {
             format!(
-                "the data directory {shown} cannot be written: give this user write access, or set \
+                "the data directory {folder_text} cannot be written: give this user write access, or set \
                  another directory with --data-dir or storage.data_dir"
             )
         };
         let full = || {
             format!(
-                "the data directory {shown} cannot be created: the disk is full; free some space, \
+                "the data directory {folder_text} cannot be created: the disk is full; free some space, \
                  or set another one with --data-dir or storage.data_dir"
             )
         };
@@ -59,11 +59,11 @@ impl DataDir {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let pid = pid(&lock);
             bail!(
-                "the data directory {shown} is in use by process {pid}: stop it, or set another \
+                "the data directory {folder_text} is in use by process {pid}: stop it, or set another \
                  directory with --data-dir or storage.data_dir"
             );
         }
-        // The lock is the kernel's; the number is only for messages, so a full disk may lack it.
+        // The kernel holds the lock. The id is only for messages, so a full disk is no failure.
         let pid = format!("{:<PID_CHARS$}", std::process::id());
         match lock.write_all(pid.as_bytes()) {
             Err(cause) if is_disk_full(&cause) => {
@@ -109,8 +109,8 @@ mod tests {
         let folder = dir.path().join("below/data");
         let lock = DataDir::claim(&folder).unwrap();
         let refused = DataDir::claim(&folder).unwrap_err().to_string();
-        let by = format!("is in use by process {}: stop it", std::process::id());
-        assert!(refused.contains(&by), "{refused}");
+        let in_use = format!("is in use by process {}: stop it", std::process::id());
+        assert!(refused.contains(&in_use), "{refused}");
         assert_eq!(process_using(&folder), Some(std::process::id().to_string()));
         drop(lock);
         assert_eq!(process_using(&folder), None);

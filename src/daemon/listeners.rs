@@ -22,7 +22,8 @@ use crate::{
     clock::{Clock, SystemClock},
     config::{LiveSettings, QUERIES_MAX, Settings, bounds},
     ingest::remote_write::Families,
-    model::{Live, SeriesLimits},
+    kept::LiveValue,
+    model::SeriesLimits,
 };
 
 /// Returns the settings of all collectors.
@@ -37,7 +38,10 @@ pub(super) fn collector_settings(settings: &Settings) -> CollectorSettings {
     }
 }
 
-fn collector_parts(settings: &Live<CollectorSettings>, parts: &OverviewParts) -> CollectorParts {
+fn collector_parts(
+    settings: &LiveValue<CollectorSettings>,
+    parts: &OverviewParts,
+) -> CollectorParts {
     let (parts, tally) = (&parts.admin, parts.published.ingest.clone());
     CollectorParts {
         tally,
@@ -55,19 +59,19 @@ fn collector_parts(settings: &Live<CollectorSettings>, parts: &OverviewParts) ->
 /// Starts a collector on its own thread, so that no other role waits while it reads large messages.
 fn start_collector(
     parts: CollectorParts,
-    line: Lifeline,
+    lifeline: Lifeline,
     arbiters: &mut Vec<Arbiter>,
 ) -> Addr<Collector> {
     let arbiter = Arbiter::new();
     let collector =
-        Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(parts, line));
+        Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(parts, lifeline));
     arbiters.push(arbiter);
     collector
 }
 
 pub(super) fn start_graphite(
     settings: &Settings,
-    collecting: &Live<CollectorSettings>,
+    settings_of_collectors: &LiveValue<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -80,9 +84,9 @@ pub(super) fn start_graphite(
     if !graphite.listens() {
         return Ok(GraphiteListeners::default());
     }
-    let line = lifelines.for_role("Graphite collector");
-    let collector = collector_parts(collecting, &parts.overview);
-    let collector = start_collector(collector, line, arbiters);
+    let lifeline = lifelines.for_role("Graphite collector");
+    let collector = collector_parts(settings_of_collectors, &parts.overview);
+    let collector = start_collector(collector, lifeline, arbiters);
     GraphiteListeners::start(&graphite, collector, parts.admin.metrics.clone())
         .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
@@ -90,15 +94,19 @@ pub(super) fn start_graphite(
 /// Starts the role that samples the daemon itself.
 pub(super) fn start_self_sampler(
     settings: &mut LiveSettings,
-    collecting: &Live<CollectorSettings>,
+    settings_of_collectors: &LiveValue<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> Addr<SelfSampler> {
-    let line = lifelines.for_role("collector of the daemon's own samples");
+    let lifeline = lifelines.for_role("collector of the daemon's own samples");
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
-        collector: start_collector(collector_parts(collecting, &parts.overview), line, arbiters),
+        collector: start_collector(
+            collector_parts(settings_of_collectors, &parts.overview),
+            lifeline,
+            arbiters,
+        ),
         read: Box::new(move || admin.readings()),
         health: parts.admin.health.clone(),
         lifeline: lifelines.for_role("self-sampler"),
@@ -130,22 +138,22 @@ const fn blocking_threads() -> usize {
 
 pub(super) fn start_server(
     settings: &Settings,
-    collecting: &Live<CollectorSettings>,
+    settings_of_collectors: &LiveValue<CollectorSettings>,
     listener: TcpListener,
     parts: ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
-    let line = lifelines.for_role("collector of large bodies");
-    let collector = collector_parts(collecting, &parts.overview);
-    let large = start_collector(collector.clone(), line, arbiters);
-    let mut server_line = lifelines.for_role("HTTP server");
-    let collector_lines = lifelines.clone();
+    let lifeline = lifelines.for_role("collector of large bodies");
+    let collector = collector_parts(settings_of_collectors, &parts.overview);
+    let large = start_collector(collector.clone(), lifeline, arbiters);
+    let mut server_lifeline = lifelines.for_role("HTTP server");
+    let collector_lifelines = lifelines.clone();
     let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);
     let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
     let app = move || {
-        let line = collector_lines.for_role("collector");
-        let worker = Collector::new(collector.clone(), line).start();
+        let lifeline = collector_lifelines.for_role("collector");
+        let worker = Collector::new(collector.clone(), lifeline).start();
         let (parts, collectors) = (parts.clone(), Collectors { worker, large: large.clone() });
         App::new()
             .wrap(from_fn(api::receive))
@@ -193,7 +201,7 @@ pub(super) fn start_server(
         if let Err(cause) = server.await {
             tracing::error!(%cause, "the HTTP server failed");
         } else {
-            server_line.release();
+            server_lifeline.release();
         }
     });
     Ok(handle)

@@ -9,20 +9,20 @@ mod reloading;
 mod storing;
 mod systemd;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter, Handler, Recipient, System, dev::ToEnvelope};
 use actix_server::ServerHandle;
 use anyhow::Context;
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::timeout,
 };
 
 use crate::{
     actors::{
         Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
-        Retention, Sealer, SealingEnd, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
+        Retention, Sealer, SelfSampler, SettingsChanged, SparklineRefresher, Stop, StopFlag,
         Watcher, Writer, WriterHandle, lifelines,
     },
     api::Tails,
@@ -32,14 +32,14 @@ use crate::{
     model::UnixMillis,
     telemetry::{Condition, Health, Metrics},
 };
-use alerting::Alerting;
+use alerting::AlertingRoles;
 pub use data_dir::{DataDir, process_using};
 use listeners::{
     collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
 use parts::{SharedState, api_parts};
 pub use reloading::ReloadSources;
-use reloading::{ReloadParts, Reloading};
+use reloading::{ReloadParts, Reloader};
 use storing::{checker, checkpointer, open_store, preallocator, retention, sealer, writer_parts};
 
 /// The reason why the daemon stopped.
@@ -79,14 +79,15 @@ struct Daemon {
     preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
-    alerting: Alerting,
-    reloading: Reloading,
+    alerting: AlertingRoles,
+    reloader: Reloader,
+    stop_signals: StopSignals,
     sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
     checker: Option<Addr<Checker>>,
     /// Aborts the current work of the sealer and the checker.
-    sealing_end: SealingEnd,
+    background_stop: StopFlag,
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
@@ -96,8 +97,7 @@ struct Daemon {
 
 impl Daemon {
     fn start(mut live: LiveSettings, sources: ReloadSources) -> anyhow::Result<Self> {
-        let settings = &mut live;
-        let watch = Stopwatch::start();
+        let (settings, watch) = (&mut live, Stopwatch::start());
         let published = PublishedState::default();
         let health = published.health.clone();
         health.raise(Condition::Lifecycle, "starting");
@@ -112,37 +112,40 @@ impl Daemon {
         let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, role);
         notice_changes(settings, "the checkpointer", checkpointer.clone().recipient());
-        let asked = checkpointer.clone().recipient();
-        let watched = (&metrics, &published);
-        let parts = writer_parts(settings, &store, appender, &clock, watched, &lifelines, asked);
+        let mailbox = checkpointer.clone().recipient();
+        let reports = (&metrics, &published);
+        let parts = writer_parts(settings, &store, appender, &clock, reports, &lifelines, mailbox);
         let (writer, writer_handle) = Writer::start(parts).context("start the writer thread")?;
         let role = preallocator(settings, &store, &clock, &health, &lifelines);
         let preallocator = start_on_arbiter(&mut arbiters, role);
-        let role = retention(settings, &store, &trusted, watched, &writer_handle, &lifelines);
+        let role = retention(settings, &store, &trusted, reports, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
-        let sealing_end = SealingEnd::default();
-        let role = sealer(settings, &store, &trusted, &health, &sealing_end, &lifelines);
+        let background_stop = StopFlag::default();
+        let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);
         let sealer = start_on_arbiter(&mut arbiters, role);
-        let checker = checker(settings, &store, &trusted, &sealing_end, &lifelines)
+        let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
-        let (known, requests) = KnownSettings::new(sources.shown(settings));
-        let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
+        let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
+        let shared = SharedState::open(settings, &store, &trusted, &metrics, known_settings)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
         let collecting = settings.derive(collector_settings);
         let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
-        let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
+        let alerting = AlertingRoles::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler =
             start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let reload = ReloadParts::of(&parts);
+        let reload_parts = ReloadParts::new(&parts);
+        let listen = settings.server.listen;
         let server =
             start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
-        announce_ready(&health, settings, watch);
-        let reloading = Reloading::new(live, sources, reload, requests);
+        // Whoever waits for "ready" may send signals from then on.
+        let reloader = Reloader::new(live, sources, reload_parts, requests);
+        let stop_signals = StopSignals::new();
+        announce_ready(&health, listen, watch);
         Ok(Self {
             server,
             graphite,
@@ -153,12 +156,13 @@ impl Daemon {
             retention,
             host_keeper,
             alerting,
-            reloading,
+            reloader,
+            stop_signals,
             sparkline_refresher,
             self_sampler,
             sealer,
             checker,
-            sealing_end,
+            background_stop,
             arbiters,
             health,
             watcher,
@@ -169,8 +173,8 @@ impl Daemon {
 
     async fn run_until_stopped(mut self) -> ExitReason {
         let reason = tokio::select! {
-            () = stop_signal() => ExitReason::Signal,
-            () = self.reloading.serve() => ExitReason::Signal,
+            () = self.stop_signals.next() => ExitReason::Signal,
+            () = self.reloader.serve() => ExitReason::Signal,
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
                 ExitReason::RoleDied(death)
@@ -200,7 +204,7 @@ impl Daemon {
         within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
-        self.sealing_end.end();
+        self.background_stop.set();
         within("the sealer", step, self.sealer.send(Stop)).await;
         if let Some(checker) = &self.checker {
             within("the checker", step, checker.send(Stop)).await;
@@ -236,7 +240,7 @@ async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output
     }
 }
 
-/// Tells a role of each change of the settings. A busy role sees the change at its next turn.
+/// Notifies a role of each change of the settings. A busy role sees the change at its next turn.
 fn notice_changes(
     settings: &mut LiveSettings,
     role: &'static str,
@@ -257,22 +261,32 @@ fn trusted_clock(settings: &mut LiveSettings, last_run: Option<UnixMillis>) -> T
     trusted
 }
 
-async fn stop_signal() {
-    let (Ok(mut term), Ok(mut int)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::error!("cannot listen for signals; stop the daemon with SIGKILL");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => tracing::info!(signal = "SIGTERM", "stopping on request"),
-        _ = int.recv() => tracing::info!(signal = "SIGINT", "stopping on request"),
+/// The signals that stop the daemon, from the creation of this value on.
+struct StopSignals(Option<(Signal, Signal)>);
+
+impl StopSignals {
+    fn new() -> Self {
+        let listen = |kind| signal(kind).ok();
+        let signals = listen(SignalKind::terminate()).zip(listen(SignalKind::interrupt()));
+        if signals.is_none() {
+            tracing::error!("cannot listen for signals; stop the daemon with SIGKILL");
+        }
+        Self(signals)
+    }
+
+    /// Waits for the next signal; forever without a listener.
+    async fn next(&mut self) {
+        let Some((term, int)) = &mut self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = term.recv() => tracing::info!(signal = "SIGTERM", "stopping on request"),
+            _ = int.recv() => tracing::info!(signal = "SIGINT", "stopping on request"),
+        }
     }
 }
 
-fn announce_ready(health: &Health, settings: &Settings, watch: Stopwatch) {
+fn announce_ready(health: &Health, listen: SocketAddr, watch: Stopwatch) {
     health.clear(Condition::Lifecycle);
     systemd::notify(&[sd_notify::NotifyState::Ready]);
     systemd::feed_watchdog();
-    tracing::info!(listen = %settings.server.listen, elapsed_ms = watch.millis(), "ready");
+    tracing::info!(%listen, elapsed_ms = watch.millis(), "ready");
 }

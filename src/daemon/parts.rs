@@ -18,9 +18,9 @@ use crate::{
     ingest::memory::IngestMemory,
     kept::{
         Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSettings, KnownSilences,
-        SnapshotSettings, Snapshots,
+        LiveValue, SnapshotSettings, Snapshots,
     },
-    model::{Live, SeriesLimits},
+    model::SeriesLimits,
     notify::ReceiverTests,
     query::{QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
@@ -178,18 +178,18 @@ fn query_resources(settings: &mut LiveSettings) -> QueryResources {
     resources
 }
 
-/// Returns the places for queries. After a change of their number, running queries keep their
-/// places among the former ones.
-fn query_permits(settings: &mut LiveSettings) -> Live<Semaphore> {
-    let places = Live::new(Semaphore::new(settings.limits.queries_max));
-    let (shared, count) = (places.clone(), Cell::new(settings.limits.queries_max));
+/// Returns the permits of running queries. When the number of permits changes, running queries keep
+/// the permits that they hold.
+fn query_permits(settings: &mut LiveSettings) -> LiveValue<Semaphore> {
+    let permits = LiveValue::new(Semaphore::new(settings.limits.queries_max));
+    let (shared, count) = (permits.clone(), Cell::new(settings.limits.queries_max));
     settings.after_changes(move |settings| {
         let queries_max = settings.limits.queries_max;
         if count.replace(queries_max) != queries_max {
             shared.set(Semaphore::new(queries_max));
         }
     });
-    places
+    permits
 }
 
 fn alertmanager_urls(settings: &Settings) -> Vec<String> {

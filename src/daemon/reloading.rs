@@ -15,8 +15,8 @@ use crate::{
     api::ApiParts,
     clock::{Clock, SystemClock, TrustedClock},
     config::{Difference, LiveSettings, Settings, SettingsSource},
-    kept::{KnownRules, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer},
-    model::{Live, with_causes},
+    kept::{KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer},
+    model::with_causes,
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
 };
@@ -32,7 +32,7 @@ pub struct ReloadSources {
 
 impl ReloadSources {
     /// Returns the settings in use, as the API shows them.
-    pub(super) fn shown(&self, settings: &mut LiveSettings) -> Live<SettingsAnswer> {
+    pub(super) fn shown(&self, settings: &mut LiveSettings) -> LiveValue<SettingsAnswer> {
         let flags = self.source.flags();
         settings.derive(move |settings| SettingsAnswer {
             settings: serde_json::to_value(&settings.shown).unwrap_or_default(),
@@ -50,7 +50,7 @@ pub(super) struct ReloadParts {
 }
 
 impl ReloadParts {
-    pub(super) fn of(parts: &ApiParts) -> Self {
+    pub(super) fn new(parts: &ApiParts) -> Self {
         let admin = &parts.admin;
         let rules = admin.rules.clone();
         let (store, clock, metrics) =
@@ -60,14 +60,15 @@ impl ReloadParts {
 }
 
 /// The reloads of a daemon, one at a time.
-pub(super) struct Reloading {
+pub(super) struct Reloader {
     settings: LiveSettings,
     source: SettingsSource,
     parts: ReloadParts,
     requests: mpsc::Receiver<ReloadRequest>,
+    hangup: Option<Signal>,
 }
 
-impl Reloading {
+impl Reloader {
     pub(super) fn new(
         mut settings: LiveSettings,
         sources: ReloadSources,
@@ -80,18 +81,18 @@ impl Reloading {
         });
         parts.metrics.config_last_reload_successful.set(1);
         parts.metrics.config_last_reload_success.set(seconds());
-        Self { settings, source, parts, requests }
-    }
-
-    /// Reloads at each SIGHUP and each request; never returns.
-    pub(super) async fn serve(&mut self) {
-        let mut hangup = signal(SignalKind::hangup()).ok();
+        let hangup = signal(SignalKind::hangup()).ok();
         if hangup.is_none() {
             tracing::error!("cannot listen for SIGHUP; reload with POST /-/reload");
         }
+        Self { settings, source, parts, requests, hangup }
+    }
+
+    /// Reloads at each SIGHUP since `new` and at each request; never returns.
+    pub(super) async fn serve(&mut self) {
         loop {
             tokio::select! {
-                () = next(&mut hangup) => drop(self.reload().await),
+                () = next_signal(&mut self.hangup) => drop(self.reload().await),
                 Some(request) = self.requests.recv() => {
                     let outcome = if request.is_trial {
                         self.read().await.map(|read| read.answer)
@@ -106,7 +107,7 @@ impl Reloading {
     }
 
     async fn reload(&mut self) -> Result<ReloadAnswer, String> {
-        systemd::reloading();
+        systemd::notify_reloading();
         let outcome = self.apply().await;
         systemd::notify(&[sd_notify::NotifyState::Ready]);
         let metrics = &self.parts.metrics;
@@ -114,7 +115,7 @@ impl Reloading {
         match &outcome {
             Ok(answer) => {
                 metrics.config_last_reload_success.set(seconds());
-                log(answer);
+                log_reload(answer);
             }
             Err(cause) => {
                 metrics.config_reload_failures.inc();
@@ -169,7 +170,7 @@ struct CheckedReload {
 }
 
 /// Waits for the next signal; forever without a listener.
-async fn next(hangup: &mut Option<Signal>) {
+async fn next_signal(hangup: &mut Option<Signal>) {
     if let Some(hangup) = hangup
         && hangup.recv().await.is_some()
     {
@@ -178,7 +179,7 @@ async fn next(hangup: &mut Option<Signal>) {
     std::future::pending::<()>().await;
 }
 
-fn log(answer: &ReloadAnswer) {
+fn log_reload(answer: &ReloadAnswer) {
     let changed: Vec<_> = answer.changed.iter().map(|change| change.key.as_str()).collect();
     tracing::info!(changed = changed.join(", "), "reloaded the settings and the rules");
     for kept in &answer.kept {

@@ -10,8 +10,8 @@ use anyhow::Context;
 use crate::{
     actors::{
         Checker, CheckpointNow, Checkpointer, CheckpointerParts, DiskBudget, Lifelines,
-        Preallocator, PreallocatorParts, PublishedState, Retention, Sealer, SealingEnd,
-        SpaceKeeper, SpaceKeeperParts, WriterHandle, WriterParts,
+        Preallocator, PreallocatorParts, PublishedState, Retention, Sealer, SpaceKeeper,
+        SpaceKeeperParts, StopFlag, WriterHandle, WriterParts,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{LiveSettings, Settings, bounds},
@@ -170,11 +170,11 @@ pub(super) fn sealer(
     store: &Store,
     clock: &TrustedClock,
     health: &Health,
-    end: &SealingEnd,
+    stop_flag: &StopFlag,
     lifelines: &Lifelines,
 ) -> Sealer {
     Sealer {
-        end: end.clone(),
+        stop_flag: stop_flag.clone(),
         store: store.clone(),
         clock: clock.clone(),
         health: health.clone(),
@@ -188,15 +188,15 @@ pub(super) fn checker(
     settings: &Settings,
     store: &Store,
     clock: &TrustedClock,
-    end: &SealingEnd,
+    stop_flag: &StopFlag,
     lifelines: &Lifelines,
 ) -> Option<Checker> {
-    settings.storage.check_interval.map(|length| Checker {
+    settings.storage.check_interval.map(|pass_duration| Checker {
         store: store.clone(),
         clock: clock.clone(),
         lifeline: lifelines.for_role("checker"),
-        end: end.clone(),
-        length,
+        stop_flag: stop_flag.clone(),
+        pass_duration,
         pass: None,
     })
 }

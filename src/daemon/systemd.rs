@@ -21,7 +21,7 @@ pub(super) fn notify(states: &[sd_notify::NotifyState<'_>]) {
 }
 
 /// Notifies systemd that a reload begins; it ends with the next notification of readiness.
-pub(super) fn reloading() {
+pub(super) fn notify_reloading() {
     let since = sd_notify::NotifyState::monotonic_usec_now();
     match since {
         Ok(since) => notify(&[sd_notify::NotifyState::Reloading, since]),

@@ -159,13 +159,13 @@ mod tests {
     #[test]
     fn batches_are_bounded_by_the_keys_of_their_series() {
         let mut batcher = Batcher::new("a".into());
-        let long = "m".repeat(200);
+        let long_metric = "m".repeat(200);
         let mut batches = 0;
         for _ in 0..2 {
             for index in 0..3000 {
                 let series = match batcher.series() {
                     3000 => SeriesId(index),
-                    _ => batcher.define(definition(&format!("{long}{index}"))),
+                    _ => batcher.define(definition(&format!("{long_metric}{index}"))),
                 };
                 batches += usize::from(batcher.add(series, &sample(1, 0), 1).is_some());
             }

@@ -146,7 +146,7 @@ mod tests {
         out
     }
 
-    fn odd(line: &[u8]) -> bool {
+    fn has_open_quote(line: &[u8]) -> bool {
         line.iter().fold(false, |open, byte| open ^ (*byte == b'"'))
     }
 
@@ -158,18 +158,18 @@ mod tests {
     fn lines_have_numbers_and_lines_within_quotes_are_joined() {
         let lines = read(b"a\r\n\nb\nc", |_| false);
         assert_eq!(shown(&lines), [(1, "a"), (2, ""), (3, "b"), (4, "c")]);
-        let lines = read(b"a\n\"b\nc\",d\ne\n", odd);
+        let lines = read(b"a\n\"b\nc\",d\ne\n", has_open_quote);
         assert_eq!(shown(&lines), [(1, "a"), (2, "\"b\nc\",d"), (4, "e")]);
     }
 
     #[test]
     fn an_unclosed_quote_affects_only_its_own_line() {
-        let lines = read(b"a\n\"b\nc\nd", odd);
+        let lines = read(b"a\n\"b\nc\nd", has_open_quote);
         assert_eq!(shown(&lines), [(1, "a"), (2, "\"b"), (3, "c"), (4, "d")]);
         let mut text = b"\"open\n".to_vec();
         (0..20_000).for_each(|_| text.extend_from_slice(b"line\n"));
         text.extend_from_slice(b"\"two\nlines\"\n");
-        let lines = read(&text, odd);
+        let lines = read(&text, has_open_quote);
         assert_eq!(lines.len(), 20_002);
         assert_eq!(lines[20_001], (20_002, "\"two\nlines\"".to_owned()));
     }

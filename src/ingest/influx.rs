@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn lines_that_are_too_long_are_cut_out() {
-        let long = format!("m {}a=1\n", "a=1,".repeat(LINE_BYTES_MAX / 4));
-        let comment = format!("# {long}");
-        let text = format!("a b=1\nc d=2\n{long}{long}{comment}e f=3");
+        let long_line = format!("m {}a=1\n", "a=1,".repeat(LINE_BYTES_MAX / 4));
+        let comment = format!("# {long_line}");
+        let text = format!("a b=1\nc d=2\n{long_line}{long_line}{comment}e f=3");
         let rest = format!("{comment}e f=3");
         let expected = [
             Part::Lines("a b=1\nc d=2\n"),

@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
                 let parts = self.stack.split_off(from);
                 self.stack.push(tuple(parts));
             }
-            b'p' | b'q' | b'r' | 0x94 => self.remember(code)?,
+            b'p' | b'q' | b'r' | 0x94 => self.memoize(code)?,
             b'g' | b'h' | b'j' => {
                 let key = self.key(code)?;
                 self.stack.push(self.memo.get(&key)?.clone());
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
             b'G' => Item::Number(f64::from_be_bytes(self.array()?)),
             0x8a => {
                 let length = usize::from(self.take(1)?[0]);
-                long(self.take(length)?)
+                whole_number(self.take(length)?)
             }
             0x88 => Item::Number(1.0),
             0x89 => Item::Number(0.0),
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn remember(&mut self, code: u8) -> Option<()> {
+    fn memoize(&mut self, code: u8) -> Option<()> {
         let key = if code == 0x94 { self.memo.len() as u32 } else { self.key(code)? };
         let item = self.stack.last()?.clone();
         self.memo.insert(key, item);
@@ -178,7 +178,7 @@ fn tuple(parts: Vec<Item>) -> Item {
 }
 
 /// Returns a whole number of up to eight bytes, in two's complement.
-fn long(bytes: &[u8]) -> Item {
+fn whole_number(bytes: &[u8]) -> Item {
     let mut word = [if bytes.last().is_some_and(|last| *last >= 0x80) { 0xff } else { 0 }; 8];
     match word.get_mut(..bytes.len()) {
         Some(part) => part.copy_from_slice(bytes),
@@ -236,16 +236,19 @@ mod tests {
 
     #[test]
     fn truncated_or_unknown_bytes_are_refused() {
-        let whole = b"\x80\x02](X\x01\0\0\0aK\x05K\x06\x86\x86e.";
+        let complete = b"\x80\x02](X\x01\0\0\0aK\x05K\x06\x86\x86e.";
         let inner = Item::Pair(Rc::new((Item::Number(5.0), Item::Number(6.0))), 1);
         let point = Item::Pair(Rc::new((Item::Text("a".into()), inner)), 2);
-        assert_eq!(read_list(whole).unwrap(), [point]);
-        for end in 0..whole.len() {
-            assert!(read_list(&whole[..end]).is_err(), "{end}");
+        assert_eq!(read_list(complete).unwrap(), [point]);
+        for end in 0..complete.len() {
+            assert!(read_list(&complete[..end]).is_err(), "{end}");
         }
         for bytes in [&b"c__builtin__\nexec\n."[..], b"e.", b"\x86.", b"h\x07.", b"a."] {
             assert!(read_list(bytes).is_err(), "{bytes:?}");
         }
-        assert_eq!((long(b"\xff"), long(b"\0\x01")), (Item::Number(-1.0), Item::Number(256.0)));
+        assert_eq!(
+            (whole_number(b"\xff"), whole_number(b"\0\x01")),
+            (Item::Number(-1.0), Item::Number(256.0))
+        );
     }
 }

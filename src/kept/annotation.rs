@@ -85,8 +85,8 @@ impl NewAnnotation {
         let Self { time, end, text, tags } = self;
         let start = read_time("time", time)?.unwrap_or(now);
         let end = read_time("end", end)?;
-        let parse_duration_ms = end.map_or(0, |end| end.since(start));
-        if !(0..=SPAN_MAX_MS).contains(&parse_duration_ms) {
+        let duration_ms = end.map_or(0, |end| end.since(start));
+        if !(0..=SPAN_MAX_MS).contains(&duration_ms) {
             let message = "end: use a time from `time` to 31 days later";
             return Err(ObjectFault::Invalid(message.to_owned()));
         }
@@ -133,24 +133,25 @@ impl Annotation {
         tags: &[(String, String)],
     ) -> bool {
         let until = self.end.unwrap_or(self.time);
-        let is_same = |(name, value): &(String, String)| {
+        let fits = |(name, value): &(String, String)| {
             self.tags.get(name).is_none_or(|known| known == value)
         };
-        self.time < end.0 && until >= start.0 && tags.iter().all(is_same)
+        self.time < end.0 && until >= start.0 && tags.iter().all(fits)
     }
 }
 
-/// Returns a name: the time, and the index among the annotations with this time.
+/// Returns an id, which is also the name in the store: the time, and the index among the
+/// annotations with this time.
 pub(super) fn id(time: UnixMillis, index: u32) -> String {
     format!("{:0TIME_DIGITS$}-{index:0INDEX_DIGITS$}", time.0)
 }
 
-/// Returns a text that precedes the names of all annotations at a time or later.
+/// Returns a text that precedes the ids of all annotations at a time or later.
 pub(super) fn first_id(time: UnixMillis) -> String {
     format!("{:0TIME_DIGITS$}", time.0)
 }
 
-/// Parses the time and the index of a name.
+/// Parses the time and the index of an id.
 pub(super) fn parse_id(id: &str) -> Option<(UnixMillis, u32)> {
     let (time, index) = id.split_once('-')?;
     let is_digits =
@@ -175,15 +176,15 @@ mod tests {
 
     #[test]
     fn posted_annotations_are_checked() {
-        let least = check(json!({ "text": "deployed\n2.1" })).unwrap();
-        assert_eq!((least.time, least.end), (NOW.0, None));
-        let most = check(json!({ "text": "x".repeat(1024), "time": NOW.0 - 60_000,
+        let smallest = check(json!({ "text": "deployed\n2.1" })).unwrap();
+        assert_eq!((smallest.time, smallest.end), (NOW.0, None));
+        let largest = check(json!({ "text": "x".repeat(1024), "time": NOW.0 - 60_000,
             "end": "2025-11-21T08:00:00Z", "tags": { "host": "web1" } }));
-        let most = most.unwrap();
-        assert_eq!((most.time, most.end), (NOW.0 - 60_000, Some(NOW.0)));
+        let largest = largest.unwrap();
+        assert_eq!((largest.time, largest.end), (NOW.0 - 60_000, Some(NOW.0)));
         let seconds = check(json!({ "text": "x", "time": NOW.0 / 1000, "end": null })).unwrap();
         assert_eq!(seconds.time, NOW.0);
-        let nine: BTreeMap<_, _> = (0..9).map(|i| (i.to_string(), "x")).collect();
+        let nine_tags: BTreeMap<_, _> = (0..9).map(|i| (i.to_string(), "x")).collect();
         for (posted, expected) in [
             (json!({ "text": " \n" }), "text: it is empty"),
             (json!({}), "missing field `text`"),
@@ -195,7 +196,7 @@ mod tests {
             (json!({ "text": "x", "time": -1 }), "time: "),
             (json!({ "text": "x", "end": NOW.0 - 1 }), "end: use a time from"),
             (json!({ "text": "x", "end": NOW.0 + SPAN_MAX_MS + 1 }), "end: use a time from"),
-            (json!({ "text": "x", "tags": nine }), "tags: 9 are more than 8"),
+            (json!({ "text": "x", "tags": nine_tags }), "tags: 9 are more than 8"),
             (json!({ "text": "x", "tags": { "": "x" } }), "tags: a name: it is empty"),
             (json!({ "text": "x", "tags": { "a": "x\ny" } }), "tags.a: it has more than one line"),
             (json!({ "text": "x", "tags": { "a": 1 } }), "invalid type"),

@@ -20,7 +20,7 @@ use crate::{
 pub const ANNOTATIONS_ANSWERED_MAX: usize = 1000;
 
 /// The number of annotations that one insertion may remove, after the limit was lowered.
-const ROOM_AT_ONCE: usize = 100;
+const REMOVED_AT_ONCE_MAX: usize = 100;
 
 /// The annotations of a store. Clones are cheap.
 #[derive(Debug, Clone)]
@@ -97,21 +97,21 @@ impl Annotations {
         let mut annotation = new.check(now)?;
         let time = UnixMillis(annotation.time);
         self.change(|names| {
-            let mut forgotten = 0;
+            let mut removed = 0;
             while names.len() >= self.count_max
-                && forgotten < ROOM_AT_ONCE
+                && removed < REMOVED_AT_ONCE_MAX
                 && let Some(oldest) = names.first().cloned()
             {
                 self.records.remove(&oldest)??;
                 names.remove(&oldest);
-                forgotten += 1;
+                removed += 1;
             }
             let last = names.range(first_id(time)..first_id(time.plus(1))).next_back();
             let index = last.and_then(|last| parse_id(last)).map_or(0, |(_, index)| index + 1);
             annotation.id = id(time, index);
             self.records.put(&annotation.id, &annotation, now)??;
             names.insert(annotation.id.clone());
-            Ok((annotation.id.clone(), forgotten))
+            Ok((annotation.id.clone(), removed))
         })
     }
 
@@ -169,8 +169,8 @@ mod tests {
         let names: Vec<_> = [0, 2, 1]
             .map(add)
             .into_iter()
-            .map(|(name, forgotten)| {
-                assert_eq!(forgotten, 0);
+            .map(|(name, removed)| {
+                assert_eq!(removed, 0);
                 name
             })
             .collect();

@@ -41,16 +41,16 @@ impl Record for DatedCounts {
 
 /// The counts of the beginnings of this day and of the day before, in UTC. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct KnownCardinality(Arc<Mutex<Days>>);
+pub struct KnownCardinality(Arc<Mutex<DailyCounts>>);
 
 #[derive(Debug, Default)]
-struct Days {
+struct DailyCounts {
     is_loaded: bool,
     today: Option<DatedCounts>,
     yesterday: Option<DatedCounts>,
 }
 
-/// A number now, and at the earlier time.
+/// A name with its present and its earlier number of series or values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedName {
     /// The metric, the tag or the sender.
@@ -81,7 +81,7 @@ impl KnownCardinality {
     ///
     /// # Errors
     /// The counts cannot be read or stored; the next call retries.
-    pub fn keep_daily(&self, store: &Store, now: UnixMillis) -> Result<(), String> {
+    pub fn store_daily(&self, store: &Store, now: UnixMillis) -> Result<(), String> {
         let records = Records::<DatedCounts>::new(store, ObjectKind::Cardinality);
         let mut days = self.0.lock();
         if !days.is_loaded {
@@ -120,11 +120,11 @@ impl KnownCardinality {
         let now = series_counts(store, count, budget)?;
         let days = self.0.lock();
         let before = days.yesterday.as_ref().or(days.today.as_ref());
-        let listed = |now: BTreeMap<String, u64>,
-                      part: fn(&SeriesCounts) -> &BTreeMap<String, u64>| {
+        let compare = |now: BTreeMap<String, u64>,
+                       part: fn(&SeriesCounts) -> &BTreeMap<String, u64>| {
             let earlier = |name: &str| {
                 let known = part(&before?.counts);
-                // In a complete list, a missing name had nothing.
+                // In a complete list, the count of a missing name was 0.
                 known.get(name).copied().or((known.len() < STORED_MAX).then_some(0))
             };
             let counted =
@@ -141,9 +141,9 @@ impl KnownCardinality {
                 count: now.series,
                 before: series_before,
             },
-            metrics: listed(now.metrics, |counts| &counts.metrics),
-            tags: listed(now.tags, |counts| &counts.tags),
-            senders: listed(now.senders, |counts| &counts.senders),
+            metrics: compare(now.metrics, |counts| &counts.metrics),
+            tags: compare(now.tags, |counts| &counts.tags),
+            senders: compare(now.senders, |counts| &counts.senders),
         })
     }
 }
@@ -168,13 +168,13 @@ mod tests {
         };
         add("load", "a");
         assert_eq!((answer(&known).since, answer(&known).metrics[0].before), (None, None));
-        known.keep_daily(&store, NOW).unwrap();
+        known.store_daily(&store, NOW).unwrap();
         add("load", "b");
         add("free", "a");
-        known.keep_daily(&store, NOW.plus(DAY_MS)).unwrap();
+        known.store_daily(&store, NOW.plus(DAY_MS)).unwrap();
         add("load", "c");
         for known in [known, KnownCardinality::default()] {
-            known.keep_daily(&store, NOW.plus(DAY_MS)).unwrap();
+            known.store_daily(&store, NOW.plus(DAY_MS)).unwrap();
             let answer = answer(&known);
             assert_eq!(answer.since, Some(NOW.0));
             assert_eq!((answer.series.count, answer.series.before), (4, Some(1)));

@@ -12,16 +12,16 @@ use parking_lot::{Mutex, RwLock};
 use crate::{
     clock::{Stopwatch, TrustedClock},
     model::{HostEventEntry, HostStatus, HostTotals, UnixMillis},
-    policy::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS},
+    policy::{DOWN_AFTER_MS, Hosts, LATE_AFTER_MS, ListeningTime},
     store::{Store, StoreError},
 };
 
 /// The known hosts. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct KnownHosts(Arc<Inner>);
+pub struct KnownHosts(Arc<SharedHosts>);
 
 #[derive(Debug)]
-struct Inner {
+struct SharedHosts {
     hosts: RwLock<Hosts>,
     clock: TrustedClock,
     /// The time since the daemon began to listen.
@@ -45,11 +45,11 @@ impl KnownHosts {
     /// # Errors
     /// The hosts cannot be read.
     pub fn open(store: &Store, hosts_max: usize, clock: TrustedClock) -> Result<Self, StoreError> {
-        let kept = store.hosts()?;
-        let hosts = RwLock::new(Hosts::new(hosts_max, kept, clock.moment().believed));
+        let stored = store.hosts()?;
+        let hosts = RwLock::new(Hosts::new(hosts_max, stored, clock.moment().believed));
         let (watch, store) = (Stopwatch::start(), store.clone());
         let (write_lock, write_turn) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Self(Arc::new(Inner { hosts, clock, watch, store, write_lock, write_turn })))
+        Ok(Self(Arc::new(SharedHosts { hosts, clock, watch, store, write_lock, write_turn })))
     }
 
     /// Changes the maximum number of known hosts.
@@ -57,8 +57,8 @@ impl KnownHosts {
         self.0.hosts.write().set_count_max(hosts_max);
     }
 
-    fn now(&self) -> Hearing {
-        Hearing {
+    fn now(&self) -> ListeningTime {
+        ListeningTime {
             // A doubted clock may jump, which must not make hosts look down.
             at: self.0.clock.moment().believed,
             listened_ms: self.0.watch.millis() as i64,

@@ -1,6 +1,6 @@
 //! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
 //! other programs, dashboards, annotations, snapshots. Most of this state is in the store's
-//! objects.
+//! objects. [`LiveValue`] is a setting or other value that can be replaced.
 //!
 //! Each file has a handle whose clones are cheap; it validates its input and works on the caller's
 //! thread. Must never know: HTTP, actors, rendering.
@@ -17,6 +17,7 @@ mod cardinality;
 pub mod dashboard;
 pub mod dashboards;
 mod hosts;
+mod live;
 mod near_names;
 mod posted;
 mod records;
@@ -31,6 +32,7 @@ pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
+pub use live::LiveValue;
 pub use near_names::{NearName, NearNames};
 pub use posted::KnownPostedAlerts;
 pub(crate) use records::{Records, fault_of};

@@ -43,10 +43,10 @@ pub struct NearName {
 
 /// The notes. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct NearNames(Arc<Mutex<State>>);
+pub struct NearNames(Arc<Mutex<NoteState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct NoteState {
     /// The number of series that were compared; `None` before the first run.
     compared: Option<u32>,
     notes: VecDeque<NearName>,

@@ -15,10 +15,10 @@ use crate::{
 
 /// The posted alerts. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct KnownPostedAlerts(Arc<Inner>);
+pub struct KnownPostedAlerts(Arc<SharedAlerts>);
 
 #[derive(Debug)]
-struct Inner {
+struct SharedAlerts {
     posted: Mutex<PostedAlerts>,
     metrics: Metrics,
 }
@@ -26,7 +26,7 @@ struct Inner {
 impl KnownPostedAlerts {
     /// Returns an empty set of alerts.
     pub fn new(metrics: Metrics) -> Self {
-        Self(Arc::new(Inner { posted: Mutex::default(), metrics }))
+        Self(Arc::new(SharedAlerts { posted: Mutex::default(), metrics }))
     }
 
     /// Accepts alerts; an alert without an end expires after `resolve_timeout_ms` milliseconds.
@@ -41,9 +41,11 @@ impl KnownPostedAlerts {
         let metrics = &self.0.metrics;
         metrics.posted_alerts_known.set(posted.len() as i64);
         drop(posted);
-        for (outcome_label, count) in
-            [("taken", outcome.taken), ("invalid", outcome.invalid), ("refused", outcome.refused)]
-        {
+        for (outcome_label, count) in [
+            ("taken", outcome.accepted),
+            ("invalid", outcome.invalid),
+            ("refused", outcome.refused),
+        ] {
             metrics.posted_alerts.with_label_values(&[outcome_label]).inc_by(count as u64);
         }
         outcome

@@ -1,4 +1,4 @@
-//! The settings in use, as the API shows them, and the way to reload them.
+//! The settings in use, as the API shows them, and requests to reload them.
 //!
 //! Must never know: the keys of settings, how a change is applied.
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::Live;
+use super::LiveValue;
 
 /// The number of reloads that may wait; further ones are refused.
 const WAITING_MAX: usize = 8;
@@ -14,7 +14,7 @@ const WAITING_MAX: usize = 8;
 /// The settings in use. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct KnownSettings {
-    shown: Live<SettingsAnswer>,
+    shown: LiveValue<SettingsAnswer>,
     requests: mpsc::Sender<ReloadRequest>,
 }
 
@@ -32,7 +32,7 @@ pub struct SettingsAnswer {
 pub struct ReloadRequest {
     /// True when the settings are only compared and checked.
     pub is_trial: bool,
-    /// The place of the answer: the error names what is wrong with the settings.
+    /// The channel for the answer; an error names the faults of the settings.
     pub reply: oneshot::Sender<Result<ReloadAnswer, String>>,
 }
 
@@ -70,7 +70,7 @@ pub struct ReloadAnswer {
 
 impl KnownSettings {
     /// Creates the handle, and the receiver of the requests of all its clones.
-    pub fn new(shown: Live<SettingsAnswer>) -> (Self, mpsc::Receiver<ReloadRequest>) {
+    pub fn new(shown: LiveValue<SettingsAnswer>) -> (Self, mpsc::Receiver<ReloadRequest>) {
         let (requests, receiver) = mpsc::channel(WAITING_MAX);
         (Self { shown, requests }, receiver)
     }

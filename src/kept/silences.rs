@@ -15,10 +15,10 @@ use crate::{
 
 /// The silences. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct KnownSilences(Arc<Inner>);
+pub struct KnownSilences(Arc<SharedSilences>);
 
 #[derive(Debug)]
-struct Inner {
+struct SharedSilences {
     records: Records<Silence>,
     kept_ms: i64,
     silences: RwLock<Arc<Silences>>,
@@ -50,7 +50,7 @@ impl KnownSilences {
         let found = records.load()?.into_iter().map(|(_, silence)| silence);
         let silences = RwLock::new(Arc::new(found.collect()));
         let (kept_ms, change_lock) = (kept.as_millis() as i64, Mutex::default());
-        Ok(Self(Arc::new(Inner { records, kept_ms, silences, change_lock })))
+        Ok(Self(Arc::new(SharedSilences { records, kept_ms, silences, change_lock })))
     }
 
     /// Returns the current silences.
@@ -155,8 +155,8 @@ fn random_id() -> String {
     let random = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let digits = format!("{random:032x}");
     let mut out = String::with_capacity(36);
-    for (at, digit) in digits.chars().enumerate() {
-        if matches!(at, 8 | 12 | 16 | 20) {
+    for (index, digit) in digits.chars().enumerate() {
+        if matches!(index, 8 | 12 | 16 | 20) {
             out.push('-');
         }
         out.push(digit);

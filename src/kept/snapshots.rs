@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::LiveValue;
 use crate::{
     clock::Clock,
-    model::{Live, Moment},
+    model::Moment,
     policy::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom},
     store::{SnapshotFolder, SnapshotReport, Store, StoreError},
     telemetry::Metrics,
@@ -20,8 +21,8 @@ pub struct Snapshots {
     store: Store,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
-    settings: Live<SnapshotSettings>,
-    under_way: Arc<Mutex<()>>,
+    settings: LiveValue<SnapshotSettings>,
+    creation_lock: Arc<Mutex<()>>,
 }
 
 /// The folder and the limits of snapshots.
@@ -39,7 +40,7 @@ pub struct SnapshotSettings {
 pub enum SnapshotFault {
     /// Another snapshot is in progress.
     #[error("a snapshot is in progress: wait until it is done")]
-    UnderWay,
+    InProgress,
     /// The maximum number of snapshots exists.
     #[error(transparent)]
     Limit(SnapshotRefusal),
@@ -71,30 +72,30 @@ impl Snapshots {
         store: Store,
         clock: Arc<dyn Clock>,
         metrics: Metrics,
-        settings: Live<SnapshotSettings>,
+        settings: LiveValue<SnapshotSettings>,
     ) -> Self {
         match settings.get().folder.remove_unfinished() {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "removed incomplete snapshots"),
             Err(cause) => tracing::warn!(%cause, "cannot remove incomplete snapshots"),
         }
-        Self { store, clock, metrics, settings, under_way: Arc::default() }
+        Self { store, clock, metrics, settings, creation_lock: Arc::default() }
     }
 
     /// Creates a snapshot, and removes expired ones.
     ///
     /// # Errors
     /// There is no room, another snapshot is in progress, or the disk fails.
-    pub fn make(&self) -> Result<SnapshotReport, SnapshotFault> {
-        let _turn = self.under_way.try_lock().ok_or(SnapshotFault::UnderWay)?;
-        let outcome = self.make_alone(self.clock.moment());
+    pub fn create(&self) -> Result<SnapshotReport, SnapshotFault> {
+        let _turn = self.creation_lock.try_lock().ok_or(SnapshotFault::InProgress)?;
+        let outcome = self.create_alone(self.clock.moment());
         if matches!(outcome, Err(SnapshotFault::Limit(_) | SnapshotFault::DiskFull(_))) {
             self.metrics.snapshots_refused.inc();
         }
         outcome
     }
 
-    fn make_alone(&self, now: Moment) -> Result<SnapshotReport, SnapshotFault> {
+    fn create_alone(&self, now: Moment) -> Result<SnapshotReport, SnapshotFault> {
         let SnapshotSettings { folder, policy, reserve_bytes } = &*self.settings.get();
         folder.remove_unfinished()?;
         let kept = folder.list()?.into_iter().map(|(at, bytes)| KeptSnapshot { at, bytes });

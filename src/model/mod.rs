@@ -1,13 +1,14 @@
-//! The vocabulary of the domain, as pure values: no clock, no file, no thread.
+//! The vocabulary of the domain, as pure values. Only the retention of a granularity can change
+//! after its creation (`retention.rs`).
 //!
-//! Must never know: storage, transport, scheduling. All other folders use it.
+//! Must never know: the clock, storage, transport, scheduling. All other folders use it.
 
 #[cfg(test)]
 extern crate self as granary;
 #[cfg(test)]
 #[path = "../../tests/support/times.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
-mod setup;
+mod test_times;
 
 // Paths are those of the crate granary, which reexports these crates.
 #[cfg(test)]
@@ -25,7 +26,6 @@ pub mod granularity;
 pub mod graphite;
 pub mod host;
 pub mod key_selector;
-pub mod live;
 pub mod metric_limits;
 pub mod own_sender;
 pub mod partition;
@@ -59,7 +59,6 @@ pub use host::{
     HostRecords, HostState, HostStatus, HostTotals, ListeningSpan, StoredHosts,
 };
 pub use key_selector::{KeySelector, TagComparison, TagMatcher};
-pub use live::Live;
 pub use metric_limits::MetricLimits;
 pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;

@@ -36,7 +36,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::setup::NOW;
+    use crate::test_times::NOW;
 
     proptest! {
         #[test]

@@ -3,7 +3,7 @@
 //! Must never know: which alerts are due, when a request is sent again.
 
 use super::{
-    http::{PostSettings, client_of, post_by},
+    http::{PostSettings, client_of, post_with},
     outcome::DeliveryOutcome,
 };
 use crate::alerts::{Alertmanager, ExternalIdentity, OutgoingAlert};
@@ -37,7 +37,7 @@ impl<'a> AlertmanagerClient<'a> {
         let body = serde_json::to_string(&alerts).unwrap_or_default();
         let Alertmanager { url, http } = self.alertmanager;
         let response =
-            post_by(client, &PostSettings::of(http), &format!("{url}/api/v2/alerts"), body);
+            post_with(client, &PostSettings::of(http), &format!("{url}/api/v2/alerts"), body);
         response
             .map_or_else(|outcome| outcome, |response| DeliveryOutcome::Confirmed(response.summary))
     }

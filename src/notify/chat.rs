@@ -172,9 +172,10 @@ fn telegram_message(
     }
     // Telegram rejects markup that is cut off, so a text that is too long is sent as plain text,
     // with its link at the end.
-    let last = [more, message.alerts_url()].into_iter().flatten().collect::<Vec<_>>().join("\n");
-    let last = (!last.is_empty()).then_some(last);
-    body["text"] = cut(&expand(templates, &telegram.message, message)?, TELEGRAM_MAX, last).into();
+    let footer = [more, message.alerts_url()].into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let footer = (!footer.is_empty()).then_some(footer);
+    body["text"] =
+        cut(&expand(templates, &telegram.message, message)?, TELEGRAM_MAX, footer).into();
     Ok(body)
 }
 
@@ -235,14 +236,14 @@ mod tests {
         MessageTemplates::new(&[]).unwrap()
     }
 
-    fn resolved() -> Message {
+    fn resolved_message() -> Message {
         let mut message = message_of_tests();
         message.alerts.iter_mut().for_each(|alert| alert.ends_at = Some(1));
         message
     }
 
     /// Returns a message whose alerts contain HTML and exceed the length of every service.
-    fn large() -> Message {
+    fn large_message() -> Message {
         let alert = |at: usize| MessageAlert {
             labels: LabelSet::from([("alertname".to_owned(), format!("<{at}> & more"))]),
             ..MessageAlert::default()
@@ -273,10 +274,10 @@ mod tests {
         assert_eq!((path.as_str(), &body["tags"]), ("v2/alerts", &json!(["a", "firing"])));
         assert_eq!(body["message"], "[FIRING:1] High");
         assert_eq!(body["responders"], json!([{ "name": "ops", "type": "team" }]));
-        let (path, _) = opsgenie_call(&opsgenie, &resolved(), &templates()).unwrap();
+        let (path, _) = opsgenie_call(&opsgenie, &resolved_message(), &templates()).unwrap();
         let alias = body["alias"].as_str().unwrap();
         assert_eq!(path, format!("v2/alerts/{alias}/close?identifierType=alias"));
-        let (_, body) = opsgenie_call(&opsgenie, &large(), &templates()).unwrap();
+        let (_, body) = opsgenie_call(&opsgenie, &large_message(), &templates()).unwrap();
         assert!(body["message"].as_str().unwrap().chars().count() <= OPSGENIE_MESSAGE_MAX);
         assert!(body["description"].as_str().unwrap().ends_with("\nand 1400 more alerts"));
     }
@@ -285,16 +286,19 @@ mod tests {
     fn texts_fit_the_services_and_always_count_the_alerts_left_out() {
         let (title, summary, text) = (TITLE.to_owned(), TITLE.to_owned(), TEXT.to_owned());
         let teams = Teams { webhook_url: secret(), title, summary, text, http: Http::default() };
-        let card = teams_card(&teams, &large(), &templates()).unwrap();
+        let card = teams_card(&teams, &large_message(), &templates()).unwrap();
         assert!(card.to_string().len() < 28 << 10 && card["themeColor"] == "b00000");
-        assert_eq!(teams_card(&teams, &resolved(), &templates()).unwrap()["themeColor"], "007000");
+        assert_eq!(
+            teams_card(&teams, &resolved_message(), &templates()).unwrap()["themeColor"],
+            "007000"
+        );
         let discord = Discord {
             webhook_url: secret(),
             title: TITLE.to_owned(),
             message: TEXT.to_owned(),
             http: Http::default(),
         };
-        let embed = &discord_embed(&discord, &large(), &templates()).unwrap()["embeds"][0];
+        let embed = &discord_embed(&discord, &large_message(), &templates()).unwrap()["embeds"][0];
         let telegram = Telegram {
             bot_token: secret(),
             api_url: "https://api.telegram.org".to_owned(),
@@ -305,7 +309,7 @@ mod tests {
             parse_mode: "HTML".to_owned(),
             http: Http::default(),
         };
-        let message = telegram_message(&telegram, &large(), &templates()).unwrap();
+        let message = telegram_message(&telegram, &large_message(), &templates()).unwrap();
         for (service, text, characters_max) in [
             ("Teams", &card["text"], TEAMS_MAX),
             ("Discord", &embed["description"], DISCORD_TEXT_MAX),
@@ -317,7 +321,7 @@ mod tests {
         }
         // Telegram rejects markup that is cut off.
         assert!(message["parse_mode"].is_null(), "{message}");
-        let small = Message { alerts: large().alerts[..1].to_vec(), ..message_of_tests() };
+        let small = Message { alerts: large_message().alerts[..1].to_vec(), ..message_of_tests() };
         let message = telegram_message(&telegram, &small, &templates()).unwrap();
         assert_eq!((&message["chat_id"], &message["parse_mode"]), (&json!(-7), &json!("HTML")));
         assert!(message["text"].as_str().unwrap().contains("&lt;0&gt; &amp; more"), "{message}");

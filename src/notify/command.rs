@@ -75,8 +75,8 @@ impl Output {
             match pipe.read(&mut buffer) {
                 Ok(0) => self.pipe = None,
                 Ok(count) => {
-                    let left = OUTPUT_BYTES_MAX.saturating_sub(self.text.len());
-                    self.text.extend(buffer.iter().take(count.min(left)));
+                    let bytes_left = OUTPUT_BYTES_MAX.saturating_sub(self.text.len());
+                    self.text.extend(buffer.iter().take(count.min(bytes_left)));
                 }
                 // No more output is available now.
                 Err(_) => return,
@@ -152,9 +152,9 @@ mod tests {
         assert_eq!(written, message_of_tests().to_json(0) + "firing\n");
         let failed = shell("echo no >&2; exit 3", 10_000);
         assert_eq!(failed, Err(DeliveryOutcome::Failed("the command failed: no".to_owned())));
-        let gone = Command { command: vec!["/nowhere/at/all".to_owned()], timeout_ms: 1000 };
+        let missing = Command { command: vec!["/nowhere/at/all".to_owned()], timeout_ms: 1000 };
         assert!(
-            matches!(run(&gone, &message_of_tests()), Err(DeliveryOutcome::Failed(cause)) if cause.contains("/nowhere"))
+            matches!(run(&missing, &message_of_tests()), Err(DeliveryOutcome::Failed(cause)) if cause.contains("/nowhere"))
         );
     }
 
@@ -171,10 +171,11 @@ mod tests {
 
     #[test]
     fn a_command_with_much_output_is_not_blocked() {
-        let much = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
+        let loud_script = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
                     i=$((i+1)); done";
-        shell(much, 30_000).unwrap();
-        let Err(DeliveryOutcome::Failed(output)) = shell(&format!("{much}; exit 1"), 30_000) else {
+        shell(loud_script, 30_000).unwrap();
+        let Err(DeliveryOutcome::Failed(output)) = shell(&format!("{loud_script}; exit 1"), 30_000)
+        else {
             panic!()
         };
         assert!((4000..5000).contains(&output.len()), "{}", output.len());

@@ -76,7 +76,7 @@ fn slack_body(
         let (title, value) = (expand(&field.title)?, expand(&field.value)?);
         fields.push(json!({ "title": title, "value": value, "short": field.short }));
     }
-    let mut attachment = texts(&slack.attachment, expand)?;
+    let mut attachment = expand_all(&slack.attachment, expand)?;
     if let Some(more) = message.unlisted_line() {
         for key in ["text", "fallback"] {
             let text = attachment.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -87,12 +87,12 @@ fn slack_body(
     attachment.insert("fields".to_owned(), fields.into());
     attachment.insert("mrkdwn_in".to_owned(), json!(slack.mrkdwn_in));
     let actions: Result<Vec<_>, _> =
-        slack.actions.iter().map(|action| texts(action, expand)).collect();
+        slack.actions.iter().map(|action| expand_all(action, expand)).collect();
     let actions = actions?;
     if !actions.is_empty() {
         attachment.insert("actions".to_owned(), json!(actions));
     }
-    let mut body = texts(&slack.texts, expand)?;
+    let mut body = expand_all(&slack.texts, expand)?;
     body.insert("link_names".to_owned(), slack.link_names.into());
     body.insert("attachments".to_owned(), json!([attachment]));
     Ok(Value::Object(body))
@@ -120,7 +120,7 @@ fn pagerduty_event(
         "dedup_key": format!("{:032x}", xxh3_128(message.group_key.as_bytes())),
     });
     if is_firing {
-        let mut payload = texts(&pagerduty.payload, expand)?;
+        let mut payload = expand_all(&pagerduty.payload, expand)?;
         if let Some(Value::String(summary)) = payload.get_mut("summary") {
             let more = message.unlisted_line().map(|more| format!(", {more}")).unwrap_or_default();
             let rest = SUMMARY_MAX.saturating_sub(more.chars().count());
@@ -142,18 +142,18 @@ fn pagerduty_event(
 }
 
 /// Expands templates and skips empty results.
-fn texts(
+fn expand_all(
     all: &BTreeMap<&'static str, String>,
     expand: impl Fn(&str) -> Result<String, DeliveryOutcome>,
 ) -> Result<Map<String, Value>, DeliveryOutcome> {
-    let mut texts = Map::new();
+    let mut expanded = Map::new();
     for (key, text) in all {
         let text = expand(text)?;
         if !text.is_empty() {
-            texts.insert((*key).to_owned(), text.into());
+            expanded.insert((*key).to_owned(), text.into());
         }
     }
-    Ok(texts)
+    Ok(expanded)
 }
 
 /// Posts JSON. Error messages contain no part of the URL, which may be a secret.
@@ -165,7 +165,7 @@ pub(super) fn post(
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(failed(INVALID_URL));
     }
-    post_by(&client_of(settings)?, settings, url, body)
+    post_with(&client_of(settings)?, settings, url, body)
 }
 
 /// Returns a client for one request or for several in a row.
@@ -174,7 +174,7 @@ pub(super) fn client_of(settings: &PostSettings<'_>) -> Result<ureq::Agent, Deli
 }
 
 /// Posts JSON with an existing client.
-pub(super) fn post_by(
+pub(super) fn post_with(
     client: &ureq::Agent,
     settings: &PostSettings<'_>,
     url: &str,

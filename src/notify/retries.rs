@@ -39,9 +39,9 @@ struct FailedDelivery {
 /// Returns the wait after some failures in a row, in milliseconds. The wait is short, so that a
 /// receiver that is back is notified within five seconds.
 fn backoff_ms(failures: u32) -> i64 {
-    const LEAST_MS: i64 = 1000;
-    const MOST_MS: i64 = 4000;
-    LEAST_MS.saturating_mul(1 << failures.min(10)).min(MOST_MS)
+    const WAIT_MIN_MS: i64 = 1000;
+    const WAIT_MAX_MS: i64 = 4000;
+    WAIT_MIN_MS.saturating_mul(1 << failures.min(10)).min(WAIT_MAX_MS)
 }
 
 /// Returns true before the time of the next attempt. A time that is too far ahead is ignored: the
@@ -98,14 +98,14 @@ impl Retries {
     }
 
     /// Records that the group no longer has a pending notification.
-    pub(crate) fn put_back(&mut self) {
+    pub(crate) fn cancel_send(&mut self) {
         self.is_busy = false;
         self.last_failed = self.failed_before.take().or_else(|| self.last_failed.take());
     }
 
     /// Records that the integration accepted or rejected a notification of a group and is therefore
     /// up. Returns true when it was down before.
-    pub(crate) fn answer(&mut self, group: &str) -> bool {
+    pub(crate) fn record_answer(&mut self, group: &str) -> bool {
         self.is_busy = false;
         let was_down = self.failures > 0;
         let failed_before = self.failed_before.take();
@@ -120,7 +120,7 @@ impl Retries {
 
     /// Records that a notification of a group failed. Returns true when the integration was up
     /// before.
-    pub(crate) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
+    pub(crate) fn record_failure(&mut self, group: &str, now: UnixMillis) -> bool {
         self.is_busy = false;
         let failed = self.failed.entry(group.to_owned()).or_default();
         failed.next_at = Some(next_attempt(failed.times, now));
@@ -148,7 +148,7 @@ mod tests {
         pending: &mut Vec<&'static str>,
         from: i64,
         seconds: i64,
-        takes: impl Fn(&str) -> bool,
+        accepts: impl Fn(&str) -> bool,
     ) -> Vec<&'static str> {
         let mut delivered = Vec::new();
         for second in from..from + seconds {
@@ -160,12 +160,12 @@ mod tests {
                     None,
                     "an integration sends one message at a time"
                 );
-                if takes(group) {
-                    retries.answer(group);
+                if accepts(group) {
+                    retries.record_answer(group);
                     pending.retain(|pending| *pending != group);
                     delivered.push(group);
                 } else {
-                    retries.fail(group, now);
+                    retries.record_failure(group, now);
                 }
             }
         }
@@ -180,31 +180,33 @@ mod tests {
         for group in ["a", "b"] {
             assert!(!retries.is_waiting(now));
             assert!(retries.take_due(&["a", "b"], now).is_some());
-            retries.fail(group, now);
+            retries.record_failure(group, now);
         }
         assert!(retries.is_waiting(now));
         assert!(!retries.is_waiting(now.plus(backoff_ms(0))));
         // The clock was set back.
         assert!(!retries.is_waiting(now.minus(3_600_000)));
         retries.take_due(&["a", "b"], now.plus(1000)).unwrap();
-        retries.answer("a");
+        retries.record_answer("a");
         assert!(!retries.is_waiting(now) && retries.failed.is_empty());
     }
 
     #[test]
     fn groups_that_fail_delay_no_other_group() {
-        for bad in [&["a"][..], &["d"], &["a", "b"], &["b", "c", "d"], &["a", "b", "c"]] {
+        for failing in [&["a"][..], &["d"], &["a", "b"], &["b", "c", "d"], &["a", "b", "c"]] {
             let mut retries = Retries::default();
             let mut pending = vec!["a", "b", "c", "d"];
-            let all = delivered(&mut retries, &mut pending, 0, 120, |group| !bad.contains(&group));
-            assert_eq!(pending, bad, "delivered {all:?}");
+            let all =
+                delivered(&mut retries, &mut pending, 0, 120, |group| !failing.contains(&group));
+            assert_eq!(pending, failing, "delivered {all:?}");
             // A new group is delivered at once, or with the next attempt.
             pending.insert(0, "new");
-            let new = delivered(&mut retries, &mut pending, 120, 80, |group| !bad.contains(&group));
-            assert_eq!(new, ["new"], "{bad:?}");
+            let new =
+                delivered(&mut retries, &mut pending, 120, 80, |group| !failing.contains(&group));
+            assert_eq!(new, ["new"], "{failing:?}");
             // The failed groups are delivered once the integration accepts them.
             delivered(&mut retries, &mut pending, 200, 200, |_| true);
-            assert_eq!(pending, [""; 0], "{bad:?}");
+            assert_eq!(pending, [""; 0], "{failing:?}");
         }
     }
 

@@ -78,11 +78,11 @@ impl ReceiverTests {
         };
         let started: Vec<_> = receiver.integrations.iter().map(start).collect();
         let watch = Stopwatch::start();
-        let mut tested = Vec::new();
+        let mut results = Vec::new();
         for (integration, answer) in started {
-            let left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
-            let (outcome, seconds) = match timeout(left, answer).await {
-                Ok(Ok(answered)) => answered,
+            let time_left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
+            let (outcome, seconds) = match timeout(time_left, answer).await {
+                Ok(Ok(timed_outcome)) => timed_outcome,
                 Ok(Err(_)) => (
                     DeliveryOutcome::Failed("the delivery ended without an outcome".to_owned()),
                     0.0,
@@ -93,9 +93,9 @@ impl ReceiverTests {
                 }
             };
             let (outcome, answer) = outcome.label_and_response();
-            tested.push(IntegrationTestResult { integration, outcome, answer, seconds });
+            results.push(IntegrationTestResult { integration, outcome, answer, seconds });
         }
-        Ok(tested)
+        Ok(results)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum RefusalReason {
-    /// The sample is older than the retention of every granularity.
+    /// The sample is older than every retention of its series.
     TooOld,
     /// The sample is further in the future than the configured skew.
     TooNew,
@@ -74,7 +74,7 @@ impl RefusalReason {
     /// Describes the problem and the remedy, as far as they do not depend on the sample.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::TooOld => "the time is older than every retention",
+            Self::TooOld => "the time is older than every retention of the series",
             Self::TooNew => "check the sender's clock or raise ingest.future_skew",
             Self::NotFinite => "send finite numbers, or send the series as a gauge",
             Self::BadSeries => "the series' name or tags break a limit",
@@ -122,45 +122,72 @@ impl fmt::Display for RefusalReason {
 }
 
 /// The range of times in which samples are accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
-    /// The start of the oldest partition that is kept.
+    /// The start of the oldest partition that is kept of every series.
     pub oldest: UnixMillis,
     /// The latest accepted time.
     pub newest: UnixMillis,
+    /// The rule of each class of series, with the start of its oldest partition that is kept.
+    classes: Vec<(String, UnixMillis)>,
 }
 
 impl Admission {
-    /// Returns the range at `now`. Refused samples are lost, so while the clock is doubted a sample
-    /// is accepted when either time allows it.
+    /// Returns the range at `now`, without rules of retention.
     pub fn new(
         granularities: &GranularitySet,
         future_skew_ms: i64,
         now: impl Into<Moment>,
     ) -> Self {
+        Self::by_rule([("", granularities)].into_iter(), future_skew_ms, now)
+    }
+
+    /// Returns the range at `now` for classes of series: the rule of each, and its levels. Refused
+    /// samples are lost, so while the clock is doubted a sample is accepted when either time allows
+    /// it.
+    pub fn by_rule<'a>(
+        classes: impl Iterator<Item = (&'a str, &'a GranularitySet)>,
+        future_skew_ms: i64,
+        now: impl Into<Moment>,
+    ) -> Self {
         let now = now.into();
         let earliest = now.earliest();
-        let oldest = granularities.iter().map(|granularity| granularity.kept_from(earliest)).min();
-        let oldest = oldest.unwrap_or(earliest);
+        let start = |(rule, levels): (&str, &GranularitySet)| {
+            let oldest = levels.iter().map(|level| level.kept_from(earliest)).min();
+            (rule.to_owned(), oldest.unwrap_or(earliest).max(UnixMillis::MIN))
+        };
+        let classes: Vec<_> = classes.map(start).collect();
         Self {
-            oldest: oldest.max(UnixMillis::MIN),
+            oldest: classes.iter().map(|(_, oldest)| *oldest).max().unwrap_or(earliest),
             newest: now.latest().plus(future_skew_ms).min(UnixMillis::MAX),
+            classes,
         }
     }
 
-    /// Checks one sample. The kind of its series is only looked up when the value is not finite.
+    /// Checks one sample of any class. The kind of its series is only looked up when the value is
+    /// not finite.
     ///
     /// # Errors
-    /// The reason why the sample is refused.
+    /// The reason why the sample is refused; a class may keep a sample that is too old here.
     pub fn check(
         &self,
         at: UnixMillis,
         value: f64,
         kind: impl FnOnce() -> Option<Kind>,
     ) -> Result<(), RefusalReason> {
+        self.check_since(at, value, kind, || self.oldest)
+    }
+
+    fn check_since(
+        &self,
+        at: UnixMillis,
+        value: f64,
+        kind: impl FnOnce() -> Option<Kind>,
+        oldest: impl FnOnce() -> UnixMillis,
+    ) -> Result<(), RefusalReason> {
         if !value.is_finite() && kind() != Some(Kind::Gauge) {
             Err(RefusalReason::NotFinite)
-        } else if at < self.oldest {
+        } else if at < self.oldest && at < oldest() {
             Err(RefusalReason::TooOld)
         } else if at > self.newest {
             Err(RefusalReason::TooNew)
@@ -170,7 +197,8 @@ impl Admission {
     }
 
     /// Checks a sample that may be a stale marker, and returns the value to store: stale markers
-    /// keep their bits, and all other NaNs become one NaN.
+    /// keep their bits, and all other NaNs become one NaN. The class of the series is only looked
+    /// up for old samples.
     ///
     /// # Errors
     /// The reason why the sample is refused.
@@ -179,17 +207,31 @@ impl Admission {
         at: UnixMillis,
         value: f64,
         kind: impl FnOnce() -> Option<Kind>,
+        class: impl FnOnce() -> usize,
     ) -> Result<f64, RefusalReason> {
         let is_marker = is_stale_marker(value);
-        self.check(at, if is_marker { 0.0 } else { value }, kind)?;
+        let oldest = || self.class(class()).1;
+        self.check_since(at, if is_marker { 0.0 } else { value }, kind, oldest)?;
         Ok(if value.is_nan() && !is_marker { f64::NAN } else { value })
     }
 
-    /// Describes why a sample is refused, and which samples would be accepted.
-    pub fn explain(&self, reason: RefusalReason, at: UnixMillis, value: f64) -> String {
+    /// Returns the rule of a class, empty without one, and the start of its oldest partition.
+    fn class(&self, class: usize) -> (&str, UnixMillis) {
+        self.classes.get(class).map_or(("", self.oldest), |(rule, oldest)| (rule, *oldest))
+    }
+
+    /// Describes why a sample of a class is refused, and which samples would be accepted.
+    pub fn explain(
+        &self,
+        reason: RefusalReason,
+        (at, value): (UnixMillis, f64),
+        class: usize,
+    ) -> String {
         match reason {
             RefusalReason::TooOld => {
-                format!("time {at} is before {}, the oldest time that is kept", self.oldest)
+                let (rule, oldest) = self.class(class);
+                let by_rule = if rule.is_empty() { "" } else { " by rule " };
+                format!("time {at} is before {oldest}, the oldest time that is kept{by_rule}{rule}")
             }
             RefusalReason::TooNew => format!(
                 "time {at} is after {}: check the sender's clock or raise ingest.future_skew",
@@ -269,6 +311,38 @@ mod tests {
         assert_eq!(check(now.plus(60_000), 0.0), Ok(()));
         assert_eq!(check(now.plus(60_001), 0.0), Err(RefusalReason::TooNew));
         assert_eq!(check(UnixMillis(0), 0.0), Err(RefusalReason::TooOld));
+    }
+
+    #[test]
+    fn a_rule_admits_older_or_only_newer_samples_of_its_series() {
+        let now = UnixMillis(1_763_712_000_000);
+        let set = GranularitySet::default();
+        let kept = |retention: &str| {
+            let level = &set.as_slice()[3];
+            let longer = level.with_retention(retention.parse().unwrap());
+            GranularitySet::of_checked(vec![longer]).unwrap()
+        };
+        let (long, short) = (kept("10y"), kept("1y"));
+        let classes = [("", &set), ("long", &long), ("short", &short)];
+        let admission = Admission::by_rule(classes.into_iter(), 0, now);
+        let years = |count: i64| now.minus(count * 366 * 86_400_000);
+        let classes_that_keep = |at: UnixMillis| {
+            let keeps = |class: &usize| admission.keep(at, 1.0, || None, || *class) == Ok(1.0);
+            (0..3).filter(keeps).collect::<Vec<_>>()
+        };
+        assert_eq!(classes_that_keep(now), [0, 1, 2]);
+        assert_eq!(classes_that_keep(years(3)), [0, 1]);
+        assert_eq!(classes_that_keep(years(8)), [1]);
+        assert!(classes_that_keep(years(12)).is_empty());
+        assert_eq!(admission.check(years(3), 1.0, || None), Err(RefusalReason::TooOld));
+        let explain = |class| admission.explain(RefusalReason::TooOld, (years(12), 1.0), class);
+        assert!(
+            explain(2)
+                .ends_with("2024-01-01T00:00:00Z, the oldest time that is kept by rule short"),
+            "{}",
+            explain(2)
+        );
+        assert!(explain(0).ends_with("the oldest time that is kept"), "{}", explain(0));
     }
 
     #[test]

@@ -9,27 +9,27 @@ extern crate self as granary;
 #[cfg(test)]
 #[path = "../../tests/support/times.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
-mod setup;
+mod test_times;
 
 // Paths such as `crate::model` are the same as in the crate granary, which reexports this crate.
 use granary_model as model;
 
 pub mod admission;
 mod check_pass;
+pub mod clock_trust;
 pub mod coverage;
+pub mod fleet_plan;
 pub mod forecast;
 pub mod hosts;
-pub mod plan;
 pub mod preallocation;
 pub mod query_plan;
 pub mod retention;
 pub mod snapshots;
 mod times;
-pub mod trust;
 
 pub use admission::{Admission, KindConflicts, RefusalReason};
 pub use check_pass::CheckPass;
+pub use clock_trust::{ClockDoubt, Trust, TrustChange, TrustRules};
 pub use forecast::TurnForecast;
-pub use hosts::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS};
+pub use hosts::{DOWN_AFTER_MS, Hosts, LATE_AFTER_MS, ListeningTime};
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};
-pub use trust::{Change, Doubt, Trust, TrustRules};

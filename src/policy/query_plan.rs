@@ -131,7 +131,7 @@ pub fn granularity_for_windows(
 mod tests {
     use super::*;
     use crate::model::Gaps;
-    use crate::setup::NOW;
+    use crate::test_times::NOW;
 
     fn coverage(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
         Coverage::new(set, vec![Gaps::NONE; set.count()], now)

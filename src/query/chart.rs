@@ -141,10 +141,9 @@ pub fn chart(
     let groups = group(&found, &request.merge, budget)?;
     let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
     check_lines(lines, limits)?;
-    let all: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-    let coverage = coverage(store, &all, &request.range, now);
-    let ids = all.into_iter();
-    let readings = SpacingSearch::new((store, budget), &coverage, ids, &request.range);
+    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    let coverage = coverage(store, &ids, &request.range, now);
+    let readings = SpacingSearch::new((store, budget), &coverage, ids.into_iter(), &request.range);
     let axis_request = AxisRequest {
         resolution: &request.resolution,
         range: &request.range,
@@ -211,8 +210,9 @@ impl LineBuilder<'_> {
                     let closed = self.ended_slots();
                     let width = closed.iter().map(|(_, width)| width).sum();
                     // A line without numbers in ended slots is ranked by all its slots.
-                    let closed = display.of_cell(&merge_slots(&cells[..closed.len()]), width);
-                    let number = closed.or_else(|| display.of_cell(&merge_slots(&cells), width));
+                    let ended_number = display.of_cell(&merge_slots(&cells[..closed.len()]), width);
+                    let number =
+                        ended_number.or_else(|| display.of_cell(&merge_slots(&cells), width));
                     ranking.push(number, self.group_lines(&cells, &group, &displays)?);
                 }
                 _ => lines.extend(self.group_lines(&cells, &group, &displays)?),
@@ -238,8 +238,10 @@ impl LineBuilder<'_> {
     /// ended.
     fn ended_slots(&self) -> &[(i64, i64)] {
         let slots = self.axis.slots();
-        let open = self.axis.incomplete_from(self.now);
-        let closed = slots.partition_point(|(start, _)| open.is_none_or(|open| *start < open));
+        let incomplete_from = self.axis.incomplete_from(self.now);
+        let closed = slots.partition_point(|(start, _)| {
+            incomplete_from.is_none_or(|incomplete_from| *start < incomplete_from)
+        });
         if closed == 0 { slots } else { &slots[..closed] }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Must never know: HTTP, how settings are read. A request is a checked struct, each query runs
 //! within a `budget`, and the answer is a struct that serializes. Modules from the ground up:
-//! `time` and `budget`, `cells` and `series`, then one module for each kind of answer.
+//! `time` and `budget`, `cells`, `series`, then one module for each kind of answer.
 
 // The shared test setup refers to this crate as `granary`.
 #[cfg(test)]
@@ -26,6 +26,7 @@ mod cells;
 mod chart;
 mod documents;
 mod error;
+mod expression_limits;
 mod graphite;
 mod overview;
 mod pipeline;
@@ -49,6 +50,7 @@ pub use documents::{
     preallocate, stored_document,
 };
 pub use error::QueryError;
+pub use expression_limits::ExpressionLimits;
 pub use graphite::{
     GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text, list_tags,
 };
@@ -58,18 +60,18 @@ pub use overview::{
     Spark, Sparklines, SparklinesAnswer, StorageAnswer, StoredBytes, StoredGranularity,
     StoredJournal, senders, storage,
 };
-pub use pipeline::fuzz as fuzz_aggregate;
+pub use pipeline::fuzz as fuzz_pipeline;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
-    Labels, MatrixSeries, Points, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlSettings,
-    PromqlValue, STEPS_MAX, VectorSample, check_promql, check_rule_promql,
-    durations_of_plain_promql, evaluate_at, evaluate_vector, format_promql, key_selector,
-    measured_promql, promql, promql_tree, quantile_of_buckets, series_matchers,
+    MatrixSeries, Points, PromqlAnswer, PromqlRequest, PromqlSettings, PromqlValue, STEPS_MAX,
+    VectorSample, check_promql, check_rule_promql, durations_of_plain_promql, evaluate_at,
+    evaluate_vector, format_promql, key_selector, measured_promql, promql, promql_tree,
+    quantile_of_buckets, series_matchers,
 };
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
     COVERED_SERIES_MAX, Cardinality, ChangeAnswer, ChangedSeries, CoverageAnswer, CoverageRequest,
-    ErasedResolution, ErasureAnswer, FacetsAnswer, FindAnswer, FindRequest, FoundMetric,
+    ErasedResolution, ErasureAnswer, FacetsAnswer, FindAnswer, FindRequest, FoundMetric, Labels,
     ListedMetric, MatchOperator, NewName, Rank, RequestedSeries, Selector, SeriesAnswer,
     SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, TagFacet, ValueFacet, cardinality,
     facets, find, list_label_names, list_label_values, list_metrics, preview, select_series,

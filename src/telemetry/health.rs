@@ -67,10 +67,10 @@ impl Shortfall {
 
 /// The present conditions with their reasons. Clones are cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Health(Arc<Inner>);
+pub struct Health(Arc<HealthState>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct HealthState {
     conditions: Mutex<BTreeMap<Condition, Reason>>,
     /// The reasons of each shortfall, by the part that it affects.
     shortfalls: Mutex<BTreeMap<Shortfall, BTreeMap<String, String>>>,
@@ -114,23 +114,23 @@ impl Health {
 
     /// Sets the reason of a shortfall for one part, or clears it.
     pub fn set_shortfall(&self, shortfall: Shortfall, part: &str, reason: Option<String>) {
-        let mut all = self.0.shortfalls.lock();
+        let mut shortfalls = self.0.shortfalls.lock();
         if let Some(reason) = reason {
-            all.entry(shortfall).or_default().insert(part.to_owned(), reason);
+            shortfalls.entry(shortfall).or_default().insert(part.to_owned(), reason);
             return;
         }
-        let parts = all.get_mut(&shortfall);
+        let parts = shortfalls.get_mut(&shortfall);
         let is_last = parts.is_some_and(|parts| parts.remove(part).is_some() && parts.is_empty());
         if is_last {
-            all.remove(&shortfall);
+            shortfalls.remove(&shortfall);
         }
     }
 
     /// Returns the present shortfalls, each with its first reason and the number of further
     /// reasons.
     pub fn shortfalls(&self) -> Vec<(Shortfall, String)> {
-        let all = self.0.shortfalls.lock();
-        let shown = all.iter().filter_map(|(shortfall, parts)| {
+        let shortfalls = self.0.shortfalls.lock();
+        let shown = shortfalls.iter().filter_map(|(shortfall, parts)| {
             let (part, reason) = parts.first_key_value()?;
             let more = match parts.len() - 1 {
                 0 => String::new(),

@@ -23,9 +23,9 @@ pub fn last_log_lines() -> Vec<String> {
 }
 
 /// A writer of log lines that remembers the last ones.
-pub(super) struct Remembering<W>(pub(super) W);
+pub(super) struct RememberingWriter<W>(pub(super) W);
 
-impl<W: Write> Write for Remembering<W> {
+impl<W: Write> Write for RememberingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         remember(&mut LINES.lock(), &String::from_utf8_lossy(bytes));
         self.0.write_all(bytes)?;
@@ -42,8 +42,8 @@ fn remember(lines: &mut VecDeque<String>, text: &str) {
         while lines.len() >= LINES_MAX {
             lines.pop_front();
         }
-        let mut ends = (0..=line.len().min(LINE_BYTES_MAX)).rev();
-        let end = ends.find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+        let mut lengths = (0..=line.len().min(LINE_BYTES_MAX)).rev();
+        let end = lengths.find(|end| line.is_char_boundary(*end)).unwrap_or(0);
         let (kept, _) = line.split_at(end);
         lines.push_back(kept.to_owned());
     }

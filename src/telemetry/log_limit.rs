@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_lines_of_a_place_are_written_and_the_others_counted() {
+    fn the_first_lines_of_a_call_site_are_written_and_the_others_counted() {
         let mut call_sites = CallSites::default();
         let second = Duration::from_secs;
         for line in 0..LINES_MAX + 7 {

@@ -1,5 +1,5 @@
-//! Firing and resolved alerts at Alertmanagers: at a fake server, which may be down, and at the
-//! real Alertmanager, read by amtool.
+//! Notifications of firing and resolved alerts to Alertmanagers: to a test server, which may be
+//! down, and to the real Alertmanager.
 
 use std::{
     fs,
@@ -10,15 +10,15 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{RULES, poll_until, set},
+    alerts::{RULES, poll_until, send_level},
     daemon::{Daemon, SECONDS, granary, granularities, request},
     hook::{Hook, tls_file},
     notifications,
     peers::need,
 };
 
-/// The alerts of all requests.
-fn alerts(hook: &Hook) -> Vec<Value> {
+/// Returns the alerts of all requests that the server received.
+fn received_alerts(hook: &Hook) -> Vec<Value> {
     let bodies = hook.received().into_iter();
     bodies.flat_map(|(_, body)| body.as_array().unwrap().clone()).collect()
 }
@@ -31,38 +31,44 @@ fn start(urls: &[String]) -> Daemon {
     Daemon::start_in(dir, &(alerts + &granularities(&SECONDS)))
 }
 
-fn time(alert: &Value, key: &str) -> jiff::Timestamp {
+fn alert_time(alert: &Value, key: &str) -> jiff::Timestamp {
     alert[key].as_str().unwrap().parse().unwrap()
 }
 
 #[test]
 fn all_alertmanagers_are_notified_although_one_is_down() {
     let hook = Hook::start(None);
-    // No server listens at this address yet.
+    // No server listens on this address yet.
     let offline = Hook::free_address();
     let daemon = start(&[format!("http://{}", hook.address), format!("http://{offline}")]);
-    set(&daemon, 7.0);
-    let received = poll_until(&daemon, "an alert", || alerts(&hook).first().cloned());
+    send_level(&daemon, 7.0);
+    let received = poll_until(&daemon, "an alert", || received_alerts(&hook).first().cloned());
     assert_eq!(received["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
     assert_eq!(received["annotations"]["summary"], "a is at 7");
-    assert!(time(&received, "endsAt") > jiff::Timestamp::now(), "{received}");
+    assert!(alert_time(&received, "endsAt") > jiff::Timestamp::now(), "{received}");
     poll_until(&daemon, "a failure", || {
         let failed = "granary_notifications_total{outcome=\"failed\"} 0";
         (!daemon.metrics().contains(failed)).then_some(())
     });
     // Once the second server runs, it receives the present state.
-    let back = Hook::start(Some(offline));
-    let late = poll_until(&daemon, "the same alert", || alerts(&back).first().cloned());
-    assert_eq!((&late["labels"], &late["startsAt"]), (&received["labels"], &received["startsAt"]));
-    set(&daemon, 1.0);
-    for hook in [&hook, &back] {
-        let ended = poll_until(&daemon, "the end", || {
-            alerts(hook).into_iter().find(|alert| time(alert, "endsAt") < jiff::Timestamp::now())
+    let second_hook = Hook::start(Some(offline));
+    let late_alert =
+        poll_until(&daemon, "the same alert", || received_alerts(&second_hook).first().cloned());
+    assert_eq!(
+        (&late_alert["labels"], &late_alert["startsAt"]),
+        (&received["labels"], &received["startsAt"])
+    );
+    send_level(&daemon, 1.0);
+    for hook in [&hook, &second_hook] {
+        let resolved = poll_until(&daemon, "the end", || {
+            received_alerts(hook)
+                .into_iter()
+                .find(|alert| alert_time(alert, "endsAt") < jiff::Timestamp::now())
         });
-        assert_eq!(ended["startsAt"], received["startsAt"]);
+        assert_eq!(resolved["startsAt"], received["startsAt"]);
     }
     // Each server received one firing and one resolved notification.
-    assert_eq!((alerts(&hook).len(), alerts(&back).len()), (2, 2));
+    assert_eq!((received_alerts(&hook).len(), received_alerts(&second_hook).len()), (2, 2));
     let (status, answer) = request(&daemon.url, "GET", "/api/v1/alertmanagers", &[], "").unwrap();
     assert_eq!((status, answer["data"]["activeAlertmanagers"].as_array().unwrap().len()), (200, 2));
 }
@@ -71,9 +77,9 @@ fn all_alertmanagers_are_notified_although_one_is_down() {
 fn an_alertmanager_behind_tls_receives_a_password_headers_external_labels_and_links() {
     let hook = Hook::start_tls();
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name).display().to_string();
-    fs::write(at("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
-    fs::write(at("password"), "wrong\n").unwrap();
+    let path_of = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(path_of("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
+    fs::write(path_of("password"), "wrong\n").unwrap();
     let settings = format!(
         "[server]\nexternal_url = 'https://granary.example.org/'\n\
          [alerts]\nrules = ['{}']\nexternal_labels = {{ region = 'eu', severity = 'none' }}\n\
@@ -81,26 +87,26 @@ fn an_alertmanager_behind_tls_receives_a_password_headers_external_labels_and_li
          [alerts.alertmanagers.http_config]\n\
          basic_auth = {{ username = 'granary', password_file = '{}' }}\n\
          tls_config = {{ ca_file = '{}' }}\nhttp_headers = {{ X-Scope = {{ values = ['b'] }} }}\n",
-        at("rules.yml"),
+        path_of("rules.yml"),
         hook.address.port(),
-        at("password"),
-        at("ca.pem"),
+        path_of("password"),
+        path_of("ca.pem"),
     );
-    // A certificate of an authority that did not sign the server's certificate.
-    fs::copy(tls_file("server.pem"), at("ca.pem")).unwrap();
+    // This authority did not sign the server's certificate.
+    fs::copy(tls_file("server.pem"), path_of("ca.pem")).unwrap();
     let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
-    set(&daemon, 7.0);
+    send_level(&daemon, 7.0);
     let none_sent = "granary_notifications_total{outcome=\"sent\"} 0";
     poll_until(&daemon, "a failure", || {
         let metrics = daemon.metrics();
         let none_failed = "granary_notifications_total{outcome=\"failed\"} 0";
         (metrics.contains(none_sent) && !metrics.contains(none_failed)).then_some(())
     });
-    assert_eq!(alerts(&hook).len(), 0);
-    // Both files are read again for each request.
+    assert_eq!(received_alerts(&hook).len(), 0);
+    // The daemon reads both files again for each request.
     fs::write(daemon.dir.path().join("password"), "secret\n").unwrap();
     fs::copy(tls_file("authority.pem"), daemon.dir.path().join("ca.pem")).unwrap();
-    let alert = poll_until(&daemon, "an alert", || alerts(&hook).first().cloned());
+    let alert = poll_until(&daemon, "an alert", || received_alerts(&hook).first().cloned());
     assert_eq!(hook.received()[0].0, "/am/api/v2/alerts");
     let head = hook.heads()[0].to_lowercase();
     let basic = "authorization: basic z3jhbmfyetpzzwnyzxq=";
@@ -111,8 +117,8 @@ fn an_alertmanager_behind_tls_receives_a_password_headers_external_labels_and_li
     let link = "https://granary.example.org/graph?g0.expr=level+%3E+5&g0.tab=1";
     assert_eq!(alert["generatorURL"], link);
     // The daemon lists the same alert, and silences match its external labels.
-    let (_, shown) = request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap();
-    assert_eq!((&shown[0]["labels"], &shown[0]["generatorURL"]), (&labels, &json!(link)));
+    let (_, listed) = request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap();
+    assert_eq!((&listed[0]["labels"], &listed[0]["generatorURL"]), (&labels, &json!(link)));
     let silence = ["silence", "add", "region=eu", "--comment", "x"];
     let output = granary().args(silence).args(["--url", &daemon.url]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -130,9 +136,12 @@ fn alerts_that_an_alertmanager_rejects_do_not_delay_others() {
     // More alerts than fit in one request; the first request always fails.
     daemon.accept(&(0..80).map(high).collect());
     poll_until(&daemon, "the other alerts", || {
-        alerts(&hook).iter().any(|received| received["labels"]["host"] == "h79").then_some(())
+        received_alerts(&hook)
+            .iter()
+            .any(|received| received["labels"]["host"] == "h79")
+            .then_some(())
     });
-    assert!(alerts(&hook).iter().all(|received| received["labels"]["host"] != "h00"));
+    assert!(received_alerts(&hook).iter().all(|received| received["labels"]["host"] != "h00"));
     poll_until(&daemon, "failed alerts are retried", || {
         let metrics = daemon.metrics();
         let failed = "granary_notifications_total{outcome=\"failed\"} ";
@@ -141,7 +150,7 @@ fn alerts_that_an_alertmanager_rejects_do_not_delay_others() {
     });
 }
 
-/// A real Alertmanager.
+/// A process of the real Alertmanager, which ends with this value.
 pub(crate) struct RealAlertmanager {
     process: Child,
     pub(crate) url: String,
@@ -155,7 +164,7 @@ impl Drop for RealAlertmanager {
 }
 
 impl RealAlertmanager {
-    /// Starts an Alertmanager with a configuration; its data is in the folder.
+    /// Starts an Alertmanager with a configuration, and with its data in a folder.
     pub(crate) fn start(folder: &Path, configuration: &str) -> Self {
         need("prometheus-alertmanager");
         let path = folder.join("alertmanager.yml");
@@ -188,11 +197,11 @@ fn the_real_alertmanager_accepts_alerts_and_amtool_lists_them() {
         let output = Command::new("amtool").args(["alert", &alertmanager, "-o", "json"]).output();
         serde_json::from_slice::<Value>(&output.unwrap().stdout).unwrap_or_default()
     };
-    set(&daemon, 7.0);
+    send_level(&daemon, 7.0);
     let listed_one = poll_until(&daemon, "amtool", || listed().get(0).cloned());
     assert_eq!(listed_one["labels"]["alertname"], "High");
     assert_eq!(listed_one["annotations"]["summary"], "a is at 7");
-    set(&daemon, 1.0);
+    send_level(&daemon, 1.0);
     poll_until(&daemon, "the end", || listed().as_array()?.is_empty().then_some(()));
 }
 
@@ -219,7 +228,8 @@ receivers:
 - name: third
 ";
 
-/// The alert without fields that differ between two Alertmanagers: times of receipt, expiry, ids.
+/// Returns alerts without the fields that differ between two Alertmanagers: times of receipt and
+/// expiry, and ids.
 fn comparable(mut value: Value) -> Value {
     match &mut value {
         Value::Array(all) => all.iter_mut().for_each(|value| *value = comparable(value.take())),

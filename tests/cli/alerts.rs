@@ -24,7 +24,7 @@ pub(crate) const RULES: &str = "groups:
     annotations: {summary: '{{ $labels.host }} is at {{ $value }}'}
 ";
 
-/// Starts a daemon with rules whose alerts are pending for this time.
+/// Starts a daemon with `RULES`, whose alert is pending for this time before it fires.
 pub(crate) fn start(pending: &str) -> Daemon {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", pending)).unwrap();
@@ -37,7 +37,7 @@ fn rules_file(daemon: &Daemon) -> std::path::PathBuf {
     daemon.dir.path().join("rules.yml")
 }
 
-pub(crate) fn set(daemon: &Daemon, level: f64) {
+pub(crate) fn send_level(daemon: &Daemon, level: f64) {
     daemon.accept(&json!([{ "metric": "level", "tags": { "host": "a" }, "value": level }]));
 }
 
@@ -47,12 +47,16 @@ pub(crate) fn ask(daemon: &Daemon, path: &str) -> Value {
     answer["data"].clone()
 }
 
-/// Polls until there is an acceptable answer.
+/// Polls until the closure returns an answer.
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
-pub(crate) fn poll_until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn poll_until<T>(
+    daemon: &Daemon,
+    what: &str,
+    mut find_answer: impl FnMut() -> Option<T>,
+) -> T {
     let since = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = find_answer() {
             return found;
         }
         assert!(since.elapsed() < Duration::from_secs(30), "{what}: {}", daemon.log());
@@ -60,15 +64,15 @@ pub(crate) fn poll_until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() 
     }
 }
 
-/// The only alert, once it is in a state.
-pub(crate) fn alert(daemon: &Daemon, state: &str) -> Value {
+/// Waits until an alert is in this state, and returns it.
+pub(crate) fn wait_for_alert(daemon: &Daemon, state: &str) -> Value {
     poll_until(daemon, state, || {
         let alerts = ask(daemon, "/api/v1/alerts")["alerts"].clone();
         alerts.as_array()?.iter().find(|alert| alert["state"] == state).cloned()
     })
 }
 
-pub(crate) fn values(daemon: &Daemon, query: &str) -> Vec<f64> {
+pub(crate) fn query_values(daemon: &Daemon, query: &str) -> Vec<f64> {
     let escape = |byte: u8| format!("%{byte:02X}");
     let query: String = query.bytes().map(escape).collect();
     let path = format!("/api/v1/query?query={query}");
@@ -78,25 +82,25 @@ pub(crate) fn values(daemon: &Daemon, query: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
+fn a_recording_rule_stores_samples_and_an_alert_is_pending_then_fires_then_ends() {
     let daemon = start("2s");
-    set(&daemon, 7.0);
-    let pending = alert(&daemon, "pending");
+    send_level(&daemon, 7.0);
+    let pending = wait_for_alert(&daemon, "pending");
     assert_eq!(pending["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
     assert_eq!(
         (&pending["value"], &pending["annotations"]["summary"]),
         (&json!("7e+00"), &json!("a is at 7"))
     );
-    let firing = alert(&daemon, "firing");
+    let firing = wait_for_alert(&daemon, "firing");
     assert_eq!(firing["activeAt"], pending["activeAt"]);
     poll_until(&daemon, "ALERTS", || {
-        (values(&daemon, "ALERTS{alertstate=\"firing\"}") == [1.0]).then_some(())
+        (query_values(&daemon, "ALERTS{alertstate=\"firing\"}") == [1.0]).then_some(())
     });
     // The series of the pending alert has ended, long before the lookback would end it.
-    assert_eq!(values(&daemon, "ALERTS{alertstate=\"pending\"}"), [0.0; 0]);
+    assert_eq!(query_values(&daemon, "ALERTS{alertstate=\"pending\"}"), [0.0; 0]);
     let since: jiff::Timestamp = firing["activeAt"].as_str().unwrap().parse().unwrap();
-    assert_eq!(values(&daemon, "ALERTS_FOR_STATE"), [since.as_second() as f64]);
-    assert_eq!(values(&daemon, "level:max"), [7.0]);
+    assert_eq!(query_values(&daemon, "ALERTS_FOR_STATE"), [since.as_second() as f64]);
+    assert_eq!(query_values(&daemon, "level:max"), [7.0]);
 
     let groups = ask(&daemon, "/api/v1/rules?type=alert")["groups"].clone();
     let rule = &groups[0]["rules"][0];
@@ -112,18 +116,18 @@ fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
     assert!(metrics.contains("granary_alerts{state=\"firing\"} 1"), "{metrics}");
     assert!(metrics.contains("granary_rule_evaluation_failures_total 0"), "{metrics}");
 
-    set(&daemon, 3.0);
+    send_level(&daemon, 3.0);
     poll_until(&daemon, "the end", || {
         ask(&daemon, "/api/v1/alerts")["alerts"].as_array()?.is_empty().then_some(())
     });
-    assert_eq!(values(&daemon, "ALERTS"), [0.0; 0]);
+    assert_eq!(query_values(&daemon, "ALERTS"), [0.0; 0]);
 }
 
 #[test]
 fn an_alert_continues_after_kill_9_without_a_change() {
     let mut daemon = start("4s");
-    set(&daemon, 7.0);
-    let pending = alert(&daemon, "pending");
+    send_level(&daemon, 7.0);
+    let pending = wait_for_alert(&daemon, "pending");
     daemon.kill();
     daemon.restart();
     let found = poll_until(&daemon, "the alert", || {
@@ -131,16 +135,16 @@ fn an_alert_continues_after_kill_9_without_a_change() {
         alerts.get(0).cloned()
     });
     assert_eq!(found["activeAt"], pending["activeAt"], "{found}");
-    let firing = alert(&daemon, "firing");
+    let firing = wait_for_alert(&daemon, "firing");
     assert_eq!(firing["activeAt"], pending["activeAt"]);
     for _ in 0..3 {
         daemon.kill();
         daemon.restart();
-        let again = alert(&daemon, "firing");
-        assert_eq!(again["activeAt"], pending["activeAt"]);
+        let firing_again = wait_for_alert(&daemon, "firing");
+        assert_eq!(firing_again["activeAt"], pending["activeAt"]);
     }
     // Each evaluation wrote its sample once: no slot of 1s has two.
-    let counts = values(&daemon, "max_over_time(count_over_time(level:max[1s])[1m:1s])");
+    let counts = query_values(&daemon, "max_over_time(count_over_time(level:max[1s])[1m:1s])");
     assert_eq!(counts, [1.0]);
     let verified = daemon.stop();
     assert_eq!(verified, Some(0));
@@ -150,8 +154,8 @@ fn an_alert_continues_after_kill_9_without_a_change() {
 #[test]
 fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
     let daemon = start("0s");
-    set(&daemon, 7.0);
-    let firing = alert(&daemon, "firing");
+    send_level(&daemon, 7.0);
+    let firing = wait_for_alert(&daemon, "firing");
     let reload = || request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     fs::write(rules_file(&daemon), "groups:\n- name: own\n  rulez: []\n").unwrap();
     let (status, answer) = reload();
@@ -159,7 +163,7 @@ fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
     let message = answer["message"].as_str().unwrap();
     assert!(message.contains("rules.yml") && message.contains("rulez"), "{message}");
     assert!(daemon.metrics().contains("granary_rules_reload_failed 1"));
-    assert_eq!(alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
+    assert_eq!(wait_for_alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
 
     // The alert of the changed rule continues, and the new rule starts.
     let more = RULES.replace("FOR", "0s").replace("level > 5", "level > 6")
@@ -171,14 +175,14 @@ fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
         let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
         (alerts.as_array()?.len() == 2).then_some(())
     });
-    assert_eq!(alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
+    assert_eq!(wait_for_alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
     // Without rules, no alert fires, and the series end.
     fs::write(rules_file(&daemon), "").unwrap();
     assert_eq!(reload(), (200, json!({ "rules": 0, "changed": [], "kept": [] })));
-    poll_until(&daemon, "the end", || values(&daemon, "ALERTS").is_empty().then_some(()));
+    poll_until(&daemon, "the end", || query_values(&daemon, "ALERTS").is_empty().then_some(()));
 }
 
-fn check(path: &Path) -> (bool, String) {
+fn check_rules(path: &Path) -> (bool, String) {
     let output = granary().args(["rules", "check"]).arg(path).output().unwrap();
     let answer = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(answer).unwrap())
@@ -187,14 +191,14 @@ fn check(path: &Path) -> (bool, String) {
 #[test]
 fn rules_check_names_the_error_and_the_daemon_starts_without_that_file() {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules/granary.yml");
-    let (succeeds, answer) = check(&deployed);
+    let (succeeds, answer) = check_rules(&deployed);
     assert!(
         succeeds && answer.contains("1 group: 17 alerting rules, 0 recording rules"),
         "{answer}"
     );
     let mut daemon = start("0s");
     fs::write(rules_file(&daemon), RULES.replace("level > 5", "level >")).unwrap();
-    let (succeeds, answer) = check(&rules_file(&daemon));
+    let (succeeds, answer) = check_rules(&rules_file(&daemon));
     assert!(
         !succeeds && answer.contains("rule 2 (High)") && answer.contains("parse error"),
         "{answer}"
@@ -206,9 +210,9 @@ fn rules_check_names_the_error_and_the_daemon_starts_without_that_file() {
     .unwrap();
     daemon.kill();
     daemon.restart();
-    // The store and the rules of the other file work; the daemon reports the error.
-    set(&daemon, 7.0);
-    alert(&daemon, "firing");
+    // The store and the rules of the other file work, and the daemon reports the error.
+    send_level(&daemon, 7.0);
+    wait_for_alert(&daemon, "firing");
     assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 1);
     let (status, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
     assert_eq!((status, &answer["status"]), (200, &json!("degraded")));
@@ -222,7 +226,7 @@ fn rules_check_names_the_error_and_the_daemon_starts_without_that_file() {
     assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 2);
 }
 
-fn warned(daemon: &Daemon) -> Option<String> {
+fn no_receiver_warning(daemon: &Daemon) -> Option<String> {
     let (status, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
     assert_eq!((status, &answer["status"]), (200, &json!("ready")));
     let (_, overview) = request(&daemon.url, "GET", "/api/v1/status", &[], "").unwrap();
@@ -234,7 +238,7 @@ fn warned(daemon: &Daemon) -> Option<String> {
 #[test]
 fn alerts_without_a_receiver_cause_a_warning_until_one_is_configured() {
     let daemon = start("0s");
-    let reason = warned(&daemon).unwrap();
+    let reason = no_receiver_warning(&daemon).unwrap();
     assert!(
         reason.starts_with("1 rule has alerts, but notifications have no destination"),
         "{reason}"
@@ -246,7 +250,7 @@ fn alerts_without_a_receiver_cause_a_warning_until_one_is_configured() {
     assert!(String::from_utf8_lossy(&ready.stdout).contains("notifications have no destination"));
     fs::write(rules_file(&daemon), "groups: []\n").unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
-    assert_eq!(warned(&daemon), None, "no rule has alerts");
+    assert_eq!(no_receiver_warning(&daemon), None, "no rule has alerts");
 
     let integration = "webhook_configs: [{url: 'http://127.0.0.1:9/'}]";
     let receivers = |integrations: &str| {
@@ -259,10 +263,10 @@ fn alerts_without_a_receiver_cause_a_warning_until_one_is_configured() {
     let rules = dir.path().join("rules.yml");
     let settings = format!("[alerts]\nrules = [{rules:?}]\nnotifications = {notifications:?}\n");
     let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
-    assert_eq!(warned(&daemon), None, "{}", daemon.log());
+    assert_eq!(no_receiver_warning(&daemon), None, "{}", daemon.log());
     fs::write(&notifications, receivers("")).unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
-    assert!(warned(&daemon).unwrap().contains("add an integration"));
+    assert!(no_receiver_warning(&daemon).unwrap().contains("add an integration"));
 }
 
 fn run_tests(path: &Path) -> (bool, String) {
@@ -271,8 +275,8 @@ fn run_tests(path: &Path) -> (bool, String) {
     (output.status.success(), String::from_utf8(answer).unwrap())
 }
 
-/// The shipped rules, with a test whose lines can be replaced.
-fn test_of_shipped(folder: &Path, change: impl Fn(String) -> String) -> std::path::PathBuf {
+/// Copies the shipped rules and their test into a folder; the closure may change the test.
+fn copy_shipped_test(folder: &Path, change: impl Fn(String) -> String) -> std::path::PathBuf {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     fs::create_dir_all(folder.join("rules")).unwrap();
     fs::copy(deployed.join("rules/granary.yml"), folder.join("rules/granary.yml")).unwrap();
@@ -282,7 +286,7 @@ fn test_of_shipped(folder: &Path, change: impl Fn(String) -> String) -> std::pat
     path
 }
 
-/// Replacements in the shipped test, and whether it then succeeds.
+/// Replacements in the shipped test, and whether the test then succeeds.
 const CHANGES: [(&str, &str, bool); 5] = [
     ("summary: The daemon", "summary: The daemon", true),
     ("summary: The daemon", "summary: Another daemon", false),
@@ -296,10 +300,10 @@ const CHANGES: [(&str, &str, bool); 5] = [
 ];
 
 #[test]
-fn rules_pass_their_tests_and_a_test_can_fail() {
+fn the_shipped_rules_pass_their_test_and_a_changed_test_fails() {
     let folder = tempfile::tempdir().unwrap();
     for (from, to, succeeds) in CHANGES {
-        let path = test_of_shipped(folder.path(), |text| {
+        let path = copy_shipped_test(folder.path(), |text| {
             assert!(text.contains(from), "{from}");
             text.replacen(from, to, 1)
         });
@@ -308,7 +312,7 @@ fn rules_pass_their_tests_and_a_test_can_fail() {
         let verdict = if succeeds { "SUCCESS" } else { "FAILED" };
         assert!(answer.contains(verdict), "{answer}");
     }
-    let path = test_of_shipped(folder.path(), |text| text.replace("alertname:", "alertnam:"));
+    let path = copy_shipped_test(folder.path(), |text| text.replace("alertname:", "alertnam:"));
     let (succeeds, answer) = run_tests(&path);
     assert!(!succeeds && answer.contains("alertnam"), "{answer}");
 }
@@ -344,34 +348,42 @@ fn hosts_that_ping_become_series_for_rules() {
     let (status, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
     assert_eq!(status, 200, "{answer}");
     poll_until(&daemon, "the hosts' series", || {
-        (values(&daemon, "granary_host_up") == [1.0, 1.0]).then_some(())
+        (query_values(&daemon, "granary_host_up") == [1.0, 1.0]).then_some(())
     });
-    let silent = values(&daemon, "granary_host_silent_seconds{agent=\"a\", program=\"host\"}");
+    let silent =
+        query_values(&daemon, "granary_host_silent_seconds{agent=\"a\", program=\"host\"}");
     assert!(
         silent.len() == 2 && silent.iter().all(|seconds| (0.0..60.0).contains(seconds)),
         "{silent:?}"
     );
-    let skewed = values(&daemon, "granary_host_clock_skew_seconds");
+    let skewed = query_values(&daemon, "granary_host_clock_skew_seconds");
     assert!(skewed.iter().all(|seconds| (20.0..40.0).contains(seconds)), "{skewed:?}");
     let booted = (now - 60_000) as f64 / 1000.0;
-    assert_eq!(values(&daemon, "granary_host_boot_time_seconds{host=\"web1\"}"), [booted]);
-    assert_eq!(values(&daemon, "time() - granary_host_first_seen_seconds < 600").len(), 2);
-    // A host whose agent was stopped is not down, and not reported as silent.
+    assert_eq!(query_values(&daemon, "granary_host_boot_time_seconds{host=\"web1\"}"), [booted]);
+    assert_eq!(query_values(&daemon, "time() - granary_host_first_seen_seconds < 600").len(), 2);
+    // A host whose agent stopped in order is neither down nor silent.
     let mut last = ping("web1");
     last["ending"] = json!(true);
     let body = json!({ "pings": [last] }).to_string();
     let (_, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
     assert_eq!(answer["accepted"], 1, "{answer}");
     poll_until(&daemon, "the ordered stop", || {
-        (values(&daemon, "granary_host_stopped_seconds{host=\"web1\"}").len() == 1).then_some(())
+        (query_values(&daemon, "granary_host_stopped_seconds{host=\"web1\"}").len() == 1)
+            .then_some(())
     });
     for ended in ["granary_host_up", "granary_host_silent_seconds"] {
-        assert_eq!(values(&daemon, &format!("{ended}{{host=\"web1\"}}")), [0.0; 0], "{ended}");
+        assert_eq!(
+            query_values(&daemon, &format!("{ended}{{host=\"web1\"}}")),
+            [0.0; 0],
+            "{ended}"
+        );
     }
     // The alert of a removed host ends.
     let (status, _) = request(&daemon.url, "DELETE", "/api/v1/hosts?host=web2", &[], "").unwrap();
     assert_eq!(status, 204);
-    poll_until(&daemon, "the end", || values(&daemon, "granary_host_up").is_empty().then_some(()));
+    poll_until(&daemon, "the end", || {
+        query_values(&daemon, "granary_host_up").is_empty().then_some(())
+    });
 }
 
 #[test]
@@ -380,7 +392,7 @@ fn promtool_has_the_same_verdicts() {
     crate::peers::need("promtool");
     let folder = tempfile::tempdir().unwrap();
     for (from, to, succeeds) in CHANGES {
-        let path = test_of_shipped(folder.path(), |text| text.replacen(from, to, 1));
+        let path = copy_shipped_test(folder.path(), |text| text.replacen(from, to, 1));
         let output = Command::new("promtool").args(["test", "rules"]).arg(&path).output().unwrap();
         assert_eq!(output.status.success(), succeeds, "{to}: {output:?}");
     }
@@ -403,13 +415,13 @@ fn a_slow_group_does_not_delay_others() {
     let sample =
         |at: usize| json!({ "metric": "level", "tags": { "host": at.to_string() }, "value": 7 });
     daemon.accept(&(0..1000).map(sample).collect());
-    let missed = |name: &str| {
+    let missed_evaluations = |name: &str| {
         let groups = ask(&daemon, "/api/v1/rules")["groups"].clone();
         let group = groups.as_array().unwrap().iter().find(|group| group["name"] == name).cloned();
         group.unwrap()["missedEvaluations"].as_u64().unwrap()
     };
-    poll_until(&daemon, "a group that is slow", || (missed("slow") > 1).then_some(()));
-    let (slow, quick) = (missed("slow"), missed("quick"));
+    poll_until(&daemon, "a group that is slow", || (missed_evaluations("slow") > 1).then_some(()));
+    let (slow, quick) = (missed_evaluations("slow"), missed_evaluations("quick"));
     assert!(quick * 2 < slow, "{quick} missed beside {slow}");
     // A stop ends a running evaluation.
     assert_eq!(daemon.stop(), Some(0));

@@ -1,4 +1,4 @@
-//! Snapshot, verify and restore of a daemon during writes.
+//! Snapshots of a daemon under load, which are verified and restored.
 
 use std::{
     path::PathBuf,
@@ -22,7 +22,7 @@ fn batch(seq: u64) -> Value {
     json!({"agent": "writer", "epoch": 1, "seq": seq, "samples": samples})
 }
 
-/// A batch whose documents the next checkpoint writes.
+/// Returns a batch whose samples are in documents after the next checkpoint.
 fn old_batch(seq: u64) -> Value {
     let mut batch = batch(seq);
     for sample in batch["samples"].as_array_mut().unwrap() {
@@ -31,9 +31,9 @@ fn old_batch(seq: u64) -> Value {
     batch
 }
 
-fn batches(daemon: &Daemon, resolution: &str) -> f64 {
-    let words = ["chart", "--metric", "events", "--display", "total", "--range", "1h"];
-    let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
+fn count_batches(daemon: &Daemon, resolution: &str) -> f64 {
+    let args = ["chart", "--metric", "events", "--display", "total", "--range", "1h"];
+    let answer = daemon.query(&[&args[..], &["--resolution", resolution]].concat());
     let series = answer["series"].as_array().unwrap();
     let points = series.iter().flat_map(|line| line["points"].as_array().unwrap());
     points.filter_map(|point| point[1].as_f64()).sum::<f64>() / 50.0
@@ -42,12 +42,13 @@ fn batches(daemon: &Daemon, resolution: &str) -> f64 {
 #[test]
 fn snapshots_under_load_verify_and_restore_all_acknowledged_batches() {
     let daemon = Daemon::start(SETTINGS);
-    let (acknowledged, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (acknowledged, is_done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let writer = {
-        let (acknowledged, done, url) = (acknowledged.clone(), done.clone(), daemon.url.clone());
+        let (acknowledged, is_done, url) =
+            (acknowledged.clone(), is_done.clone(), daemon.url.clone());
         thread::spawn(move || {
             let mut seq = 1;
-            while !done.load(Ordering::Relaxed) {
+            while !is_done.load(Ordering::Relaxed) {
                 let request = ureq::post(format!("{url}/api/v1/ingest"));
                 let sent = request.content_type("application/json").send(batch(seq).to_string());
                 assert_eq!(sent.unwrap().status(), 200);
@@ -58,18 +59,18 @@ fn snapshots_under_load_verify_and_restore_all_acknowledged_batches() {
     };
     let mut snapshots = Vec::new();
     while snapshots.len() < 5 {
-        let least = acknowledged.load(Ordering::Relaxed);
+        let acknowledged_before = acknowledged.load(Ordering::Relaxed);
         let output = granary().args(["snapshot", "--url", &daemon.url]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let path = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
-        // The snapshot may also contain the one batch in flight.
-        let most = acknowledged.load(Ordering::Relaxed) + 1;
-        snapshots.push((path, least, most));
+        // The snapshot may also contain the batch in flight.
+        let acknowledged_after = acknowledged.load(Ordering::Relaxed) + 1;
+        snapshots.push((path, acknowledged_before, acknowledged_after));
     }
-    done.store(true, Ordering::Relaxed);
+    is_done.store(true, Ordering::Relaxed);
     writer.join().unwrap();
     let last = acknowledged.load(Ordering::Relaxed);
-    for (path, least, most) in snapshots {
+    for (path, acknowledged_before, acknowledged_after) in snapshots {
         let verified = granary().arg("verify").arg(&path).output().unwrap();
         let text = String::from_utf8_lossy(&verified.stdout).into_owned();
         assert!(verified.status.success() && text.contains("no faults"), "{text}");
@@ -79,10 +80,13 @@ fn snapshots_under_load_verify_and_restore_all_acknowledged_batches() {
             granary().arg("restore").arg(&path).arg("--data-dir").arg(&data).output().unwrap();
         assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
         let copy = Daemon::start_in(dir, SETTINGS);
-        let found = batches(&copy, "1m");
-        assert!((least as f64..=most as f64).contains(&found), "{least} <= {found} <= {most}");
+        let found = count_batches(&copy, "1m");
+        assert!(
+            (acknowledged_before as f64..=acknowledged_after as f64).contains(&found),
+            "{acknowledged_before} <= {found} <= {acknowledged_after}"
+        );
         for resolution in ["5m", "1h", "1d"] {
-            assert_eq!(batches(&copy, resolution), found, "{resolution}");
+            assert_eq!(count_batches(&copy, resolution), found, "{resolution}");
         }
         // The sender continues where the snapshot ends: batches in the snapshot are duplicates,
         // later batches are new.
@@ -93,7 +97,7 @@ fn snapshots_under_load_verify_and_restore_all_acknowledged_batches() {
             assert_eq!(answer.body[expected], 50, "batch {seq} of {found}: {}", answer.body);
         }
     }
-    assert_eq!(batches(&daemon, "1d"), last as f64);
+    assert_eq!(count_batches(&daemon, "1d"), last as f64);
 }
 
 #[test]
@@ -106,13 +110,13 @@ fn a_restore_never_overwrites_and_refuses_a_damaged_snapshot() {
         let output = granary().arg("restore").arg(from).arg("--data-dir").arg(to).output().unwrap();
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
-    let (done, text) = restore(&data, &data);
-    assert!(!done && text.contains("not empty"), "{text}");
+    let (succeeds, text) = restore(&data, &data);
+    assert!(!succeeds && text.contains("not empty"), "{text}");
     let copy = daemon.dir.path().join("copy");
     assert!(restore(&data, &copy).0);
     let partition = std::fs::read_dir(copy.join("partitions/1h")).unwrap().next().unwrap();
     std::fs::write(partition.unwrap().path(), b"not a partition").unwrap();
     let target = daemon.dir.path().join("target");
-    let (done, text) = restore(&copy, &target);
-    assert!(!done && text.contains("granary verify") && !target.exists(), "{text}");
+    let (succeeds, text) = restore(&copy, &target);
+    assert!(!succeeds && text.contains("granary verify") && !target.exists(), "{text}");
 }

@@ -7,9 +7,9 @@ use crate::{
     prometheus_api::get,
 };
 
-fn cardinality(daemon: &Daemon, words: &[&str]) -> String {
+fn cardinality(daemon: &Daemon, args: &[&str]) -> String {
     let mut command = granary();
-    command.args(["cardinality", "--url", &daemon.url]).args(words);
+    command.args(["cardinality", "--url", &daemon.url]).args(args);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -27,7 +27,7 @@ fn series_are_counted_by_metric_tag_and_sender_and_compared_after_a_restart() {
         let batch = json!({ "agent": "web", "epoch": 1, "seq": seq, "samples": samples });
         assert_eq!(daemon.post_json(&batch).status, 200);
     };
-    // The first run of a new daemon counts no series.
+    // The counts of the previous day are 0 in a new daemon.
     send(&daemon, 1, 0..3);
     let answer = |daemon: &Daemon| -> Value {
         serde_json::from_str(&cardinality(daemon, &["--json"])).unwrap()
@@ -40,9 +40,9 @@ fn series_are_counted_by_metric_tag_and_sender_and_compared_after_a_restart() {
     daemon.restart();
     send(&daemon, 2, 3..5);
     assert_eq!(answer(&daemon)["metrics"][0]["before"], 0, "the stored counts are those of today");
-    let shown = cardinality(&daemon, &["--limit", "5"]);
+    let table = cardinality(&daemon, &["--limit", "5"]);
     for part in ["load", "+5", "host", "web", "5 series, before: "] {
-        assert!(shown.contains(part), "{part} in {shown}");
+        assert!(table.contains(part), "{part} in {table}");
     }
     assert_eq!(get(&daemon, "/api/v1/cardinality?limit=0").0, 400);
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Answer, Daemon, client, granary};
 
-/// One worker, so that every request meets the same collector.
+/// The setting of one worker, so that the same collector handles every request.
 const ONE_WORKER: &str = "server.workers = 1";
 
-fn ask(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {
+fn send_request(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {
     let request = ureq::http::Request::builder().method(method);
     let request = request.header("Content-Type", "application/json");
     let request = request.uri(format!("{}{path}", daemon.url)).body(body.to_owned()).unwrap();
@@ -19,14 +19,14 @@ fn ask(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {
 
 fn rename(daemon: &Daemon, from: &str, to: &str) -> Answer {
     let body = json!({"selector": {"tags": {"host": from}}, "set": {"tags": {"host": to}}});
-    ask(daemon, "POST", "/api/v1/admin/series/rename", &body.to_string())
+    send_request(daemon, "POST", "/api/v1/admin/series/rename", &body.to_string())
 }
 
-/// The number of samples of a metric on a host; `None` without a series.
-fn count(daemon: &Daemon, metric: &str, host: &str) -> Option<f64> {
+/// Returns the number of samples of a metric on a host, or `None` if the series does not exist.
+fn count_samples(daemon: &Daemon, metric: &str, host: &str) -> Option<f64> {
     let tags = format!("host={host}");
-    let words = ["chart", "--metric", metric, "--tags", &tags, "--display", "count"];
-    let answer = daemon.query(&[&words[..], &["--range", "1h", "--resolution", "1m"]].concat());
+    let args = ["chart", "--metric", metric, "--tags", &tags, "--display", "count"];
+    let answer = daemon.query(&[&args[..], &["--range", "1h", "--resolution", "1m"]].concat());
     let points = answer["series"].get(0)?["points"].as_array().unwrap().clone();
     Some(points.iter().filter_map(|point| point[1].as_f64()).sum())
 }
@@ -37,9 +37,9 @@ fn send(daemon: &Daemon, host: &str) {
     assert_eq!(daemon.post_json(&body).status, 200);
 }
 
-fn series(daemon: &Daemon, words: &[&str]) -> (bool, String) {
+fn run_series(daemon: &Daemon, args: &[&str]) -> (bool, String) {
     let mut command = granary();
-    let output = command.arg("series").args(words).args(["--url", &daemon.url]).output().unwrap();
+    let output = command.arg("series").args(args).args(["--url", &daemon.url]).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
@@ -50,26 +50,27 @@ fn a_deleted_series_stays_deleted_after_a_kill_and_can_begin_anew() {
     send(&daemon, "web1");
     send(&daemon, "web2");
     for path in ["/api/v1/series", "/api/v1/series?dry_run=true", "/api/v1/series?tags=web1"] {
-        assert_eq!(ask(&daemon, "DELETE", path, "").status, 400, "{path}");
+        assert_eq!(send_request(&daemon, "DELETE", path, "").status, 400, "{path}");
     }
-    let dry = ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1&dry_run=true", "");
-    assert_eq!((dry.status, dry.body["total"].as_u64()), (200, Some(2)));
-    assert_eq!(dry.body["series"][0]["metric"], "cpu");
-    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+    let dry_run =
+        send_request(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1&dry_run=true", "");
+    assert_eq!((dry_run.status, dry_run.body["total"].as_u64()), (200, Some(2)));
+    assert_eq!(dry_run.body["series"][0]["metric"], "cpu");
+    assert_eq!(count_samples(&daemon, "cpu", "web1"), Some(1.0));
 
-    let deleted = ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1", "");
+    let deleted = send_request(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1", "");
     daemon.kill();
     assert_eq!((deleted.status, deleted.body), (200, json!({"total": 2, "dry_run": false})));
     daemon.restart();
-    assert_eq!(count(&daemon, "cpu", "web1"), None);
-    assert_eq!(count(&daemon, "cpu", "web2"), Some(1.0));
+    assert_eq!(count_samples(&daemon, "cpu", "web1"), None);
+    assert_eq!(count_samples(&daemon, "cpu", "web2"), Some(1.0));
     send(&daemon, "web1");
-    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+    assert_eq!(count_samples(&daemon, "cpu", "web1"), Some(1.0));
 
     let body = json!({"selector": {"metric": "mem", "tags": {"host": "web1"}}}).to_string();
-    let deleted = ask(&daemon, "POST", "/api/v1/admin/series/delete", &body);
+    let deleted = send_request(&daemon, "POST", "/api/v1/admin/series/delete", &body);
     assert_eq!(deleted.body["total"], 1);
-    assert_eq!(count(&daemon, "mem", "web1"), None);
+    assert_eq!(count_samples(&daemon, "mem", "web1"), None);
     assert!(daemon.metrics().contains("\ngranary_series 3\n"));
     daemon.kill();
     assert!(daemon.verify().status.success());
@@ -83,31 +84,31 @@ fn a_renamed_host_keeps_its_history_after_a_kill() {
     daemon.kill();
     assert_eq!((renamed.status, renamed.body["total"].as_u64()), (200, Some(2)));
     daemon.restart();
-    assert_eq!(count(&daemon, "cpu", "web1"), None);
-    assert_eq!(count(&daemon, "cpu", "db1"), Some(1.0));
+    assert_eq!(count_samples(&daemon, "cpu", "web1"), None);
+    assert_eq!(count_samples(&daemon, "cpu", "db1"), Some(1.0));
     send(&daemon, "db1");
-    assert_eq!(count(&daemon, "cpu", "db1"), Some(2.0));
+    assert_eq!(count_samples(&daemon, "cpu", "db1"), Some(2.0));
     // A sender that continues under the old name begins a new series, which cannot be renamed over
     // the first series.
     send(&daemon, "web1");
-    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+    assert_eq!(count_samples(&daemon, "cpu", "web1"), Some(1.0));
     let refused = rename(&daemon, "web1", "db1");
     assert_eq!((refused.status, &refused.body["error"]), (409, &json!("conflict")));
     let message = refused.body["message"].as_str().unwrap();
     assert!(message.starts_with("2 of the new names are taken, first cpu{host=\"db1\"}"));
-    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+    assert_eq!(count_samples(&daemon, "cpu", "web1"), Some(1.0));
     for bad in ["", "[]", "{\"selector\": {}}", "{\"selector\": {}, \"set\": {\"metric\": \"x\"}}"]
     {
-        let refused = ask(&daemon, "POST", "/api/v1/admin/series/rename", bad);
+        let refused = send_request(&daemon, "POST", "/api/v1/admin/series/rename", bad);
         assert_eq!((refused.status, &refused.body["error"]), (400, &json!("invalid")), "{bad}");
     }
 }
 
 #[test]
-fn known_senders_begin_a_new_series_too() {
+fn senders_with_cached_series_begin_a_new_series_after_a_deletion_or_renaming() {
     let daemon = Daemon::start(ONE_WORKER);
-    // The refs were defined before.
-    let numbered = |seq: u64, defines: bool| {
+    // A batch without definitions uses refs of an earlier batch.
+    let send_numbered = |seq: u64, defines: bool| {
         let series = json!([{"ref": 0, "metric": "cpu", "tags": {"host": "a"}},
                             {"ref": 1, "metric": "cpu", "tags": {"host": "b"}}]);
         let series = if defines { series } else { json!([]) };
@@ -117,32 +118,35 @@ fn known_senders_begin_a_new_series_too() {
                            "samples": samples});
         daemon.post_json(&batch)
     };
-    let first = numbered(1, true);
+    let first = send_numbered(1, true);
     assert_eq!(first.status, 200, "{}", first.body);
-    assert_eq!(numbered(2, false).status, 200);
-    assert_eq!(ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Da", "").body["total"], 1);
-    let refused = numbered(3, false);
+    assert_eq!(send_numbered(2, false).status, 200);
+    assert_eq!(
+        send_request(&daemon, "DELETE", "/api/v1/series?tags=host%3Da", "").body["total"],
+        1
+    );
+    let refused = send_numbered(3, false);
     assert_eq!((refused.status, &refused.body["error"]), (409, &json!("unknown_refs")));
-    assert_eq!(numbered(3, true).body["accepted"], 2);
-    assert_eq!(numbered(4, false).status, 200);
-    assert_eq!(count(&daemon, "cpu", "a"), Some(2.0));
-    assert_eq!(count(&daemon, "cpu", "b"), Some(4.0));
+    assert_eq!(send_numbered(3, true).body["accepted"], 2);
+    assert_eq!(send_numbered(4, false).status, 200);
+    assert_eq!(count_samples(&daemon, "cpu", "a"), Some(2.0));
+    assert_eq!(count_samples(&daemon, "cpu", "b"), Some(4.0));
     assert_eq!(rename(&daemon, "b", "c").status, 200);
-    assert_eq!(numbered(5, false).status, 409);
-    assert_eq!(numbered(5, true).status, 200);
-    assert_eq!(count(&daemon, "cpu", "b"), Some(1.0));
-    assert_eq!(count(&daemon, "cpu", "c"), Some(4.0));
+    assert_eq!(send_numbered(5, false).status, 409);
+    assert_eq!(send_numbered(5, true).status, 200);
+    assert_eq!(count_samples(&daemon, "cpu", "b"), Some(1.0));
+    assert_eq!(count_samples(&daemon, "cpu", "c"), Some(4.0));
 
-    // The series is identified by the bytes of a line.
-    let line = |body: &str| assert_eq!(ask(&daemon, "POST", "/write", body).status, 204);
+    // The collector caches the series of a line by the bytes that name it.
+    let line = |body: &str| assert_eq!(send_request(&daemon, "POST", "/write", body).status, 204);
     let at = || jiff::Timestamp::now().as_nanosecond();
     line(&format!("load,host=a value=1 {}", at()));
     line(&format!("load,host=a value=1 {}", at()));
-    assert_eq!(count(&daemon, "load_value", "a"), Some(2.0));
-    let deleted = ask(&daemon, "DELETE", "/api/v1/series?metric=load_value", "");
+    assert_eq!(count_samples(&daemon, "load_value", "a"), Some(2.0));
+    let deleted = send_request(&daemon, "DELETE", "/api/v1/series?metric=load_value", "");
     assert_eq!(deleted.body["total"], 1);
     line(&format!("load,host=a value=1 {}", at()));
-    assert_eq!(count(&daemon, "load_value", "a"), Some(1.0));
+    assert_eq!(count_samples(&daemon, "load_value", "a"), Some(1.0));
 }
 
 #[test]
@@ -150,29 +154,33 @@ fn the_command_line_lists_deletes_and_renames() {
     let daemon = Daemon::start("");
     send(&daemon, "web1");
     send(&daemon, "web2");
-    let (done, text) = series(&daemon, &["list", "--tags", "host=web1"]);
-    assert!(done && text.contains("cpu{host=web1}") && text.contains("2 of 2 series"), "{text}");
-    let words = ["rename", "--tags", "host=web1", "--set", "host=db1"];
-    let (done, text) = series(&daemon, &[&words[..], &["--dry-run"]].concat());
-    assert!(done && text.contains("mem{host=web1} -> mem{host=db1}"), "{text}");
+    let (succeeds, text) = run_series(&daemon, &["list", "--tags", "host=web1"]);
+    assert!(
+        succeeds && text.contains("cpu{host=web1}") && text.contains("2 of 2 series"),
+        "{text}"
+    );
+    let args = ["rename", "--tags", "host=web1", "--set", "host=db1"];
+    let (succeeds, text) = run_series(&daemon, &[&args[..], &["--dry-run"]].concat());
+    assert!(succeeds && text.contains("mem{host=web1} -> mem{host=db1}"), "{text}");
     assert!(text.contains("2 series would be renamed; nothing was changed"), "{text}");
-    let (done, text) = series(&daemon, &words);
-    assert!(done && text.trim() == "renamed 2 series", "{text}");
-    let (done, text) =
-        series(&daemon, &["rename", "--tags", "host=db1", "--set", "host=web2", "--dry-run"]);
-    assert!(!done && text.contains("2 of the new names are taken"), "{text}");
-    let (done, text) = series(&daemon, &["delete", "--tags", "host=db1", "--dry-run"]);
-    assert!(done && text.contains("2 series would be deleted"), "{text}");
-    let (done, text) = series(&daemon, &["delete", "--tags", "host=db1"]);
-    assert!(done && text.trim() == "deleted 2 series", "{text}");
-    let (done, text) = series(&daemon, &["delete"]);
-    assert!(!done && text.contains("give a metric or at least one tag"), "{text}");
-    let (_, text) = series(&daemon, &["list", "--json"]);
+    let (succeeds, text) = run_series(&daemon, &args);
+    assert!(succeeds && text.trim() == "renamed 2 series", "{text}");
+    let (succeeds, text) =
+        run_series(&daemon, &["rename", "--tags", "host=db1", "--set", "host=web2", "--dry-run"]);
+    assert!(!succeeds && text.contains("2 of the new names are taken"), "{text}");
+    let (succeeds, text) = run_series(&daemon, &["delete", "--tags", "host=db1", "--dry-run"]);
+    assert!(succeeds && text.contains("2 series would be deleted"), "{text}");
+    let (succeeds, text) = run_series(&daemon, &["delete", "--tags", "host=db1"]);
+    assert!(succeeds && text.trim() == "deleted 2 series", "{text}");
+    let (succeeds, text) = run_series(&daemon, &["delete"]);
+    assert!(!succeeds && text.contains("give a metric or at least one tag"), "{text}");
+    let (_, text) = run_series(&daemon, &["list", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["total"], 2, "{text}");
 }
 
-/// Samples of a series, from before and after its tag `role` was added.
-fn split(round: usize, metric: &str, kind: &str, values: [f64; 4]) -> Value {
+/// Returns four samples: two without the tag `role`, and two with the tag, as after a change of the
+/// sender's settings.
+fn split_samples(round: usize, metric: &str, kind: &str, values: [f64; 4]) -> Value {
     let at = crate::remote_write::minute();
     let sample = |(index, value): (i64, f64)| {
         let tags = if index < 2 {
@@ -192,26 +200,26 @@ fn a_merge_that_is_killed_and_repeated_loses_nothing_and_counts_nothing_twice() 
     let mut daemon = Daemon::start("");
     let mut rng = fastrand::Rng::with_seed(28);
     for round in 0..rounds {
-        daemon.accept(&split(round, "load", "gauge", [1.0, 2.0, 3.0, 4.0]));
-        daemon.accept(&split(round, "hits_total", "counter", [10.0, 20.0, 5.0, 9.0]));
+        daemon.accept(&split_samples(round, "load", "gauge", [1.0, 2.0, 3.0, 4.0]));
+        daemon.accept(&split_samples(round, "hits_total", "counter", [10.0, 20.0, 5.0, 9.0]));
         let tags = format!("round={round}");
-        let words = ["merge", "--tags", &tags, "--set", "role=web"];
-        let mut merging = granary();
-        merging.arg("series").args(words).args(["--url", &daemon.url]);
-        let mut merging = merging.spawn().unwrap();
+        let args = ["merge", "--tags", &tags, "--set", "role=web"];
+        let mut merge_process = granary();
+        merge_process.arg("series").args(args).args(["--url", &daemon.url]);
+        let mut merge_process = merge_process.spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_micros(rng.u64(0..60_000)));
         daemon.kill();
-        merging.wait().unwrap();
+        merge_process.wait().unwrap();
         daemon.restart();
-        let (is_well, text) = series(&daemon, &words);
-        assert!(is_well, "{text}");
-        assert_eq!(series(&daemon, &words), (true, "merged 0 series\n".to_owned()));
-        let (_, text) = series(&daemon, &["list", "--tags", &tags]);
+        let (succeeds, text) = run_series(&daemon, &args);
+        assert!(succeeds, "{text}");
+        assert_eq!(run_series(&daemon, &args), (true, "merged 0 series\n".to_owned()));
+        let (_, text) = run_series(&daemon, &["list", "--tags", &tags]);
         assert_eq!(text.matches("role=web").count(), 2, "{text}");
     }
     let sums = |metric: &str, display: &str, resolution: &str| -> Vec<f64> {
-        let words = ["chart", "--metric", metric, "--display", display, "--range", "2d"];
-        let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
+        let args = ["chart", "--metric", metric, "--display", display, "--range", "2d"];
+        let answer = daemon.query(&[&args[..], &["--resolution", resolution]].concat());
         let series = answer["series"].as_array().unwrap().iter();
         let points = series.map(|line| line["points"].as_array().unwrap().iter());
         points.map(|points| points.filter_map(|point| point[1].as_f64()).sum()).collect()
@@ -219,7 +227,7 @@ fn a_merge_that_is_killed_and_repeated_loses_nothing_and_counts_nothing_twice() 
     assert_eq!(sums("load", "avg", "1m"), vec![10.0; rounds]);
     for resolution in ["1m", "5m", "1h", "1d"] {
         assert_eq!(sums("load", "count", resolution), vec![4.0; rounds], "{resolution}");
-        // 10, then a reset to 5 between the series, then 4.
+        // The growth is 10, then 5 after a reset between the series, then 4.
         assert_eq!(sums("hits_total", "total", resolution), vec![19.0; rounds], "{resolution}");
     }
     assert_eq!(daemon.stop(), Some(0));

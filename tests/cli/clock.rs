@@ -1,5 +1,5 @@
-//! A clock far from the expected time: it causes no loss, in either direction, and is trusted again
-//! when senders or an operator confirm it.
+//! A clock far ahead of or behind the expected time: no data is lost, and the daemon trusts the
+//! clock again when senders or an operator confirm it.
 
 use std::{
     fs,
@@ -23,25 +23,25 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const SETTINGS: &str =
     "storage.checkpoint_interval = '1s'\nlog.filter = 'info,granary::actors=debug'\n";
 
-/// A data directory that was last used at a given time, with an hour of samples in each
+/// Returns a data directory that was last used at this time, with an hour of samples in each
 /// granularity.
-fn used_at(last: UnixMillis) -> tempfile::TempDir {
+fn data_last_used_at(last: UnixMillis) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let begin = last.minus(4 * HOUR);
     let (store, mut appender) = setup::open(&data, begin);
     let views = series("page_views", &[], Kind::Delta);
     let id = setup::define(&mut appender, &[views], begin)[0];
-    let each = (0..60).map(|minute| (begin.0 + minute * MINUTE, 1.0));
-    setup::send(&mut appender, samples(id, each), last);
+    let samples_by_time = (0..60).map(|minute| (begin.0 + minute * MINUTE, 1.0));
+    setup::send(&mut appender, samples(id, samples_by_time), last);
     store.checkpoint(last).unwrap();
     dir
 }
 
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
-fn wait_until(daemon: &Daemon, what: &str, done: impl Fn() -> bool) {
+fn wait_until(daemon: &Daemon, what: &str, is_done: impl Fn() -> bool) {
     let since = Instant::now();
-    while !done() {
+    while !is_done() {
         assert!(since.elapsed() < DEADLINE, "{what}: {}", daemon.log());
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -65,13 +65,13 @@ fn readiness(daemon: &Daemon) -> Value {
     serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap()
 }
 
-fn run_clock(daemon: &Daemon, words: &[&str]) -> String {
-    let output = granary().args(["clock", "--url", &daemon.url]).args(words).output().unwrap();
+fn run_clock(daemon: &Daemon, args: &[&str]) -> String {
+    let output = granary().args(["clock", "--url", &daemon.url]).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn files(data: &Path) -> usize {
+fn count_partition_files(data: &Path) -> usize {
     let folders = fs::read_dir(data.join("partitions")).unwrap();
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     folders.map(|folder| partition_files(data, &name(folder.unwrap())).len()).sum()
@@ -81,12 +81,12 @@ fn files(data: &Path) -> usize {
 fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     let now = SystemClock.now();
     let last = now.minus(MONTH);
-    let daemon = Daemon::start_in(used_at(last), SETTINGS);
-    let before = files(&daemon.data(""));
-    // One or two partitions, depending on the start of the hour of samples.
+    let daemon = Daemon::start_in(data_last_used_at(last), SETTINGS);
+    let before = count_partition_files(&daemon.data(""));
+    // The hour of samples is in one or two partitions.
     assert!(before > 0, "{before}");
     let_retention_run(&daemon);
-    assert!(files(&daemon.data("")) >= before, "{}", daemon.log());
+    assert!(count_partition_files(&daemon.data("")) >= before, "{}", daemon.log());
     let state = readiness(&daemon);
     assert_eq!(state["status"], "degraded");
     let reason = state["reasons"]["clock"].as_str().unwrap();
@@ -105,7 +105,7 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     let_retention_run(&daemon);
     assert_eq!(readiness(&daemon)["status"], "degraded");
     assert!(run_clock(&daemon, &["--json"]).contains("\"senders_agree\":1"));
-    assert!(files(&daemon.data("")) >= before, "{}", daemon.log());
+    assert!(count_partition_files(&daemon.data("")) >= before, "{}", daemon.log());
     let old = partition_files(&daemon.data(""), "1m");
     assert!(!old.is_empty());
     assert_eq!(send(&daemon, "web2", 1, SystemClock.now().minus(1))["accepted"], 1);
@@ -121,7 +121,7 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
 fn a_clock_far_behind_refuses_nothing_until_an_operator_confirms_it() {
     let now = SystemClock.now();
     let last = now.plus(MONTH);
-    let mut daemon = Daemon::start_in(used_at(last), SETTINGS);
+    let mut daemon = Daemon::start_in(data_last_used_at(last), SETTINGS);
     assert_eq!(readiness(&daemon)["status"], "degraded");
     assert_eq!(send(&daemon, "web1", 1, last)["accepted"], 1);
     assert_eq!(send(&daemon, "web1", 2, now)["accepted"], 1);

@@ -17,7 +17,7 @@ use crate::{
     small_disk::SmallDisk,
 };
 
-/// Samples of yesterday, so that a checkpoint writes their documents.
+/// Returns a batch with samples of yesterday, whose documents the next checkpoint writes.
 fn batch(seq: u64) -> Value {
     let time = yesterday();
     let samples: Vec<_> = (0..100)
@@ -26,10 +26,10 @@ fn batch(seq: u64) -> Value {
     json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples})
 }
 
-/// The seed of the damage; `GRANARY_DAMAGE_SEED` replays an earlier run.
+/// Returns a random seed, or the seed in `GRANARY_DAMAGE_SEED` to replay an earlier run.
 fn any_seed() -> u64 {
-    let given = std::env::var("GRANARY_DAMAGE_SEED").ok().and_then(|text| text.parse().ok());
-    given.unwrap_or_else(|| fastrand::u64(..))
+    let chosen = std::env::var("GRANARY_DAMAGE_SEED").ok().and_then(|text| text.parse().ok());
+    chosen.unwrap_or_else(|| fastrand::u64(..))
 }
 
 fn seeded(seed: u64) -> fastrand::Rng {
@@ -37,7 +37,7 @@ fn seeded(seed: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// Truncates a file, or flips bits in it in odd rounds.
+/// Truncates a file in even rounds, and flips bits of it in odd rounds.
 fn damage_file(file: &Path, round: usize, rng: &mut fastrand::Rng) {
     let mut bytes = fs::read(file).unwrap();
     if round.is_multiple_of(2) {
@@ -52,7 +52,7 @@ fn damage_file(file: &Path, round: usize, rng: &mut fastrand::Rng) {
     fs::write(file, bytes).unwrap();
 }
 
-/// The samples counted by all charts at a granularity; `None` when a chart fails.
+/// Returns the sum of all metrics at a granularity, or `None` if a chart fails.
 pub(crate) fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     let mut sum = 0.0;
     for metric in 0..20 {
@@ -69,13 +69,13 @@ pub(crate) fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     Some(sum)
 }
 
-/// Damages a file repeatedly: the daemon continues, also when that file is read, and other
+/// Damages a file repeatedly: the daemon continues, also when it reads that file, and other
 /// granularities keep their values.
 fn assert_survives_damage(
     seed: u64,
     file: impl Fn(&Daemon) -> PathBuf,
-    read: &str,
-    others: [&str; 3],
+    damaged_level: &str,
+    other_levels: [&str; 3],
 ) {
     let mut rng = seeded(seed);
     let mut set_aside = 0;
@@ -86,15 +86,15 @@ fn assert_survives_damage(
         damage_file(&file(&daemon), round, &mut rng);
         daemon.restart();
         // Reads and checkpoints find the damage; neither may end the daemon.
-        total(&daemon, read);
+        total(&daemon, damaged_level);
         assert_eq!(daemon.post_json(&batch(2)).body["accepted"], 100);
-        for resolution in others {
+        for resolution in other_levels {
             assert_eq!(total(&daemon, resolution), Some(200.0), "{resolution}: {}", daemon.log());
         }
         assert_eq!(daemon.stop(), Some(0), "{}", daemon.log());
         set_aside += usize::from(daemon.data("damaged").exists());
         daemon.restart();
-        for resolution in others {
+        for resolution in other_levels {
             assert_eq!(total(&daemon, resolution), Some(200.0), "{resolution}, restarted");
         }
     }
@@ -107,8 +107,8 @@ fn a_damaged_partition_does_not_affect_others() {
     assert_survives_damage(any_seed(), partition, "5m", ["1m", "1h", "1d"]);
 }
 
-/// The seed with which redb 4.4 aborts the process: a commit reads a damaged list of freed pages,
-/// and a destructor panics during the unwinding.
+/// Redb 4.4 aborts the process with this seed: a commit reads a damaged list of freed pages, and a
+/// destructor panics during the unwinding.
 #[test]
 fn a_damaged_list_of_freed_pages_does_not_end_the_daemon() {
     let partition = |daemon: &Daemon| partition_files(&daemon.data(""), "5m").remove(0);
@@ -153,7 +153,7 @@ fn the_first_query_that_reads_a_damaged_document_is_answered() {
 }
 
 #[test]
-fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
+fn a_damaged_journal_is_recovered_or_refused_but_never_misread() {
     let mut rng = seeded(any_seed());
     let mut daemon = Daemon::start("");
     for seq in 1..=20 {
@@ -161,44 +161,44 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
     }
     daemon.kill();
     let files = ["journal.redb", "journal/1.log"];
-    let whole = files.map(|file| fs::read(daemon.data(file)).unwrap());
+    let intact = files.map(|file| fs::read(daemon.data(file)).unwrap());
     let (mut recovered, mut refused) = (0, 0);
     for round in 0..24 {
-        let (file, whole) = (files[round / 3 % 2], &whole[round / 3 % 2]);
-        let mut torn = whole.clone();
+        let (file, intact) = (files[round / 3 % 2], &intact[round / 3 % 2]);
+        let mut damaged = intact.clone();
         match round % 3 {
-            0 => torn.truncate(rng.usize(0..torn.len())),
-            // The bytes of an unfinished commit.
-            1 => torn.extend(std::iter::repeat_with(|| rng.u8(..)).take(4096)),
-            // Destroyed bytes that were synced.
+            0 => damaged.truncate(rng.usize(0..damaged.len())),
+            // These are the bytes of an unfinished commit.
+            1 => damaged.extend(std::iter::repeat_with(|| rng.u8(..)).take(4096)),
+            // Synced bytes are destroyed.
             _ => {
-                let at = rng.usize(0..torn.len());
-                let length = rng.usize(1..=(torn.len() - at));
-                torn[at..at + length].fill(0xAB);
+                let at = rng.usize(0..damaged.len());
+                let length = rng.usize(1..=(damaged.len() - at));
+                damaged[at..at + length].fill(0xAB);
             }
         }
-        fs::write(daemon.data(file), torn).unwrap();
+        fs::write(daemon.data(file), damaged).unwrap();
         daemon.spawn();
-        if let Some(log) = daemon.ready_or_refused() {
+        if let Some(log) = daemon.wait_until_ready_or_ended() {
             assert!(log.contains("journal") && log.contains("granary restore"), "{log}");
             assert!(!log.contains("thread 'main' panicked"), "{log}");
             refused += 1;
         } else {
-            // A last record whose synced bytes are destroyed is treated as torn.
+            // When synced bytes of the last record are destroyed, the record is treated as torn.
             let found = total(&daemon, "1m");
             let last_commit_lost = round % 3 == 2 && found == Some(1900.0);
             assert!(found == Some(2000.0) || last_commit_lost, "round {round}: {found:?}");
             recovered += 1;
             daemon.kill();
         }
-        fs::write(daemon.data(file), whole).unwrap();
+        fs::write(daemon.data(file), intact).unwrap();
     }
     eprintln!("{recovered} recovered, {refused} refused");
     daemon.restart();
     assert_eq!(total(&daemon, "1d"), Some(2000.0));
 }
 
-/// The format version stored in a partition.
+/// Returns the format version stored in a partition.
 fn version_of(partition: &Path) -> u8 {
     let db = Builder::new().open(partition).unwrap();
     let table: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
@@ -232,12 +232,12 @@ fn a_newer_format_is_refused_with_the_remedy() {
     let version = version_of(&partition);
     let newer = format!("format {} of a newer release", version + 1);
     set_version(&partition, version + 1);
-    let log = daemon.refuses_to_start();
+    let log = daemon.expect_failed_start();
     assert!(log.contains("partitions/1h/") && log.contains(&newer), "{log}");
     set_version(&partition, version);
     for file in ["journal.redb", "head.redb"] {
         set_version(&daemon.data(file), version + 1);
-        let log = daemon.refuses_to_start();
+        let log = daemon.expect_failed_start();
         let expected = format!("{file}: {newer}; this granary reads format {version}");
         assert!(log.contains(&expected), "{log}");
         set_version(&daemon.data(file), version);
@@ -259,7 +259,7 @@ fn a_read_only_data_directory_is_refused_and_can_be_verified() {
     fs::remove_dir_all(daemon.data("")).unwrap();
     std::os::unix::fs::symlink(&copy, daemon.dir.path().join("data")).unwrap();
     small.remount("ro");
-    let log = daemon.refuses_to_start();
+    let log = daemon.expect_failed_start();
     assert!(log.contains("Read-only file system"), "{log}");
     let verified = daemon.verify();
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));

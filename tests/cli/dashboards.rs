@@ -8,7 +8,7 @@ use crate::daemon::{Daemon, request as send};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-fn titled(title: &str) -> Value {
+fn dashboard_titled(title: &str) -> Value {
     json!({ "schema": 1, "title": title, "variables": [], "panels": [] })
 }
 
@@ -31,41 +31,41 @@ fn each_version_of_a_dashboard_is_saved_once() {
     let mut daemon = Daemon::start("");
     let (status, listed) = get(&daemon, "/api/v1/dashboards");
     assert_eq!((status, listed["dashboards"].as_array().unwrap().len()), (200, 3));
-    assert_eq!(save(&daemon, "mine", None, &titled("one")).0, 200);
-    let (_, read) = get(&daemon, "/api/v1/dashboards/mine");
-    let first = read["version"].as_u64();
-    let (status, saved) = save(&daemon, "mine", first, &titled("<b>two</b>"));
+    assert_eq!(save(&daemon, "mine", None, &dashboard_titled("one")).0, 200);
+    let (_, stored) = get(&daemon, "/api/v1/dashboards/mine");
+    let first = stored["version"].as_u64();
+    let (status, saved) = save(&daemon, "mine", first, &dashboard_titled("<b>two</b>"));
     assert_eq!((status, &saved["name"]), (200, &json!("mine")));
-    let (status, refused) = save(&daemon, "mine", first, &titled("three"));
+    let (status, refused) = save(&daemon, "mine", first, &dashboard_titled("three"));
     assert_eq!((status, &refused["error"]), (409, &json!("conflict")));
     assert_eq!(refused["version"], saved["version"]);
     assert!(refused["message"].as_str().unwrap().contains("changed meanwhile"), "{refused}");
     daemon.kill();
     daemon.restart();
-    let (_, read) = get(&daemon, "/api/v1/dashboards/mine");
-    assert_eq!(read["dashboard"], titled("<b>two</b>"));
-    assert_eq!(read["version"], saved["version"]);
-    let at = |version: u64| format!("/api/v1/dashboards/mine?version={version}");
+    let (_, stored) = get(&daemon, "/api/v1/dashboards/mine");
+    assert_eq!(stored["dashboard"], dashboard_titled("<b>two</b>"));
+    assert_eq!(stored["version"], saved["version"]);
+    let path_of_version = |version: u64| format!("/api/v1/dashboards/mine?version={version}");
     let version = saved["version"].as_u64().unwrap();
     let delete = |path: &str| send(&daemon.url, "DELETE", path, &[], "").unwrap().0;
-    assert_eq!(delete(&at(version - 1)), 409);
+    assert_eq!(delete(&path_of_version(version - 1)), 409);
     assert_eq!(delete("/api/v1/dashboards/mine"), 409);
-    assert_eq!(delete(&at(version)), 204);
-    assert_eq!(delete(&at(version)), 404);
+    assert_eq!(delete(&path_of_version(version)), 204);
+    assert_eq!(delete(&path_of_version(version)), 404);
     assert_eq!(get(&daemon, "/api/v1/dashboards/mine").0, 404);
 }
 
 #[test]
-fn an_invalid_dashboard_is_refused_with_the_place_of_the_error() {
+fn an_invalid_dashboard_is_refused_with_the_location_of_the_error() {
     let daemon = Daemon::start("");
-    let mut bad = titled("x");
+    let mut bad = dashboard_titled("x");
     bad["panels"] = json!([{ "id": "a", "x": 0, "y": 0, "w": 6, "h": 6, "title": "A",
         "kind": "chart", "queries": [{ "kind": "metric", "metric": "" }] }]);
     let (status, answer) = save(&daemon, "mine", None, &bad);
     assert_eq!((status, &answer["error"]), (400, &json!("invalid")));
     assert_eq!(answer["message"], "panels[0].queries[0].metric: it is empty");
     for (name, status) in [("hosts", 400), ("UPPER", 400), ("a%2Fb", 400), ("a%00b", 400)] {
-        assert_eq!(save(&daemon, name, None, &titled("x")).0, status, "{name}");
+        assert_eq!(save(&daemon, name, None, &dashboard_titled("x")).0, status, "{name}");
     }
     for (body, status) in [
         ("{", 400),
@@ -82,7 +82,7 @@ fn an_invalid_dashboard_is_refused_with_the_place_of_the_error() {
             Err(cause) => assert_eq!(status, 413, "{cause}"),
         }
     }
-    let mut large = titled("x");
+    let mut large = dashboard_titled("x");
     let panel = |index: usize| {
         json!({ "id": index.to_string(), "x": 0, "y": index, "w": 1, "h": 1, "title": "",
             "kind": "text", "text": "x".repeat(20_000) })
@@ -102,14 +102,14 @@ fn after_kills_a_save_is_complete_or_absent() {
         let url = daemon.url.clone();
         let (answered, answers) = mpsc::channel();
         let saver = thread::spawn(move || {
-            // Saves until the daemon is killed; the last save is not answered.
+            // Saves until the daemon is killed, so the last save has no answer.
             for title in saved + 1.. {
-                let body = json!({ "version": version, "dashboard": titled(&title.to_string()) });
+                let body = json!({ "version": version, "dashboard": dashboard_titled(&title.to_string()) });
                 let path = "/api/v1/dashboards/mine";
                 match send(&url, "PUT", path, &[JSON], &body.to_string()) {
                     Ok((200, answer)) => {
                         version = answer["version"].as_u64();
-                        // No receiver is left once enough saves were counted.
+                        // The receiver ends when it has counted enough saves.
                         answered.send(()).ok();
                     }
                     Ok(other) => panic!("{other:?}"),
@@ -123,11 +123,11 @@ fn after_kills_a_save_is_complete_or_absent() {
         daemon.kill();
         let acknowledged = saver.join().unwrap();
         daemon.restart();
-        let (status, read) = get(&daemon, "/api/v1/dashboards/mine");
-        assert_eq!(status, 200, "{read}");
-        let found: u64 = read["dashboard"]["title"].as_str().unwrap().parse().unwrap();
+        let (status, stored) = get(&daemon, "/api/v1/dashboards/mine");
+        assert_eq!(status, 200, "{stored}");
+        let found: u64 = stored["dashboard"]["title"].as_str().unwrap().parse().unwrap();
         assert!(found == acknowledged || found == acknowledged + 1, "{found}, {acknowledged}");
-        (saved, version) = (found, read["version"].as_u64());
+        (saved, version) = (found, stored["version"].as_u64());
     }
     assert!(saved >= 2 * 8 + (0..8).sum::<u64>(), "{saved}");
     daemon.stop();
@@ -175,7 +175,7 @@ fn annotations_are_posted_listed_and_deleted() {
     assert_eq!(ids.len(), 3);
     assert!(ids.iter().all(|id| delete(id.as_str().unwrap()) == 204));
     assert_eq!(get(&daemon, "/api/v1/annotations").1["annotations"], json!([]));
-    // Events of hosts are among the annotations: an agent was restarted.
+    // The list of annotations also contains the events of hosts, such as the restart of an agent.
     for started in [1_763_712_000_000_i64, 1_763_712_600_000] {
         let ping = json!({ "pings": [{ "agent": "web1", "program": "granary-agent-host",
             "version": "1", "started": started, "interval_ms": 10_000, "sent": started + 5 }] });
@@ -194,14 +194,14 @@ fn annotations_are_posted_listed_and_deleted() {
     };
     assert_eq!(sources("host=web1"), ["agent_restart", "user"]);
     assert_eq!(sources("host=web2"), ["user"]);
-    // Requests that a form on another site's page can send.
-    for plain in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
-        let headers = [("Content-Type", plain)];
+    // A form on another site's page can send requests with these media types.
+    for media_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
+        let headers = [("Content-Type", media_type)];
         for (method, path) in [("POST", "/api/v1/annotations"), ("PUT", "/api/v1/dashboards/mine")]
         {
             let body = json!({ "text": "x" }).to_string();
             let (status, answer) = send(&daemon.url, method, path, &headers, &body).unwrap();
-            assert_eq!((status, &answer["error"]), (415, &json!("malformed")), "{plain}");
+            assert_eq!((status, &answer["error"]), (415, &json!("malformed")), "{media_type}");
         }
     }
     assert_eq!(sources("host=web2"), ["user"]);

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, granary, request};
 
-/// Settings with secrets of every kind.
-fn settings(daemon_dir: &Path) -> String {
+/// Writes files with secrets of every kind and returns settings that name them.
+fn settings_with_secrets(daemon_dir: &Path) -> String {
     let receivers = daemon_dir.join("receivers.yml");
-    let text = "route: { receiver: team }\nreceivers:\n- name: team\n  webhook_configs:\n  \
+    let settings = "route: { receiver: team }\nreceivers:\n- name: team\n  webhook_configs:\n  \
         - url: http://bob:hidden-1@127.0.0.1:1/hook\n    http_config:\n      \
         authorization: { credentials: hidden-2 }\n";
-    fs::write(&receivers, text).unwrap();
+    fs::write(&receivers, settings).unwrap();
     fs::write(
         daemon_dir.join("rules.yml"),
         "groups:\n- name: all\n  interval: 1s\n  rules:\n  - alert: Always\n    expr: vector(1)\n",
@@ -29,19 +29,19 @@ fn settings(daemon_dir: &Path) -> String {
     )
 }
 
-fn diagnose(words: &[&str]) -> Output {
-    granary().arg("diagnose").args(words).output().unwrap()
+fn run_diagnose(args: &[&str]) -> Output {
+    granary().arg("diagnose").args(args).output().unwrap()
 }
 
-/// The files of an archive, by their names in the folder.
-fn files(archive: &Path) -> BTreeMap<String, String> {
+/// Returns the texts of an archive's files by name.
+fn files_of_archive(archive: &Path) -> BTreeMap<String, String> {
     let mut archive = tar::Archive::new(GzDecoder::new(fs::File::open(archive).unwrap()));
     let read = |entry: std::io::Result<tar::Entry<'_, _>>| {
         let mut entry = entry.unwrap();
         let name = entry.path().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-        let mut text = String::new();
-        entry.read_to_string(&mut text).unwrap();
-        (name, text)
+        let mut settings = String::new();
+        entry.read_to_string(&mut settings).unwrap();
+        (name, settings)
     };
     archive.entries().unwrap().map(read).collect()
 }
@@ -53,19 +53,19 @@ fn json_of(files: &BTreeMap<String, String>, name: &str) -> Value {
 #[test]
 fn an_archive_of_a_running_daemon_and_of_its_data_has_no_secrets() {
     let dir = tempfile::tempdir().unwrap();
-    let text = settings(dir.path());
-    let mut daemon = Daemon::start_in(dir, &text);
+    let settings = settings_with_secrets(dir.path());
+    let mut daemon = Daemon::start_in(dir, &settings);
     daemon.accept(&json!([{ "metric": "load", "tags": { "host": "a" }, "value": 1.0 }]));
     // The log contains failed notifications, and a failed reload.
     let config = daemon.dir.path().join("granary.toml");
-    fs::write(&config, format!("{text}\n[log]\nfilter = 'x=http://eve:hidden-6@h'\n")).unwrap();
+    fs::write(&config, format!("{settings}\n[log]\nfilter = 'x=http://eve:hidden-6@h'\n")).unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 500);
-    fs::write(&config, &text).unwrap();
+    fs::write(&config, &settings).unwrap();
     let output = daemon.dir.path().join("running.tar.gz");
     let path = output.to_str().unwrap().to_owned();
-    let made = diagnose(&["--url", &daemon.url, "--output", &path]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let found = files(&output);
+    let outcome = run_diagnose(&["--url", &daemon.url, "--output", &path]);
+    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    let found = files_of_archive(&output);
     let names: Vec<_> = found.keys().map(String::as_str).collect();
     let expected = [
         "log.json",
@@ -77,8 +77,8 @@ fn an_archive_of_a_running_daemon_and_of_its_data_has_no_secrets() {
         "versions.json",
     ];
     assert_eq!(names, expected);
-    for (name, text) in &found {
-        assert!(!text.contains("hidden-"), "{name}: {text}");
+    for (name, settings) in &found {
+        assert!(!settings.contains("hidden-"), "{name}: {settings}");
     }
     assert_eq!(json_of(&found, "versions.json")["daemon"], env!("CARGO_PKG_VERSION"));
     assert_eq!(json_of(&found, "settings.json")["settings"]["server"]["workers"], 0);
@@ -86,17 +86,17 @@ fn an_archive_of_a_running_daemon_and_of_its_data_has_no_secrets() {
     assert!(lines.contains("the reload failed") && lines.contains("ready"), "{lines}");
     assert!(json_of(&found, "plan.json")["series"].as_u64() >= Some(1));
     assert!(found["metrics.txt"].contains("granary_samples_accepted_total"));
-    // An archive is never overwritten, and a running daemon's files are not read.
-    let again = diagnose(&["--url", &daemon.url, "--output", &path]);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("--output"));
+    // The command never overwrites an archive, and refuses to read the files of a running daemon.
+    let second_outcome = run_diagnose(&["--url", &daemon.url, "--output", &path]);
+    assert!(String::from_utf8_lossy(&second_outcome.stderr).contains("--output"));
     let data = daemon.data("");
     let data = data.to_str().unwrap();
-    let refused = diagnose(&["--data-dir", data, "--output", &format!("{path}.2")]);
+    let refused = run_diagnose(&["--data-dir", data, "--output", &format!("{path}.2")]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("leave out --data-dir"));
 
     assert_eq!(daemon.stop(), Some(0));
     let output = daemon.dir.path().join("stopped.tar.gz");
-    let made = diagnose(&[
+    let outcome = run_diagnose(&[
         "--data-dir",
         data,
         "--config",
@@ -104,13 +104,13 @@ fn an_archive_of_a_running_daemon_and_of_its_data_has_no_secrets() {
         "--output",
         output.to_str().unwrap(),
     ]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let found = files(&output);
+    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    let found = files_of_archive(&output);
     assert_eq!(json_of(&found, "verify.json")["fault_count"], 0);
     assert!(json_of(&found, "files.json").to_string().contains("head.redb"));
     assert!(found["settings.json"].contains("http://***@127.0.0.1:1"));
-    for (name, text) in &found {
-        assert!(!text.contains("hidden-"), "{name}: {text}");
+    for (name, settings) in &found {
+        assert!(!settings.contains("hidden-"), "{name}: {settings}");
     }
 }
 
@@ -118,7 +118,8 @@ fn an_archive_of_a_running_daemon_and_of_its_data_has_no_secrets() {
 fn without_a_daemon_there_is_no_archive() {
     let dir = tempfile::tempdir().unwrap();
     let output = dir.path().join("none.tar.gz");
-    let made = diagnose(&["--url", "http://127.0.0.1:1", "--output", output.to_str().unwrap()]);
-    assert!(!made.status.success() && !output.exists());
-    assert!(String::from_utf8_lossy(&made.stderr).contains("is the daemon running?"));
+    let outcome =
+        run_diagnose(&["--url", "http://127.0.0.1:1", "--output", output.to_str().unwrap()]);
+    assert!(!outcome.status.success() && !output.exists());
+    assert!(String::from_utf8_lossy(&outcome.stderr).contains("is the daemon running?"));
 }

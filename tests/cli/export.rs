@@ -1,4 +1,4 @@
-//! `granary export` of the real daemon, each format read back.
+//! `granary export`: the tests read back every format.
 
 use std::fmt::Write as _;
 use std::{
@@ -25,15 +25,16 @@ use crate::{
 
 const VALUES: [f64; 4] = [0.1, 2.5, 1e300, -0.300_000_000_000_000_04];
 
-/// A gauge with odd numbers and a counter, each in two series.
-fn fill(daemon: &Daemon, dir: &Path) -> i64 {
+/// Imports a gauge with unusual numbers in two series, and a counter in one; returns the first
+/// time.
+fn import_samples(daemon: &Daemon, dir: &Path) -> i64 {
     let at = minute();
     let mut text = String::from("# TYPE heat gauge\n");
-    for (place, index) in [("a,\"b\"", 0), ("c", 1)] {
+    for (room, index) in [("a,\"b\"", 0), ("c", 1)] {
         for (step, value) in VALUES.iter().enumerate() {
             let seconds = at as f64 / 1000.0 + step as f64 * 20.0 + f64::from(index);
-            let place = place.replace('"', "\\\"");
-            writeln!(text, "heat{{place=\"{place}\"}} {value} {seconds}").unwrap();
+            let room = room.replace('"', "\\\"");
+            writeln!(text, "heat{{place=\"{room}\"}} {value} {seconds}").unwrap();
         }
     }
     text += "# TYPE steps counter\n";
@@ -42,32 +43,32 @@ fn fill(daemon: &Daemon, dir: &Path) -> i64 {
     }
     let path = dir.join("in.om");
     fs::write(&path, text + "# EOF\n").unwrap();
-    let done = import(daemon, &[path.to_str().unwrap()]);
-    assert_eq!((done.code, done.counts()), (Some(0), (20, 0, 0)), "{}", done.errors);
+    let outcome = import(daemon, &[path.to_str().unwrap()]);
+    assert_eq!((outcome.code, outcome.counts()), (Some(0), (20, 0, 0)), "{}", outcome.errors);
     at
 }
 
-fn command(daemon: &Daemon, format: &str, output: &Path, words: &[&str]) -> Command {
+fn export_command(daemon: &Daemon, format: &str, output: &Path, args: &[&str]) -> Command {
     let mut command = granary();
     command.args(["export", "--url", &daemon.url, "--format", format, "--output"]);
-    command.arg(output).args(words);
+    command.arg(output).args(args);
     command
 }
 
-fn export(daemon: &Daemon, format: &str, output: &Path, words: &[&str]) -> Output {
-    let output = command(daemon, format, output, words).output().unwrap();
+fn export(daemon: &Daemon, format: &str, output: &Path, args: &[&str]) -> Output {
+    let output = export_command(daemon, format, output, args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output
 }
 
-const MINUTES: [&str; 4] = ["--resolution", "1m", "--range", "2h"];
+const MINUTES_OF_TWO_HOURS: [&str; 4] = ["--resolution", "1m", "--range", "2h"];
 
-/// A conversion through text, so that both sides of a comparison have been parsed.
-fn as_json(document: &bson::Document) -> Value {
+/// Converts a document through text, so that both sides of a comparison were parsed from text.
+fn to_json(document: &bson::Document) -> Value {
     serde_json::from_str(&serde_json::to_string(document).unwrap()).unwrap()
 }
 
-fn documents(path: &Path) -> Vec<bson::Document> {
+fn read_documents(path: &Path) -> Vec<bson::Document> {
     let bytes = fs::read(path).unwrap();
     let mut rest = &bytes[..];
     let mut found = Vec::new();
@@ -81,33 +82,33 @@ fn documents(path: &Path) -> Vec<bson::Document> {
 fn bson_and_json_lines_have_the_documents_of_the_api() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
-    fill(&daemon, dir.path());
+    import_samples(&daemon, dir.path());
     let (bson, jsonl) = (dir.path().join("a.bson"), dir.path().join("a.jsonl"));
-    export(&daemon, "bson", &bson, &MINUTES);
-    export(&daemon, "jsonl", &jsonl, &MINUTES);
+    export(&daemon, "bson", &bson, &MINUTES_OF_TWO_HOURS);
+    export(&daemon, "jsonl", &jsonl, &MINUTES_OF_TWO_HOURS);
     let mut count = 0;
-    let read = documents(&bson);
+    let exported = read_documents(&bson);
     for metric in ["heat", "steps_total"] {
-        let words = [&["documents", "--metric", metric][..], &MINUTES].concat();
-        let expected = daemon.query(&words);
+        let args = [&["documents", "--metric", metric][..], &MINUTES_OF_TWO_HOURS].concat();
+        let expected = daemon.query(&args);
         for expected in expected["documents"].as_array().unwrap() {
-            let document = &read[count];
+            let document = &exported[count];
             count += 1;
             let at: jiff::Timestamp = expected["timestamp_hour"].as_str().unwrap().parse().unwrap();
             let start = document.get_datetime("timestamp_hour").unwrap();
             assert_eq!(start.timestamp_millis(), at.as_millisecond());
-            let json = as_json(document);
+            let json = to_json(document);
             for name in ["metric", "tags", "num_samples", "total_samples", "values"] {
                 assert_eq!(json[name], expected[name], "{name}");
             }
         }
     }
     assert!(count >= 3);
-    assert_eq!(count, read.len());
+    assert_eq!(count, exported.len());
     let text = fs::read_to_string(&jsonl).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let same: Vec<Value> = read.iter().map(as_json).collect();
-    assert_eq!(lines, same);
+    let expected_lines: Vec<Value> = exported.iter().map(to_json).collect();
+    assert_eq!(lines, expected_lines);
 }
 
 #[test]
@@ -115,23 +116,23 @@ fn bson_and_json_lines_have_the_documents_of_the_api() {
 fn promtool_pymongo_and_pyarrow_read_exports() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
-    fill(&daemon, dir.path());
-    let exported = |format: &str| {
+    import_samples(&daemon, dir.path());
+    let export_to_file = |format: &str| {
         let path = dir.path().join(format);
-        export(&daemon, format, &path, &MINUTES);
+        export(&daemon, format, &path, &MINUTES_OF_TWO_HOURS);
         path
     };
     let blocks = dir.path().join("blocks");
     let output = Command::new("promtool")
         .args(["tsdb", "create-blocks-from", "openmetrics"])
-        .args([&exported("openmetrics"), &blocks])
+        .args([&export_to_file("openmetrics"), &blocks])
         .output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(fs::read_dir(blocks).unwrap().count() > 0);
-    let bson = exported("bson");
-    read_by_pymongo(&bson, documents(&bson).len());
-    read_by_pyarrow(&exported("parquet"));
+    let bson = export_to_file("bson");
+    read_by_pymongo(&bson, read_documents(&bson).len());
+    read_by_pyarrow(&export_to_file("parquet"));
 }
 
 fn read_by_pymongo(path: &Path, count: usize) {
@@ -146,9 +147,9 @@ fn read_by_pymongo(path: &Path, count: usize) {
 fn csv_has_a_row_for_each_slot_with_exact_numbers() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
-    let at = fill(&daemon, dir.path());
-    let words = [&["--metric", "heat"][..], &MINUTES].concat();
-    let output = export(&daemon, "csv", Path::new("-"), &words);
+    let at = import_samples(&daemon, dir.path());
+    let args = [&["--metric", "heat"][..], &MINUTES_OF_TWO_HOURS].concat();
+    let output = export(&daemon, "csv", Path::new("-"), &args);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines[0], "date,metric,place,n,sum,min,max,first,last");
@@ -164,9 +165,9 @@ fn csv_has_a_row_for_each_slot_with_exact_numbers() {
 fn parquet_has_the_rows_of_csv_in_typed_columns() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
-    let at = fill(&daemon, dir.path());
+    let at = import_samples(&daemon, dir.path());
     let path = dir.path().join("a.parquet");
-    export(&daemon, "parquet", &path, &MINUTES);
+    export(&daemon, "parquet", &path, &MINUTES_OF_TWO_HOURS);
     let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
     let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
     let name = |column: &ColumnDescPtr| column.name().to_owned();
@@ -184,7 +185,8 @@ fn parquet_has_the_rows_of_csv_in_typed_columns() {
     assert_eq!(doubles, [sum, VALUES[0], VALUES[2], VALUES[0], VALUES[2]]);
     let counts: i64 = rows.iter().map(|row| row.get_long(4).unwrap()).sum();
     assert_eq!(counts, 20);
-    let refused = command(&daemon, "parquet", Path::new("-"), &MINUTES).output().unwrap();
+    let refused =
+        export_command(&daemon, "parquet", Path::new("-"), &MINUTES_OF_TWO_HOURS).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--output"));
 }
 
@@ -195,7 +197,7 @@ fn read_by_pyarrow(path: &Path) {
     assert_eq!(read_in_python(script, path), "8 20 timestamp[ms, tz=UTC] 4\n");
 }
 
-/// The output of a script that reads a file.
+/// Returns the output of a Python script that reads a file.
 fn read_in_python(script: &str, path: &Path) -> String {
     let output = python().args(["-c", script]).arg(path).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -207,20 +209,25 @@ fn read_in_python(script: &str, path: &Path) -> String {
 fn openmetrics_is_read_by_import() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
-    fill(&daemon, dir.path());
+    import_samples(&daemon, dir.path());
     let path = dir.path().join("a.om");
-    export(&daemon, "openmetrics", &path, &MINUTES);
+    export(&daemon, "openmetrics", &path, &MINUTES_OF_TWO_HOURS);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.ends_with("# EOF\n") && text.contains("# TYPE steps counter\n"), "{text}");
     let second = Daemon::start("");
-    let done = import(&second, &[path.to_str().unwrap()]);
-    assert_eq!((done.code, done.counts()), (Some(0), (8, 0, 0)), "{}\n{text}", done.errors);
+    let outcome = import(&second, &[path.to_str().unwrap()]);
+    assert_eq!(
+        (outcome.code, outcome.counts()),
+        (Some(0), (8, 0, 0)),
+        "{}\n{text}",
+        outcome.errors
+    );
     let last = |daemon| points(daemon, "steps_total", "1m", "2h", "last");
     assert_eq!(last(&daemon), last(&second));
     assert_eq!(last(&second).len(), 4);
 }
 
-/// A daemon with 600 series that are exported in pages of five.
+/// Starts a daemon with 600 series, which are exported in pages of five.
 fn start_with_many_series(dir: &Path) -> Daemon {
     let daemon = Daemon::start("limits.query_points_max = 1000");
     let at = minute();
@@ -228,18 +235,20 @@ fn start_with_many_series(dir: &Path) -> Daemon {
     let lines: String = (0..600).map(line).collect();
     let input = dir.join("in.om");
     fs::write(&input, lines).unwrap();
-    let done = import(&daemon, &[input.to_str().unwrap()]);
-    assert_eq!(done.counts(), (600, 0, 0), "{}", done.errors);
+    let outcome = import(&daemon, &[input.to_str().unwrap()]);
+    assert_eq!(outcome.counts(), (600, 0, 0), "{}", outcome.errors);
     daemon
 }
 
-const MANY: [&str; 6] = ["--metric", "many", "--resolution", "1m", "--range", "2h"];
+const MANY_SERIES: [&str; 6] = ["--metric", "many", "--resolution", "1m", "--range", "2h"];
 
-/// Starts an export to `path`, kills it, and appends half a row; returns the unfinished file.
-fn killed_export(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
+/// Starts an export to `path`, kills it, and appends half a row to the unfinished file, whose path
+/// is returned.
+fn kill_export(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
     let partial = PathBuf::from(format!("{}.partial", path.display()));
     let state = PathBuf::from(format!("{}.state", partial.display()));
-    let mut child = command(daemon, format, path, &MANY).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        export_command(daemon, format, path, &MANY_SERIES).stderr(Stdio::null()).spawn().unwrap();
     for _ in 0..3000 {
         if state.exists() {
             break;
@@ -249,7 +258,7 @@ fn killed_export(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!path.exists() && state.exists(), "the export was killed in the middle");
-    // Bytes written after the state are truncated.
+    // The next export truncates bytes that were written after the state.
     let mut bytes = fs::read(&partial).unwrap();
     bytes.extend_from_slice(b"half a ro");
     fs::write(&partial, bytes).unwrap();
@@ -262,21 +271,21 @@ fn a_killed_export_continues_without_duplicate_or_missing_rows() {
     let daemon = start_with_many_series(dir.path());
     let expected: Vec<_> = (0..600).map(|series| format!("{series:04}")).collect();
     let path = dir.path().join("out.csv");
-    let partial = killed_export(&daemon, "csv", &path);
-    let other = command(&daemon, "jsonl", &path, &MANY).output().unwrap();
+    let partial = kill_export(&daemon, "csv", &path);
+    let other = export_command(&daemon, "jsonl", &path, &MANY_SERIES).output().unwrap();
     assert!(!other.status.success(), "an export in another format does not continue it");
     let state = fs::read(dir.path().join("out.csv.partial.state")).unwrap();
-    let rest = export(&daemon, "csv", &path, &MANY);
+    let rest = export(&daemon, "csv", &path, &MANY_SERIES);
     assert!(String::from_utf8_lossy(&rest.stderr).contains("continuing after"));
     let text = fs::read_to_string(&path).unwrap();
     let names: Vec<_> = text.lines().skip(1).map(|line| line.split(',').nth(2).unwrap()).collect();
     assert_eq!(names, expected);
-    let note = dir.path().join("out.csv.partial.state");
-    assert!(!partial.exists() && !note.exists());
+    let state_file = dir.path().join("out.csv.partial.state");
+    assert!(!partial.exists() && !state_file.exists());
 
     let path = dir.path().join("out.parquet");
-    let partial = killed_export(&daemon, "parquet", &path);
-    export(&daemon, "parquet", &path, &MANY);
+    let partial = kill_export(&daemon, "parquet", &path);
+    export(&daemon, "parquet", &path, &MANY_SERIES);
     let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
     let rows = file.get_row_iter(None).unwrap().map(Result::unwrap);
     let names: Vec<_> = rows.map(|row| row.get_string(2).unwrap().clone()).collect();
@@ -284,19 +293,21 @@ fn a_killed_export_continues_without_duplicate_or_missing_rows() {
     assert_eq!(file.num_row_groups(), 120);
     assert!(!partial.exists());
 
-    // A kill after the renaming: only the state file remains, and says that the export is complete.
-    let mut done: Value = serde_json::from_slice(&state).unwrap();
-    done["complete"] = Value::Bool(true);
-    fs::write(&note, done.to_string()).unwrap();
-    export(&daemon, "csv", &dir.path().join("out.csv"), &MANY);
-    assert!(!note.exists());
+    // After a kill between the renaming of the file and the end, only the state file remains, which
+    // says that the export is complete.
+    let mut outcome: Value = serde_json::from_slice(&state).unwrap();
+    outcome["complete"] = Value::Bool(true);
+    fs::write(&state_file, outcome.to_string()).unwrap();
+    export(&daemon, "csv", &dir.path().join("out.csv"), &MANY_SERIES);
+    assert!(!state_file.exists());
 }
 
 #[test]
 fn names_with_characters_that_reorder_are_escaped_in_text_formats() {
     let daemon = Daemon::start("");
-    let odd = "a\u{feff}b c\u{202e}\u{2066}d,\"e\"\\";
-    let sample = serde_json::json!({"metric": "heat", "tags": {"place": odd}, "value": 1.5});
+    let unusual_tag = "a\u{feff}b c\u{202e}\u{2066}d,\"e\"\\";
+    let sample =
+        serde_json::json!({"metric": "heat", "tags": {"place": unusual_tag}, "value": 1.5});
     let answer = daemon.post_json(&serde_json::json!({ "samples": [sample] }));
     assert_eq!(
         (answer.status, &answer.body["accepted"]),
@@ -305,8 +316,8 @@ fn names_with_characters_that_reorder_are_escaped_in_text_formats() {
         answer.body
     );
     let text = |format: &str| {
-        let words = [&["--metric", "heat"][..], &MINUTES].concat();
-        String::from_utf8(export(&daemon, format, Path::new("-"), &words).stdout).unwrap()
+        let args = [&["--metric", "heat"][..], &MINUTES_OF_TWO_HOURS].concat();
+        String::from_utf8(export(&daemon, format, Path::new("-"), &args).stdout).unwrap()
     };
     let (csv, metrics, jsonl) = (text("csv"), text("openmetrics"), text("jsonl"));
     for text in [&csv, &metrics, &jsonl] {
@@ -318,5 +329,5 @@ fn names_with_characters_that_reorder_are_escaped_in_text_formats() {
     let quoted = r#"heat{place="a\\u{feff}b c\\u{202e}\\u{2066}d,\"e\"\\"} 1.5"#;
     assert!(metrics.contains(quoted), "{metrics}");
     let line: Value = serde_json::from_str(&jsonl).unwrap();
-    assert_eq!(line["tags"]["place"], odd, "JSON keeps every character");
+    assert_eq!(line["tags"]["place"], unusual_tag, "JSON keeps every character");
 }

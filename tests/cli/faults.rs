@@ -1,4 +1,4 @@
-//! Retries, kills, damage: acknowledged samples are kept exactly once.
+//! Retries, kills and damage: every acknowledged sample is kept and counts once.
 
 use std::fs;
 
@@ -12,9 +12,9 @@ fn batch(seq: u64) -> Value {
         {"metric": "events", "kind": "delta", "value": 2}]})
 }
 
-fn total(daemon: &Daemon, resolution: &str) -> f64 {
-    let words = ["chart", "--metric", "events", "--display", "total", "--range", "2d"];
-    let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
+fn sum_of_events(daemon: &Daemon, resolution: &str) -> f64 {
+    let args = ["chart", "--metric", "events", "--display", "total", "--range", "2d"];
+    let answer = daemon.query(&[&args[..], &["--resolution", resolution]].concat());
     let points = answer["series"][0]["points"].as_array().unwrap();
     points.iter().filter_map(|point| point[1].as_f64()).sum()
 }
@@ -30,14 +30,14 @@ fn kill_9_after_each_acknowledgement_loses_nothing_and_counts_nothing_twice() {
         let retry = daemon.post_json(&batch(seq));
         assert_eq!((retry.status, &retry.body["duplicates"]), (200, &json!(2)));
         for resolution in ["1m", "5m", "1h", "1d"] {
-            assert_eq!(total(&daemon, resolution), 3.0 * seq as f64, "{resolution}");
+            assert_eq!(sum_of_events(&daemon, resolution), 3.0 * seq as f64, "{resolution}");
         }
     }
-    // An orderly stop: the last checkpoint leaves nothing to replay.
+    // The last checkpoint of an orderly stop leaves nothing to replay.
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
     assert!(daemon.log().contains("replayed_records=0"), "{}", daemon.log());
-    assert_eq!(total(&daemon, "1d"), 15.0);
+    assert_eq!(sum_of_events(&daemon, "1d"), 15.0);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_damaged_partition_is_set_aside_and_the_rest_is_served() {
     assert_eq!(daemon.post_json(&old).status, 200);
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
-    // The next checkpoint removes from the head the cells that are in documents.
+    // The next checkpoint removes cells from the head that are in documents.
     let other = json!({"samples": [{"metric": "other", "value": 1}]});
     assert_eq!(daemon.post_json(&other).status, 200);
     assert_eq!(daemon.stop(), Some(0));
@@ -61,11 +61,11 @@ fn a_damaged_partition_is_set_aside_and_the_rest_is_served() {
     assert!(ready.body_mut().read_to_string().unwrap().contains("degraded"));
     assert!(daemon.metrics().contains("granary_partitions_damaged 1"));
     assert_eq!(fs::read_dir(daemon.data("damaged")).unwrap().count(), 1);
-    assert_eq!([total(&daemon, "1m"), total(&daemon, "1d")], [3.0, 3.0]);
+    assert_eq!([sum_of_events(&daemon, "1m"), sum_of_events(&daemon, "1d")], [3.0, 3.0]);
     old["seq"] = 2.into();
     assert_eq!(daemon.post_json(&old).body["accepted"], 2);
     // The samples of the lost file come from the next finer granularity.
-    assert_eq!([total(&daemon, "5m"), total(&daemon, "1d")], [6.0, 6.0]);
+    assert_eq!([sum_of_events(&daemon, "5m"), sum_of_events(&daemon, "1d")], [6.0, 6.0]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_second_daemon_on_the_same_data_is_refused() {
 }
 
 #[test]
-fn an_error_names_its_place_and_affects_no_other_sample() {
+fn an_error_names_its_location_and_affects_no_other_sample() {
     let daemon = Daemon::start("ingest.request_bytes_max = 4096");
     let check = |media_type: &str, body: &[u8], status: u16, part: &str| {
         let answer = daemon.post(media_type, body);
@@ -109,5 +109,5 @@ fn an_error_names_its_place_and_affects_no_other_sample() {
     assert_eq!(answer.body["accepted"], 1);
     let refused = json!({"bad_series": 1, "too_new": 1, "too_old": 1});
     assert_eq!(answer.body["refused"], refused);
-    assert_eq!(total(&daemon, "1m"), 5.0);
+    assert_eq!(sum_of_events(&daemon, "1m"), 5.0);
 }

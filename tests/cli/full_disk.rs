@@ -1,5 +1,5 @@
-//! A full disk: what the daemon says before, what works meanwhile, and that everything acknowledged
-//! is there afterwards.
+//! A full disk: the daemon forecasts it, answers reads meanwhile, and keeps every acknowledged
+//! sample.
 
 use std::fs;
 
@@ -13,7 +13,8 @@ use crate::{
     small_disk::SmallDisk,
 };
 
-/// Samples of yesterday that compress badly, and their exact sum.
+/// Returns a batch with samples of yesterday that compress badly, and the exact sum of their
+/// values.
 fn incompressible_batch(seq: u64, rng: &mut fastrand::Rng) -> (Value, f64) {
     let time = yesterday().parse::<jiff::Timestamp>().unwrap().as_millisecond();
     let mut sum = 0.0;
@@ -40,7 +41,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
     let ballast = small.fill();
     let mut rng = fastrand::Rng::new();
     let (mut seq, mut accepted) = (1, 0.0);
-    let (refused, more) = loop {
+    let (refused, sum_of_refused) = loop {
         let (batch, sum) = incompressible_batch(seq, &mut rng);
         let answer = daemon.post_json(&batch);
         if answer.status != 200 {
@@ -50,7 +51,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
         }
         assert_eq!(answer.body["accepted"], 2000, "{}", answer.body);
         (seq, accepted) = (seq + 1, accepted + sum);
-        assert!(seq < 3000, "the disk does not fill: {}", small.free());
+        assert!(seq < 3000, "the disk does not fill: {}", small.free_bytes());
     };
     assert_eq!(total(&daemon, "1d"), Some(accepted));
     let ready = ureq::get(format!("{}/readyz", daemon.url)).call();
@@ -62,7 +63,7 @@ fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
     daemon.restart();
     // The batch may have been stored when it was refused; it counts once in any case.
     assert_eq!(daemon.post_json(&refused).body["duplicates"], 2000);
-    assert_eq!(total(&daemon, "1d"), Some(accepted + more));
+    assert_eq!(total(&daemon, "1d"), Some(accepted + sum_of_refused));
     assert_eq!(daemon.stop(), Some(0));
     let verified = daemon.verify();
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
@@ -78,32 +79,36 @@ fn a_disk_that_is_too_small_for_the_next_documents_is_reported_with_bytes_and_ti
     let sample = |n| json!({"metric": "m", "tags": {"n": n}, "time": now, "value": n});
     daemon.accept(&(0..SERIES).map(sample).collect());
     let reason = |daemon: &Daemon| answer(daemon, "/readyz")["reasons"]["disk"].clone();
-    let turns = poll_until(&daemon, "the series are forecast", || {
-        let turns = answer(&daemon, "/api/v1/storage")["forecast"].clone();
-        (turns[0]["bytes"].as_u64()? > SERIES * 100).then_some(turns)
+    let forecast = poll_until(&daemon, "the series are forecast", || {
+        let forecast = answer(&daemon, "/api/v1/storage")["forecast"].clone();
+        (forecast[0]["bytes"].as_u64()? > SERIES * 100).then_some(forecast)
     });
-    let bytes: Vec<_> = (0..4).map(|level| turns[level]["bytes"].as_u64().unwrap()).collect();
+    let bytes: Vec<_> = (0..4).map(|level| forecast[level]["bytes"].as_u64().unwrap()).collect();
     assert!(bytes.is_sorted() && bytes[3] < 2_000_000, "{bytes:?}");
     assert_eq!(reason(&daemon), Value::Null);
     let ballast = small.path().join("ballast");
-    fs::write(&ballast, vec![1; small.free() - 4096]).unwrap();
+    fs::write(&ballast, vec![1; small.free_bytes() - 4096]).unwrap();
     let reason = poll_until(&daemon, "the daemon is degraded", || {
         reason(&daemon).as_str().map(str::to_owned)
     });
     assert!(reason.starts_with("1d: documents of ") && reason.ends_with("and 3 more"), "{reason}");
     let missing = "granary_disk_missing_bytes{granularity=\"1m\"} ";
-    let shown = |daemon: &Daemon| {
+    let missing_bytes_metric = |daemon: &Daemon| {
         let metrics = daemon.metrics();
         let line = metrics.lines().find_map(|line| line.strip_prefix(missing));
         line.unwrap().parse::<u64>().unwrap()
     };
-    assert!((bytes[0] - 4096..=bytes[0]).contains(&shown(&daemon)), "{} {bytes:?}", shown(&daemon));
+    assert!(
+        (bytes[0] - 4096..=bytes[0]).contains(&missing_bytes_metric(&daemon)),
+        "{} {bytes:?}",
+        missing_bytes_metric(&daemon)
+    );
     assert_eq!(answer(&daemon, "/readyz")["status"], "degraded");
     fs::remove_file(&ballast).unwrap();
     poll_until(&daemon, "the daemon is ready", || {
         (answer(&daemon, "/readyz")["status"] == "ready").then_some(())
     });
-    assert_eq!(shown(&daemon), 0);
+    assert_eq!(missing_bytes_metric(&daemon), 0);
     assert!(daemon.log().contains("the disk has space for documents again"));
     assert_eq!(daemon.stop(), Some(0));
 }

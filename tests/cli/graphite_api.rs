@@ -1,4 +1,4 @@
-//! Graphite's HTTP API as Grafana's data source uses it: names, tags, lines, formats and errors.
+//! Graphite's HTTP API as Grafana's data source uses it: names, tags, render, formats and errors.
 
 use serde_json::{Value, json};
 
@@ -8,31 +8,32 @@ use crate::{
     remote_write::{V1, minute, request, series, write},
 };
 
-/// Ten minutes of series with paths, with paths by a template, and with tags.
+/// Starts a daemon with ten minutes of samples: series with a plain path, with a path by a
+/// template, and with tags. Returns the start in seconds.
 fn filled_daemon() -> (Daemon, i64) {
     let daemon = Daemon::start("graphite.templates = ['servers.* _.host.metric*']");
     let start = minute();
     let values = |value: fn(i64) -> f64| -> Vec<(i64, f64)> {
         (0..10).map(|i| (start + i * 60_000, value(i))).collect()
     };
-    let labelled = |metric: &str, tags: &[(&str, &str)], value| {
+    let remote_write_series = |metric: &str, tags: &[(&str, &str)], value| {
         let labels = [&[("__name__", metric)], tags].concat();
         series(&labels, &values(value))
     };
     let body = request(&[
-        labelled("app.web.hits", &[], |i| i as f64),
-        labelled("app.db.hits", &[], |i| 10.0 * i as f64),
-        labelled("app.db.errors.fatal", &[], |_| 1.0),
-        labelled("cpu.idle", &[("host", "web1")], |_| 90.0),
-        labelled("cpu.idle", &[("host", "web2")], |_| 70.0),
-        labelled("disk.used", &[("dc", "a"), ("mount", "/")], |_| 5.0),
-        labelled("requests_total", &[("dc", "a")], |i| 60.0 * i as f64),
+        remote_write_series("app.web.hits", &[], |i| i as f64),
+        remote_write_series("app.db.hits", &[], |i| 10.0 * i as f64),
+        remote_write_series("app.db.errors.fatal", &[], |_| 1.0),
+        remote_write_series("cpu.idle", &[("host", "web1")], |_| 90.0),
+        remote_write_series("cpu.idle", &[("host", "web2")], |_| 70.0),
+        remote_write_series("disk.used", &[("dc", "a"), ("mount", "/")], |_| 5.0),
+        remote_write_series("requests_total", &[("dc", "a")], |i| 60.0 * i as f64),
     ]);
     assert_eq!(write(&daemon, V1, &body).status, 204);
     (daemon, start / 1000)
 }
 
-fn render(daemon: &Daemon, start: i64, target: &str, more: &str) -> (u16, Value) {
+fn render(daemon: &Daemon, start: i64, target: &str, parameters: &str) -> (u16, Value) {
     let target: String = target
         .bytes()
         .map(|byte| match byte {
@@ -42,11 +43,11 @@ fn render(daemon: &Daemon, start: i64, target: &str, more: &str) -> (u16, Value)
         .collect();
     // As in Graphite, the range begins after `from` and ends with `until`.
     let (from, until) = (start - 1, start + 599);
-    get(daemon, &format!("/render?target={target}&from={from}&until={until}{more}"))
+    get(daemon, &format!("/render?target={target}&from={from}&until={until}{parameters}"))
 }
 
-/// The names of the lines of a target with their values at the second and the last point.
-fn lines(daemon: &Daemon, start: i64, target: &str) -> Vec<(String, Value, Value)> {
+/// Returns the names of the lines of a target, with the values of the second and the last point.
+fn lines_of_target(daemon: &Daemon, start: i64, target: &str) -> Vec<(String, Value, Value)> {
     let (status, found) = render(daemon, start, target, "");
     assert_eq!(status, 200, "{target}: {found}");
     let line = |line: &Value| {
@@ -69,7 +70,7 @@ fn targets_are_evaluated_as_by_graphite() {
     let check = |target: &str, expected: &[(&str, Value, Value)]| {
         let expected: Vec<_> =
             expected.iter().map(|(n, a, b)| ((*n).to_owned(), a.clone(), b.clone())).collect();
-        assert_eq!(lines(&daemon, start, target), expected, "{target}");
+        assert_eq!(lines_of_target(&daemon, start, target), expected, "{target}");
     };
     check(
         "app.*.hits",
@@ -120,8 +121,8 @@ fn targets_are_evaluated_as_by_graphite() {
         &[("sumSeries(app.web.hits)", json!(1.0), json!(9.0))],
     );
     check("nothing.here", &[]);
-    let (_, few) = render(&daemon, start, "app.web.hits", "&maxDataPoints=2");
-    assert!(few[0]["datapoints"].as_array().unwrap().len() <= 2, "{few}");
+    let (_, limited) = render(&daemon, start, "app.web.hits", "&maxDataPoints=2");
+    assert!(limited[0]["datapoints"].as_array().unwrap().len() <= 2, "{limited}");
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn names_are_found_as_in_a_tree_and_by_tags() {
 }
 
 #[test]
-fn lines_have_other_formats_and_forms_are_accepted() {
+fn render_has_other_formats_and_accepts_forms() {
     let (daemon, start) = filled_daemon();
     let (from, until) = (start - 1, start + 119);
     let path = format!("/render?target=app.web.hits&from={from}&until={until}&format=");
@@ -186,10 +187,10 @@ fn lines_have_other_formats_and_forms_are_accepted() {
 }
 
 #[test]
-fn errors_name_the_place_and_the_remedy() {
+fn errors_name_the_location_and_the_remedy() {
     let (daemon, start) = filled_daemon();
-    let check = |target: &str, more: &str, part: &str| {
-        let (status, text) = render(&daemon, start, target, more);
+    let check = |target: &str, parameters: &str, part: &str| {
+        let (status, text) = render(&daemon, start, target, parameters);
         assert!(status == 400 && text.as_str().unwrap().contains(part), "{status} {text}");
     };
     check("holtWinters(a)", "", "the function holtWinters is not supported; the supported");

@@ -1,4 +1,4 @@
-//! A fake server that accepts JSON, as Alertmanagers and webhooks do, and records it.
+//! A server that records the JSON that it receives, in place of an Alertmanager or a webhook.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -21,19 +21,20 @@ pub(crate) struct Hook {
 
 #[derive(Default)]
 struct ReceivedRequests {
-    /// Paths and bodies.
+    /// The paths and bodies of the requests.
     bodies: Vec<(String, Value)>,
     /// The headers of each request.
     heads: Vec<String>,
 }
 
-/// A certificate for localhost, its authority, and its key.
+/// Returns the path of a file of TLS: a certificate for localhost, the certificate of its
+/// authority, or its key.
 pub(crate) fn tls_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls").join(name)
 }
 
 impl Hook {
-    /// Starts a server at an earlier address, or at any free address.
+    /// Starts a server on this address, or on any free address.
     pub(crate) fn start(address: Option<SocketAddr>) -> Self {
         Self::start_failing(address, None)
     }
@@ -81,22 +82,22 @@ impl Hook {
         Self { address, received }
     }
 
-    /// An address at which no server listens yet.
+    /// Returns an address on which no server listens yet.
     pub(crate) fn free_address() -> SocketAddr {
         TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
     }
 
-    /// The received requests, in order.
+    /// Returns the paths and bodies of the received requests, in order.
     pub(crate) fn received(&self) -> Vec<(String, Value)> {
         self.received.lock().unwrap().bodies.clone()
     }
 
-    /// The headers of the received requests, in order.
+    /// Returns the headers of the received requests, in order.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.received.lock().unwrap().heads.clone()
     }
 
-    /// The bodies received at a path.
+    /// Returns the bodies received at a path.
     pub(crate) fn received_at(&self, path: &str) -> Vec<Value> {
         self.received()
             .into_iter()
@@ -106,7 +107,8 @@ impl Hook {
     }
 }
 
-/// Records one request and answers it; with an error if its body contains a text.
+/// Records one request and answers it. If the body contains the text `failing`, the answer is an
+/// error and the request is not recorded.
 fn receive_request(
     stream: impl Read + Write,
     failing: Option<&str>,

@@ -1,4 +1,4 @@
-//! Hosts by their agents' pings, over HTTP and across restarts of the daemon.
+//! The states of hosts by their agents' pings, over HTTP and across restarts of the daemon.
 
 use std::{
     process::{Child, Command, Stdio},
@@ -13,7 +13,7 @@ use crate::{
     printed::host_agent,
 };
 
-fn ping(daemon: &Daemon, pings: &Value) -> Value {
+fn send_pings(daemon: &Daemon, pings: &Value) -> Value {
     let url = format!("{}/api/v1/ping", daemon.url);
     let body = json!({ "pings": pings }).to_string();
     let mut answer = client().post(url).content_type("application/json").send(body).unwrap();
@@ -26,12 +26,12 @@ fn agent_ping(agent: &str, started: i64) -> Value {
            "interval_ms": 10_000, "sent": started, "tags": {"role": "db"}})
 }
 
-fn hosts(daemon: &Daemon, query: &str) -> Value {
+fn list_hosts(daemon: &Daemon, query: &str) -> Value {
     let mut answer = client().get(format!("{}/api/v1/hosts{query}", daemon.url)).call().unwrap();
     serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
 }
 
-fn names(hosts: &Value) -> Vec<&str> {
+fn host_names(hosts: &Value) -> Vec<&str> {
     let all = hosts["hosts"].as_array().unwrap().iter();
     all.map(|host| host["host"].as_str().unwrap()).collect()
 }
@@ -39,19 +39,22 @@ fn names(hosts: &Value) -> Vec<&str> {
 #[test]
 fn hosts_are_listed_by_pings_and_survive_a_stop() {
     let mut daemon = Daemon::start("");
-    assert_eq!(hosts(&daemon, "")["totals"], json!({"up": 0, "late": 0, "down": 0, "stopped": 0}));
+    assert_eq!(
+        list_hosts(&daemon, "")["totals"],
+        json!({"up": 0, "late": 0, "down": 0, "stopped": 0})
+    );
     let mut bad = agent_ping("bad", 5);
     bad["interval_ms"] = json!("often");
     let mut other = agent_ping("other-agent", 7);
     other["host"] = json!("web2");
-    let answer = ping(&daemon, &json!([agent_ping("web1", 5), bad, other, 3]));
+    let answer = send_pings(&daemon, &json!([agent_ping("web1", 5), bad, other, 3]));
     assert_eq!(answer["accepted"], 2);
     assert_eq!(
         (&answer["refused"][0]["agent"], &answer["refused"][1]["agent"]),
         (&json!("bad"), &json!("pings.3"))
     );
-    let listed = hosts(&daemon, "");
-    assert_eq!(names(&listed), ["web1", "web2"]);
+    let listed = list_hosts(&daemon, "");
+    assert_eq!(host_names(&listed), ["web1", "web2"]);
     assert_eq!((&listed["totals"]["up"], &listed["down_after_ms"]), (&json!(2), &json!(240_000)));
     let web1 = &listed["hosts"][0];
     assert_eq!(
@@ -73,10 +76,10 @@ fn hosts_are_listed_by_pings_and_survive_a_stop() {
     assert_eq!(daemon.stop(), Some(0));
     assert!(daemon.verify().status.success());
     daemon.restart();
-    let again = hosts(&daemon, "");
-    assert_eq!(again["totals"]["up"], 2, "the time without a daemon is no silence");
-    assert_eq!(again["hosts"][0]["pinged"], web1["pinged"]);
-    assert_eq!(names(&hosts(&daemon, "?host=web2")), ["web2"]);
+    let listed_again = list_hosts(&daemon, "");
+    assert_eq!(listed_again["totals"]["up"], 2, "the time without a daemon is no silence");
+    assert_eq!(listed_again["hosts"][0]["pinged"], web1["pinged"]);
+    assert_eq!(host_names(&list_hosts(&daemon, "?host=web2")), ["web2"]);
 
     let delete = |query: &str| {
         let answer = client().delete(format!("{}/api/v1/hosts{query}", daemon.url)).call();
@@ -85,14 +88,18 @@ fn hosts_are_listed_by_pings_and_survive_a_stop() {
     assert_eq!((delete("?host=web2"), delete("?host=web2"), delete("")), (204, 404, 400));
     daemon.kill();
     daemon.restart();
-    assert_eq!(names(&hosts(&daemon, "")), ["web1"], "a removed host stays removed after a crash");
+    assert_eq!(
+        host_names(&list_hosts(&daemon, "")),
+        ["web1"],
+        "a removed host stays removed after a crash"
+    );
 }
 
 #[test]
 fn the_first_ping_of_a_host_survives_a_kill() {
     let mut daemon = Daemon::start("");
     let mut crash_after = |pings: Value| {
-        ping(&daemon, &pings);
+        send_pings(&daemon, &pings);
         daemon.kill();
         daemon.restart();
         let (status, events) = crate::prometheus_api::get(&daemon, "/api/v1/annotations");
@@ -100,8 +107,8 @@ fn the_first_ping_of_a_host_survives_a_kill() {
         let all = events["annotations"].as_array().unwrap().iter();
         let events: Vec<_> =
             all.map(|event| event["source"].as_str().unwrap().to_owned()).collect();
-        let listed = hosts(&daemon, "");
-        let names: Vec<_> = names(&listed).into_iter().map(str::to_owned).collect();
+        let listed = list_hosts(&daemon, "");
+        let names: Vec<_> = host_names(&listed).into_iter().map(str::to_owned).collect();
         (names, events, listed["hosts"][0]["version"].clone())
     };
     let (names, events, _) = crash_after(json!([agent_ping("web1", 5)]));
@@ -131,10 +138,10 @@ fn a_body_that_is_not_json_or_too_long_is_refused() {
     assert_eq!(post("application/json", &many), 400);
 }
 
-/// Polls until a condition holds.
-fn poll_until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls until the closure returns a value.
+fn poll_until<T>(mut find_value: impl FnMut() -> Option<T>) -> T {
     for _ in 0..600 {
-        if let Some(found) = look() {
+        if let Some(found) = find_value() {
             return found;
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -142,7 +149,7 @@ fn poll_until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     panic!("the condition did not hold in time");
 }
 
-fn agent(daemon: &Daemon) -> Child {
+fn start_agent(daemon: &Daemon) -> Child {
     let mut agent = Command::new(host_agent());
     agent.args([
         "--url",
@@ -158,12 +165,12 @@ fn agent(daemon: &Daemon) -> Child {
     agent.stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn stop(mut agent: Child) {
+fn kill_agent(mut agent: Child) {
     agent.kill().unwrap();
     agent.wait().unwrap();
 }
 
-fn stop_in_order(mut agent: Child) {
+fn stop_agent_in_order(mut agent: Child) {
     let pid = agent.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     assert_eq!(agent.wait().unwrap().code(), Some(0));
@@ -172,22 +179,22 @@ fn stop_in_order(mut agent: Child) {
 #[test]
 fn an_agent_reports_its_host_and_its_restarts() {
     let mut daemon = Daemon::start("");
-    let first = agent(&daemon);
+    let first = start_agent(&daemon);
     let started = |daemon: &Daemon| {
-        let listed = hosts(daemon, "?host=web1");
+        let listed = list_hosts(daemon, "?host=web1");
         listed["hosts"][0]["agents"][0]["started"].as_i64()
     };
     let before = poll_until(|| started(&daemon));
-    let web1 = hosts(&daemon, "")["hosts"][0].clone();
+    let web1 = list_hosts(&daemon, "")["hosts"][0].clone();
     assert_eq!((&web1["state"], &web1["tags"]["role"]), (&json!("up"), &json!("db")));
     assert!(web1["booted"].as_i64().unwrap() < before, "{web1}");
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
     assert_eq!(started(&daemon), Some(before));
-    stop(first);
-    let second = agent(&daemon);
+    kill_agent(first);
+    let second = start_agent(&daemon);
     let after = poll_until(|| started(&daemon).filter(|after| *after != before));
-    stop(second);
+    kill_agent(second);
     let (start, end) = (before - 1000, after + 60_000);
     let range = format!("start={start}&end={end}&tags=host=web1");
     let url = format!("{}/api/v1/annotations?{range}", daemon.url);
@@ -208,31 +215,31 @@ fn an_agent_reports_its_host_and_its_restarts() {
     let removed =
         granary().args(["hosts", "remove", "web1", "web2", "--url", &daemon.url]).output();
     assert_eq!(removed.unwrap().stdout, b"removed 1 host\n");
-    assert_eq!(names(&hosts(&daemon, "")), [""; 0]);
+    assert_eq!(host_names(&list_hosts(&daemon, "")), [""; 0]);
 }
 
 #[test]
 fn sparklines_show_the_samples_of_a_fleet() {
     let daemon = Daemon::start("");
-    let words = ["--like", "host", "--hosts", "3", "--history", "30m", "--interval", "1m"];
-    bench(&daemon, &[&words[..], &["--keep"]].concat());
+    let args = ["--like", "host", "--hosts", "3", "--history", "30m", "--interval", "1m"];
+    bench(&daemon, &[&args[..], &["--keep"]].concat());
     let names_of = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    let lines = hosts(&daemon, "/sparklines");
+    let lines = list_hosts(&daemon, "/sparklines");
     let fleet = ["cache-00002", "db-00001", "web-00000"];
     assert_eq!(
         (names_of(&lines["hosts"]), &lines["points"]),
         (fleet.map(str::to_owned).to_vec(), &json!(60))
     );
-    let listed = hosts(&daemon, "");
-    assert_eq!(names(&listed), fleet);
+    let listed = list_hosts(&daemon, "");
+    assert_eq!(host_names(&listed), fleet);
     assert_eq!(listed["hosts"][2]["tags"], json!({"datacenter": "dc0", "role": "web"}));
     for host in fleet {
         for line in ["cpu", "memory", "disk", "network"] {
             let sparkline = &lines["hosts"][host][line];
             let points = sparkline["line"].as_str().unwrap();
             assert_eq!(points.len(), 60, "{sparkline}");
-            let known = points.chars().filter(|step| *step != '.').count();
-            assert!((27..=31).contains(&known), "{host} {line}: {sparkline}");
+            let points_with_values = points.chars().filter(|step| *step != '.').count();
+            assert!((27..=31).contains(&points_with_values), "{host} {line}: {sparkline}");
         }
     }
 }
@@ -241,10 +248,10 @@ fn sparklines_show_the_samples_of_a_fleet() {
 #[test]
 fn a_host_is_stopped_after_an_agents_orderly_stop_but_not_after_a_kill() {
     let mut daemon = Daemon::start("");
-    let state = |daemon: &Daemon| hosts(daemon, "")["hosts"][0]["state"].clone();
-    let first = agent(&daemon);
+    let state = |daemon: &Daemon| list_hosts(daemon, "")["hosts"][0]["state"].clone();
+    let first = start_agent(&daemon);
     poll_until(|| (state(&daemon) == "up").then_some(()));
-    stop_in_order(first);
+    stop_agent_in_order(first);
     assert_eq!(state(&daemon), "stopped");
     daemon.kill();
     daemon.restart();
@@ -252,8 +259,8 @@ fn a_host_is_stopped_after_an_agents_orderly_stop_but_not_after_a_kill() {
     let output = granary().args(["hosts", "--url", &daemon.url]).output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("0 up, 0 late, 0 down, 1 stopped"), "{shown}");
-    let second = agent(&daemon);
+    let second = start_agent(&daemon);
     poll_until(|| (state(&daemon) == "up").then_some(()));
-    stop(second);
+    kill_agent(second);
     assert_eq!(state(&daemon), "up", "only silence follows a kill");
 }

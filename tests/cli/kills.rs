@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, client, granularities};
 
-/// The rounds of a default run.
+/// The number of rounds, unless the environment sets it.
 const ROUNDS: u64 = 20;
 const SAMPLES: u64 = 200;
 const METRICS: u64 = 50;
 
-/// Frequent checkpoints, shells and dropped partitions, so that kills interrupt them too.
-const BUSY: &str = "storage.checkpoint_interval = '100ms'\n";
+/// Settings for frequent checkpoints, so that kills interrupt them too.
+const CHECKPOINTS: &str = "storage.checkpoint_interval = '100ms'\n";
 const SPANS: [[&str; 4]; 4] = [
     ["1s", "5s", "5s", "5s"],
     ["10s", "10m", "1h", "6h"],
@@ -23,7 +23,7 @@ const SPANS: [[&str; 4]; 4] = [
     ["1d", "1mo", "1y", "5y"],
 ];
 
-fn number(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
@@ -36,13 +36,13 @@ fn batch(seq: u64) -> Value {
 
 /// Sends numbered batches until the daemon stops; returns the first number without an
 /// acknowledgement.
-fn send_until_gone(url: &str, from: u64) -> u64 {
+fn send_until_stopped(url: &str, from: u64) -> u64 {
     let (client, mut seq) = (client(), from);
     loop {
         let request = client.post(format!("{url}/api/v1/ingest"));
         match request.content_type("application/json").send(batch(seq).to_string()) {
             Ok(response) if response.status() == 200 => seq += 1,
-            // The daemon is stopping: the batch is sent again.
+            // The daemon is stopping: the batch is sent again after its restart.
             Ok(response) if response.status() == 503 => return seq,
             Ok(response) => assert_eq!(response.status(), 429, "batch {seq}"),
             // Without an acknowledgement, the same number is sent again after the restart.
@@ -51,26 +51,26 @@ fn send_until_gone(url: &str, from: u64) -> u64 {
     }
 }
 
-fn total(daemon: &Daemon, metric: u64, resolution: &str) -> f64 {
+fn sum_of_metric(daemon: &Daemon, metric: u64, resolution: &str) -> f64 {
     let metric = format!("m{metric}");
-    let words = ["chart", "--display", "total", "--range", "1h", "--metric", &metric];
-    let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
+    let args = ["chart", "--display", "total", "--range", "1h", "--metric", &metric];
+    let answer = daemon.query(&[&args[..], &["--resolution", resolution]].concat());
     let points = answer["series"][0]["points"].as_array().unwrap();
     points.iter().filter_map(|point| point[1].as_f64()).sum()
 }
 
 #[test]
 fn kills_at_random_moments_lose_nothing_and_count_nothing_twice() {
-    let seed = number("GRANARY_KILL_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let seed = env_number("GRANARY_KILL_SEED").unwrap_or_else(|| fastrand::u64(..));
     eprintln!("GRANARY_KILL_SEED={seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut daemon = Daemon::start(&(BUSY.to_owned() + &granularities(&SPANS)));
-    let mut next = 1;
+    let mut daemon = Daemon::start(&(CHECKPOINTS.to_owned() + &granularities(&SPANS)));
+    let mut next_seq = 1;
     let (mut kills, mut stops, mut kills_at_start) = (0, 0, 0);
-    for round in 0..number("GRANARY_KILL_ROUNDS").unwrap_or(ROUNDS) {
+    for round in 0..env_number("GRANARY_KILL_ROUNDS").unwrap_or(ROUNDS) {
         let url = daemon.url.clone();
-        let sender = thread::spawn(move || send_until_gone(&url, next));
-        // The sleep waits for nothing: it makes the moment of the end random.
+        let sender = thread::spawn(move || send_until_stopped(&url, next_seq));
+        // The sleep makes the moment of the stop or kill random.
         thread::sleep(Duration::from_millis(rng.u64(1..600)));
         if round % 5 == 4 {
             assert_eq!(daemon.stop(), Some(0), "{}", daemon.log());
@@ -79,7 +79,7 @@ fn kills_at_random_moments_lose_nothing_and_count_nothing_twice() {
             daemon.kill();
             kills += 1;
         }
-        next = sender.join().unwrap();
+        next_seq = sender.join().unwrap();
         if rng.bool() {
             daemon.spawn();
             thread::sleep(Duration::from_micros(rng.u64(0..20_000)));
@@ -88,13 +88,14 @@ fn kills_at_random_moments_lose_nothing_and_count_nothing_twice() {
         }
         daemon.restart();
     }
-    eprintln!("{kills} kills, {stops} stops, {kills_at_start} kills at start, {next} batches");
-    // The interrupted batch is sent again; it counts once whether it was stored or not.
-    assert_eq!(daemon.post_json(&batch(next)).status, 200);
-    let expected = (next * SAMPLES) as f64;
+    eprintln!("{kills} kills, {stops} stops, {kills_at_start} kills at start, {next_seq} batches");
+    // The interrupted batch is sent again, and counts once whether or not it was stored.
+    assert_eq!(daemon.post_json(&batch(next_seq)).status, 200);
+    let expected = (next_seq * SAMPLES) as f64;
     for resolution in ["10s", "1m", "1d"] {
-        let found: f64 = (0..METRICS).map(|metric| total(&daemon, metric, resolution)).sum();
-        assert_eq!(found, expected, "{resolution}, {next} batches");
+        let found: f64 =
+            (0..METRICS).map(|metric| sum_of_metric(&daemon, metric, resolution)).sum();
+        assert_eq!(found, expected, "{resolution}, {next_seq} batches");
     }
     assert!(daemon.metrics().contains("granary_documents_grown_total 0"));
     daemon.kill();

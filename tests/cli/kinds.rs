@@ -1,5 +1,5 @@
-//! Senders that change the kind of a series: a target with another `# TYPE`, scraped by the real
-//! agent, and declarations of remote write and OTLP.
+//! Senders that change the kind of a series: a target of the real agent changes its `# TYPE`, and
+//! requests of remote write and OTLP declare another kind.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -22,25 +22,25 @@ use crate::{
     remote_write::{V1, minute, points, request, series, write},
 };
 
-/// A target with one metric, whose value grows by 1 with each response.
+/// A target of scrapes with one metric, whose value grows by 1 with each response.
 struct Target {
     address: String,
     is_counter: Arc<AtomicBool>,
-    reads: Arc<AtomicU64>,
+    responses: Arc<AtomicU64>,
 }
 
-fn target() -> Target {
+fn start_target() -> Target {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (is_counter, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let (counts, seen) = (is_counter.clone(), reads.clone());
+    let (is_counter, responses) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (sends_counter, read_count) = (is_counter.clone(), responses.clone());
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let _head = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).count();
-            let kind = if counts.load(Ordering::SeqCst) { "counter" } else { "gauge" };
-            let value = seen.fetch_add(1, Ordering::SeqCst) + 1;
+            let kind = if sends_counter.load(Ordering::SeqCst) { "counter" } else { "gauge" };
+            let value = read_count.fetch_add(1, Ordering::SeqCst) + 1;
             let body = format!("# TYPE jobs_done {kind}\njobs_done {value}\n");
             let length = body.len();
             let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n";
@@ -48,7 +48,7 @@ fn target() -> Target {
             write!(stream, "{head}{close}Content-Length: {length}\r\n\r\n{body}").unwrap();
         }
     });
-    Target { address, is_counter, reads }
+    Target { address, is_counter, responses }
 }
 
 fn scrape_agent() -> std::path::PathBuf {
@@ -60,7 +60,7 @@ fn scrape_agent() -> std::path::PathBuf {
     agent
 }
 
-fn agent(daemon: &Daemon, target: &Target) -> Child {
+fn start_agent(daemon: &Daemon, target: &Target) -> Child {
     let config = daemon.dir.path().join("prometheus.yml");
     let yaml = format!(
         "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\nscrape_configs:\n- job_name: j\n  \
@@ -75,8 +75,8 @@ fn agent(daemon: &Daemon, target: &Target) -> Child {
     agent.stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The value of an expression; `None` without a sample.
-fn value(daemon: &Daemon, expression: &str) -> Option<f64> {
+/// Returns the value of an expression, or `None` without a sample.
+fn query_value(daemon: &Daemon, expression: &str) -> Option<f64> {
     let found: Value = daemon.query(&["promql", expression]);
     found["data"]["result"][0]["value"][1].as_str()?.parse().ok()
 }
@@ -94,12 +94,12 @@ fn wait_until(mut is_done: impl FnMut() -> bool) {
 #[test]
 fn a_target_that_changes_its_type_and_back_keeps_its_series() {
     let mut daemon = Daemon::start("");
-    let target = target();
-    let mut agent = agent(&daemon, &target);
+    let target = start_target();
+    let mut agent = start_agent(&daemon, &target);
     for is_counter in [false, true, false] {
         target.is_counter.store(is_counter, Ordering::SeqCst);
-        let from = target.reads.load(Ordering::SeqCst) as f64 + 5.0;
-        wait_until(|| value(&daemon, "jobs_done").is_some_and(|value| value >= from));
+        let from = target.responses.load(Ordering::SeqCst) as f64 + 5.0;
+        wait_until(|| query_value(&daemon, "jobs_done").is_some_and(|value| value >= from));
     }
     let metrics = daemon.metrics();
     assert!(metrics.contains("granary_series_kind_changed_total 2"), "{metrics}");
@@ -108,13 +108,13 @@ fn a_target_that_changes_its_type_and_back_keeps_its_series() {
     agent.wait().unwrap();
     daemon.kill();
     daemon.restart();
-    // A response may have been on its way when the agent was killed.
-    let reads = target.reads.load(Ordering::SeqCst) as f64;
-    let found = value(&daemon, "count_over_time(jobs_done[10m])").unwrap();
-    assert!((reads - 2.0..=reads).contains(&found), "{found} of {reads}");
+    // The last responses may not have been stored when the agent was killed.
+    let responses = target.responses.load(Ordering::SeqCst) as f64;
+    let found = query_value(&daemon, "count_over_time(jobs_done[10m])").unwrap();
+    assert!((responses - 2.0..=responses).contains(&found), "{found} of {responses}");
 }
 
-/// The kind of a metric's only series.
+/// Returns the kind of a metric's only series.
 fn kind(daemon: &Daemon, metric: &str) -> Value {
     daemon.query(&["series", "--metric", metric])["series"][0]["kind"].clone()
 }
@@ -123,7 +123,7 @@ fn kind(daemon: &Daemon, metric: &str) -> Value {
 fn metadata_of_remote_write_changes_the_kind_unless_it_flaps() {
     let daemon = Daemon::start("");
     let at = minute();
-    // Counter, gauge, ...: the last change is one too many for an hour.
+    // The kind alternates between counter and gauge; the last change is one too many for an hour.
     for (index, code) in [1, 2, 1, 2, 1, 2].into_iter().enumerate() {
         let metadata = message(|out| {
             int(1, code, out);
@@ -142,7 +142,7 @@ fn metadata_of_remote_write_changes_the_kind_unless_it_flaps() {
     assert!(metrics.contains("granary_series_kind_changed_total 4\n"), "{metrics}");
     assert!(metrics.contains("granary_series_kind_conflicts_total 1\n"), "{metrics}");
     assert_eq!(daemon.log().matches("a series keeps its kind").count(), 1);
-    assert_eq!(value(&daemon, "count_over_time(odd[1h])"), Some(6.0));
+    assert_eq!(query_value(&daemon, "count_over_time(odd[1h])"), Some(6.0));
     assert_eq!(points(&daemon, "odd", "total"), [5.0]);
 }
 
@@ -163,5 +163,5 @@ fn a_sum_of_otlp_that_was_a_gauge_changes_the_kind() {
     }
     assert_eq!(kind(&daemon, "jobs"), "counter");
     assert!(daemon.metrics().contains("granary_series_kind_changed_total 1\n"));
-    assert_eq!(value(&daemon, "count_over_time(jobs[1h])"), Some(3.0));
+    assert_eq!(query_value(&daemon, "count_over_time(jobs[1h])"), Some(3.0));
 }

@@ -1,8 +1,9 @@
-//! Months as documents of levels, and pipelines over them, as in the published examples.
+//! Documents of months with nested days, hours and minutes, and pipelines over them, as in
+//! published examples for MongoDB.
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, LONG, granularities};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities};
 
 /// Time in August 2015, butterflies, honeybees, location and scientist.
 const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
@@ -18,14 +19,15 @@ const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
 /// A granularity of minutes with a retention of twenty years.
 const MINUTES: [&str; 4] = ["1m", "1h", "1d", "7280d"];
 
-fn count_insects(daemon: &Daemon, more: &[(&str, i32, i32, i32, &str)]) {
-    let samples = COUNTS.iter().chain(more).flat_map(|(time, butterflies, bees, location, who)| {
-        let tags = json!({"location": location.to_string(), "scientist": who});
-        [("butterflies", butterflies), ("honeybees", bees)].map(|(metric, value)| {
-            json!({"metric": metric, "tags": tags, "kind": "delta", "value": value,
+fn count_insects(daemon: &Daemon, more_counts: &[(&str, i32, i32, i32, &str)]) {
+    let samples =
+        COUNTS.iter().chain(more_counts).flat_map(|(time, butterflies, bees, location, who)| {
+            let tags = json!({"location": location.to_string(), "scientist": who});
+            [("butterflies", butterflies), ("honeybees", bees)].map(|(metric, value)| {
+                json!({"metric": metric, "tags": tags, "kind": "delta", "value": value,
                    "time": format!("2015-08-{time}:00Z")})
-        })
-    });
+            })
+        });
     daemon.accept(&samples.collect());
 }
 
@@ -33,15 +35,15 @@ fn aggregate(daemon: &Daemon, pipeline: &str) -> Value {
     daemon.query(&["aggregate", pipeline])["documents"].clone()
 }
 
-/// The elements of a list with a count above 0.
-fn filled(list: &Value) -> Vec<&Value> {
+/// Returns the parts of a list that have samples.
+fn parts_with_samples(list: &Value) -> Vec<&Value> {
     let parts = list.as_array().unwrap().iter();
     parts.filter(|part| part["num_samples"] != json!(0)).collect()
 }
 
 #[test]
 fn a_month_has_days_hours_and_minutes_with_their_sums() {
-    let daemon = Daemon::start(&granularities(&[MINUTES, LONG[0], LONG[1]]));
+    let daemon = Daemon::start(&granularities(&[MINUTES, HOURS_AND_DAYS[0], HOURS_AND_DAYS[1]]));
     count_insects(&daemon, &[]);
     let answer = daemon.query(&[
         "documents",
@@ -64,12 +66,12 @@ fn a_month_has_days_hours_and_minutes_with_their_sums() {
     // Every day, hour and minute is present.
     let counts = |list: &Value| list.as_array().unwrap().len();
     assert_eq!(counts(&month["days"]), 31);
-    let days = filled(&month["days"]);
+    let days = parts_with_samples(&month["days"]);
     assert_eq!(days.len(), 1);
     assert_eq!((counts(&days[0]["hours"]), counts(&days[0]["hours"][7]["minutes"])), (24, 60));
-    let hours = filled(&days[0]["hours"]);
-    let minutes = filled(&hours[0]["minutes"]);
-    let shown = json!({
+    let hours = parts_with_samples(&days[0]["hours"]);
+    let minutes = parts_with_samples(&hours[0]["minutes"]);
+    let shown_parts = json!({
         "date": days[0]["date"], "num_samples": days[0]["num_samples"],
         "total_samples": days[0]["total_samples"],
         "hours": [{
@@ -77,7 +79,7 @@ fn a_month_has_days_hours_and_minutes_with_their_sums() {
             "total_samples": hours[0]["total_samples"], "minutes": minutes,
         }],
     });
-    insta::assert_snapshot!(serde_json::to_string_pretty(&shown).unwrap(), @r#"
+    insta::assert_snapshot!(serde_json::to_string_pretty(&shown_parts).unwrap(), @r#"
     {
       "date": "2015-08-18T00:00:00Z",
       "hours": [
@@ -106,12 +108,12 @@ fn a_month_has_days_hours_and_minutes_with_their_sums() {
 }
 
 #[test]
-fn levels_are_as_deep_as_the_kept_granularities() {
-    let daemon = Daemon::start(&granularities(&LONG));
+fn documents_have_the_levels_of_the_granularities_that_keep_their_time() {
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     count_insects(&daemon, &[]);
-    let words = ["documents", "--metric", "butterflies", "--form", "levels"];
+    let args = ["documents", "--metric", "butterflies", "--form", "levels"];
     let range = ["--start", "2015-08-01", "--end", "2015-09-02"];
-    let answer = daemon.query(&[&words[..], &range].concat());
+    let answer = daemon.query(&[&args[..], &range].concat());
     // September is empty and has no document; there are four tag sets.
     let documents = answer["documents"].as_array().unwrap();
     assert_eq!(documents.len(), 4);
@@ -122,28 +124,28 @@ fn levels_are_as_deep_as_the_kept_granularities() {
         assert_eq!(day["hours"].as_array().unwrap().len(), 24);
         assert_eq!(day["hours"][0].get("minutes"), None, "no minutes are kept");
     }
-    // By default 1h is kept for nine weeks, 1d for years.
+    // By default, 1h is kept for nine weeks and 1d for years.
     let daemon = Daemon::start("");
     let old = jiff::Timestamp::now().as_millisecond() - 150 * 86_400_000;
     daemon.accept(&json!([{"metric": "views", "kind": "delta", "time": old, "value": 4}]));
-    let words = ["documents", "--metric", "views", "--form", "levels", "--range", "160d"];
-    let answer = daemon.query(&words);
+    let args = ["documents", "--metric", "views", "--form", "levels", "--range", "160d"];
+    let answer = daemon.query(&args);
     let days = answer["documents"][0]["days"].as_array().unwrap();
     assert!(days.len() >= 28);
     assert!(days.iter().all(|day| day.get("hours").is_none()));
-    assert_eq!(filled(&answer["documents"][0]["days"])[0]["total_samples"], 4.0);
+    assert_eq!(parts_with_samples(&answer["documents"][0]["days"])[0]["total_samples"], 4.0);
 }
 
 #[test]
 fn the_published_query_runs_unchanged() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    let more = [
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    let more_counts = [
         ("17T23:59", 100, 100, 1, "langstroth"),
         ("20T23:59", 5, 5, 1, "langstroth"),
         ("21T00:00", 100, 100, 1, "langstroth"),
     ];
-    count_insects(&daemon, &more);
-    let printed = r#"
+    count_insects(&daemon, &more_counts);
+    let published_query = r#"
 db.test.aggregate([
     {$match: {location: 1, scientist: 'langstroth'}},
     {$unwind: '$days'},
@@ -154,8 +156,8 @@ db.test.aggregate([
 ])"#;
     let expected =
         json!([{"_id": {"location": "1", "scientist": "langstroth"}, "butterflies": 28.0}]);
-    assert_eq!(aggregate(&daemon, printed), expected);
-    // The same documents as JSON.
+    assert_eq!(aggregate(&daemon, published_query), expected);
+    // The same pipeline is accepted as JSON.
     let json = r#"{"collection": "test", "pipeline": [
         {"$match": {"location": "1", "scientist": "langstroth"}},
         {"$unwind": "$days"},
@@ -167,7 +169,7 @@ db.test.aggregate([
 
 #[test]
 fn months_are_documents_with_their_tags_and_metrics() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     count_insects(&daemon, &[]);
     let months = aggregate(
         &daemon,
@@ -182,7 +184,7 @@ fn months_are_documents_with_their_tags_and_metrics() {
                "num_samples": 4, "counts": {"butterflies": 2, "honeybees": 2}})
     );
     assert_eq!(months.as_array().unwrap().len(), 2);
-    // The largest hour of each scientist, and averages of the counts.
+    // This pipeline computes the largest hour of each scientist and the average of the hours.
     let hours = aggregate(
         &daemon,
         "[{$unwind: '$days'}, {$unwind: '$days.hours'},
@@ -199,19 +201,20 @@ fn months_are_documents_with_their_tags_and_metrics() {
 
 #[test]
 fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    let counted = |location: &str, value: i32| {
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    let bee_sample = |location: &str, value: i32| {
         json!({"metric": "bees", "tags": {"location": location}, "kind": "delta", "value": value,
                "time": "2015-08-18T00:00:00Z"})
     };
-    let samples: Vec<_> =
-        [("2", 1), ("10", 2), ("09", 4), ("hill", 8)].map(|(at, value)| counted(at, value)).into();
+    let samples: Vec<_> = [("2", 1), ("10", 2), ("09", 4), ("hill", 8)]
+        .map(|(at, value)| bee_sample(at, value))
+        .into();
     daemon.accept(&samples.into());
     daemon.accept(&json!([{"metric": "wasps", "tags": {"location": "2"}, "kind": "delta",
                            "value": 5, "time": "2015-08-18T00:00:00Z"}]));
     let locations = |stages: &str| {
-        let shown = format!("[{stages}, {{$project: {{_id: 0, location: 1}}}}]");
-        let found = aggregate(&daemon, &shown);
+        let pipeline = format!("[{stages}, {{$project: {{_id: 0, location: 1}}}}]");
+        let found = aggregate(&daemon, &pipeline);
         found
             .as_array()
             .unwrap()
@@ -220,7 +223,7 @@ fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
             .collect::<Vec<_>>()
     };
     let all = "{$match: {bees: {$gt: 0}}}";
-    // Conditions that are pushed down, others that are not, and expressions agree.
+    // Conditions on series, conditions on documents, and expressions agree.
     for (test, expected) in [
         ("{$gt: 2}", vec!["09", "10"]),
         ("{$gte: 2, $lt: 10}", vec!["2", "09"]),
@@ -244,7 +247,7 @@ fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
             n: {$sum: '$num_samples'}, bees: {$sum: '$counts.bees'}}}]",
     );
     assert_eq!(answer, json!([{"_id": null, "avg": 7.0, "sum": 7.0, "n": 4, "bees": 3}]));
-    let found = |words: &str| daemon.query(&["find", words]);
+    let found = |args: &str| daemon.query(&["find", args]);
     daemon.accept(&json!([{"metric": "ants", "tags": {"hill": "north"}, "value": 1}]));
     assert_eq!(
         found("db.1h.find({metric: 'ants', hill: {$gt: 1}})"),
@@ -270,7 +273,7 @@ fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
 
 #[test]
 fn slots_of_a_granularity_are_rows() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     count_insects(&daemon, &[]);
     let rows = aggregate(
         &daemon,
@@ -297,7 +300,7 @@ fn slots_of_a_granularity_are_rows() {
 }
 
 #[test]
-fn a_pipeline_that_cannot_run_says_why() {
+fn the_error_of_a_pipeline_that_cannot_run_names_the_reason() {
     let daemon = Daemon::start("limits.query_points_max = 1000\nlimits.query_series_max = 3");
     daemon.accept(&json!([{"metric": "views", "value": 1}]));
     let refused = |pipeline: &str| {
@@ -333,22 +336,22 @@ fn a_pipeline_over_many_series_reads_all_samples() {
     daemon.accept(&samples.into());
     let months = aggregate(&daemon, "db.m.aggregate([{$match: {host: 'h1'}}])");
     assert_eq!(months.as_array().unwrap().len(), 4);
-    assert_eq!(filled_by(&months[3]["days"], "m7").len(), 1);
+    assert_eq!(days_with_metric(&months[3]["days"], "m7").len(), 1);
     let hidden =
         aggregate(&daemon, "[{$match: {host: 'h1'}}, {$project: {days: 0, num_samples: 0}}]");
     assert_eq!((&hidden[3]["m7"], hidden[3].get("days")), (&json!(3.0), None));
-    // Without a metric, documents are counted.
+    // Without a metric, the pipeline counts documents.
     let counted = aggregate(&daemon, "[{$group: {_id: '$core', n: {$sum: 1}}}, {$limit: 1}]");
     assert_eq!(counted, json!([{"_id": "0", "n": 1}]));
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).day() - 1;
-    let at = |position: i8| {
+    let count_at = |position: i8| {
         let pipeline = format!("[{{$match: {{'days.{position}.m7': 3}}}}, {{$count: 'n'}}]");
         aggregate(&daemon, &pipeline)
     };
-    assert_eq!(at(today), json!([{"n": 1}]));
-    assert_eq!(at((today + 1) % 28), json!([]));
+    assert_eq!(count_at(today), json!([{"n": 1}]));
+    assert_eq!(count_at((today + 1) % 28), json!([]));
 }
 
-fn filled_by<'v>(days: &'v Value, metric: &str) -> Vec<&'v Value> {
+fn days_with_metric<'v>(days: &'v Value, metric: &str) -> Vec<&'v Value> {
     days.as_array().unwrap().iter().filter(|day| day.get(metric).is_some()).collect()
 }

@@ -1,4 +1,4 @@
-//! Every limit: its error, its counter, and no effect on other requests.
+//! Each limit has an error and a counter, and exceeding it does not affect other requests.
 
 use std::{
     io::{Read, Write},
@@ -14,7 +14,7 @@ use crate::{
     remote_write::{V1, minute, request, series, write},
 };
 
-const TIGHT: &str = "
+const LOW_LIMITS: &str = "
 server.client_timeout = '1s'
 ingest.request_bytes_max = 4096
 ingest.body_memory_max = 20480
@@ -35,15 +35,15 @@ fn send(daemon: &Daemon, agent: &str, metrics: std::ops::Range<u32>) -> (u16, Va
     (answer.status, answer.body)
 }
 
-fn counter(daemon: &Daemon, line: &str) -> u64 {
+fn counter_value(daemon: &Daemon, line: &str) -> u64 {
     let text = daemon.metrics();
     let found = text.lines().find_map(|text_line| text_line.strip_prefix(line));
     found.unwrap_or_else(|| panic!("{line} in {text}")).trim().parse().unwrap()
 }
 
 #[test]
-fn series_and_senders_are_limited_and_known_ones_continue() {
-    let daemon = Daemon::start(TIGHT);
+fn series_and_senders_are_limited_and_existing_ones_continue() {
+    let daemon = Daemon::start(LOW_LIMITS);
     let answer = send(&daemon, "a", 0..6).1;
     assert_eq!(answer["refused"], json!({"sender_series_limit": 1}));
     assert_eq!(answer["examples"][0]["series"], "m5");
@@ -58,7 +58,7 @@ fn series_and_senders_are_limited_and_known_ones_continue() {
     for (reason, count) in [("sender_series_limit", 1), ("series_limit", 1), ("sender_limit", 0)] {
         let line =
             format!("granary_samples_refused_total{{protocol=\"json\",reason=\"{reason}\"}}");
-        assert_eq!(counter(&daemon, &line), count, "{reason}");
+        assert_eq!(counter_value(&daemon, &line), count, "{reason}");
     }
 }
 
@@ -85,7 +85,7 @@ fn a_metric_has_a_limit_of_series_that_other_metrics_do_not_share() {
     // Known series continue, also in a later batch with new ones.
     assert_eq!(send("debug_a", 1..4)["accepted"], 1);
     let line = "granary_samples_refused_total{protocol=\"json\",reason=\"metric_series_limit\"}";
-    assert_eq!(counter(&daemon, line), 4);
+    assert_eq!(counter_value(&daemon, line), 4);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_new_metric_that_differs_in_one_letter_from_a_known_one_is_reported_and_stor
         assert_eq!(daemon.post_json(&batch).body["accepted"], 1);
     };
     send("http_requests", 1);
-    // Names are compared with those of earlier runs, which are a second apart.
+    // A new name is compared with the names of earlier checkpoints, which are a second apart.
     let found = ('a'..='z').zip(2..).find_map(|(letter, seq)| {
         send(&format!("http_requests{letter}"), seq);
         std::thread::sleep(Duration::from_millis(500));
@@ -110,19 +110,19 @@ fn a_new_metric_that_differs_in_one_letter_from_a_known_one_is_reported_and_stor
 }
 
 #[test]
-fn a_query_that_takes_too_long_is_refused_and_releases_its_place() {
+fn a_query_that_takes_too_long_is_refused_and_releases_its_permit() {
     let daemon = Daemon::start("limits.queries_max = 1\nlimits.query_timeout = '1ms'\n");
     let sample = |i: u32| json!({"metric": "m", "tags": {"host": i.to_string()}, "value": 1});
     let samples: Vec<_> = (0..100).map(sample).collect();
     assert_eq!(daemon.post_json(&json!({"samples": samples})).body["accepted"], 100);
     for _ in 0..3 {
-        // A hundred lines of thousands of slots take more than a millisecond.
+        // A chart of a hundred lines with thousands of slots takes more than a millisecond.
         let (status, body) = get(&daemon, "/api/v1/chart?metric=m&resolution=1m&range=40h");
         assert_eq!((status, &body["error"]), (503, &json!("timeout")), "{body}");
         assert!(body["message"].as_str().unwrap().contains("limits.query_timeout"), "{body}");
     }
     let line = "granary_queries_refused_total{reason=\"timeout\"}";
-    assert_eq!(counter(&daemon, line), 3);
+    assert_eq!(counter_value(&daemon, line), 3);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn names_tags_and_values_are_limited() {
 
 #[test]
 fn bodies_are_limited_in_size_time_and_memory() {
-    let daemon = Daemon::start(TIGHT);
+    let daemon = Daemon::start(LOW_LIMITS);
     assert_eq!(daemon.post("application/bson", &[0; 5000]).status, 413);
     let bomb = zstd::encode_all(&vec![0_u8; 1 << 20][..], 3).unwrap();
     let request = client().post(format!("{}/api/v1/ingest", daemon.url));
@@ -155,7 +155,7 @@ fn bodies_are_limited_in_size_time_and_memory() {
     let message = response.body_mut().read_to_string().unwrap();
     assert_eq!(response.status(), 413);
     assert!(message.contains("ingest.request_bytes_max"), "{message}");
-    // Clients that begin a body and stop: their memory counts, and their time is short.
+    // These clients stop in the middle of a body: their memory counts, and they time out.
     let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/bson\r\n\
                 Content-Length: 4000\r\n\r\n";
     let mut silent: Vec<_> = (0..8)
@@ -188,7 +188,7 @@ fn bodies_are_limited_in_size_time_and_memory() {
 
 #[test]
 fn queries_are_limited_in_series_and_points() {
-    let daemon = Daemon::start(TIGHT);
+    let daemon = Daemon::start(LOW_LIMITS);
     for agent in ["a", "b"] {
         let tags = json!({ "host": agent });
         let samples: Vec<_> = (0..4)
@@ -200,22 +200,26 @@ fn queries_are_limited_in_series_and_points() {
             "{tags}"
         );
     }
-    let refused = |words: &[&str]| {
-        let output = daemon.run_query(words);
+    let refused = |args: &[&str]| {
+        let output = daemon.run_query(args);
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    let many = refused(&["chart", "--metric", "cpu"]);
-    assert!(many.contains("8 series match, more than 4: add tags or merge or rank them"), "{many}");
-    let words = ["chart", "--metric", "cpu", "--tags", "c=a1", "--resolution", "1m", "--range"];
-    let long = refused(&[&words[..], &["10h"]].concat());
-    assert!(long.contains("limits.query_points_max"), "{long}");
-    let word = refused(&["chart", "--metric", "cpu", "--range", "soon"]);
-    assert!(word.contains("range"), "{word}");
-    assert_eq!(counter(&daemon, "granary_queries_refused_total{reason=\"too_much\"}"), 2);
-    assert_eq!(counter(&daemon, "granary_queries_refused_total{reason=\"invalid\"}"), 1);
-    assert!(daemon.run_query(&[&words[..], &["1h"]].concat()).status.success());
-    assert!(counter(&daemon, "granary_connections_total") > 5);
+    let message_about_series = refused(&["chart", "--metric", "cpu"]);
+    assert!(
+        message_about_series
+            .contains("8 series match, more than 4: add tags or merge or rank them"),
+        "{message_about_series}"
+    );
+    let args = ["chart", "--metric", "cpu", "--tags", "c=a1", "--resolution", "1m", "--range"];
+    let message_about_points = refused(&[&args[..], &["10h"]].concat());
+    assert!(message_about_points.contains("limits.query_points_max"), "{message_about_points}");
+    let message_about_range = refused(&["chart", "--metric", "cpu", "--range", "soon"]);
+    assert!(message_about_range.contains("range"), "{message_about_range}");
+    assert_eq!(counter_value(&daemon, "granary_queries_refused_total{reason=\"too_much\"}"), 2);
+    assert_eq!(counter_value(&daemon, "granary_queries_refused_total{reason=\"invalid\"}"), 1);
+    assert!(daemon.run_query(&[&args[..], &["1h"]].concat()).status.success());
+    assert!(counter_value(&daemon, "granary_connections_total") > 5);
 }
 
 #[test]
@@ -227,23 +231,24 @@ fn two_hundred_heavy_queries_are_answered_and_memory_is_released() {
     let all: Vec<_> =
         names.iter().map(|i| series(&[("__name__", "m"), ("i", i)], &samples)).collect();
     assert_eq!(write(&daemon, V1, &request(&all)).samples, Some(24_000));
-    let heavy = "/api/v1/query?query=count_over_time(m[1d])";
+    let heavy_query = "/api/v1/query?query=count_over_time(m[1d])";
     std::thread::scope(|scope| {
-        let running: Vec<_> = (0..200).map(|_| scope.spawn(|| get(&daemon, heavy))).collect();
+        let running: Vec<_> = (0..200).map(|_| scope.spawn(|| get(&daemon, heavy_query))).collect();
         for (status, body) in running.into_iter().map(|query| query.join().unwrap()) {
             assert_eq!((status, &body["errorType"]), (503, &json!("unavailable")), "{body}");
             assert!(body["error"].as_str().unwrap().contains("limits.query_memory_max"), "{body}");
         }
     });
-    assert_eq!(counter(&daemon, "granary_queries_refused_total{reason=\"busy\"}"), 200);
+    assert_eq!(counter_value(&daemon, "granary_queries_refused_total{reason=\"busy\"}"), 200);
     for i in &names {
-        let light = format!("/api/v1/query?query=count_over_time(m{{i=\"{i}\"}}[1h]+offset+2h)");
-        assert_eq!(get(&daemon, &light).1["data"]["result"][0]["value"][1], "60");
+        let light_query =
+            format!("/api/v1/query?query=count_over_time(m{{i=\"{i}\"}}[1h]+offset+2h)");
+        assert_eq!(get(&daemon, &light_query).1["data"]["result"][0]["value"][1], "60");
     }
 }
 
-/// The answer of a `PromQL` query.
-fn ask(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
+/// Sends a form to an endpoint of PromQL; returns the status and the answer.
+fn post_form(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
     let sent = client()
         .post(format!("{}/api/v1/{path}", daemon.url))
         .send_form(form.iter().copied())
@@ -257,11 +262,12 @@ fn selectors_of_one_request_count_once_and_are_limited() {
     let daemon = Daemon::start("");
     send(&daemon, "a", 0..3);
     let repeated = vec![("match[]", "{__name__=~\"m.*\"}"); 20_000];
-    let (status, body) = ask(&daemon, "series", &repeated);
+    let (status, body) = post_form(&daemon, "series", &repeated);
     assert_eq!((status, body["data"].as_array().map(Vec::len)), (200, Some(3)), "{body}");
     let names: Vec<_> = (0..300).map(|i| format!("m{i}")).collect();
-    let many: Vec<_> = names.iter().map(|name| ("match[]", name.as_str())).collect();
-    let (status, body) = ask(&daemon, "labels", &many);
+    let message_about_series: Vec<_> =
+        names.iter().map(|name| ("match[]", name.as_str())).collect();
+    let (status, body) = post_form(&daemon, "labels", &message_about_series);
     assert_eq!(status, 422, "{body}");
     assert!(body["error"].as_str().unwrap().contains("300 different match[]"), "{body}");
 }
@@ -270,20 +276,20 @@ fn selectors_of_one_request_count_once_and_are_limited() {
 fn a_query_ends_when_its_client_disconnects() {
     let daemon = Daemon::start("limits.queries_max = 1\n");
     let address = daemon.url.trim_start_matches("http://");
-    // A query of several minutes.
+    // This query would take several minutes.
     let query = "sum_over_time(vector(1)[1000000s:1s])";
     let path = format!("/api/v1/query_range?query={query}&start=1000000&end=1010000&step=1");
     let mut client = TcpStream::connect(address).unwrap();
     write!(client, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    // That query holds the only permit: another query waits until its timeout.
+    // The running query has the only permit, so another query waits until its timeout.
     loop {
-        let (status, body) = ask(&daemon, "query", &[("query", "1"), ("timeout", "100ms")]);
+        let (status, body) = post_form(&daemon, "query", &[("query", "1"), ("timeout", "100ms")]);
         if status == 503 {
             assert_eq!(body["errorType"], "timeout", "{body}");
             break;
         }
     }
     drop(client);
-    let (status, body) = ask(&daemon, "query", &[("query", "1"), ("timeout", "50s")]);
+    let (status, body) = post_form(&daemon, "query", &[("query", "1"), ("timeout", "50s")]);
     assert_eq!(status, 200, "{body}");
 }

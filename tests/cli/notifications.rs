@@ -26,16 +26,16 @@ use crate::{
 pub(crate) const ROUTE: &str = "route: {receiver: own, group_by: [host], group_wait: 0s, group_interval: 1s, \
                      repeat_interval: 1h}\n";
 
-/// A daemon with a file of receivers, and more settings of `[alerts]`.
+/// Starts a daemon with a file of receivers, and with more settings of `[alerts]`.
 pub(crate) fn start(notifications: &str, more: &str) -> Daemon {
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
-    fs::write(at("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
-    fs::write(at("notify.yml"), notifications).unwrap();
+    let path_of = |name: &str| dir.path().join(name);
+    fs::write(path_of("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
+    fs::write(path_of("notify.yml"), notifications).unwrap();
     let settings = format!(
         "[alerts]\nrules = ['{}']\nnotifications = '{}'\n{more}\n",
-        at("*rules.yml").display(),
-        at("notify.yml").display()
+        path_of("*rules.yml").display(),
+        path_of("notify.yml").display()
     );
     Daemon::start_in(dir, &(settings + &granularities(&SECONDS)))
 }
@@ -52,13 +52,13 @@ pub(crate) fn webhook(hook: &Hook) -> String {
     )
 }
 
-/// The notifications about a host, in order: state and start.
+/// Returns the notifications about a host in order, each with its state and start.
 pub(crate) fn notifications_of(hook: &Hook, host: &str) -> Vec<(String, String)> {
     let documents = hook.received().into_iter().map(|(_, body)| body);
     let alerts = documents.flat_map(|document| document["alerts"].as_array().unwrap().clone());
-    let of_host = alerts.filter(|alert| alert["labels"]["host"] == host);
+    let host_alerts = alerts.filter(|alert| alert["labels"]["host"] == host);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    of_host.map(|alert| (text(&alert["status"]), text(&alert["startsAt"]))).collect()
+    host_alerts.map(|alert| (text(&alert["status"]), text(&alert["startsAt"]))).collect()
 }
 
 #[test]
@@ -100,20 +100,23 @@ fn a_webhook_that_was_down_is_notified_once_when_it_returns() {
 fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     let hook = Hook::start(None);
     let mut daemon = start(&webhook(&hook), "");
-    let at = |name: &str| daemon.dir.path().join(name);
-    let rules = at("rules.yml");
+    let path_of = |name: &str| daemon.dir.path().join(name);
+    let rules = path_of("rules.yml");
     let other =
         RULES.replace("FOR", "0s").replace("level", "other").replace("name: own", "name: b");
-    fs::write(at("other-rules.yml"), other).unwrap();
+    fs::write(path_of("other-rules.yml"), other).unwrap();
     set(&daemon, "a", 7.0);
-    // A kill before delivery is recorded would repeat the notification.
+    // A kill before the daemon recorded the delivery would repeat the notification.
     poll_until(&daemon, "the firing alert", || {
         let metrics = daemon.metrics();
-        let noted = [
+        let delivered = [
             "notifications_total{outcome=\"sent\",receiver=\"own\"} 1",
             "queue_length{receiver=\"own\"} 0",
         ];
-        noted.iter().all(|line| metrics.contains(&format!("granary_receiver_{line}"))).then_some(())
+        delivered
+            .iter()
+            .all(|line| metrics.contains(&format!("granary_receiver_{line}")))
+            .then_some(())
     });
     let good = fs::read_to_string(&rules).unwrap();
     daemon.kill();
@@ -126,11 +129,11 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     let (_, shown) =
         request(&daemon.url, "GET", "/api/v2/alerts?filter=host%3Da", &[], "").unwrap();
     assert_eq!(shown[0]["status"]["state"], "active", "{shown}");
-    // Prometheus' list also contains the alert.
+    // The list in the format of Prometheus also contains the alert.
     let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
     let is_a = |value: &Value| value["labels"]["host"] == "a" && value["state"] == "firing";
     assert!(alerts.as_array().unwrap().iter().any(is_a), "{alerts}");
-    // Once the file can be read, the alert ends with a single notification.
+    // After the file was corrected, the alert ends with a single notification.
     set(&daemon, "a", 1.0);
     fs::write(&rules, good).unwrap();
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
@@ -141,7 +144,7 @@ fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     assert_eq!(notifications_of(&hook, "a").len(), 2, "{:?}", notifications_of(&hook, "a"));
 }
 
-/// Kills at random moments; `GRANARY_TEST_KILLS=200` sets their number.
+/// Kills the daemon at random moments; `GRANARY_TEST_KILLS` sets the number of kills.
 #[test]
 fn kill_9_loses_no_notification_and_resolves_no_alert() {
     let kills: u64 = env::var("GRANARY_TEST_KILLS").map_or(5, |text| text.parse().unwrap());
@@ -152,7 +155,7 @@ fn kill_9_loses_no_notification_and_resolves_no_alert() {
     for round in 0..kills {
         let level = if round % 2 == 0 { 7.0 } else { 1.0 };
         set(&daemon, "flips", level);
-        // A value counts for five minutes, and many rounds take longer.
+        // A sample counts for five minutes, and many rounds take longer.
         set(&daemon, "stays", 7.0);
         random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         thread::sleep(Duration::from_millis((random >> 33) % 1500));
@@ -166,8 +169,8 @@ fn kill_9_loses_no_notification_and_resolves_no_alert() {
     poll_until(&daemon, "the alert that stays", || {
         notifications_of(&hook, "stays").first().cloned()
     });
-    let stays = notifications_of(&hook, "stays");
-    let distinct: BTreeSet<_> = stays.iter().collect();
+    let stays_notifications = notifications_of(&hook, "stays");
+    let distinct: BTreeSet<_> = stays_notifications.iter().collect();
     assert_eq!(distinct.len(), 1, "the alert fires without a break: {distinct:?}");
     // Each change was notified once, or once more when the daemon was killed before it recorded the
     // delivery.
@@ -179,8 +182,8 @@ fn kill_9_loses_no_notification_and_resolves_no_alert() {
         |status: &str| counts.keys().filter(|notification| notification.0 == status).count() as u64;
     assert_eq!(count_of("firing"), kills.div_ceil(2), "{counts:?}");
     assert_eq!(count_of("resolved"), kills / 2, "{counts:?}");
-    let again = stays.len() as u64 - 1;
-    let duplicates = counts.values().map(|count| count - 1).sum::<u64>() + again;
+    let repeats_of_stays = stays_notifications.len() as u64 - 1;
+    let duplicates = counts.values().map(|count| count - 1).sum::<u64>() + repeats_of_stays;
     assert!(duplicates <= kills, "{counts:?}");
     assert_eq!(daemon.stop(), Some(0));
     assert!(daemon.verify().status.success());
@@ -300,7 +303,7 @@ fn a_file_of_receivers_is_checked_and_an_invalid_one_changes_nothing() {
     assert!(!succeeds && output.contains("notify.yml") && output.contains("opsgenie"), "{output}");
     let (status, answer) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert!(status == 500 && answer.to_string().contains("opsgenie"), "{answer}");
-    // Earlier alerts are notified.
+    // Notifications continue with the earlier file.
     set(&daemon, "a", 7.0);
     poll_until(&daemon, "the webhook", || hook.received().first().cloned());
     // A reloaded route notifies another receiver.
@@ -350,10 +353,10 @@ receivers:
     for host in ["c", "a", "b", "d"] {
         set(&daemon, host, 7.0);
     }
-    let known = |hook: &Hook| {
+    let comparable_requests = |hook: &Hook| {
         let mut all: Vec<_> = hook.received();
         for (_, body) in &mut all {
-            // The address of the program itself, which differs.
+            // The addresses of the two programs differ.
             body["externalURL"] = Value::Null;
             for alert in body["alerts"].as_array_mut().unwrap() {
                 alert["generatorURL"] = Value::Null;
@@ -362,21 +365,21 @@ receivers:
         all.sort_by_key(|request| format!("{request:?}"));
         all
     };
-    let both = |daemon: &Daemon, count: usize| {
+    let compare_when_received = |daemon: &Daemon, count: usize| {
         poll_until(daemon, "both", || {
             (theirs.received().len() >= count && ours.received().len() >= count).then_some(())
         });
-        assert_eq!(known(&theirs), known(&ours));
+        assert_eq!(comparable_requests(&theirs), comparable_requests(&ours));
     };
-    // Three notifications each, some with one alert: d is inhibited by c.
-    both(&daemon, 4);
+    // The two programs send four notifications each; d is inhibited by c.
+    compare_when_received(&daemon, 4);
     set(&daemon, "a", 1.0);
-    both(&daemon, 5);
+    compare_when_received(&daemon, 5);
     set(&daemon, "b", 1.0);
-    both(&daemon, 6);
+    compare_when_received(&daemon, 6);
 }
 
-/// A mail server in Python.
+/// The process of a mail server in Python, and the mails that it received.
 struct MailServer {
     process: Child,
     port: u16,
@@ -416,7 +419,7 @@ fn mail_arrives_at_a_real_server_with_starttls_and_a_password() {
     let folder = tempfile::tempdir().unwrap();
     let server = MailServer::start(folder.path());
     fs::write(folder.path().join("password"), "secret\n").unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
+    let path_of = |name: &str| folder.path().join(name).display().to_string();
     let settings = |tls: &str| {
         format!(
         "{ROUTE}global: {{smtp_smarthost: 'localhost:{}', smtp_from: 'Granary <granary@example.org>',
@@ -427,10 +430,10 @@ receivers:
   - {{to: 'ann@example.org, bob@example.org', send_resolved: true{tls}}}
 ",
         server.port,
-        at("password"),
+        path_of("password"),
     )
     };
-    let tls = format!(", tls_config: {{ca_file: '{}'}}", at("ca.pem"));
+    let tls = format!(", tls_config: {{ca_file: '{}'}}", path_of("ca.pem"));
     let daemon = start(&settings(&tls), "");
     set(&daemon, "a", 7.0);
     let mail = poll_until(&daemon, "a mail", || server.mails.lock().unwrap().first().cloned());

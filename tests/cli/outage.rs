@@ -1,4 +1,4 @@
-//! Granary's own receivers in a mass outage, and chat and paging services.
+//! Notifications of a mass outage, and the formats of chat and paging services.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,8 @@ fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
         (ready["status"] == "degraded" && ready["reasons"]["alerts"].is_string()).then_some(())
     });
     assert!(daemon.metrics().contains("granary_notification_alerts_left_out 2000"));
-    // One alert is acknowledged; the state of this many alerts is stored in parts and read again.
+    // One alert is acknowledged. The state of so many alerts is stored in several objects and read
+    // again.
     let run = |args: &[&str]| granary().args(args).output().unwrap();
     let acknowledged =
         run(&["alerts", "ack", "host=h00007", "--by", "ann", "--url", daemon.url.as_str()]);
@@ -79,14 +80,14 @@ fn opsgenie_teams_telegram_and_discord_are_notified_in_their_formats() {
     let daemon = start(&settings, "");
     set(&daemon, "a", 7.0);
     let first = |path: &str| poll_until(&daemon, path, || hook.received_at(path).first().cloned());
-    let opened = first("/opsgenie/v2/alerts");
-    assert_eq!(opened["message"], "[FIRING:1] a");
+    let opened_alert = first("/opsgenie/v2/alerts");
+    assert_eq!(opened_alert["message"], "[FIRING:1] a");
     assert_eq!(first("/teams")["title"], "[FIRING:1] a");
     let message = first("/bott/sendMessage");
     assert!(message["text"].as_str().unwrap().contains("a is at 7"), "{message}");
     assert_eq!(first("/discord")["embeds"][0]["title"], "[FIRING:1] a");
     set(&daemon, "a", 1.0);
-    let alias = opened["alias"].as_str().unwrap();
+    let alias = opened_alert["alias"].as_str().unwrap();
     first(&format!("/opsgenie/v2/alerts/{alias}/close?identifierType=alias"));
     for path in ["/-/healthy", "/-/ready"] {
         assert_eq!(request(&daemon.url, "GET", path, &[], "").unwrap().0, 200, "{path}");

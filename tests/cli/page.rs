@@ -1,4 +1,4 @@
-//! The web page for browsers, attackers and other clients.
+//! The web page as browsers, attackers and other clients receive it.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// A raw request, whose answer no client interprets.
-fn ask(daemon: &Daemon, method: &str, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+/// Sends a request and returns the answer as it is.
+fn send_raw(daemon: &Daemon, method: &str, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
     let request = ureq::http::Request::builder().method(method);
     let request = request.uri(format!("{}{path}", daemon.url));
     let with =
@@ -27,7 +27,7 @@ fn ask(daemon: &Daemon, method: &str, path: &str, headers: &[(&str, &str)]) -> R
     client().run(headers.iter().fold(request, with).body(()).unwrap()).unwrap()
 }
 
-fn text(mut response: Response<Body>) -> String {
+fn body_text(mut response: Response<Body>) -> String {
     response.body_mut().read_to_string().unwrap()
 }
 
@@ -35,8 +35,8 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-/// The folder from which this build reads the page; `None` without a built page.
-fn built() -> Option<&'static Path> {
+/// Returns the folder of the built page, or `None` if the page is not built.
+fn built_page() -> Option<&'static Path> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/web/dist"));
     folder.join("index.html").exists().then_some(folder)
 }
@@ -44,7 +44,7 @@ fn built() -> Option<&'static Path> {
 #[test]
 fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
     let daemon = Daemon::start("");
-    let mark = if built().is_some() { "<div id=\"page\">" } else { "npm run build" };
+    let page_mark = if built_page().is_some() { "<div id=\"page\">" } else { "npm run build" };
     for path in [
         "/",
         "/?range=6h",
@@ -57,41 +57,41 @@ fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
         "/storage",
         "/status",
     ] {
-        let response = ask(&daemon, "GET", path, &[BROWSER]);
+        let response = send_raw(&daemon, "GET", path, &[BROWSER]);
         assert_eq!(response.status().as_u16(), 200, "{path}");
         assert_eq!(header(&response, "content-type"), "text/html; charset=utf-8", "{path}");
         assert_eq!(header(&response, "cache-control"), "no-cache", "{path}");
         for (name, part) in HEADERS {
             assert!(header(&response, name).contains(part), "{path}: {name}");
         }
-        let body = text(response);
-        assert!(body.contains(mark) && !body.contains("onerror"), "{path}: {body}");
+        let body = body_text(response);
+        assert!(body.contains(page_mark) && !body.contains("onerror"), "{path}: {body}");
     }
     for path in ["/hosts", "/hosts/a/b", "/index.html", "/nonsense"] {
-        let response = ask(&daemon, "GET", path, &[BROWSER]);
+        let response = send_raw(&daemon, "GET", path, &[BROWSER]);
         assert_eq!(response.status().as_u16(), 404, "{path}");
-        assert!(text(response).contains(mark), "{path}");
-        let response = ask(&daemon, "GET", path, &[("Accept", "*/*")]);
+        assert!(body_text(response).contains(page_mark), "{path}");
+        let response = send_raw(&daemon, "GET", path, &[("Accept", "*/*")]);
         assert_eq!(response.status().as_u16(), 404, "{path}");
-        assert!(text(response).contains("not_found"), "{path}");
+        assert!(body_text(response).contains("not_found"), "{path}");
     }
     for path in ["/assets/", "/assets/none.js", "/api/v1/x"] {
-        let response = ask(&daemon, "GET", path, &[BROWSER]);
+        let response = send_raw(&daemon, "GET", path, &[BROWSER]);
         assert_eq!(response.status().as_u16(), 404, "{path}");
         assert_eq!(header(&response, "x-content-type-options"), "nosniff", "{path}");
         assert_eq!(header(&response, "x-frame-options"), "DENY", "{path}");
         assert_eq!(header(&response, "cross-origin-resource-policy"), "same-origin", "{path}");
         let policy = header(&response, "content-security-policy");
         assert_eq!(policy, "default-src 'none'; frame-ancestors 'none'", "{path}");
-        assert!(text(response).contains("not_found"), "{path}");
+        assert!(body_text(response).contains("not_found"), "{path}");
     }
     // Clients of Prometheus' API get plain text at the root.
     for headers in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json")]] {
-        let response = ask(&daemon, "GET", "/", headers);
+        let response = send_raw(&daemon, "GET", "/", headers);
         assert_eq!(header(&response, "content-type"), "text/plain; charset=utf-8");
-        assert!(text(response).contains("Prometheus' HTTP API"));
+        assert!(body_text(response).contains("Prometheus' HTTP API"));
     }
-    let post = ask(&daemon, "POST", "/explore", &[BROWSER]);
+    let post = send_raw(&daemon, "POST", "/explore", &[BROWSER]);
     assert_eq!(post.status().as_u16(), 404);
 }
 
@@ -99,35 +99,37 @@ fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
 fn a_head_request_gets_the_same_headers_and_no_body() {
     let daemon = Daemon::start("");
     for path in ["/", "/explore"] {
-        let (get, head) =
-            (ask(&daemon, "GET", path, &[BROWSER]), ask(&daemon, "HEAD", path, &[BROWSER]));
+        let (get, head) = (
+            send_raw(&daemon, "GET", path, &[BROWSER]),
+            send_raw(&daemon, "HEAD", path, &[BROWSER]),
+        );
         assert_eq!(head.status().as_u16(), 200, "{path}");
         for name in ["content-type", "content-length", "etag", "content-security-policy"] {
             assert_eq!(header(&head, name), header(&get, name), "{path}: {name}");
         }
-        assert_eq!(text(head), "", "{path}");
+        assert_eq!(body_text(head), "", "{path}");
     }
 }
 
 #[test]
 fn assets_are_cached_forever_and_the_document_is_revalidated() {
     let daemon = Daemon::start("");
-    let Some(folder) = built() else {
+    let Some(folder) = built_page() else {
         eprintln!("SKIPPED: the page is not built; npm ci && npm run build in src/web");
         return;
     };
-    let document = text(ask(&daemon, "GET", "/", &[BROWSER]));
-    let named = |ending: &str| {
+    let document = body_text(send_raw(&daemon, "GET", "/", &[BROWSER]));
+    let asset_paths = |ending: &str| {
         let paths = document.split('"').filter(|part| part.starts_with("/assets/"));
         paths.filter(|path| path.ends_with(ending)).map(str::to_owned).collect::<Vec<_>>()
     };
-    let (scripts, styles) = (named(".js"), named(".css"));
+    let (scripts, styles) = (asset_paths(".js"), asset_paths(".css"));
     assert!(!scripts.is_empty() && !styles.is_empty(), "{document}");
     for path in scripts.iter().chain(&styles) {
         let file = std::fs::read(folder.join(path.trim_start_matches('/'))).unwrap();
         for (accepted, encoding) in [("gzip, deflate, br", "br"), ("gzip", "gzip"), ("", "")] {
             let headers = [("Accept-Encoding", accepted)];
-            let response = ask(&daemon, "GET", path, &headers);
+            let response = send_raw(&daemon, "GET", path, &headers);
             assert_eq!(response.status().as_u16(), 200, "{path}");
             assert!(header(&response, "cache-control").contains("immutable"), "{path}");
             assert_eq!(header(&response, "content-encoding"), encoding, "{path}");
@@ -142,17 +144,17 @@ fn assets_are_cached_forever_and_the_document_is_revalidated() {
             assert_eq!(length as u64, std::fs::metadata(form).unwrap().len(), "{path}{ending}");
             assert!(encoding.is_empty() || length < file.len(), "{path}{ending}");
             let again = [("Accept-Encoding", accepted), ("If-None-Match", &tag)];
-            let again = ask(&daemon, "GET", path, &again);
+            let again = send_raw(&daemon, "GET", path, &again);
             assert_eq!(again.status().as_u16(), 304, "{path}");
-            assert_eq!(text(again), "", "{path}");
+            assert_eq!(body_text(again), "", "{path}");
         }
-        let compressed = ask(&daemon, "GET", &format!("{path}.br"), &[]);
+        let compressed = send_raw(&daemon, "GET", &format!("{path}.br"), &[]);
         assert_eq!(compressed.status().as_u16(), 404, "{path}.br");
     }
-    // Each view has a document that names its files.
-    let tag = header(&ask(&daemon, "GET", "/", &[BROWSER]), "etag").to_owned();
+    // Each view has its own document, which names the files of the view.
+    let tag = header(&send_raw(&daemon, "GET", "/", &[BROWSER]), "etag").to_owned();
     for (path, status) in [("/", 304), ("/explore", 200)] {
-        let again = ask(&daemon, "GET", path, &[BROWSER, ("If-None-Match", &tag)]);
+        let again = send_raw(&daemon, "GET", path, &[BROWSER, ("If-None-Match", &tag)]);
         assert_eq!(again.status().as_u16(), status, "{path}");
     }
 }

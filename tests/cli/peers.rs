@@ -1,8 +1,8 @@
 //! Real senders and the real daemon. The senders must be installed, so these tests are ignored by
 //! default: `.ci/run` installs the senders and runs them.
 //!
-//! The senders scrape a fake target, which counts its answers: its counter grows by one with each
-//! scrape. Meanwhile the daemon is killed and the sender restarted.
+//! The senders scrape a target in the test, whose counter grows by one with each scrape. Meanwhile
+//! the daemon is killed and the sender restarted.
 
 mod collectd;
 mod graphite_web;
@@ -31,18 +31,18 @@ use crate::daemon::{Daemon, SECONDS, granularities};
 /// The scrapes that a sender must make before the next step.
 const SCRAPES: u64 = 4;
 
-/// Serves `test_scrapes_total` and counts the scrapes.
+/// A target of scrapes that serves `test_scrapes_total`, the number of its scrapes.
 struct Target {
     port: u16,
-    served: Arc<AtomicU64>,
+    scrapes: Arc<AtomicU64>,
 }
 
 impl Target {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let served = Arc::new(AtomicU64::new(0));
-        let count = served.clone();
+        let scrapes = Arc::new(AtomicU64::new(0));
+        let count = scrapes.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -62,19 +62,19 @@ impl Target {
                 drop(stream.write_all(answer.as_bytes()));
             }
         });
-        Self { port, served }
+        Self { port, scrapes }
     }
 
-    /// Waits for more scrapes.
+    /// Waits for `SCRAPES` more scrapes.
     fn wait_for_scrapes(&self) {
-        let until = self.served.load(Ordering::SeqCst) + SCRAPES;
-        wait_until("scrapes", || self.served.load(Ordering::SeqCst) >= until);
+        let until = self.scrapes.load(Ordering::SeqCst) + SCRAPES;
+        wait_until("scrapes", || self.scrapes.load(Ordering::SeqCst) >= until);
     }
 }
 
-pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
     for _ in 0..600 {
-        if done() {
+        if is_done() {
             return;
         }
         thread::sleep(Duration::from_millis(50));
@@ -82,7 +82,7 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     panic!("timed out waiting for {what}");
 }
 
-/// A sender's process, which is stopped in order when dropped.
+/// The process of a sender, which stops in order when this value is dropped.
 struct Sender(Child);
 
 impl Sender {
@@ -111,10 +111,10 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {
-    let words = ["chart", "--metric", "test_scrapes_total", "--range", "30m"];
-    let more = ["--resolution", resolution, "--display", display];
-    let output = daemon.run_query(&[&words[..], &more].concat());
+fn test_points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {
+    let args = ["chart", "--metric", "test_scrapes_total", "--range", "30m"];
+    let options = ["--resolution", resolution, "--display", display];
+    let output = daemon.run_query(&[&args[..], &options].concat());
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let points = answer["series"][0]["points"].as_array().cloned().unwrap_or_default();
     points.iter().filter_map(|point| point[1].as_f64()).collect()
@@ -122,35 +122,37 @@ fn points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {
 
 /// Runs a sender through kills and restarts, then compares the daemon's samples with the samples
 /// of the target.
-fn deliver(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
+fn assert_delivers_everything(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
     let mut daemon = Daemon::start(&granularities(&SECONDS));
     let target = Target::start();
     let dir = tempfile::tempdir().unwrap();
     let sender = start(&target, &daemon, dir.path());
     target.wait_for_scrapes();
-    wait_until("the first samples", || !points(&daemon, "1s", "last").is_empty());
+    wait_until("the first samples", || !test_points(&daemon, "1s", "last").is_empty());
     daemon.kill();
     target.wait_for_scrapes();
     daemon.restart();
     target.wait_for_scrapes();
     // During an orderly stop, the sender delivers its pending samples.
     drop(sender);
-    let between = target.served.load(Ordering::SeqCst);
+    let served_before_restart = target.scrapes.load(Ordering::SeqCst);
     let sender = start(&target, &daemon, dir.path());
-    wait_until("the sender again", || target.served.load(Ordering::SeqCst) > between + SCRAPES);
+    wait_until("the sender again", || {
+        target.scrapes.load(Ordering::SeqCst) > served_before_restart + SCRAPES
+    });
     drop(sender);
     daemon.kill();
     daemon.restart();
-    let served = target.served.load(Ordering::SeqCst) as f64;
+    let scrapes = target.scrapes.load(Ordering::SeqCst) as f64;
     let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
     for resolution in ["1s", "1m"] {
-        let count: f64 = points(&daemon, resolution, "count").iter().sum();
+        let count: f64 = test_points(&daemon, resolution, "count").iter().sum();
         // Each of the two stops may interrupt a scrape.
-        assert!((served - 2.0..=served).contains(&count), "{count} of {served}: {}", log());
-        let first = points(&daemon, resolution, "first")[0];
-        let last = *points(&daemon, resolution, "last").last().unwrap();
-        assert!(last >= served - 1.0 && first <= 2.0, "{first} to {last} of {served}");
-        let total: f64 = points(&daemon, resolution, "total").iter().sum();
+        assert!((scrapes - 2.0..=scrapes).contains(&count), "{count} of {scrapes}: {}", log());
+        let first = test_points(&daemon, resolution, "first")[0];
+        let last = *test_points(&daemon, resolution, "last").last().unwrap();
+        assert!(last >= scrapes - 1.0 && first <= 2.0, "{first} to {last} of {scrapes}");
+        let total: f64 = test_points(&daemon, resolution, "total").iter().sum();
         assert_eq!(total, last - first, "{resolution}");
     }
     let series = daemon.query(&["series", "--metric", "test_scrapes_total"]);
@@ -172,7 +174,7 @@ fn scrape_config(target: &Target) -> String {
 #[ignore = "needs prometheus; .ci/run installs it and runs this"]
 fn prometheus_delivers_everything_through_kills_and_restarts() {
     need("prometheus");
-    deliver(|target, daemon, dir| {
+    assert_delivers_everything(|target, daemon, dir| {
         let config = dir.join("prometheus.yml");
         let remote = format!(
             "remote_write:\n- url: {}/api/v1/write\n  queue_config: {{max_backoff: 500ms}}\n",
@@ -191,7 +193,7 @@ fn prometheus_delivers_everything_through_kills_and_restarts() {
 #[ignore = "needs vmagent; .ci/run installs it and runs this"]
 fn vmagent_delivers_everything_through_kills_and_restarts() {
     need("vmagent");
-    deliver(|target, daemon, dir| {
+    assert_delivers_everything(|target, daemon, dir| {
         let config = dir.join("scrape.yml");
         fs::write(&config, scrape_config(target)).unwrap();
         let mut command = Command::new("vmagent");
@@ -234,36 +236,36 @@ fn carbon_c_relay_delivers_all_samples() {
     });
     for number in [0, 250, 499] {
         let metric = format!("relayed.m{number}");
-        let words = ["chart", "--resolution", "1m", "--range", "5m", "--display", "last"];
-        let answer = daemon.query(&[&words[..], &["--metric", &metric]].concat());
+        let args = ["chart", "--resolution", "1m", "--range", "5m", "--display", "last"];
+        let answer = daemon.query(&[&args[..], &["--metric", &metric]].concat());
         let points = answer["series"][0]["points"].as_array().unwrap();
         let last = points.iter().rev().find_map(|point| point[1].as_f64());
         assert_eq!(last, Some(f64::from(number)));
     }
 }
 
-/// Python with the clients that `.ci/run` installs.
+/// Returns the Python that has the clients which `.ci/run` installs.
 pub(crate) fn python() -> Command {
     Command::new(std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned()))
 }
 
 /// Runs a script of `tests/data`.
-pub(crate) fn run_script(script: &str, words: &[&str]) {
+pub(crate) fn run_script(script: &str, args: &[&str]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(script);
-    let output = python().arg(path).args(words).output().unwrap();
+    let output = python().arg(path).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The last value of a metric's only series, and the total of its slots.
+/// Returns the last value of a metric's only series, and the total of its slots.
 fn last_and_total(daemon: &Daemon, metric: &str) -> (f64, f64) {
     last_and_total_of(daemon, metric, "")
 }
 
-/// The last value and total of the only series with these tags.
+/// Returns the last value of the only series with these tags, and the total of its slots.
 fn last_and_total_of(daemon: &Daemon, metric: &str, tags: &str) -> (f64, f64) {
     let read = |display: &str| -> Vec<f64> {
-        let words = ["chart", "--resolution", "1m", "--range", "5m", "--display", display];
-        let answer = daemon.query(&[&words[..], &["--metric", metric, "--tags", tags]].concat());
+        let args = ["chart", "--resolution", "1m", "--range", "5m", "--display", display];
+        let answer = daemon.query(&[&args[..], &["--metric", metric, "--tags", tags]].concat());
         assert_eq!(answer["series"].as_array().unwrap().len(), 1, "{metric}: {answer}");
         let points = answer["series"][0]["points"].as_array().unwrap();
         points.iter().filter_map(|point| point[1].as_f64()).collect()

@@ -23,10 +23,10 @@ use crate::{
 /// The programs whose commands `--help` prints.
 const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 
-/// Commands that run until they are stopped, and how they are tested.
+/// Commands that run until they are stopped: the test ends them after the first line of output.
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
-/// Commands that are only parsed, by their beginning, with the reason.
+/// The beginnings of commands that are only parsed, with the reason.
 const NOT_RUN: [(&str, &str); 39] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
@@ -72,7 +72,7 @@ const NOT_RUN: [(&str, &str); 39] = [
     ("sudo", "needs root and systemd; the units are checked below"),
 ];
 
-/// A command with its continuation lines, up to the end of its quotes.
+/// Returns a command with its continuation lines, up to the end of its quotes.
 fn whole_command(first: &str, lines: &mut Lines<'_>) -> String {
     let mut command = first.to_owned();
     while command.matches('\'').count() % 2 == 1 || command.ends_with('\\') {
@@ -82,93 +82,96 @@ fn whole_command(first: &str, lines: &mut Lines<'_>) -> String {
     command
 }
 
-/// The commands of an example.
-fn commands(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+/// Returns the commands of an example.
+fn commands_of_example(text: &str) -> Vec<String> {
+    let mut commands = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         // A comment after a command begins with two blanks.
         let start = line.split("  #").next().unwrap_or_default().trim();
         if !start.is_empty() && !start.starts_with('#') {
-            found.push(whole_command(start, &mut lines));
+            commands.push(whole_command(start, &mut lines));
         }
     }
-    found
+    commands
 }
 
-/// The commands in the indented lines of `--help`.
+/// Returns the commands in the indented lines of `--help`.
 fn commands_of_help(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut commands = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let start = line.trim_start();
         if start.len() < line.len() && PROGRAMS.iter().any(|program| start.starts_with(program)) {
-            found.push(whole_command(start, &mut lines));
+            commands.push(whole_command(start, &mut lines));
         }
     }
-    found
+    commands
 }
 
-fn help(words: &[String]) -> String {
-    let output = granary().args(words).arg("--help").output().unwrap();
-    assert!(output.status.success(), "{words:?}");
+fn help_text(args: &[String]) -> String {
+    let output = granary().args(args).arg("--help").output().unwrap();
+    assert!(output.status.success(), "{args:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The output of `--help` for a command and all commands below it.
-fn all_help(words: &[String], found: &mut Vec<String>) {
-    let text = help(words);
+/// Collects the printed commands in `--help` of a command and of all its subcommands.
+fn collect_help_commands(args: &[String], commands: &mut Vec<String>) {
+    let text = help_text(args);
     let listed = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
     // A name is indented by two blanks; a deeper line continues the previous line.
     let names = listed.filter(|line| !line.starts_with("   "));
     let names: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).collect();
     for name in names.into_iter().filter(|name| *name != "help") {
-        all_help(&[words, &[name.to_owned()]].concat(), found);
+        collect_help_commands(&[args, &[name.to_owned()]].concat(), commands);
     }
-    found.extend(commands_of_help(&text));
+    commands.extend(commands_of_help(&text));
 }
 
-/// The examples of all pages in a language.
-fn examples(language: &str) -> Vec<Example> {
+/// Returns the examples of all pages in a language.
+fn examples_in(language: &str) -> Vec<Example> {
     let all = pages().into_iter().flat_map(|page| page.examples());
     all.filter(|example| example.language == language).collect()
 }
 
-/// Every printed command with its location, in reading order.
+/// Returns every printed command with its location, in reading order.
 fn printed_commands() -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for example in examples("sh") {
-        let commands_of_example = commands(&example.text);
-        found.extend(
-            commands_of_example.into_iter().map(|command| (command, example.location.clone())),
+    let mut commands = Vec::new();
+    for example in examples_in("sh") {
+        let example_commands = commands_of_example(&example.text);
+        commands.extend(
+            example_commands.into_iter().map(|command| (command, example.location.clone())),
         );
     }
-    assert!(found.len() >= 60, "{found:?}");
+    assert!(commands.len() >= 60, "{commands:?}");
     let mut help = Vec::new();
-    all_help(&[], &mut help);
+    collect_help_commands(&[], &mut help);
     assert!(help.len() >= 18, "{help:?}");
-    found.extend(help.into_iter().map(|command| (command, "--help".to_owned())));
-    let mut seen = BTreeSet::new();
-    found.retain(|(command, _)| seen.insert(command.clone()));
-    found
+    commands.extend(help.into_iter().map(|command| (command, "--help".to_owned())));
+    let mut printed_before = BTreeSet::new();
+    commands.retain(|(command, _)| printed_before.insert(command.clone()));
+    commands
 }
 
-/// Runs a command in a folder, as a user at that prompt would.
-fn run(daemon: &Daemon, folder: &Path, command: &str) -> Output {
+/// Runs a command in a folder, as the shell of a user would.
+fn run_command(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     let address = daemon.url.trim_start_matches("http://");
-    let typed =
+    let typed_command =
         command.replace("localhost:7117", address).replace("http://127.0.0.1:7117", &daemon.url);
     let programs = Path::new(env!("CARGO_BIN_EXE_granary")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
     shell.current_dir(folder).env("PATH", path).env("GRANARY_URL", &daemon.url);
     shell.env("XDG_STATE_HOME", folder);
-    if !ENDLESS.iter().any(|endless| typed.starts_with(endless)) {
-        return shell.args(["-c", &typed]).output().unwrap();
+    if !ENDLESS.iter().any(|endless| typed_command.starts_with(endless)) {
+        return shell.args(["-c", &typed_command]).output().unwrap();
     }
-    // The first line of its output is sufficient.
-    shell.args(["-c", &format!("exec {typed}")]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // The command is ended after the first line of its output.
+    shell
+        .args(["-c", &format!("exec {typed_command}")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
     let mut line = Vec::new();
     BufReader::new(child.stdout.take().unwrap()).read_until(b'\n', &mut line).unwrap();
@@ -177,7 +180,7 @@ fn run(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     Output { status: ExitStatus::default(), stdout: line, stderr: ended.stderr }
 }
 
-/// The program of the host agent, built if it is missing.
+/// Returns the path of the host agent, which is built if it is missing.
 pub(crate) fn host_agent() -> PathBuf {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-host");
     if !agent.exists() {
@@ -202,8 +205,8 @@ fn sample_hosts(daemon: &Daemon, folder: &Path) {
     }
 }
 
-/// The folder of a user who types the commands: a clone, and files of other stores.
-fn work_folder() -> tempfile::TempDir {
+/// Creates the folder in which the commands run: parts of the repository, and files to import.
+fn create_work_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["config", "deploy"] {
         symlink(root().join(name), folder.path().join(name)).unwrap();
@@ -220,35 +223,36 @@ fn work_folder() -> tempfile::TempDir {
     folder
 }
 
-/// The error in the output of a command.
-fn fault_of(command: &str, output: &Output) -> Option<String> {
+/// Returns the output of a command if it contains an error or no result.
+fn find_fault(command: &str, output: &Output) -> Option<String> {
     let (text, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     // curl succeeds even when the daemon refuses the body; the answer shows the error.
-    let words = ["\"status\":\"error\"", "\"refused\":{\"", "rejectedDataPoints", "HTTP/1.1 4"];
-    let refused = text.starts_with("{\"error") || words.iter().any(|word| text.contains(word));
-    // Logs and the results for files are on standard error, as is curl's progress.
+    let args = ["\"status\":\"error\"", "\"refused\":{\"", "rejectedDataPoints", "HTTP/1.1 4"];
+    let refused = text.starts_with("{\"error") || args.iter().any(|word| text.contains(word));
+    // Logs, results for files and curl's progress are on standard error.
     let is_quiet = command.starts_with("curl") || errors.trim().is_empty();
     let is_empty = text.trim().is_empty() && is_quiet && !command.contains("--output");
-    let nothing = ["no samples", "no series", "no metric", "nothing matches"];
-    let says_nothing = nothing.iter().any(|words| text.contains(words));
-    let complains = errors.contains("error") || errors.contains("granary:");
-    let is_wrong = !output.status.success() || refused || is_empty || says_nothing || complains;
-    is_wrong.then(|| format!("{}\n{text}{errors}", output.status))
+    let empty_answers = ["no samples", "no series", "no metric", "nothing matches"];
+    let is_empty_answer = empty_answers.iter().any(|args| text.contains(args));
+    let has_error_words = errors.contains("error") || errors.contains("granary:");
+    let is_faulty =
+        !output.status.success() || refused || is_empty || is_empty_answer || has_error_words;
+    is_faulty.then(|| format!("{}\n{text}{errors}", output.status))
 }
 
 #[test]
 fn every_printed_command_works() {
     let daemon = Daemon::start("");
-    let folder = work_folder();
+    let folder = create_work_folder();
     sample_hosts(&daemon, folder.path());
-    // The printed batch has fixed times; the examples query the last days.
+    // The printed batch has fixed times, but the examples query the last days.
     let views = |host: &str| {
         json!({"metric": "page_views", "tags": {"page": "/index.htm", "host": host},
                "kind": "delta", "value": 3})
     };
     assert_eq!(daemon.post_json(&json!({"samples": [views("web1")]})).status, 200);
-    let (mut wrong, mut left_out) = (Vec::new(), BTreeSet::new());
+    let (mut faults, mut left_out) = (Vec::new(), BTreeSet::new());
     // Commands that delete data come last.
     let is_last = |command: &str| {
         ["granary series", "granary senders"].iter().any(|prefix| command.starts_with(prefix))
@@ -258,7 +262,7 @@ fn every_printed_command_works() {
     for (command, location) in first.into_iter().chain(last) {
         let parsed = Command::new("sh").args(["-n", "-c", &command]).output().unwrap();
         if !parsed.status.success() {
-            wrong.push(format!("{location}\n$ {command}\nis not valid shell: {parsed:?}"));
+            faults.push(format!("{location}\n$ {command}\nis not valid shell: {parsed:?}"));
         }
         if let Some((start_of_command, _)) =
             NOT_RUN.iter().find(|(start, _)| command.starts_with(start))
@@ -266,12 +270,12 @@ fn every_printed_command_works() {
             left_out.insert(*start_of_command);
             continue;
         }
-        let output = run(&daemon, folder.path(), &command);
-        if let Some(fault) = fault_of(&command, &output) {
-            wrong.push(format!("{location}\n$ {command}\n{fault}"));
+        let output = run_command(&daemon, folder.path(), &command);
+        if let Some(fault) = find_fault(&command, &output) {
+            faults.push(format!("{location}\n$ {command}\n{fault}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
     let unused: Vec<_> = NOT_RUN
         .iter()
         .filter(|(start_of_command, _)| !left_out.contains(start_of_command))
@@ -283,7 +287,7 @@ fn every_printed_command_works() {
 fn every_printed_setting_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("granary.toml");
-    let all = examples("toml");
+    let all = examples_in("toml");
     assert!(all.len() >= 3);
     for example in all {
         fs::write(&file, &example.text).unwrap();
@@ -303,7 +307,7 @@ fn promtool_accepts_every_printed_setting_of_prometheus() {
     fs::create_dir(folder.path().join("rules")).unwrap();
     let rules = "rules/granary.yml";
     fs::copy(root().join("deploy").join(rules), folder.path().join(rules)).unwrap();
-    let printed = examples("yaml").into_iter().map(|example| (example.location, example.text));
+    let printed = examples_in("yaml").into_iter().map(|example| (example.location, example.text));
     let all: Vec<_> = printed.chain([("deploy/prometheus.yml".to_owned(), deployed)]).collect();
     assert!(all.len() >= 2);
     for (location, text) in all {
@@ -385,5 +389,5 @@ fn commands_are_found_with_all_their_lines() {
         "Text\n    granary a 'b\n      c'\n  curl x \\\n    y\n    other z\ngranary not this";
     assert_eq!(commands_of_help(text), ["granary a 'b\n      c'", "curl x \\\n    y"]);
     let text = "# a comment\na 'b\n c'\nd  # why\n";
-    assert_eq!(commands(text), ["a 'b\n c'", "d"]);
+    assert_eq!(commands_of_example(text), ["a 'b\n c'", "d"]);
 }

@@ -240,16 +240,16 @@ fn a_query_times_out_with_a_remedy() {
 }
 
 #[test]
-fn a_query_without_a_client_releases_its_place() {
+fn a_query_whose_client_disconnected_releases_its_permit() {
     let daemon = Daemon::start("limits.queries_max = 1");
     let address = daemon.url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", heavy_query(60, 10_000)).unwrap();
-    let begun = "granary_queries_total{endpoint=\"promql_range\"} 1";
-    while !daemon.metrics().contains(begun) {
+    let has_begun = "granary_queries_total{endpoint=\"promql_range\"} 1";
+    while !daemon.metrics().contains(has_begun) {
         std::thread::yield_now();
     }
-    // A reset, as after the restart of a process.
+    // The client resets the connection, as the kernel does when a process ends.
     rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
     // The permit is released long before the two minutes of the query are over.
@@ -258,7 +258,7 @@ fn a_query_without_a_client_releases_its_place() {
 }
 
 #[test]
-fn odd_queries_are_answered_or_refused_without_harm() {
+fn extreme_queries_are_answered_or_refused_and_the_daemon_continues() {
     let daemon = Daemon::start("");
     let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
     for text in ["", "(", "up{", "\u{0}", "up[5m", "1 +", &deep] {
@@ -284,16 +284,16 @@ fn odd_queries_are_answered_or_refused_without_harm() {
 fn queries_run_at_lower_priority_than_ingest() {
     let (daemon, _) = filled_daemon();
     assert_eq!(get(&daemon, "/api/v1/query?query=1").0, 200);
-    let mut nice = Vec::new();
+    let mut nice_values = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap() {
         let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
-        // proc(5): the name in parentheses, then the state, which is field 3; nice is field 19.
+        // In proc(5), the state after the name in parentheses is field 3, and nice is field 19.
         let (_, fields) = stat.rsplit_once(')').unwrap();
-        nice.push(fields.split_whitespace().nth(19 - 3).unwrap().parse::<i32>().unwrap());
+        nice_values.push(fields.split_whitespace().nth(19 - 3).unwrap().parse::<i32>().unwrap());
     }
-    let normal = *nice.iter().min().unwrap();
-    let lower = nice.iter().filter(|nice| **nice > normal).count();
-    assert!(lower > 0 && lower < nice.len() / 2, "{nice:?}");
+    let normal = *nice_values.iter().min().unwrap();
+    let lower = nice_values.iter().filter(|nice| **nice > normal).count();
+    assert!(lower > 0 && lower < nice_values.len() / 2, "{nice_values:?}");
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn cardinality_and_trees_of_queries_have_the_form_of_prometheus() {
         let data = &tsdb["data"];
         assert_eq!(data["seriesCountByMetricName"], single("requests_total", 2));
         assert_eq!(data["labelValueCountByLabelName"], single("__name__", 2));
-        // Twice `requests_total`, and `level`.
+        // The bytes are those of two times `requests_total` and one `level`.
         assert_eq!(data["memoryInBytesByLabelName"], single("__name__", 33));
         assert_eq!(data["seriesCountByLabelValuePair"], single("__name__=requests_total", 2));
 

@@ -15,10 +15,10 @@ use crate::{
 fn promtool_queries_the_daemon_and_lists_its_series() {
     need("promtool");
     let (daemon, start) = filled_daemon();
-    let seconds = |more: i64| (start / 1000 + more).to_string();
-    let run = |words: &[&str]| {
+    let seconds = |offset: i64| (start / 1000 + offset).to_string();
+    let run = |args: &[&str]| {
         let mut command = Command::new("promtool");
-        command.arg("query").arg(words[0]).args(["--format", "json"]).args(&words[1..]);
+        command.arg("query").arg(args[0]).args(["--format", "json"]).args(&args[1..]);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -46,8 +46,8 @@ fn promtool_queries_the_daemon_and_lists_its_series() {
 #[ignore = "needs prometheus-api-client; .ci/run installs it and runs this"]
 fn the_python_client_reads_written_samples() {
     let (daemon, start) = filled_daemon();
-    let words = [daemon.url.as_str(), &(start / 1000).to_string()];
-    run_script("clients/read_prometheus.py", &words);
+    let args = [daemon.url.as_str(), &(start / 1000).to_string()];
+    run_script("clients/read_prometheus.py", &args);
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn the_requests_of_grafanas_data_source_are_answered() {
         assert_eq!((status, &body["status"]), (200, &json!("success")), "{body}");
         body["data"].clone()
     };
-    // "Save & test", and its follow-up requests.
+    // The button "Save & test" sends these requests.
     let test = [("query", "1+1"), ("time", &*to)];
     assert_eq!(success(post(&daemon, "/api/v1/query", &test))["resultType"], "scalar");
     assert!(success(get(&daemon, "/api/v1/status/buildinfo"))["version"].is_string());
-    // A panel.
+    // A panel sends these requests.
     let panel = [
         ("query", r#"sum by (job) (rate(requests_total{job=~"web|db"}[1m0s]))"#),
         ("start", &*from),
@@ -93,13 +93,14 @@ fn the_requests_of_grafanas_data_source_are_answered() {
     assert_eq!(data["result"][0]["metric"]["job"], "db", "{data}");
     let exemplars = [("query", "requests_total"), ("start", &*from), ("end", &*to)];
     assert_eq!(success(post(&daemon, "/api/v1/query_exemplars", &exemplars)), json!([]));
-    // The query builder: metrics, labels of a metric, their values, metadata, variables.
+    // The query builder asks for metrics, the labels of a metric, their values, metadata, and
+    // rules.
     let limits = [("start", &*from), ("end", &*to), ("limit", "40000")];
     assert!(success(post(&daemon, "/api/v1/labels", &limits)).as_array().unwrap().len() == 3);
-    let of_metric = [("match[]", r#"{__name__="requests_total"}"#), ("start", &*from)];
-    let names = success(post(&daemon, "/api/v1/labels", &of_metric));
+    let metric_form = [("match[]", r#"{__name__="requests_total"}"#), ("start", &*from)];
+    let names = success(post(&daemon, "/api/v1/labels", &metric_form));
     assert_eq!(names, json!(["__name__", "job"]));
-    let series = success(post(&daemon, "/api/v1/series", &of_metric));
+    let series = success(post(&daemon, "/api/v1/series", &metric_form));
     assert_eq!(series.as_array().unwrap().len(), 2);
     let path = format!(
         "/api/v1/label/job/values?start={from}&end={to}&limit=40000&match%5B%5D=requests_total"

@@ -1,4 +1,4 @@
-//! Remote read and `/federate` as their clients see them: answers, errors and limits.
+//! Remote read and `/federate`: answers, errors and limits.
 
 use crate::{
     daemon::{Daemon, client},
@@ -7,7 +7,7 @@ use crate::{
     remote_write::{V1, minute, request, series, write},
 };
 
-/// The status, the `Content-Type` and the body of an answer.
+/// Returns the status, the `Content-Type` and the body of an answer.
 fn get(daemon: &Daemon, path: &str, accept: &str) -> (u16, String, String) {
     let request = client().get(format!("{}{path}", daemon.url)).header("Accept", accept);
     let mut response = request.call().unwrap();
@@ -16,7 +16,7 @@ fn get(daemon: &Daemon, path: &str, accept: &str) -> (u16, String, String) {
     (response.status().as_u16(), kind, text)
 }
 
-fn read(daemon: &Daemon, encoding: &str, body: &[u8]) -> (u16, Vec<u8>) {
+fn remote_read(daemon: &Daemon, encoding: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let request = client().post(format!("{}/api/v1/read", daemon.url));
     let request = request.header("Content-Encoding", encoding);
     let mut response = request.send(body).unwrap();
@@ -26,7 +26,7 @@ fn read(daemon: &Daemon, encoding: &str, body: &[u8]) -> (u16, Vec<u8>) {
 #[test]
 fn federate_lists_the_newest_samples_with_their_times() {
     let daemon = Daemon::start("");
-    // A time in the last minute: older samples are beyond the lookback.
+    // This time is in the last minute; samples before the lookback are not listed.
     let at = minute() + 20 * 60_000 - 30_000;
     let stale = f64::from_bits(0x7ff0_0000_0000_0002);
     let body = request(&[
@@ -63,7 +63,7 @@ fn errors_are_text_that_names_the_remedy() {
     let check = |encoding: &str, plain: &[u8], expected: u16, part: &str| {
         let body = snap::raw::Encoder::new().compress_vec(plain).unwrap();
         let body = if encoding == "snappy" { &body[..] } else { plain };
-        let (status, answer) = read(&daemon, encoding, body);
+        let (status, answer) = remote_read(&daemon, encoding, body);
         let text = String::from_utf8_lossy(&answer);
         assert!(status == expected && text.contains(part), "{status} {text}");
     };
@@ -87,7 +87,7 @@ fn errors_are_text_that_names_the_remedy() {
     let other = [&query(0, "level")[..], &message(|out| int(2, 7, out))].concat();
     check("snappy", &other, 400, "use SAMPLES (0)");
     let plain = snap::raw::Encoder::new().compress_vec(&query(0, "level")).unwrap();
-    let (status, answer) = read(&daemon, "snappy", &plain);
+    let (status, answer) = remote_read(&daemon, "snappy", &plain);
     let answer = snap::raw::Decoder::new().decompress_vec(&answer).unwrap();
     assert!(status == 200 && answer.windows(12).any(|part| part == b"service.name"));
 }
@@ -96,11 +96,11 @@ fn errors_are_text_that_names_the_remedy() {
 fn answers_stay_within_the_limits_of_queries() {
     let daemon = Daemon::start("limits.query_points_max = 1000\nlimits.query_series_max = 1\n");
     let at = minute();
-    let two = request(&[
+    let two_series = request(&[
         series(&[("__name__", "m"), ("part", "a")], &[(at, 1.0)]),
         series(&[("__name__", "m"), ("part", "b")], &[(at, 1.0)]),
     ]);
-    assert_eq!(write(&daemon, V1, &two).status, 204);
+    assert_eq!(write(&daemon, V1, &two_series).status, 204);
     let (status, _, text) = get(&daemon, "/federate?match[]=m", "");
     assert!(status == 422 && text.contains("limits.query_series_max"), "{status} {text}");
     let refused = daemon.metrics();

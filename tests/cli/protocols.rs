@@ -1,4 +1,4 @@
-//! InfluxDB line protocol and OTLP from the view of their senders.
+//! InfluxDB line protocol, OTLP, Graphite and collectd as their senders use them.
 
 use std::{
     io::Write,
@@ -23,9 +23,9 @@ fn post(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (
     (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
 }
 
-fn last(daemon: &Daemon, metric: &str, tags: &str) -> Vec<f64> {
-    let words = ["chart", "--resolution", "1m", "--range", "1h", "--display", "last"];
-    let answer = daemon.query(&[&words[..], &["--metric", metric, "--tags", tags]].concat());
+fn last_values(daemon: &Daemon, metric: &str, tags: &str) -> Vec<f64> {
+    let args = ["chart", "--resolution", "1m", "--range", "1h", "--display", "last"];
+    let answer = daemon.query(&[&args[..], &["--metric", metric, "--tags", tags]].concat());
     let points = answer["series"][0]["points"].as_array().cloned().unwrap_or_default();
     points.iter().filter_map(|point| point[1].as_f64()).collect()
 }
@@ -51,16 +51,16 @@ fn influx_lines_become_a_metric_for_each_field() {
         post(&daemon, path, &[("Content-Encoding", "gzip")], &gzip(lines.as_bytes())).0,
         204
     );
-    assert_eq!(last(&daemon, "cpu_usage", "host=a b"), [12.5]);
-    assert_eq!(last(&daemon, "cpu_cores", "region=eu"), [8.0]);
-    assert_eq!(last(&daemon, "cpu_busy", ""), [1.0]);
-    // Version 2, nanoseconds by default, and a retry.
+    assert_eq!(last_values(&daemon, "cpu_usage", "host=a b"), [12.5]);
+    assert_eq!(last_values(&daemon, "cpu_cores", "region=eu"), [8.0]);
+    assert_eq!(last_values(&daemon, "cpu_busy", ""), [1.0]);
+    // The path of version 2 has nanoseconds by default, and a retry counts once.
     let line = format!("mem free=5u {seconds}000000000");
     for _ in 0..2 {
         let answer = post(&daemon, "/api/v2/write?org=o&bucket=b", &[], line.as_bytes());
         assert_eq!(answer.0, 204, "{}", answer.1);
     }
-    assert_eq!(last(&daemon, "mem_free", ""), [5.0]);
+    assert_eq!(last_values(&daemon, "mem_free", ""), [5.0]);
     assert!(daemon.metrics().contains("granary_samples_duplicate_total{protocol=\"influx\"} 1"));
 }
 
@@ -75,15 +75,15 @@ fn a_bad_influx_line_is_named_and_does_not_affect_others() {
     for part in ["partial write", "line 2", "field text of mixed", "dropped=2"] {
         assert!(message.contains(part), "{part} in {message}");
     }
-    assert_eq!(last(&daemon, "good_value", ""), [1.0]);
-    assert_eq!(last(&daemon, "mixed_number", ""), [2.0]);
-    assert_eq!(last(&daemon, "also_good", ""), [3.0]);
+    assert_eq!(last_values(&daemon, "good_value", ""), [1.0]);
+    assert_eq!(last_values(&daemon, "mixed_number", ""), [2.0]);
+    assert_eq!(last_values(&daemon, "also_good", ""), [3.0]);
     assert_eq!(post(&daemon, "/write?precision=d", &[], b"a b=1").0, 400);
     assert_eq!(post(&daemon, "/ping", &[], b"").0, 204);
     assert_eq!(post(&daemon, "/query?q=CREATE+DATABASE+x", &[], b"").0, 200);
 }
 
-fn otlp(at_ms: i64) -> Value {
+fn otlp_request(at_ms: i64) -> Value {
     let times = |value: Value| {
         let mut point = value;
         point["timeUnixNano"] = json!(format!("{}000000", at_ms));
@@ -113,17 +113,22 @@ fn otlp_gauges_sums_and_histograms_become_series() {
     let daemon = Daemon::start("");
     let at = now_ms() - 300_000;
     let json_type = [("Content-Type", "application/json")];
-    let (status, body) = post(&daemon, "/v1/metrics", &json_type, otlp(at).to_string().as_bytes());
+    let (status, body) =
+        post(&daemon, "/v1/metrics", &json_type, otlp_request(at).to_string().as_bytes());
     assert_eq!((status, serde_json::from_str::<Value>(&body).unwrap()), (200, json!({})), "{body}");
-    assert_eq!(last(&daemon, "queue.length", "queue=mail,service.name=shop"), [7.0]);
-    assert_eq!(last(&daemon, "orders", ""), [42.0]);
+    assert_eq!(last_values(&daemon, "queue.length", "queue=mail,service.name=shop"), [7.0]);
+    assert_eq!(last_values(&daemon, "orders", ""), [42.0]);
     for (metric, value) in
         [("latency_count", 6.0), ("latency_sum", 90.0), ("latency_min", 1.0), ("latency_max", 50.0)]
     {
-        assert_eq!(last(&daemon, metric, ""), [value], "{metric}");
+        assert_eq!(last_values(&daemon, metric, ""), [value], "{metric}");
     }
     for (bound, count) in [("10", 1.0), ("20", 3.0), ("+Inf", 6.0)] {
-        assert_eq!(last(&daemon, "latency_bucket", &format!("le={bound}")), [count], "{bound}");
+        assert_eq!(
+            last_values(&daemon, "latency_bucket", &format!("le={bound}")),
+            [count],
+            "{bound}"
+        );
     }
     let kind =
         |metric: &str| daemon.query(&["series", "--metric", metric])["series"][0]["kind"].clone();
@@ -131,11 +136,12 @@ fn otlp_gauges_sums_and_histograms_become_series() {
         [kind("orders"), kind("clicks"), kind("queue.length")],
         ["counter", "delta", "gauge"]
     );
-    // One bad point does not affect the rest, and the sender is informed.
-    let mut mixed = otlp(at + 60_000);
-    let points = &mut mixed["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["gauge"];
+    // One bad point does not affect the others, and the answer counts it.
+    let mut mixed_request = otlp_request(at + 60_000);
+    let points = &mut mixed_request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["gauge"];
     points["dataPoints"][0]["timeUnixNano"] = json!("1000000000");
-    let (status, body) = post(&daemon, "/v1/metrics", &json_type, mixed.to_string().as_bytes());
+    let (status, body) =
+        post(&daemon, "/v1/metrics", &json_type, mixed_request.to_string().as_bytes());
     let answer: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(
         (status, &answer["partialSuccess"]["rejectedDataPoints"]),
@@ -146,8 +152,8 @@ fn otlp_gauges_sums_and_histograms_become_series() {
     assert_eq!(post(&daemon, "/v1/metrics", &[("Content-Type", "text/plain")], b"").0, 415);
 }
 
-/// The number of rejected points in the daemon's answer.
-fn rejected(daemon: &Daemon, metrics: &Value) -> u64 {
+/// Sends metrics; returns the number of rejected points in the answer.
+fn rejected_points(daemon: &Daemon, metrics: &Value) -> u64 {
     let body = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}).to_string();
     let json_type = [("Content-Type", "application/json")];
     let (status, answer) = post(daemon, "/v1/metrics", &json_type, body.as_bytes());
@@ -167,17 +173,17 @@ fn rejections_of_otlp_are_counted_in_points() {
             "positive": {"offset": 0, "bucketCounts": ["1", "2", "3"]},
             "negative": {"offset": 0, "bucketCounts": ["4", "5"]}})
     };
-    let of_exponential = |points: Vec<Value>| {
+    let exponential_metric = |points: Vec<Value>| {
         json!([{"name": "size",
             "exponentialHistogram": {"aggregationTemporality": 2, "dataPoints": points}}])
     };
-    assert_eq!(rejected(&daemon, &of_exponential(vec![exponential(at)])), 1);
-    let three = (1..4).map(|minute| exponential(at + minute * 1000)).collect();
-    assert_eq!(rejected(&daemon, &of_exponential(three)), 3);
-    assert_eq!(last(&daemon, "size_count", ""), [6.0]);
+    assert_eq!(rejected_points(&daemon, &exponential_metric(vec![exponential(at)])), 1);
+    let three_points = (1..4).map(|minute| exponential(at + minute * 1000)).collect();
+    assert_eq!(rejected_points(&daemon, &exponential_metric(three_points)), 3);
+    assert_eq!(last_values(&daemon, "size_count", ""), [6.0]);
     let empty = json!({"timeUnixNano": nanos(at + 9000), "count": "0", "sum": 0.0, "scale": 1});
-    assert_eq!(rejected(&daemon, &of_exponential(vec![empty])), 0);
-    // Each of these points has five samples, of which one or all are refused.
+    assert_eq!(rejected_points(&daemon, &exponential_metric(vec![empty])), 0);
+    // Each of these points becomes five samples, of which one or all may be refused.
     let histogram = |ms: i64, tag: &str| {
         json!({"timeUnixNano": nanos(ms), "count": "3", "sum": 9.0, "bucketCounts": ["1", "1", "1"],
             "explicitBounds": [1.0, 2.0],
@@ -186,39 +192,39 @@ fn rejections_of_otlp_are_counted_in_points() {
     let points = json!([{"name": "latency", "histogram": {"aggregationTemporality": 2,
         "dataPoints": [histogram(1000, "/old"), histogram(at, "/fine"), histogram(1000, "/old2"),
             histogram(at, &"/longer-than-a-value".repeat(60))]}}]);
-    assert_eq!(rejected(&daemon, &points), 3);
-    assert_eq!(last(&daemon, "latency_count", "path=/fine"), [3.0]);
-    // The writer detects samples out of order.
+    assert_eq!(rejected_points(&daemon, &points), 3);
+    assert_eq!(last_values(&daemon, "latency_count", "path=/fine"), [3.0]);
+    // The writer, not the decoder, refuses samples out of order.
     let late = json!([{"name": "latency", "histogram": {"aggregationTemporality": 2,
         "dataPoints": [histogram(at - 3_600_000, "/fine"), histogram(at + 1000, "/fine")]}}]);
-    assert_eq!(rejected(&daemon, &late), 1);
+    assert_eq!(rejected_points(&daemon, &late), 1);
 }
 
-/// Addresses of a daemon's Graphite listeners.
-fn graphite() -> (Daemon, [String; 2]) {
+/// Starts a daemon; returns it and the addresses of its two Graphite listeners.
+fn start_with_graphite() -> (Daemon, [String; 2]) {
     let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let ports = [port(), port()].map(|address| address.to_string());
+    let addresses = [port(), port()].map(|address| address.to_string());
     let settings = format!(
         "graphite.listen = '{}'\ngraphite.pickle_listen = '{}'\n\
          graphite.templates = ['servers.* _.host.metric*']",
-        ports[0], ports[1]
+        addresses[0], addresses[1]
     );
-    (Daemon::start(&settings), ports)
+    (Daemon::start(&settings), addresses)
 }
 
 fn wait_for(daemon: &Daemon, metric: &str, tags: &str, expected: &[f64]) {
     for _ in 0..200 {
-        if last(daemon, metric, tags) == expected {
+        if last_values(daemon, metric, tags) == expected {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    assert_eq!(last(daemon, metric, tags), expected, "{metric} {}", daemon.log());
+    assert_eq!(last_values(daemon, metric, tags), expected, "{metric} {}", daemon.log());
 }
 
 #[test]
 fn graphite_senders_deliver_over_tcp_udp_and_pickle() {
-    let (daemon, [lines, pickles]) = graphite();
+    let (daemon, [lines, pickles]) = start_with_graphite();
     let seconds = now_ms() / 1000 - 300;
     let mut stream = std::net::TcpStream::connect(&lines).unwrap();
     // A line may arrive in pieces, and a bad line does not affect other lines.
@@ -250,7 +256,7 @@ fn graphite_senders_deliver_over_tcp_udp_and_pickle() {
 #[test]
 fn a_bad_value_list_of_collectd_is_counted_and_does_not_affect_others() {
     let daemon = Daemon::start("");
-    // Double rounding in a JSON parser would change this number.
+    // A JSON parser that rounds twice would change this number.
     let value = 2.638_344_616_030_823e-256;
     let list = json!({"values": [value], "dstypes": ["gauge"], "dsnames": ["value"],
         "time": now_ms() as f64 / 1000.0 - 300.0, "host": "a", "plugin": "room",
@@ -261,7 +267,7 @@ fn a_bad_value_list_of_collectd_is_counted_and_does_not_affect_others() {
     assert_eq!(status, 200, "{answer}");
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!((&answer["accepted"], &answer["refused"]["bad_sample"]), (&json!(1), &json!(2)));
-    assert_eq!(last(&daemon, "room_temperature", "host=a"), [value]);
+    assert_eq!(last_values(&daemon, "room_temperature", "host=a"), [value]);
     let refused = "granary_samples_refused_total{protocol=\"collectd\",reason=\"bad_sample\"} 2";
     assert!(daemon.metrics().contains(refused));
     assert_eq!(post(&daemon, "/api/v1/collectd", &json_type, b"[{").0, 400);

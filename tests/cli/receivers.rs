@@ -1,4 +1,4 @@
-//! Receivers: links in their messages, tests of them, temporary acknowledgements, and alerts of
+//! Receivers: links in messages, test notifications, acknowledgements that expire, and alerts of
 //! other programs.
 
 use std::fs;
@@ -25,9 +25,9 @@ fn notifications_contain_links_and_are_routed_by_external_labels() {
          pagerduty_configs: [{{routing_key: a, url: 'http://{0}/pagerduty'}}]\n",
         hook.address
     );
-    let more = "external_labels = { region = 'eu' }\n\
+    let settings_of_alerts = "external_labels = { region = 'eu' }\n\
                 [server]\nexternal_url = 'https://granary.example.org/g/'";
-    let daemon = start(&notifications, more);
+    let daemon = start(&notifications, settings_of_alerts);
     set(&daemon, "a", 7.0);
     let received = |path: &str| hook.received_at(path).first().cloned();
     let document = poll_until(&daemon, "a message", || received("/"));
@@ -43,21 +43,21 @@ fn notifications_contain_links_and_are_routed_by_external_labels() {
     assert_eq!(discord["url"], page);
     assert!(discord["description"].as_str().unwrap().ends_with(page), "{discord}");
     assert_eq!(poll_until(&daemon, "PagerDuty's", || received("/pagerduty"))["client_url"], page);
-    // The daemon accepts requests under that name, and redirects from the link to its page.
+    // The daemon accepts requests under the name in `external_url`.
     let host = [("Host", "granary.example.org")];
     let (status, _) = request(&daemon.url, "GET", "/api/v2/status", &host, "").unwrap();
     assert_eq!(status, 200);
 }
 
-/// Runs a command on a daemon; returns its success and its complete output.
-fn command(daemon: &Daemon, args: &[&str]) -> (bool, String) {
+/// Runs a command on a daemon; returns true if it succeeds, and its complete output.
+fn run_command(daemon: &Daemon, args: &[&str]) -> (bool, String) {
     let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
 #[test]
-fn a_test_of_a_receiver_shows_its_answers() {
+fn a_test_of_a_receiver_shows_the_answers_of_its_integrations() {
     let hook = Hook::start(None);
     let failing = Hook::start_failing(None, Some("GranaryTest"));
     let offline = Hook::free_address();
@@ -88,22 +88,22 @@ fn a_test_of_a_receiver_shows_its_answers() {
     assert_eq!(answer["integrations"][0]["answer"], "200 OK: ok");
     assert!(answer["integrations"][1]["answer"].as_str().unwrap().starts_with("500"), "{answer}");
     assert!(!answer.to_string().contains("a-long-secret"), "{answer}");
-    // The test alert fires and ends, so that no incident stays open, and is not listed.
+    // The test alert fires and ends, so that no incident stays open. The list does not contain it.
     let received = hook.received();
     let statuses: Vec<_> = received.iter().map(|(_, body)| body["status"].clone()).collect();
     assert_eq!(statuses, ["firing", "resolved"]);
     assert_eq!(received[0].1["alerts"][0]["labels"]["region"], "eu");
     let (_, listed) = request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap();
     assert_eq!(listed, json!([]));
-    let (succeeds, output) = command(&daemon, &["alerts", "test-receiver", "own"]);
+    let (succeeds, output) = run_command(&daemon, &["alerts", "test-receiver", "own"]);
     assert!(!succeeds && output.contains("webhook/0") && output.contains("failed"), "{output}");
-    let (succeeds, output) = command(&daemon, &["alerts", "test-receiver", "other"]);
+    let (succeeds, output) = run_command(&daemon, &["alerts", "test-receiver", "other"]);
     assert!(!succeeds && output.contains("known receivers: own, none"), "{output}");
     assert_eq!(test("{\"receiver\": \"none\"}").1["integrations"], json!([]));
     assert_eq!(test("{\"receiver\": 7}").0, 400);
     fs::write(daemon.dir.path().join("notify.yml"), receivers(&integrations[..1])).unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
-    let (succeeds, output) = command(&daemon, &["alerts", "test-receiver", "own"]);
+    let (succeeds, output) = run_command(&daemon, &["alerts", "test-receiver", "own"]);
     assert!(succeeds && output.contains("200 OK: ok"), "{output}");
 }
 
@@ -115,19 +115,23 @@ fn an_acknowledgement_expires_and_the_alert_is_notified_again() {
     set(&daemon, "a", 7.0);
     poll_until(&daemon, "two messages", || (notifications_of(&hook, "a").len() >= 2).then_some(()));
     let (succeeds, output) =
-        command(&daemon, &["alerts", "ack", "host=a", "--by", "ann", "--for", "6s"]);
+        run_command(&daemon, &["alerts", "ack", "host=a", "--by", "ann", "--for", "6s"]);
     assert!(succeeds, "{output}");
     let acknowledged = || ask(&daemon, "/api/v1/alerts")["alerts"][0]["acknowledged"].clone();
-    let shown = acknowledged();
-    assert!(shown["until"].as_i64().unwrap() - shown["at"].as_i64().unwrap() <= 6000, "{shown}");
-    assert!(command(&daemon, &["alerts"]).1.contains("ann until 20"));
+    let acknowledgement = acknowledged();
+    assert!(
+        acknowledgement["until"].as_i64().unwrap() - acknowledgement["at"].as_i64().unwrap()
+            <= 6000,
+        "{acknowledgement}"
+    );
+    assert!(run_command(&daemon, &["alerts"]).1.contains("ann until 20"));
     poll_until(&daemon, "the end", || acknowledged().is_null().then_some(()));
     let count = notifications_of(&hook, "a").len();
     poll_until(&daemon, "another message", || {
         (notifications_of(&hook, "a").len() > count).then_some(())
     });
     // The acknowledgement is stored with its end and survives kill -9.
-    let (succeeds, _) = command(&daemon, &["alerts", "ack", "host=a", "--until", "2100-01-01"]);
+    let (succeeds, _) = run_command(&daemon, &["alerts", "ack", "host=a", "--until", "2100-01-01"]);
     assert!(!succeeds, "in more than a year");
     let json_header = [("Content-Type", "application/json")];
     for until in ["\"2020-01-01\"", "\"soon\"", "7"] {
@@ -163,9 +167,9 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
     assert_eq!(first["generatorURL"], "http://loki/graph");
     assert_eq!(first["startsAt"], "2026-11-22T00:00:00.5Z");
     let list = |daemon: &Daemon| request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap().1;
-    let shown = list(&daemon);
-    assert_eq!(shown[0]["receivers"], json!([{ "name": "own" }]), "{shown}");
-    assert_eq!(shown[0]["status"]["state"], "active");
+    let acknowledgement = list(&daemon);
+    assert_eq!(acknowledgement[0]["receivers"], json!([{ "name": "own" }]), "{acknowledgement}");
+    assert_eq!(acknowledgement[0]["status"]["state"], "active");
     // A restart does not end the alert: the sender repeats it, without a notification.
     daemon.kill();
     daemon.restart();
@@ -173,7 +177,7 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
     assert_eq!(post(&daemon, &alert).0, 200);
     assert_eq!(list(&daemon)[0]["labels"]["host"], "l");
     let (succeeds, output) =
-        command(&daemon, &["silence", "add", "alertname=Other", "--comment", "x"]);
+        run_command(&daemon, &["silence", "add", "alertname=Other", "--comment", "x"]);
     assert!(succeeds, "{output}");
     let states = notifications_of(&hook, "l");
     assert_eq!(states.len(), 1, "{states:?}");

@@ -1,10 +1,11 @@
-//! The published cases that this store follows, end to end over HTTP and the command line.
+//! Published examples of time series in MongoDB, which the store supports over HTTP and on the
+//! command line.
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, LONG, SECONDS, granularities, numbers, request};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, SECONDS, granularities, numbers, request};
 
-/// The last complete minute, so that all its seconds are in the past.
+/// Returns the start of the last complete minute.
 fn last_minute() -> i64 {
     let now = jiff::Timestamp::now().as_millisecond();
     (now / 60_000 - 1) * 60_000
@@ -12,9 +13,9 @@ fn last_minute() -> i64 {
 
 #[test]
 fn scientists_count_butterflies_and_honeybees() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let mut samples = Vec::new();
-    // Two scientists count at the same instants, at six minute steps and at odd times.
+    // Two scientists count at the same times, which have no regular interval.
     for (scientist, weight) in [("langstroth", 1), ("perpetua", 2)] {
         for day in 17..=21 {
             for (time, location) in [("00:00", "1"), ("00:06", "1"), ("17:31", "2")] {
@@ -46,7 +47,8 @@ fn scientists_count_butterflies_and_honeybees() {
         let series = answer["series"].as_array().unwrap().iter();
         series.flat_map(|line| numbers(&line["points"])).flatten().sum::<f64>()
     };
-    // 18 + 19 + 20 = 57 per reading; location 1 has two readings a day and location 2 one.
+    // The counts of three days are 18 + 19 + 20 = 57; location 1 has two readings a day, and
+    // location 2 has one.
     for resolution in ["1h", "1d"] {
         assert_eq!(total("butterflies", "location=1,scientist=perpetua", resolution), 228.0);
         assert_eq!(total("butterflies", "location=2,scientist=langstroth", resolution), 57.0);
@@ -61,7 +63,7 @@ fn page_views_per_second_and_minute_have_one_total() {
     let minute = last_minute();
     let mut expected = 0.0;
     for second in 0..60 {
-        // Several views in a second, and none in every seventh.
+        // A second has up to three views, and every seventh second has none.
         let views = if second % 7 == 0 { 0 } else { second % 4 };
         let sample = |millis: i64| {
             json!({"metric": "page_views", "tags": {"page": "/index.htm"}, "kind": "delta",
@@ -75,8 +77,8 @@ fn page_views_per_second_and_minute_have_one_total() {
     }
     let (start, end) = (minute.to_string(), (minute + 60_000).to_string());
     let documents = |resolution: &str| {
-        let words = ["documents", "--metric", "page_views", "--resolution", resolution];
-        daemon.query(&[&words[..], &["--start", &start, "--end", &end]].concat())
+        let args = ["documents", "--metric", "page_views", "--resolution", resolution];
+        daemon.query(&[&args[..], &["--start", &start, "--end", &end]].concat())
     };
     let answer = documents("1s");
     let document = &answer["documents"][0];
@@ -165,8 +167,8 @@ fn zero_is_a_number_and_an_empty_slot_is_null() {
     assert_eq!(numbers(&answer["series"][0]["points"]), [None, Some(0.0), None]);
 }
 
-/// Sends updates as a program sends them to MongoDB; returns the answer.
-fn update(daemon: &Daemon, text: &str) -> Value {
+/// Sends updates in the form of MongoDB; returns the answer.
+fn send_update(daemon: &Daemon, text: &str) -> Value {
     let head = [("Content-Type", "application/json")];
     let (status, answer) =
         request(&daemon.url, "POST", "/api/v1/update", &head, text).expect("an answer");
@@ -182,43 +184,42 @@ fn published_updates_count_and_set_slots() {
         "db.page_views.update({{page: '/index.htm', timestamp_minute: ISODate('{minute}')}},
             {{$inc: {{'seconds.25': 1, total_views: 1}}}}, {{upsert: true}});"
     );
-    // Each update counts, also two in one second; a third update in the same second is a separate
-    // request.
-    assert_eq!(update(&daemon, &view.repeat(2))["accepted"], 2);
-    assert_eq!(update(&daemon, &view)["accepted"], 1);
-    let used = |second: u32, value: u32| {
+    // Each update of a second counts: two in one request, and a third in another request.
+    assert_eq!(send_update(&daemon, &view.repeat(2))["accepted"], 2);
+    assert_eq!(send_update(&daemon, &view)["accepted"], 1);
+    let memory_update = |second: u32, value: u32| {
         format!(
             "db.metrics.update({{timestamp_minute: ISODate('{minute}'), type: 'memory_used'}},
                 {{ {{$set: {{'values.{second}': {value}}}}}, {{$inc: {{num_samples: 1, total_samples: {value}}}}} }})"
         )
     };
-    assert_eq!(update(&daemon, &used(58, 10))["accepted"], 1);
-    assert_eq!(update(&daemon, &used(59, 20))["accepted"], 1);
+    assert_eq!(send_update(&daemon, &memory_update(58, 10))["accepted"], 1);
+    assert_eq!(send_update(&daemon, &memory_update(59, 20))["accepted"], 1);
     // A repeated reading is a duplicate.
-    let again = update(&daemon, &used(59, 20));
-    assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(1)));
+    let repeated = send_update(&daemon, &memory_update(59, 20));
+    assert_eq!((&repeated["accepted"], &repeated["duplicates"]), (&json!(0), &json!(1)));
     // A numbered command counts once; a bad update does not affect others.
     let command = json!({"update": "page_views", "agent": "shop", "epoch": 1, "seq": 1, "updates": [
         {"q": {"page": "/index.htm", "timestamp_minute": minute.to_string()}, "u": {"$inc": {"seconds.1": 4}}},
         {"q": {"page": "/index.htm", "timestamp_minute": minute.to_string()}, "u": {"$inc": {"seconds.1": -4}}}]});
-    let first = update(&daemon, &command.to_string());
+    let first = send_update(&daemon, &command.to_string());
     assert_eq!((&first["accepted"], &first["refused"]), (&json!(1), &json!({"bad_sample": 1})));
     assert!(first["examples"][0]["message"].as_str().unwrap().contains("cannot be taken back"));
-    assert_eq!(update(&daemon, &command.to_string())["accepted"], 0);
-    // A count of readings is refused like any sample of another kind.
-    let counted = format!(
+    assert_eq!(send_update(&daemon, &command.to_string())["accepted"], 0);
+    // An increment of a gauge is refused, because the series has another kind.
+    let update_with_count = format!(
         "db.metrics.update({{timestamp_minute: ISODate('{minute}'), type: 'memory_used'}},
             {{$inc: {{'values.3': 1}}}})"
     );
-    assert_eq!(update(&daemon, &counted)["refused"], json!({"kind_conflict": 1}));
+    assert_eq!(send_update(&daemon, &update_with_count)["refused"], json!({"kind_conflict": 1}));
     // Acknowledged updates are present after a kill.
     daemon.kill();
     daemon.restart();
     let start = minute.as_millisecond();
     let (start, end) = (start.to_string(), (start + 60_000).to_string());
     let document = |metric: &str| {
-        let words = ["documents", "--metric", metric, "--resolution", "1s", "--start", &start];
-        daemon.query(&[&words[..], &["--end", &end]].concat())["documents"][0].clone()
+        let args = ["documents", "--metric", metric, "--resolution", "1s", "--start", &start];
+        daemon.query(&[&args[..], &["--end", &end]].concat())["documents"][0].clone()
     };
     let views = document("page_views");
     assert_eq!((&views["num_samples"], &views["total_samples"]), (&json!(4), &json!(7.0)));

@@ -1,4 +1,4 @@
-//! Settings that change while the daemon runs: SIGHUP, `POST /-/reload` and `granary config diff`.
+//! Changes of settings while the daemon runs: SIGHUP, `POST /-/reload` and `granary config diff`.
 
 use std::{
     fs,
@@ -17,12 +17,17 @@ fn reload(daemon: &Daemon) -> (u16, Value) {
     request(&daemon.url, "POST", "/-/reload", &[], "").unwrap()
 }
 
-fn write(daemon: &Daemon, settings: &str) {
+fn write_settings(daemon: &Daemon, settings: &str) {
     fs::write(daemon.dir.path().join("granary.toml"), settings).unwrap();
 }
 
-fn keys(listed: &Value) -> Vec<&str> {
-    listed.as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect()
+fn keys_of(listed: &Value) -> Vec<&str> {
+    listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|listed_setting| listed_setting["key"].as_str().unwrap())
+        .collect()
 }
 
 fn get(daemon: &Daemon, path: &str) -> Value {
@@ -31,16 +36,16 @@ fn get(daemon: &Daemon, path: &str) -> Value {
     answer
 }
 
-fn config_diff(daemon: &Daemon, words: &[&str]) -> String {
+fn config_diff(daemon: &Daemon, args: &[&str]) -> String {
     let mut command = granary();
-    command.args(["config", "diff", "--url", &daemon.url]).args(words);
+    command.args(["config", "diff", "--url", &daemon.url]).args(args);
     let output = command.env("GRANARY__TELEMETRY__INTERVAL", "").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The limits that the status shows, by their settings.
-fn limit(daemon: &Daemon, setting: &str) -> Value {
+/// Returns the limit of a setting that the status shows.
+fn limit_in_status(daemon: &Daemon, setting: &str) -> Value {
     let limits = get(daemon, "/api/v1/status")["limits"].clone();
     let found = limits.as_array().unwrap().iter().find(|limit| limit["setting"] == setting);
     found.unwrap()["max"].clone()
@@ -61,17 +66,17 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
         [storage]\ncatalog_bytes_max = 50000000\ncheckpoint_interval = '1h'\n";
     let host = [("Host", "granary.example.com")];
     assert_eq!(request(&daemon.url, "GET", "/api/v1/status", &host, "").unwrap().0, 421);
-    write(&daemon, file);
+    write_settings(&daemon, file);
     let diff = config_diff(&daemon, &[]);
     for part in ["server.workers", "with a restart", "limits.series_max", "1000", "with a reload"] {
         assert!(diff.contains(part), "{part} in {diff}");
     }
-    assert_eq!(limit(&daemon, "limits.series_max"), 1000);
+    assert_eq!(limit_in_status(&daemon, "limits.series_max"), 1000);
     let (status, answer) = reload(&daemon);
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(keys(&answer["kept"]), ["server.workers"]);
+    assert_eq!(keys_of(&answer["kept"]), ["server.workers"]);
     assert_eq!(
-        keys(&answer["changed"]),
+        keys_of(&answer["changed"]),
         [
             "ingest.body_memory_max",
             "ingest.future_skew",
@@ -86,10 +91,10 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
         ]
     );
     assert_eq!(request(&daemon.url, "GET", "/api/v1/status", &host, "").unwrap().0, 200);
-    assert_eq!(limit(&daemon, "limits.series_max"), 1);
-    assert_eq!(limit(&daemon, "limits.queries_max"), 3);
-    assert_eq!(limit(&daemon, "limits.query_memory_max"), 2_000_000);
-    assert_eq!(limit(&daemon, "ingest.body_memory_max"), 300_000_000);
+    assert_eq!(limit_in_status(&daemon, "limits.series_max"), 1);
+    assert_eq!(limit_in_status(&daemon, "limits.queries_max"), 3);
+    assert_eq!(limit_in_status(&daemon, "limits.query_memory_max"), 2_000_000);
+    assert_eq!(limit_in_status(&daemon, "ingest.body_memory_max"), 300_000_000);
     let refused = define("b");
     assert!(refused.body.to_string().contains("series_limit"), "{}", refused.body);
     let ahead = json!({ "samples": [{ "metric": "load", "tags": { "host": "a" }, "value": 2.0,
@@ -98,9 +103,9 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
     let line = daemon.log().lines().last().unwrap().to_owned();
     assert!(serde_json::from_str::<Value>(&line).is_ok(), "{line}");
     assert!(daemon.metrics().contains("granary_config_last_reload_successful 1"));
-    write(&daemon, "");
+    write_settings(&daemon, "");
     let (status, answer) = reload(&daemon);
-    assert_eq!((status, keys(&answer["kept"])), (200, vec![]), "{answer}");
+    assert_eq!((status, keys_of(&answer["kept"])), (200, vec![]), "{answer}");
     assert!(define("b").body["accepted"] == 1, "the limit is the default again");
 }
 
@@ -117,7 +122,7 @@ fn settings_or_rules_that_are_invalid_change_nothing() {
         ("[limits]\nseries_max = 9\n[log]\nfilter = 'a=b=c'", "log.filter"),
         ("[limits]\nseries_max = 9\n[alerts]\nrules = ['/nowhere/a.yml']", "/nowhere/a.yml"),
     ] {
-        write(&daemon, text);
+        write_settings(&daemon, text);
         let (status, answer) = reload(&daemon);
         assert_eq!(status, 500, "{text}: {answer}");
         assert!(answer["message"].as_str().unwrap().contains(part), "{part} in {answer}");
@@ -126,11 +131,11 @@ fn settings_or_rules_that_are_invalid_change_nothing() {
     let metrics = daemon.metrics();
     assert!(metrics.contains("granary_config_last_reload_successful 0"));
     assert!(metrics.contains("granary_config_reload_failures_total 5"));
-    assert_eq!(limit(&daemon, "limits.series_max"), 1000);
+    assert_eq!(limit_in_status(&daemon, "limits.series_max"), 1000);
 }
 
 #[test]
-fn the_difference_to_a_file_hides_secrets_and_ignores_what_flags_set() {
+fn the_difference_to_a_file_hides_secrets_and_ignores_settings_of_flags() {
     let alertmanager = |password: &str| {
         format!("[alerts]\nalertmanagers = ['http://ann:{password}@127.0.0.1:1']\n")
     };
@@ -145,8 +150,8 @@ fn the_difference_to_a_file_hides_secrets_and_ignores_what_flags_set() {
     assert!(found.contains("storage.checkpoint_interval") && found.contains("20m"), "{found}");
     assert!(!found.contains("server.listen") && !found.contains("first"), "{found}");
     assert!(found.contains("http://***@127.0.0.1:1"), "{found}");
-    // The daemon itself notices another password.
-    write(&daemon, &alertmanager("second"));
+    // The daemon reports that a hidden part differs without printing it.
+    write_settings(&daemon, &alertmanager("second"));
     let found = config_diff(&daemon, &[]);
     assert!(found.contains("a hidden part differs") && !found.contains("second"), "{found}");
     let shown = get(&daemon, "/api/v1/admin/settings").to_string();
@@ -155,33 +160,34 @@ fn the_difference_to_a_file_hides_secrets_and_ignores_what_flags_set() {
 
 #[test]
 fn a_longer_retention_applies_at_once_and_other_granularities_need_a_restart() {
-    let with = |slot: &str, retention: &str| {
+    let granularities_with = |slot: &str, retention: &str| {
         format!(
             "[[granularity]]\nslot = '{slot}'\ndocument = '1m'\npartition = '1h'\n\
              retention = '{retention}'\n[[granularity]]\nslot = '1m'\ndocument = '1h'\n\
              partition = '6h'\nretention = '48h'\n"
         )
     };
-    let mut daemon = Daemon::start(&with("1s", "6h"));
+    let mut daemon = Daemon::start(&granularities_with("1s", "6h"));
     let retentions = |daemon: &Daemon| {
         let stored = get(daemon, "/api/v1/storage")["granularities"].clone();
         let all = stored.as_array().unwrap().iter();
-        all.map(|one| one["retention"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        all.map(|listed_setting| listed_setting["retention"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(retentions(&daemon), ["6h", "2d"]);
-    write(&daemon, &with("1s", "12h"));
+    write_settings(&daemon, &granularities_with("1s", "12h"));
     let (_, answer) = reload(&daemon);
-    assert_eq!(keys(&answer["changed"]), ["granularity.1s.retention"], "{answer}");
+    assert_eq!(keys_of(&answer["changed"]), ["granularity.1s.retention"], "{answer}");
     assert_eq!(retentions(&daemon), ["12h", "2d"]);
     let old = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(9)).to_string();
     daemon.accept(&json!([{ "metric": "load", "tags": {}, "value": 4.0, "time": old }]));
     let chart = ["chart", "--metric", "load", "--range", "10h", "--resolution", "1s"];
     let found = daemon.query(&chart).to_string();
     assert!(found.contains("4.0"), "the sample is stored at 1s: {found}");
-    write(&daemon, &with("10s", "12h"));
+    write_settings(&daemon, &granularities_with("10s", "12h"));
     let (_, answer) = reload(&daemon);
-    assert_eq!(keys(&answer["kept"]), ["granularity"], "{answer}");
-    write(&daemon, &with("1s", "12h"));
+    assert_eq!(keys_of(&answer["kept"]), ["granularity"], "{answer}");
+    write_settings(&daemon, &granularities_with("1s", "12h"));
     daemon.kill();
     daemon.restart();
     assert_eq!(retentions(&daemon), ["12h", "2d"]);
@@ -189,7 +195,7 @@ fn a_longer_retention_applies_at_once_and_other_granularities_need_a_restart() {
 }
 
 #[test]
-fn systemd_learns_of_the_beginning_and_the_end_of_a_reload() {
+fn systemd_is_notified_of_the_beginning_and_the_end_of_a_reload() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -204,18 +210,18 @@ fn systemd_learns_of_the_beginning_and_the_end_of_a_reload() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let next = || {
+    let next_message = || {
         let mut bytes = [0; 4096];
         let length = socket.recv(&mut bytes).unwrap();
         String::from_utf8_lossy(&bytes[..length]).trim().to_owned()
     };
-    assert_eq!(next(), "READY=1");
+    assert_eq!(next_message(), "READY=1");
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-    let begun = next();
-    let since = begun.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
-    assert!(since.parse::<u64>().unwrap() > 0, "{begun}");
-    assert_eq!(next(), "READY=1");
+    let reloading = next_message();
+    let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
+    assert!(since.parse::<u64>().unwrap() > 0, "{reloading}");
+    assert_eq!(next_message(), "READY=1");
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -223,11 +229,11 @@ fn systemd_learns_of_the_beginning_and_the_end_of_a_reload() {
 #[test]
 fn samples_that_arrive_during_reloads_count_once() {
     let mut daemon = Daemon::start("[limits]\nseries_max = 100\n");
-    let is_over = AtomicBool::new(false);
+    let is_finished = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
         let send = || {
             let mut sent = 0;
-            while !is_over.load(Ordering::Relaxed) {
+            while !is_finished.load(Ordering::Relaxed) {
                 let sample = json!({ "metric": "load", "tags": {}, "value": 1.0 });
                 daemon.accept(&json!([sample, sample]));
                 sent += 2;
@@ -245,7 +251,7 @@ fn samples_that_arrive_during_reloads_count_once() {
                 ["1h", "1d", "1w", "9w"],
                 ["1d", "1mo", "1y", "5y"],
             ]);
-            write(
+            write_settings(
                 &daemon,
                 &format!(
                     "[limits]\nseries_max = {max}\n[storage]\ncatalog_bytes_max = {bytes}\n\
@@ -257,7 +263,7 @@ fn samples_that_arrive_during_reloads_count_once() {
             let (status, answer) = reload(&daemon);
             assert_eq!(status, 200, "{answer}");
         }
-        is_over.store(true, Ordering::Relaxed);
+        is_finished.store(true, Ordering::Relaxed);
         sender.join().unwrap()
     });
     let count = |daemon: &Daemon| {

@@ -1,4 +1,4 @@
-//! Remote write from the view of a sender: accepted, duplicate, late and invalid samples.
+//! Remote write: accepted, duplicate, late and invalid samples.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) const V1: &str = "application/x-protobuf";
 const V2: &str = "application/x-protobuf;proto=io.prometheus.write.v2.Request";
 
-/// A whole minute of the last hour, in ms.
+/// Returns the start of the minute 20 minutes ago, in ms.
 #[expect(clippy::disallowed_methods, reason = "samples must be near the daemon's clock")]
 pub(crate) fn minute() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
@@ -26,7 +26,7 @@ fn sample(at: i64, value: f64) -> Vec<u8> {
     })
 }
 
-/// A `TimeSeries` with labels and samples.
+/// Returns a message `TimeSeries` with labels and samples.
 pub(crate) fn series(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Vec<u8> {
     message(|out| {
         for (name, value) in labels {
@@ -64,8 +64,8 @@ pub(crate) fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> WriteRes
 }
 
 pub(crate) fn points(daemon: &Daemon, metric: &str, display: &str) -> Vec<f64> {
-    let words = ["chart", "--resolution", "1m", "--range", "1h", "--metric", metric];
-    let answer = daemon.query(&[&words[..], &["--display", display]].concat());
+    let args = ["chart", "--resolution", "1m", "--range", "1h", "--metric", metric];
+    let answer = daemon.query(&[&args[..], &["--display", display]].concat());
     let points = answer["series"][0]["points"].as_array().unwrap();
     points.iter().filter_map(|point| point[1].as_f64()).collect()
 }
@@ -74,7 +74,7 @@ fn kind(daemon: &Daemon, metric: &str) -> Value {
     daemon.query(&["series", "--metric", metric])["series"][0]["kind"].clone()
 }
 
-fn refused(daemon: &Daemon, reason: &str) -> u64 {
+fn refused_samples(daemon: &Daemon, reason: &str) -> u64 {
     let line =
         format!("granary_samples_refused_total{{protocol=\"remote_write\",reason=\"{reason}\"}} ");
     let text = daemon.metrics();
@@ -89,11 +89,11 @@ fn retries_change_nothing_and_late_samples_are_stored_at_their_time() {
     let step = |from: i64, to: i64| -> Vec<_> {
         (from..to).map(|i| (at + i * 15_000, 100.0 + i as f64 * 10.0)).collect()
     };
-    let early = request(&[series(&counter, &step(0, 8))]);
-    let late = request(&[series(&counter, &step(8, 12))]);
-    let last = request(&[series(&counter, &step(12, 16))]);
-    // Two queues: the second batch overtakes the first, which is then repeated.
-    for body in [&late, &early, &early, &late, &last] {
+    let first_batch = request(&[series(&counter, &step(0, 8))]);
+    let second_batch = request(&[series(&counter, &step(8, 12))]);
+    let third_batch = request(&[series(&counter, &step(12, 16))]);
+    // As with two queues, the second batch overtakes the first, which is then repeated.
+    for body in [&second_batch, &first_batch, &first_batch, &second_batch, &third_batch] {
         let written = write(&daemon, V1, body);
         assert_eq!((written.status, &*written.body), (204, ""));
         daemon.kill();
@@ -101,13 +101,14 @@ fn retries_change_nothing_and_late_samples_are_stored_at_their_time() {
         assert_eq!(write(&daemon, V1, body).status, 204);
     }
     assert_eq!(points(&daemon, "requests_total", "count"), [4.0, 4.0, 4.0, 4.0]);
-    // Readings 100, 110 ... 250: the growth in each minute does not depend on their order.
+    // The readings are 100, 110 and so on to 250; the growth in each minute does not depend on
+    // their order.
     assert_eq!(points(&daemon, "requests_total", "total"), [30.0, 40.0, 40.0, 40.0]);
     assert_eq!(points(&daemon, "requests_total", "last"), [130.0, 170.0, 210.0, 250.0]);
     assert_eq!(kind(&daemon, "requests_total"), "counter");
     let too_late = request(&[series(&counter, &[(at - 3_600_000, 1.0)])]);
     assert_eq!(write(&daemon, V1, &too_late).samples, Some(0));
-    assert_eq!(refused(&daemon, "out_of_order"), 1);
+    assert_eq!(refused_samples(&daemon, "out_of_order"), 1);
 }
 
 #[test]
@@ -130,10 +131,10 @@ fn a_bad_series_or_sample_does_not_affect_the_rest() {
     let written = write(&daemon, V1, &body);
     assert_eq!((written.status, written.samples), (204, Some(6)), "{}", written.body);
     for (reason, count) in [("bad_series", 2), ("not_finite", 2), ("too_new", 1)] {
-        assert_eq!(refused(&daemon, reason), count, "{reason}");
+        assert_eq!(refused_samples(&daemon, reason), count, "{reason}");
     }
     assert_eq!(points(&daemon, "good", "count"), [1.0]);
-    // Only gauges may have NaN; `points` leaves it out.
+    // Only gauges may have NaN, which `points` leaves out.
     assert_eq!(points(&daemon, "numbers", "count"), [3.0]);
     assert_eq!(points(&daemon, "numbers", "last"), [3.0]);
     assert_eq!(points(&daemon, "numbers", "max"), [0.0; 0]);
@@ -162,7 +163,7 @@ fn metadata_sets_the_kind_and_native_histograms_keep_count_and_sum() {
     assert_eq!(kind(&daemon, "odd_counter"), "counter");
     assert_eq!(points(&daemon, "latency_count", "last"), [7.0]);
     assert_eq!(points(&daemon, "latency_sum", "last"), [12.5]);
-    assert_eq!(refused(&daemon, "native_histogram"), 3);
+    assert_eq!(refused_samples(&daemon, "native_histogram"), 3);
 }
 
 #[test]
@@ -189,7 +190,7 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
         for symbol in symbols {
             bytes(4, symbol.as_bytes(), out);
         }
-        // The counter was reset at 30 s, although the value grew.
+        // The counter was reset at 30 s, although its value is larger afterwards.
         bytes(5, &time_series(2, 1, at - 5000, &[(at, 10.0), (at + 15_000, 14.0)]), out);
         bytes(5, &time_series(2, 1, at + 30_000, &[(at + 45_000, 20.0)]), out);
         bytes(5, &time_series(6, 2, 0, &[(at, 3.0)]), out);
@@ -198,8 +199,8 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
     let written = write(&daemon, V2, &body);
     assert_eq!((written.status, written.samples), (204, Some(4)), "{}", written.body);
     assert_eq!([kind(&daemon, "jobs_done"), kind(&daemon, "depth")], ["counter", "gauge"]);
-    // The sender is unknown before its first batch, so its first reading counts nothing; the next
-    // readings count 4, and 20 since the reset.
+    // The first reading of an unknown sender counts nothing. The next readings count 4, and 20
+    // after the reset.
     assert_eq!(points(&daemon, "jobs_done", "total"), [24.0]);
     let series = daemon.query(&["series", "--metric", "jobs_done"]);
     assert_eq!(series["series"][0]["unit"], "jobs");

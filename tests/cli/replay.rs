@@ -1,4 +1,4 @@
-//! A dry run of rules over stored samples.
+//! `granary rules replay` evaluates rules over stored samples without effects.
 
 use std::fs;
 
@@ -27,11 +27,11 @@ const RULES: &str = "groups:
 #[test]
 fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
     let daemon = Daemon::start("[ingest]\nout_of_order_window = '1d'\n");
-    // Whole minutes, so that a sample is the last one of its slot.
+    // The samples are at whole minutes, so each slot has one sample.
     let now = jiff::Timestamp::now().as_millisecond() / MINUTE * MINUTE;
     let level = |host: &str, ago: i64| match host {
         "long" if (21..=40).contains(&ago) => 9,
-        // The level has not recovered yet.
+        // These levels are below the threshold, but have not recovered yet.
         "long" if (11..=20).contains(&ago) => 4,
         "short" if (31..=33).contains(&ago) => 9,
         "on" if ago <= 8 => 9,
@@ -47,9 +47,10 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
     }
     let path = daemon.dir.path().join("rules.yml");
     fs::write(&path, RULES).unwrap();
-    let replay = |more: &[&str]| {
+    let replay = |options: &[&str]| {
         let args = ["rules", "replay", path.to_str().unwrap(), "--range", "1h"];
-        let output = granary().args(args).args(more).args(["--url", &daemon.url]).output().unwrap();
+        let output =
+            granary().args(args).args(options).args(["--url", &daemon.url]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -70,11 +71,11 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
         );
         [&episode["pendingAt"], &episode["firedAt"], &episode["endedAt"]].map(minutes)
     };
-    // A slot's sample counts from its end on, or from its time on while it is recent.
+    // A sample counts from the end of its slot on, or from its own time on while it is recent.
     let is_near = |found: [Option<i64>; 3], expected: [Option<i64>; 3]| {
-        found.iter().zip(expected).all(|(actual, other)| match (actual, other) {
-            (Some(actual), Some(other)) => (actual - other).abs() <= 1,
-            (actual, other) => *actual == other,
+        found.into_iter().zip(expected).all(|times| match times {
+            (Some(minutes_ago), Some(expected)) => (minutes_ago - expected).abs() <= 1,
+            (found, expected) => found == expected,
         })
     };
     for (host, expected) in [
@@ -86,9 +87,9 @@ fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
     }
     let fired = episodes.iter().find(|episode| episode["labels"]["host"] == "on").unwrap();
     assert_eq!(fired["annotations"]["summary"], "on is at 9");
-    let shown = replay(&[]);
-    assert!(shown.contains("2 fired, 1 only pending"), "{shown}");
-    // No notification is sent, and nothing is written.
+    let table = replay(&[]);
+    assert!(table.contains("2 fired, 1 only pending"), "{table}");
+    // The daemon evaluated no rule: it sends no notification and writes nothing.
     assert!(!daemon.metrics().contains("granary_rule_evaluations_total 1"));
     let output = granary()
         .args(["rules", "replay", path.to_str().unwrap(), "--range", "5y", "--url", &daemon.url])

@@ -1,4 +1,5 @@
-//! Senders that number their batches: the limits of forged senders, and their removal.
+//! Senders that number their batches: forged numbers, the limit of senders, and the removal of
+//! senders.
 
 use std::process::Output;
 
@@ -14,12 +15,12 @@ fn batch(agent: &str, epoch: i64, seq: u64) -> Value {
            "samples": [{"metric": "events", "kind": "delta", "value": 1}]})
 }
 
-fn senders(daemon: &Daemon, words: &[&str]) -> Output {
-    granary().arg("senders").args(words).args(["--url", &daemon.url]).output().unwrap()
+fn run_senders(daemon: &Daemon, args: &[&str]) -> Output {
+    granary().arg("senders").args(args).args(["--url", &daemon.url]).output().unwrap()
 }
 
-fn listed(daemon: &Daemon) -> Vec<String> {
-    let output = senders(daemon, &["list", "--json"]);
+fn sender_names(daemon: &Daemon) -> Vec<String> {
+    let output = run_senders(daemon, &["list", "--json"]);
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let all = answer["senders"].as_array().unwrap().iter();
     all.map(|sender| sender["agent"].as_str().unwrap().to_owned()).collect()
@@ -31,21 +32,25 @@ fn a_forged_sender_locks_no_agent_out() {
     assert_eq!(daemon.post_json(&batch("web1", 5, 1)).body["accepted"], 1);
     let mut empty = batch("web1", i64::MAX, 1);
     empty["samples"] = json!([]);
-    for back in 0..4 {
-        empty["epoch"] = json!(i64::MAX - back);
+    for distance in 0..4 {
+        empty["epoch"] = json!(i64::MAX - distance);
         assert_eq!(daemon.post_json(&empty).status, 200);
-        let far = daemon.post_json(&batch("web1", i64::MAX - back, 1)).body;
-        assert_eq!((&far["refused"], &far["renumber"]), (&json!({"far_number": 1}), &json!([1])));
+        let far_number = daemon.post_json(&batch("web1", i64::MAX - distance, 1)).body;
+        assert_eq!(
+            (&far_number["refused"], &far_number["renumber"]),
+            (&json!({"far_number": 1}), &json!([1]))
+        );
     }
-    let far = daemon.post_json(&batch("web1", 5, 1 << 62)).body;
+    let far_number = daemon.post_json(&batch("web1", 5, 1 << 62)).body;
     assert_eq!(
-        (&far["refused"], &far["renumber"]),
+        (&far_number["refused"], &far_number["renumber"]),
         (&json!({"far_number": 1}), &json!([1_u64 << 62]))
     );
-    let message = far["examples"][0]["message"].as_str().unwrap();
+    let message = far_number["examples"][0]["message"].as_str().unwrap();
     assert!(message.contains("Unix milliseconds"), "{message}");
     assert_eq!(daemon.post_json(&batch("web1", 5, 2)).body["accepted"], 1);
-    // A number behind the window is reported as too old, so that its sender can begin a new epoch.
+    // A number that is too old for the window is reported, so that the sender can begin a new
+    // epoch.
     assert_eq!(daemon.post_json(&batch("web1", 5, 5000)).body["accepted"], 1);
     let stale = daemon.post_json(&json!([batch("web1", 5, 3), batch("web1", 5, 5001)])).body;
     assert_eq!((&stale["accepted"], &stale["renumber"]), (&json!(1), &json!([3])));
@@ -61,19 +66,19 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
     let refused = daemon.post_json(&json!([batch("new", 1, 1), batch("a", 1, 2)]));
     assert_eq!((refused.status, &refused.body["error"]), (503, &json!("sender_limit")));
     assert!(refused.body["message"].as_str().unwrap().contains("granary senders remove"));
-    // The other batches of the request are accepted, once.
+    // The other batch of the request was accepted.
     assert_eq!(daemon.post_json(&batch("a", 1, 2)).body["duplicates"], 1);
 
-    let table = String::from_utf8(senders(&daemon, &["list"]).stdout).unwrap();
+    let table = String::from_utf8(run_senders(&daemon, &["list"]).stdout).unwrap();
     assert!(table.contains("3 senders") && table.contains("epoch"), "{table}");
-    let dry = senders(&daemon, &["remove", "b", "nobody", "--dry-run"]).stdout;
-    assert!(String::from_utf8(dry).unwrap().contains("1 sender would be removed"));
-    assert_eq!(senders(&daemon, &["remove", "--idle", "1h"]).stdout, b"removed 0 senders\n");
-    assert_eq!(listed(&daemon), ["a", "b", "c"]);
-    assert_eq!(senders(&daemon, &["remove", "b", "nobody"]).stdout, b"removed 1 sender\n");
+    let dry_run = run_senders(&daemon, &["remove", "b", "nobody", "--dry-run"]).stdout;
+    assert!(String::from_utf8(dry_run).unwrap().contains("1 sender would be removed"));
+    assert_eq!(run_senders(&daemon, &["remove", "--idle", "1h"]).stdout, b"removed 0 senders\n");
+    assert_eq!(sender_names(&daemon), ["a", "b", "c"]);
+    assert_eq!(run_senders(&daemon, &["remove", "b", "nobody"]).stdout, b"removed 1 sender\n");
     daemon.kill();
     daemon.restart();
-    assert_eq!(listed(&daemon), ["a", "c"]);
+    assert_eq!(sender_names(&daemon), ["a", "c"]);
     assert_eq!(daemon.post_json(&batch("new", 1, 1)).body["accepted"], 1);
     assert_eq!(daemon.post_json(&batch("a", 1, 2)).body["duplicates"], 1);
 
@@ -85,11 +90,11 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
     };
     assert_eq!(delete("").0, 400, "the removal of all senders needs idle=0ms");
     assert_eq!(delete("?agent=c").1["total"], 1);
-    assert_eq!(listed(&daemon), ["a", "new"]);
+    assert_eq!(sender_names(&daemon), ["a", "new"]);
 }
 
-/// A batch in the form of older agents.
-fn bson(batches: &[&Batch]) -> Vec<u8> {
+/// Returns batches in BSON, the form of older agents.
+fn bson_body(batches: &[&Batch]) -> Vec<u8> {
     let mut body = Vec::new();
     for batch in batches {
         encode_batch(batch, &mut body);
@@ -101,13 +106,13 @@ fn bson(batches: &[&Batch]) -> Vec<u8> {
 fn a_batch_counts_once_whether_it_is_packed_or_not() {
     let daemon = Daemon::start("");
     let metric = "events".to_owned();
-    let defined =
+    let definition =
         SeriesDefinition { reference: 7, metric, kind: Kind::Delta, ..SeriesDefinition::default() };
     let first = Batch {
         agent: "web1".to_owned(),
         epoch: 5,
         seq: 1,
-        series: vec![defined],
+        series: vec![definition],
         refs: vec![7, 7],
         times: vec![jiff::Timestamp::now().as_millisecond()],
         values: vec![1.0, 2.5],
@@ -118,12 +123,12 @@ fn a_batch_counts_once_whether_it_is_packed_or_not() {
         let answer = daemon.post(media_type, body);
         (answer.status, answer.body["accepted"].clone(), answer.body["duplicates"].clone())
     };
-    // The worker that receives the batch may not have seen the definitions.
+    // A batch is refused when the daemon does not know its definitions.
     let body = pack(std::slice::from_ref(&next));
     assert_eq!(counts(PACKED_MEDIA_TYPE, &body).0, 409);
     let body = pack(std::slice::from_ref(&first));
     assert_eq!(counts(PACKED_MEDIA_TYPE, &body), (200, json!(2), json!(0)));
-    assert_eq!(counts(BSON_MEDIA_TYPE, &bson(&[&first, &next])), (200, json!(2), json!(2)));
+    assert_eq!(counts(BSON_MEDIA_TYPE, &bson_body(&[&first, &next])), (200, json!(2), json!(2)));
     let both = pack(&[first, next]);
     assert_eq!(counts(PACKED_MEDIA_TYPE, &both), (200, json!(0), json!(4)));
     let chart = ["chart", "--metric", "events", "--display", "total", "--range", "2d"];
@@ -149,8 +154,8 @@ fn equal_deltas_of_configured_replicas_count_once() {
                 answers.push(daemon.post_json(&batch).body);
             }
         }
-        let words = "chart --metric events --display total --range 1h --resolution 1d";
-        let chart = daemon.query(&words.split(' ').collect::<Vec<_>>());
+        let args = "chart --metric events --display total --range 1h --resolution 1d";
+        let chart = daemon.query(&args.split(' ').collect::<Vec<_>>());
         let points = chart["series"][0]["points"].as_array().unwrap();
         let total: f64 = points.iter().filter_map(|point| point[1].as_f64()).sum();
         assert_eq!(total, expected, "{answers:?}");
@@ -160,7 +165,7 @@ fn equal_deltas_of_configured_replicas_count_once() {
                 (&json!(0), &json!(1))
             );
             assert!(daemon.metrics().contains("granary_ha_samples_left_out_total 3"));
-            assert_eq!(listed(&daemon), ["statsd-a", "statsd-b"]);
+            assert_eq!(sender_names(&daemon), ["statsd-a", "statsd-b"]);
         }
     }
 }

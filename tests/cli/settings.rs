@@ -1,4 +1,4 @@
-//! Settings, help and metrics from the view of a user.
+//! Settings, help texts and metrics on the command line and over HTTP.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use granary::telemetry::METRIC_NAMES;
 
 use crate::daemon::{Daemon, granary};
 
-fn refused(settings: &str) -> String {
+fn config_error(settings: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("granary.toml");
     fs::write(&path, settings).unwrap();
@@ -17,10 +17,10 @@ fn refused(settings: &str) -> String {
 
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_remedy() {
-    assert!(refused("server.lisen = '127.0.0.1:1'").contains("lisen"));
-    assert!(refused("alerts.interval = 'now and then'").contains("alerts.interval"));
+    assert!(config_error("server.lisen = '127.0.0.1:1'").contains("lisen"));
+    assert!(config_error("alerts.interval = 'now and then'").contains("alerts.interval"));
     let short = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'";
-    assert!(refused(short).contains("use 6h or more"), "{}", refused(short));
+    assert!(config_error(short).contains("use 6h or more"), "{}", config_error(short));
 }
 
 #[test]
@@ -39,26 +39,27 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 }
 
 #[test]
-fn every_command_explains_itself() {
-    for words in [&["--help"][..], &["serve", "--help"], &["query", "--help"]] {
-        let output = granary().args(words).output().unwrap();
+fn commands_have_a_help_text() {
+    for args in [&["--help"][..], &["serve", "--help"], &["query", "--help"]] {
+        let output = granary().args(args).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && shown.contains("Usage: granary"), "{words:?}: {shown}");
+        assert!(output.status.success() && shown.contains("Usage: granary"), "{args:?}: {shown}");
     }
 }
 
 #[test]
-fn every_metric_is_served_and_the_pipeline_counts() {
+fn every_metric_is_served_and_a_sample_is_counted() {
     let daemon = Daemon::start("");
     let body = serde_json::json!({"samples": [{"metric": "m", "value": 1}]});
     assert_eq!(daemon.post_json(&body).status, 200);
     let text = daemon.metrics();
-    // Metrics of receivers begin with the first receiver.
-    let (of_receivers, names): (Vec<_>, Vec<_>) =
+    // Metrics of receivers exist only with a receiver.
+    let (receiver_metrics, names): (Vec<_>, Vec<_>) =
         METRIC_NAMES.iter().partition(|(name, _)| name.starts_with("granary_receiver_"));
-    assert_eq!(of_receivers.len(), 3);
+    assert_eq!(receiver_metrics.len(), 3);
     for (name, help) in names {
-        // Partitions are counted from the first checkpoint on, so their help line is sufficient.
+        // Metrics of partitions have values only after the first checkpoint, so only the help line
+        // is compared.
         assert!(text.contains(&format!("# HELP {name} {help}")), "{name} in {text}");
     }
     for line in [

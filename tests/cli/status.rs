@@ -1,4 +1,4 @@
-//! The daemon's status over HTTP: accepted and refused samples, senders, limits.
+//! The daemon's status over HTTP: accepted and refused samples, senders and limits.
 
 use serde_json::{Value, json};
 
@@ -7,13 +7,13 @@ use crate::{
     prometheus_api::get,
 };
 
-fn status(daemon: &Daemon) -> Value {
+fn get_status(daemon: &Daemon) -> Value {
     let (code, body) = get(daemon, "/api/v1/status");
     assert_eq!(code, 200, "{body}");
     body
 }
 
-fn limit(status: &Value, setting: &str) -> (u64, u64) {
+fn used_and_max(status: &Value, setting: &str) -> (u64, u64) {
     let all = status["limits"].as_array().unwrap();
     let limit = all
         .iter()
@@ -25,7 +25,7 @@ fn limit(status: &Value, setting: &str) -> (u64, u64) {
 #[test]
 fn status_shows_accepted_samples_by_sender_and_refused_ones_with_examples() {
     let daemon = Daemon::start("limits.series_max = 4\n");
-    let empty = status(&daemon);
+    let empty = get_status(&daemon);
     assert_eq!(
         (&empty["commits"]["count"], &empty["commits"]["p50_ms"]),
         (&json!(0), &Value::Null)
@@ -36,13 +36,13 @@ fn status_shows_accepted_samples_by_sender_and_refused_ones_with_examples() {
         |metric: &str, value: f64| json!({"metric": metric, "kind": "gauge", "value": value});
     let batch = json!({"agent": "web1", "samples": [sample("a", 1.0), sample("b", 2.0)]});
     assert_eq!(daemon.post_json(&batch).status, 200);
-    // A time in 1970, by line protocol; the host is shown escaped.
+    // These samples of 1970 are too old; the status shows their tag `host` as text.
     for n in 0..4 {
         let line = format!("cpu,host=<img\\ src\\=x> load={n} {n}000000000\n");
         let url = format!("{}/write?precision=ns", daemon.url);
         client().post(url).content_type("text/plain").send(line.as_bytes()).unwrap();
     }
-    let report = status(&daemon);
+    let report = get_status(&daemon);
     let protocol = |name: &str| {
         let all = report["protocols"].as_array().unwrap();
         all.iter().find(|ingest| ingest["protocol"] == name).unwrap().clone()
@@ -64,10 +64,10 @@ fn status_shows_accepted_samples_by_sender_and_refused_ones_with_examples() {
     assert_eq!((&senders[0]["agent"], &senders[0]["series"]), (&json!("web1"), &json!(2)));
     assert_eq!(senders[0]["samples"], json!(2));
     assert_eq!(senders[1]["agent"], json!("influx 127.0.0.1"));
-    assert_eq!(limit(&report, "limits.series_max"), (3, 4));
-    assert_eq!(limit(&report, "limits.sender_series_max").0, 2);
-    assert_eq!(limit(&report, "live tails"), (0, 16));
-    assert!(limit(&report, "server.connections_max").0 >= 1, "{report}");
+    assert_eq!(used_and_max(&report, "limits.series_max"), (3, 4));
+    assert_eq!(used_and_max(&report, "limits.sender_series_max").0, 2);
+    assert_eq!(used_and_max(&report, "live tails"), (0, 16));
+    assert!(used_and_max(&report, "server.connections_max").0 >= 1, "{report}");
 
     let commits = &report["commits"];
     let [p50, p99, max] =

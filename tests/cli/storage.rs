@@ -1,4 +1,4 @@
-//! The storage over HTTP: partitions, cells moved by checkpoints, and one document with its bytes.
+//! The state of the storage over HTTP: partitions, checkpoints, and one document with its bytes.
 
 use serde_json::{Value, json};
 
@@ -8,27 +8,26 @@ use crate::{
     prometheus_api::get,
 };
 
-fn storage(daemon: &Daemon) -> Value {
+fn get_storage(daemon: &Daemon) -> Value {
     let (status, body) = get(daemon, "/api/v1/storage");
     assert_eq!(status, 200, "{body}");
     body
 }
 
 #[test]
-fn the_shown_storage_equals_the_files_on_disk() {
+fn the_storage_over_http_equals_the_files_on_disk() {
     let mut daemon = Daemon::start("");
     let sample = |time: &str, value: f64| json!({"metric": "m", "tags": {"host": "a"}, "time": time, "value": value});
     daemon.accept(&json!([sample(&yesterday(), 1.0), sample(&yesterday(), 2.0)]));
-    let before = storage(&daemon);
+    let before = get_storage(&daemon);
     assert_eq!((&before["series"], &before["journal"]["records"]), (&json!(1), &json!(2)));
     assert!(before["catalog"]["bytes"].as_u64() > Some(0), "{before}");
     assert_eq!(before["checkpoints"], json!([]));
-    // The last checkpoint of a process writes documents that are over; the first one of the next
-    // process is in the list.
+    // The last checkpoint before the stop writes the documents of yesterday.
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
     daemon.accept(&json!([sample(&yesterday(), 4.0)]));
-    let after = storage(&daemon);
+    let after = get_storage(&daemon);
     assert_eq!(after["data_dir"], json!(daemon.data("").to_str().unwrap()));
     assert!(after["disk"]["free"].as_u64() <= after["disk"]["total"].as_u64());
     let minutes = &after["granularities"][0];
@@ -45,15 +44,15 @@ fn the_shown_storage_equals_the_files_on_disk() {
 
     let time = yesterday();
     let path = format!("/api/v1/storage/document?metric=m&resolution=1m&time={time}");
-    let (status, shown) = get(&daemon, &path);
-    assert_eq!(status, 200, "{shown}");
+    let (status, document_answer) = get(&daemon, &path);
+    assert_eq!(status, 200, "{document_answer}");
     assert_eq!(
-        (&shown["state"], &shown["series"]["tags"]["host"]),
+        (&document_answer["state"], &document_answer["series"]["tags"]["host"]),
         (&json!("memory"), &json!("a"))
     );
-    assert_eq!(shown["memory"][0]["sum"], json!(4.0));
-    assert_eq!(shown["document"]["nested"]["num_samples"], json!(2));
-    assert_eq!(shown["partition"]["file"], partition["file"]);
+    assert_eq!(document_answer["memory"][0]["sum"], json!(4.0));
+    assert_eq!(document_answer["document"]["nested"]["num_samples"], json!(2));
+    assert_eq!(document_answer["partition"]["file"], partition["file"]);
 
     daemon.accept(&json!([{"metric": "m", "tags": {"host": "b"}, "value": 1}]));
     for (path, word) in [
@@ -73,7 +72,7 @@ fn the_shown_storage_equals_the_files_on_disk() {
 fn recent_checkpoints_are_listed_with_their_moved_cells() {
     let daemon = Daemon::start("storage.checkpoint_interval = '1s'\n");
     daemon.accept(&json!([{"metric": "m", "value": 1}, {"metric": "n", "value": 2}]));
-    let moved = |checkpoints: &Value| -> u64 {
+    let moved_cells = |checkpoints: &Value| -> u64 {
         checkpoints
             .as_array()
             .unwrap()
@@ -83,20 +82,21 @@ fn recent_checkpoints_are_listed_with_their_moved_cells() {
     };
     let mut found = Value::Null;
     wait_until("two checkpoints are listed, one of which moved cells", || {
-        found = storage(&daemon)["checkpoints"].clone();
-        moved(&found) > 0 && found.as_array().unwrap().len() >= 2
+        found = get_storage(&daemon)["checkpoints"].clone();
+        moved_cells(&found) > 0 && found.as_array().unwrap().len() >= 2
     });
-    // Two series, in each of the four granularities.
-    assert_eq!(moved(&found), 8);
-    let written: Vec<_> = found
+    // Two series have a cell in each of the four granularities.
+    assert_eq!(moved_cells(&found), 8);
+    let written_bytes: Vec<_> = found
         .as_array()
         .unwrap()
         .iter()
         .filter(|checkpoint| checkpoint["cells"] != 0)
         .map(|checkpoint| checkpoint["bytes_written"].as_u64().unwrap())
         .collect();
-    // At least a page of the head for each granularity, and only a few pages for two series.
-    assert!(written.iter().all(|bytes| (4 * 4096..4 << 20).contains(bytes)), "{found}");
+    // The checkpoint writes at least a page of the head for each granularity, and only a few pages
+    // for two series.
+    assert!(written_bytes.iter().all(|bytes| (4 * 4096..4 << 20).contains(bytes)), "{found}");
     let times: Vec<_> =
         found.as_array().unwrap().iter().map(|checkpoint| checkpoint["at"].as_i64()).collect();
     assert!(times.is_sorted_by(|newer, older| newer >= older), "{found}");

@@ -1,4 +1,4 @@
-//! The live tail from the view of a subscriber: events, slow subscribers, and the daemon's stop.
+//! The live tail: events, slow subscribers, and the daemon's stop.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -27,8 +27,8 @@ fn subscribe(daemon: &Daemon, query: &str) -> Result<Subscriber, u16> {
 }
 
 impl Subscriber {
-    /// The next non-empty line; `None` at the end.
-    fn line(&mut self) -> Option<String> {
+    /// Returns the next non-empty line, or `None` at the end.
+    fn next_line(&mut self) -> Option<String> {
         let mut line = String::new();
         loop {
             line.clear();
@@ -41,10 +41,10 @@ impl Subscriber {
         }
     }
 
-    /// The cells of the next event.
-    fn cells(&mut self) -> Vec<Value> {
-        assert_eq!(self.line().unwrap(), "event: cells");
-        let line = self.line().unwrap();
+    /// Returns the cells of the next event.
+    fn next_cells(&mut self) -> Vec<Value> {
+        assert_eq!(self.next_line().unwrap(), "event: cells");
+        let line = self.next_line().unwrap();
         let event: Value = serde_json::from_str(line.strip_prefix("data: ").unwrap()).unwrap();
         assert_eq!(event["resolution"], "1d");
         event["cells"].as_array().unwrap().clone()
@@ -56,28 +56,29 @@ fn send(daemon: &Daemon, host: &str, value: f64) {
     assert_eq!(daemon.post_json(&json!({"samples": [sample]})).status, 200);
 }
 
-// Slots of a day, so that none ends during a test; at midnight the totals are still right.
+// Slots of a day seldom end during a test.
 #[test]
 fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
     let mut daemon = Daemon::start("");
     send(&daemon, "a", 1.5);
     let mut tail = subscribe(&daemon, "metric=load&resolution=1d").ok().unwrap();
-    let mut later = subscribe(&daemon, "metric=load&resolution=1d&state=false").ok().unwrap();
-    let cells = tail.cells();
+    let mut subscriber_without_state =
+        subscribe(&daemon, "metric=load&resolution=1d&state=false").ok().unwrap();
+    let cells = tail.next_cells();
     let [cell] = &cells[..] else { panic!("{cells:?}") };
     assert_eq!((&cell["tags"], &cell["kind"]), (&json!({"host": "a"}), &json!("gauge")));
     let numbers = ["n", "sum", "min", "max", "first", "last"].map(|name| cell[name].as_f64());
     assert_eq!(numbers, [1.0, 1.5, 1.5, 1.5, 1.5, 1.5].map(Some));
     // The comment shows that the tail is established.
-    assert!(later.line().unwrap().starts_with(':'));
+    assert!(subscriber_without_state.next_line().unwrap().starts_with(':'));
 
     send(&daemon, "b", 2.0);
-    for tail in [&mut tail, &mut later] {
-        let cells = tail.cells();
+    for tail in [&mut tail, &mut subscriber_without_state] {
+        let cells = tail.next_cells();
         assert!(cells.len() == 1 && cells[0]["tags"]["host"] == "b", "{cells:?}");
     }
     send(&daemon, "a", 2.5);
-    let cells = tail.cells();
+    let cells = tail.next_cells();
     assert!(cells.len() == 1 && cells[0]["tags"]["host"] == "a", "{cells:?}");
 
     let mut command = granary();
@@ -91,7 +92,7 @@ fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
     assert_eq!(daemon.stop(), Some(0));
     assert!(watch.elapsed() < Duration::from_secs(5), "the stop took {:?}", watch.elapsed());
     assert!(!daemon.log().contains("is late"), "{}", daemon.log());
-    while tail.line().is_some() {}
+    while tail.next_line().is_some() {}
     assert!(child.wait().unwrap().success());
 }
 
@@ -108,14 +109,14 @@ fn live_tails_are_limited() {
         assert_eq!(subscribe(&daemon, query).err(), Some(400), "{query}");
     }
     let mut tail = subscribe(&daemon, "metric=load&resolution=1d").ok().unwrap();
-    assert_eq!(tail.cells().len(), 2);
+    assert_eq!(tail.next_cells().len(), 2);
     let _others: Vec<_> =
         (1..TAILS_MAX).map(|_| subscribe(&daemon, "metric=other").ok().unwrap()).collect();
     assert_eq!(subscribe(&daemon, "metric=load").err(), Some(429));
     send(&daemon, "c", 1.0);
-    assert_eq!(tail.line().unwrap(), "event: error");
-    assert!(tail.line().unwrap().contains("3 series match, more than 2"));
-    assert_eq!(tail.line(), None);
+    assert_eq!(tail.next_line().unwrap(), "event: error");
+    assert!(tail.next_line().unwrap().contains("3 series match, more than 2"));
+    assert_eq!(tail.next_line(), None);
     let watch = Stopwatch::start();
     while subscribe(&daemon, "metric=load").err() == Some(429) {
         assert!(watch.elapsed() < DEADLINE, "the tail that ended keeps its place");
@@ -129,38 +130,38 @@ fn a_subscriber_that_reads_nothing_is_disconnected_and_uses_no_memory() {
     /// The number of series, each with a tag of a kilobyte.
     const SERIES: usize = 1000;
     let daemon = Daemon::start("server.client_timeout = '2s'");
-    let round = |value: usize| {
+    let send_round = |value: usize| {
         let text = "x".repeat(1000);
         let sample = |i: usize| json!({"metric": "load", "tags": {"host": format!("{i}{text}")}, "value": value});
         let samples: Vec<_> = (0..SERIES).map(sample).collect();
         assert_eq!(daemon.post_json(&json!({ "samples": samples })).status, 200);
     };
-    round(0);
+    send_round(0);
     let address = daemon.url.trim_start_matches("http://");
-    let mut silent = TcpStream::connect(address).unwrap();
-    write!(silent, "GET /api/v1/tail?metric=load HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut silent_subscriber = TcpStream::connect(address).unwrap();
+    write!(silent_subscriber, "GET /api/v1/tail?metric=load HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     let mut head = [0; 12];
-    silent.read_exact(&mut head).unwrap();
+    silent_subscriber.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
     let _others: Vec<_> =
         (1..TAILS_MAX).map(|_| subscribe(&daemon, "metric=other").ok().unwrap()).collect();
     assert_eq!(subscribe(&daemon, "metric=load").err(), Some(429));
-    let peak = || {
+    let peak_memory = || {
         let metrics = daemon.metrics();
         let mut lines = metrics.lines();
         let name = "granary_process_resident_memory_peak_bytes ";
         lines.find_map(|line| line.strip_prefix(name)?.parse::<f64>().ok()).unwrap()
     };
-    // The memory of the requests themselves.
-    (1..5).for_each(&round);
-    let before = peak();
+    // The first rounds allocate the memory that requests need.
+    (1..5).for_each(&send_round);
+    let before = peak_memory();
     let watch = Stopwatch::start();
     let mut rounds = 5;
     while subscribe(&daemon, "metric=load").err() == Some(429) {
         assert!(watch.elapsed() < DEADLINE * 2, "the silent subscriber is not disconnected");
-        round(rounds);
+        send_round(rounds);
         rounds += 1;
     }
-    let grown = peak() - before;
-    assert!(grown < 32e6, "{rounds} rounds of a megabyte took {grown} bytes");
+    let growth = peak_memory() - before;
+    assert!(growth < 32e6, "{rounds} rounds of a megabyte took {growth} bytes");
 }

@@ -1,4 +1,5 @@
-//! Batch numbers count once: a group of batches is judged like its batches one by one.
+//! Deduplication by batch number: a batch counts once, and a group of batches gets the verdicts
+//! that its batches would get one by one.
 
 use granary::{
     model::{AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, Kind, SeriesId, TimesTally},
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::setup::{HOUR, WITHIN as NOW, count, define, open, samples, series};
 
-fn begin(path: &std::path::Path) -> (Store, Appender) {
+fn open_with_series(path: &std::path::Path) -> (Store, Appender) {
     let (store, mut appender) = open(path, NOW);
     define(&mut appender, &[series("m", &[], Kind::Gauge)], NOW);
     (store, appender)
@@ -21,7 +22,7 @@ fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
     }
 }
 
-/// The number of samples at the finest granularity.
+/// Returns the number of samples at the finest granularity.
 fn count_samples(store: &Store) -> u64 {
     count(store, 0, NOW.minus(HOUR)..NOW, SeriesId(0))
 }
@@ -35,7 +36,7 @@ fn commit(appender: &mut Appender, group: &[AcceptedBatch]) -> Vec<BatchVerdict>
 fn a_group_with_a_jump_in_numbers_calls_no_unaccepted_batch_a_duplicate() {
     // Regression: after [2000, 50] in one group, 1074 was answered "duplicate" and lost.
     let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender) = begin(dir.path());
+    let (store, mut appender) = open_with_series(dir.path());
     let accepted = BatchVerdict::Accepted(TimesTally::default());
     assert_eq!(commit(&mut appender, &[batch("a", 1, 100)]), [accepted]);
     let group = [2000, 50, 2000, 1074].map(|seq| batch("a", 1, seq));
@@ -50,7 +51,7 @@ fn a_group_with_a_jump_in_numbers_calls_no_unaccepted_batch_a_duplicate() {
     assert_eq!(count_samples(&store), 3 + 2 + 6);
 }
 
-fn number() -> impl Strategy<Value = (u8, i64, u64)> {
+fn any_batch_number() -> impl Strategy<Value = (u8, i64, u64)> {
     let seq = prop_oneof![4 => 1..20_u64, 4 => 1..7000_u64, 1 => any::<u64>().prop_map(|n| n | 1)];
     (0..2_u8, 1..8_i64, seq)
 }
@@ -59,28 +60,28 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_group_is_judged_as_its_batches_one_by_one(
-        groups in prop::collection::vec(prop::collection::vec(number(), 1..12), 1..12),
+    fn a_group_gets_the_verdicts_of_its_batches_one_by_one(
+        groups in prop::collection::vec(prop::collection::vec(any_batch_number(), 1..12), 1..12),
         restart in 0..12_usize,
     ) {
         let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let [(mut store, mut grouped), (_, mut single)] = [0, 1].map(|index| begin(dirs[index].path()));
+        let [(mut store, mut group_appender), (_, mut single_appender)] = [0, 1].map(|index| open_with_series(dirs[index].path()));
         let mut accepted = 0;
         for (index, group) in groups.iter().enumerate() {
             let group: Vec<_> = group
                 .iter()
                 .map(|(agent, epoch, seq)| batch(&format!("agent{agent}"), *epoch, *seq))
                 .collect();
-            let one_by_one: Vec<_> = group
+            let single_verdicts: Vec<_> = group
                 .iter()
-                .flat_map(|batch| commit(&mut single, std::slice::from_ref(batch)))
+                .flat_map(|batch| commit(&mut single_appender, std::slice::from_ref(batch)))
                 .collect();
-            let together = commit(&mut grouped, &group);
-            prop_assert_eq!(&together, &one_by_one);
-            accepted += together.iter().filter(|verdict| verdict.is_accepted()).count();
+            let group_verdicts = commit(&mut group_appender, &group);
+            prop_assert_eq!(&group_verdicts, &single_verdicts);
+            accepted += group_verdicts.iter().filter(|verdict| verdict.is_accepted()).count();
             if index == restart {
-                drop((store, grouped));
-                (store, grouped) = open(dirs[0].path(), NOW);
+                drop((store, group_appender));
+                (store, group_appender) = open(dirs[0].path(), NOW);
             }
         }
         prop_assert_eq!(count_samples(&store) as usize, accepted);
@@ -91,14 +92,14 @@ proptest! {
 fn a_batch_without_samples_uses_no_number() {
     // Regression: four empty batches with epochs near 2^63 locked a sender out forever.
     let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender) = begin(dir.path());
+    let (store, mut appender) = open_with_series(dir.path());
     let empty = |epoch, seq| AcceptedBatch {
         series: Vec::new(),
         times: Vec::new(),
         values: Vec::new(),
         ..batch("a", epoch, seq)
     };
-    let forged: Vec<_> = (0..4).map(|back| empty(i64::MAX - back, 1 << 62)).collect();
+    let forged: Vec<_> = (0..4).map(|distance| empty(i64::MAX - distance, 1 << 62)).collect();
     assert_eq!(commit(&mut appender, &forged), [BatchVerdict::Empty; 4]);
     assert_eq!((store.sender_count(), store.last_record()), (0, 1));
     let accepted = BatchVerdict::Accepted(TimesTally::default());
@@ -111,9 +112,9 @@ fn a_batch_without_samples_uses_no_number() {
 }
 
 #[test]
-fn the_longest_silent_senders_are_forgotten_for_new_ones() {
+fn new_senders_replace_the_senders_that_were_silent_longest() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut store, mut appender) = begin(dir.path());
+    let (mut store, mut appender) = open_with_series(dir.path());
     let limits = StoreLimits { senders_max: 3, sender_idle_ms: 5 * HOUR, ..StoreLimits::default() };
     appender.set_limits(limits);
     let accepted = BatchVerdict::Accepted(TimesTally::default());
@@ -129,20 +130,20 @@ fn the_longest_silent_senders_are_forgotten_for_new_ones() {
     assert_eq!(send(&mut appender, &["a", "b", "c", "d"], 0), [accepted, accepted, accepted, full]);
     assert_eq!(send(&mut appender, &["b"], 1), [accepted]);
     assert_eq!(send(&mut appender, &["d"], 5), [full], "no sender is idle for long enough");
-    // Senders of the group stay, however long they were silent.
+    // Senders with a batch in the group are kept, however long they were silent.
     assert_eq!(send(&mut appender, &["d", "a"], 6), [accepted, accepted]);
     assert_eq!((names(&store), store.counters().senders_forgotten.get()), ("a b d".into(), 1));
-    let written = |store: &Store| {
+    let commits_and_bytes = |store: &Store| {
         let counters = store.counters();
         (counters.commits.get(), counters.journal_bytes.get())
     };
-    let before = written(&store);
+    let before = commits_and_bytes(&store);
     let forgotten = appender.forget(&["a".into(), "nobody".into()], NOW).unwrap();
     assert_eq!((forgotten, names(&store)), (1, "b d".into()));
-    let after = written(&store);
+    let after = commits_and_bytes(&store);
     assert!(
         after.0 == before.0 + 1 && after.1 > before.1,
-        "the record counts: {before:?} {after:?}"
+        "the removal is one record: {before:?} {after:?}"
     );
     // After a restart, with and without a checkpoint, the store has the same senders; a removed
     // sender starts again as a new sender.

@@ -1,4 +1,4 @@
-//! A role evaluates expressions without HTTP, from a store and within a budget, as requests do.
+//! A role evaluates expressions on a store within a budget, as an HTTP request does.
 
 use std::time::Duration;
 
@@ -33,31 +33,31 @@ fn a_role_evaluates_an_expression_within_a_budget() {
     }
     let resources = QueryResources::new(Scheduler::for_this_machine(), SETTINGS.memory_max);
     let now: Moment = UnixMillis(DAY0 + 30 * MINUTE).into();
-    let ask = |budget: &Budget| {
+    let run = |budget: &Budget| {
         evaluate_at(fixture.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
     };
     let budget = resources.budget(SETTINGS.timeout);
-    let answer = ask(&budget).unwrap();
+    let answer = run(&budget).unwrap();
     let PromqlValue::Vector(samples) = answer.value else { panic!("{answer:?}") };
     assert_eq!(samples.iter().map(|sample| sample.value).collect::<Vec<_>>(), [1.0]);
     assert!(budget.reserved() > 0 && resources.memory_free() < SETTINGS.memory_max);
     drop(budget);
     assert_eq!(resources.memory_free(), SETTINGS.memory_max);
-    let late = ask(&resources.budget(Duration::ZERO));
-    assert!(matches!(late, Err(QueryError::Timeout(_))), "{late:?}");
-    let scarce = ask(&Budget::of_memory(100));
-    assert!(matches!(scarce, Err(QueryError::Busy(_))), "{scarce:?}");
+    let timed_out = run(&resources.budget(Duration::ZERO));
+    assert!(matches!(timed_out, Err(QueryError::Timeout(_))), "{timed_out:?}");
+    let out_of_memory = run(&Budget::of_memory(100));
+    assert!(matches!(out_of_memory, Err(QueryError::Busy(_))), "{out_of_memory:?}");
 }
 
 #[test]
-fn the_metrics_of_a_chart_share_the_limit_of_series() {
+fn all_metrics_of_a_chart_share_one_limit_of_series() {
     let mut fixture = fixture();
     for (metric, host) in [("load", "a"), ("load", "b"), ("idle", "a"), ("idle", "b")] {
         let id = fixture.define(metric, &[("host", host)], Kind::Gauge);
         fixture.fill(id, MINUTE, |i| (i < 3).then_some(1.0));
     }
     let now = UnixMillis(DAY0 + 30 * MINUTE);
-    let ask = |others: &[&str], merge| {
+    let run = |others: &[&str], merge| {
         let selector = Selector { metric: Some("load".into()), ..Selector::default() };
         let range = UnixMillis(DAY0)..now;
         let others = others.iter().map(|other| (*other).to_owned()).collect();
@@ -67,10 +67,10 @@ fn the_metrics_of_a_chart_share_the_limit_of_series() {
         let answer = chart(fixture.store(), &Budget::UNLIMITED, &request, &limits, now);
         answer.map(|answer| answer.series.len()).map_err(|cause| cause.to_string())
     };
-    assert_eq!(ask(&[], SeriesMerge::Nothing), Ok(2));
-    assert_eq!(ask(&["load"], SeriesMerge::Nothing), Ok(2), "a series counts once");
+    assert_eq!(run(&[], SeriesMerge::Nothing), Ok(2));
+    assert_eq!(run(&["load"], SeriesMerge::Nothing), Ok(2), "a series counts once");
     for merge in [SeriesMerge::Nothing, SeriesMerge::All] {
-        let refused = ask(&["idle"], merge).unwrap_err();
+        let refused = run(&["idle"], merge).unwrap_err();
         assert!(refused.contains("4 series match, more than 3"), "{refused}");
     }
 }

@@ -30,7 +30,7 @@ const ZONES: [&str; 8] = [
     "-02:30",
 ];
 
-/// The identity of a bucket, computed only from the local calendar.
+/// Returns the name of a bucket, computed only from the local calendar.
 fn bucket(unit: CalendarUnit, local: &Zoned) -> String {
     let week = local.date().iso_week_date();
     match unit {
@@ -47,8 +47,8 @@ fn bucket(unit: CalendarUnit, local: &Zoned) -> String {
         CalendarUnit::Year => local.year().to_string(),
         CalendarUnit::Days(days) => {
             let anchor: jiff::civil::Date = "1970-01-05".parse().unwrap();
-            let since = anchor.until(local.date()).unwrap().get_days();
-            since.div_euclid(days).to_string()
+            let days_since_anchor = anchor.until(local.date()).unwrap().get_days();
+            days_since_anchor.div_euclid(days).to_string()
         }
     }
 }
@@ -69,8 +69,9 @@ struct FilledStore {
     _dir: tempfile::TempDir,
 }
 
-/// A store with samples of two series; the first part is checkpointed.
-fn filled_store(samples: &[(u32, i64, i32)], checkpointed: usize) -> FilledStore {
+/// Returns a store with samples of two series; the first `checkpointed_count` samples are
+/// checkpointed.
+fn fill_store(samples: &[(u32, i64, i32)], checkpointed_count: usize) -> FilledStore {
     let dir = tempfile::tempdir().unwrap();
     let set = granularities(&[
         ["5m", "4h", "1d", "3360d"],
@@ -80,7 +81,7 @@ fn filled_store(samples: &[(u32, i64, i32)], checkpointed: usize) -> FilledStore
     let (store, mut appender) = open_with(dir.path(), &set, NOW);
     let hosts = ["a", "b"].map(|host| series("views", &[("host", host)], Kind::Delta));
     define(&mut appender, &hosts, NOW);
-    let (first, rest) = samples.split_at(checkpointed.min(samples.len()));
+    let (first, rest) = samples.split_at(checkpointed_count.min(samples.len()));
     for part in [first, rest] {
         let batch = AcceptedBatch {
             series: part.iter().map(|(series, ..)| SeriesId(*series)).collect(),
@@ -139,12 +140,12 @@ proptest! {
     fn every_sample_is_counted_in_the_bucket_of_its_local_time(
         start in prop::sample::select(STARTS.to_vec()),
         samples in prop::collection::vec((0..2_u32, 0..DAYS * DAY, -9..99_i32), 1..120),
-        checkpointed in 0..120_usize,
+        checkpointed_count in 0..120_usize,
     ) {
         let start = start.parse::<jiff::Timestamp>().unwrap().as_millisecond();
         let samples: Vec<_> =
             samples.into_iter().map(|(series, at, value)| (series, start + at, value)).collect();
-        let filled = filled_store(&samples, checkpointed);
+        let filled = fill_store(&samples, checkpointed_count);
         for zone in ZONES {
             let zone = time_zone(zone).unwrap();
             for (unit, _) in CalendarUnit::NAMED {

@@ -1,4 +1,4 @@
-//! The checker's reads find damage while the store is in use, and it is a hole at once.
+//! The checker finds damage while the store is in use, and records it as a hole at once.
 
 use std::{
     path::Path,
@@ -19,11 +19,11 @@ use crate::{
 
 const HOURS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows/1h");
 
-/// Checks all files; returns the new faults and the bytes read.
+/// Checks all files; returns the numbers of new faults and of bytes read.
 fn check_all(store: &Store) -> (u64, u64) {
     let bytes = AtomicU64::new(0);
-    let count = |more| {
-        bytes.fetch_add(more, Ordering::Relaxed);
+    let count = |read_bytes| {
+        bytes.fetch_add(read_bytes, Ordering::Relaxed);
         true
     };
     let files = store.checked_files().into_iter();
@@ -31,11 +31,11 @@ fn check_all(store: &Store) -> (u64, u64) {
     (faults, bytes.into_inner())
 }
 
-fn holes(store: &Store) -> usize {
+fn hole_count(store: &Store) -> usize {
     store.gaps().iter().map(|gaps| gaps.holes.len()).sum()
 }
 
-/// Checks that damage is found once, and is a hole then.
+/// Checks that the checker finds the damage once and records it as a hole.
 fn check(sealed: bool, damage: &dyn Fn(&Path)) {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), sealed);
@@ -45,10 +45,10 @@ fn check(sealed: bool, damage: &dyn Fn(&Path)) {
     drop(store);
     damage(dir.path());
     let store = open(dir.path(), NOW).0;
-    assert_eq!(holes(&store), 0);
+    assert_eq!(hole_count(&store), 0);
     assert!(check_all(&store).0 > 0);
-    assert!(holes(&store) > 0);
-    assert_eq!(check_all(&store).0, 0, "known damage");
+    assert!(hole_count(&store) > 0);
+    assert_eq!(check_all(&store).0, 0, "the same damage is not found again");
     assert_eq!(store.counters().checked_files.get(), 2 * store.checked_files().len() as u64);
 }
 
@@ -77,15 +77,15 @@ fn damaged_rows_of_the_head_are_found() {
 }
 
 #[test]
-fn a_check_ends_when_it_is_told_to() {
+fn a_check_ends_when_its_callback_returns_false() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), false);
     let store = open(dir.path(), NOW).0;
     let calls = AtomicU64::new(0);
-    let stop = |_| calls.fetch_add(1, Ordering::Relaxed) > 0;
-    let stop = |bytes| !stop(bytes);
+    let is_later_call = |_: u64| calls.fetch_add(1, Ordering::Relaxed) > 0;
+    let is_first_call = |bytes| !is_later_call(bytes);
     let largest = store.checked_files().into_iter().max_by_key(|(_, bytes)| *bytes).unwrap().0;
     assert!(matches!(largest, CheckedFile::Partition(_) | CheckedFile::Head(GranularityIndex(_))));
-    store.check_file(largest, &stop).unwrap();
+    store.check_file(largest, &is_first_call).unwrap();
     assert_eq!(calls.into_inner(), 2);
 }

@@ -19,14 +19,14 @@ fn no_fuzz_target_panics_on_its_corpus_or_on_mutations() {
             let bytes = fs::read(entry.unwrap().path()).unwrap();
             target(&bytes);
             for _ in 0..MUTATIONS {
-                let mut changed = bytes.clone();
+                let mut mutated = bytes.clone();
                 match rng.u8(0..3) {
-                    0 => changed.truncate(rng.usize(0..=bytes.len())),
-                    1 => changed.push(rng.u8(..)),
+                    0 => mutated.truncate(rng.usize(0..=bytes.len())),
+                    1 => mutated.push(rng.u8(..)),
                     _ if bytes.is_empty() => {}
-                    _ => changed[rng.usize(0..bytes.len())] ^= 1 << rng.u8(0..8),
+                    _ => mutated[rng.usize(0..bytes.len())] ^= 1 << rng.u8(0..8),
                 }
-                target(&changed);
+                target(&mutated);
             }
             inputs += 1;
         }

@@ -1,8 +1,9 @@
-//! Days on a simulated clock with a disk budget: the store stays within it, says so a day ahead,
-//! and never drops the newest partition.
+//! Days on a simulated clock with a disk budget: the store stays within the budget, reports drops a
+//! day ahead, and never drops the newest partition.
 
 use granary::{
     actors::{BudgetReport, DiskBudget, drop_expired},
+    kept::LiveValue,
     model::{AcceptedBatch, Kind, Moment, SeriesId, UnixMillis},
     policy::retention::budget::DiskMax,
     store::{Appender, Store},
@@ -35,7 +36,7 @@ impl Scene {
             names.iter().map(|host| series("m", &[("host", host)], Kind::Gauge)).collect();
         define(&mut appender, &all, START);
         let budget = DiskBudget {
-            max: Some(DiskMax::Bytes(u64::MAX)).into(),
+            max: LiveValue::new(Some(DiskMax::Bytes(u64::MAX))),
             data_dir: dir.path().to_owned(),
             metrics: Metrics::new().unwrap(),
             health: Health::default(),
@@ -62,19 +63,19 @@ impl Scene {
             }
             self.store.checkpoint(self.now).unwrap();
             assert!(drop_expired(&self.store, self.now).failed.is_none());
-            let early = self.budget.enforce(&self.store, Moment::from(self.now));
-            assert!(early.failed.is_none());
-            dropped += early.partitions;
+            let enforced = self.budget.enforce(&self.store, Moment::from(self.now));
+            assert!(enforced.failed.is_none());
+            dropped += enforced.partitions;
         }
         dropped
     }
 
-    /// The hours that each granularity keeps.
-    fn kept(&self) -> [i64; 2] {
+    /// Returns the hours of samples that each granularity has.
+    fn kept_hours(&self) -> [i64; 2] {
         [0, 1].map(|level| {
             let all = self.store.partitions();
-            let of_level = all.iter().filter(|one| one.id.granularity.0 == level);
-            (self.now.0 - of_level.map(|one| one.id.start.0).min().unwrap()) / HOUR
+            let of_level = all.iter().filter(|partition| partition.id.granularity.0 == level);
+            (self.now.0 - of_level.map(|partition| partition.id.start.0).min().unwrap()) / HOUR
         })
     }
 }
@@ -84,15 +85,17 @@ fn the_store_stays_within_its_budget_and_reports_drops_a_day_ahead() {
     let mut scene = Scene::new();
     assert_eq!(scene.run(24 * 24), 0);
     let full = scene.store.file_bytes();
-    assert_eq!(scene.kept(), [120, 480]);
+    assert_eq!(scene.kept_hours(), [120, 480]);
     assert_eq!(scene.budget.report.warning(), None);
-    // With three quarters of the space, each granularity keeps about as much of its retention.
+    // With three quarters of the space, each granularity keeps about three quarters of its
+    // retention.
     let max = full / 4 * 3;
     scene.budget.max.set(Some(DiskMax::Bytes(max)));
     assert!(scene.run(1) > 0);
     let bytes = scene.store.file_bytes();
     assert!((max * 9 / 10..=max).contains(&bytes), "{bytes} of {max}");
-    let shares = [120, 480].into_iter().zip(scene.kept()).map(|(all, kept)| kept * 100 / all);
+    let shares =
+        [120, 480].into_iter().zip(scene.kept_hours()).map(|(planned, kept)| kept * 100 / planned);
     let shares: Vec<_> = shares.collect();
     assert!(shares.iter().all(|share| (60..80).contains(share)), "{shares:?}");
     let dropped = scene.budget.metrics.retention_budget_drops.get();
@@ -102,17 +105,17 @@ fn the_store_stays_within_its_budget_and_reports_drops_a_day_ahead() {
         assert!(scene.budget.report.warning().is_some());
     }
     assert!(scene.budget.metrics.retention_budget_drops.get() > dropped + 4);
-    // Too small a budget leaves the newest partitions.
+    // With a budget that is too small, only the newest partition of each granularity remains.
     scene.budget.max.set(Some(DiskMax::Bytes(1)));
     scene.run(1);
     let all = scene.store.partitions();
     assert_eq!(all.len(), 2);
-    assert!(all.iter().all(|one| one.id.start <= scene.now), "{all:?}");
+    assert!(all.iter().all(|partition| partition.id.start <= scene.now), "{all:?}");
     let reasons = scene.budget.health.shortfalls();
     assert!(reasons[0].1.contains("only the newest partition"), "{reasons:?}");
     // Without a trusted clock, nothing is dropped.
-    let doubted = Moment { clock: scene.now.plus(90 * DAY), believed: scene.now };
-    assert_eq!(scene.budget.enforce(&scene.store, doubted).partitions, 0);
+    let untrusted = Moment { clock: scene.now.plus(90 * DAY), believed: scene.now };
+    assert_eq!(scene.budget.enforce(&scene.store, untrusted).partitions, 0);
 }
 
 #[test]
@@ -120,20 +123,20 @@ fn a_drop_is_reported_a_day_before() {
     let mut scene = Scene::new();
     scene.run(24 * 4);
     let bytes = scene.store.file_bytes();
-    let grown = scene.budget.report.last().unwrap();
-    let a_day = grown.bytes_ahead - grown.bytes;
-    assert!(a_day > bytes / 10, "{grown:?}");
-    // The budget is enough for two days.
-    scene.budget.max.set(Some(DiskMax::Bytes(bytes + a_day * 2)));
+    let last_report = scene.budget.report.last().unwrap();
+    let bytes_per_day = last_report.bytes_ahead - last_report.bytes;
+    assert!(bytes_per_day > bytes / 10, "{last_report:?}");
+    // The budget is exhausted in two days.
+    scene.budget.max.set(Some(DiskMax::Bytes(bytes + bytes_per_day * 2)));
     assert_eq!(scene.run(1), 0);
     assert_eq!(scene.budget.report.warning(), None, "{:?}", scene.budget.report.last());
-    let mut warned = None;
+    let mut warned_after = None;
     let mut hours = 0;
     while scene.run(1) == 0 {
         hours += 1;
-        warned = warned.or(scene.budget.report.warning().map(|_| hours));
+        warned_after = warned_after.or(scene.budget.report.warning().map(|_| hours));
         assert!(hours < 100);
     }
-    let ahead = hours - warned.unwrap();
+    let ahead = hours - warned_after.unwrap();
     assert!((12..=36).contains(&ahead), "{ahead} hours ahead of the drop");
 }

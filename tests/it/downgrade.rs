@@ -1,5 +1,5 @@
 //! `granary downgrade` on a golden directory: the result has only tables that the previous release
-//! knows. That release reads every number and continues where this release stopped.
+//! knows. The previous release reads every number and continues where this release stopped.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,33 +19,33 @@ use redb::{Database, ReadableDatabase, TableDefinition, TableHandle};
 use serde_json::Value;
 
 use crate::{
-    golden::{batch, cells, copy_out, golden, refusal},
+    golden::{batch, cells, golden, open_error, unpack},
     media::{EarlierRelease, HookedFolder},
     setup::{HOUR, NOW, open, open_on},
 };
 
-/// Downgrades a directory; returns the numbers of lowered files and of removed shells.
-fn lower(dir: &Path) -> Result<(u64, u64), String> {
+/// Downgrades a directory; returns the numbers of downgraded files and of removed shells.
+fn downgrade_directory(dir: &Path) -> Result<(u64, u64), String> {
     let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir).unwrap());
     let outcome = downgrade(&medium, &mut |_, _, _| {});
     outcome.map(|report| (report.lowered, report.shells)).map_err(|fault| fault.with_causes())
 }
 
-/// The directory as the previous release opens it.
+/// Returns the directory as the previous release opens it.
 fn as_previous_release(dir: &Path) -> Arc<dyn Medium> {
     Arc::new(HookedFolder::new(dir, Arc::new(EarlierRelease)))
 }
 
-/// The databases of a directory, by path.
-fn databases(dir: &Path) -> Vec<PathBuf> {
+/// Returns the paths of all redb files of a directory.
+fn database_files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     let is_database = |path: &PathBuf| path.extension().is_some_and(|end| end == "redb");
-    let below = folders.iter().flat_map(|folder| databases(folder));
+    let below = folders.iter().flat_map(|folder| database_files(folder));
     files.into_iter().filter(is_database).chain(below).collect()
 }
 
-/// The kind of a file, its format and its tables.
+/// Returns the kind of a file, its format, and the names of its tables.
 fn describe(dir: &Path, path: &Path) -> (String, u64, BTreeSet<String>) {
     let name = path.strip_prefix(dir).unwrap();
     let is_partition = name.starts_with("partitions");
@@ -63,56 +63,56 @@ fn describe(dir: &Path, path: &Path) -> (String, u64, BTreeSet<String>) {
     (kind.to_owned(), version, tables)
 }
 
-fn versions(dir: &Path) -> BTreeSet<u64> {
-    databases(dir).iter().map(|path| describe(dir, path).1).collect()
+fn formats(dir: &Path) -> BTreeSet<u64> {
+    database_files(dir).iter().map(|path| describe(dir, path).1).collect()
 }
 
 #[test]
-fn all_files_of_a_lowered_directory_have_the_previous_format_and_its_tables() {
+fn all_files_of_a_downgraded_directory_have_the_previous_format_and_its_tables() {
     let (old, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    copy_out(&golden(DOWNGRADE_VERSION), old.path());
-    copy_out(&golden(FORMAT_VERSION), dir.path());
-    let files = databases(dir.path()).len() as u64;
-    assert!(refusal(as_previous_release(dir.path())).contains("of a newer release"));
-    assert_eq!(lower(dir.path()), Ok((files, 2)));
-    assert_eq!(lower(dir.path()), Ok((0, 0)), "a second run has nothing to do");
+    unpack(&golden(DOWNGRADE_VERSION), old.path());
+    unpack(&golden(FORMAT_VERSION), dir.path());
+    let files = database_files(dir.path()).len() as u64;
+    assert!(open_error(as_previous_release(dir.path())).contains("of a newer release"));
+    assert_eq!(downgrade_directory(dir.path()), Ok((files, 2)));
+    assert_eq!(downgrade_directory(dir.path()), Ok((0, 0)), "a second run has nothing to do");
     // Each kind of file has only tables that it has in the golden directory of the previous format.
-    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for path in databases(old.path()) {
+    let mut known_tables: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in database_files(old.path()) {
         let (kind, version, tables) = describe(old.path(), &path);
         assert_eq!(version, DOWNGRADE_VERSION);
-        known.entry(kind).or_default().extend(tables);
+        known_tables.entry(kind).or_default().extend(tables);
     }
-    for path in databases(dir.path()) {
+    for path in database_files(dir.path()) {
         let (kind, version, tables) = describe(dir.path(), &path);
         assert_eq!(version, DOWNGRADE_VERSION, "{}", path.display());
-        assert!(tables.is_subset(&known[&kind]), "{}: {tables:?}", path.display());
+        assert!(tables.is_subset(&known_tables[&kind]), "{}: {tables:?}", path.display());
     }
 }
 
 #[test]
-fn a_directory_with_an_erasure_is_lowered_after_an_orderly_stop() {
+fn a_directory_with_an_erasure_is_downgraded_after_an_orderly_stop() {
     let dir = tempfile::tempdir().unwrap();
-    copy_out(&golden(FORMAT_VERSION), dir.path());
+    unpack(&golden(FORMAT_VERSION), dir.path());
     let (store, mut appender) = open(dir.path(), NOW);
     let matchers = vec![Matcher { tag: "host".into(), value: "web1".into() }];
     let range = NOW.minus(2 * HOUR)..NOW.minus(HOUR);
     appender.erase(&ErasureRequest { matchers, range }, false, NOW).unwrap().unwrap();
     drop((store, appender));
-    let refused = lower(dir.path()).unwrap_err();
+    let refused = downgrade_directory(dir.path()).unwrap_err();
     assert!(refused.contains("start the daemon once"), "{refused}");
     let (store, appender) = open(dir.path(), NOW);
     assert!(!store.is_erasing(), "the start completes the erasure");
     store.checkpoint(NOW).unwrap();
     drop((store, appender));
-    assert!(lower(dir.path()).is_ok());
+    assert!(downgrade_directory(dir.path()).is_ok());
 }
 
 #[test]
-fn the_previous_release_continues_a_lowered_directory_and_this_release_upgrades_it_again() {
+fn the_previous_release_continues_a_downgraded_directory_and_this_release_upgrades_it_again() {
     let dir = tempfile::tempdir().unwrap();
-    copy_out(&golden(FORMAT_VERSION), dir.path());
-    assert!(lower(dir.path()).is_ok());
+    unpack(&golden(FORMAT_VERSION), dir.path());
+    assert!(downgrade_directory(dir.path()).is_ok());
     let expected = fs::read_to_string(golden(FORMAT_VERSION).join("expected.json")).unwrap();
     let expected: Value = serde_json::from_str(&expected).unwrap();
     // Opens the directory, commits a batch, runs a checkpoint, and returns all cells.
@@ -128,18 +128,18 @@ fn the_previous_release_continues_a_lowered_directory_and_this_release_upgrades_
         store.checkpoint(NOW).unwrap();
         cells(&store)
     };
-    let continued = open_and_commit(501, as_previous_release(dir.path()));
-    assert_eq!(versions(dir.path()), [DOWNGRADE_VERSION].into());
+    let cells_before_upgrade = open_and_commit(501, as_previous_release(dir.path()));
+    assert_eq!(formats(dir.path()), [DOWNGRADE_VERSION].into());
     assert_eq!(verify(dir.path(), NOW, &mut |_| {}).unwrap().faults, []);
     // This release upgrades the directory again, and preallocates.
     let (store, _) = open(dir.path(), NOW);
-    assert_eq!(cells(&store), continued);
+    assert_eq!(cells(&store), cells_before_upgrade);
     let next_hour = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
     assert_eq!(store.preallocate(GranularityIndex(0), next_hour, &[SeriesId(1)]).unwrap(), 1);
     drop(store);
     open_and_commit(502, Arc::new(Folder::new(dir.path()).unwrap()));
-    // This release adds shells also to partitions of the previous format; lowering removes them.
-    assert_eq!(lower(dir.path()).unwrap().1, 1);
+    // This release adds shells also to partitions of the previous format; a downgrade removes them.
+    assert_eq!(downgrade_directory(dir.path()).unwrap().1, 1);
     open_and_commit(503, as_previous_release(dir.path()));
 }
 
@@ -147,13 +147,13 @@ fn the_previous_release_continues_a_lowered_directory_and_this_release_upgrades_
 fn a_directory_with_an_unknown_table_or_a_damaged_file_is_not_changed() {
     let assert_refused = |change: &dyn Fn(&Path), expected: &str| {
         let dir = tempfile::tempdir().unwrap();
-        copy_out(&golden(FORMAT_VERSION), dir.path());
+        unpack(&golden(FORMAT_VERSION), dir.path());
         let objects = dir.path().join("objects.redb");
         change(&objects);
-        let problem = lower(dir.path()).unwrap_err();
+        let problem = downgrade_directory(dir.path()).unwrap_err();
         assert!(problem.contains("objects.redb") && problem.contains(expected), "{problem}");
         fs::remove_file(objects).unwrap();
-        assert_eq!(versions(dir.path()), [FORMAT_VERSION].into());
+        assert_eq!(formats(dir.path()), [FORMAT_VERSION].into());
     };
     let add_table = |file: &Path| {
         let db = Database::open(file).unwrap();
@@ -164,5 +164,5 @@ fn a_directory_with_an_unknown_table_or_a_damaged_file_is_not_changed() {
     assert_refused(&add_table, "it has the table \"of_the_future\"");
     assert_refused(&|file| fs::write(file, "not a database").unwrap(), "open objects.redb");
     let empty = tempfile::tempdir().unwrap();
-    assert!(lower(empty.path()).unwrap_err().contains("not a data directory"));
+    assert!(downgrade_directory(empty.path()).unwrap_err().contains("not a data directory"));
 }

@@ -27,14 +27,14 @@ fn open(dir: &Path) -> (Store, Appender) {
 }
 
 /// Opens a store on a medium whose operations fail on demand.
-fn open_failing(dir: &Path) -> (Store, Appender, Arc<Faults>) {
+fn open_with_faults(dir: &Path) -> (Store, Appender, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     let medium = Arc::new(HookedFolder::new(dir, faults.clone()));
     let (store, appender) = setup::open_on(medium, &GranularitySet::default(), NOW);
     (store, appender, faults)
 }
 
-/// A store with one series, a sample per minute for 30 hours, in documents and in the head.
+/// Fills a store with one series: one sample per minute for 30 hours, in documents and in the head.
 fn fill(dir: &Path) {
     let (store, mut appender) = open(dir);
     define(&mut appender);
@@ -55,7 +55,7 @@ fn commit(appender: &mut Appender, at: i64) {
     assert!(try_commit(appender, [at]));
 }
 
-/// The samples of the last 100 days at a granularity.
+/// Returns the number of samples of the last 100 days at a granularity.
 fn count(store: &Store, level: usize) -> u64 {
     setup::count(store, level, NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR), SeriesId(0))
 }
@@ -70,20 +70,19 @@ fn a_lost_journal_is_not_replaced_by_an_empty_one() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let journal = dir.path().join("journal.redb");
-    let kept = fs::read(&journal).unwrap();
-    let refused = || {
+    let journal_bytes = fs::read(&journal).unwrap();
+    let start_error = || {
         fs::remove_file(&journal).unwrap();
         let medium = Arc::new(Folder::new(dir.path()).unwrap());
-        let refused =
-            Store::open(medium, GranularitySet::default(), NOW).unwrap_err().with_causes();
+        let error = Store::open(medium, GranularitySet::default(), NOW).unwrap_err().with_causes();
         assert!(!journal.exists());
-        fs::write(&journal, &kept).unwrap();
-        refused
+        fs::write(&journal, &journal_bytes).unwrap();
+        error
     };
-    let message = refused();
+    let message = start_error();
     assert!(message.contains("it is missing, but head.redb exists"), "{message}");
     fs::remove_file(dir.path().join("head.redb")).unwrap();
-    let message = refused();
+    let message = start_error();
     assert!(message.contains("it is missing, but partitions/1"), "{message}");
 }
 
@@ -95,9 +94,9 @@ fn missing_files_are_reported_until_their_mark_is_removed() {
         fill(dir.path());
         assert_eq!(open(dir.path()).0.damaged_partitions(), [""; 0]);
         fs::remove_file(dir.path().join(file)).unwrap();
-        let named = faults(dir.path());
+        let reported = faults(dir.path());
         let expected = format!("{file}: it is missing, although the journal lists it");
-        assert!(named.contains(&expected), "{named:?}");
+        assert!(reported.contains(&expected), "{reported:?}");
         let mark = format!("{}.missing", file.trim_start_matches("partitions/").replace('/', "-"));
         for _ in 0..2 {
             let (store, mut appender) = open(dir.path());
@@ -125,10 +124,10 @@ fn unregister(dir: &Path, file: &str) {
     txn.commit().unwrap();
 }
 
-/// The folder is as after a kill between removing partitions' files and their segments, and one
-/// file is lost.
+/// The directory looks as after a kill between the removal of partition files and of their
+/// segments. In addition, one partition file is lost.
 #[test]
-fn remains_of_an_unconfigured_granularity_are_removed_at_a_start() {
+fn files_of_an_unconfigured_granularity_are_removed_at_a_start() {
     let dir = tempfile::tempdir().unwrap();
     {
         let (store, mut appender) = open(dir.path());
@@ -155,7 +154,8 @@ fn remains_of_an_unconfigured_granularity_are_removed_at_a_start() {
     let coarser = GranularitySet::default().iter().skip(1).cloned().collect();
     let coarser = GranularitySet::new(coarser).unwrap();
     let reopen = || setup::open_with(dir.path(), &coarser, NOW).0.damaged_partitions();
-    // Files that may still help an operator remain until the mark is removed.
+    // The segments of the lost file may still help an operator: they remain until the mark is
+    // removed.
     assert_eq!(reopen(), [format!("1m-{lost}.missing")]);
     assert!(names("").iter().all(|name| name.starts_with("2026-11-20T1200.")), "{:?}", names(""));
     assert!(!names("").is_empty());
@@ -165,8 +165,8 @@ fn remains_of_an_unconfigured_granularity_are_removed_at_a_start() {
     assert_eq!(names(""), [""; 0]);
 }
 
-/// The folder is as after a kill between creating a file and registering it, or between
-/// unregistering and deleting it.
+/// The directory looks as after a kill between creating a file and registering it, or between
+/// unregistering a file and deleting it.
 #[test]
 fn an_unregistered_file_is_accepted_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ fn every_damaged_file_is_kept() {
 fn a_failed_removal_is_repeated() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    let (store, appender, faults) = open_failing(dir.path());
+    let (store, appender, faults) = open_with_faults(dir.path());
     let id = PartitionId {
         granularity: GranularityIndex(0),
         start: UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR),
@@ -221,7 +221,7 @@ fn a_failed_removal_is_repeated() {
 #[test]
 fn a_file_that_disappeared_while_open_is_not_created_again() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender, faults) = open_failing(dir.path());
+    let (store, mut appender, faults) = open_with_faults(dir.path());
     define(&mut appender);
     commit(&mut appender, NOW.0);
     // The mount disappears and uncovers the folder below.
@@ -243,7 +243,7 @@ fn a_file_that_disappeared_while_open_is_not_created_again() {
 fn a_single_failed_read_stops_no_work() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    let (store, mut appender, faults) = open_failing(dir.path());
+    let (store, mut appender, faults) = open_with_faults(dir.path());
     commit(&mut appender, NOW.0 - 20 * HOUR);
     faults.reads.store(true, Ordering::Relaxed);
     store.checkpoint(NOW).unwrap_err();
@@ -253,7 +253,7 @@ fn a_single_failed_read_stops_no_work() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// After a failed write, redb closes a file to its readers too.
+/// Redb also refuses reads of a file after a failed write.
 #[test]
 fn a_failed_write_breaks_no_running_query() {
     let dir = tempfile::tempdir().unwrap();
@@ -267,7 +267,7 @@ fn a_failed_write_breaks_no_running_query() {
         appender.commit(&[], &[samples(other, readings)], NOW).unwrap();
         store.checkpoint(NOW).unwrap();
     }
-    let (store, mut appender, faults) = open_failing(dir.path());
+    let (store, mut appender, faults) = open_with_faults(dir.path());
     commit(&mut appender, NOW.0 - 20 * HOUR);
     let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
     let mut failures = Vec::new();
@@ -289,7 +289,7 @@ fn a_failed_write_breaks_no_running_query() {
 }
 
 /// Flips one bit at the first occurrence of these bytes in a file.
-fn flip(file: &Path, bytes: &[u8]) {
+fn flip_bit(file: &Path, bytes: &[u8]) {
     let mut content = fs::read(file).unwrap();
     let occurrences = content.windows(bytes.len()).filter(|window| *window == bytes).count();
     assert!(occurrences > 0, "{}", file.display());
@@ -312,7 +312,7 @@ fn a_document_with_a_flipped_bit_is_never_served() {
         store.checkpoint(NOW).unwrap();
     }
     let file = "partitions/1m/2026-11-20T1200.redb";
-    flip(&dir.path().join(file), &VALUE.to_le_bytes());
+    flip_bit(&dir.path().join(file), &VALUE.to_le_bytes());
     let found = faults(dir.path());
     let expected = format!("{file}: document of series 0 at 2026-11-20T16:00:00Z: its checksum");
     assert!(found.iter().any(|fault| fault.starts_with(&expected)), "{found:?}");
@@ -351,7 +351,7 @@ fn a_head_row_with_a_flipped_bit_is_never_served() {
         let table = db.begin_read().unwrap().open_table(rows).unwrap();
         table.last().unwrap().unwrap().1.value().to_vec()
     };
-    flip(&head, &row_of_the_current_hour);
+    flip_bit(&head, &row_of_the_current_hour);
     let found = faults(dir.path());
     assert!(
         found.iter().any(|fault| fault.starts_with("head.redb: the row that begins with series 0")),
@@ -385,10 +385,10 @@ fn a_partially_applied_record_is_in_no_checkpoint() {
         values: vec![1.0; 2],
         ..AcceptedBatch::default()
     };
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         appender.commit(&[], &[broken], NOW)
     }));
-    assert!(panicked.is_err());
+    assert!(outcome.is_err());
     let refused = store.checkpoint(NOW).unwrap_err().to_string();
     assert!(refused.contains("restart the daemon; no batch is lost"), "{refused}");
     store.snapshot(&dir.path().join("copy"), NOW, &mut |_| {}).unwrap_err();
@@ -400,11 +400,11 @@ fn a_snapshot_during_changes_of_partitions_has_every_registered_file() {
     let path = |name: &str| dir.path().join(name);
     fill(&path("data"));
     let (store, _appender) = open(&path("data"));
-    let mut begun = false;
+    let mut is_preallocated = false;
     let other_store = store.clone();
     store
         .snapshot(&path("copy"), NOW, &mut |_| {
-            if !std::mem::replace(&mut begun, true) {
+            if !std::mem::replace(&mut is_preallocated, true) {
                 let start = UnixMillis(NOW.0 - NOW.0 % HOUR + 24 * HOUR);
                 other_store.preallocate(GranularityIndex(0), start, &[SeriesId(0)]).unwrap();
             }
@@ -451,8 +451,8 @@ fn a_number_with_a_flipped_bit_is_not_trusted() {
     const PARTITION: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    let whole = count(&open(dir.path()).0, 3);
-    assert_eq!(whole, 1800);
+    let full_count = count(&open(dir.path()).0, 3);
+    assert_eq!(full_count, 1800);
     let database = |name: &str| Builder::new().open(dir.path().join(name)).unwrap();
     let txn = database("head.redb").begin_write().unwrap();
     {
@@ -475,5 +475,5 @@ fn a_number_with_a_flipped_bit_is_not_trusted() {
     for file in ["head", "2026-11-21T0600"] {
         assert!(message.iter().any(|name| name.contains(file)), "{file}: {message:?}");
     }
-    assert!(count(&store, 0) < whole);
+    assert!(count(&store, 0) < full_count);
 }

@@ -1,5 +1,5 @@
-//! Disk space: the size of a period's documents, and a checkpoint that cannot write the documents
-//! of one granularity.
+//! The measured size of a period's documents, and a checkpoint that cannot write the documents of
+//! one granularity.
 
 use std::fs;
 
@@ -20,13 +20,13 @@ fn documents_that_cannot_be_written_hold_back_nothing_else() {
         let range = SIX.minus(48 * HOUR)..SIX.plus(HOUR);
         slots(&store, level, range, SeriesId(0)).iter().map(|slot| slot.cell.n).sum()
     };
-    // A file in place of the folder of minutes: none of their partitions can be created.
+    // A file has the name of the folder of 1m: no partition of 1m can be created.
     let minutes = dir.path().join("partitions/1m");
     fs::create_dir_all(dir.path().join("partitions")).unwrap();
     fs::write(&minutes, "").unwrap();
     let now = SIX.plus(10 * MINUTE);
-    let failed = store.checkpoint(now).unwrap_err();
-    assert!(failed.file().starts_with("partitions/1m/"), "{}", failed.with_causes());
+    let failure = store.checkpoint(now).unwrap_err();
+    assert!(failure.file().starts_with("partitions/1m/"), "{}", failure.with_causes());
     assert!(dir.path().join("partitions/5m").is_dir(), "the next granularity has documents");
     assert!(!store.is_checkpoint_cut_short(), "the cells of minutes are in the head");
     assert_eq!([counts(0), counts(1), counts(3)], [24 * 60; 3]);
@@ -64,31 +64,31 @@ fn the_size_of_complete_periods_is_measured_also_after_folding_and_a_restart() {
     for (hour, minutes) in [(0, 20), (1, 40), (2, 20)] {
         fill(hour, 0..minutes);
     }
-    let measured = |store: &granary::store::Store, hour: i64| {
+    let period_bytes = |store: &granary::store::Store, hour: i64| {
         store.last_periods(finest, SIX.plus(hour * HOUR + 30 * MINUTE), 1).first().copied()
     };
     store.checkpoint(SIX.plus(3 * HOUR + 30 * MINUTE)).unwrap();
-    assert_eq!(measured(&store, 0), None, "the first hour is not over");
-    let [first, second, third] = [1, 2, 3].map(|hour| measured(&store, hour).unwrap());
+    assert_eq!(period_bytes(&store, 0), None, "the first hour is not over");
+    let [first, second, third] = [1, 2, 3].map(|hour| period_bytes(&store, hour).unwrap());
     let expected = u64::from(HOSTS) * 20 * 7;
     assert!((expected..expected * 5 / 4).contains(&first), "{first} {expected}");
     assert!(second > first * 7 / 4 && third < second * 4 / 7, "{first} {second} {third}");
     let all = store.last_periods(finest, SIX.plus(4 * HOUR), 9);
     assert_eq!(all, [third, second, first]);
-    // Late samples lie in another segment, until the segments are folded into one.
+    // Late samples are in another segment until the segments are folded into one.
     for hour in 0..3 {
         fill(hour, 40..60);
     }
     store.checkpoint(SIX.plus(4 * HOUR)).unwrap();
-    let late = [1, 2, 3].map(|hour| measured(&store, hour).unwrap());
+    let late = [1, 2, 3].map(|hour| period_bytes(&store, hour).unwrap());
     assert!(late[2] > third * 7 / 4, "{late:?} {third}");
     store.seal(SIX.plus(8 * HOUR), HOUR, &|_| true).unwrap();
     assert!(store.seal(SIX.plus(10 * HOUR), HOUR, &|_| true).unwrap().partitions > 0);
-    let folded = measured(&store, 3).unwrap();
+    let folded = period_bytes(&store, 3).unwrap();
     // Half of the partition's six hours have samples.
-    let each = late.iter().sum::<u64>() / 6;
-    assert!(folded.abs_diff(each) < each / 10, "{folded} {late:?}");
+    let average = late.iter().sum::<u64>() / 6;
+    assert!(folded.abs_diff(average) < average / 10, "{folded} {late:?}");
     drop((store, appender));
     let (store, _appender) = open(dir.path(), SIX.plus(10 * HOUR));
-    assert_eq!(measured(&store, 3), Some(folded));
+    assert_eq!(period_bytes(&store, 3), Some(folded));
 }

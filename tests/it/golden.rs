@@ -59,26 +59,26 @@ fn late_batch(hours: i64) -> AcceptedBatch {
     }
 }
 
-/// All cells of all series, by granularity.
+/// Returns all cells of all series, by granularity.
 pub(crate) fn cells(store: &Store) -> Value {
     let ids = store.dictionary().select(&[]);
     let level = |level: usize| {
         let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
         let slots = ids.iter().flat_map(|id| {
             slots(store, level, range.clone(), *id).into_iter().map(|slot| {
-                let c = slot.cell;
+                let cell = slot.cell;
                 let text = |value: f64| value.to_string();
                 json!([
                     id.0,
                     slot.start.0,
-                    c.n,
-                    c.first_at,
-                    c.last_at,
-                    text(c.sum),
-                    text(c.min),
-                    text(c.max),
-                    text(c.first),
-                    text(c.last)
+                    cell.n,
+                    cell.first_at,
+                    cell.last_at,
+                    text(cell.sum),
+                    text(cell.min),
+                    text(cell.max),
+                    text(cell.first),
+                    text(cell.last)
                 ])
             })
         });
@@ -87,17 +87,18 @@ pub(crate) fn cells(store: &Store) -> Value {
     Value::Object((0..4).map(level).collect())
 }
 
-/// The start of the documents of the hour after the last sample.
+/// Returns the start of the hour after the last sample.
 fn next_hour_start(store: &Store) -> UnixMillis {
     store.granularities().as_slice()[0].document_start(NOW.plus(HOUR))
 }
 
-pub(crate) fn copy_out(from: &Path, to: &Path) {
+/// Copies a golden directory and decompresses its files.
+pub(crate) fn unpack(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            copy_out(&path, &to.join(name));
+            unpack(&path, &to.join(name));
         } else if let Some(name) = name.strip_suffix(".zst") {
             fs::create_dir_all(to).unwrap();
             fs::write(to.join(name), zstd::decode_all(&*fs::read(&path).unwrap()).unwrap())
@@ -106,16 +107,17 @@ pub(crate) fn copy_out(from: &Path, to: &Path) {
     }
 }
 
-fn copy_in(from: &Path, to: &Path) {
+/// Copies a data directory and compresses its files.
+fn pack(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            copy_in(&path, &to.join(name));
+            pack(&path, &to.join(name));
         } else {
             fs::create_dir_all(to).unwrap();
-            let packed = zstd::encode_all(&*fs::read(&path).unwrap(), 19).unwrap();
-            fs::write(to.join(format!("{name}.zst")), packed).unwrap();
+            let compressed = zstd::encode_all(&*fs::read(&path).unwrap(), 19).unwrap();
+            fs::write(to.join(format!("{name}.zst")), compressed).unwrap();
         }
     }
 }
@@ -131,7 +133,7 @@ fn the_data_directories_of_every_format_open_with_unchanged_numbers() {
 fn the_objects_of_every_format_are_readable() {
     for format in 1..=FORMAT_VERSION {
         let dir = tempfile::tempdir().unwrap();
-        copy_out(&golden(format), dir.path());
+        unpack(&golden(format), dir.path());
         let store = open(dir.path(), NOW).0;
         let object = store.object(ObjectKind::Dashboard, "hosts").unwrap().unwrap();
         assert_eq!((object.version, object.bytes.as_slice()), (1, OBJECT));
@@ -145,7 +147,7 @@ fn the_objects_of_every_format_are_readable() {
 
 fn assert_golden_numbers(golden: &Path) {
     let dir = tempfile::tempdir().unwrap();
-    copy_out(golden, dir.path());
+    unpack(golden, dir.path());
     let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
     assert_eq!(report.faults, []);
     assert!(report.records > 0 && report.compared > 100, "{report:?}");
@@ -172,22 +174,22 @@ fn assert_golden_numbers(golden: &Path) {
     assert_eq!(verify(dir.path(), NOW, &mut |_| {}).unwrap().faults, []);
 }
 
-pub(crate) fn refusal(medium: Arc<dyn Medium>) -> String {
+pub(crate) fn open_error(medium: Arc<dyn Medium>) -> String {
     Store::open(medium, GranularitySet::default(), NOW).unwrap_err().with_causes()
 }
 
-/// The first fault that `verify` finds.
+/// Returns the first fault that `verify` finds.
 fn first_fault(dir: &Path) -> String {
     verify(dir, NOW, &mut |_| {}).unwrap().faults.remove(0).problem
 }
 
-/// The bytes of all files, by path.
-fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+/// Returns the path and the bytes of each file.
+fn all_files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            all.extend(files(&path));
+            all.extend(all_files(&path));
         } else {
             all.push((path.clone(), fs::read(path).unwrap()));
         }
@@ -197,9 +199,9 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_directory_raised_by_a_later_release_is_refused() {
+fn a_directory_upgraded_by_a_later_release_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    copy_out(&golden(FORMAT_VERSION), dir.path());
+    unpack(&golden(FORMAT_VERSION), dir.path());
     let before = cells(&open(dir.path(), NOW).0);
     let later = || Arc::new(HookedFolder::new(dir.path(), Arc::new(LaterRelease)));
     for seq in [501, 502] {
@@ -212,19 +214,22 @@ fn a_directory_raised_by_a_later_release_is_refused() {
         assert!(appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0].is_accepted());
         store.checkpoint(NOW).unwrap();
     }
-    let unopened = |dir: &Path| {
+    let files_except_the_journal = |dir: &Path| {
         // redb writes to the journal's file when it opens it.
-        let all = files(dir).into_iter();
+        let all = all_files(dir).into_iter();
         all.filter(|(name, _)| !name.ends_with("journal.redb")).collect::<Vec<_>>()
     };
-    let raised_cells = cells(&open_on(later(), &GranularitySet::default(), NOW).0);
-    let raised = unopened(dir.path());
-    let found = refusal(Arc::new(Folder::new(dir.path()).unwrap()));
+    let upgraded_cells = cells(&open_on(later(), &GranularitySet::default(), NOW).0);
+    let upgraded = files_except_the_journal(dir.path());
+    let found = open_error(Arc::new(Folder::new(dir.path()).unwrap()));
     let expected = format!("journal.redb: format {} of a newer release", FORMAT_VERSION + 1);
     assert!(found.contains(&expected) && found.contains("newer one"), "{found}");
     assert!(first_fault(dir.path()).contains(&expected));
-    assert!(unopened(dir.path()) == raised, "this release changed a directory that it refuses");
-    assert_eq!(cells(&open_on(later(), &GranularitySet::default(), NOW).0), raised_cells);
+    assert!(
+        files_except_the_journal(dir.path()) == upgraded,
+        "this release changed a directory that it refuses"
+    );
+    assert_eq!(cells(&open_on(later(), &GranularitySet::default(), NOW).0), upgraded_cells);
 }
 
 #[test]
@@ -244,9 +249,10 @@ fn a_directory_of_a_build_before_the_first_release_is_refused_with_the_remedy() 
         }
         txn.commit().unwrap();
         drop(db);
-        let names = |dir: &Path| files(dir).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let names =
+            |dir: &Path| all_files(dir).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         let before = names(dir.path());
-        let found = refusal(Arc::new(Folder::new(dir.path()).unwrap()));
+        let found = open_error(Arc::new(Folder::new(dir.path()).unwrap()));
         let expected = format!("format {version} of a build before the first release");
         assert!(found.contains(&expected) && found.contains("empty data directory"), "{found}");
         assert!(first_fault(dir.path()).contains(&expected));
@@ -299,5 +305,5 @@ fn write_the_data_directory_of_this_format() {
     fs::create_dir_all(&golden).unwrap();
     fs::write(golden.join("expected.json"), cells(&store).to_string()).unwrap();
     drop((store, appender));
-    copy_in(dir.path(), &golden);
+    pack(dir.path(), &golden);
 }

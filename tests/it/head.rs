@@ -1,4 +1,4 @@
-//! The head of the store, beside its documents.
+//! Damaged rows in the head of the store, and their holes.
 
 use granary::{
     model::{Kind, SeriesId, UnixMillis},
@@ -8,7 +8,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::setup::{HOUR, MINUTE, SIX, define, open, samples, send, series, slots};
 
-fn add(appender: &mut Appender, at: UnixMillis) {
+fn send_one_sample(appender: &mut Appender, at: UnixMillis) {
     send(appender, samples(SeriesId(0), [(at.0, 1.0)]), at);
 }
 
@@ -21,7 +21,7 @@ fn a_damaged_row_of_the_head_affects_no_other_row_and_no_document() {
     define(&mut appender, &[series("events", &[("host", "a")], Kind::Delta)], SIX);
     for minutes in [10, 65, 70] {
         let at = SIX.plus(minutes * MINUTE);
-        add(&mut appender, at);
+        send_one_sample(&mut appender, at);
         store.checkpoint(at).unwrap();
     }
     drop((store, appender));
@@ -37,12 +37,12 @@ fn a_damaged_row_of_the_head_affects_no_other_row_and_no_document() {
         txn.open_table(rows).unwrap().insert(keys[0], &b"abc"[..]).unwrap();
         txn.commit().unwrap();
     }
-    let over = SIX.plus(125 * MINUTE);
-    let (store, mut appender) = open(dir.path(), over);
-    add(&mut appender, over);
-    store.checkpoint(over).unwrap();
+    let after_the_hour = SIX.plus(125 * MINUTE);
+    let (store, mut appender) = open(dir.path(), after_the_hour);
+    send_one_sample(&mut appender, after_the_hour);
+    store.checkpoint(after_the_hour).unwrap();
     assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
-    let slots = slots(&store, 0, SIX..over.plus(MINUTE), SeriesId(0));
+    let slots = slots(&store, 0, SIX..after_the_hour.plus(MINUTE), SeriesId(0));
     let slots: Vec<_> = slots.iter().map(|slot| slot.start.0 - SIX.0).collect();
     // Only the damaged row contained the slot of 07:05.
     assert_eq!(slots, [10 * MINUTE, 70 * MINUTE, 125 * MINUTE]);
@@ -57,7 +57,7 @@ fn a_hole_in_a_rewritten_row_survives_restarts_until_its_partition_is_dropped() 
     {
         let (store, mut appender) = open(dir.path(), SIX);
         define(&mut appender, &[series("events", &[("host", "a")], Kind::Delta)], SIX);
-        add(&mut appender, at);
+        send_one_sample(&mut appender, at);
         store.checkpoint(at).unwrap();
     }
     {
@@ -74,7 +74,7 @@ fn a_hole_in_a_rewritten_row_survives_restarts_until_its_partition_is_dropped() 
     let minute = [at..at.plus(MINUTE)];
     {
         let (store, mut appender) = open(dir.path(), at);
-        add(&mut appender, at.plus(1000));
+        send_one_sample(&mut appender, at.plus(1000));
         store.checkpoint(at.plus(1000)).unwrap();
         assert_eq!(store.gaps()[0].holes[..1], minute);
     }
@@ -87,12 +87,12 @@ fn a_hole_in_a_rewritten_row_survives_restarts_until_its_partition_is_dropped() 
     assert_eq!(report.faults, []);
     assert!(report.notes.iter().any(|note| note.contains("1m lacks samples from")), "{report:?}");
     // The hour is over: the hole moves with the cells.
-    let over = SIX.plus(125 * MINUTE);
-    let (store, mut appender) = open(dir.path(), over);
-    add(&mut appender, over);
-    store.checkpoint(over).unwrap();
+    let after_the_hour = SIX.plus(125 * MINUTE);
+    let (store, mut appender) = open(dir.path(), after_the_hour);
+    send_one_sample(&mut appender, after_the_hour);
+    store.checkpoint(after_the_hour).unwrap();
     drop((store, appender));
-    let (store, _) = open(dir.path(), over);
+    let (store, _) = open(dir.path(), after_the_hour);
     assert_eq!(store.gaps()[0].holes, minute);
     let id = store
         .partitions()
@@ -102,5 +102,5 @@ fn a_hole_in_a_rewritten_row_survives_restarts_until_its_partition_is_dropped() 
         .id;
     assert!(store.drop_partition(id).unwrap());
     drop(store);
-    assert_eq!(open(dir.path(), over.plus(HOUR)).0.gaps()[0].holes, []);
+    assert_eq!(open(dir.path(), after_the_hour.plus(HOUR)).0.gaps()[0].holes, []);
 }

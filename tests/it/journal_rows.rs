@@ -1,5 +1,5 @@
-//! One flipped bit in any row of the journal's tables: answers do not change or the damage is
-//! reported, and nothing counts twice.
+//! One flipped bit in any row of the journal's tables: either no answer changes or the damage is
+//! reported, and no sample counts twice.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -15,11 +15,11 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::setup::{HOUR, MINUTE, NOW, define, open, series, slots};
 
-const TEXTS: [&str; 2] = ["senders", "granularities"];
-const NUMBERED: [&str; 4] = ["series", "series_changes", "states", "seen"];
+const TABLES_BY_TEXT: [&str; 2] = ["senders", "granularities"];
+const TABLES_BY_NUMBER: [&str; 4] = ["series", "series_changes", "states", "seen"];
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
-/// A batch of an agent, or of a sender that does not number its batches.
+/// Returns a batch of an agent, or with number 0 of a sender that does not number its batches.
 fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
     let deduplication = match seq {
         0 => Deduplication::ByTime { window_ms: HOUR },
@@ -35,7 +35,7 @@ fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
     }
 }
 
-/// The last batches, which `counts` sends again.
+/// Returns the last batches, which `resend_and_count` sends again.
 fn last_batches() -> [AcceptedBatch; 2] {
     [batch(5, [0, 1], NOW), batch(0, [2, 3], NOW)]
 }
@@ -43,9 +43,9 @@ fn last_batches() -> [AcceptedBatch; 2] {
 fn fill(dir: &Path) {
     let (store, mut appender) = open(dir, NOW);
     let kinds = [Kind::Counter, Kind::Delta, Kind::Counter, Kind::Delta];
-    let each: Vec<_> =
+    let all_series: Vec<_> =
         (0..4).map(|id| series("events", &[("id", &format!("number{id}"))], kinds[id])).collect();
-    define(&mut appender, &each, NOW);
+    define(&mut appender, &all_series, NOW);
     for seq in 1..5 {
         let at = NOW.minus((5 - seq as i64) * MINUTE);
         let both = [batch(seq, [0, 1], at), batch(0, [2, 3], at)];
@@ -63,7 +63,7 @@ fn try_open(dir: &Path) -> Option<(Store, Appender)> {
 }
 
 /// Sends the last batches again and counts the samples of each series.
-fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
+fn resend_and_count(store: &Store, appender: &mut Appender) -> Vec<u64> {
     appender.commit(&[], &last_batches(), NOW.plus(1)).unwrap();
     let count = |id| {
         // A series with a damaged key has no name that a sender could use.
@@ -76,54 +76,59 @@ fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
     (0..4).map(count).collect()
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy(&path, &target);
+            copy_folder(&path, &target);
         } else {
             fs::copy(&path, &target).unwrap();
         }
     }
 }
 
-fn flip(row: &[u8], bit: prop::sample::Index) -> Vec<u8> {
+fn flip_bit(row: &[u8], bit: prop::sample::Index) -> Vec<u8> {
     let (mut row, bit) = (row.to_vec(), bit.index(row.len() * 8));
     row[bit / 8] ^= 1 << (bit % 8);
     row
 }
 
 /// Flips a bit of some row of a table; returns false for an empty table.
-fn flip_in(dir: &Path, table: usize, row: prop::sample::Index, bit: prop::sample::Index) -> bool {
+fn flip_bit_in_table(
+    dir: &Path,
+    table: usize,
+    row: prop::sample::Index,
+    bit: prop::sample::Index,
+) -> bool {
     let db = Database::open(dir.join("journal.redb")).unwrap();
     let txn = db.begin_write().unwrap();
-    if let Some(name) = TEXTS.get(table) {
+    if let Some(name) = TABLES_BY_TEXT.get(table) {
         let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(name);
         let mut rows = txn.open_table(definition).unwrap();
-        let read =
+        let to_owned_row =
             |entry: Result<(redb::AccessGuard<'_, &str>, redb::AccessGuard<'_, &[u8]>), _>| {
                 let (key, value) = entry.unwrap();
                 (key.value().to_owned(), value.value().to_vec())
             };
-        let all: Vec<_> = rows.iter().unwrap().map(read).collect();
+        let all: Vec<_> = rows.iter().unwrap().map(to_owned_row).collect();
         let (key, value) = &all[row.index(all.len())];
-        rows.insert(&**key, &*flip(value, bit)).unwrap();
-    } else if let Some(name) = NUMBERED.get(table - TEXTS.len()) {
+        rows.insert(&**key, &*flip_bit(value, bit)).unwrap();
+    } else if let Some(name) = TABLES_BY_NUMBER.get(table - TABLES_BY_TEXT.len()) {
         let definition: TableDefinition<'_, u32, &[u8]> = TableDefinition::new(name);
         let mut rows = txn.open_table(definition).unwrap();
-        let read =
+        let to_owned_row =
             |entry: Result<(redb::AccessGuard<'_, u32>, redb::AccessGuard<'_, &[u8]>), _>| {
                 let (key, value) = entry.unwrap();
                 (key.value(), value.value().to_vec())
             };
-        let all: Vec<_> = rows.iter().unwrap().map(read).collect();
+        let all: Vec<_> = rows.iter().unwrap().map(to_owned_row).collect();
         if all.is_empty() {
             return false;
         }
         let (key, value) = &all[row.index(all.len())];
-        rows.insert(key, &*flip(value, bit)).unwrap();
+        rows.insert(key, &*flip_bit(value, bit)).unwrap();
     } else {
         let mut rows = txn.open_table(META).unwrap();
         let all: Vec<_> = {
@@ -142,40 +147,47 @@ fn a_flipped_bit_in_a_row_of_the_journal_changes_no_answer_or_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("whole"));
-    copy(&path("whole"), &path("sound"));
+    copy_folder(&path("whole"), &path("sound"));
     let (store, mut appender) = try_open(&path("sound")).unwrap();
-    let expected = counts(&store, &mut appender);
+    let expected = resend_and_count(&store, &mut appender);
     assert_eq!(expected, [5; 4]);
     drop((store, appender));
     let config = ProptestConfig { cases: 120, failure_persistence: None, ..Default::default() };
-    let cases = (0..=TEXTS.len() + NUMBERED.len(), any::<[prop::sample::Index; 2]>());
+    let cases =
+        (0..=TABLES_BY_TEXT.len() + TABLES_BY_NUMBER.len(), any::<[prop::sample::Index; 2]>());
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&cases, |(table, [row, bit])| {
         let folder = path("flipped");
         fs::remove_dir_all(&folder).ok();
-        copy(&path("whole"), &folder);
-        if !flip_in(&folder, table, row, bit) {
+        copy_folder(&path("whole"), &folder);
+        if !flip_bit_in_table(&folder, table, row, bit) {
             return Ok(());
         }
         let report = verify(&folder, NOW, &mut |_| {}).unwrap();
         // `verify` explains a refused start; a damaged number is never the reason.
         let Some((store, mut appender)) = try_open(&folder) else {
-            prop_assert!(!report.is_sound() && table < TEXTS.len() + NUMBERED.len());
+            prop_assert!(
+                !report.is_sound() && table < TABLES_BY_TEXT.len() + TABLES_BY_NUMBER.len()
+            );
             return Ok(());
         };
         let (rows, count) = store.damaged_journal_rows();
-        let found = counts(&store, &mut appender);
-        prop_assert!(found.iter().zip(&expected).all(|(count, most)| count <= most), "{:?}", found);
+        let found = resend_and_count(&store, &mut appender);
+        prop_assert!(
+            found.iter().zip(&expected).all(|(count, maximum)| count <= maximum),
+            "{:?}",
+            found
+        );
         if count == 0 {
             prop_assert_eq!(&found, &expected);
         } else {
             prop_assert!(!report.is_sound() && rows[0].contains("is damaged"), "{:?}", rows);
         }
-        // The next checkpoint does not make it worse.
+        // The next checkpoint does not increase the damage.
         store.checkpoint(NOW.plus(2)).unwrap();
         drop((store, appender));
         let (store, mut appender) = try_open(&folder).unwrap();
-        prop_assert_eq!(counts(&store, &mut appender), found);
+        prop_assert_eq!(resend_and_count(&store, &mut appender), found);
         Ok(())
     });
     outcome.unwrap();
@@ -203,7 +215,7 @@ fn a_damaged_number_of_the_journal_is_reported_and_repaired_without_loss() {
         for damage in [|number| number ^ 4, |_| 0, |number| number + 1, |_| u64::MAX, |_| 77] {
             let folder = path("damaged");
             fs::remove_dir_all(&folder).ok();
-            copy(&path("whole"), &folder);
+            copy_folder(&path("whole"), &folder);
             {
                 let db = Database::open(folder.join("journal.redb")).unwrap();
                 let txn = db.begin_write().unwrap();
@@ -222,7 +234,7 @@ fn a_damaged_number_of_the_journal_is_reported_and_repaired_without_loss() {
             let is_named = |problem: &str| problem.contains(&format!("the number {name}:"));
             assert!(report.faults.iter().any(|fault| is_named(&fault.problem)), "{key} {report:?}");
             let (store, mut appender) = try_open(&folder).unwrap();
-            assert_eq!(counts(&store, &mut appender), [6; 4], "{key}");
+            assert_eq!(resend_and_count(&store, &mut appender), [6; 4], "{key}");
             assert!(is_named(&store.damaged_journal_rows().0[0]));
             store.checkpoint(NOW.plus(2)).unwrap();
             appender.commit(&[], &[batch(7, [0, 1], NOW.plus(3))], NOW.plus(3)).unwrap();
@@ -231,14 +243,14 @@ fn a_damaged_number_of_the_journal_is_reported_and_repaired_without_loss() {
                 assert!(verify(&folder, NOW, &mut |_| {}).unwrap().is_sound(), "{key}");
             }
             let (store, mut appender) = try_open(&folder).unwrap();
-            assert_eq!(counts(&store, &mut appender), [7, 7, 6, 6], "{key}");
+            assert_eq!(resend_and_count(&store, &mut appender), [7, 7, 6, 6], "{key}");
         }
     }
 }
 
-/// Only the head contains the record up to which a checkpoint was finished.
+/// Only the head has another copy of the record up to which a checkpoint was finished.
 #[test]
-fn without_a_head_a_damaged_checkpoint_number_prevents_the_start_and_a_snapshot_helps() {
+fn without_a_head_a_damaged_checkpoint_number_prevents_the_start_and_a_snapshot_is_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("data"));
@@ -257,7 +269,7 @@ fn without_a_head_a_damaged_checkpoint_number_prevents_the_start_and_a_snapshot_
     assert!(refused.contains("checkpointed_through") && refused.contains("`granary restore`"));
     granary::store::restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
     let (store, mut appender) = try_open(&path("restored")).unwrap();
-    assert_eq!(counts(&store, &mut appender), [5; 4]);
+    assert_eq!(resend_and_count(&store, &mut appender), [5; 4]);
 }
 
 /// Only the damaged window of a sender is affected: batches of its new epoch are accepted.

@@ -1,4 +1,4 @@
-//! Series whose kind changes, compared with cells that are computed from all samples.
+//! Series whose kind changes: their cells are compared with cells computed from all samples.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn now() -> UnixMillis {
 }
 
 /// Changes the kind of the series.
-fn change(appender: &mut Appender, kind: Kind) -> Option<SeriesId> {
+fn change_kind(appender: &mut Appender, kind: Kind) -> Option<SeriesId> {
     appender.change_kinds(&[series_info(kind)], now()).unwrap()[0]
 }
 
@@ -30,25 +30,29 @@ struct Stretch {
     readings: Vec<(i64, u32)>,
     checkpoint: bool,
     restart: bool,
-    /// True for a backlog, which the series before the last change receives.
+    /// True if the readings are a backlog, which the part of the series before the last change
+    /// receives.
     is_backlog: bool,
 }
 
-fn stretches(apart_s: i64, backlogs: bool) -> impl Strategy<Value = Vec<Stretch>> {
-    let readings = prop::collection::vec((1..apart_s, 0_u32..1000), 1..12);
+fn any_stretches(
+    seconds_apart_max: i64,
+    with_backlogs: bool,
+) -> impl Strategy<Value = Vec<Stretch>> {
+    let readings = prop::collection::vec((1..seconds_apart_max, 0_u32..1000), 1..12);
     let stretch = (readings, any::<bool>(), any::<bool>(), any::<bool>());
     let stretch = stretch.prop_map(move |(readings, checkpoint, restart, is_backlog)| Stretch {
         readings,
         checkpoint,
         restart,
-        is_backlog: is_backlog && backlogs,
+        is_backlog: is_backlog && with_backlogs,
     });
-    // Four changes an hour are allowed.
+    // The store allows four changes of kind an hour.
     prop::collection::vec(stretch, 2..6)
 }
 
 /// Returns the cells of all samples as one kind; sums of gauges are not compared.
-fn expected(all: &[(i64, f64)], kind: Kind, width: i64) -> BTreeMap<i64, Cell> {
+fn expected_cells(all: &[(i64, f64)], kind: Kind, width: i64) -> BTreeMap<i64, Cell> {
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
     let mut before = None;
     for (at, value) in all {
@@ -73,12 +77,12 @@ fn compare(store: &Store, id: SeriesId, all: &[(i64, f64)], kind: Kind) {
             (times, cell.first, cell.last, sum, extremes)
         };
         let found = slots(store, index.0, range.clone(), id);
-        let shown: Vec<_> =
+        let found_fields: Vec<_> =
             found.iter().map(|slot| compared_fields(slot.start.0, &slot.cell)).collect();
-        let wanted = expected(all, kind, granularity.width_ms);
-        let wanted: Vec<_> =
-            wanted.iter().map(|(start, cell)| compared_fields(*start, cell)).collect();
-        assert_eq!(shown, wanted, "{}", granularity.name);
+        let expected_fields = expected_cells(all, kind, granularity.width_ms);
+        let expected_fields: Vec<_> =
+            expected_fields.iter().map(|(start, cell)| compared_fields(*start, cell)).collect();
+        assert_eq!(found_fields, expected_fields, "{}", granularity.name);
         // A view of one slot contains the same cell as the view of all slots.
         for slot in &found {
             let range = slot.start..slot.start.plus(granularity.width_ms);
@@ -97,7 +101,7 @@ fn check(all: &[Stretch], kinds: [Kind; 2]) {
         let is_backlog = stretch.is_backlog && ids.len() > 1;
         if index > 0 && !is_backlog {
             kind = if kind == kinds[0] { kinds[1] } else { kinds[0] };
-            ids.push(change(&mut appender, kind).unwrap());
+            ids.push(change_kind(&mut appender, kind).unwrap());
         }
         let id = ids[ids.len() - 1];
         let receiver = ids[ids.len() - 1 - usize::from(is_backlog)];
@@ -135,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn a_series_of_several_kinds_counts_every_sample_once(
-        all in stretches(400, false),
+        all in any_stretches(400, false),
         is_counter_first in any::<bool>(),
     ) {
         check(&all, kinds(is_counter_first));
@@ -143,7 +147,7 @@ proptest! {
 
     #[test]
     fn interleaved_stretches_of_a_backlog_count_once(
-        all in stretches(60, true),
+        all in any_stretches(60, true),
         is_counter_first in any::<bool>(),
     ) {
         check(&all, kinds(is_counter_first));
@@ -154,38 +158,45 @@ proptest! {
 fn a_kind_changes_at_most_four_times_an_hour_and_not_for_another_sender_or_unit() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
-    let of = |kind, unit: &str, sender: &str| SeriesInfo {
+    let info_of = |kind, unit: &str, sender: &str| SeriesInfo {
         unit: unit.into(),
         sender: sender.into(),
         ..series_info(kind)
     };
-    let first = define(&mut appender, &[of(Kind::Gauge, "bytes", "a")], NOW)[0];
+    let first = define(&mut appender, &[info_of(Kind::Gauge, "bytes", "a")], NOW)[0];
     send(&mut appender, samples(first, [(NOW.0, 1.0)]), NOW);
-    let mut ask = |all: &[SeriesInfo], now| appender.change_kinds(all, now).unwrap();
-    assert_eq!(ask(&[of(Kind::Counter, "bytes", "b")], NOW), [None]);
-    assert_eq!(ask(&[of(Kind::Counter, "seconds", "a")], NOW), [None]);
+    let mut change_kinds = |all: &[SeriesInfo], now| appender.change_kinds(all, now).unwrap();
+    assert_eq!(change_kinds(&[info_of(Kind::Counter, "bytes", "b")], NOW), [None]);
+    assert_eq!(change_kinds(&[info_of(Kind::Counter, "seconds", "a")], NOW), [None]);
     // Another sender may change the kind when the first is silent; without a unit, the definition
     // keeps the present unit.
     let later = NOW.plus(600 * SECOND);
-    let both = [of(Kind::Counter, "", "b"), of(Kind::Delta, "", "b"), of(Kind::Counter, "", "b")];
-    assert_eq!(ask(&both, later), [Some(SeriesId(1)), None, Some(SeriesId(1))]);
+    let both = [
+        info_of(Kind::Counter, "", "b"),
+        info_of(Kind::Delta, "", "b"),
+        info_of(Kind::Counter, "", "b"),
+    ];
+    assert_eq!(change_kinds(&both, later), [Some(SeriesId(1)), None, Some(SeriesId(1))]);
     assert_eq!(*store.dictionary().info(SeriesId(1)).unwrap().unit, *"bytes");
     let changes = [Kind::Gauge, Kind::Delta, Kind::Counter, Kind::Gauge];
-    let found = changes.map(|kind| ask(&[of(kind, "", "b")], later)[0]);
+    let found = changes.map(|kind| change_kinds(&[info_of(kind, "", "b")], later)[0]);
     assert_eq!(found, [Some(SeriesId(2)), Some(SeriesId(3)), Some(SeriesId(4)), None]);
-    assert_eq!(ask(&[of(Kind::Gauge, "", "b")], later.plus(HOUR)), [Some(SeriesId(5))]);
+    assert_eq!(
+        change_kinds(&[info_of(Kind::Gauge, "", "b")], later.plus(HOUR)),
+        [Some(SeriesId(5))]
+    );
     assert_eq!(store.counters().kinds_refused.get(), 4);
     assert_eq!(store.counters().kinds_changed.get(), 5);
     assert_eq!((store.dictionary().len(), store.dictionary().parts(SeriesId(5)).len()), (1, 5));
 }
 
 #[test]
-fn a_series_of_several_kinds_is_snapshotted_and_its_former_samples_show_before_the_next() {
+fn a_snapshot_has_the_samples_of_a_former_kind() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(&dir.path().join("data"), now());
     let gauge = define(&mut appender, &[series_info(Kind::Gauge)], now())[0];
     send(&mut appender, samples(gauge, [(SIX.0, 4.0)]), now());
-    let counter = change(&mut appender, Kind::Counter).unwrap();
+    let counter = change_kind(&mut appender, Kind::Counter).unwrap();
     let check = |store: &Store| {
         compare(store, counter, &[(SIX.0, 4.0)], Kind::Counter);
         let last = store.last_samples(&[counter])[0].map(|last| last.at);

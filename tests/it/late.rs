@@ -1,5 +1,5 @@
 //! Late samples for sealed documents: they take little space, are visible at once, and are merged
-//! with the rest.
+//! with the other samples.
 
 use std::{fs, path::Path};
 
@@ -15,8 +15,8 @@ const HOSTS: u32 = 600;
 const LATE_FROM: i64 = HOUR + 30 * MINUTE;
 const END: i64 = 2 * HOUR;
 
-/// A reading of every host: counters and gauges alternate.
-fn round(appender: &mut Appender, at: i64) {
+/// Sends a reading of every host; counters and gauges alternate.
+fn send_round(appender: &mut Appender, at: i64) {
     let minute = at / MINUTE;
     let value = |host: u32| f64::from(host % 7) * minute as f64 + f64::from(host) / 8.0;
     let batch = AcceptedBatch {
@@ -28,7 +28,7 @@ fn round(appender: &mut Appender, at: i64) {
     send(appender, batch, NOW);
 }
 
-fn fleet(dir: &Path) -> (Store, Appender) {
+fn open_fleet(dir: &Path) -> (Store, Appender) {
     let (store, mut appender) = open(dir, NOW);
     let names: Vec<_> = (0..HOSTS).map(|host| host.to_string()).collect();
     let kind = |host: usize| if host.is_multiple_of(2) { Kind::Counter } else { Kind::Gauge };
@@ -37,7 +37,7 @@ fn fleet(dir: &Path) -> (Store, Appender) {
     (store, appender)
 }
 
-/// The bytes of all partitions, and the number of files of 1m.
+/// Returns the bytes of all partitions, and the number of files of 1m.
 fn usage(dir: &Path) -> (u64, usize) {
     let mut bytes = 0;
     for level in ["1m", "5m", "1h", "1d"] {
@@ -62,29 +62,29 @@ fn cells(store: &Store) -> Vec<(u32, usize, UnixMillis, Cell)> {
 #[test]
 fn late_samples_of_a_fleet_take_little_space_and_are_merged() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (store, mut appender) = fleet(dir.path());
-    let (in_order, mut ordered) = fleet(other.path());
-    (0..END).step_by(MINUTE as usize).for_each(|at| round(&mut ordered, at));
-    (0..LATE_FROM).step_by(MINUTE as usize).for_each(|at| round(&mut appender, at));
+    let (store, mut appender) = open_fleet(dir.path());
+    let (in_order, mut ordered_appender) = open_fleet(other.path());
+    (0..END).step_by(MINUTE as usize).for_each(|at| send_round(&mut ordered_appender, at));
+    (0..LATE_FROM).step_by(MINUTE as usize).for_each(|at| send_round(&mut appender, at));
     // The last minute arrives before the late samples.
-    round(&mut appender, END - MINUTE);
+    send_round(&mut appender, END - MINUTE);
     store.checkpoint(NOW).unwrap();
     let (before, files) = usage(dir.path());
     for at in (LATE_FROM..END - MINUTE).step_by(MINUTE as usize) {
-        round(&mut appender, at);
+        send_round(&mut appender, at);
         store.checkpoint(NOW).unwrap();
     }
-    let (after, layers) = usage(dir.path());
+    let (after, files_with_late) = usage(dir.path());
     let bytes_per_sample = (after as f64 - before as f64) / f64::from(HOSTS * 29);
     // This includes the growth of the partition's redb file, which begins at 72 KiB.
     assert!(
         bytes_per_sample < 65.0,
         "{bytes_per_sample} bytes a late sample, of {before} and {after}"
     );
-    assert!(layers > files + 20, "{layers} files");
+    assert!(files_with_late > files + 20, "{files_with_late} files");
     let expected = cells(&in_order);
     assert!(cells(&store) == expected);
-    // So many segments overlap that merging them does not wait for a quiet time.
+    // So many segments overlap that the sealer merges them without waiting for a quiet time.
     assert!(store.seal(NOW, HOUR, &|_| true).unwrap().partitions > 0);
     let (_, merged) = usage(dir.path());
     assert!(merged <= files + 1, "{merged} files, {files} before");
@@ -101,13 +101,13 @@ fn late_samples_of_a_fleet_take_little_space_and_are_merged() {
 #[test]
 fn verify_reads_a_document_of_several_segments_as_one() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender) = fleet(dir.path());
+    let (store, mut appender) = open_fleet(dir.path());
     for at in [0, 3, 1, 2] {
-        round(&mut appender, at * MINUTE);
+        send_round(&mut appender, at * MINUTE);
         store.checkpoint(NOW).unwrap();
     }
-    let whole = store.counters().documents_patched.get();
-    assert!(whole >= 3 * u64::from(HOSTS), "{whole} documents");
+    let patched = store.counters().documents_patched.get();
+    assert!(patched >= 3 * u64::from(HOSTS), "{patched} documents");
     drop((store, appender));
     let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
     assert_eq!(report.faults, []);

@@ -1,5 +1,5 @@
-//! A long text of series that many samples share is refused once: copying the text for each sample
-//! would take minutes or all memory.
+//! Requests whose samples share one very long name or label. The series is refused once: a copy of
+//! the text for each sample would take minutes or all memory.
 
 use granary::{
     ingest::{
@@ -19,16 +19,17 @@ use crate::protobuf;
 const MEBIBYTE: usize = 1 << 20;
 const MANY: usize = 100_000;
 
-/// The number of samples refused as a bad series; no other sample may remain.
-fn refused(decode: impl FnOnce(&mut Rows<'_>)) -> u64 {
+/// Returns the number of samples that are refused as a bad series; all samples must be refused.
+fn count_refused(decode: impl FnOnce(&mut Rows<'_>)) -> u64 {
     let (mut cache, limits) = (SeriesCache::default(), SeriesLimits::default());
-    let known = |_: &SeriesKey| None;
-    let mut rows = Rows::new(&mut cache, &known, &limits, "");
+    let unknown_series = |_: &SeriesKey| None;
+    let mut rows = Rows::new(&mut cache, &unknown_series, &limits, "");
     decode(&mut rows);
     let decoded = rows.finish();
     assert_eq!(decoded.len(), 0);
     let admission = Admission::new(&GranularitySet::default(), 600_000, UnixMillis(0));
-    let (_, refused) = decoded.admit(&[], &mut cache, &admission, (|_| None, |_| None), 600_000);
+    let (_, refused) =
+        decoded.admit(&[], &mut cache, &admission, (|_| None, |_, _| 0, |_| None), 600_000);
     assert_eq!(refused.counts.keys().collect::<Vec<_>>(), [&RefusalReason::BadSeries]);
     refused.total()
 }
@@ -41,7 +42,7 @@ fn a_line_of_many_tags_and_many_fields_is_refused_without_copies() {
     let decode = |rows: &mut Rows<'_>| {
         influx::decode(line.as_bytes(), Precision::Seconds, UnixMillis(0), rows).unwrap();
     };
-    assert_eq!(refused(decode), many as u64);
+    assert_eq!(count_refused(decode), many as u64);
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn a_value_list_of_many_values_with_a_long_name_is_refused_without_copies() {
         list("\"x\""),
         "p".repeat(MEBIBYTE)
     );
-    assert_eq!(refused(|rows| collectd::decode(body.as_bytes(), rows).unwrap()), MANY as u64);
+    assert_eq!(count_refused(|rows| collectd::decode(body.as_bytes(), rows).unwrap()), MANY as u64);
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn many_points_of_a_long_resource_are_refused_without_copies() {
         "v".repeat(MEBIBYTE)
     );
     let decode = |rows: &mut Rows<'_>| otlp::decode(Form::Json, body.as_bytes(), rows).unwrap();
-    assert_eq!(refused(decode), MANY as u64);
+    assert_eq!(count_refused(decode), MANY as u64);
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn remote_write_of_many_refs_to_a_long_symbol_is_refused_without_copies() {
     let decode = |rows: &mut Rows<'_>| {
         remote_write::decode(Version::V2, &body, &families, rows).unwrap();
     };
-    assert_eq!(refused(decode), 2);
+    assert_eq!(count_refused(decode), 2);
 }
 
 #[test]
@@ -109,5 +110,5 @@ fn remote_write_of_many_histograms_with_a_long_label_is_refused_without_copies()
     let decode = |rows: &mut Rows<'_>| {
         remote_write::decode(Version::V1, &body, &families, rows).unwrap();
     };
-    assert_eq!(refused(decode), MANY as u64);
+    assert_eq!(count_refused(decode), MANY as u64);
 }

@@ -1,5 +1,5 @@
-//! Files that are lost or completely damaged: their data is a hole, also after restarts, and
-//! nothing else is. Outside of holes, all granularities agree.
+//! Files that are lost or completely damaged: exactly the times of their data become holes, also
+//! after restarts. Outside of holes, all granularities agree.
 
 use std::{collections::BTreeMap, fs, ops::Range, path::Path};
 
@@ -30,7 +30,7 @@ fn faults(dir: &Path, now: UnixMillis) -> Vec<String> {
     report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
 }
 
-/// Returns whether a granularity may be incomplete in a slot.
+/// Returns true if a granularity may lack samples in a slot.
 fn may_be_incomplete(store: &Store, level: usize, slot: Range<UnixMillis>) -> bool {
     let gaps = &store.gaps()[level];
     slot.start < gaps.complete_since
@@ -63,19 +63,21 @@ fn compare(store: &Store, range: Range<UnixMillis>) -> usize {
     compared
 }
 
-fn minutes_of(partition: &str) -> GranularitySet {
+fn granularities_with_partition(partition: &str) -> GranularitySet {
     granularities(&[["1m", "30m", partition, "4d"], ["5m", "1h", "1d", "14d"]])
 }
 
 /// Regression: the end of the hole was computed from the current settings, which is wrong for an
 /// older partition.
 #[test]
-fn the_hole_of_a_lost_partition_has_its_length_whatever_the_settings() {
+fn the_hole_of_a_lost_partition_is_as_long_as_the_partition_whatever_the_settings() {
     let expected = [SIX..SIX.plus(6 * HOUR)];
     for is_damaged in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let reopen = |partition: &str| open_with(&path("data"), &minutes_of(partition), NOW);
+        let reopen = |partition: &str| {
+            open_with(&path("data"), &granularities_with_partition(partition), NOW)
+        };
         {
             let (store, mut appender) = reopen("6h");
             define_events(&mut appender);
@@ -95,7 +97,7 @@ fn the_hole_of_a_lost_partition_has_its_length_whatever_the_settings() {
             assert!(compare(&store, NOW.minus(20 * HOUR)..NOW) > 20);
         }
         {
-            // A shorter partition is created in its place.
+            // A shorter partition replaces the lost one.
             let (store, mut appender) = reopen("2h");
             send(&mut appender, samples(SeriesId(0), [(SIX.0 + 5, 1.0)]), NOW);
             store.checkpoint(NOW).unwrap();
@@ -104,12 +106,12 @@ fn the_hole_of_a_lost_partition_has_its_length_whatever_the_settings() {
         }
         restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
         for name in ["data", "restored"] {
-            let (store, _) = open_with(&path(name), &minutes_of("2h"), NOW);
+            let (store, _) = open_with(&path(name), &granularities_with_partition("2h"), NOW);
             assert_eq!(store.gaps()[0].holes, expected, "{name}");
             drop(store);
             assert_eq!(faults(&path(name), NOW), [""; 0]);
         }
-        // The note stays until an operator removes the mark, and never returns.
+        // The hole is noted until an operator removes the mark, and then never again.
         fs::remove_dir_all(path("data/damaged")).unwrap();
         assert_eq!(reopen("2h").0.gaps()[0].holes, []);
     }
@@ -152,12 +154,12 @@ fn a_lost_head_is_a_hole_in_each_granularity_until_its_retention_ends() {
                 setup::count(&store, 0, NOW.plus(MINUTE)..NOW.plus(2 * MINUTE), SeriesId(0));
             assert_eq!(count, u64::from(is_killed), "samples in the journal");
             assert!(store.damaged_in_all() >= 4);
-            // A new partition is created in its place.
+            // The next checkpoint writes into a new head.
             send(&mut appender, samples(SeriesId(0), [(NOW.0, 1.0), (noon.0, 1.0)]), now);
             store.checkpoint(now).unwrap();
             compare(&store, past.clone());
             drop((store, appender));
-            assert_eq!(faults_but_for_the_file(&data, now), [""; 0]);
+            assert_eq!(faults_except_the_missing_head(&data, now), [""; 0]);
             now = now.plus(1);
         }
         let (store, mut appender) = open(&data, now);
@@ -166,21 +168,21 @@ fn a_lost_head_is_a_hole_in_each_granularity_until_its_retention_ends() {
             |store: &Store| store.gaps().into_iter().map(|gap| gap.holes).collect::<Vec<_>>();
         assert_eq!(holes(&open(&path("copy"), now).0), holes(&store));
         // The hole disappears with its partition.
-        let over = NOW.plus(5 * DAY);
-        send(&mut appender, samples(SeriesId(0), [(over.0, 1.0)]), over);
-        store.checkpoint(over).unwrap();
+        let five_days_later = NOW.plus(5 * DAY);
+        send(&mut appender, samples(SeriesId(0), [(five_days_later.0, 1.0)]), five_days_later);
+        store.checkpoint(five_days_later).unwrap();
         for partition in store.partitions() {
-            if partition.id.granularity.0 == 0 && partition.end < over.minus(DAY) {
+            if partition.id.granularity.0 == 0 && partition.end < five_days_later.minus(DAY) {
                 assert!(store.drop_partition(partition.id).unwrap());
             }
         }
-        store.checkpoint(over).unwrap();
+        store.checkpoint(five_days_later).unwrap();
         drop((store, appender));
-        assert_eq!(open(&data, over).0.gaps()[0].holes, []);
+        assert_eq!(open(&data, five_days_later).0.gaps()[0].holes, []);
     }
 }
 
-fn faults_but_for_the_file(dir: &Path, now: UnixMillis) -> Vec<String> {
+fn faults_except_the_missing_head(dir: &Path, now: UnixMillis) -> Vec<String> {
     let mut faults = faults(dir, now);
     faults.retain(|fault| !fault.contains("head.redb: it is missing"));
     faults
@@ -246,7 +248,7 @@ fn partitions_dropped_while_the_clock_is_ahead_make_a_granularity_incomplete() {
                 assert!(store.drop_partition(partition.id).unwrap());
             }
         }
-        // The process is killed: no checkpoint follows.
+        // The process is killed before the next checkpoint.
     }
     let (store, mut appender) = open(dir.path(), NOW);
     send(&mut appender, samples(SeriesId(0), [(NOW.0 - 8 * HOUR, 1.0)]), NOW);

@@ -22,29 +22,29 @@ fn page(name: &str) -> Page {
     pages().into_iter().find(|page| page.name == name).unwrap()
 }
 
-/// The lines of a page outside of examples.
+/// Returns the lines of a page outside of examples.
 fn prose(page: &Page) -> Vec<&str> {
     let mut is_example = false;
-    let outside = |line: &&str| {
+    let is_prose = |line: &&str| {
         let is_fence = line.starts_with("```");
         is_example ^= is_fence;
         !is_example && !is_fence
     };
-    page.text.lines().filter(outside).collect()
+    page.text.lines().filter(is_prose).collect()
 }
 
-/// The anchors of a page's headings, in the form of common viewers.
+/// Returns the anchors of a page's headings, in the form of common viewers.
 fn anchors(page: &Page) -> BTreeSet<String> {
     let headings = prose(page).into_iter().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| -> String {
         let title = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        let anchor_chars = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        anchor_chars.map(|c| if c == ' ' { '-' } else { c }).collect()
     };
     headings.map(anchor).collect()
 }
 
-/// The target in `](...)`.
+/// Returns the target of each link, the text in `](...)`.
 fn links(page: &Page) -> Vec<String> {
     let text = prose(page).join("\n");
     let ends = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -99,16 +99,17 @@ fn links_lead_to_existing_files_and_headings() {
     for page in &texts {
         for link in links(page).into_iter().filter(|link| !link.contains("://")) {
             let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let here = root().join(&page.name);
-            let path = if file.is_empty() { here } else { here.with_file_name("").join(file) };
+            let page_path = root().join(&page.name);
+            let path =
+                if file.is_empty() { page_path } else { page_path.with_file_name("").join(file) };
             assert!(path.exists(), "{}: no file for {link}", page.name);
             checked += 1;
             if anchor.is_empty() {
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap();
-            let there = anchors(&Page { name: link.clone(), text });
-            assert!(there.contains(anchor), "{}: {link} is not among {there:?}", page.name);
+            let targets = anchors(&Page { name: link.clone(), text });
+            assert!(targets.contains(anchor), "{}: {link} is not among {targets:?}", page.name);
         }
     }
     assert!(checked >= 50, "found only {checked} links");
@@ -119,8 +120,11 @@ fn every_page_of_the_manual_is_in_its_index() {
     let index = links(&page("docs/README.md"));
     for page in pages() {
         let name = page.name.trim_start_matches("docs/");
-        let is_there = index.iter().any(|link| link == name || *link == format!("../{name}"));
-        assert!(is_there || page.name == "docs/README.md", "docs/README.md does not name {name}");
+        let is_mentioned = index.iter().any(|link| link == name || *link == format!("../{name}"));
+        assert!(
+            is_mentioned || page.name == "docs/README.md",
+            "docs/README.md does not name {name}"
+        );
     }
 }
 
@@ -131,8 +135,8 @@ fn operations_explains_every_metric_and_no_page_names_an_unknown_one() {
     let operations = page("docs/operations.md").text;
     for name in &names {
         let row = [format!("| `{name}`"), format!("| `{name}{{")];
-        let is_there = row.iter().any(|row| operations.contains(row.as_str()));
-        assert!(is_there, "docs/operations.md does not explain {name}");
+        let is_mentioned = row.iter().any(|row| operations.contains(row.as_str()));
+        assert!(is_mentioned, "docs/operations.md does not explain {name}");
     }
     let hosts = granary::telemetry::HOST_METRICS.map(|(name, _)| name);
     let alerts = page("docs/alerts.md").text;
@@ -188,7 +192,7 @@ fn sending_explains_every_reason_to_refuse_a_sample() {
 fn every_explained_log_line_exists() {
     let mut sources = String::new();
     for path in ["src", "agents"].iter().flat_map(|folder| rust_files(&root().join(folder))) {
-        // A text that continues on the next line is one text.
+        // A string literal may continue on the next line.
         sources.push_str(&fs::read_to_string(path).unwrap().replace("\\\n", ""));
     }
     let mut found = 0;
@@ -234,8 +238,8 @@ fn settings_lists_every_setting_that_needs_a_restart() {
     assert_eq!(listed, needed);
 }
 
-/// The table of each section of config/default.toml: keys, defaults and comments. A page of docs/
-/// that a comment names becomes a link.
+/// Returns the table of each section of config/default.toml: keys, defaults and comments. A page of
+/// docs/ that a comment names becomes a link.
 fn tables_of_settings() -> Vec<(String, String)> {
     let text = fs::read_to_string(root().join("config/default.toml")).unwrap();
     let mut tables: Vec<(String, String)> = Vec::new();

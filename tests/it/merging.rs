@@ -17,7 +17,7 @@ fn series_info(part: usize, kind: Kind) -> SeriesInfo {
     series(METRIC, &[("host", "web1"), ("part", &part.to_string())], kind)
 }
 
-/// Merges all series that match the condition, under the name of `to`.
+/// Returns a change that merges all series that match the condition under the name of part `to`.
 fn merge(matcher: (&str, &str), to: usize) -> SeriesChange {
     let tags = vec![("part".to_owned(), to.to_string())];
     let renaming = Renaming { metric: None, tags, limits: SeriesLimits::default() };
@@ -29,7 +29,7 @@ fn find_series(store: &Store, part: usize, kind: Kind) -> Option<SeriesId> {
     store.dictionary().find(&series_info(part, kind).key)
 }
 
-/// All slots of a series at each granularity.
+/// Returns the slots of a series, by granularity.
 fn all_slots(store: &Store, series: SeriesId) -> Vec<Vec<Slot>> {
     let range = SIX.minus(HOUR)..SIX.plus(12 * HOUR);
     (0..store.granularities().count())
@@ -52,7 +52,7 @@ struct History {
     to: usize,
     /// The number of samples between checkpoints.
     checkpoints: Vec<usize>,
-    /// True when the parts are merged one after another, false when all at once.
+    /// True if the parts are merged one after another, false if all at once.
     one_by_one: bool,
 }
 
@@ -79,7 +79,7 @@ impl History {
     }
 }
 
-fn history() -> impl Strategy<Value = History> {
+fn any_history() -> impl Strategy<Value = History> {
     let kind = prop_oneof![Just(Kind::Gauge), Just(Kind::Delta), Just(Kind::Counter)];
     let samples = prop::collection::vec((1_i64..400, 0_u32..1000), 2..60);
     let order = Just((0..4_usize).collect::<Vec<_>>()).prop_shuffle();
@@ -131,9 +131,9 @@ fn check(history: &History) {
     assert_eq!(store.dictionary().len(), 1);
     drop((store, appender));
     let (store, mut appender) = setup::open(dir.path(), now());
-    let whole = find_series(&store, history.to, history.kind).unwrap();
+    let merged = find_series(&store, history.to, history.kind).unwrap();
     for (index, sample) in all.iter().enumerate().skip(merged_at) {
-        send(&mut appender, samples(whole, [*sample]), now());
+        send(&mut appender, samples(merged, [*sample]), now());
         if history.checkpoints.contains(&index) {
             store.checkpoint(now()).unwrap();
         }
@@ -143,35 +143,35 @@ fn check(history: &History) {
     let oracle_id = define(&mut oracle, &[series_info(9, history.kind)], now())[0];
     send(&mut oracle, samples(oracle_id, all.iter().copied()), now());
     let expected = all_slots(&oracle_store, oracle_id);
-    compare(history, &all_slots(&store, whole), &expected);
+    compare(history, &all_slots(&store, merged), &expected);
     drop((store, appender));
     assert_eq!(verify(dir.path(), now(), &mut |_| {}).unwrap().faults, []);
 }
 
-fn compare(history: &History, got: &[Vec<Slot>], expected: &[Vec<Slot>]) {
+fn compare(history: &History, found: &[Vec<Slot>], expected: &[Vec<Slot>]) {
     if history.kind != Kind::Counter {
-        assert_eq!(got, expected);
+        assert_eq!(found, expected);
         return;
     }
-    for (got, expected) in got.iter().zip(expected) {
+    for (found, expected) in found.iter().zip(expected) {
         let compared_fields = |slot: &Slot| {
             let cell = &slot.cell;
             let at = (slot.start, cell.first_at, cell.last_at);
             (at, cell.sum, cell.first, cell.last)
         };
-        let [shown, wanted] =
-            [got, expected].map(|all| all.iter().map(compared_fields).collect::<Vec<_>>());
-        assert_eq!(shown, wanted);
+        let [found_fields, expected_fields] =
+            [found, expected].map(|all| all.iter().map(compared_fields).collect::<Vec<_>>());
+        assert_eq!(found_fields, expected_fields);
         // The last reading of each part may count a second time.
         let count = |all: &[Slot]| all.iter().map(|slot| slot.cell.n).sum::<u32>();
-        assert!((count(expected)..=count(expected) + 3).contains(&count(got)));
+        assert!((count(expected)..=count(expected) + 3).contains(&count(found)));
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn merged_series_equal_one_series_with_all_samples(history in history()) {
+    fn merged_series_equal_one_series_with_all_samples(history in any_history()) {
         check(&history);
     }
 }
@@ -180,8 +180,12 @@ proptest! {
 fn an_impossible_merge_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
-    let unit = SeriesInfo { unit: "bytes".into(), ..series_info(2, Kind::Gauge) };
-    define(&mut appender, &[series_info(0, Kind::Gauge), series_info(1, Kind::Delta), unit], NOW);
+    let with_other_unit = SeriesInfo { unit: "bytes".into(), ..series_info(2, Kind::Gauge) };
+    define(
+        &mut appender,
+        &[series_info(0, Kind::Gauge), series_info(1, Kind::Delta), with_other_unit],
+        NOW,
+    );
     for part in ["1", "2"] {
         let refused = appender.change(&merge(("part", part), 0), NOW).unwrap().unwrap_err();
         assert!(matches!(refused, ChangeRefusal::Unlike { .. }), "{refused}");
@@ -222,12 +226,12 @@ fn counters_that_overlap_in_time_are_not_merged() {
     };
     // The last two parts have a reading at the same time.
     assert_eq!(refused("2", 3), Err(true));
-    // Between the first and the third, the counter grew by the growth of the second.
+    // Between the first and the third part, the counter grew by as much as the second part.
     assert_eq!(refused("0", 2), Ok(1));
     assert_eq!(refused("1", 2), Err(true));
     assert_eq!(store.dictionary().len(), 3);
-    let whole = find_series(&store, 2, Kind::Counter).unwrap();
-    let slots = slots(&store, 0, NOW.minus(2 * HOUR)..NOW, whole);
+    let merged = find_series(&store, 2, Kind::Counter).unwrap();
+    let slots = slots(&store, 0, NOW.minus(2 * HOUR)..NOW, merged);
     assert_eq!(slots.iter().map(|slot| slot.cell.sum).sum::<f64>(), 25.0);
 }
 

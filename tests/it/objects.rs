@@ -13,12 +13,12 @@ fn open(dir: &Path) -> Store {
     setup::open(dir, NOW).0
 }
 
-fn put(store: &Store, name: &str, expected: Option<u64>, text: &str) -> u64 {
-    let put = store.put_object(ObjectKind::Dashboard, name, expected, text.as_bytes(), NOW);
-    put.unwrap().unwrap()
+fn put_object(store: &Store, name: &str, expected: Option<u64>, text: &str) -> u64 {
+    let version = store.put_object(ObjectKind::Dashboard, name, expected, text.as_bytes(), NOW);
+    version.unwrap().unwrap()
 }
 
-fn text(store: &Store, name: &str) -> Option<String> {
+fn object_text(store: &Store, name: &str) -> Option<String> {
     let object = store.object(ObjectKind::Dashboard, name).unwrap()?;
     Some(String::from_utf8(object.bytes).unwrap())
 }
@@ -26,28 +26,28 @@ fn text(store: &Store, name: &str) -> Option<String> {
 #[test]
 fn objects_are_in_snapshots_and_checked() {
     let dir = tempfile::tempdir().unwrap();
-    let (data, copy, back) =
+    let (data, copy, restored) =
         (dir.path().join("data"), dir.path().join("copy"), dir.path().join("back"));
     let store = open(&data);
     // Without objects there is no file.
     let before = store.snapshot(&dir.path().join("before"), NOW, &mut |_| {}).unwrap();
     assert!(!data.join("objects.redb").exists());
-    let version = put(&store, "hosts", None, "one");
-    put(&store, "disks", None, "two");
+    let version = put_object(&store, "hosts", None, "one");
+    put_object(&store, "disks", None, "two");
     let snapshot = store.snapshot(&copy, NOW, &mut |_| {}).unwrap();
     assert_eq!(snapshot.files, before.files + 1);
-    put(&store, "hosts", Some(version), "three");
+    put_object(&store, "hosts", Some(version), "three");
     drop(store);
     let store = open(&data);
-    assert_eq!(text(&store, "hosts").unwrap(), "three");
+    assert_eq!(object_text(&store, "hosts").unwrap(), "three");
     drop(store);
-    restore(&copy, &back, &mut |_| {}).unwrap();
-    let store = open(&back);
-    assert_eq!(text(&store, "hosts").unwrap(), "one");
+    restore(&copy, &restored, &mut |_| {}).unwrap();
+    let store = open(&restored);
+    assert_eq!(object_text(&store, "hosts").unwrap(), "one");
     let names = store.objects(ObjectKind::Dashboard).unwrap().into_iter().map(|object| object.name);
     assert_eq!(names.collect::<Vec<_>>(), ["disks", "hosts"]);
     drop(store);
-    for folder in [&data, &copy, &back] {
+    for folder in [&data, &copy, &restored] {
         let report = verify(folder, NOW, &mut |_| {}).unwrap();
         assert_eq!((report.faults, report.files), (vec![], 3));
     }
@@ -59,8 +59,8 @@ fn objects_are_in_snapshots_and_checked() {
     assert_eq!(open(&data).damaged_partitions(), ["objects.redb.missing"]);
 }
 
-/// A host that sent a ping at a time.
-fn changes(name: &str, pinged: i64) -> HostChanges {
+/// Returns the changes for a host whose agent sent a ping at `pinged`.
+fn host_with_ping(name: &str, pinged: i64) -> HostChanges {
     let agent = AgentRecord { agent: name.to_owned(), pinged, ..AgentRecord::default() };
     let record = HostRecord { agents: vec![agent], ..HostRecord::default() };
     HostChanges {
@@ -70,7 +70,7 @@ fn changes(name: &str, pinged: i64) -> HostChanges {
     }
 }
 
-fn pinged(store: &Store) -> Vec<(String, i64)> {
+fn last_pings(store: &Store) -> Vec<(String, i64)> {
     let records = store.hosts().unwrap().records.into_iter();
     records.map(|(name, record)| (name.to_string(), record.agents[0].pinged)).collect()
 }
@@ -78,26 +78,26 @@ fn pinged(store: &Store) -> Vec<(String, i64)> {
 #[test]
 fn hosts_are_in_snapshots_and_checked_beside_objects() {
     let dir = tempfile::tempdir().unwrap();
-    let (data, copy, back) =
+    let (data, copy, restored) =
         (dir.path().join("data"), dir.path().join("copy"), dir.path().join("back"));
     let store = open(&data);
     assert_eq!(store.hosts().unwrap(), StoredHosts::default());
-    let version = put(&store, "hosts", None, "one");
-    store.keep_hosts(&changes("web1", 10)).unwrap();
-    store.keep_hosts(&changes("web2", 20)).unwrap();
+    let version = put_object(&store, "hosts", None, "one");
+    store.keep_hosts(&host_with_ping("web1", 10)).unwrap();
+    store.keep_hosts(&host_with_ping("web2", 20)).unwrap();
     store.snapshot(&copy, NOW, &mut |_| {}).unwrap();
-    put(&store, "hosts", Some(version), "two");
-    let removed = HostChanges { removed: vec!["web2".into()], ..changes("web1", 30) };
+    put_object(&store, "hosts", Some(version), "two");
+    let removed = HostChanges { removed: vec!["web2".into()], ..host_with_ping("web1", 30) };
     store.keep_hosts(&removed).unwrap();
     drop(store);
-    restore(&copy, &back, &mut |_| {}).unwrap();
-    let (now, before) = (open(&data), open(&back));
-    assert_eq!(pinged(&now), [("web1".to_owned(), 30)]);
-    assert_eq!(pinged(&before), [("web1".to_owned(), 10), ("web2".to_owned(), 20)]);
+    restore(&copy, &restored, &mut |_| {}).unwrap();
+    let (now, before) = (open(&data), open(&restored));
+    assert_eq!(last_pings(&now), [("web1".to_owned(), 30)]);
+    assert_eq!(last_pings(&before), [("web1".to_owned(), 10), ("web2".to_owned(), 20)]);
     assert_eq!(now.hosts().unwrap().listening.until, 30);
-    assert_eq!(text(&now, "hosts").unwrap(), "two");
+    assert_eq!(object_text(&now, "hosts").unwrap(), "two");
     drop((now, before));
-    for folder in [&data, &copy, &back] {
+    for folder in [&data, &copy, &restored] {
         assert_eq!(verify(folder, NOW, &mut |_| {}).unwrap().faults, []);
     }
 }

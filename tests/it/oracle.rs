@@ -41,7 +41,7 @@ enum Step {
         samples: Vec<Sample>,
     },
     Checkpoint,
-    /// Merges segments and open documents; the time since the last change was long or short.
+    /// Merges segments and open documents, this many hours after the last change.
     Seal {
         hours: i64,
     },
@@ -78,7 +78,7 @@ fn define(store: &Store, appender: &mut Appender, series: Range<u32>) -> Vec<Ser
     ids
 }
 
-fn change(appender: &mut Appender, series: u32, action: ChangeAction) -> usize {
+fn apply_change(appender: &mut Appender, series: u32, action: ChangeAction) -> usize {
     let matcher = Matcher { tag: METRIC_TAG.into(), value: format!("m{series}") };
     appender.change(&SeriesChange { matchers: vec![matcher], action }, NOW).unwrap().unwrap()
 }
@@ -89,7 +89,7 @@ type SlotKey = (usize, u32, i64);
 /// The expected content of the store, from all samples.
 #[derive(Default)]
 struct NaiveStore {
-    seen: HashSet<(u8, u64)>,
+    accepted_numbers: HashSet<(u8, u64)>,
     counters: BTreeMap<u32, NaiveCounter>,
     /// The time of each series' latest sample.
     last: BTreeMap<u32, i64>,
@@ -101,7 +101,7 @@ impl NaiveStore {
     fn add(&mut self, set: &GranularitySet, sample: &Sample, counts_from: i64) {
         let Sample { series, at, value, start } = *sample;
         if kind(series) == Kind::Counter {
-            self.counters.entry(series).or_default().read(at, value, start, counts_from);
+            self.counters.entry(series).or_default().add_reading(at, value, start, counts_from);
         }
         let last = self.last.entry(series).or_insert(at);
         *last = at.max(*last);
@@ -110,7 +110,8 @@ impl NaiveStore {
         }
     }
 
-    /// The earliest start of each sample's counter with which a first reading counts in full.
+    /// Returns for each sample the earliest start of its counter with which a first reading counts
+    /// in full.
     fn counts_from(&self, set: &GranularitySet, samples: &[Sample]) -> Vec<i64> {
         let before = |sample: &Sample| (sample.at, self.last.get(&sample.series).copied());
         let all: Vec<_> = samples.iter().map(before).collect();
@@ -122,18 +123,20 @@ impl NaiveStore {
         samples.iter().map(counts_from).collect()
     }
 
-    /// The samples to send. A late reading of a counter that has no guarantee gets a time after
-    /// all others.
+    /// Returns the samples to send. A late reading that the store does not guarantee to count
+    /// exactly gets a time after all other readings of its counter.
     fn guaranteed_samples(&self, samples: &[Sample]) -> Vec<Sample> {
         let mut counters = self.counters.clone();
         let mut samples = samples.to_vec();
         for sample in samples.iter_mut().filter(|sample| kind(sample.series) == Kind::Counter) {
             let counter = counters.entry(sample.series).or_default();
-            if let Some(newest) = counter.newest().filter(|_| !counter.is_guaranteed(sample.at)) {
+            if let Some(newest) =
+                counter.latest_time().filter(|_| !counter.is_guaranteed(sample.at))
+            {
                 sample.at = newest + 1 + sample.at % 90_000;
             }
             // The start from which a first reading counts does not affect the guarantee.
-            counter.read(sample.at, sample.value, sample.start, 0);
+            counter.add_reading(sample.at, sample.value, sample.start, 0);
         }
         samples
     }
@@ -144,7 +147,7 @@ impl NaiveStore {
         self.slots.retain(|(_, id, _), _| *id != series);
     }
 
-    /// The expected cells.
+    /// Returns the expected cells.
     fn cells(&self, set: &GranularitySet) -> BTreeMap<SlotKey, Cell> {
         let mut cells: BTreeMap<_, _> =
             self.slots.iter().map(|(key, samples)| (*key, Self::cell(*key, samples))).collect();
@@ -164,11 +167,11 @@ impl NaiveStore {
         cells
     }
 
-    /// The cell of a counter, without sum and rates.
+    /// Returns the cell of samples in one slot; a cell of a counter has no sum and no rates yet.
     fn cell((_, series, slot): SlotKey, samples: &[(i64, f64)]) -> Cell {
-        let adds = kind(series) != Kind::Counter;
-        let values = || samples.iter().map(|(_, value)| *value).filter(|_| adds);
-        let is_nan = adds && values().all(f64::is_nan);
+        let is_summed = kind(series) != Kind::Counter;
+        let values = || samples.iter().map(|(_, value)| *value).filter(|_| is_summed);
+        let is_nan = is_summed && values().all(f64::is_nan);
         let extreme = |number: f64| if is_nan { f64::NAN } else { number };
         let by_time = |left: &&(i64, f64), right: &&(i64, f64)| {
             left.0.cmp(&right.0).then_with(|| left.1.total_cmp(&right.1))
@@ -190,9 +193,9 @@ impl NaiveStore {
     fn compare(&self, store: &Store, ids: &[SeriesId]) {
         assert_eq!(store.dictionary().len(), ids.len());
         let expected = self.cells(store.granularities());
-        let whole = NOW.minus(200 * DAY)..NOW.plus(DAY);
+        let whole_range = NOW.minus(200 * DAY)..NOW.plus(DAY);
         for level in 0..store.granularities().count() {
-            let view = store.view(GranularityIndex(level), whole.clone(), ids).unwrap();
+            let view = store.view(GranularityIndex(level), whole_range.clone(), ids).unwrap();
             let mut found = BTreeMap::new();
             for (series, id) in (0..).zip(ids) {
                 let slots = view.slots(*id).unwrap();
@@ -224,7 +227,7 @@ fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
     let mut found = Vec::new();
     for columns in [Columns::SUM, Columns::MIN, Columns::MAX, Columns::ENDS] {
         view.slots_into(series, columns, &mut found).unwrap();
-        let wanted = |slot: &Slot| {
+        let compared_fields = |slot: &Slot| {
             let cell = &slot.cell;
             let bits =
                 |column, value: f64| (columns == column || cell.n == 2).then(|| value.to_bits());
@@ -237,23 +240,27 @@ fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
             ];
             (slot.start, cell.n, cell.first_at, cell.last_at, values)
         };
-        assert!(found.iter().map(wanted).eq(all.iter().map(wanted)), "{columns:?} of {all:?}");
+        assert!(
+            found.iter().map(compared_fields).eq(all.iter().map(compared_fields)),
+            "{columns:?} of {all:?}"
+        );
     }
 }
 
-/// The slots of a sample: one per granularity that keeps it.
+/// Returns the slots of a sample, one per granularity that keeps the sample.
 fn slot_keys(set: &GranularitySet, series: u32, at: i64) -> Vec<SlotKey> {
     let levels = set.iter().enumerate();
-    let kept = levels.filter(|(_, granularity)| granularity.keeps(UnixMillis(at), NOW));
+    let keeping = levels.filter(|(_, granularity)| granularity.keeps(UnixMillis(at), NOW));
     let key = |(level, granularity): (usize, &Granularity)| {
         (level, series, at - at.rem_euclid(granularity.width_ms))
     };
-    kept.map(key).collect()
+    keeping.map(key).collect()
 }
 
 fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
-    let shared = samples.iter().all(|sample| sample.at == samples[0].at);
-    let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
+    let have_one_time = samples.iter().all(|sample| sample.at == samples[0].at);
+    let times =
+        if have_one_time { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
     AcceptedBatch {
         deduplication: Deduplication::ByNumber(BatchNumber {
             sender: format!("agent{sender}").into(),
@@ -274,15 +281,15 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
     store.set_segment_documents_min(segment_documents_min);
     let mut ids = define(&store, &mut appender, 0..SERIES);
     let mut naive = NaiveStore::default();
-    let mut grown = 0;
+    let mut documents_grown = 0;
     for step in steps {
         match step {
             Step::Send { sender, seq, samples } => {
                 let samples = &naive.guaranteed_samples(samples);
-                // The same batch twice in one group, as when a retry overtakes the answer.
+                // The group contains the batch twice, as after a retry that came before the answer.
                 let twice = [(); 2].map(|()| batch(&ids, *sender, *seq, samples));
                 let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;
-                let expected = if naive.seen.insert((*sender, *seq)) {
+                let expected = if naive.accepted_numbers.insert((*sender, *seq)) {
                     for (sample, counts_from) in samples.iter().zip(naive.counts_from(set, samples))
                     {
                         naive.add(set, sample, counts_from);
@@ -302,7 +309,7 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
                 }
             }
             Step::Restart => {
-                grown += store.counters().documents_grown.get();
+                documents_grown += store.counters().documents_grown.get();
                 drop((store, appender));
                 (store, appender) = open_with(dir.path(), set, NOW);
                 store.set_segment_documents_min(segment_documents_min);
@@ -314,7 +321,7 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
                 assert_eq!(store.preallocate(GranularityIndex(level), document, &ids).unwrap(), 0);
             }
             Step::Delete { series } => {
-                assert_eq!(change(&mut appender, *series, ChangeAction::Delete), 1);
+                assert_eq!(apply_change(&mut appender, *series, ChangeAction::Delete), 1);
                 ids[*series as usize] = define(&store, &mut appender, *series..series + 1)[0];
                 naive.remove_series(*series);
             }
@@ -322,7 +329,7 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
                 let tags = vec![("moved".to_owned(), to.to_string())];
                 let limits = SeriesLimits::default();
                 let action = ChangeAction::Rename(Renaming { metric: None, tags, limits });
-                let changed = change(&mut appender, *series, action);
+                let changed = apply_change(&mut appender, *series, action);
                 assert!(changed <= 1, "more than one series was renamed");
             }
         }
@@ -330,22 +337,22 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
     naive.compare(&store, &ids);
     store.checkpoint(NOW).unwrap();
     naive.compare(&store, &ids);
-    assert_eq!(grown + store.counters().documents_grown.get(), 0);
+    assert_eq!(documents_grown + store.counters().documents_grown.get(), 0);
 }
 
-fn sample() -> impl Strategy<Value = Sample> {
+fn any_sample() -> impl Strategy<Value = Sample> {
     // Most times are within the last two hours; some are past the finest retentions.
-    let back = prop_oneof![
+    let age = prop_oneof![
         8 => 0..2 * HOUR,
         2 => 0..72 * HOUR,
         1 => 0..20 * DAY,
         1 => 0..100 * DAY,
     ];
     // Multiples of an eighth are exact in binary, so that only sums of rates could differ.
-    (0..SERIES, back, -40..400_i32, prop_oneof![3 => Just(0), 1 => 0..2 * HOUR]).prop_map(
-        |(series, back, eighths, start)| Sample {
+    (0..SERIES, age, -40..400_i32, prop_oneof![3 => Just(0), 1 => 0..2 * HOUR]).prop_map(
+        |(series, age, eighths, start)| Sample {
             series,
-            at: NOW.0 - back,
+            at: NOW.0 - age,
             value: match eighths {
                 // Gauges may have negative values.
                 -40 if kind(series) == Kind::Gauge => f64::NAN,
@@ -358,8 +365,8 @@ fn sample() -> impl Strategy<Value = Sample> {
     )
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let samples = prop::collection::vec(sample(), 1..60);
+fn any_step() -> impl Strategy<Value = Step> {
+    let samples = prop::collection::vec(any_sample(), 1..60);
     let same_time = (samples, any::<bool>()).prop_map(|(mut samples, same)| {
         if same {
             let at = samples[0].at;
@@ -401,7 +408,7 @@ proptest! {
     fn every_cell_of_every_granularity_equals_a_naive_model(
         set in any_granularities(),
         segment_documents_min in prop::sample::select(vec![1, 5, 512]),
-        steps in prop::collection::vec(step(), 1..25)
+        steps in prop::collection::vec(any_step(), 1..25)
     ) {
         run(&set, segment_documents_min, &steps);
     }

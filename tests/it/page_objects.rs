@@ -31,17 +31,17 @@ fn of_two_conflicting_saves_the_second_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let first = dashboards::put(&store, "mine", None, &dashboard_titled("one"), NOW).unwrap();
-    let found = |outcome: Result<u64, ObjectFault>| match outcome {
+    let conflicting_version = |outcome: Result<u64, ObjectFault>| match outcome {
         Err(ObjectFault::Refused(ObjectRefusal::Conflict { found, .. })) => found,
         other => panic!("{other:?}"),
     };
-    // Both have read the first version.
+    // Both editors have read the first version.
     let second =
         dashboards::put(&store, "mine", Some(first), &dashboard_titled("two"), NOW).unwrap();
     let refused = dashboards::put(&store, "mine", Some(first), &dashboard_titled("three"), NOW);
-    assert_eq!(found(refused), Some(second));
+    assert_eq!(conflicting_version(refused), Some(second));
     assert_eq!(
-        found(dashboards::put(&store, "mine", None, &dashboard_titled("x"), NOW)),
+        conflicting_version(dashboards::put(&store, "mine", None, &dashboard_titled("x"), NOW)),
         Some(second)
     );
     drop(store);
@@ -93,8 +93,8 @@ fn built_in_dashboards_come_first_and_cannot_be_changed() {
     dashboards::put(&store, "broken", version, &dashboard_titled("fixed"), NOW).unwrap();
 }
 
-/// The metrics that a dashboard queries.
-fn metrics(dashboard: &Value) -> BTreeSet<String> {
+/// Returns the metrics that a dashboard queries.
+fn queried_metrics(dashboard: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         for query in panel["queries"].as_array().unwrap() {
@@ -118,13 +118,13 @@ fn built_in_dashboards_query_existing_metrics() {
     for (name, agent) in [("hosts", "host"), ("mongodb", "mongodb")] {
         let table = root.join("agents").join(agent).join("METRICS.md");
         let table = fs::read_to_string(table).unwrap();
-        let queried = metrics(&get(name));
+        let queried = queried_metrics(&get(name));
         assert!(queried.len() >= 40, "{name}: {queried:?}");
         for metric in queried {
             assert!(table.contains(&format!("| `{metric}` |")), "{name}: {metric}");
         }
     }
-    let granary = metrics(&get("granary"));
+    let granary = queried_metrics(&get("granary"));
     assert!(granary.len() > 30, "{granary:?}");
     for metric in granary {
         let is_metric = |(name, _): &(&str, &str)| {
@@ -132,7 +132,7 @@ fn built_in_dashboards_query_existing_metrics() {
         };
         assert!(METRIC_NAMES.iter().any(is_metric), "granary: {metric}");
     }
-    // A copy, as the page saves it.
+    // The page can save a copy of each built-in dashboard.
     for name in ["hosts", "mongodb", "granary"] {
         let copy = Dashboard::read(&get(name).to_string()).unwrap();
         dashboards::put(&store, &format!("my-{name}"), None, &copy, NOW).unwrap();
@@ -141,17 +141,17 @@ fn built_in_dashboards_query_existing_metrics() {
     }
 }
 
-fn add(annotations: &Annotations, new: Value) -> (String, usize) {
+fn add_annotation(annotations: &Annotations, new: Value) -> (String, usize) {
     let new: NewAnnotation = serde_json::from_value(new).unwrap();
     annotations.add(new, NOW).unwrap()
 }
 
-/// The texts of the annotations in a time range.
+/// Returns the texts of the annotations in a time range, separated by spaces.
 fn texts(annotations: &Annotations, start: i64, end: i64, tags: &[(&str, &str)]) -> String {
     let tags = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let (start, end) = (UnixMillis(start), UnixMillis(end));
-    let wanted = AnnotationsQuery { start, end, tags: tags.collect() };
-    let answer = to_json(&annotations.list(&wanted, None).unwrap());
+    let query = AnnotationsQuery { start, end, tags: tags.collect() };
+    let answer = to_json(&annotations.list(&query, None).unwrap());
     assert_eq!(answer["left_out"], 0);
     let found = answer["annotations"].as_array().unwrap();
     found
@@ -173,12 +173,12 @@ fn annotations_are_found_by_time_span_and_tags() {
         json!({ "text": "month", "time": at - 31 * DAY, "end": at, "tags": { "host": "web2" } }),
         json!({ "text": "first", "time": 0 }),
     ] {
-        add(&annotations, new);
+        add_annotation(&annotations, new);
     }
     assert_eq!(texts(&annotations, 0, at + 1, &[]), "first month hour now too");
     assert_eq!(texts(&annotations, at, at + 1, &[]), "month now too");
     assert_eq!(texts(&annotations, at + 1, at + DAY, &[]), "");
-    // The annotation begins before the end, which is exclusive.
+    // The end of the range is exclusive.
     assert_eq!(texts(&annotations, at - 40 * MINUTE, at, &[]), "month hour");
     assert_eq!(texts(&annotations, at - 29 * MINUTE, at, &[]), "month");
     // An annotation without the tag is about all hosts.
@@ -192,21 +192,23 @@ fn annotations_are_found_by_time_span_and_tags() {
 fn the_oldest_annotations_are_evicted_and_ids_are_unique() {
     let dir = tempfile::tempdir().unwrap();
     let annotations = Annotations::new(&open(dir.path()), 5);
-    let ids: Vec<_> = (0..5).map(|_| add(&annotations, json!({ "text": "x" })).0).collect();
+    let ids: Vec<_> =
+        (0..5).map(|_| add_annotation(&annotations, json!({ "text": "x" })).0).collect();
     assert!(ids.is_sorted());
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 5);
-    let (late, evicted) = add(&annotations, json!({ "text": "new", "time": NOW.0 + 1 }));
+    let (new_id, evicted) =
+        add_annotation(&annotations, json!({ "text": "new", "time": NOW.0 + 1 }));
     assert_eq!(evicted, 1);
     assert!(matches!(annotations.delete(&ids[0]), Err(ObjectFault::NotFound(_))));
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x x x x new");
     drop(annotations);
     // After a restart with a smaller limit, the next annotation evicts others.
     let annotations = Annotations::new(&open(dir.path()), 3);
-    assert_eq!(add(&annotations, json!({ "text": "y" })).1, 3);
+    assert_eq!(add_annotation(&annotations, json!({ "text": "y" })).1, 3);
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x y new");
-    annotations.delete(&late).unwrap();
-    assert!(matches!(annotations.delete(&late), Err(ObjectFault::NotFound(_))));
-    assert_eq!(add(&annotations, json!({ "text": "z" })).1, 0);
+    annotations.delete(&new_id).unwrap();
+    assert!(matches!(annotations.delete(&new_id), Err(ObjectFault::NotFound(_))));
+    assert_eq!(add_annotation(&annotations, json!({ "text": "z" })).1, 0);
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x y z");
 }
 
@@ -216,7 +218,7 @@ fn an_answer_has_the_newest_annotations_and_the_number_of_others() {
     let store = open(dir.path());
     let annotations = Annotations::new(&store, 8000);
     for index in 0..1003 {
-        add(&annotations, json!({ "text": index.to_string(), "time": NOW.0 + index }));
+        add_annotation(&annotations, json!({ "text": index.to_string(), "time": NOW.0 + index }));
     }
     let all = AnnotationsQuery { start: UnixMillis::MIN, end: UnixMillis::MAX, tags: vec![] };
     let answer = to_json(&annotations.list(&all, None).unwrap());

@@ -4,12 +4,12 @@ use std::os::unix::fs::MetadataExt;
 
 use granary::{
     model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, UnixMillis},
-    policy::plan::{Fleet, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Plan, PlanBounds},
     store::{Appender, Store},
 };
 
 use crate::{
-    fleet::{Values, host_series, used},
+    fleet::{Values, disk_usage, host_series},
     setup::{HOUR, MINUTE, define, granularities, key, open_with, send},
 };
 
@@ -25,36 +25,36 @@ struct Run {
     checkpoint_ms: i64,
 }
 
-/// The series of a host, with names as long as the names of a real agent.
+/// Returns the series of a host, with names as long as the names of a real agent.
 fn agent_series(host: usize) -> Vec<SeriesInfo> {
     let name = format!("web-{host:05}.example.com");
     let tags = [("datacenter", "west-1"), ("host", &*name), ("role", "frontend")];
     let key = |metric: usize| key(&format!("host_network_{metric:02}_bytes"), &tags);
-    let named =
+    let series_of =
         |(metric, info)| SeriesInfo { key: key(metric), sender: name.as_str().into(), ..info };
-    host_series(host, METRICS).into_iter().enumerate().map(named).collect()
+    host_series(host, METRICS).into_iter().enumerate().map(series_of).collect()
 }
 
-/// Sends a sample of all series per minute, and runs the daemon's other work.
+/// Sends a sample of each series per minute, and runs checkpoints and the sealer.
 fn run(store: &Store, appender: &mut Appender, Run { duration_ms, checkpoint_ms }: Run) {
     let all: Vec<_> = (0..HOSTS).flat_map(agent_series).collect();
     let ids: Vec<SeriesId> =
         all.chunks(500).flat_map(|definitions| define(appender, definitions, START)).collect();
     let mut values = Values::new(HOSTS, METRICS, 1);
-    let mut waiting = AcceptedBatch::default();
+    let mut pending = AcceptedBatch::default();
     for minute in 0..duration_ms / MINUTE {
         let at = START.plus(minute * MINUTE);
-        waiting.series.extend_from_slice(&ids);
-        waiting.values.extend_from_slice(values.step());
-        waiting.times.resize(waiting.series.len(), at.0);
+        pending.series.extend_from_slice(&ids);
+        pending.values.extend_from_slice(values.step());
+        pending.times.resize(pending.series.len(), at.0);
         let now = at.plus(MINUTE);
         if now.0 % checkpoint_ms == 0 {
-            send(appender, std::mem::take(&mut waiting), now);
+            send(appender, std::mem::take(&mut pending), now);
             store.checkpoint(now).unwrap();
             store.seal(now, checkpoint_ms, &|_| true).unwrap();
         }
     }
-    // Partitions that are over are written and sealed.
+    // The next checkpoints write and seal the partitions whose period is over.
     for later in 1..4 {
         let now = START.plus(duration_ms + later * checkpoint_ms);
         store.checkpoint(now).unwrap();
@@ -69,8 +69,8 @@ fn plan(set: &GranularitySet, run: Run) -> Plan {
         cell_bytes_max: 32 << 20,
         cache_bytes_max: 64 << 20,
     };
-    // The time includes the checkpoints at its end.
-    Plan::new(&fleet, set, &bounds, Some(run.duration_ms + 3 * run.checkpoint_ms))
+    // The duration includes the three checkpoints at the end of the run.
+    Plan::new(&fleet, (set, &[]), &bounds, Some(run.duration_ms + 3 * run.checkpoint_ms))
 }
 
 #[test]
@@ -81,27 +81,27 @@ fn the_disk_usage_of_a_run_is_within_a_tenth_of_the_plan() {
     let length = Run { duration_ms: 12 * HOUR, checkpoint_ms: 10 * MINUTE };
     run(&store, &mut appender, length);
     let planned = plan(&set, length);
-    let mut wrong = Vec::new();
+    let mut deviations = Vec::new();
     let mut compare = |what: &str, planned: u64, used: u64| {
-        let share = planned as f64 / used as f64;
-        if !(0.9..=1.1).contains(&share) {
-            wrong.push(format!("{what}: planned {planned}, used {used}"));
+        let ratio = planned as f64 / used as f64;
+        if !(0.9..=1.1).contains(&ratio) {
+            deviations.push(format!("{what}: planned {planned}, used {used}"));
         }
     };
     for granularity in &planned.granularities {
         compare(
             &granularity.name,
             granularity.bytes,
-            used(&dir.path().join("partitions").join(&granularity.name)).0,
+            disk_usage(&dir.path().join("partitions").join(&granularity.name)).0,
         );
     }
-    let of_file = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().blocks() * 512;
-    compare("the head", planned.head, of_file("head.redb"));
-    compare("the journal", planned.journal, of_file("journal.redb"));
-    let log = used(&dir.path().join("journal")).0;
+    let file_bytes = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().blocks() * 512;
+    compare("the head", planned.head, file_bytes("head.redb"));
+    compare("the journal", planned.journal, file_bytes("journal.redb"));
+    let log = disk_usage(&dir.path().join("journal")).0;
     assert!(log <= planned.log, "the log: planned {}, used {log}", planned.log);
-    compare("all else", planned.disk() - planned.log, used(dir.path()).0 - log);
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    compare("all else", planned.disk() - planned.log, disk_usage(dir.path()).0 - log);
+    assert!(deviations.is_empty(), "{deviations:#?}");
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn the_journal_has_the_planned_size_with_a_long_checkpoint_interval() {
     run(&store, &mut appender, length);
     let planned = plan(&set, length);
     let tables = std::fs::metadata(dir.path().join("journal.redb")).unwrap().blocks() * 512;
-    let share = planned.journal as f64 / tables as f64;
-    assert!((0.9..=1.1).contains(&share), "planned {share} of {tables}");
-    let log = used(&dir.path().join("journal")).0;
+    let ratio = planned.journal as f64 / tables as f64;
+    assert!((0.9..=1.1).contains(&ratio), "planned {ratio} of {tables}");
+    let log = disk_usage(&dir.path().join("journal")).0;
     assert!(log <= planned.log, "the log: planned {}, used {log}", planned.log);
 }

@@ -1,5 +1,5 @@
-//! Shells: a new period finds them, creating them twice changes nothing, they change no answer, and
-//! every view of documents shows them on request.
+//! Shells: a new period uses them, a second preallocation changes nothing, no answer changes, and
+//! every view of documents shows shells on request.
 
 use std::ops::Range;
 
@@ -20,9 +20,9 @@ use crate::setup::{HOUR, MINUTE, define, open, samples, send, series, slots};
 
 /// 2026-11-21T12:50:00Z
 const NOW: UnixMillis = UnixMillis(1_795_265_400_000);
-/// The hour that comes, and its end.
-const COMING: UnixMillis = UnixMillis(NOW.0 + HOUR / 6);
-const OVER: UnixMillis = UnixMillis(COMING.0 + HOUR);
+/// The start and the end of the next hour.
+const NEXT_HOUR: UnixMillis = UnixMillis(NOW.0 + HOUR / 6);
+const NEXT_HOUR_END: UnixMillis = UnixMillis(NEXT_HOUR.0 + HOUR);
 const FINEST: GranularityIndex = GranularityIndex::FINEST;
 const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, points_max: 100_000 };
 
@@ -34,7 +34,12 @@ fn selector() -> Selector {
     Selector { metric: Some("m".into()), tags: Vec::new() }
 }
 
-fn nested(store: &Store, range: Range<UnixMillis>, now: UnixMillis, shells: bool) -> Value {
+fn nested_documents(
+    store: &Store,
+    range: Range<UnixMillis>,
+    now: UnixMillis,
+    shells: bool,
+) -> Value {
     let request = DocumentsRequest {
         selector: selector(),
         resolution: Resolution::Named("1m".into()),
@@ -64,7 +69,7 @@ fn export_page(store: &Store, range: Range<UnixMillis>, now: UnixMillis, shells:
     serde_json::to_value(page).unwrap()["series"].clone()
 }
 
-/// The state of the document of a host, and the number of its samples.
+/// Returns the state of a host's document, and the number of its samples.
 fn stored_state(store: &Store, host: &str, time: UnixMillis) -> (CellLocation, Option<u64>) {
     let selector = Selector { metric: Some("m".into()), tags: vec![("host".into(), host.into())] };
     let request = StoredDocumentRequest { selector, granularity: Some("1m".into()), time };
@@ -73,7 +78,7 @@ fn stored_state(store: &Store, host: &str, time: UnixMillis) -> (CellLocation, O
 }
 
 #[test]
-fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
+fn a_new_period_uses_its_shells_and_a_series_without_a_shell_needs_no_other_step() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), NOW);
     define(&mut appender, &["known", "quiet", "ended"].map(definition), NOW);
@@ -85,33 +90,33 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     // Series without a sample are not live.
     let live = store.live_series(live_since(minute, NOW));
     assert_eq!(live, [SeriesId(0), SeriesId(2)]);
-    assert_eq!(pass_due(minute, NOW).unwrap().document, COMING);
+    assert_eq!(pass_due(minute, NOW).unwrap().document, NEXT_HOUR);
     let counters = store.counters();
-    assert_eq!(store.note_missed_shells(FINEST, COMING, &live).unwrap(), 2);
+    assert_eq!(store.note_missed_shells(FINEST, NEXT_HOUR, &live).unwrap(), 2);
     assert_eq!(counters.shells_missed.get(), 2);
-    assert_eq!(store.preallocate(FINEST, COMING, &live).unwrap(), 2);
-    assert_eq!(store.preallocate(FINEST, COMING, &live).unwrap(), 0);
-    assert_eq!(store.note_missed_shells(FINEST, COMING, &live).unwrap(), 0);
+    assert_eq!(store.preallocate(FINEST, NEXT_HOUR, &live).unwrap(), 2);
+    assert_eq!(store.preallocate(FINEST, NEXT_HOUR, &live).unwrap(), 0);
+    assert_eq!(store.note_missed_shells(FINEST, NEXT_HOUR, &live).unwrap(), 0);
     assert_eq!((counters.shells_missed.get(), counters.shells_preallocated.get()), (2, 2));
-    let range = COMING..OVER;
+    let range = NEXT_HOUR..NEXT_HOUR_END;
     assert_eq!(slots(&store, 0, range.clone(), SeriesId(0)), []);
 
-    let later = COMING.plus(HOUR / 12);
+    let later = NEXT_HOUR.plus(HOUR / 12);
     define(&mut appender, &[definition("new")], later);
     for series in [0, 3] {
         send(&mut appender, samples(SeriesId(series), [(later.0, 1.0)]), later);
     }
     // When the hour is over, checkpoints write the documents as they do without shells.
-    store.checkpoint(OVER.plus(5 * MINUTE)).unwrap();
+    store.checkpoint(NEXT_HOUR_END.plus(5 * MINUTE)).unwrap();
     assert_eq!((counters.documents_patched.get(), counters.documents_grown.get()), (0, 0));
     for series in [0, 3] {
         let slots = slots(&store, 0, range.clone(), SeriesId(series));
         assert_eq!(slots.len(), 1, "series {series}");
         assert_eq!(slots[0].start, later);
     }
-    assert_eq!(stored_state(&store, "known", COMING), (CellLocation::Open, Some(1)));
-    assert_eq!(stored_state(&store, "ended", COMING), (CellLocation::Shell, Some(0)));
-    assert_eq!(stored_state(&store, "quiet", COMING), (CellLocation::None, None));
+    assert_eq!(stored_state(&store, "known", NEXT_HOUR), (CellLocation::Open, Some(1)));
+    assert_eq!(stored_state(&store, "ended", NEXT_HOUR), (CellLocation::Shell, Some(0)));
+    assert_eq!(stored_state(&store, "quiet", NEXT_HOUR), (CellLocation::None, None));
 }
 
 #[test]
@@ -122,7 +127,7 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
     for series in [0, 1] {
         send(&mut appender, samples(SeriesId(series), [(NOW.0, 1.0)]), NOW);
     }
-    let range = COMING.minus(HOUR)..OVER;
+    let range = NEXT_HOUR.minus(HOUR)..NEXT_HOUR_END;
     let find = |shells: bool| {
         let (start, end) = (range.start.to_string(), range.end.to_string());
         json!({"find": "1m", "metric": "m", "start": start, "end": end, "shells": shells})
@@ -130,7 +135,7 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
     let count = json!({"count": "1m", "metric": "m", "end": range.end.to_string()});
     let answers = |store: &Store, now| {
         [
-            nested(store, range.clone(), now, false),
+            nested_documents(store, range.clone(), now, false),
             run_pipeline(store, &find(false), now).unwrap(),
             run_pipeline(store, &count, now).unwrap(),
             export_page(store, range.clone(), now, false),
@@ -138,41 +143,42 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
     };
     let before = answers(&store, NOW);
     assert_eq!(before[0].as_array().unwrap().len(), 2);
-    assert_eq!(store.preallocate(FINEST, COMING, &[SeriesId(0), SeriesId(1)]).unwrap(), 2);
+    assert_eq!(store.preallocate(FINEST, NEXT_HOUR, &[SeriesId(0), SeriesId(1)]).unwrap(), 2);
     assert_eq!(answers(&store, NOW), before);
-    // The coming hour, also after a restart.
+    // The shells of the next hour exist also after a restart.
     drop((store, appender));
     let (store, mut appender) = open(dir.path(), NOW);
     assert_eq!(answers(&store, NOW), before);
-    let coming = nested(&store, COMING..OVER, NOW, true);
-    let coming: Vec<NestedDocument> = serde_json::from_value(coming).unwrap();
-    assert_eq!(coming.len(), 2);
-    for document in &coming {
+    let next_documents = nested_documents(&store, NEXT_HOUR..NEXT_HOUR_END, NOW, true);
+    let next_documents: Vec<NestedDocument> = serde_json::from_value(next_documents).unwrap();
+    assert_eq!(next_documents.len(), 2);
+    for document in &next_documents {
         let values = document.values.all();
         assert_eq!((values.len(), document.num_samples), (60, 0));
         assert!(values.iter().all(|value| value.n == 0 && value.sum.is_none()));
     }
-    assert_eq!(stored_state(&store, "a", COMING), (CellLocation::Shell, Some(0)));
+    assert_eq!(stored_state(&store, "a", NEXT_HOUR), (CellLocation::Shell, Some(0)));
     // One of the two series has samples in the hour.
-    let later = COMING.plus(5 * MINUTE);
+    let later = NEXT_HOUR.plus(5 * MINUTE);
     send(&mut appender, samples(SeriesId(0), [(later.0, 0.0)]), later);
-    for now in [later, OVER.plus(10 * MINUTE)] {
+    for now in [later, NEXT_HOUR_END.plus(10 * MINUTE)] {
         store.checkpoint(now).unwrap();
         let all: Vec<NestedDocument> =
-            serde_json::from_value(nested(&store, COMING..OVER, now, true)).unwrap();
+            serde_json::from_value(nested_documents(&store, NEXT_HOUR..NEXT_HOUR_END, now, true))
+                .unwrap();
         let samples: Vec<_> = all.iter().map(|document| document.num_samples).collect();
         assert_eq!(samples, [1, 0]);
-        let filled = nested(&store, COMING..OVER, now, false);
+        let filled = nested_documents(&store, NEXT_HOUR..NEXT_HOUR_END, now, false);
         assert_eq!(filled.as_array().unwrap().len(), 1);
         let found = run_pipeline(&store, &find(true), now).unwrap();
         let found = found["documents"].as_array().unwrap();
         let empty: Vec<_> = found.iter().filter(|slot| slot["n"] == 0).collect();
         assert_eq!((found.len(), empty.len()), (63, 60));
         assert!(empty.iter().all(|slot| slot["host"] == "b" && slot["sum"].is_null()));
-        let pages = export_page(&store, COMING..OVER, now, true);
+        let pages = export_page(&store, NEXT_HOUR..NEXT_HOUR_END, now, true);
         let cells = |series: usize| pages[series]["documents"][0]["cells"].as_array().map(Vec::len);
         assert_eq!([cells(0), cells(1)], [Some(1), Some(0)]);
-        let without = export_page(&store, COMING..OVER, now, false);
+        let without = export_page(&store, NEXT_HOUR..NEXT_HOUR_END, now, false);
         assert_eq!(without[1]["documents"], json!([]));
     }
     let months = json!({"find": "m", "shells": true});
@@ -185,27 +191,27 @@ fn a_request_inserts_documents_once_and_is_refused_beyond_the_retention() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), NOW);
     define(&mut appender, &["a", "b"].map(definition), NOW);
-    send(&mut appender, samples(SeriesId(0), [(COMING.0 - HOUR, 1.0)]), NOW);
+    send(&mut appender, samples(SeriesId(0), [(NEXT_HOUR.0 - HOUR, 1.0)]), NOW);
     store.checkpoint(NOW.plus(HOUR)).unwrap();
     let request = |metric: &str, range: Range<UnixMillis>, resolutions: &[&str]| {
         let selector = Selector { metric: Some(metric.into()), tags: Vec::new() };
         let resolutions = resolutions.iter().map(|name| (*name).to_owned()).collect();
         preallocate(&store, &PreallocateRequest { selector, range, resolutions }, NOW)
     };
-    // One document of the hour before has samples.
-    let range = COMING.minus(HOUR)..OVER;
-    let done = request("m", range.clone(), &["1m"]).unwrap();
-    assert_eq!((done.series, done.inserted, done.existed), (2, 3, 1));
-    let done = request("m", range.clone(), &[]).unwrap();
-    assert_eq!((done.resolutions[0].inserted, done.resolutions[0].existed), (0, 4));
-    let names: Vec<_> = done.resolutions.iter().map(|level| level.resolution.as_str()).collect();
+    // One document of the present hour has samples.
+    let range = NEXT_HOUR.minus(HOUR)..NEXT_HOUR_END;
+    let answer = request("m", range.clone(), &["1m"]).unwrap();
+    assert_eq!((answer.series, answer.inserted, answer.existed), (2, 3, 1));
+    let answer = request("m", range.clone(), &[]).unwrap();
+    assert_eq!((answer.resolutions[0].inserted, answer.resolutions[0].existed), (0, 4));
+    let names: Vec<_> = answer.resolutions.iter().map(|level| level.resolution.as_str()).collect();
     assert_eq!(names, ["1m", "5m", "1h", "1d"]);
     assert_eq!(request("m", range.clone(), &[]).unwrap().inserted, 0);
     let refused =
         |metric, range, resolutions| request(metric, range, resolutions).unwrap_err().to_string();
     assert!(refused("nn", range.clone(), &[]).contains("nn"));
     assert!(refused("m", range.clone(), &["2m"]).contains("1m, 5m, 1h, 1d"));
-    let far = COMING..COMING.plus(50 * HOUR);
+    let far = NEXT_HOUR..NEXT_HOUR.plus(50 * HOUR);
     assert!(refused("m", far, &[]).contains("too far ahead"));
     let old = NOW.minus(90 * HOUR)..NOW;
     assert!(refused("m", old, &[]).contains("1m is kept for 2d"));

@@ -1,11 +1,11 @@
-//! Readings for peers: real samples of the finest granularity, stale markers, and limits.
+//! Readings for other databases: samples with their real times, stale markers, and limits.
 
 use std::ops::Range;
 
 use granary::{
     model::{Kind, STALE_MARKER, UnixMillis, is_stale_marker},
     query::{
-        Budget, PromqlLimits, QueryError, ReadingsRequest, SeriesReadings, each_series,
+        Budget, ExpressionLimits, QueryError, ReadingsRequest, SeriesReadings, each_series,
         newest_readings, series_matchers,
     },
     store::{Appender, Store},
@@ -13,10 +13,10 @@ use granary::{
 
 use crate::setup::{self, DAY, HOUR, MINUTE, SECOND, samples, send, series};
 
-/// A full day in 2026, at whose beginning the samples begin.
+/// The start of a day in 2026, at which the samples begin.
 const DAY0: i64 = 1_795_219_200_000;
 
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 100,
     points_max: 10_000,
     steps_max: 11_000,
@@ -46,11 +46,11 @@ impl Fixture {
         send(&mut self.appender, samples(id, points), self.now);
     }
 
-    fn read(
+    fn try_readings(
         &self,
         selector: &str,
         range: Range<i64>,
-        limits: &PromqlLimits<'_>,
+        limits: &ExpressionLimits<'_>,
     ) -> Result<Vec<SeriesReadings>, QueryError> {
         let sets = series_matchers(selector, limits)?;
         let range = UnixMillis(DAY0 + range.start)..UnixMillis(DAY0 + range.end);
@@ -63,9 +63,9 @@ impl Fixture {
         Ok(all)
     }
 
-    /// The readings of the only matching series, relative to the first sample.
+    /// Returns the readings of the only matching series; their times are relative to `DAY0`.
     fn readings(&self, selector: &str, range: Range<i64>) -> Vec<(i64, f64)> {
-        let mut all = self.read(selector, range, &LIMITS).unwrap();
+        let mut all = self.try_readings(selector, range, &LIMITS).unwrap();
         assert!(all.len() <= 1, "{all:?}");
         let readings = all.pop().map(|series| series.readings).unwrap_or_default();
         readings.into_iter().map(|(at, value)| (at - DAY0, value)).collect()
@@ -73,17 +73,17 @@ impl Fixture {
 }
 
 #[test]
-fn slots_of_up_to_two_samples_are_exact_and_others_have_their_ends() {
+fn slots_of_up_to_two_samples_return_them_exactly_and_other_slots_return_their_first_and_last() {
     let mut fixture = fixture(DAY0 + HOUR);
-    let half_minutes: Vec<_> = (0..20).map(|i| (30 * SECOND * i + 7, i as f64)).collect();
-    fixture.fill("exact", Kind::Gauge, half_minutes.clone());
-    assert_eq!(fixture.readings("exact", 0..HOUR), half_minutes);
+    let exact_readings: Vec<_> = (0..20).map(|i| (30 * SECOND * i + 7, i as f64)).collect();
+    fixture.fill("exact", Kind::Gauge, exact_readings.clone());
+    assert_eq!(fixture.readings("exact", 0..HOUR), exact_readings);
     let within = fixture.readings("exact", 60_007..90_007);
     assert_eq!(within, [(60_007, 2.0)], "the end is exclusive");
     fixture.fill("merged", Kind::Gauge, (0..8).map(|i| (15 * SECOND * i, i as f64)));
     let ends = [(0, 0.0), (45_000, 3.0), (60_000, 4.0), (105_000, 7.0)];
     assert_eq!(fixture.readings("merged", 0..HOUR), ends);
-    // A delta counts the events since the sample before: nothing is lost.
+    // A delta counts the events since the previous reading: the last reading of a slot has the sum.
     fixture.fill("events", Kind::Delta, (0..8).map(|i| (15 * SECOND * i, i as f64)));
     assert_eq!(fixture.readings("events", 0..HOUR), [(45_000, 6.0), (105_000, 22.0)]);
 }
@@ -108,9 +108,9 @@ fn older_times_are_answered_by_the_finest_granularity_that_has_them() {
     fixture.fill("level", Kind::Gauge, (0..180).map(|i| (MINUTE * i, i as f64)));
     assert_eq!(fixture.readings("level", 0..HOUR).len(), 60);
     fixture.now = UnixMillis(DAY0 + 5 * DAY);
-    let five = fixture.readings("level", 0..HOUR);
-    assert_eq!(five.len(), 24, "the first and the last of each five minutes");
-    assert_eq!(five[..3], [(0, 0.0), (4 * MINUTE, 4.0), (5 * MINUTE, 5.0)]);
+    let coarse = fixture.readings("level", 0..HOUR);
+    assert_eq!(coarse.len(), 24, "the first and the last of each five minutes");
+    assert_eq!(coarse[..3], [(0, 0.0), (4 * MINUTE, 4.0), (5 * MINUTE, 5.0)]);
     fixture.now = UnixMillis(DAY0 + 60 * DAY);
     assert_eq!(fixture.readings("level", 0..HOUR), [(0, 0.0), (59 * MINUTE, 59.0)]);
 }
@@ -132,17 +132,17 @@ fn the_newest_reading_is_within_the_lookback_and_not_stale() {
 }
 
 #[test]
-fn limits_are_named() {
+fn errors_name_the_exceeded_limit() {
     let mut fixture = fixture(DAY0 + HOUR);
     fixture.fill("a", Kind::Gauge, (0..30).map(|i| (MINUTE * i, i as f64)));
-    let few = PromqlLimits { points_max: 20, ..LIMITS };
-    let error = fixture.read("a", 0..HOUR, &few).unwrap_err().to_string();
+    let limited_points = ExpressionLimits { points_max: 20, ..LIMITS };
+    let error = fixture.try_readings("a", 0..HOUR, &limited_points).unwrap_err().to_string();
     assert!(error.contains("more than 20 slots") && error.contains("query_points_max"), "{error}");
-    let none = PromqlLimits { series_max: 0, ..LIMITS };
-    let error = fixture.read("a", 0..HOUR, &none).unwrap_err().to_string();
+    let limited_series = ExpressionLimits { series_max: 0, ..LIMITS };
+    let error = fixture.try_readings("a", 0..HOUR, &limited_series).unwrap_err().to_string();
     assert!(error.contains("limits.query_series_max"), "{error}");
-    let small = Budget::of_memory(100);
-    let poor = PromqlLimits { budget: &small, ..LIMITS };
-    let error = fixture.read("a", 0..HOUR, &poor).unwrap_err().to_string();
+    let small_budget = Budget::of_memory(100);
+    let limited_memory = ExpressionLimits { budget: &small_budget, ..LIMITS };
+    let error = fixture.try_readings("a", 0..HOUR, &limited_memory).unwrap_err().to_string();
     assert!(error.contains("limits.query_memory_max"), "{error}");
 }

@@ -1,5 +1,5 @@
-//! `granary rebuild`: whatever is lost of a coarser granularity comes back from the finer one, each
-//! sample once.
+//! `granary rebuild`: lost data of a coarser granularity is computed again from the finer one, and
+//! each sample counts once.
 
 use std::{
     fs,
@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// Samples of three kinds over 30 hours, in three checkpoints and the journal; `sealed` documents
-/// are in segments.
+/// Fills a store with samples of three kinds over 30 hours, in two checkpoints and the journal.
+/// With `sealed`, the documents are in segments.
 pub(crate) fn fill(dir: &Path, sealed: bool) {
     let (store, mut appender) = open(dir, NOW);
     fill_store(&store, &mut appender, sealed);
@@ -31,9 +31,9 @@ pub(crate) fn fill(dir: &Path, sealed: bool) {
 
 fn fill_store(store: &Store, appender: &mut granary::store::Appender, sealed: bool) {
     store.set_segment_documents_min(if sealed { 1 } else { 512 });
-    let each = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
-    let ids = define(appender, &each, NOW);
-    for (turn, hours) in [(0, 20..30), (1, 2..20), (2, 0..2)] {
+    let all_series = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
+    let ids = define(appender, &all_series, NOW);
+    for (round, hours) in [(0, 20..30), (1, 2..20), (2, 0..2)] {
         for hour in hours.rev() {
             for minute in (0..60).rev() {
                 let at = NOW.0 - hour * HOUR - minute * MINUTE;
@@ -43,13 +43,14 @@ fn fill_store(store: &Store, appender: &mut granary::store::Appender, sealed: bo
                 send(appender, batch, NOW);
             }
         }
-        if turn < 2 {
+        if round < 2 {
             store.checkpoint(NOW).unwrap();
         }
     }
 }
 
-/// All cells of the coarser granularities. Sums of these values do not depend on their order.
+/// Returns all cells of the coarser granularities. Sums of the values in these tests do not depend
+/// on their order.
 pub(crate) fn cells(store: &Store) -> Vec<(usize, u32, i64, Cell)> {
     let mut all = Vec::new();
     for level in 1..store.granularities().count() {
@@ -74,18 +75,18 @@ pub(crate) fn partition(dir: &Path, level: &str, end: &str) -> PathBuf {
     files.swap_remove(0)
 }
 
-/// Flips a bit near the start of a file.
+/// Flips a bit of the byte at a position of a file.
 pub(crate) fn damage_bytes(file: &Path, at: usize) {
     let mut bytes = fs::read(file).unwrap();
     bytes[at] ^= 4;
     fs::write(file, bytes).unwrap();
 }
 
-/// Checks that damage is repaired from finer granularities.
+/// Checks that a rebuild repairs damage from finer granularities.
 fn check(sealed: bool, damage: &dyn Fn(&Path)) {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), sealed);
-    let whole = cells(&open(dir.path(), NOW).0);
+    let expected_cells = cells(&open(dir.path(), NOW).0);
     damage(dir.path());
     let planned = plan_rebuild(dir.path(), &RebuildWork::all(), NOW, &mut |_| {}).unwrap();
     let report = rebuild(dir.path());
@@ -98,19 +99,20 @@ fn check(sealed: bool, damage: &dyn Fn(&Path)) {
     let verified = verify(dir.path(), NOW, &mut |_| {}).unwrap();
     assert_eq!((verified.faults, verified.notes), (vec![], vec![]));
     assert!(verified.compared > 500);
-    let again = rebuild(dir.path());
-    assert!(again.levels.iter().all(|level| level.rebuilt.is_empty()), "{again:?}");
+    let second_report = rebuild(dir.path());
+    assert!(second_report.levels.iter().all(|level| level.rebuilt.is_empty()), "{second_report:?}");
     let (store, mut appender) = open(dir.path(), NOW);
     let found = cells(&store);
-    assert_eq!(found.len(), whole.len());
-    for (found, whole) in found.iter().zip(&whole) {
-        assert_eq!(found, whole);
+    assert_eq!(found.len(), expected_cells.len());
+    for (found, expected_cells) in found.iter().zip(&expected_cells) {
+        assert_eq!(found, expected_cells);
     }
     assert!(store.gaps().iter().skip(1).all(|gaps| gaps.holes.is_empty()));
     // A late sample counts once at each granularity.
-    let (at, of_day) = (NOW.0 - 5 * HOUR, NOW.minus(2 * DAY)..NOW.plus(HOUR));
-    let counts =
-        |store: &Store| [0, 1, 2, 3].map(|level| count(store, level, of_day.clone(), SeriesId(0)));
+    let (at, last_days) = (NOW.0 - 5 * HOUR, NOW.minus(2 * DAY)..NOW.plus(HOUR));
+    let counts = |store: &Store| {
+        [0, 1, 2, 3].map(|level| count(store, level, last_days.clone(), SeriesId(0)))
+    };
     let before = counts(&store);
     send(&mut appender, crate::setup::samples(SeriesId(0), [(at + 7, 3.0)]), NOW);
     store.checkpoint(NOW).unwrap();
@@ -155,16 +157,17 @@ fn damaged_and_missing_segments_are_computed_from_the_finer_granularity() {
 }
 
 #[test]
-fn cells_of_a_lost_head_are_computed_where_the_finer_granularity_has_them() {
+fn cells_of_a_lost_head_are_computed_where_the_finer_granularity_has_samples() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), false);
     let (store, _) = open(dir.path(), NOW);
     store.checkpoint(NOW).unwrap();
-    let whole = cells(&store);
+    let expected_cells = cells(&store);
     drop(store);
     fs::write(dir.path().join("head.redb"), "nonsense").unwrap();
     let report = rebuild(dir.path());
-    // The last minutes were in the head, too; the day before them comes back.
+    // The last minutes of the finer granularity were also in the lost head; earlier cells are
+    // computed.
     let of_hours = &report.levels[1];
     assert!(of_hours.cells > 0 && !of_hours.missing.is_empty(), "{report:?}");
     let (store, _) = open(dir.path(), NOW);
@@ -174,7 +177,7 @@ fn cells_of_a_lost_head_are_computed_where_the_finer_granularity_has_them() {
         let old = all.iter().filter(is_old).filter(|(level, ..)| *level < 3);
         old.copied().collect::<Vec<_>>()
     };
-    assert_eq!(of_hours(&found), of_hours(&whole));
+    assert_eq!(of_hours(&found), of_hours(&expected_cells));
     drop(store);
     let verified = verify(dir.path(), NOW, &mut |_| {}).unwrap();
     assert_eq!(verified.faults, []);
@@ -183,17 +186,17 @@ fn cells_of_a_lost_head_are_computed_where_the_finer_granularity_has_them() {
 #[test]
 fn a_granularity_that_was_added_later_gets_the_history_of_the_finer_one() {
     let dir = tempfile::tempdir().unwrap();
-    let few = granularities(&[["1m", "1h", "6h", "2d"], ["1d", "1mo", "1y", "5y"]]);
-    let (store, mut appender) = open_with(dir.path(), &few, NOW);
+    let two_granularities = granularities(&[["1m", "1h", "6h", "2d"], ["1d", "1mo", "1y", "5y"]]);
+    let (store, mut appender) = open_with(dir.path(), &two_granularities, NOW);
     fill_store(&store, &mut appender, false);
     drop((store, appender));
     let (store, _) = open(dir.path(), NOW);
     assert!(store.gaps()[1].complete_since > NOW.minus(HOUR));
     drop(store);
     let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
-    let part = NOW.minus(3 * HOUR)..NOW.plus(HOUR);
+    let last_hours = NOW.minus(3 * HOUR)..NOW.plus(HOUR);
     // The samples of the last two hours were in the journal.
-    let work = RebuildWork { range: part, granularities: vec!["5m".to_owned()] };
+    let work = RebuildWork { range: last_hours, granularities: vec!["5m".to_owned()] };
     let report = rebuild_on(&medium, &work, NOW, &mut |_| {}).unwrap();
     assert_eq!((report.levels.len(), report.levels[0].cells), (1, 3 * 12), "{report:?}");
     let since = open(dir.path(), NOW).0.gaps()[1].complete_since;

@@ -1,5 +1,5 @@
-//! Random damage of coarser granularities: after a rebuild, a store is the same as its twin that
-//! was never damaged, also when both get more late samples.
+//! Random damage of coarser granularities: after a rebuild, a store equals its undamaged twin, also
+//! after both received more late samples.
 
 use std::{
     fs,
@@ -42,8 +42,8 @@ fn fill(dir: &Path, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let (store, mut appender) = open(dir, NOW);
     store.set_segment_documents_min(if rng.bool() { 1 } else { 512 });
-    let each = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
-    define(&mut appender, &each, NOW);
+    let all_series = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
+    define(&mut appender, &all_series, NOW);
     for _ in 0..rng.usize(2..5) {
         let samples = (rng.usize(20..200), rng.i64(2..40));
         send_random(&mut appender, &mut rng, samples);
@@ -55,7 +55,7 @@ fn fill(dir: &Path, seed: u64) {
     send_random(&mut appender, &mut rng, (30, 3));
 }
 
-/// Damages or removes a random file of a coarser granularity; returns what it did.
+/// Damages or removes a random file of a coarser granularity; returns a description.
 fn damage(dir: &Path, rng: &mut Rng) -> String {
     let levels = ["5m", "1h", "1d"];
     let folders = levels.iter().map(|level| dir.join("partitions").join(level));
@@ -64,7 +64,7 @@ fn damage(dir: &Path, rng: &mut Rng) -> String {
     files.sort();
     let file = rng.choice(&files).unwrap();
     let mut bytes = fs::read(file).unwrap();
-    let how = match rng.u8(..3) {
+    let action = match rng.u8(..3) {
         0 => {
             fs::remove_file(file).unwrap();
             "removed"
@@ -83,7 +83,7 @@ fn damage(dir: &Path, rng: &mut Rng) -> String {
             "flipped a bit of"
         }
     };
-    format!("{how} {}", file.display())
+    format!("{action} {}", file.display())
 }
 
 fn all_cells(store: &Store) -> String {
@@ -97,23 +97,23 @@ fn a_rebuilt_store_is_the_same_as_one_that_was_never_damaged() {
         fill(twin.path(), seed);
         fill(dir.path(), seed);
         let mut rng = Rng::with_seed(seed ^ 0xda5a_6e00);
-        let done: Vec<_> = (0..rng.u8(1..4)).map(|_| damage(dir.path(), &mut rng)).collect();
+        let damages: Vec<_> = (0..rng.u8(1..4)).map(|_| damage(dir.path(), &mut rng)).collect();
         let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
         let report = rebuild(&medium, &RebuildWork::all(), NOW, &mut |_| {}).unwrap();
-        let shown = || format!("seed {seed}: {done:?}: {report:#?}");
+        let context = || format!("seed {seed}: {damages:?}: {report:#?}");
         let verified = verify(dir.path(), NOW, &mut |_| {}).unwrap();
-        assert_eq!(verified.faults, [], "{}", shown());
-        let [(twin, mut of_twin), (store, mut appender)] =
+        assert_eq!(verified.faults, [], "{}", context());
+        let [(twin, mut twin_appender), (store, mut appender)] =
             [twin.path(), dir.path()].map(|dir| open(dir, NOW));
-        assert!(all_cells(&store) == all_cells(&twin), "{}", shown());
-        let late = rng.u64(..);
-        for appender in [&mut of_twin, &mut appender] {
-            send_random(appender, &mut Rng::with_seed(late), (50, 45));
+        assert!(all_cells(&store) == all_cells(&twin), "{}", context());
+        let late_seed = rng.u64(..);
+        for appender in [&mut twin_appender, &mut appender] {
+            send_random(appender, &mut Rng::with_seed(late_seed), (50, 45));
         }
-        assert!(all_cells(&store) == all_cells(&twin), "late, {}", shown());
+        assert!(all_cells(&store) == all_cells(&twin), "late, {}", context());
         for store in [&store, &twin] {
             store.checkpoint(NOW).unwrap();
         }
-        assert!(all_cells(&store) == all_cells(&twin), "late and checkpointed, {}", shown());
+        assert!(all_cells(&store) == all_cells(&twin), "late and checkpointed, {}", context());
     }
 }

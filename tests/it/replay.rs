@@ -1,4 +1,5 @@
-//! The granularities that contain a sample are decided once, by the clock at acceptance.
+//! The clock at acceptance decides which granularities keep a sample, also when the sample is
+//! replayed later.
 
 use std::path::Path;
 
@@ -25,12 +26,12 @@ fn define(appender: &mut Appender) {
     setup::define(appender, &[series("events", &[], Kind::Delta)], SIX);
 }
 
-fn add(appender: &mut Appender, seconds: &[i64], now: UnixMillis) {
-    let each = seconds.iter().map(|at| (SIX.0 + at * SECOND, 1.0));
-    send(appender, samples(SeriesId(0), each), now);
+fn send_samples(appender: &mut Appender, seconds: &[i64], now: UnixMillis) {
+    let points = seconds.iter().map(|at| (SIX.0 + at * SECOND, 1.0));
+    send(appender, samples(SeriesId(0), points), now);
 }
 
-/// The samples of a granularity in the first minute, by slot.
+/// Returns the number of samples of a granularity in each slot of the first minute.
 fn counts(store: &Store, level: usize) -> Vec<(i64, u32)> {
     let slots = slots(store, level, SIX..SIX.plus(60 * SECOND), SeriesId(0));
     slots.iter().map(|slot| ((slot.start.0 - SIX.0) / SECOND, slot.cell.n)).collect()
@@ -39,11 +40,11 @@ fn counts(store: &Store, level: usize) -> Vec<(i64, u32)> {
 #[test]
 fn each_sample_is_stored_in_the_finest_granularity_that_keeps_it() {
     let dir = tempfile::tempdir().unwrap();
-    // 1s keeps samples since 06:00:05: the second sample of the batch is kept, the first is not.
+    // 1s keeps samples since 06:00:05: it keeps the second sample of the batch, but not the first.
     let now = SIX.plus(10 * SECOND + 500);
     let (store, mut appender) = open(dir.path(), now);
     define(&mut appender);
-    add(&mut appender, &[3, 7, 9, 2], now);
+    send_samples(&mut appender, &[3, 7, 9, 2], now);
     let check = |store: &Store| {
         assert_eq!(counts(store, 0), [(7, 1), (9, 1)]);
         assert_eq!(counts(store, 1), [(0, 4)]);
@@ -61,7 +62,7 @@ fn a_replay_repeats_the_first_decision_whatever_the_clock() {
         let now = SIX.plus(10 * SECOND + 500);
         let (store, mut appender) = open(dir.path(), now);
         define(&mut appender);
-        add(&mut appender, &[3, 7, 9], now);
+        send_samples(&mut appender, &[3, 7, 9], now);
         drop((store, appender));
         let (store, _appender) = open(dir.path(), now.plus(later));
         assert_eq!(counts(&store, 0), [(7, 1), (9, 1)], "{later}");

@@ -19,20 +19,20 @@ use crate::setup::{
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
 const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 10, points_max: 1_000_000 };
 
-fn files(root: &Path) -> BTreeSet<String> {
-    let mut out = BTreeSet::new();
+fn partition_files(root: &Path) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
     for level in ["1m", "5m", "1h", "1d"] {
         for entry in std::fs::read_dir(root.join("partitions").join(level)).into_iter().flatten() {
-            out.insert(format!("{level}/{}", entry.unwrap().file_name().to_string_lossy()));
+            paths.insert(format!("{level}/{}", entry.unwrap().file_name().to_string_lossy()));
         }
     }
-    out
+    paths
 }
 
-/// The expected partition files, computed from the table of default spans: partitions within their
-/// retention whose first document is over.
+/// Returns the expected partition files, computed from the default spans: partitions within their
+/// retention whose first document period is over.
 fn expected_files(now: UnixMillis) -> BTreeSet<String> {
-    let mut out = BTreeSet::new();
+    let mut paths = BTreeSet::new();
     let mut add = |level: &str, spans: [i64; 3], origin: i64, format: &str| {
         let [document, span, keep] = spans;
         let first = (START.0 - origin).div_euclid(span) * span + origin;
@@ -40,7 +40,7 @@ fn expected_files(now: UnixMillis) -> BTreeSet<String> {
             let first_document = start.max(START.0) / document * document;
             if start + span + keep > now.0 && first_document + document <= now.0 {
                 let civil = UnixMillis(start).civil();
-                out.insert(format!("{level}/{}.redb", civil.strftime(format)));
+                paths.insert(format!("{level}/{}.redb", civil.strftime(format)));
             }
         }
     };
@@ -49,13 +49,13 @@ fn expected_files(now: UnixMillis) -> BTreeSet<String> {
     // Weeks begin on Monday; 1970-01-05 was a Monday.
     add("1h", [DAY, 7 * DAY, 63 * DAY], 4 * DAY, "%Y-%m-%d");
     if now.civil().date().first_of_month() > START.civil().date() {
-        out.insert("1d/2026-01-01.redb".to_owned());
+        paths.insert("1d/2026-01-01.redb".to_owned());
     }
-    out
+    paths
 }
 
 #[test]
-fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
+fn a_series_is_deleted_when_its_last_sample_expires_or_a_day_after_it_was_found_without_samples() {
     let dir = tempfile::tempdir().unwrap();
     let set = granularities(&[["1m", "1h", "1h", "2h"], ["5m", "1h", "2h", "6h"]]);
     let (store, mut appender) = open_with(dir.path(), &set, START);
@@ -76,12 +76,12 @@ fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
         assert!(drop_expired(&store, now).failed.is_none());
         let is_over = |index: &usize| match index {
             0 => now.0 >= START.0 + 8 * HOUR,
-            // A day after the first check.
+            // This is a day after the first check.
             2 => now.0 >= START.0 + DAY + 10 * MINUTE,
             _ => false,
         };
-        let is_left = |index: &usize| forgotten_at[*index].is_none();
-        let expected: Vec<_> = (0..3).filter(is_left).filter(is_over).collect();
+        let is_present = |index: &usize| forgotten_at[*index].is_none();
+        let expected: Vec<_> = (0..3).filter(is_present).filter(is_over).collect();
         let since = kept_since(store.all_granularities(), now).unwrap();
         let candidates = store.series_without_samples(now, since, 9);
         let expected_ids: Vec<_> = expected.iter().map(|index| ids[*index]).collect();
@@ -94,9 +94,9 @@ fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
         }
     }
     assert_eq!(forgotten_at[0], Some(START.plus(8 * HOUR)));
-    let known = |store: &Store, index: usize| store.dictionary().find(&all[index].key);
+    let find_series = |store: &Store, index: usize| store.dictionary().find(&all[index].key);
     let expected = [None, Some(ids[1]), None];
-    assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
+    assert_eq!([0, 1, 2].map(|index| find_series(&store, index)), expected);
     // A batch that was resolved earlier names a deleted series.
     let late = samples(ids[0], [(now.0, 1.0)]);
     assert!(appender.names_forgotten(&[samples(ids[1], [(now.0, 1.0)]), late]));
@@ -105,14 +105,14 @@ fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
     drop((store, appender));
     let (store, _) = open_with(dir.path(), &set, now);
     let expected = [Some(SeriesId(3)), Some(ids[1]), None];
-    assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
+    assert_eq!([0, 1, 2].map(|index| find_series(&store, index)), expected);
     // Cached results of the series do not reappear.
     assert_eq!(times_seen(&store), Some(("times_seen", 0)));
     assert_eq!(store.last_samples(&ids[..1]), [None]);
 }
 
 #[test]
-fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
+fn seventy_days_of_samples_leave_the_expected_partitions_and_the_right_total() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), START);
     let page = series("page_views", &[("page", "/index.htm")], Kind::Delta);
@@ -127,7 +127,7 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
         send(&mut appender, batch, now.minus(1));
         store.checkpoint(now.minus(1)).unwrap();
         assert!(drop_expired(&store, now.minus(1)).failed.is_none());
-        assert_eq!(files(dir.path()), expected_files(now.minus(1)), "at {now}");
+        assert_eq!(partition_files(dir.path()), expected_files(now.minus(1)), "at {now}");
     }
     let selector = Selector { metric: Some("page_views".into()), tags: Vec::new() };
     let request = |resolution: &str| {

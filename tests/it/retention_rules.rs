@@ -5,31 +5,20 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use granary::{
     actors::drop_expired,
-    model::{
-        GranularitySet, KeySelector, Kind, METRIC_TAG, RetentionRule, SeriesId, TagComparison,
-        TagMatcher, UnixMillis,
-    },
+    model::{GranularitySet, Kind, RetentionRule, SeriesId, UnixMillis},
     query::{Budget, ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
     store::{Appender, Folder, Store, verify},
 };
 
-use crate::setup::{DAY, HOUR, MINUTE, NOW, count, define, samples, send, series, slots};
+use crate::setup::{
+    DAY, HOUR, MINUTE, NOW, count, define, retention_rule, samples, send, series, slots,
+};
 
 const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 10, points_max: 1_000_000 };
 
 /// A rule for metrics with a prefix; `None` omits a level.
 fn rule(name: &str, levels: &[(&str, Option<&str>)]) -> RetentionRule {
-    let matcher = TagMatcher {
-        tag: METRIC_TAG.to_owned(),
-        comparison: TagComparison::Pattern,
-        value: format!("{name}_.*"),
-    };
-    let kept = levels
-        .iter()
-        .map(|(width, kept)| ((*width).to_owned(), kept.map(|kept| kept.parse().unwrap())));
-    let selector = KeySelector::new(vec![matcher]).unwrap();
-    RetentionRule::new(name, selector, &kept.collect::<Vec<_>>(), &GranularitySet::default())
-        .unwrap()
+    retention_rule((name, &format!("{name}_.*")), levels, &GranularitySet::default())
 }
 
 fn three_rules() -> Vec<RetentionRule> {

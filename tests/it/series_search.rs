@@ -19,7 +19,7 @@ fn search(store: &Store, text: &str, count: usize) -> FindAnswer {
 }
 
 #[test]
-fn the_best_of_thousands_of_metrics_are_found_with_their_series() {
+fn the_best_matches_of_thousands_of_metrics_are_found_with_their_series() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     let mut series: Vec<_> = (0..5000)
@@ -45,7 +45,7 @@ fn the_best_of_thousands_of_metrics_are_found_with_their_series() {
 }
 
 /// Generates the tags of a series, or filters: with few names and values, many filters match.
-fn tags() -> impl Strategy<Value = BTreeMap<String, String>> {
+fn any_tags() -> impl Strategy<Value = BTreeMap<String, String>> {
     let text = |words: &'static [&'static str]| prop::sample::select(words).prop_map(str::to_owned);
     let (names, values) = (["host", "dc", "core", "app"], ["a", "b", "c"]);
     let (names, values) = (text(names.to_vec().leak()), text(values.to_vec().leak()));
@@ -54,13 +54,13 @@ fn tags() -> impl Strategy<Value = BTreeMap<String, String>> {
 
 type Tags = BTreeMap<String, String>;
 
-/// The values of a tag with counts of the series that match the other filters.
-fn naive(all: &BTreeSet<Tags>, filters: &Tags, name: &str) -> Option<TagFacet> {
-    let others = |tags: &&Tags| {
+/// Returns the values of a tag with the number of series that match the other filters.
+fn count_naively(all: &BTreeSet<Tags>, filters: &Tags, name: &str) -> Option<TagFacet> {
+    let matches_other_filters = |tags: &&Tags| {
         filters.iter().all(|(other, value)| other == name || tags.get(other) == Some(value))
     };
     let mut counts = BTreeMap::<_, usize>::new();
-    for value in all.iter().filter(others).filter_map(|tags| tags.get(name)) {
+    for value in all.iter().filter(matches_other_filters).filter_map(|tags| tags.get(name)) {
         *counts.entry(value.clone()).or_default() += 1;
     }
     let mut values: Vec<_> =
@@ -74,8 +74,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn facets_equal_a_naive_count(
-        all in prop::collection::btree_set(tags(), 0..40),
-        filters in tags(),
+        all in prop::collection::btree_set(any_tags(), 0..40),
+        filters in any_tags(),
     ) {
         let dir = tempfile::tempdir().unwrap();
         let (store, mut appender) = setup::open(dir.path(), NOW);
@@ -95,7 +95,7 @@ proptest! {
             |tags: &&Tags| filters.iter().all(|(name, value)| tags.get(name) == Some(value));
         prop_assert_eq!(answer.series, all.iter().filter(is_match).count());
         let expected: Vec<_> =
-            ["app", "core", "dc", "host"].iter().filter_map(|name| naive(&all, &filters, name)).collect();
+            ["app", "core", "dc", "host"].iter().filter_map(|name| count_naively(&all, &filters, name)).collect();
         prop_assert_eq!(answer.tags_total, expected.len());
         prop_assert_eq!(answer.tags, expected);
         prop_assert_eq!(answer.series == 0, !answer.notes.is_empty());

@@ -1,4 +1,4 @@
-//! The work that continues while syncs of the disk block.
+//! Batches and queries continue while syncs of the disk block.
 
 use std::{
     path::Path,
@@ -15,6 +15,7 @@ use actix::{Actor, System};
 use granary::{
     actors::{CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, Stop, lifelines},
     clock::SystemClock,
+    kept::LiveValue,
     model::{AcceptedBatch, GranularitySet, Kind, SeriesId, UnixMillis},
     store::{Appender, CheckpointBounds, Store},
     telemetry::{Health, Metrics},
@@ -34,12 +35,12 @@ fn open(dir: &Path, gate: &Arc<Gate>) -> (Store, Appender) {
 }
 
 fn define(appender: &mut Appender) {
-    let each = (0..SERIES).map(|n| series("events", &[("n", &n.to_string())], Kind::Delta));
-    setup::define(appender, &each.collect::<Vec<_>>(), SIX);
+    let all_series = (0..SERIES).map(|n| series("events", &[("n", &n.to_string())], Kind::Delta));
+    setup::define(appender, &all_series.collect::<Vec<_>>(), SIX);
 }
 
 /// Sends a sample of each series.
-fn add(appender: &mut Appender, at: UnixMillis) {
+fn send_round(appender: &mut Appender, at: UnixMillis) {
     let batch = AcceptedBatch {
         series: (0..SERIES).map(SeriesId).collect(),
         times: vec![at.0],
@@ -59,7 +60,7 @@ fn batches_and_queries_wait_for_no_sync_of_a_checkpoint() {
     let gate = Arc::new(Gate::default());
     let (store, mut appender) = open(dir.path(), &gate);
     define(&mut appender);
-    add(&mut appender, SIX.plus(10 * MINUTE));
+    send_round(&mut appender, SIX.plus(10 * MINUTE));
     let later = SIX.plus(125 * MINUTE);
     for word in ["partitions", "head"] {
         gate.set(Some(word));
@@ -67,60 +68,64 @@ fn batches_and_queries_wait_for_no_sync_of_a_checkpoint() {
             let store = store.clone();
             thread::spawn(move || store.checkpoint(later).map(|_| ()))
         };
-        gate.wait_until_one_waits();
-        let (done, ended) = mpsc::channel();
-        let others = {
+        gate.wait_until_a_sync_waits();
+        let (finished, received) = mpsc::channel();
+        let other_work = {
             let store = store.clone();
             thread::spawn(move || {
                 let before = count(&store, 0, 7);
-                add(&mut appender, later);
+                send_round(&mut appender, later);
                 assert_eq!(count(&store, 0, 7), before + 1);
-                done.send(()).unwrap();
+                finished.send(()).unwrap();
                 appender
             })
         };
-        assert_eq!(ended.recv_timeout(DEADLINE), Ok(()), "a batch or a query waits for {word}");
+        assert_eq!(received.recv_timeout(DEADLINE), Ok(()), "a batch or a query waits for {word}");
         gate.set(None);
         checkpoint.join().unwrap().unwrap();
-        appender = others.join().unwrap();
+        appender = other_work.join().unwrap();
     }
     assert_eq!(count(&store, 0, 7), 3);
 }
 
 #[test]
-fn views_during_checkpoints_hold_each_sample_once() {
+fn views_during_checkpoints_contain_each_sample_once() {
     const BATCHES: u64 = 300;
     let dir = tempfile::tempdir().unwrap();
     let gate = Arc::new(Gate::default());
     let (store, mut appender) = open(dir.path(), &gate);
     define(&mut appender);
     let (sent, acknowledged) = (AtomicU64::new(0), AtomicU64::new(0));
-    let is_over = AtomicBool::new(false);
-    // Each batch is for a later minute, so that documents become due all the time.
+    let is_finished = AtomicBool::new(false);
+    // Each batch is two minutes after the previous one, so that documents become due all the time.
     let time = |batch: u64| SIX.plus(batch as i64 * 2 * MINUTE);
     thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::SeqCst) {
+            while !is_finished.load(Ordering::SeqCst) {
                 store.checkpoint(time(acknowledged.load(Ordering::SeqCst))).unwrap();
             }
         });
         for (level, series) in [(0, 3), (1, 70), (2, 140), (3, 199)] {
-            let (store, sent, acknowledged, is_over) = (&store, &sent, &acknowledged, &is_over);
+            let (store, sent, acknowledged, is_finished) =
+                (&store, &sent, &acknowledged, &is_finished);
             scope.spawn(move || {
-                while !is_over.load(Ordering::SeqCst) {
-                    let least = acknowledged.load(Ordering::SeqCst);
+                while !is_finished.load(Ordering::SeqCst) {
+                    let acknowledged_before = acknowledged.load(Ordering::SeqCst);
                     let found = count(store, level, series);
-                    let most = sent.load(Ordering::SeqCst);
-                    assert!((least..=most).contains(&found), "{least} {found} {most}");
+                    let sent_after = sent.load(Ordering::SeqCst);
+                    assert!(
+                        (acknowledged_before..=sent_after).contains(&found),
+                        "{acknowledged_before} {found} {sent_after}"
+                    );
                 }
             });
         }
         for batch in 1..=BATCHES {
             sent.store(batch, Ordering::SeqCst);
-            add(&mut appender, time(batch));
+            send_round(&mut appender, time(batch));
             acknowledged.store(batch, Ordering::SeqCst);
         }
-        is_over.store(true, Ordering::SeqCst);
+        is_finished.store(true, Ordering::SeqCst);
     });
     drop((store, appender));
     let (store, _appender) = open(dir.path(), &gate);
@@ -154,18 +159,18 @@ fn batches_beyond_the_memory_limit_are_refused_until_a_checkpoint() {
     assert!(store.needs_checkpoint(&bounds) && !store.is_full(&bounds));
     store.checkpoint(SIX).unwrap();
     assert!(!store.needs_checkpoint(&bounds));
-    // A batch larger than the limit is accepted when nothing waits.
+    // A batch larger than the limit is accepted when the catalog is empty.
     let mut room = store.room(&CheckpointBounds { cell_bytes_max: 1 << 10, ..bounds }, SIX);
     assert!(room.take(&[backfill(0)]) && !room.take(&[backfill(2000)]));
 }
 
 #[test]
-fn a_stop_waits_for_the_running_checkpoint_and_the_last_one_only() {
+fn a_stop_waits_only_for_the_running_checkpoint_and_a_last_one() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Arc::new(Gate::default());
     let (store, mut appender) = open(dir.path(), &gate);
     define(&mut appender);
-    add(&mut appender, SIX.plus(10 * MINUTE));
+    send_round(&mut appender, SIX.plus(10 * MINUTE));
     let (lines, _watcher) = lifelines();
     let system = System::new();
     system.block_on(async {
@@ -176,8 +181,8 @@ fn a_stop_waits_for_the_running_checkpoint_and_the_last_one_only() {
             health: Health::default(),
             lifeline: lines.for_role("checkpointer"),
             idle_after: None,
-            interval: Duration::from_secs(3600).into(),
-            bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }.into(),
+            interval: LiveValue::new(Duration::from_secs(3600)),
+            bounds: LiveValue::new(CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }),
             history: CheckpointHistory::default(),
             space: None,
         };
@@ -185,9 +190,9 @@ fn a_stop_waits_for_the_running_checkpoint_and_the_last_one_only() {
         let arbiter = actix::Arbiter::new();
         let checkpointer =
             Checkpointer::start_in_arbiter(&arbiter.handle(), |_| Checkpointer::new(parts));
-        gate.wait_until_one_waits();
-        // These samples give the checkpoint work.
-        add(&mut appender, SIX.plus(11 * MINUTE));
+        gate.wait_until_a_sync_waits();
+        // These samples are the work of another checkpoint.
+        send_round(&mut appender, SIX.plus(11 * MINUTE));
         for _ in 0..10 {
             checkpointer.try_send(CheckpointNow).unwrap();
         }

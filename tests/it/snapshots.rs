@@ -23,7 +23,7 @@ use crate::{
     setup::{self, HOUR, MINUTE, NOW, SIX, samples, send, series},
 };
 
-/// The partition of minutes that ended half an hour ago.
+/// The partition of 1m that ended half an hour ago.
 const MORNING: PartitionId = PartitionId { granularity: GranularityIndex(0), start: SIX };
 const MORNING_FILE: &str = "partitions/1m/2026-11-21T0600";
 
@@ -45,7 +45,7 @@ fn faults(dir: &Path) -> Vec<String> {
     report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
 }
 
-/// Samples of 30 hours in segments and in the head.
+/// Fills a store with samples of 30 hours, in segments and in the head.
 fn fill(dir: &Path) -> (Store, Appender) {
     let (store, mut appender) = setup::open(dir, NOW);
     store.set_segment_documents_min(1);
@@ -79,7 +79,8 @@ fn a_snapshot_is_complete_when_partitions_are_dropped_and_recreated_meanwhile() 
             assert_eq!((is_dropped, is_recreated), (true, !recreated_at.is_empty()));
             let is_empty = |file: &PathBuf| fs::metadata(file).unwrap().len() == 0;
             assert_eq!(all_files(&path("copy")).into_iter().find(is_empty), None);
-            // A partition of 1m that is created again has fewer documents than before.
+            // After the partition of 1m was recreated, it has fewer documents than the coarser
+            // granularities.
             if !is_recreated {
                 assert_eq!(faults(&path("copy")), [""; 0]);
             }
@@ -92,15 +93,15 @@ fn a_snapshot_is_complete_when_partitions_are_dropped_and_recreated_meanwhile() 
 }
 
 #[test]
-fn a_snapshot_has_the_log_files_with_records_written_meanwhile() {
+fn a_snapshot_contains_the_log_files_of_records_written_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let (store, mut appender) = fill(&path("data"));
-    // A log file for each record.
+    // The store writes each record into a log file of its own.
     store.set_log_file_bytes(1);
     let mut sent = 0;
     let report = store.snapshot(&path("copy"), NOW, &mut |file| {
-        // No checkpoint of the snapshot covers these records.
+        // The snapshot's checkpoint does not cover these records.
         if ["head.redb", "journal.redb"].contains(&file) {
             for _ in 0..5 {
                 sent += 1;
@@ -162,7 +163,7 @@ fn a_snapshot_contains_the_holes_of_the_store() {
     }
 }
 
-/// Removes a file and then returns an error, as when the sync of its folder fails.
+/// A hook that removes a file and then returns an error, as when the sync of the folder fails.
 #[derive(Debug)]
 struct UnsyncedRemovals {
     root: PathBuf,
@@ -179,7 +180,8 @@ impl Hook for UnsyncedRemovals {
     }
 }
 
-/// Regression: the partition's file was removed, but accepted samples until the daemon stopped.
+/// Regression: after the partition's file was removed, samples were still written to it until the
+/// daemon stopped.
 #[test]
 fn nothing_is_written_to_a_partially_removed_partition() {
     let dir = tempfile::tempdir().unwrap();
@@ -200,8 +202,8 @@ fn nothing_is_written_to_a_partially_removed_partition() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// Regression: the names began with 1 again, so folding the old partition wrote and removed files
-/// of the new partition.
+/// Regression: segment numbers of a new partition began with 1 again, so folding the old partition
+/// wrote and removed files of the new one.
 #[test]
 fn segments_of_a_recreated_partition_have_new_names_while_the_old_one_is_folded() {
     let dir = tempfile::tempdir().unwrap();
@@ -212,11 +214,11 @@ fn segments_of_a_recreated_partition_have_new_names_while_the_old_one_is_folded(
         commit(&mut appender, [SIX.0 + minute * MINUTE]);
         store.checkpoint(NOW).unwrap();
     }
-    let folding = dir.path().join(format!("{MORNING_FILE}.3.sealed.new"));
+    let unfinished_segment = dir.path().join(format!("{MORNING_FILE}.3.sealed.new"));
     let is_replaced = std::cell::Cell::new(false);
     let appender = std::cell::RefCell::new(appender);
     let report = store.seal(NOW, 0, &|_| {
-        if folding.exists() && !is_replaced.replace(true) {
+        if unfinished_segment.exists() && !is_replaced.replace(true) {
             assert!(store.drop_partition(MORNING).unwrap());
             for minute in 0..3 {
                 commit(&mut appender.borrow_mut(), [SIX.0 + HOUR + minute * MINUTE]);
@@ -237,7 +239,7 @@ fn segments_of_a_recreated_partition_have_new_names_while_the_old_one_is_folded(
 /// Regression: retention removed files that the last pass had listed and was about to copy.
 #[test]
 fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
-    const MEANWHILE: Duration = Duration::from_millis(50);
+    const WAIT: Duration = Duration::from_millis(50);
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let (store, mut appender) = fill(&path("data"));
@@ -254,14 +256,14 @@ fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
                 before = counts(&store);
                 return;
             }
-            let (done, is_done) = mpsc::channel::<()>();
-            let other = store.clone();
+            let (finished, finished_signal) = mpsc::channel::<()>();
+            let other_store = store.clone();
             scope.spawn(move || {
-                assert!(other.drop_partition(MORNING).unwrap());
-                drop(done);
+                assert!(other_store.drop_partition(MORNING).unwrap());
+                drop(finished);
             });
-            // Retention waits for the snapshot, which need not wait for retention.
-            assert_eq!(is_done.recv_timeout(MEANWHILE), Err(RecvTimeoutError::Timeout));
+            // Retention waits for the snapshot to end.
+            assert_eq!(finished_signal.recv_timeout(WAIT), Err(RecvTimeoutError::Timeout));
         });
         outcome.unwrap();
     });

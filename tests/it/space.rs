@@ -1,4 +1,4 @@
-//! Unneeded space is released while the daemon runs.
+//! The store releases space that it no longer needs while the daemon runs.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -9,18 +9,18 @@ use granary::{
 
 use crate::setup::{HOUR, NOW, SECOND, SIX, define, open, send, series};
 
-/// 40 records of 100,000 samples each, in the last minutes before `SIX`.
+/// The number of records, a second apart up to `SIX`.
 const RECORDS: i64 = 40;
 const SAMPLES: usize = 100_000;
 const MIB: u64 = 1 << 20;
 
-fn journal_after_a_checkpoint(store: &Store) -> u64 {
+fn journal_bytes_after_a_checkpoint(store: &Store) -> u64 {
     store.checkpoint(SIX).unwrap();
     store.journal_bytes()
 }
 
-/// Sends many records.
-fn fill(appender: &mut Appender) {
+/// Sends all records.
+fn send_records(appender: &mut Appender) {
     for record in 0..RECORDS {
         let at = SIX.0 - record * SECOND;
         let batch = AcceptedBatch {
@@ -39,17 +39,17 @@ fn a_checkpoint_removes_unneeded_files_of_the_journal() {
     let (store, mut appender) = open(dir.path(), SIX);
     define(&mut appender, &[series("m", &[], Kind::Gauge)], SIX);
     for _ in 0..3 {
-        fill(&mut appender);
+        send_records(&mut appender);
         let before = store.journal_bytes();
         assert!(before > 30 * MIB, "{before}");
-        let after = journal_after_a_checkpoint(&store);
+        let after = journal_bytes_after_a_checkpoint(&store);
         assert!(after < 6 * MIB, "{before} bytes before, {after} after");
     }
-    fill(&mut appender);
+    send_records(&mut appender);
     drop((store, appender));
     let (store, _) = open(dir.path(), SIX);
     assert!(store.journal_bytes() > 30 * MIB);
-    assert!(journal_after_a_checkpoint(&store) < 6 * MIB);
+    assert!(journal_bytes_after_a_checkpoint(&store) < 6 * MIB);
 }
 
 #[test]
@@ -76,17 +76,20 @@ fn a_partition_read_during_sealing_releases_its_space_later() {
     let bytes = || fs::metadata(&file).unwrap().blocks() * 512;
     let seal = |hours: i64| store.seal(NOW.plus(hours * HOUR), HOUR, &|_| true).unwrap().partitions;
     assert_eq!(seal(0), 0, "the partition has not been unchanged for long enough");
-    let open = bytes();
-    assert!(open > 6 * MIB, "{open}");
+    let open_bytes = bytes();
+    assert!(open_bytes > 6 * MIB, "{open_bytes}");
     let range = SIX..SIX.plus(6 * HOUR);
-    let reading = store.view(GranularityIndex(0), range, &[SeriesId(0)]).unwrap();
+    let view = store.view(GranularityIndex(0), range, &[SeriesId(0)]).unwrap();
     assert!(seal(1) > 0);
-    let read = bytes();
-    assert!(read > MIB, "{read}");
-    assert_eq!(reading.slots(SeriesId(0)).unwrap().len(), 6);
-    drop(reading);
-    // Sealing changed the partition: one run detects that, and a later run releases the space.
+    let read_bytes = bytes();
+    assert!(read_bytes > MIB, "{read_bytes}");
+    assert_eq!(view.slots(SeriesId(0)).unwrap().len(), 6);
+    drop(view);
+    // Sealing changed the partition: one run notes the change, and a later run releases the space.
     assert_eq!([seal(2), seal(3)], [0, 0]);
     let after = bytes();
-    assert!(after < MIB / 4, "{open} bytes open, {read} while it was read, {after} after");
+    assert!(
+        after < MIB / 4,
+        "{open_bytes} bytes open, {read_bytes} while it was read, {after} after"
+    );
 }

@@ -12,7 +12,8 @@ use granary::{
 
 use crate::setup::{self, HOUR, NOW, samples, series, slots};
 
-/// Minutes, hours and days with documents and partitions of these lengths.
+/// Returns granularities of minutes, hours and days whose documents and partitions have these
+/// lengths.
 fn granularities(minute: [&str; 2], hour: [&str; 2], day: [&str; 2]) -> GranularitySet {
     let days = if day[1].ends_with('d') { "3720d" } else { "10y" };
     setup::granularities(&[
@@ -42,8 +43,8 @@ fn send(appender: &mut Appender, times: &[i64]) {
     setup::send(appender, samples(SeriesId(0), times.iter().map(|at| (*at, 1.0))), NOW);
 }
 
-/// The samples of each slot in the store.
-fn counts(store: &Store, level: usize, range: Range<UnixMillis>) -> BTreeMap<i64, u32> {
+/// Returns the number of samples of each slot.
+fn counts_by_slot(store: &Store, level: usize, range: Range<UnixMillis>) -> BTreeMap<i64, u32> {
     let slots = slots(store, level, range, SeriesId(0));
     slots.into_iter().map(|slot| (slot.start.0, slot.cell.n)).collect()
 }
@@ -55,7 +56,7 @@ fn compare(store: &Store, sent: &[i64], seed: u64) {
         for at in sent {
             *expected.entry(granularity.slot_start(UnixMillis(*at)).0).or_default() += 1;
         }
-        let found = counts(store, level, range.clone());
+        let found = counts_by_slot(store, level, range.clone());
         assert_eq!(found, expected, "{}, seed {seed}", granularity.name);
     }
 }
@@ -71,8 +72,8 @@ fn spans_may_change_at_each_start_without_changing_any_slot() {
         let mut sent = Vec::new();
         for _ in 0..rng.usize(3..9) {
             // Late samples belong to documents written under earlier settings.
-            let back = rng.i64(1..27) * 24 * HOUR;
-            let times: Vec<_> = (0..rng.usize(1..60)).map(|_| NOW.0 - rng.i64(0..back)).collect();
+            let age = rng.i64(1..27) * 24 * HOUR;
+            let times: Vec<_> = (0..rng.usize(1..60)).map(|_| NOW.0 - rng.i64(0..age)).collect();
             send(&mut appender, &times);
             sent.extend(times);
             compare(&store, &sent, seed);
@@ -101,7 +102,7 @@ fn spans_may_change_at_each_start_without_changing_any_slot() {
 }
 
 #[test]
-fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
+fn existing_partitions_keep_their_length_and_new_partitions_have_the_configured_one() {
     let dir = tempfile::tempdir().unwrap();
     let old = granularities(["1h", "6h"], ["1d", "1w"], ["1mo", "1y"]);
     let (store, mut appender) = open(dir.path(), &old);
@@ -115,21 +116,30 @@ fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
     let (store, mut appender) = open(dir.path(), &new);
     send(&mut appender, &[yesterday, yesterday + 8 * HOUR, yesterday + 13 * HOUR, midnight]);
     store.checkpoint(NOW).unwrap();
-    let minutes: Vec<_> = store
+    let minute_partitions: Vec<_> = store
         .partitions()
         .into_iter()
         .filter(|partition| partition.id.granularity == GranularityIndex(0))
         .collect();
-    let hours = |at: UnixMillis| (at.0 - yesterday) / HOUR;
-    let found: Vec<_> =
-        minutes.iter().map(|minute| (hours(minute.id.start), hours(minute.end))).collect();
+    let to_hours = |at: UnixMillis| (at.0 - yesterday) / HOUR;
+    let found: Vec<_> = minute_partitions
+        .iter()
+        .map(|minute| (to_hours(minute.id.start), to_hours(minute.end)))
+        .collect();
     assert_eq!(found, [(0, 6), (6, 12), (12, 24), (24, 48)]);
-    // Each partition expires with the longer, new partition that would cover its time.
+    // Each partition expires when a partition of the new length that covers its time would expire.
     let minute = &store.granularities().as_slice()[0];
-    let over = UnixMillis(midnight + 28 * 24 * HOUR);
-    for (minute_partition, expired) in minutes.iter().zip([true, true, true, false]) {
-        assert!(!is_expired(minute, minute_partition.end, over.minus(1)), "{minute_partition:?}");
-        assert_eq!(is_expired(minute, minute_partition.end, over), expired, "{minute_partition:?}");
+    let end_of_retention = UnixMillis(midnight + 28 * 24 * HOUR);
+    for (minute_partition, expired) in minute_partitions.iter().zip([true, true, true, false]) {
+        assert!(
+            !is_expired(minute, minute_partition.end, end_of_retention.minus(1)),
+            "{minute_partition:?}"
+        );
+        assert_eq!(
+            is_expired(minute, minute_partition.end, end_of_retention),
+            expired,
+            "{minute_partition:?}"
+        );
     }
 }
 
@@ -140,33 +150,33 @@ fn a_granularity_removed_from_the_settings_is_read_until_its_retention_ends() {
     let (store, mut appender) = open(dir.path(), &all);
     define(&mut appender);
     let range = NOW.minus(40 * 24 * HOUR)..NOW;
-    // Some of the samples are in documents of 1h, the last samples in the head.
+    // Most of the samples are in documents of 1h, and the last samples are in the head.
     let times: Vec<_> = (1..300).map(|hour| NOW.0 - hour * HOUR).collect();
     send(&mut appender, &times);
     store.checkpoint(NOW).unwrap();
-    let hours = counts(&store, 1, range.clone());
-    assert_eq!(hours.len(), times.len());
+    let hour_counts = counts_by_slot(&store, 1, range.clone());
+    assert_eq!(hour_counts.len(), times.len());
     drop((store, appender));
     let levels = [0, 2].map(|level: usize| all.as_slice()[level].clone());
-    let without = GranularitySet::new(levels.to_vec()).unwrap();
+    let without_hours = GranularitySet::new(levels.to_vec()).unwrap();
     for _ in 0..2 {
-        let (store, mut appender) = open(dir.path(), &without);
+        let (store, mut appender) = open(dir.path(), &without_hours);
         assert_eq!(store.all_granularities().last().unwrap().name, "1h");
         send(&mut appender, &[NOW.0 - 5 * HOUR]);
         assert_eq!(
-            counts(&store, 2, range.clone()),
-            hours,
+            counts_by_slot(&store, 2, range.clone()),
+            hour_counts,
             "a removed granularity accepts no samples"
         );
         store.checkpoint(NOW.plus(36 * HOUR)).unwrap();
-        assert_eq!(counts(&store, 2, range.clone()), hours);
-        let sent = times.len() + counts(&store, 0, range.clone()).len();
+        assert_eq!(counts_by_slot(&store, 2, range.clone()), hour_counts);
+        let sent = times.len() + counts_by_slot(&store, 0, range.clone()).len();
         assert!(sent > times.len());
         drop((store, appender));
         let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
         assert!(report.is_sound(), "{report:?}");
     }
-    let (store, appender) = open(dir.path(), &without);
+    let (store, appender) = open(dir.path(), &without_hours);
     let partitions: Vec<_> = store
         .partitions()
         .into_iter()
@@ -185,6 +195,6 @@ fn a_granularity_removed_from_the_settings_is_read_until_its_retention_ends() {
     store.remember_time(later).unwrap();
     assert_eq!(store.all_granularities().len(), 3);
     drop((store, appender));
-    let (store, _) = crate::setup::open_with(dir.path(), &without, later);
+    let (store, _) = crate::setup::open_with(dir.path(), &without_hours, later);
     assert_eq!(store.all_granularities().len(), 2, "nothing remains of 1h");
 }

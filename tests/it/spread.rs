@@ -1,4 +1,4 @@
-//! The growth of a counter in gaps between readings is spread over the slots of the gaps, and a
+//! Charts of counters: growth in a gap between readings is spread over the slots of the gap, and a
 //! part of a chart equals the same part of the whole chart.
 
 use granary::{
@@ -30,15 +30,15 @@ struct FilledStore {
     now: UnixMillis,
 }
 
-/// A store with the readings of each counter; the host is the counter's index.
-fn filled_store(set: &GranularitySet, counters: &[Readings], now: i64) -> FilledStore {
+/// Returns a store with the readings of each counter; the tag `host` is the counter's index.
+fn fill_store(set: &GranularitySet, counters: &[Readings], now: i64) -> FilledStore {
     let dir = tempfile::tempdir().unwrap();
     let now = SIX.plus(now);
     let (store, mut appender) = open_with(dir.path(), set, now);
     for (index, readings) in counters.iter().enumerate() {
         let host = index.to_string();
-        let known = series("bytes", &[("host", &host)], Kind::Counter);
-        let id: SeriesId = define(&mut appender, &[known], now)[0];
+        let counter = series("bytes", &[("host", &host)], Kind::Counter);
+        let id: SeriesId = define(&mut appender, &[counter], now)[0];
         let times = readings.iter().map(|(at, value)| (SIX.0 + at, *value));
         let batch: AcceptedBatch = samples(id, times);
         appender.commit(&[], &[batch], now).unwrap();
@@ -57,47 +57,47 @@ impl FilledStore {
     }
 
     fn totals(&self, resolution: &str, range: (i64, i64)) -> Vec<(i64, Option<f64>)> {
-        let named = |request: &mut ChartRequest| {
+        let set_resolution = |request: &mut ChartRequest| {
             request.resolution = Resolution::Named(resolution.to_owned());
         };
-        self.chart(named, range).series[0].points.clone()
+        self.chart(set_resolution, range).series[0].points.clone()
     }
 }
 
-fn numbers(points: &[(i64, Option<f64>)]) -> Vec<Option<f64>> {
+fn values_of(points: &[(i64, Option<f64>)]) -> Vec<Option<f64>> {
     points.iter().map(|(_, number)| *number).collect()
 }
 
 #[test]
 fn the_growth_over_a_gap_is_spread_over_its_slots() {
     let readings = (1..12).chain(61..72).map(|i| (i * 5 * SECOND, (i * 5) as f64)).collect();
-    let filled = filled_store(&GranularitySet::default(), &[readings], DAY);
+    let filled = fill_store(&GranularitySet::default(), &[readings], DAY);
     let all = [50.0, 60.0, 60.0, 60.0, 60.0, 60.0].map(Some);
-    assert_eq!(numbers(&filled.totals("1m", (0, 6 * MINUTE))), all);
+    assert_eq!(values_of(&filled.totals("1m", (0, 6 * MINUTE))), all);
     // No reading is within the range, or only at one end of the range.
-    assert_eq!(numbers(&filled.totals("1m", (2 * MINUTE, 4 * MINUTE))), all[2..4]);
-    assert_eq!(numbers(&filled.totals("1m", (0, 3 * MINUTE))), all[..3]);
-    assert_eq!(numbers(&filled.totals("1m", (3 * MINUTE, 6 * MINUTE))), all[3..]);
-    assert_eq!(numbers(&filled.totals("5m", (0, 10 * MINUTE))), [290.0, 60.0].map(Some));
-    assert_eq!(numbers(&filled.totals("1h", (0, HOUR))), [Some(350.0)]);
+    assert_eq!(values_of(&filled.totals("1m", (2 * MINUTE, 4 * MINUTE))), all[2..4]);
+    assert_eq!(values_of(&filled.totals("1m", (0, 3 * MINUTE))), all[..3]);
+    assert_eq!(values_of(&filled.totals("1m", (3 * MINUTE, 6 * MINUTE))), all[3..]);
+    assert_eq!(values_of(&filled.totals("5m", (0, 10 * MINUTE))), [290.0, 60.0].map(Some));
+    assert_eq!(values_of(&filled.totals("1h", (0, HOUR))), [Some(350.0)]);
 }
 
 #[test]
-fn over_a_gap_a_constant_counter_shows_zeros_and_a_reset_counter_shows_nothing() {
-    let rests = vec![(30 * SECOND, 7.0), (5 * MINUTE, 7.0)];
-    let falls = vec![(30 * SECOND, 7.0), (5 * MINUTE, 3.0)];
-    let filled = filled_store(&GranularitySet::default(), &[rests, falls], DAY);
+fn a_gap_of_a_constant_counter_shows_zeros_and_a_gap_before_a_reset_shows_nothing() {
+    let constant = vec![(30 * SECOND, 7.0), (5 * MINUTE, 7.0)];
+    let reset = vec![(30 * SECOND, 7.0), (5 * MINUTE, 3.0)];
+    let filled = fill_store(&GranularitySet::default(), &[constant, reset], DAY);
     let answer = filled.chart(|_| {}, (0, 6 * MINUTE));
-    let [rests, falls] = [0, 1].map(|host| numbers(&answer.series[host].points));
-    assert_eq!(rests, [Some(0.0); 6]);
-    assert_eq!(falls, [Some(0.0), None, None, None, None, Some(3.0)]);
+    let [constant, reset] = [0, 1].map(|host| values_of(&answer.series[host].points));
+    assert_eq!(constant, [Some(0.0); 6]);
+    assert_eq!(reset, [Some(0.0), None, None, None, None, Some(3.0)]);
 }
 
 #[test]
 fn slots_finer_than_readings_show_the_true_rate_and_auto_selects_no_finer_slots() {
     let set = granularities(&[["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "2d"]]);
     let readings = (0..60).map(|i| (i * 10 * SECOND + 3, (i * 30) as f64)).collect();
-    let filled = filled_store(&set, &[readings], 10 * MINUTE);
+    let filled = fill_store(&set, &[readings], 10 * MINUTE);
     let range = (MINUTE, 9 * MINUTE);
     let rate = |request: &mut ChartRequest| {
         request.displays = vec![Display::AvgPerSec];
@@ -116,10 +116,11 @@ fn slots_finer_than_readings_show_the_true_rate_and_auto_selects_no_finer_slots(
 
 #[test]
 fn the_current_slot_does_not_affect_the_order() {
-    // One host has reported a high value since the minute began; the other has not reported yet.
-    let busy = vec![(0, 0.0), (55 * SECOND, 60.0)];
+    // The last reading of host 0 is before the current minute; host 1 has reported a high value in
+    // it.
+    let reporting = vec![(0, 0.0), (55 * SECOND, 60.0)];
     let late = vec![(0, 0.0), (50 * SECOND, 10.0), (61 * SECOND, 5000.0)];
-    let filled = filled_store(&GranularitySet::default(), &[busy, late], 70 * SECOND);
+    let filled = fill_store(&GranularitySet::default(), &[reporting, late], 70 * SECOND);
     let top = |request: &mut ChartRequest| {
         request.merge = SeriesMerge::Nothing;
         request.rank = Some(Rank { count: 1, by: None, lowest: false });
@@ -130,13 +131,14 @@ fn the_current_slot_does_not_affect_the_order() {
 }
 
 #[test]
-fn a_first_reading_counts_growth_since_its_senders_previous_round() {
+fn a_first_reading_counts_if_its_counter_started_after_the_senders_previous_round() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &GranularitySet::default(), SIX);
-    let known =
+    let definitions =
         ["old", "born", "near", "found", "alone"].map(|metric| series(metric, &[], Kind::Counter));
-    let ids = define(&mut appender, &known, SIX);
-    // A host that booted 16 minutes ago, then programs on it, each with the age of its counter.
+    let ids = define(&mut appender, &definitions, SIX);
+    // Each reading has the age of its counter: the first is of a host that booted 16 minutes ago,
+    // the others are of programs on it.
     let mut send = |at: i64, readings: &[(usize, f64, i64)]| {
         let at = SIX.0 + at;
         let batch = AcceptedBatch {
@@ -152,7 +154,8 @@ fn a_first_reading_counts_growth_since_its_senders_previous_round() {
     send(5 * SECOND, &[(0, 2080.0, boot)]);
     let [born, near, found] = [(1, 5.0, 9 * SECOND), (2, 6.0, 20 * SECOND), (3, 7.0, 21 * SECOND)];
     send(15 * SECOND, &[(0, 2100.0, boot + 10 * SECOND), born, near, found]);
-    // The sender is unknown: the reading counts when the counter started within the slot.
+    // Without a previous round of the sender, the reading counts if the counter started within the
+    // slot.
     send(90 * SECOND, &[(4, 8.0, 30 * SECOND)]);
     let sum = |index: usize| {
         let slots = crate::setup::slots(&store, 0, SIX..SIX.plus(HOUR), ids[index]);
@@ -161,8 +164,8 @@ fn a_first_reading_counts_growth_since_its_senders_previous_round() {
     assert_eq!([0, 1, 2, 3, 4].map(sum), [20.0, 5.0, 6.0, 0.0, 8.0]);
 }
 
-/// The expected growth in each minute, from the readings.
-fn naive(readings: &Readings, minutes: i64) -> Vec<f64> {
+/// Returns the expected growth in each minute.
+fn naive_increases(readings: &Readings, minutes: i64) -> Vec<f64> {
     let mut sums = vec![0.0; minutes as usize];
     let slot = |at: i64| at.div_euclid(MINUTE);
     let in_slot = |of: i64| -> Vec<(i64, f64)> {
@@ -174,8 +177,8 @@ fn naive(readings: &Readings, minutes: i64) -> Vec<f64> {
         ends.map_or(f64::INFINITY, |(a, b)| spacing_ms(in_this_slot.len() as u32, a.0, b.0))
     };
     let increase = |pair: &[(i64, f64)]| {
-        let grown = pair[1].1 - pair[0].1;
-        if grown < 0.0 { pair[1].1 } else { grown }
+        let growth = pair[1].1 - pair[0].1;
+        if growth < 0.0 { pair[1].1 } else { growth }
     };
     for pair in readings.windows(2) {
         sums[slot(pair[1].0) as usize] += increase(pair);
@@ -197,8 +200,8 @@ fn naive(readings: &Readings, minutes: i64) -> Vec<f64> {
     sums
 }
 
-/// Readings with gaps of minutes and of hours, and resets.
-fn readings() -> impl Strategy<Value = Readings> {
+/// Generates readings with gaps of minutes and of hours, and resets.
+fn any_readings() -> impl Strategy<Value = Readings> {
     let step = prop_oneof![
         8 => 5_000..20_000_i64,
         4 => 55_000..65_000_i64,
@@ -208,9 +211,9 @@ fn readings() -> impl Strategy<Value = Readings> {
     prop::collection::vec((step, prop_oneof![9 => 0..1000_i64, 1 => Just(-1)]), 2..50).prop_map(
         |steps| {
             let (mut at, mut value) = (0, 0.0);
-            let next = |(passed, grown): (i64, i64)| {
-                at += passed;
-                value = if grown < 0 { 0.0 } else { value + grown as f64 };
+            let next = |(elapsed, growth): (i64, i64)| {
+                at += elapsed;
+                value = if growth < 0 { 0.0 } else { value + growth as f64 };
                 (at, value)
             };
             steps.into_iter().map(next).collect()
@@ -223,7 +226,7 @@ proptest! {
 
     #[test]
     fn every_part_of_a_chart_equals_the_naive_model(
-        readings in readings(),
+        readings in any_readings(),
         parts in prop::collection::vec((0.0..1.0, 1..90_i64), 6),
         is_stored: bool,
     ) {
@@ -231,21 +234,21 @@ proptest! {
         prop_assume!(minutes < 40 * 60);
         let counters = std::slice::from_ref(&readings);
         let now = minutes * MINUTE + HOUR;
-        let filled = filled_store(&GranularitySet::default(), counters, now);
+        let filled = fill_store(&GranularitySet::default(), counters, now);
         if is_stored {
             filled.store.checkpoint(filled.now).unwrap();
         }
-        let expected = naive(&readings, minutes);
-        let whole = filled.totals("1m", (0, minutes * MINUTE));
-        let shown: Vec<_> = whole.iter().map(|(_, number)| number.unwrap_or(0.0)).collect();
-        prop_assert_eq!(&shown, &expected);
+        let expected = naive_increases(&readings, minutes);
+        let full_chart = filled.totals("1m", (0, minutes * MINUTE));
+        let found: Vec<_> = full_chart.iter().map(|(_, number)| number.unwrap_or(0.0)).collect();
+        prop_assert_eq!(&found, &expected);
         for (from, length) in parts {
             let from = (from * minutes as f64) as i64;
             let to = (from + length).min(minutes);
             let part = filled.totals("1m", (from * MINUTE, to * MINUTE));
-            prop_assert_eq!(&part[..], &whole[from as usize..to as usize], "{} to {}", from, to);
+            prop_assert_eq!(&part[..], &full_chart[from as usize..to as usize], "{} to {}", from, to);
         }
-        // Wider slots are the sums of the narrow ones.
+        // The total does not depend on the width of slots.
         for (resolution, width) in [("5m", 5), ("15m", 15), ("1h", 60)] {
             let wide = filled.totals(resolution, (0, minutes * MINUTE));
             let total: f64 = wide.iter().filter_map(|(_, number)| *number).sum();

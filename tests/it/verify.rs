@@ -12,12 +12,13 @@ use crate::setup::{HOUR, MINUTE, NOW, define, open, send, series, slots};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 
-/// A day of samples of three kinds, checkpointed twice, and some that are only in the journal.
+/// Fills a store with 30 hours of samples of three kinds: two checkpoints, and samples that are
+/// only in the journal.
 fn fill(dir: &Path) -> Store {
     let (store, mut appender) = open(dir, NOW);
-    let each = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
-    let ids = define(&mut appender, &each, NOW);
-    for (turn, hours) in [(0, 20..30), (1, 2..20), (2, 0..2)] {
+    let all_series = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
+    let ids = define(&mut appender, &all_series, NOW);
+    for (round, hours) in [(0, 20..30), (1, 2..20), (2, 0..2)] {
         let times = hours
             .rev()
             .flat_map(|hour| (0..60).map(move |minute| NOW.0 - hour * HOUR - minute * MINUTE));
@@ -27,14 +28,14 @@ fn fill(dir: &Path) -> Store {
             let batch = AcceptedBatch { series, times, values, ..AcceptedBatch::default() };
             send(&mut appender, batch, NOW);
         }
-        if turn < 2 {
+        if round < 2 {
             store.checkpoint(NOW).unwrap();
         }
     }
     store
 }
 
-fn check(dir: &Path) -> VerifyReport {
+fn verify_directory(dir: &Path) -> VerifyReport {
     verify(dir, NOW, &mut |_| {}).unwrap()
 }
 
@@ -45,18 +46,18 @@ fn change_cell(file: &Path, slots: usize, width_ms: i64, change: impl Fn(&mut Ce
     let txn = db.begin_write().unwrap();
     {
         let mut table = txn.open_table(DOCUMENTS).unwrap();
-        let (key, mut doc) = {
+        let (key, mut document) = {
             use redb::ReadableTable;
             let mut entries = table.iter().unwrap().map(Result::unwrap);
-            let filled = entries.find(|(_, doc)| !layout.cell(doc.value(), 0).is_empty());
-            let (key, doc) = filled.unwrap();
-            (key.value(), doc.value().to_vec())
+            let filled = entries.find(|(_, document)| !layout.cell(document.value(), 0).is_empty());
+            let (key, document) = filled.unwrap();
+            (key.value(), document.value().to_vec())
         };
-        let mut cell = layout.cell(&doc, 0);
+        let mut cell = layout.cell(&document, 0);
         change(&mut cell);
-        layout.write_cell(&mut doc, 0, &cell);
-        layout.write_checksum(&mut doc);
-        table.insert(key, &*doc).unwrap();
+        layout.write_cell(&mut document, 0, &cell);
+        layout.write_checksum(&mut document);
+        table.insert(key, &*document).unwrap();
     }
     txn.commit().unwrap();
 }
@@ -64,11 +65,11 @@ fn change_cell(file: &Path, slots: usize, width_ms: i64, change: impl Fn(&mut Ce
 #[test]
 fn a_sound_store_has_no_faults_and_its_files_are_not_changed() {
     let dir = tempfile::tempdir().unwrap();
-    // The state after a kill: the last samples are only in the journal.
+    // The directory looks as after a kill: the last samples are only in the journal.
     drop(fill(dir.path()));
     let journal = dir.path().join("journal.redb");
     let before = fs::read(&journal).unwrap();
-    let report = check(dir.path());
+    let report = verify_directory(dir.path());
     assert_eq!(report.faults, []);
     assert!(report.records > 0 && report.compared > 1000 && report.cells > 3000, "{report:?}");
     assert_eq!(fs::read(&journal).unwrap(), before);
@@ -80,8 +81,8 @@ fn a_cell_that_disagrees_with_the_finer_granularity_is_named() {
     drop(fill(dir.path()));
     let file = dir.path().join("partitions/5m/2026-11-20.redb");
     change_cell(&file, 48, 300_000, |cell| cell.n += 1);
-    let report = check(dir.path());
-    // The slot differs from the minutes within it, and from the hour around it.
+    let report = verify_directory(dir.path());
+    // The slot differs from the minutes in it, and the hour differs from the sum of its slots.
     let problems: Vec<_> = report.faults.iter().map(|fault| fault.problem.as_str()).collect();
     assert_eq!(report.fault_count, 2, "{problems:?}");
     assert!(report.faults[0].file.ends_with("5m/2026-11-20.redb"));
@@ -97,12 +98,12 @@ fn damaged_cells_and_files_and_missing_partitions_are_named() {
     change_cell(&file("1m/2026-11-21T0600.redb"), 60, 60_000, |cell| cell.first_at = 90_000);
     fs::remove_file(file("5m/2026-11-20.redb")).unwrap();
     let mut bytes = fs::read(file("1h/2026-11-16.redb")).unwrap();
-    // Bytes after the header: the pages of the tables.
+    // The pages of the tables follow the header of the file.
     for at in (8192..bytes.len()).step_by(512) {
         bytes[at] ^= 0x40;
     }
     fs::write(file("1h/2026-11-16.redb"), bytes).unwrap();
-    let report = check(dir.path());
+    let report = verify_directory(dir.path());
     let has = |file: &str, problem: &str| {
         let fits = |fault: &&granary::store::Fault| {
             fault.file.contains(file) && fault.problem.contains(problem)
@@ -125,15 +126,15 @@ fn a_folder_without_a_store_and_a_store_in_use_are_refused() {
 }
 
 #[test]
-fn a_snapshot_is_a_store_and_is_restored() {
+fn a_snapshot_is_a_complete_store_and_can_be_restored() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let store = fill(&path("data"));
     let report = store.snapshot(&path("copy"), NOW, &mut |_| {}).unwrap();
     assert!(report.files > 5 && report.bytes > 0, "{report:?}");
-    let again = store.snapshot(&path("copy"), NOW, &mut |_| {}).unwrap_err();
-    assert!(again.to_string().contains("not empty"), "{again}");
-    let checked = check(&path("copy"));
+    let repeated = store.snapshot(&path("copy"), NOW, &mut |_| {}).unwrap_err();
+    assert!(repeated.to_string().contains("not empty"), "{repeated}");
+    let checked = verify_directory(&path("copy"));
     assert_eq!((checked.faults, checked.series), (vec![], 3));
     let restored = restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
     assert_eq!(restored.files, report.files);

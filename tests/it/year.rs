@@ -1,13 +1,13 @@
 //! A fleet with changing hosts over a long time: once every retention is reached, nothing grows.
 //! `benches/year.rs` does the same with 10,000 series for a year.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
-use granary::model::UnixMillis;
+use granary::{model::UnixMillis, policy::fleet_plan::Plan};
 
 use crate::{
-    fleet::{Run, Simulation, sizes},
-    setup::{HOUR, MINUTE, granularities},
+    fleet::{Run, Simulation, disk_usage, sizes},
+    setup::{DAY, HOUR, MINUTE, granularities, retention_rule},
 };
 
 /// 2026-09-12T00:00:00Z
@@ -17,6 +17,7 @@ const START: UnixMillis = UnixMillis(1_789_171_200_000);
 fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     let run = Run {
         set: granularities(&[["10m", "1h", "2h", "4h"], ["1h", "4h", "4h", "12h"]]),
+        rules: Vec::new(),
         hosts: 8,
         metrics: 25,
         interval_ms: 10 * MINUTE,
@@ -25,7 +26,7 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     };
     let dir = tempfile::tempdir().unwrap();
     let mut simulation = Simulation::new(dir.path(), run, START);
-    let settled = simulation.run.settled_ms();
+    let settled = simulation.run.steady_after_ms();
     // The maximum of each number, before and after a time.
     let mut most = [BTreeMap::new(), BTreeMap::new()];
     while simulation.now.0 < START.0 + settled + 24 * HOUR {
@@ -58,4 +59,58 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     assert!(known <= (8 + 8 + 2) * 25, "{known}");
     let (store, _) = simulation.restart(dir.path());
     assert_eq!(store.dictionary().len(), known);
+}
+
+/// Prints the parts of the plan beside the used bytes.
+#[expect(clippy::print_stderr, reason = "the figures are shown with --nocapture")]
+fn print_comparison(plan: &Plan, simulation: &Simulation, dir: &Path) {
+    for level in &plan.granularities {
+        let used = disk_usage(&dir.join("partitions").join(&level.name)).0;
+        eprintln!("{}: planned {}, used {used}", level.name, level.bytes);
+    }
+    let (store, log) = (&simulation.store, disk_usage(&dir.join("journal")).0);
+    eprintln!("head: planned {}, used {}", plan.head, store.head_bytes());
+    eprintln!("journal: planned {}, used {}", plan.journal, store.journal_bytes() - log);
+    eprintln!("log: planned {}, used {log}", plan.log);
+}
+
+#[test]
+fn a_year_with_rules_of_retention_takes_the_planned_disk_space_within_a_tenth() {
+    let set = granularities(&[["12h", "2w", "8w", "24w"], ["1d", "4w", "16w", "32w"]]);
+    let rules = vec![
+        retention_rule(("node", "m[01]."), &[("12h", Some("8w"))], &set),
+        retention_rule(("billing", "m[23]."), &[("1d", Some("10y"))], &set),
+        retention_rule(("debug", "m[45]."), &[("12h", None), ("1d", Some("16w"))], &set),
+    ];
+    let run = Run {
+        set,
+        rules,
+        hosts: 30,
+        metrics: 80,
+        interval_ms: 12 * HOUR,
+        samples_a_checkpoint: 4,
+        renewal_ms: i64::MAX,
+    };
+    // The folder need not survive a power cut.
+    let memory = Path::new("/dev/shm");
+    let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    let dir = dir.unwrap();
+    let mut simulation = Simulation::new(dir.path(), run, START);
+    let mut most = 0;
+    for day in 1..=365 {
+        while simulation.now.0 < START.0 + day * DAY {
+            simulation.step();
+        }
+        // Within the longest period of partitions, all levels reach their largest size.
+        if day > 365 - 7 * 16 {
+            most = most.max(disk_usage(dir.path()).0);
+        }
+    }
+    let plan = simulation.run.plan(&[20; 3], 365 * DAY);
+    print_comparison(&plan, &simulation, dir.path());
+    let (planned, share) = (plan.disk(), most as f64 / plan.disk() as f64);
+    eprintln!("all: planned {planned}, used {most} at most: {share:.2}");
+    assert!((0.9..=1.1).contains(&share), "planned {planned}, used {most}");
+    let folders = std::fs::read_dir(dir.path().join("partitions")).unwrap();
+    assert_eq!(folders.count(), plan.granularities.len());
 }

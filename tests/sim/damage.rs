@@ -1,6 +1,6 @@
-//! Damage to a closed store: files of partitions and the head disappear or change. Their data
-//! becomes a hole during its retention; all other data is intact. A damaged number of the journal
-//! loses no data.
+//! Damage to a closed store: files of partitions or the head disappear or change. Their data
+//! becomes a hole until its retention ends; all other data is intact. A damaged number of the
+//! journal loses no data.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{history::History, stages};
 
-/// The bytes at the beginning of a file, which the system reads first.
+/// The number of damaged bytes at the beginning of a file.
 const HEADER_BYTES: usize = 8192;
 const JOURNAL: &str = "journal.redb";
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -58,26 +58,27 @@ impl History {
 
     /// Damages a number of the journal, or its checksum, while the store is closed. When the number
     /// cannot be derived from other files, the start is refused, and the test restores the journal.
-    pub(crate) fn damage_a_number(&mut self) {
+    pub(crate) fn damage_number(&mut self) {
         self.medium.lift();
         self.open = None;
         if !self.medium.files().iter().any(|file| file == JOURNAL) {
             return;
         }
-        let (mut before, mut changed) = (Vec::new(), String::new());
-        let (which, bits) = (self.rng.usize(..), self.rng.choice([1, 1 << 40, u64::MAX]).unwrap());
+        let (mut before, mut changed_key) = (Vec::new(), String::new());
+        let (selector, bits) =
+            (self.rng.usize(..), self.rng.choice([1, 1 << 40, u64::MAX]).unwrap());
         self.medium.damage_file(JOURNAL, |bytes| {
             before.clone_from(bytes);
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join(JOURNAL);
             fs::write(&path, &*bytes).unwrap();
-            changed = change_number(&path, which, bits);
+            changed_key = change_number(&path, selector, bits);
             *bytes = fs::read(&path).unwrap();
         });
-        self.trace(|| format!("the number {changed} is damaged"));
+        self.trace(|| format!("the number {changed_key} is damaged"));
         self.tally.note("damaged numbers");
         match self.try_open() {
-            Ok(opened) => self.opened(opened),
+            Ok(opened) => self.continue_with(opened),
             Err(cause) => {
                 assert!(cause.with_causes().contains("granary restore"), "{}", cause.with_causes());
                 self.tally.note("numbers that no file contains");
@@ -88,7 +89,7 @@ impl History {
     }
 }
 
-fn change_number(path: &std::path::Path, which: usize, bits: u64) -> String {
+fn change_number(path: &std::path::Path, selector: usize, bits: u64) -> String {
     let db = Database::open(path).unwrap();
     let txn = db.begin_write().unwrap();
     let key = {
@@ -98,7 +99,7 @@ fn change_number(path: &std::path::Path, which: usize, bits: u64) -> String {
             (key.value().to_owned(), number.value())
         };
         let all: Vec<_> = meta.iter().unwrap().map(read).collect();
-        let (key, number) = all[which % all.len()].clone();
+        let (key, number) = all[selector % all.len()].clone();
         meta.insert(&*key, number ^ bits).unwrap();
         key
     };

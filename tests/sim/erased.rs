@@ -9,7 +9,7 @@ use granary::{
 
 use crate::{
     faulty::{Call, Effect, Fault, FaultyMedium},
-    format_upgrade::{cells, golden},
+    format_upgrade::{cells, golden_medium},
     history::History,
     setup::{DAY, HOUR, NOW, samples, send, slots},
     upkeep::Upkeep,
@@ -22,7 +22,7 @@ impl History {
     /// Erases samples of the series of a name.
     pub(crate) fn erase(&mut self) {
         if self.accept_erasure() {
-            self.upkeep(&Upkeep::Erase);
+            self.run_upkeep(&Upkeep::Erase);
         }
     }
 
@@ -61,7 +61,7 @@ impl History {
 
 /// The golden directory, with some samples in memory.
 fn filled(seed: u64) -> (FaultyMedium, Store, Appender) {
-    let medium = golden(seed);
+    let medium = golden_medium(seed);
     let (store, mut appender) = open(&medium).unwrap();
     let series = store.dictionary().select(&[])[0];
     send(&mut appender, samples(series, [(NOW.0 - 90 * MINUTE, 7.0), (NOW.0, 9.0)]), NOW);
@@ -99,7 +99,7 @@ fn a_power_cut_during_an_erasure_leaves_all_or_nothing_of_it() {
         medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
         let outcome = erase(&store, &mut appender);
         drop((store, appender));
-        if !medium.is_dead() {
+        if !medium.is_power_cut() {
             outcome.unwrap();
             break;
         }

@@ -14,8 +14,8 @@ use crate::{
     setup::{DAY, HOUR, NOW, slots},
 };
 
-/// A medium with the golden directory of this format.
-pub(crate) fn golden(seed: u64) -> FaultyMedium {
+/// Returns a medium with the golden directory of this format.
+pub(crate) fn golden_medium(seed: u64) -> FaultyMedium {
     let medium = FaultyMedium::new(seed);
     let name = format!("tests/data/format-{FORMAT_VERSION}");
     put_all(&medium, &Path::new(env!("CARGO_MANIFEST_DIR")).join(name), "");
@@ -39,7 +39,7 @@ pub(crate) fn open(medium: &FaultyMedium) -> Result<Store, StoreError> {
     opened.map(|(store, _, _)| store)
 }
 
-/// All cells without their sums, which depend on the order of merging.
+/// Returns all cells without their sums, which depend on the order of merging.
 pub(crate) fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
     let ids = store.dictionary().select(&[]);
     let mut all = Vec::new();
@@ -56,25 +56,25 @@ pub(crate) fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
 }
 
 #[test]
-fn a_power_cut_while_raising_a_directory_loses_nothing() {
-    let whole = cells(&open(&golden(0)).unwrap());
-    assert!(whole.len() > 1000);
+fn a_power_cut_during_an_upgrade_loses_nothing() {
+    let all_cells = cells(&open(&golden_medium(0)).unwrap());
+    assert!(all_cells.len() > 1000);
     let (mut cuts, mut refused) = (0, 0);
     for after in 0.. {
-        let medium = golden(after);
+        let medium = golden_medium(after);
         medium.set_formats_ahead(1);
         medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
         if let Ok(store) = open(&medium) {
-            assert!(store.checkpoint(NOW).is_ok() || medium.is_dead());
+            assert!(store.checkpoint(NOW).is_ok() || medium.is_power_cut());
         }
-        if !medium.is_dead() {
+        if !medium.is_power_cut() {
             break;
         }
         cuts += 1;
         medium.power_up();
         medium.set_formats_ahead(0);
         match open(&medium) {
-            Ok(store) => assert!(cells(&store) == whole, "cut after {after} syncs, not raised"),
+            Ok(store) => assert!(cells(&store) == all_cells, "cut after {after} syncs, not raised"),
             Err(fault) => {
                 assert!(
                     fault.with_causes().contains("of a newer release"),
@@ -86,9 +86,9 @@ fn a_power_cut_while_raising_a_directory_loses_nothing() {
         }
         medium.set_formats_ahead(1);
         let store = open(&medium).unwrap();
-        assert!(cells(&store) == whole, "cut after {after} syncs");
+        assert!(cells(&store) == all_cells, "cut after {after} syncs");
         store.checkpoint(NOW).unwrap();
-        assert!(cells(&store) == whole, "cut after {after} syncs, later");
+        assert!(cells(&store) == all_cells, "cut after {after} syncs, later");
         assert_eq!(store.damaged_partitions(), [""; 0]);
     }
     assert!(cuts > 10 && refused > 5 && refused < cuts, "{cuts} cuts, {refused} refused");

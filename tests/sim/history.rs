@@ -15,19 +15,20 @@ use crate::{
     levels::Levels,
     objects::Objects,
     rules::Rules,
-    senders::{Fleet, Sent},
+    senders::{Fleet, SentBatch},
     setup::{DAY, HOUR, NOW as BEGIN},
-    shells::Inserted,
-    snapshots::Shelf,
+    shells::InsertedDocuments,
+    snapshots::SnapshotShelf,
     stages,
     tally::Tally,
-    world::{Found, Worlds},
+    world::{StoreContents, Worlds},
 };
 
-/// All samples of a history are within this time from its beginning.
-pub(crate) const REACH_MS: i64 = 600 * DAY;
-/// The most series of a full comparison; with more series, a sample of the series is compared.
-const SHOWN_MAX: usize = 24;
+/// The maximum distance of a sample from the beginning of its history.
+pub(crate) const HISTORY_REACH_MS: i64 = 600 * DAY;
+/// The number of series up to which all series are compared. Of more series, a random part is
+/// compared.
+const COMPARED_SERIES_MAX: usize = 24;
 
 #[expect(clippy::struct_excessive_bools, reason = "the flags are independent")]
 pub(crate) struct History {
@@ -40,28 +41,28 @@ pub(crate) struct History {
     pub(crate) open: Option<(Store, Appender)>,
     pub(crate) worlds: Worlds,
     pub(crate) fleet: Fleet,
-    pub(crate) sent: Vec<Sent>,
+    pub(crate) sent: Vec<SentBatch>,
     pub(crate) objects: Objects,
-    /// Documents that were inserted ahead.
-    pub(crate) inserted: Vec<Inserted>,
-    /// The history's snapshots; `None` until the first.
-    pub(crate) shelf: Option<Shelf>,
+    /// Shells that were created and must exist.
+    pub(crate) inserted: Vec<InsertedDocuments>,
+    /// The snapshots of the history, or `None` before the first one.
+    pub(crate) shelf: Option<SnapshotShelf>,
     pub(crate) clock: SimulatedClock,
-    /// A fault occurred since the store was opened.
-    pub(crate) was_hurt: bool,
-    /// A fault occurred during this step.
-    pub(crate) is_hurt: bool,
-    /// Files were damaged.
+    /// True if a fault occurred since the store was opened.
+    pub(crate) had_fault_since_open: bool,
+    /// True if a fault occurred during this step.
+    pub(crate) had_fault_in_step: bool,
+    /// True if files were damaged.
     pub(crate) is_damaged: bool,
-    /// Granularities were added or removed.
-    had_other_levels: bool,
+    /// True if granularities were added or removed.
+    had_level_changes: bool,
     pub(crate) tally: Tally,
-    /// Steps are printed.
-    pub(crate) tells: bool,
+    /// True if steps are printed.
+    pub(crate) is_traced: bool,
 }
 
 impl History {
-    pub(crate) fn new(seed: u64, tells: bool) -> Self {
+    pub(crate) fn new(seed: u64, is_traced: bool) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut tally = Tally::default();
         let levels = if stages::RANDOM_LEVELS && rng.bool() {
@@ -86,18 +87,18 @@ impl History {
             inserted: Vec::new(),
             shelf: None,
             clock: SimulatedClock::new(),
-            was_hurt: false,
-            is_hurt: false,
+            had_fault_since_open: false,
+            had_fault_in_step: false,
             is_damaged: false,
-            had_other_levels: false,
+            had_level_changes: false,
             tally,
-            tells,
+            is_traced,
         }
     }
 
     /// Prints a step when a single history is replayed.
     pub(crate) fn trace(&self, what: impl FnOnce() -> String) {
-        if self.tells {
+        if self.is_traced {
             eprintln!("{} {}", self.clock.clock(), what());
         }
     }
@@ -106,11 +107,11 @@ impl History {
         for _ in 0..self.rng.u32(5..40) {
             self.step();
             self.compare_part();
-            self.power_up_if_dead();
+            self.power_up_after_cut();
         }
-        self.begin();
+        self.begin_step();
         self.medium.lift();
-        if self.was_hurt || self.open.is_none() {
+        if self.had_fault_since_open || self.open.is_none() {
             self.restart();
         }
         // Every sender retries until all batches are acknowledged.
@@ -131,11 +132,11 @@ impl History {
     }
 
     fn step(&mut self) {
-        self.begin();
+        self.begin_step();
         match self.rng.u32(0..120) {
             _ if self.may_damage() && self.rng.u16(0..150) == 0 => self.damage(),
             _ if self.may_damage() && !self.is_damaged && self.rng.u16(0..150) == 0 => {
-                self.damage_a_number();
+                self.damage_number();
             }
             _ if self.open.is_none() => {
                 if self.rng.bool() {
@@ -158,8 +159,8 @@ impl History {
             115..117 => self.reload(),
             117..120 => self.erase(),
             83..84 | 100..102 => self.save_or_restore(),
-            102..110 => self.touch_objects(),
-            84..92 => self.meanwhile(),
+            102..110 => self.use_objects(),
+            84..92 => self.run_while_held(),
             92..95 => {
                 self.medium.kill();
                 self.tally.note("kills");
@@ -168,12 +169,12 @@ impl History {
             }
             _ => self.restart(),
         }
-        self.power_up_if_dead();
+        self.power_up_after_cut();
     }
 
-    fn power_up_if_dead(&mut self) {
-        if self.medium.is_dead() {
-            self.begin();
+    fn power_up_after_cut(&mut self) {
+        if self.medium.is_power_cut() {
+            self.begin_step();
             self.open = None;
             self.medium.power_up();
             self.clock.restart_machine();
@@ -181,7 +182,7 @@ impl History {
         }
     }
 
-    /// The daemon's present time. Data past its retention at this time may be deleted.
+    /// Returns the daemon's present time, at which data past its retention may be deleted.
     pub(crate) fn now(&mut self) -> Moment {
         let now = self.clock.moment();
         if now.is_doubted() {
@@ -192,7 +193,7 @@ impl History {
     }
 
     fn move_clock(&mut self) {
-        if let Some(error) = self.clock.pass(&mut self.rng) {
+        if let Some(error) = self.clock.advance(&mut self.rng) {
             self.tally.note(match error {
                 ..0 => "clock back",
                 0 => "clock right again",
@@ -219,19 +220,21 @@ impl History {
         self.open = None;
         let before = self.levels.clone();
         if let Some(rules) = &mut self.rules {
-            if rules.vary(&self.levels) {
+            if rules.change_randomly(&self.levels) {
                 self.tally.note("rules of retention changed");
-                // Documents that were inserted for another class are no longer expected.
+                // The rules assign series to other classes, whose shells do not exist.
                 self.inserted.clear();
             }
-        } else if stages::LEVELS_CHANGE && self.rng.u8(0..6) == 0 && self.levels.vary(&mut self.rng)
+        } else if stages::LEVELS_CHANGE
+            && self.rng.u8(0..6) == 0
+            && self.levels.change_randomly(&mut self.rng)
         {
-            self.had_other_levels = true;
+            self.had_level_changes = true;
             self.tally.note("granularities changed");
             self.tally.count("spans changed", u64::from(self.levels.has_other_spans(&before)));
         }
         match self.try_open() {
-            Ok(opened) => self.opened(opened),
+            Ok(opened) => self.continue_with(opened),
             Err(cause) => self.expect_fault(&cause, "failed opens"),
         }
     }
@@ -248,9 +251,9 @@ impl History {
     }
 
     /// Continues with a newly opened store.
-    pub(crate) fn opened(&mut self, opened: (Store, Appender, RecoveryReport)) {
+    pub(crate) fn continue_with(&mut self, opened: (Store, Appender, RecoveryReport)) {
         let (store, appender, report) = opened;
-        self.tune(&store);
+        self.set_random_sizes(&store);
         self.tally.note("restarts");
         self.trace(|| format!("opened with {:?}", self.levels.current));
         let damaged = store.damaged_partitions();
@@ -259,12 +262,12 @@ impl History {
         self.worlds.reopened();
         self.now();
         self.open = Some((store, appender));
-        self.was_hurt = false;
+        self.had_fault_since_open = false;
     }
 
     /// Sets the sizes that a store may have at any time.
-    pub(crate) fn tune(&mut self, store: &Store) {
-        // Some runs seal at each checkpoint, others later.
+    pub(crate) fn set_random_sizes(&mut self, store: &Store) {
+        // Some runs seal documents at each checkpoint, others later.
         store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
         // Some runs release unneeded space of the journal at each checkpoint.
         store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
@@ -272,29 +275,31 @@ impl History {
         store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
     }
 
-    /// Begins a step: earlier faults no longer excuse failures.
-    fn begin(&mut self) {
-        self.meet_faults();
-        self.is_hurt = false;
+    /// Begins a step, in which earlier faults do not excuse failures.
+    fn begin_step(&mut self) {
+        self.note_faults();
+        self.had_fault_in_step = false;
     }
 
-    pub(crate) fn meet_faults(&mut self) {
+    pub(crate) fn note_faults(&mut self) {
         let met = self.medium.take_hits();
-        self.tally.faults(&met);
+        self.tally.note_faults(&met);
         if !met.is_empty() {
             self.trace(|| format!("faults: {met:?}"));
         }
-        self.is_hurt |= !met.is_empty();
-        self.was_hurt |= !met.is_empty();
+        self.had_fault_in_step |= !met.is_empty();
+        self.had_fault_since_open |= !met.is_empty();
     }
 
-    /// An operation may only fail because of a fault.
+    /// Checks that an operation failed because of a fault.
     pub(crate) fn expect_fault(&mut self, cause: &StoreError, kind: &'static str) {
-        self.meet_faults();
+        self.note_faults();
         // A query that finds damage is repeated and returns the remaining data.
         let is_transient = self.is_damaged && cause.is_transient();
-        let excused = is_transient || self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
-        assert!(excused, "failed without a fault: {}", cause.with_causes());
+        let is_excused = is_transient
+            || self.had_fault_in_step
+            || (self.had_fault_since_open && !stages::RECOVERS_AT_ONCE);
+        assert!(is_excused, "failed without a fault: {}", cause.with_causes());
         self.trace(|| format!("{kind}: {}", cause.with_causes()));
         self.tally.note(kind);
     }
@@ -305,7 +310,7 @@ impl History {
             return;
         }
         let level = self.rng.usize(0..self.levels.current.count());
-        let (mut from, mut to) = (BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS));
+        let (mut from, mut to) = (BEGIN.minus(HISTORY_REACH_MS), BEGIN.plus(HISTORY_REACH_MS));
         if self.rng.u8(0..4) == 0 {
             from = self.clock.time.minus(self.rng.i64(0..10 * HOUR));
             to = from.plus(self.rng.i64(1..10 * HOUR));
@@ -315,9 +320,9 @@ impl History {
     }
 
     fn compare_all(&mut self) {
-        self.begin();
+        self.begin_step();
         for level in 0..self.levels.current.count() {
-            self.compare_range(level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS));
+            self.compare_range(level, BEGIN.minus(HISTORY_REACH_MS), BEGIN.plus(HISTORY_REACH_MS));
         }
         self.compare_objects();
         self.check_shells();
@@ -337,38 +342,43 @@ impl History {
         };
         match found {
             Ok(found) => {
-                let checked = self.worlds.check(&found).unwrap_or_else(|wrong| panic!("{wrong}"));
+                let checked =
+                    self.worlds.check(&found).unwrap_or_else(|difference| panic!("{difference}"));
                 self.tally.note("checks");
                 self.tally.count("ends checked", checked.ends);
                 self.tally.count("increases checked", checked.increases);
                 self.tally.count("holes", found.holes.len() as u64);
-                self.tally.count("failed, yet present", u64::from(checked.is_other));
+                self.tally.count("failed, yet present", u64::from(checked.has_failed_request));
             }
             Err(cause) => self.expect_fault(&cause, "failed views"),
         }
     }
 
-    /// The visible contents of the store.
-    pub(crate) fn find_all(&mut self, store: &Store, level: usize) -> Result<Found, StoreError> {
-        self.find(store, level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS))
+    /// Returns the contents of the store.
+    pub(crate) fn find_all(
+        &mut self,
+        store: &Store,
+        level: usize,
+    ) -> Result<StoreContents, StoreError> {
+        self.find(store, level, BEGIN.minus(HISTORY_REACH_MS), BEGIN.plus(HISTORY_REACH_MS))
     }
 
-    /// The visible contents of the store within a time range.
+    /// Returns the contents of the store within a time range.
     fn find(
         &mut self,
         store: &Store,
         level: usize,
         from: UnixMillis,
         to: UnixMillis,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<StoreContents, StoreError> {
         let dictionary = store.dictionary();
         let all = (0..dictionary.id_count() as u32).map(SeriesId);
         let keys = all.map(|id| dictionary.key(id).cloned()).collect();
         let mut ids = dictionary.select(&[]);
         drop(dictionary);
-        if ids.len() > SHOWN_MAX {
-            let one_in = ids.len() / SHOWN_MAX + 1;
-            ids.retain(|_| self.rng.usize(0..one_in) == 0);
+        if ids.len() > COMPARED_SERIES_MAX {
+            let stride = ids.len() / COMPARED_SERIES_MAX + 1;
+            ids.retain(|_| self.rng.usize(0..stride) == 0);
         }
         let last = ids.iter().copied().zip(store.last_samples(&ids)).collect();
         let granularity = store.granularities().as_slice()[level].clone();
@@ -380,17 +390,17 @@ impl History {
         }
         drop(view);
         let holes = store.gaps().swap_remove(level).holes;
-        // A granularity that was removed and added again lacks the samples between.
-        let may_lack = self.is_damaged || self.had_other_levels;
-        assert!(may_lack || holes.is_empty(), "{holes:?}");
-        Ok(Found {
+        // A granularity that was removed and added again lacks the samples in between.
+        let may_have_holes = self.is_damaged || self.had_level_changes;
+        assert!(may_have_holes || holes.is_empty(), "{holes:?}");
+        Ok(StoreContents {
             keys,
             holes: holes.into_iter().map(|hole| hole.start.0..hole.end.0).collect(),
             last,
             from: granularity.slot_start(from).0,
             to: granularity.slot_start(to.minus(1)).0 + granularity.width_ms,
             granularity,
-            shown: ids.into_iter().collect(),
+            compared: ids.into_iter().collect(),
             slots,
         })
     }

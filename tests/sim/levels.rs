@@ -9,11 +9,11 @@ use crate::{
     stages,
 };
 
-/// All slot widths that a history may have. With each sample, the oracle stores a bit per width.
+/// All slot widths that a history may have. The oracle stores a bit per width with each sample.
 const WIDTHS_MS: [i64; 6] = [10_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, DAY];
 
-/// The bit of a granularity.
-pub(crate) fn bit(granularity: &Granularity) -> u8 {
+/// Returns the bit of a granularity's width.
+pub(crate) fn width_bit(granularity: &Granularity) -> u8 {
     let index = WIDTHS_MS.iter().position(|width| *width == granularity.width_ms);
     1 << index.unwrap()
 }
@@ -27,7 +27,7 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Granularities with retentions of hours, days and years.
+    /// Returns granularities with retentions of hours, days and years.
     pub(crate) fn usual() -> Self {
         let pool = granularities(&[
             ["1m", "1h", "2h", "6h"],
@@ -40,7 +40,8 @@ impl Levels {
         Self { pool, current: GranularitySet::new(usual).unwrap() }
     }
 
-    /// Any permitted granularities; the partitions of one need not end where slots of the next end.
+    /// Returns any permitted granularities, whose partitions need not end where slots of the next
+    /// granularity end.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
             let mut pool = Vec::new();
@@ -59,19 +60,20 @@ impl Levels {
 
     /// Adds, removes or changes a granularity, perhaps with other spans; returns false when the
     /// change is not permitted.
-    pub(crate) fn vary(&mut self, rng: &mut Rng) -> bool {
+    pub(crate) fn change_randomly(&mut self, rng: &mut Rng) -> bool {
         let mut levels = self.current.as_slice().to_vec();
         let count = self.pool.len();
-        let changed = &mut self.pool[rng.usize(0..count)];
+        let candidate = &mut self.pool[rng.usize(0..count)];
         if stages::SPANS_CHANGE && rng.u8(0..4) == 0 {
-            *changed = random_level(changed.width_ms, changed.retention().longest_ms() / 2, rng);
-            levels.retain(|level| level.name != changed.name);
+            *candidate =
+                random_level(candidate.width_ms, candidate.retention().longest_ms() / 2, rng);
+            levels.retain(|level| level.name != candidate.name);
         }
-        match levels.iter().position(|level| level.name == changed.name) {
-            None => levels.push(changed.clone()),
+        match levels.iter().position(|level| level.name == candidate.name) {
+            None => levels.push(candidate.clone()),
             Some(index) if rng.bool() => drop(levels.remove(index)),
             Some(index) => {
-                if let Span::Fixed(partition) = changed.partition {
+                if let Span::Fixed(partition) = candidate.partition {
                     let retention = Span::Fixed(partition * rng.i64(1..12));
                     levels[index] = levels[index].with_retention(retention);
                 }
@@ -114,11 +116,11 @@ fn random_level(width: i64, retention_min: i64, rng: &mut Rng) -> Granularity {
         return Granularity::new(DAY, months(1), months(12), months(60));
     }
     let document = width * rng.i64(1..=72);
-    // A lower bound, to limit the number of files.
+    // The lower bound limits the number of files.
     let shortest = if width <= MINUTE { HOUR } else { 6 * HOUR };
     let partition = document * (shortest / document + rng.i64(1..4));
-    let wanted = retention_min * rng.i64(1..4);
-    let retention = partition * (wanted / partition + 1);
+    let retention_wanted = retention_min * rng.i64(1..4);
+    let retention = partition * (retention_wanted / partition + 1);
     let fixed = Span::Fixed;
     Granularity::new(width, fixed(document), fixed(partition), fixed(retention))
 }

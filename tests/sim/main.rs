@@ -3,8 +3,8 @@
 //!
 //! Invariants: every acknowledged sample is counted exactly once at every granularity, an
 //! unacknowledged sample at most once, each slot contains the aggregate of its samples, and every
-//! answer equals the oracle's. `GRANARY_SIM_SEED` replays one history, `GRANARY_SIM_HISTORIES` sets
-//! the number of histories.
+//! answer equals the answer of the oracle. `GRANARY_SIM_SEED` replays one history,
+//! `GRANARY_SIM_HISTORIES` sets the number of histories.
 #![allow(clippy::print_stderr, reason = "a replayed history prints its steps")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -42,35 +42,36 @@ mod world;
 use history::History;
 use tally::Tally;
 
-/// The daemon's allocator; with that of glibc, allocation takes a quarter of the time.
+/// The allocator of the daemon; with the allocator of glibc, allocation takes a quarter of the
+/// time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The number of histories in a default run. Their seeds are constant, so that a failure comes from
 /// the change under test; with `GRANARY_SIM_HISTORIES`, seeds are random.
 const HISTORIES: u64 = 5_000;
-/// The first seed.
-const FIRST: u64 = 15_785_805_091_343_651_900;
-/// Shorter runs need not reach every kind of event.
+/// The seed of the first history in a default run.
+const FIRST_SEED: u64 = 15_785_805_091_343_651_900;
+/// Runs with fewer histories need not reach every kind of event.
 const HISTORIES_THAT_REACH_ALL: u64 = 2_000;
 /// A thread stops after this many failures.
 const FAILURES_MAX: usize = 5;
 
-fn number(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 #[test]
 fn acknowledged_samples_are_counted_exactly_once_under_any_fault() {
-    if let Some(seed) = number("GRANARY_SIM_SEED") {
+    if let Some(seed) = env_number("GRANARY_SIM_SEED") {
         eprintln!("{}", History::new(seed, true).run());
         return;
     }
-    let requested = number("GRANARY_SIM_HISTORIES");
+    let requested = env_number("GRANARY_SIM_HISTORIES");
     let count = requested.unwrap_or(HISTORIES);
-    let first = requested.map_or(FIRST, |_| fastrand::u64(..));
+    let first = requested.map_or(FIRST_SEED, |_| fastrand::u64(..));
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let share = |thread: u64| {
+    let run_share = |thread: u64| {
         let (mut tally, mut failed) = (Tally::default(), Vec::new());
         for index in (thread..count).step_by(threads as usize) {
             let seed = first.wrapping_add(index);
@@ -90,7 +91,7 @@ fn acknowledged_samples_are_counted_exactly_once_under_any_fault() {
     let (mut tally, mut failed) = (Tally::default(), Vec::new());
     std::thread::scope(|scope| {
         let running: Vec<_> =
-            (0..threads).map(|thread| scope.spawn(move || share(thread))).collect();
+            (0..threads).map(|thread| scope.spawn(move || run_share(thread))).collect();
         for thread in running {
             let (thread_tally, thread_failed) = thread.join().unwrap();
             tally.add(&thread_tally);

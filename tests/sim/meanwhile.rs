@@ -5,23 +5,23 @@ use std::thread;
 
 use crate::{history::History, upkeep::Upkeep};
 
-/// Releases the held thread when the concurrent work is done or has failed.
-struct Opener<'a>(&'a crate::faulty::FaultyMedium);
+/// Opens the gate when it is dropped: after the concurrent work has finished or failed.
+struct GateOpener<'a>(&'a crate::faulty::FaultyMedium);
 
-impl Drop for Opener<'_> {
+impl Drop for GateOpener<'_> {
     fn drop(&mut self) {
         self.0.open_gate();
     }
 }
 
 impl History {
-    pub(crate) fn meanwhile(&mut self) {
+    pub(crate) fn run_while_held(&mut self) {
         let work = match self.rng.u8(0..8) {
             7 if self.accept_erasure() => {
                 self.tally.note("erasures held");
                 Upkeep::Erase
             }
-            0 => self.shells(),
+            0 => self.shell_work(),
             1 => Upkeep::Drop,
             2 => Upkeep::Seal,
             _ => Upkeep::Checkpoint,
@@ -29,32 +29,32 @@ impl History {
         if self.open.is_none() {
             return;
         }
-        let most = [4, 20, 80][self.rng.usize(0..3)];
-        self.medium.close_gate(self.rng.u64(0..most));
+        let writes_max = [4, 20, 80][self.rng.usize(0..3)];
+        self.medium.close_gate(self.rng.u64(0..writes_max));
         let (store, now, medium) = (self.store(), self.now(), self.medium.clone());
         let outcome = thread::scope(|scope| {
-            let opener = Opener(&medium);
+            let opener = GateOpener(&medium);
             let role = scope.spawn(|| {
-                let _opener = Opener(&medium);
+                let _opener = GateOpener(&medium);
                 work.run(&store, now)
             });
             if medium.wait_at_gate() {
                 self.tally.note("meanwhile: held");
                 self.trace(|| format!("while {work:?} is held:"));
-                self.do_meanwhile();
+                self.run_concurrent_work();
             }
             drop(opener);
             role.join().unwrap()
         });
         drop(store);
         match self.open {
-            Some(_) => self.finished(&work, outcome),
-            // The process was killed during its work.
+            Some(_) => self.note_outcome(&work, outcome),
+            // The process was killed during the work.
             None => self.restart(),
         }
     }
 
-    fn do_meanwhile(&mut self) {
+    fn run_concurrent_work(&mut self) {
         for _ in 0..self.rng.u32(1..4) {
             match self.rng.u8(0..10) {
                 0..3 => {

@@ -1,5 +1,5 @@
-//! Objects changed by compare-and-set, the list of hosts, and the state of a group of rules: first
-//! the samples of an evaluation, then its number.
+//! Objects that are changed by compare-and-set, the list of hosts, and the state of a group of
+//! rules, which is stored after the samples of an evaluation.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,10 +11,10 @@ use granary::{
 use crate::history::History;
 
 const KINDS: [ObjectKind; 3] = [ObjectKind::Dashboard, ObjectKind::AlertState, ObjectKind::Silence];
-/// The group whose evaluations are numbered: its state is the number of the last evaluation.
+/// The state of the group of rules: the number of its last evaluation.
 pub(crate) const GROUP: (ObjectKind, &str) = (ObjectKind::AlertState, "group");
 
-/// A request to the file of objects.
+/// A request that changes the file of objects.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     /// Replaces or deletes an object.
@@ -32,7 +32,7 @@ enum Answer {
 }
 
 impl Change {
-    fn make(&self, store: &Store, history: &History) -> Result<Answer, StoreError> {
+    fn execute(&self, store: &Store, history: &History) -> Result<Answer, StoreError> {
         let refused = |refusal| match refusal {
             ObjectRefusal::Conflict { found, .. } => Answer::Conflict(found),
             ObjectRefusal::BadName(_)
@@ -98,7 +98,7 @@ impl Contents {
     }
 }
 
-/// The possible contents: a failed change is present or absent.
+/// The possible contents of the file: each failed change may be present or absent.
 #[derive(Debug, Clone)]
 pub(crate) struct Objects(Vec<Contents>);
 
@@ -127,14 +127,14 @@ impl Objects {
         }
     }
 
-    /// Keeps the contents that agree with the store's answers to all requests.
+    /// Keeps the possible contents that equal the contents of the store.
     pub(crate) fn check(&mut self, store: &Store) -> Result<(), StoreError> {
         let mut found = BTreeMap::new();
         for kind in KINDS {
-            for listed in store.objects(kind)? {
-                let object = store.object(kind, &listed.name)?.expect("it is listed");
-                assert_eq!(listed.version, Some(object.version));
-                found.insert((kind, listed.name), (object.version, object.bytes));
+            for entry in store.objects(kind)? {
+                let object = store.object(kind, &entry.name)?.expect("it is listed");
+                assert_eq!(entry.version, Some(object.version));
+                found.insert((kind, entry.name), (object.version, object.bytes));
             }
         }
         let hosts = store.hosts()?;
@@ -145,15 +145,15 @@ impl Objects {
                 && contents.hosts == records
                 && contents.listening == hosts.listening
         });
-        let shown = (found, records, hosts.listening);
-        assert!(!self.0.is_empty(), "{shown:?} instead of {before:?}");
+        let contents_found = (found, records, hosts.listening);
+        assert!(!self.0.is_empty(), "{contents_found:?} instead of {before:?}");
         Ok(())
     }
 }
 
 impl History {
-    /// People and roles change objects and read them.
-    pub(crate) fn touch_objects(&mut self) {
+    /// Changes or reads objects, as people and roles do.
+    pub(crate) fn use_objects(&mut self) {
         match self.rng.u8(0..8) {
             0..4 => self.change_object(),
             4 => self.keep_hosts(),
@@ -172,7 +172,7 @@ impl History {
         }
     }
 
-    /// The version of an object, if it can be read, and its content.
+    /// Returns the version and the content of an object, or `None` if the read failed.
     #[expect(clippy::option_option, reason = "an unreadable object may exist")]
     pub(crate) fn object(
         &mut self,
@@ -192,16 +192,16 @@ impl History {
         let kind = KINDS[self.rng.usize(0..KINDS.len())];
         let name = self.rng.u8(0..3).to_string();
         let Some(found) = self.object(kind, &name) else { return };
-        let is_overtaken = self.rng.u8(0..4) == 0;
-        let expected = if is_overtaken && self.rng.bool() {
+        let is_stale = self.rng.u8(0..4) == 0;
+        let expected = if is_stale && self.rng.bool() {
             Some(self.rng.u64(0..20))
-        } else if is_overtaken {
+        } else if is_stale {
             None
         } else {
             found.map(|(version, _)| version)
         };
         let bytes = (self.rng.u8(0..4) > 0).then(|| vec![self.rng.u8(..); self.rng.usize(0..300)]);
-        self.make(&Change::Object { kind, name, expected, bytes });
+        self.execute(&Change::Object { kind, name, expected, bytes });
     }
 
     fn keep_hosts(&mut self) {
@@ -216,7 +216,7 @@ impl History {
         let changed: BTreeMap<_, _> = changed.collect();
         let removed = self.rng.bool().then(|| host(self.rng.u8(0..4)));
         let until = self.clock.clock().0;
-        self.make(&Change::Hosts(HostChanges {
+        self.execute(&Change::Hosts(HostChanges {
             changed: changed.into_iter().collect(),
             removed: removed.into_iter().collect(),
             listening: ListeningSpan { since: 1, until, listened_ms: 2 },
@@ -224,8 +224,8 @@ impl History {
     }
 
     /// Makes a change and reports its outcome to the oracle.
-    pub(crate) fn make(&mut self, change: &Change) {
-        let outcome = change.make(&self.store(), self);
+    pub(crate) fn execute(&mut self, change: &Change) {
+        let outcome = change.execute(&self.store(), self);
         self.trace(|| format!("{change:?}: {outcome:?}"));
         match outcome {
             Ok(answer) => {

@@ -6,8 +6,8 @@ use granary::model::{Granularity, KeySelector, RetentionRule, Span, TagCompariso
 
 use crate::levels::Levels;
 
-/// The share of histories with rules: one of this many.
-const ONE_OF: u8 = 3;
+/// One of this many histories has rules.
+const HISTORIES_PER_CHOSEN: u8 = 3;
 
 /// The rules of a history.
 #[derive(Debug, Clone)]
@@ -17,18 +17,18 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Returns rules for some histories.
+    /// Returns rules, or `None` for most histories.
     pub(crate) fn new(seed: u64, levels: &Levels) -> Option<Self> {
-        // The other decisions of a history stay the same.
+        // A separate generator leaves the other random decisions of the history unchanged.
         let mut rng = Rng::with_seed(seed ^ 0x72_756c_6573);
-        let is_chosen = rng.u8(0..ONE_OF) == 0;
+        let is_chosen = rng.u8(0..HISTORIES_PER_CHOSEN) == 0;
         let mut rules = Self { rng, current: Vec::new() };
-        rules.vary(levels);
+        rules.change_randomly(levels);
         is_chosen.then_some(rules)
     }
 
     /// Changes the rules in some restarts; returns whether they changed.
-    pub(crate) fn vary(&mut self, levels: &Levels) -> bool {
+    pub(crate) fn change_randomly(&mut self, levels: &Levels) -> bool {
         if self.rng.u8(0..3) > 0 {
             return false;
         }
@@ -47,11 +47,11 @@ impl Rules {
             value: format!(".*[{first}-{}]", last.max(first)),
         };
         let selector = KeySelector::new(vec![matcher]).unwrap();
-        let kept: Vec<_> = levels.current.iter().map(kept).collect();
+        let kept: Vec<_> = levels.current.iter().map(level_with_retention).collect();
         RetentionRule::new(name, selector, &kept, &levels.current).unwrap()
     }
 }
 
-fn kept(level: &Granularity) -> (String, Option<Span>) {
+fn level_with_retention(level: &Granularity) -> (String, Option<Span>) {
     (level.name.clone(), Some(level.retention()))
 }

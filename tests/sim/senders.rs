@@ -1,5 +1,5 @@
-//! Senders: agents that number their batches and retry until they are acknowledged, foreign senders
-//! whose times count once, wrong clocks, gaps in numbers.
+//! Senders: agents that number their batches and retry until they are acknowledged, and foreign
+//! senders whose times count once. Clocks may be wrong, and numbers may have gaps.
 
 use std::collections::BTreeSet;
 
@@ -27,9 +27,9 @@ const FUTURE_SKEW_MS: i64 = 600_000;
 /// The offset of each sender's clock: within the skew, and days beyond it.
 const CLOCK_ERRORS_MS: [i64; SENDERS] = [0, 500_000, -5 * HOUR, 400 * DAY];
 /// The series of foreign senders have names from this number on.
-const FOREIGN: u32 = 10_000;
+const FIRST_FOREIGN_NAME: u32 = 10_000;
 /// The series recorded by rules have names from this number on; they are gauges.
-const RECORDED: u32 = 30_000;
+const FIRST_RECORDED_NAME: u32 = 30_000;
 /// The largest delay of a foreign sample.
 const WINDOW_MS: i64 = 600_000;
 /// Foreign senders read at multiples of this interval: all their times fit in the window.
@@ -37,7 +37,7 @@ const FOREIGN_STEP_MS: i64 = 15_000;
 /// Prometheus' stale marker.
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
-/// All senders.
+/// The state of all senders.
 pub(crate) struct Fleet {
     /// The number of series of each sender.
     series_max: u32,
@@ -50,20 +50,20 @@ struct Sample {
     name: u32,
     at: i64,
     value: f64,
-    /// The start of its counter; 0 when unknown.
+    /// The start of the counter, or 0 if it is unknown.
     start: i64,
 }
 
-/// A batch, which its sender retries until it is acknowledged.
+/// A batch that the sender retries until it is acknowledged.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent {
-    /// The number; `None` for a foreign sender.
+pub(crate) struct SentBatch {
+    /// The number of the batch, or `None` for a foreign sender.
     number: Option<BatchNumber>,
     samples: Vec<Sample>,
     is_waiting: bool,
 }
 
-impl Sent {
+impl SentBatch {
     pub(crate) fn is_waiting(&self) -> bool {
         self.is_waiting
     }
@@ -80,8 +80,8 @@ impl Fleet {
         Self { series_max, next: [(1, 1); SENDERS] }
     }
 
-    /// The number of a sender's next batch.
-    fn number(&mut self, sender: usize, rng: &mut Rng, tally: &mut Tally) -> BatchNumber {
+    /// Returns the number of a sender's next batch.
+    fn next_number(&mut self, sender: usize, rng: &mut Rng, tally: &mut Tally) -> BatchNumber {
         let (epoch, next) = &mut self.next[sender];
         let sender = format!("agent{sender}").into();
         if rng.u8(0..16) == 0 {
@@ -89,7 +89,7 @@ impl Fleet {
             (*epoch, *next) = (*epoch + rng.i64(1..3), 1);
             tally.note("new epochs");
         }
-        // Some numbers are skipped, to be sent after later ones.
+        // Some numbers are skipped.
         *next += u64::from(rng.u8(0..8) == 0);
         if stages::WILD_NUMBERS && rng.u8(0..12) == 0 {
             *next += rng.u64(900..5000);
@@ -98,7 +98,7 @@ impl Fleet {
         let seq = *next;
         *next += 1;
         if stages::WILD_NUMBERS && rng.u8(0..20) == 0 {
-            // A second agent with the same name and the spool of an earlier epoch.
+            // A second agent has the same name and a spool of an earlier epoch.
             tally.note("late epochs");
             return BatchNumber { sender, epoch: rng.i64(0..=*epoch), seq: rng.u64(1..3000) };
         }
@@ -117,32 +117,32 @@ impl History {
         }
     }
 
-    fn numbered_batch(&mut self) -> Sent {
+    fn numbered_batch(&mut self) -> SentBatch {
         let sender = self.rng.usize(0..SENDERS);
-        let number = self.fleet.number(sender, &mut self.rng, &mut self.tally);
+        let number = self.fleet.next_number(sender, &mut self.rng, &mut self.tally);
         let clock = self.clock.time.0 + CLOCK_ERRORS_MS[sender];
         let sample = |rng: &mut Rng| {
-            let back = rng.i64(0..4 * HOUR) * if rng.u8(0..10) == 0 { 30 } else { 1 };
-            (rng.u32(0..self.fleet.series_max), clock - back)
+            let age = rng.i64(0..4 * HOUR) * if rng.u8(0..10) == 0 { 30 } else { 1 };
+            (rng.u32(0..self.fleet.series_max), clock - age)
         };
         let samples = (0..self.rng.usize(1..30)).map(|_| {
             let (name, at) = sample(&mut self.rng);
-            let (value, start) = read(name, at, &mut self.rng);
+            let (value, start) = reading_at(name, at, &mut self.rng);
             Sample { name, at, value, start }
         });
-        Sent { number: Some(number), samples: samples.collect(), is_waiting: true }
+        SentBatch { number: Some(number), samples: samples.collect(), is_waiting: true }
     }
 
-    /// A round of readings, or several; its sender does not number it.
-    fn foreign_batch(&mut self) -> Sent {
+    /// Returns a batch with one or several rounds of readings, without a number.
+    fn foreign_batch(&mut self) -> SentBatch {
         self.tally.note("foreign batches");
         let mut samples = Vec::new();
         for _ in 0..self.rng.usize(1..6) {
-            let name = FOREIGN + self.rng.u32(0..self.fleet.series_max / 2);
+            let name = FIRST_FOREIGN_NAME + self.rng.u32(0..self.fleet.series_max / 2);
             let mut step = self.clock.time.0 / FOREIGN_STEP_MS - self.rng.i64(0..60);
             for _ in 0..self.rng.usize(1..8) {
                 let at = step * FOREIGN_STEP_MS;
-                let (mut value, start) = read(name, at, &mut self.rng);
+                let (mut value, start) = reading_at(name, at, &mut self.rng);
                 if self.rng.u8(0..20) == 0 {
                     self.tally.note("stale markers");
                     value = f64::from_bits(STALE);
@@ -151,7 +151,7 @@ impl History {
                 step += self.rng.i64(1..4);
             }
         }
-        Sent { number: None, samples, is_waiting: true }
+        SentBatch { number: None, samples, is_waiting: true }
     }
 
     /// Evaluates a group of rules as the alerter does: sends the recorded samples under the number
@@ -165,18 +165,18 @@ impl History {
         let number = BatchNumber { sender: "rules".into(), epoch: 1, seq: last + 1 };
         let at = self.clock.time.0;
         let sample = |name| Sample { name, at, value: f64::from(name), start: 0 };
-        let samples = [RECORDED, RECORDED + 3].map(sample).to_vec();
-        self.sent.push(Sent { number: Some(number), samples, is_waiting: true });
+        let samples = [FIRST_RECORDED_NAME, FIRST_RECORDED_NAME + 3].map(sample).to_vec();
+        self.sent.push(SentBatch { number: Some(number), samples, is_waiting: true });
         let index = self.sent.len() - 1;
         self.deliver(&[index]);
         if !self.sent[index].is_waiting {
             let (name, bytes) = (group.to_owned(), Some((last + 1).to_le_bytes().to_vec()));
-            self.make(&Change::Object { kind, name, expected, bytes });
+            self.execute(&Change::Object { kind, name, expected, bytes });
             self.tally.note("evaluations");
         }
     }
 
-    /// Repeats sent batches, acknowledged or not: an answer may have been lost.
+    /// Repeats batches, also acknowledged ones, because an answer may have been lost.
     pub(crate) fn resend(&mut self) {
         if self.sent.is_empty() {
             return;
@@ -202,11 +202,11 @@ impl History {
         let id = |name: u32| ids[names.binary_search(&name).unwrap()];
         let now = self.now();
         let set = self.levels.current.clone();
-        // The daemon judges each sample on arrival.
+        // The daemon accepts or refuses each sample on arrival.
         let admission = Admission::new(&set, FUTURE_SKEW_MS, now);
         let mut group = Vec::new();
         for index in batches {
-            let Sent { number, samples, .. } = &self.sent[*index];
+            let SentBatch { number, samples, .. } = &self.sent[*index];
             let admitted =
                 |sample: &&Sample| admission.check(UnixMillis(sample.at), 1.0, || None).is_ok();
             let admitted: Vec<_> = samples.iter().filter(admitted).collect();
@@ -223,14 +223,14 @@ impl History {
         }
         for batch in &group {
             if let (Some(number), Some(time)) = (batch.number(), batch.times.iter().max()) {
-                self.clock.hear_time(&number.sender, UnixMillis(*time));
+                self.clock.report_sender_time(&number.sender, UnixMillis(*time));
             }
         }
         let now = now.earliest();
         let request = Request::Accept { batches: group.clone(), set, now };
         match self.appender().commit(&[], &group, now) {
             Ok(verdict) => {
-                let verdicts: Vec<_> = verdict.batches.into_iter().map(judged).collect();
+                let verdicts: Vec<_> = verdict.batches.into_iter().map(to_verdict).collect();
                 for (index, verdict) in batches.iter().zip(&verdicts) {
                     self.sent[*index].is_waiting = false;
                     match verdict {
@@ -253,7 +253,7 @@ impl History {
         }
     }
 
-    /// Registers series, as the collector does on every connection.
+    /// Registers series and returns their ids, or `None` after a failure.
     fn define(&mut self, names: &BTreeSet<u32>) -> Option<Vec<SeriesId>> {
         let definitions: Vec<_> = names.iter().map(|name| definition(*name)).collect();
         let now = self.now().earliest();
@@ -283,7 +283,7 @@ impl History {
     }
 }
 
-fn judged(verdict: BatchVerdict) -> Verdict {
+fn to_verdict(verdict: BatchVerdict) -> Verdict {
     match verdict {
         BatchVerdict::Accepted(tally) => Verdict::Accepted(tally.duplicates + tally.out_of_order),
         BatchVerdict::Duplicate => Verdict::Duplicate,
@@ -299,15 +299,15 @@ fn kind(name: u32) -> Kind {
     Kind::ALL[name as usize % Kind::ALL.len()]
 }
 
-/// A value and a start. Values are whole numbers, so that sums are exact. Counters grow by one per
-/// millisecond; most of them reset from time to time, and some report their start.
-fn read(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
+/// Returns a value and a start. Values are whole numbers, so that sums are exact. Counters grow by
+/// one per millisecond; most of them reset from time to time, and some report their start.
+fn reading_at(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
     if kind(name) != Kind::Counter {
         return (f64::from(rng.i32(-99..100)), 0);
     }
-    let life = [i64::MAX, 20 * 60_000, 3 * HOUR, 30 * HOUR][name as usize / 3 % 4];
+    let lifetime = [i64::MAX, 20 * 60_000, 3 * HOUR, 30 * HOUR][name as usize / 3 % 4];
     let begin = BEGIN.0 - 600 * DAY;
-    let start = begin + (at - begin) / life * life;
+    let start = begin + (at - begin) / lifetime * lifetime;
     ((at - start) as f64, if name.is_multiple_of(2) { start } else { 0 })
 }
 

@@ -18,33 +18,33 @@ use granary::{
 use tempfile::TempDir;
 
 use crate::{
-    faulty::FaultyMedium, history::History, levels::Levels, objects::Objects, senders::Sent,
-    setup::HOUR, shells::Inserted, upkeep::Upkeep, world::Worlds,
+    faulty::FaultyMedium, history::History, levels::Levels, objects::Objects, senders::SentBatch,
+    setup::HOUR, shells::InsertedDocuments, upkeep::Upkeep, world::Worlds,
 };
 
 const POLICY: SnapshotPolicy =
     SnapshotPolicy { count_max: 3, bytes_max: u64::MAX, retention_ms: 3 * HOUR };
 /// The time for which a snapshot waits for the concurrent work, which may be waiting for the
 /// snapshot.
-const BESIDE_MAX: Duration = Duration::from_millis(2);
+const WAIT_FOR_WORK_MAX: Duration = Duration::from_millis(2);
 
-/// The contents of a snapshot.
+/// The expected state of a history after a restore of a snapshot.
 #[derive(Clone)]
-struct Saved {
+struct SavedState {
     worlds: Worlds,
-    sent: Vec<Sent>,
+    sent: Vec<SentBatch>,
     levels: Levels,
     objects: Objects,
-    inserted: Vec<Inserted>,
+    inserted: Vec<InsertedDocuments>,
 }
 
-/// The folder of snapshots, and its expected contents.
-pub(crate) struct Shelf {
+/// The folder of snapshots, and the expected state of each snapshot.
+pub(crate) struct SnapshotShelf {
     dir: TempDir,
-    kept: BTreeMap<UnixMillis, Saved>,
+    kept: BTreeMap<UnixMillis, SavedState>,
 }
 
-impl Shelf {
+impl SnapshotShelf {
     fn new() -> Self {
         // The folder need not survive a power cut of the machine that runs the test.
         let memory = Path::new("/dev/shm");
@@ -56,8 +56,8 @@ impl Shelf {
         SnapshotFolder::new(self.dir.path().join("snapshots"))
     }
 
-    /// Deletes expired snapshots as the role does; returns their number.
-    fn tidy(&mut self, now: UnixMillis) -> usize {
+    /// Deletes expired snapshots as the role does; returns the number of deleted snapshots.
+    fn remove_expired(&mut self, now: UnixMillis) -> usize {
         let folder = self.folder();
         folder.remove_unfinished().unwrap();
         let listed = folder.list().unwrap();
@@ -77,41 +77,41 @@ impl Shelf {
 }
 
 /// The work during a snapshot, on separate threads.
-type Running<'scope> = Vec<(Upkeep, ScopedJoinHandle<'scope, Result<u64, StoreError>>)>;
+type RunningWork<'scope> = Vec<(Upkeep, ScopedJoinHandle<'scope, Result<u64, StoreError>>)>;
 
 /// The expected contents of the files copied so far.
 #[derive(Default)]
-struct Copied {
+struct CopiedContents {
     objects: Option<Objects>,
-    journal: Option<(Worlds, Vec<Sent>)>,
+    journal: Option<(Worlds, Vec<SentBatch>)>,
 }
 
 impl History {
     /// Makes a snapshot, or restores an earlier one.
     pub(crate) fn save_or_restore(&mut self) {
-        let mut shelf = self.shelf.take().unwrap_or_else(Shelf::new);
+        let mut shelf = self.shelf.take().unwrap_or_else(SnapshotShelf::new);
         if !shelf.kept.is_empty() && self.rng.u8(0..3) == 0 {
-            self.go_back(&shelf);
+            self.restore_snapshot(&shelf);
         } else {
-            self.save(&mut shelf);
+            self.make_snapshot(&mut shelf);
         }
         self.shelf = Some(shelf);
     }
 
-    fn save(&mut self, shelf: &mut Shelf) {
+    fn make_snapshot(&mut self, shelf: &mut SnapshotShelf) {
         let now = self.now();
-        self.tally.count("expired snapshots", shelf.tidy(now.earliest()) as u64);
+        self.tally.count("expired snapshots", shelf.remove_expired(now.earliest()) as u64);
         let folder = shelf.folder();
         let target = folder.path(now.clock);
         if shelf.kept.len() == POLICY.count_max || target.exists() {
             return;
         }
-        let (store, mut copied) = (self.store(), Copied::default());
+        let (store, mut copied) = (self.store(), CopiedContents::default());
         let levels = self.levels.clone();
         let (outcome, done) = thread::scope(|scope| {
             let mut running = Vec::new();
             let outcome = store.snapshot(&target, now, &mut |file| {
-                self.beside(scope, &store, &mut running);
+                self.run_beside_snapshot(scope, &store, &mut running);
                 match file {
                     "head.redb" => copied.objects = Some(self.objects.clone()),
                     "journal.redb" => {
@@ -137,7 +137,7 @@ impl History {
             return;
         }
         for (work, outcome) in done {
-            self.finished(&work, outcome);
+            self.note_outcome(&work, outcome);
         }
         match outcome {
             Ok(_) => {
@@ -145,7 +145,7 @@ impl History {
                 self.trace(|| "snapshot".to_owned());
                 let (worlds, sent) = copied.journal.unwrap();
                 let (objects, inserted) = (copied.objects.unwrap(), self.inserted.clone());
-                let saved = Saved { worlds, sent, levels, objects, inserted };
+                let saved = SavedState { worlds, sent, levels, objects, inserted };
                 self.compare(&target, &saved);
                 shelf.kept.insert(now.clock, saved);
             }
@@ -154,11 +154,11 @@ impl History {
     }
 
     /// Runs other work during a snapshot in some steps.
-    fn beside<'scope>(
+    fn run_beside_snapshot<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
         store: &Store,
-        running: &mut Running<'scope>,
+        running: &mut RunningWork<'scope>,
     ) {
         if self.open.is_none() || self.rng.u8(0..3) > 0 {
             return;
@@ -175,10 +175,10 @@ impl History {
             12..18 => return self.resend(),
             18..20 => return self.change_series(),
             20..24 => return self.compare_part(),
-            24..30 => return self.touch_objects(),
+            24..30 => return self.use_objects(),
             30..36 => Upkeep::Drop,
             36..39 => Upkeep::Seal,
-            39..42 => self.shells(),
+            39..42 => self.shell_work(),
             _ => Upkeep::Checkpoint,
         };
         self.trace(|| format!("beside a snapshot: {work:?}"));
@@ -189,16 +189,17 @@ impl History {
             drop(done);
             outcome
         });
-        let is_held = is_done.recv_timeout(BESIDE_MAX) == Err(mpsc::RecvTimeoutError::Timeout);
+        let is_held =
+            is_done.recv_timeout(WAIT_FOR_WORK_MAX) == Err(mpsc::RecvTimeoutError::Timeout);
         self.tally.count("held by snapshots", u64::from(is_held));
         running.push((work, thread));
     }
 
     /// Checks that a snapshot has no faults and answers as the oracle does.
-    fn compare(&mut self, target: &Path, saved: &Saved) {
+    fn compare(&mut self, target: &Path, saved: &SavedState) {
         let now = self.clock.clock();
         let report = verify(target, now, &mut |_| {}).unwrap();
-        // Damaged files are reported, and only these.
+        // Only faults of damaged files are permitted.
         let is_about_others = |fault: &&granary::store::Fault| {
             fault.problem.contains("recomputed from") || fault.problem.ends_with("contains samples")
         };
@@ -226,9 +227,9 @@ impl History {
     }
 
     /// Restores a snapshot. Later batches are sent again if their senders still have them.
-    fn go_back(&mut self, shelf: &Shelf) {
-        let which = self.rng.usize(0..shelf.kept.len());
-        let Some((at, saved)) = shelf.kept.iter().nth(which) else { return };
+    fn restore_snapshot(&mut self, shelf: &SnapshotShelf) {
+        let index = self.rng.usize(0..shelf.kept.len());
+        let Some((at, saved)) = shelf.kept.iter().nth(index) else { return };
         self.tally.note("restores");
         self.trace(|| "restore".to_owned());
         let data = shelf.dir.path().join("data");
@@ -237,7 +238,7 @@ impl History {
         self.medium = FaultyMedium::new(self.rng.u64(..));
         put_all(&self.medium, &data, "");
         fs::remove_dir_all(&data).unwrap();
-        let Saved { worlds, sent, levels, objects, inserted } = saved.clone();
+        let SavedState { worlds, sent, levels, objects, inserted } = saved.clone();
         (self.worlds, self.levels, self.objects) = (worlds, levels, objects);
         self.inserted = inserted;
         for (batch, saved_batch) in self.sent.iter_mut().zip(sent) {

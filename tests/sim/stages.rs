@@ -1,6 +1,7 @@
-//! Switches for faults that the store does not withstand yet.
+//! Switches for kinds of faults and changes: a kind that the store does not withstand can be
+//! switched off.
 
-/// The next operation after a fault succeeds without a restart.
+/// True if the next operation after a fault must succeed without a restart.
 pub(crate) const RECOVERS_AT_ONCE: bool = true;
 /// Failing syncs, after which the machine continues.
 pub(crate) const FAILED_SYNCS: bool = true;

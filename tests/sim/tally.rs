@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use crate::faulty::{Call, ENOSPC, Effect};
 
-/// The events that a default run must reach.
+/// The kinds of events, each of which a default run must reach.
 const KINDS: &[&str] = &[
     "accepted",
     "duplicates",
@@ -113,8 +113,8 @@ impl Tally {
     }
 
     /// Counts the faults that occurred.
-    pub(crate) fn faults(&mut self, met: &[(Call, Effect)]) {
-        for (call, effect) in met {
+    pub(crate) fn note_faults(&mut self, hits: &[(Call, Effect)]) {
+        for (call, effect) in hits {
             self.note(match (call, effect) {
                 (_, Effect::PowerCut) => "power cuts",
                 (Call::Read, _) => "failed reads",
@@ -137,7 +137,7 @@ impl Tally {
         }
     }
 
-    /// The kinds without any event.
+    /// Returns the kinds without any event.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         KINDS.iter().filter(|kind| !self.0.contains_key(*kind)).copied().collect()
     }

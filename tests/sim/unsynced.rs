@@ -24,14 +24,14 @@ fn writes_of_a_killed_process_are_synced_before_they_are_reported() {
         values: vec![1.0],
         ..AcceptedBatch::default()
     };
-    let mut known = 0;
-    // An append is a write and a sync.
-    for (seed, held) in (0..60).map(|run| (run, run % 2)) {
+    let mut unsynced_records = 0;
+    // An append is a write and a sync: each of them is held in half of the runs.
+    for (seed, gate_after) in (0..60).map(|run| (run, run % 2)) {
         let medium = FaultyMedium::new(seed);
         let shared: Arc<dyn Medium> = Arc::new(medium.clone());
         let (store, mut appender) = open_on(shared.clone(), &set, NOW);
         define(&mut appender, &[series("m", &[], Kind::Gauge)], NOW);
-        medium.close_gate(held);
+        medium.close_gate(gate_after);
         let append = || appender.commit(&[], std::slice::from_ref(&batch), NOW).is_ok();
         std::thread::scope(|scope| {
             let append = scope.spawn(append);
@@ -45,13 +45,13 @@ fn writes_of_a_killed_process_are_synced_before_they_are_reported() {
         medium.kill();
         // The batch is sent again, and the power is cut after the answer.
         let (store, mut appender) = open_on(shared.clone(), &set, NOW);
-        known += u64::from(store.last_record() > 1);
+        unsynced_records += u64::from(store.last_record() > 1);
         appender.commit(&[], std::slice::from_ref(&batch), NOW).unwrap();
         drop((store, appender));
         medium.power_up();
         let (store, _) = open_on(shared, &set, NOW);
         let range = NOW.minus(HOUR)..NOW.plus(HOUR);
-        assert_eq!(count(&store, 0, range, SeriesId(0)), 1, "run {seed}, held at {held}");
+        assert_eq!(count(&store, 0, range, SeriesId(0)), 1, "run {seed}, held at {gate_after}");
     }
-    assert!(known > 0, "no record was written and not synced");
+    assert!(unsynced_records > 0, "no record was written and not synced");
 }

@@ -1,8 +1,8 @@
-//! The work of the daemon's roles and its operator besides ingest: checkpoints, shells, sealing,
-//! retention, changes of series. Also faults.
+//! The work of the daemon's roles and its operator besides ingestion: checkpoints, shells, sealing,
+//! retention and changes of series; and the arming of faults.
 
 use granary::{
-    actors::{Dropped, drop_expired},
+    actors::{DroppedPartitions, drop_expired},
     model::{GranularityIndex, Kind, Moment, SeriesId, SeriesInfo, SeriesLimits, UnixMillis},
     policy::retention,
     store::{ChangeAction, Columns, Matcher, Renaming, SeriesChange, Store, StoreError},
@@ -10,14 +10,14 @@ use granary::{
 
 use crate::{
     faulty::{Call, EIO, ENOSPC, Effect, Fault},
-    history::{History, REACH_MS},
+    history::{HISTORY_REACH_MS, History},
     senders::definition,
     setup::NOW as BEGIN,
     stages,
     world::{Outcome, Request},
 };
 
-/// Work of a role that needs only the store.
+/// A role's work that needs only the store.
 #[derive(Debug, Clone)]
 pub(crate) enum Upkeep {
     Checkpoint,
@@ -36,7 +36,7 @@ pub(crate) enum Upkeep {
 }
 
 impl Upkeep {
-    /// Runs the work; returns the number of dropped partitions.
+    /// Runs the work; returns the number of dropped or sealed partitions, or of reserved bytes.
     pub(crate) fn run(&self, store: &Store, now: Moment) -> Result<u64, StoreError> {
         match self {
             Self::Checkpoint => {
@@ -50,7 +50,7 @@ impl Upkeep {
                 store.preallocate(GranularityIndex(*level), *document, &ids).map(|_| 0)
             }
             Self::Drop => {
-                let Dropped { partitions, failed } = drop_expired(store, now);
+                let DroppedPartitions { partitions, failed } = drop_expired(store, now);
                 failed.map_or(Ok(partitions), Err)
             }
             Self::Seal => {
@@ -71,18 +71,18 @@ impl Upkeep {
 
 impl History {
     pub(crate) fn checkpoint(&mut self) {
-        self.upkeep(&Upkeep::Checkpoint);
+        self.run_upkeep(&Upkeep::Checkpoint);
     }
 
     pub(crate) fn preallocate(&mut self) {
-        let work = self.shells();
-        self.upkeep(&work);
+        let work = self.shell_work();
+        self.run_upkeep(&work);
     }
 
     /// Drops partitions as the retention role does.
     pub(crate) fn drop_expired(&mut self) {
         self.clock.evaluate();
-        self.upkeep(&Upkeep::Drop);
+        self.run_upkeep(&Upkeep::Drop);
         self.forget_series();
     }
 
@@ -95,7 +95,7 @@ impl History {
         if series.is_empty() {
             return;
         }
-        if !self.hold_nothing(&series, since) {
+        if !self.assert_no_cells(&series, since) {
             return;
         }
         let request = Request::Change(series.iter().map(|id| (*id, None)).collect());
@@ -112,12 +112,11 @@ impl History {
         }
     }
 
-    /// Asserts that series have no cells that are kept or in a partition; returns false when a
-    /// fault prevents the check.
-    fn hold_nothing(&mut self, series: &[SeriesId], since: UnixMillis) -> bool {
+    /// Asserts that series have no cells; returns false if a fault prevents the check.
+    fn assert_no_cells(&mut self, series: &[SeriesId], since: UnixMillis) -> bool {
         let (store, mut slots) = (self.store(), Vec::new());
         let starts = store.partitions().into_iter().map(|partition| partition.id.start);
-        let range = starts.fold(since, UnixMillis::min)..BEGIN.plus(REACH_MS);
+        let range = starts.fold(since, UnixMillis::min)..BEGIN.plus(HISTORY_REACH_MS);
         for level in 0..store.all_granularities().len() {
             let view = store.view(GranularityIndex(level), range.clone(), series);
             let seen = view.and_then(|view| {
@@ -137,19 +136,19 @@ impl History {
     }
 
     pub(crate) fn reserve(&mut self) {
-        // Zeros of whole files take long.
+        // Writing zeros takes long, so large reservations are rare.
         match self.rng.usize(0..6) {
-            0 => self.upkeep(&Upkeep::ReserveJournal),
-            size => self.upkeep(&Upkeep::Reserve([0, 0, 100, 100, 5000, 90_000][size])),
+            0 => self.run_upkeep(&Upkeep::ReserveJournal),
+            size => self.run_upkeep(&Upkeep::Reserve([0, 0, 100, 100, 5000, 90_000][size])),
         }
     }
 
     pub(crate) fn seal(&mut self) {
-        self.upkeep(&Upkeep::Seal);
+        self.run_upkeep(&Upkeep::Seal);
     }
 
     /// Returns the work that creates the shells of the current document or the next one.
-    pub(crate) fn shells(&mut self) -> Upkeep {
+    pub(crate) fn shell_work(&mut self) -> Upkeep {
         let level = self.rng.usize(0..self.levels.current.count());
         let granularity = &self.levels.current.as_slice()[level];
         let current = granularity.document_start(self.clock.clock());
@@ -157,16 +156,16 @@ impl History {
         Upkeep::Preallocate(level, if self.rng.bool() { current } else { next })
     }
 
-    pub(crate) fn upkeep(&mut self, work: &Upkeep) {
+    pub(crate) fn run_upkeep(&mut self, work: &Upkeep) {
         let (store, now) = (self.store(), self.now());
         let outcome = work.run(&store, now);
         if let (Upkeep::Preallocate(level, document), Ok(_)) = (work, &outcome) {
             self.remember_shells(*level, *document);
         }
-        self.finished(work, outcome);
+        self.note_outcome(work, outcome);
     }
 
-    pub(crate) fn finished(&mut self, work: &Upkeep, outcome: Result<u64, StoreError>) {
+    pub(crate) fn note_outcome(&mut self, work: &Upkeep, outcome: Result<u64, StoreError>) {
         self.trace(|| format!("{work:?}: {outcome:?}"));
         match (work, &outcome) {
             (Upkeep::Drop, Ok(_)) => self.forget_dropped_shells(),
@@ -222,9 +221,12 @@ impl History {
     /// samples of the series do not change; `tests/it/kinds.rs` changes counters.
     pub(crate) fn change_kind(&mut self) {
         let info = definition(3 * self.rng.u32(0..4) + 2 * self.rng.u32(0..2));
-        let known = self.store().dictionary().find(&info.key);
-        let Some(known) = known.and_then(|id| self.store().dictionary().kind(id)) else { return };
-        let kind = if known == Kind::Gauge { Kind::Delta } else { Kind::Gauge };
+        let current_kind = self.store().dictionary().find(&info.key);
+        let Some(current_kind) = current_kind.and_then(|id| self.store().dictionary().kind(id))
+        else {
+            return;
+        };
+        let kind = if current_kind == Kind::Gauge { Kind::Delta } else { Kind::Gauge };
         let info = SeriesInfo { kind, ..info };
         let now = self.now().earliest();
         let outcome = self.appender().change_kinds(std::slice::from_ref(&info), now);
@@ -251,8 +253,8 @@ impl History {
         let times = if rng.bool() { 1 } else { u64::MAX };
         let errno = if rng.bool() { EIO } else { ENOSPC };
         let soon = |rng: &mut fastrand::Rng| {
-            let most = [3, 12, 40][rng.usize(0..3)];
-            rng.u64(0..most)
+            let calls_max = [3, 12, 40][rng.usize(0..3)];
+            rng.u64(0..calls_max)
         };
         let error = Effect::Error;
         let (call, effect) = match rng.u8(0..20) {

@@ -7,21 +7,23 @@ use std::collections::BTreeMap;
 /// A first reading counts in full when its counter started within this time before the reading, and
 /// after a time derived from the sender's rounds.
 const START_COUNTS_MS: i64 = 3_600_000;
-/// The number of readings that are corrected in any order.
-const ANY_ORDER: usize = 8;
-/// A reading is corrected while there are fewer newer readings than this.
-const LATEST: usize = 3;
+/// Up to this many readings, a counter is corrected in whatever order they arrive.
+const READINGS_IN_ANY_ORDER: usize = 8;
+/// A reading is corrected while fewer than this many newer readings exist.
+const CORRECTED_READINGS: usize = 3;
 
 /// All readings of one counter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NaiveCounter {
-    /// Value and start by time; of several readings at one time, the reading with the larger value.
+    /// Value and start of each reading, by its time. When several readings have the same time, the
+    /// map contains the reading with the largest value.
     readings: BTreeMap<i64, (f64, Option<i64>)>,
     /// Rates per second between readings that were neighbours when either of them arrived, by the
     /// time of the later reading.
     rates: Vec<(i64, f64)>,
-    /// The growth of readings from before the sender's clock was set back, by their time.
-    settled: BTreeMap<i64, f64>,
+    /// The growth at readings that are final, by their time: they arrived before the sender's clock
+    /// was set back, or contradict other readings.
+    final_increases: BTreeMap<i64, f64>,
     /// The time of the reading after which the clock was set back: earlier readings do not count.
     set_back_to: Option<i64>,
 }
@@ -31,33 +33,38 @@ impl NaiveCounter {
     /// readings in order.
     pub(crate) fn is_guaranteed(&self, at: i64) -> bool {
         let newer = self.readings.range(at + 1..).count();
-        let known = usize::from(self.readings.contains_key(&at));
-        self.readings.len() <= ANY_ORDER || newer + known < LATEST
+        let is_repeated = usize::from(self.readings.contains_key(&at));
+        self.readings.len() <= READINGS_IN_ANY_ORDER || newer + is_repeated < CORRECTED_READINGS
     }
 
-    /// The time of the latest reading.
-    pub(crate) fn newest(&self) -> Option<i64> {
+    /// Returns the time of the latest reading.
+    pub(crate) fn latest_time(&self) -> Option<i64> {
         self.readings.keys().next_back().copied()
     }
 
     /// Adds a reading; a start of 0 is unknown. A first reading counts in full when the counter
     /// started at `counts_from` or later.
-    pub(crate) fn read(&mut self, at: i64, value: f64, start: i64, counts_from: i64) {
+    pub(crate) fn add_reading(&mut self, at: i64, value: f64, start: i64, counts_from: i64) {
         // A start at the reading or after it has no meaning.
         let mut start = Some(start).filter(|start| *start != 0 && *start < at);
-        let never = at - START_COUNTS_MS - 1;
+        let too_early = at - START_COUNTS_MS - 1;
         if let Some((newest, (latest, Some(began)))) = self.readings.last_key_value()
             && at < *newest
             && *began < at
             && *latest < value
         {
-            return self.set_back(at, value, value - latest, start.map(|start| start.min(never)));
+            return self.set_back(
+                at,
+                value,
+                value - latest,
+                start.map(|start| start.min(too_early)),
+            );
         }
         let next = self.readings.range(at + 1..).next();
         let is_contradicted =
             next.is_some_and(|(_, (next, began))| *next < value && began.is_some_and(|b| b < at));
         if is_contradicted || self.set_back_to.is_some_and(|first| at <= first) {
-            self.settled.entry(at).or_default();
+            self.final_increases.entry(at).or_default();
             return;
         }
         let counts = match self.readings.first_key_value() {
@@ -68,7 +75,7 @@ impl NaiveCounter {
             }
         };
         if !counts {
-            start = start.map(|start| start.min(never));
+            start = start.map(|start| start.min(too_early));
         }
         if self.readings.get(&at).is_some_and(|old| (value, start) <= *old) {
             return;
@@ -80,24 +87,26 @@ impl NaiveCounter {
         }
     }
 
-    /// The growth at each reading, by its time.
+    /// Returns the growth at each reading, by its time.
     pub(crate) fn increases(&self) -> BTreeMap<i64, f64> {
-        let mut all = self.settled.clone();
+        let mut all = self.final_increases.clone();
         for at in self.readings.keys() {
             *all.entry(*at).or_default() += self.increase(*at);
         }
         all
     }
 
-    /// The sender's clock was set back: earlier readings are final, and the counter continues.
+    /// Makes all readings so far final, because the sender's clock was set back; the counter
+    /// continues at the new reading.
     fn set_back(&mut self, at: i64, value: f64, grown: f64, start: Option<i64>) {
-        self.settled = self.increases();
-        *self.settled.entry(at).or_default() += grown;
+        self.final_increases = self.increases();
+        *self.final_increases.entry(at).or_default() += grown;
         self.readings = BTreeMap::from([(at, (value, start))]);
         self.set_back_to = Some(at);
     }
 
-    /// Rates by the time of the later reading, including those over gaps that were filled later.
+    /// Returns the rates by the time of their later reading, including rates over gaps that were
+    /// filled later.
     pub(crate) fn rates(&self) -> &[(i64, f64)] {
         &self.rates
     }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 /// The time after which a test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// A running daemon, which ends with this value.
 pub(crate) struct Daemon {
     child: Option<Child>,
     pub(crate) url: String,
@@ -20,6 +21,7 @@ pub(crate) struct Daemon {
     config: Option<PathBuf>,
 }
 
+/// The answer to a request; a body that is not JSON is a text.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
@@ -31,12 +33,13 @@ fn now() -> Instant {
 }
 
 /// Granularities of hours and days with a retention of twenty years.
-pub(crate) const LONG: [[&str; 4]; 2] = [["1h", "1d", "1w", "1040w"], ["1d", "1mo", "1y", "20y"]];
+pub(crate) const HOURS_AND_DAYS: [[&str; 4]; 2] =
+    [["1h", "1d", "1w", "1040w"], ["1d", "1mo", "1y", "20y"]];
 /// Granularities of seconds and minutes.
 pub(crate) const SECONDS: [[&str; 4]; 2] = [["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "48h"]];
 
-/// Settings of granularities, each by the lengths of its slots, documents and partitions and its
-/// retention.
+/// Returns the settings of granularities; each has the lengths of its slots, documents and
+/// partitions, and its retention.
 pub(crate) fn granularities(spans: &[[&str; 4]]) -> String {
     let table = |[slot, document, partition, retention]: &[&str; 4]| {
         format!(
@@ -47,12 +50,13 @@ pub(crate) fn granularities(spans: &[[&str; 4]]) -> String {
     spans.iter().map(table).collect()
 }
 
-/// A client that treats every status as an answer.
+/// Returns a client that treats no HTTP status as an error.
 pub(crate) fn client() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).build().into()
 }
 
-/// Sends a request with these headers; returns status and answer.
+/// Sends a request with these headers; returns the status and the body, which is a text if it is
+/// not JSON.
 pub(crate) fn request(
     url: &str,
     method: &str,
@@ -73,22 +77,23 @@ pub(crate) fn request(
     Ok((response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::String(text))))
 }
 
-/// The numbers of a chart's points.
+/// Returns the values of a chart's points.
 pub(crate) fn numbers(points: &Value) -> Vec<Option<f64>> {
     points.as_array().unwrap().iter().map(|point| point[1].as_f64()).collect()
 }
 
+/// Returns the command `granary` without arguments.
 pub(crate) fn granary() -> Command {
     Command::new(env!("CARGO_BIN_EXE_granary"))
 }
 
 impl Daemon {
-    /// Starts a daemon with settings over the defaults.
+    /// Starts a daemon whose settings override the defaults.
     pub(crate) fn start(settings: &str) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), settings)
     }
 
-    /// Starts a daemon in a folder of the caller, whose `data` is the data directory.
+    /// Starts a daemon in this folder; the subfolder `data` is the data directory.
     pub(crate) fn start_in(dir: tempfile::TempDir, settings: &str) -> Self {
         let config = (!settings.is_empty()).then(|| {
             let path = dir.path().join("granary.toml");
@@ -102,14 +107,14 @@ impl Daemon {
         daemon
     }
 
-    /// Starts the process on the same data.
+    /// Starts the process again with the same data, and waits until it is ready.
     pub(crate) fn restart(&mut self) {
         self.spawn();
-        let refused = self.ready_or_refused();
-        assert_eq!(refused, None, "the daemon ended");
+        let output = self.wait_until_ready_or_ended();
+        assert_eq!(output, None, "the daemon ended");
     }
 
-    fn samples_itself(&self) -> bool {
+    fn has_telemetry_settings(&self) -> bool {
         let config = self.config.as_ref().map(|path| fs::read_to_string(path).unwrap());
         config.is_some_and(|text| text.contains("telemetry"))
     }
@@ -119,8 +124,9 @@ impl Daemon {
         let mut command = granary();
         command.arg("serve").arg("--data-dir").arg(self.data(""));
         command.arg("--listen").arg(self.url.trim_start_matches("http://"));
-        // Tests count series and senders; only the test of the daemon's own samples enables these.
-        if !self.samples_itself() {
+        // Tests count series and senders, so the daemon's own samples are off unless a test sets
+        // them.
+        if !self.has_telemetry_settings() {
             command.env("GRANARY__TELEMETRY__INTERVAL", "");
         }
         if let Some(config) = &self.config {
@@ -130,8 +136,9 @@ impl Daemon {
         self.child = Some(command.stderr(log).stdout(Stdio::null()).spawn().unwrap());
     }
 
-    /// Waits until the process is ready (`None`) or has ended; then returns its output.
-    pub(crate) fn ready_or_refused(&mut self) -> Option<String> {
+    /// Waits until the process is ready or has ended. Returns its log if it has ended, which must
+    /// be with a failure.
+    pub(crate) fn wait_until_ready_or_ended(&mut self) -> Option<String> {
         let since = now();
         while ureq::get(format!("{}/readyz", self.url)).call().is_err() {
             if let Some(status) = self.child.as_mut().unwrap().try_wait().unwrap() {
@@ -145,10 +152,10 @@ impl Daemon {
         None
     }
 
-    /// Starts the process, which must refuse to run; returns its output.
-    pub(crate) fn refuses_to_start(&mut self) -> String {
+    /// Starts the process, which must end with a failure; returns its log.
+    pub(crate) fn expect_failed_start(&mut self) -> String {
         self.spawn();
-        self.ready_or_refused().unwrap()
+        self.wait_until_ready_or_ended().unwrap()
     }
 
     /// Runs `granary verify` on the data while no daemon is running.
@@ -160,10 +167,12 @@ impl Daemon {
         self.child.as_ref().unwrap().id()
     }
 
+    /// Returns all lines that the present process has logged.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap()
     }
 
+    /// Returns a path below the data directory.
     pub(crate) fn data(&self, name: &str) -> PathBuf {
         self.dir.path().join("data").join(name)
     }
@@ -210,16 +219,16 @@ impl Daemon {
         self.post("application/json", body.to_string().as_bytes())
     }
 
-    /// Runs `granary query ... --json` and returns its answer.
-    pub(crate) fn query(&self, words: &[&str]) -> Value {
-        let output = self.run_query(words);
+    /// Runs `granary query --json` with these arguments and returns its answer.
+    pub(crate) fn query(&self, args: &[&str]) -> Value {
+        let output = self.run_query(args);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    pub(crate) fn run_query(&self, words: &[&str]) -> Output {
+    pub(crate) fn run_query(&self, args: &[&str]) -> Output {
         let mut command = granary();
-        command.args(["query", "--json", "--url", &self.url]).args(words);
+        command.args(["query", "--json", "--url", &self.url]).args(args);
         command.output().unwrap()
     }
 
@@ -238,8 +247,8 @@ impl Drop for Daemon {
     }
 }
 
-/// All partition files of a granularity, the oldest partition first. In the second half of a
-/// document period, the last partition may contain only shells.
+/// Returns all partition files of a granularity, the oldest first. In the second half of a document
+/// period, the last partition may contain only shells.
 pub(crate) fn partition_files(data: &Path, granularity: &str) -> Vec<PathBuf> {
     let folder = data.join("partitions").join(granularity);
     let entries = fs::read_dir(folder).unwrap();
@@ -248,7 +257,7 @@ pub(crate) fn partition_files(data: &Path, granularity: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A time at which the documents of all granularities up to 1h are over, RFC 3339.
+/// Returns the time 30 hours ago in RFC 3339: the documents of all granularities up to 1h are over.
 pub(crate) fn yesterday() -> String {
     let at = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(30);
     at.to_string()

@@ -1,5 +1,5 @@
-//! A simulated fleet with changing hosts, and a daemon without threads: the store, and the work of
-//! the roles in their order, with a simulated clock. Months pass in minutes.
+//! A simulated fleet with changing hosts and a daemon without threads: the store, and the roles'
+//! work one after the other. A simulated clock lets months pass in minutes.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,32 +13,35 @@ use granary::{
     actors::drop_expired,
     clock::Stopwatch,
     model::{
-        AcceptedBatch, BatchNumber, Deduplication, GranularitySet, Kind, SeriesId, SeriesInfo,
-        UnixMillis,
+        AcceptedBatch, BatchNumber, Deduplication, GranularitySet, Kind, RetentionRule, SeriesId,
+        SeriesInfo, UnixMillis,
     },
-    policy::retention::kept_since,
-    store::{Appender, Store},
+    policy::{
+        fleet_plan::{Fleet, Plan, PlanBounds},
+        retention::kept_since,
+    },
+    store::{Appender, Folder, Store},
 };
 
-use crate::setup::{define, open_with, series};
+use crate::setup::{define, series};
 
-/// The most series deleted in one run, as in the retention role.
-const FORGOTTEN_AT_ONCE: usize = 4096;
+/// The maximum number of series removed in one run, as in the retention role.
+const REMOVED_SERIES_MAX: usize = 4096;
 
 /// The values of `benches/disk_peers.py`: three of five series are counters that grow irregularly,
 /// two are gauges that vary by one decimal.
 pub(crate) struct Values {
     random: fastrand::Rng,
     metrics: usize,
-    now: Vec<f64>,
+    current: Vec<f64>,
 }
 
 impl Values {
     /// Values for hosts with the same number of metrics.
     pub(crate) fn new(hosts: usize, metrics: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let now = (0..hosts * metrics).map(|_| (random.f64() * 1000.0).floor()).collect();
-        Self { random, metrics, now }
+        let current = (0..hosts * metrics).map(|_| (random.f64() * 1000.0).floor()).collect();
+        Self { random, metrics, current }
     }
 
     /// The kind of a series.
@@ -48,7 +51,7 @@ impl Values {
 
     /// The next values of all series.
     pub(crate) fn step(&mut self) -> &[f64] {
-        for (index, value) in self.now.iter_mut().enumerate() {
+        for (index, value) in self.current.iter_mut().enumerate() {
             // The normal distribution by Box and Muller.
             let (radius, angle) = (1.0 - self.random.f64(), self.random.f64());
             let step = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
@@ -58,16 +61,17 @@ impl Values {
                 *value = ((*value + step).clamp(0.0, 1000.0) * 10.0).round() / 10.0;
             }
         }
-        &self.now
+        &self.current
     }
 }
 
 /// The series of a host.
 pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
     let host = format!("web{host}");
-    let named = |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
+    let series_of =
+        |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
     (0..metrics)
-        .map(|metric| SeriesInfo { sender: host.as_str().into(), ..named(metric) })
+        .map(|metric| SeriesInfo { sender: host.as_str().into(), ..series_of(metric) })
         .collect()
 }
 
@@ -75,10 +79,11 @@ pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) set: GranularitySet,
+    pub(crate) rules: Vec<RetentionRule>,
     pub(crate) hosts: usize,
     pub(crate) metrics: usize,
     pub(crate) interval_ms: i64,
-    /// Checkpoints once per this many samples of a series.
+    /// The number of samples of a series between two checkpoints.
     pub(crate) samples_a_checkpoint: i64,
     /// The lifetime of a host, which is then replaced by another host.
     pub(crate) renewal_ms: i64,
@@ -89,14 +94,39 @@ impl Run {
         self.interval_ms * self.samples_a_checkpoint
     }
 
-    /// The time after which every retention applies, also to the oldest series.
-    pub(crate) fn settled_ms(&self) -> i64 {
-        let kept = self.set.iter().map(|granularity| {
+    /// Returns the plan of the fleet after this time; each rule has its number of metrics of each host.
+    pub(crate) fn plan(&self, metrics_of_rules: &[u64], age_ms: i64) -> Plan {
+        let fleet = Fleet {
+            hosts: self.hosts as u64,
+            metrics: self.metrics as u64,
+            interval_ms: self.interval_ms,
+        };
+        let bounds = PlanBounds {
+            checkpoint_interval_ms: self.checkpoint_ms(),
+            cell_bytes_max: 32 << 20,
+            cache_bytes_max: 64 << 20,
+        };
+        let rules = self.rules.iter().cloned().zip(metrics_of_rules);
+        let rules: Vec<_> = rules.map(|(rule, metrics)| (rule, metrics * fleet.hosts)).collect();
+        Plan::new(&fleet, (&self.set, &rules), &bounds, Some(age_ms))
+    }
+
+    fn open(&self, folder: &Path, now: UnixMillis) -> (Store, Appender) {
+        let medium = Arc::new(Folder::new(folder).unwrap());
+        let rules = Some(&*self.rules);
+        let opened = Store::open_with_rules(medium, self.set.clone(), rules, now);
+        let (store, appender, _) = opened.unwrap();
+        (store, appender)
+    }
+
+    /// Returns the time after which retention removes as much as the fleet adds.
+    pub(crate) fn steady_after_ms(&self) -> i64 {
+        let retentions = self.set.iter().map(|granularity| {
             granularity.retention().longest_ms()
                 + 2 * granularity.partition.longest_ms()
                 + self.checkpoint_ms()
         });
-        kept.max().unwrap_or(0)
+        retentions.max().unwrap_or(0)
     }
 }
 
@@ -115,38 +145,46 @@ pub(crate) struct Simulation {
     /// The longest checkpoint in seconds since this was last reset.
     pub(crate) checkpoint_longest: f64,
     appender: Appender,
-    /// Present hosts, the oldest first.
+    /// The hosts that send, the oldest first.
     hosts: VecDeque<Host>,
-    born: usize,
-    /// The index up to which hosts were replaced.
-    renewed: i64,
+    hosts_created: usize,
+    /// The time up to which hosts were replaced.
+    last_renewal: i64,
 }
 
 impl Simulation {
     pub(crate) fn new(folder: &Path, run: Run, begin: UnixMillis) -> Self {
-        let (store, appender) = open_with(folder, &run.set, begin);
-        let (hosts, renewed) = (VecDeque::new(), begin.0);
-        let (born, checkpoint_longest) = (0, 0.0);
-        let mut this =
-            Self { run, store, now: begin, checkpoint_longest, appender, hosts, born, renewed };
-        (0..this.run.hosts).for_each(|_| this.add_host());
-        this
+        let (store, appender) = run.open(folder, begin);
+        let (hosts, last_renewal) = (VecDeque::new(), begin.0);
+        let (hosts_created, checkpoint_longest) = (0, 0.0);
+        let mut simulation = Self {
+            run,
+            store,
+            now: begin,
+            checkpoint_longest,
+            appender,
+            hosts,
+            hosts_created,
+            last_renewal,
+        };
+        (0..simulation.run.hosts).for_each(|_| simulation.add_host());
+        simulation
     }
 
     fn add_host(&mut self) {
         let metrics = self.run.metrics;
-        let all = host_series(self.born, metrics);
+        let all = host_series(self.hosts_created, metrics);
         let ids = define(&mut self.appender, &all, self.now);
-        let values = Values::new(1, metrics, self.born as u64);
+        let values = Values::new(1, metrics, self.hosts_created as u64);
         self.hosts.push_back(Host { name: all[0].sender.clone(), ids, values, sent: 0 });
-        self.born += 1;
+        self.hosts_created += 1;
     }
 
     /// Advances by one interval: each host sends, and due work runs.
     pub(crate) fn step(&mut self) {
         self.now = self.now.plus(self.run.interval_ms);
-        while self.now.0 - self.renewed >= self.run.renewal_ms {
-            self.renewed += self.run.renewal_ms;
+        while self.now.0 - self.last_renewal >= self.run.renewal_ms {
+            self.last_renewal += self.run.renewal_ms;
             self.hosts.pop_front();
             self.add_host();
         }
@@ -154,12 +192,12 @@ impl Simulation {
         let verdicts = self.appender.commit(&[], &batches, self.now).unwrap().batches;
         assert!(verdicts.iter().all(|verdict| verdict.is_accepted()), "{verdicts:?}");
         if self.now.0 % self.run.checkpoint_ms() == 0 {
-            self.upkeep();
+            self.run_roles();
         }
     }
 
     /// Runs checkpointer, sealer and retention.
-    fn upkeep(&mut self) {
+    fn run_roles(&mut self) {
         let watch = Stopwatch::start();
         self.store.checkpoint(self.now).unwrap();
         self.checkpoint_longest = self.checkpoint_longest.max(watch.seconds());
@@ -167,10 +205,10 @@ impl Simulation {
         assert_eq!(sealed.refused, 0);
         let dropped = drop_expired(&self.store, self.now);
         assert!(dropped.failed.is_none(), "{dropped:?}");
-        let since = kept_since(self.run.set.as_slice(), self.now).unwrap();
-        let gone = self.store.series_without_samples(self.now, since, FORGOTTEN_AT_ONCE);
-        if !gone.is_empty() {
-            self.appender.forget_series(&gone, since).unwrap();
+        let since = kept_since(self.store.all_granularities(), self.now).unwrap();
+        let unused = self.store.series_without_samples(self.now, since, REMOVED_SERIES_MAX);
+        if !unused.is_empty() {
+            self.appender.forget_series(&unused, since).unwrap();
         }
     }
 
@@ -179,7 +217,7 @@ impl Simulation {
         let Self { run, store, now, appender, .. } = self;
         drop((store, appender));
         let watch = Stopwatch::start();
-        let (store, _) = open_with(folder, &run.set, now);
+        let (store, _) = run.open(folder, now);
         (store, watch.seconds())
     }
 }
@@ -198,13 +236,13 @@ impl Host {
     }
 }
 
-/// The disk usage of files in bytes, including those in subfolders, and their number.
-pub(crate) fn used(folder: &Path) -> (u64, usize) {
+/// Returns the disk usage of a folder with its subfolders in bytes, and the number of files.
+pub(crate) fn disk_usage(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut files) = (0, 0);
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         let (bytes_below, files_below) = if path.is_dir() {
-            used(&path)
+            disk_usage(&path)
         } else {
             (fs::metadata(&path).map_or(0, |file| file.blocks() * 512), 1)
         };
@@ -214,13 +252,13 @@ pub(crate) fn used(folder: &Path) -> (u64, usize) {
     (bytes, files)
 }
 
-/// The disk usage of a store by artefact.
+/// Returns the sizes of a store by artefact: counts, and bytes on disk and in memory.
 pub(crate) fn sizes(store: &Store, folder: &Path) -> BTreeMap<&'static str, u64> {
     let (series, ids) = {
         let dictionary = store.dictionary();
         (dictionary.len() as u64, dictionary.id_count() as u64)
     };
-    let (partitions, files) = used(&folder.join("partitions"));
+    let (partitions, files) = disk_usage(&folder.join("partitions"));
     let sizes = [
         ("series", series),
         ("ids", ids),

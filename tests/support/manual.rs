@@ -1,4 +1,4 @@
-//! The pages that people read, README and manual, and the examples on them.
+//! The pages of documentation (README and manual), and the examples on them.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ pub(crate) fn pages() -> Vec<Page> {
     let mut names = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
         let entry = entry.unwrap();
-        // The folder contains pictures.
+        // The folder docs/pictures contains no pages.
         if entry.file_type().unwrap().is_file() {
             names.push(format!("docs/{}", entry.file_name().to_str().unwrap()));
         }

@@ -1,5 +1,5 @@
-//! A folder with a hook before its operations: they fail or block on demand. Must never know how
-//! the store reacts.
+//! A folder that calls a hook before each operation; hooks fail or block operations on demand. Must
+//! never know how the store reacts.
 
 use std::{
     fmt::Debug,
@@ -20,7 +20,7 @@ use redb::{BackendError, StorageBackend};
 /// The time for which a test waits for a sync.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A hook before operations on a file, by its name.
+/// A hook that is called with a file's name before each operation on the file.
 pub(crate) trait Hook: Debug + Send + Sync + 'static {
     /// The format that the store writes.
     fn format(&self) -> u64 {
@@ -70,19 +70,19 @@ pub(crate) struct Faults {
 
 impl Hook for Faults {
     fn before_read(&self, _: &str) -> io::Result<()> {
-        unless(&self.reads)
+        fail_if(&self.reads)
     }
 
     fn before_sync(&self, _: &str) -> io::Result<()> {
-        unless(&self.syncs)
+        fail_if(&self.syncs)
     }
 
     fn before_removal(&self, _: &str) -> io::Result<()> {
-        unless(&self.removals)
+        fail_if(&self.removals)
     }
 }
 
-fn unless(fails: &AtomicBool) -> io::Result<()> {
+fn fail_if(fails: &AtomicBool) -> io::Result<()> {
     if fails.load(Ordering::Relaxed) { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
 }
 
@@ -101,10 +101,10 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    pub(crate) fn wait_until_one_waits(&self) {
+    pub(crate) fn wait_until_a_sync_waits(&self) {
         let mut closed_for = self.closed_for.lock();
-        let nobody = |_: &mut Option<&str>| self.waiting.load(Ordering::SeqCst) == 0;
-        let waited = self.changed.wait_while_for(&mut closed_for, nobody, DEADLINE);
+        let no_sync_waits = |_: &mut Option<&str>| self.waiting.load(Ordering::SeqCst) == 0;
+        let waited = self.changed.wait_while_for(&mut closed_for, no_sync_waits, DEADLINE);
         assert!(!waited.timed_out(), "no file is synced");
     }
 }

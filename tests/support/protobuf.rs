@@ -1,4 +1,4 @@
-//! A few lines that write Protocol Buffers, for tests that act as a sender.
+//! An encoder of Protocol Buffers, for tests that act as a sender.
 
 /// Appends a field of bytes, text or a message.
 pub(crate) fn bytes(field: u32, value: &[u8], out: &mut Vec<u8>) {
@@ -19,7 +19,7 @@ pub(crate) fn double(field: u32, value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Appends a bare number.
+/// Appends a number without a field.
 pub(crate) fn varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -28,7 +28,7 @@ pub(crate) fn varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// A message built by a closure.
+/// Returns the bytes of a message that a closure builds.
 pub(crate) fn message(build: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     build(&mut out);

@@ -5,8 +5,9 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, DefinitionVerdict, Granularity, GranularityIndex, GranularitySet, Kind,
-        SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
+        AcceptedBatch, DefinitionVerdict, Granularity, GranularityIndex, GranularitySet,
+        KeySelector, Kind, METRIC_TAG, RetentionRule, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, Span, TagComparison, TagMatcher, UnixMillis,
     },
     store::{Appender, Folder, Medium, Slot, Store},
 };
@@ -15,17 +16,17 @@ mod times;
 
 pub(crate) use times::*;
 
-/// The store of a folder, with the default granularities.
+/// Opens the store of a folder with the default granularities.
 pub(crate) fn open(dir: &Path, now: UnixMillis) -> (Store, Appender) {
     open_with(dir, &GranularitySet::default(), now)
 }
 
-/// The store of a folder, with other granularities.
+/// Opens the store of a folder with these granularities.
 pub(crate) fn open_with(dir: &Path, set: &GranularitySet, now: UnixMillis) -> (Store, Appender) {
     open_on(Arc::new(Folder::new(dir).unwrap()), set, now)
 }
 
-/// The store of a medium.
+/// Opens the store of a medium.
 pub(crate) fn open_on(
     medium: Arc<dyn Medium>,
     set: &GranularitySet,
@@ -35,7 +36,26 @@ pub(crate) fn open_on(
     (store, appender)
 }
 
-/// Granularities, each by the lengths of its slots, documents and partitions and its retention.
+/// Returns a rule of retention for metrics that match a pattern; `None` omits a level of the granularities.
+pub(crate) fn retention_rule(
+    (name, metrics): (&str, &str),
+    levels: &[(&str, Option<&str>)],
+    set: &GranularitySet,
+) -> RetentionRule {
+    let matcher = TagMatcher {
+        tag: METRIC_TAG.to_owned(),
+        comparison: TagComparison::Pattern,
+        value: metrics.to_owned(),
+    };
+    let kept = levels
+        .iter()
+        .map(|(width, kept)| ((*width).to_owned(), kept.map(|kept| kept.parse().unwrap())));
+    let selector = KeySelector::new(vec![matcher]).unwrap();
+    RetentionRule::new(name, selector, &kept.collect::<Vec<_>>(), set).unwrap()
+}
+
+/// Returns granularities; each has the lengths of its slots, documents and partitions, and its
+/// retention.
 pub(crate) fn granularities(spans: &[[&str; 4]]) -> GranularitySet {
     let granularity = |lengths: &[&str; 4]| {
         let [width, document, partition, retention] = lengths.map(|text| text.parse().unwrap());
@@ -49,41 +69,41 @@ pub(crate) fn key(metric: &str, tags: &[(&str, &str)]) -> SeriesKey {
     SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap()
 }
 
-/// A series without unit and sender.
+/// Returns a series without a unit or sender.
 pub(crate) fn series(metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesInfo {
     SeriesInfo { key: key(metric, tags), kind, unit: "".into(), sender: "".into() }
 }
 
-/// Registers series.
+/// Registers series and returns their ids.
 pub(crate) fn define(
     appender: &mut Appender,
     series: &[SeriesInfo],
     now: UnixMillis,
 ) -> Vec<SeriesId> {
     let verdicts = appender.commit(series, &[], now).unwrap().definitions;
-    let known = |verdict: DefinitionVerdict| {
+    let series_id = |verdict: DefinitionVerdict| {
         let DefinitionVerdict::Known(id) = verdict else { panic!("{verdict:?}") };
         id
     };
-    verdicts.into_iter().map(known).collect()
+    verdicts.into_iter().map(series_id).collect()
 }
 
-/// Samples of one series by time, which count each time they are sent.
+/// Returns a batch with samples of one series, which the store does not deduplicate.
 pub(crate) fn samples(
     series: SeriesId,
-    samples: impl IntoIterator<Item = (i64, f64)>,
+    readings: impl IntoIterator<Item = (i64, f64)>,
 ) -> AcceptedBatch {
-    let (times, values): (Vec<_>, Vec<_>) = samples.into_iter().unzip();
+    let (times, values): (Vec<_>, Vec<_>) = readings.into_iter().unzip();
     AcceptedBatch { series: vec![series; times.len()], times, values, ..AcceptedBatch::default() }
 }
 
-/// Makes a batch durable.
+/// Commits a batch, which the store must accept.
 pub(crate) fn send(appender: &mut Appender, batch: AcceptedBatch, now: UnixMillis) {
     let verdicts = appender.commit(&[], &[batch], now).unwrap().batches;
     assert!(verdicts[0].is_accepted(), "{verdicts:?}");
 }
 
-/// The non-empty slots of a series at a granularity.
+/// Returns the slots of a series at a granularity that contain samples.
 pub(crate) fn slots(
     store: &Store,
     granularity: usize,
@@ -94,7 +114,7 @@ pub(crate) fn slots(
     view.slots(series).unwrap()
 }
 
-/// The samples in these slots.
+/// Returns the number of samples of a series in a range, at a granularity.
 pub(crate) fn count(
     store: &Store,
     granularity: usize,

@@ -1,4 +1,4 @@
-//! The times of tests. Must never know what a test asserts.
+//! Lengths and points in time that tests share.
 
 use granary::model::UnixMillis;
 

@@ -9,7 +9,7 @@ use crate::settings::{Host, Scrape, Settings, StatsD};
 
 const HOST: &str = "host";
 
-/// The planner of the collectors.
+/// The inputs of a plan: the agent's name, and the running collectors.
 pub(crate) struct Collectors<'a> {
     /// The agent's name.
     pub(crate) name: &'a str,
@@ -31,38 +31,42 @@ impl Collectors<'_> {
             config.check_files()?;
         }
         let (name, interval) = (self.name.to_owned(), settings.agent.interval);
-        let (scraper, receiver) = (name.clone(), name.clone());
+        let (scrape_name, statsd_name) = (name.clone(), name.clone());
         let mut sources = vec![
-            self.planned(
+            self.plan_source(
                 HOST,
                 |settings| settings.host.as_ref(),
                 settings,
                 move |host| start_host(name, &host, interval),
             ),
-            self.planned(
+            self.plan_source(
                 "scrape",
                 |settings| settings.scrape.as_ref(),
                 settings,
                 move |Scrape { config, memory_max }| {
-                    Ok(Box::new(granary_agent_scrape::Scrape::start(scraper, &config, memory_max)?))
+                    Ok(Box::new(granary_agent_scrape::Scrape::start(
+                        scrape_name,
+                        &config,
+                        memory_max,
+                    )?))
                 },
             ),
-            self.planned(
+            self.plan_source(
                 "statsd",
                 |settings| settings.statsd.as_ref(),
                 settings,
-                move |settings| start_statsd(receiver, &settings),
+                move |settings| start_statsd(statsd_name, &settings),
             ),
         ];
         #[cfg(feature = "mongodb")]
-        sources.push(self.planned(
+        sources.push(self.plan_source(
             "mongodb",
             |settings| settings.mongodb.as_ref(),
             settings,
             move |part| start_mongodb(&part, interval),
         ));
         let name = self.name.to_owned();
-        sources.push(self.planned(
+        sources.push(self.plan_source(
             "exec",
             |settings| settings.exec.as_ref(),
             settings,
@@ -70,9 +74,9 @@ impl Collectors<'_> {
         ));
         for (index, (kind, _)) in settings.services.iter().enumerate() {
             let (kind, name) = (*kind, self.name.to_owned());
-            sources.push(self.planned(
-                kind.word(),
-                |settings| services(settings, index),
+            sources.push(self.plan_source(
+                kind.name(),
+                |settings| services_of_kind(settings, index),
                 settings,
                 move |part| {
                     Ok(Box::new(granary_agent_services::source(kind, &part, &name, interval)?))
@@ -85,16 +89,16 @@ impl Collectors<'_> {
 
     /// Returns the plan of a collector if the settings contain it. A running collector continues
     /// when its part of the settings is unchanged.
-    fn planned<T: Clone + PartialEq + 'static>(
+    fn plan_source<T: Clone + PartialEq + 'static>(
         &self,
         name: &'static str,
-        part_of: impl Fn(&Settings) -> Option<&T>,
+        select_part: impl Fn(&Settings) -> Option<&T>,
         settings: &Settings,
         start: impl FnOnce(T) -> StartResult + 'static,
     ) -> Option<PlannedSource> {
-        let part = part_of(settings)?;
-        let is_same = self.last.and_then(&part_of) == Some(part);
-        if is_same && self.running.contains(&name) {
+        let part = select_part(settings)?;
+        let is_unchanged = self.last.and_then(&select_part) == Some(part);
+        if is_unchanged && self.running.contains(&name) {
             return Some(PlannedSource::Running(name));
         }
         let part = part.clone();
@@ -103,7 +107,10 @@ impl Collectors<'_> {
 }
 
 /// Returns the servers of a kind, or `None` if there are none.
-fn services(settings: &Settings, index: usize) -> Option<&Vec<granary_agent_services::Service>> {
+fn services_of_kind(
+    settings: &Settings,
+    index: usize,
+) -> Option<&Vec<granary_agent_services::Service>> {
     settings
         .services
         .get(index)
@@ -113,9 +120,9 @@ fn services(settings: &Settings, index: usize) -> Option<&Vec<granary_agent_serv
 
 fn start_host(name: String, host: &Host, interval: Duration) -> StartResult {
     let sources = granary_agent_host::sources(name, &host.processes)?;
-    let every = host.interval.unwrap_or(interval);
-    let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
-    Ok(Box::new(GroupedSources { name: HOST, every_ms, sources }))
+    let interval = host.interval.unwrap_or(interval);
+    let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
+    Ok(Box::new(GroupedSources { name: HOST, interval_ms, sources }))
 }
 
 fn start_statsd(agent: String, settings: &StatsD) -> StartResult {
@@ -126,14 +133,14 @@ fn start_statsd(agent: String, settings: &StatsD) -> StartResult {
 
 #[cfg(feature = "mongodb")]
 fn start_mongodb(servers: &crate::settings::MongoDb, interval: Duration) -> StartResult {
-    let every = servers.interval.unwrap_or(interval);
-    Ok(Box::new(granary_agent_mongodb::MongoDb::new(&servers.targets, every)?))
+    let interval = servers.interval.unwrap_or(interval);
+    Ok(Box::new(granary_agent_mongodb::MongoDb::new(&servers.targets, interval)?))
 }
 
 /// Several sources that act as one source, sampled at multiples of an interval.
 struct GroupedSources {
     name: &'static str,
-    every_ms: i64,
+    interval_ms: i64,
     sources: Vec<Box<dyn Source>>,
 }
 
@@ -157,7 +164,7 @@ impl Source for GroupedSources {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        if now_ms % self.every_ms == 0 {
+        if now_ms % self.interval_ms == 0 {
             self.sample_each(readings, |source, readings| source.sample(now_ms, readings));
         }
         Ok(())
@@ -183,9 +190,9 @@ impl Source for GroupedSources {
 mod tests {
     use super::*;
 
-    struct Tick;
+    struct FailingSource;
 
-    impl Source for Tick {
+    impl Source for FailingSource {
         fn name(&self) -> &'static str {
             "tick"
         }
@@ -198,16 +205,16 @@ mod tests {
 
     #[test]
     fn a_collector_is_sampled_at_multiples_of_its_interval() {
-        let mut together =
-            GroupedSources { name: "t", every_ms: 10, sources: vec![Box::new(Tick)] };
+        let mut grouped =
+            GroupedSources { name: "t", interval_ms: 10, sources: vec![Box::new(FailingSource)] };
         let mut readings = Readings::default();
         for now in [5, 10, 15, 20] {
-            together.sample(now, &mut readings).unwrap();
+            grouped.sample(now, &mut readings).unwrap();
         }
         let values: Vec<_> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [10.0, 20.0]);
         assert!(readings.problems().contains_key("tick"));
-        together.sample_alone(3, &mut readings).unwrap();
+        grouped.sample_alone(3, &mut readings).unwrap();
         assert_eq!(readings.len(), 3);
     }
 }

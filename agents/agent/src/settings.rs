@@ -136,7 +136,7 @@ impl Settings {
     /// Reads the file and the files that it references.
     ///
     /// # Errors
-    /// The fault, with the file and the location.
+    /// The first error, with the file and the location.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let bytes = read_small(path)?;
         let text =
@@ -153,14 +153,14 @@ impl Settings {
         if raw.rules.len() > RULES_MAX {
             return Err(format!("more than {RULES_MAX} rules"));
         }
-        let table = AgentTable::try_parse_from(arguments(&raw.agent)?)
+        let agent_table = AgentTable::try_parse_from(table_to_arguments(&raw.agent)?)
             .map_err(|cause| cause.to_string())?;
-        let read = |ScrapeFile { config, memory_max }: ScrapeFile| {
+        let read_scrape = |ScrapeFile { config, memory_max }: ScrapeFile| {
             Config::read(&folder.join(config)).map(|config| Scrape { config, memory_max })
         };
-        let scrape = raw.scrape.map(read).transpose();
+        let scrape = raw.scrape.map(read_scrape).transpose();
         let settings = Self {
-            agent: table.agent,
+            agent: agent_table.agent,
             agent_table: raw.agent,
             rules: raw.rules,
             host: raw.host,
@@ -175,7 +175,7 @@ impl Settings {
                 (Kind::Postgres, raw.postgres),
                 (Kind::MySql, raw.mysql),
             ]
-            .map(|(kind, services)| (kind, in_folder(services, folder)))
+            .map(|(kind, services)| (kind, resolve_files(services, folder)))
             .into(),
         };
         settings.check()?;
@@ -192,31 +192,33 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), String> {
-        let least = granary_agent_scrape::MEMORY_MIN;
-        if self.scrape.as_ref().is_some_and(|part| part.memory_max < least) {
-            return Err(format!("scrape.memory_max: must be {least} bytes or more"));
+        let memory_min = granary_agent_scrape::MEMORY_MIN;
+        if self.scrape.as_ref().is_some_and(|part| part.memory_max < memory_min) {
+            return Err(format!("scrape.memory_max: must be {memory_min} bytes or more"));
         }
         if let Some(exec) = &self.exec {
             exec.check().map_err(|fault| format!("exec: {fault}"))?;
         }
         for (kind, services) in &self.services {
             granary_agent_services::check(*kind, services)
-                .map_err(|fault| format!("{}: {fault}", kind.word()))?;
+                .map_err(|fault| format!("{}: {fault}", kind.name()))?;
         }
-        let base = self.agent.interval;
+        let agent_interval = self.agent.interval;
         for (name, interval) in self.intervals() {
-            if interval.as_millis() % base.as_millis() != 0 || interval.is_zero() {
-                return Err(format!("{name}.interval: {interval:?} is not a multiple of {base:?}"));
+            if interval.as_millis() % agent_interval.as_millis() != 0 || interval.is_zero() {
+                return Err(format!(
+                    "{name}.interval: {interval:?} is not a multiple of {agent_interval:?}"
+                ));
             }
         }
-        let is_any = self.host.is_some()
+        let is_anything_collected = self.host.is_some()
             || self.scrape.is_some()
             || self.statsd.is_some()
             || self.has_mongodb()
             || self.exec.is_some()
             || self.services.iter().any(|(_, services)| !services.is_empty());
         let fault = "nothing is collected: add [host], [scrape], [statsd] or another collector";
-        if is_any { Ok(()) } else { Err(fault.to_owned()) }
+        if is_anything_collected { Ok(()) } else { Err(fault.to_owned()) }
     }
 
     #[cfg(feature = "mongodb")]
@@ -231,20 +233,20 @@ impl Settings {
 
     /// Returns the intervals of collectors and targets.
     fn intervals(&self) -> Vec<(&'static str, Duration)> {
-        let mut all = vec![("host", self.host.as_ref().and_then(|part| part.interval))];
+        let mut intervals = vec![("host", self.host.as_ref().and_then(|part| part.interval))];
         #[cfg(feature = "mongodb")]
-        all.push(("mongodb", self.mongodb.as_ref().and_then(|part| part.interval)));
+        intervals.push(("mongodb", self.mongodb.as_ref().and_then(|part| part.interval)));
         let scripts = self.exec.iter().flat_map(|part| &part.scripts);
-        all.extend(scripts.map(|script| ("exec.script", script.interval)));
+        intervals.extend(scripts.map(|script| ("exec.script", script.interval)));
         for (kind, services) in &self.services {
-            all.extend(services.iter().map(|part| (kind.word(), part.interval)));
+            intervals.extend(services.iter().map(|part| (kind.name(), part.interval)));
         }
-        all.into_iter().filter_map(|(name, interval)| Some((name, interval?))).collect()
+        intervals.into_iter().filter_map(|(name, interval)| Some((name, interval?))).collect()
     }
 }
 
 /// Resolves file names of servers relative to the folder of the settings.
-fn in_folder(mut services: Vec<Service>, folder: &Path) -> Vec<Service> {
+fn resolve_files(mut services: Vec<Service>, folder: &Path) -> Vec<Service> {
     for file in services.iter_mut().filter_map(|service| service.password_file.as_mut()) {
         *file = folder.join(&*file);
     }
@@ -263,15 +265,15 @@ impl MongoDbFile {
 }
 
 /// Converts the keys of the table to options: `spool_dir = "x"` becomes `--spool-dir=x`.
-fn arguments(table: &toml::Table) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    for (key, value) in table {
+fn table_to_arguments(agent_table: &toml::Table) -> Result<Vec<String>, String> {
+    let mut arguments = Vec::new();
+    for (key, value) in agent_table {
         let option = key.replace('_', "-");
         if let ("tags", Some(pairs)) = (key.as_str(), value.as_table()) {
             for (name, value) in pairs {
                 let value = value.as_str();
                 let value = value.ok_or_else(|| format!("agent.tags.{name}: must be a text"))?;
-                words.push(format!("--tag={name}={value}"));
+                arguments.push(format!("--tag={name}={value}"));
             }
             continue;
         }
@@ -280,10 +282,10 @@ fn arguments(table: &toml::Table) -> Result<Vec<String>, String> {
             let number = value.as_integer().map(|number| number.to_string());
             let text = value.as_str().map(str::to_owned).or(number);
             let text = text.ok_or_else(|| format!("agent.{key}: must be a text or a number"))?;
-            words.push(format!("--{option}={text}"));
+            arguments.push(format!("--{option}={text}"));
         }
     }
-    Ok(words)
+    Ok(arguments)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use signal_hook::{
 
 pub use self::{
     output::fuzz,
-    settings::{Form, Script, Settings},
+    settings::{OutputFormat, Script, Settings},
 };
 use self::{script::ScriptSource, slots::RunSlots};
 
@@ -36,12 +36,12 @@ const END_DEADLINE: Duration = Duration::from_secs(2);
 /// The system refuses a pipe or a thread.
 pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<Exec> {
     let slots = Arc::new(RunSlots::new(settings.concurrency)?);
-    let of_script = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
+    let script_source = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
         let source = ScriptSource::new(script.clone(), agent, Arc::clone(&slots));
         (script.interval.unwrap_or(interval), Box::new(source))
     };
-    let scripts = settings.scripts.iter().map(of_script).collect();
-    let scripts = SideBySide::each_at("exec", ROUND_DEADLINE, scripts)?;
+    let scripts = settings.scripts.iter().map(script_source).collect();
+    let scripts = SideBySide::with_intervals("exec", ROUND_DEADLINE, scripts)?;
     Ok(Exec { scripts, slots })
 }
 
@@ -62,23 +62,23 @@ impl Source for Exec {
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let ending = end_at_signals(&self.slots)?;
-        let sampled = self.scripts.sample_alone(now_ms, readings);
-        ending.close();
-        sampled
+        let signal_handle = end_scripts_at_signals(&self.slots)?;
+        let outcome = self.scripts.sample_alone(now_ms, readings);
+        signal_handle.close();
+        outcome
     }
 }
 
 /// Kills running scripts before SIGINT or SIGTERM ends the process, until the caller closes the
 /// handle. Only a single round needs this.
-fn end_at_signals(slots: &Arc<RunSlots>) -> io::Result<Handle> {
+fn end_scripts_at_signals(slots: &Arc<RunSlots>) -> io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let (handle, slots) = (signals.handle(), Arc::clone(slots));
     thread::Builder::new().name("exec-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            let _all = slots.end_all(END_DEADLINE);
+            let _has_ended = slots.end_all(END_DEADLINE);
             // This call fails only for unknown signals.
-            let _ended = emulate_default_handler(signal);
+            let _outcome = emulate_default_handler(signal);
         }
     })?;
     Ok(handle)
@@ -87,7 +87,7 @@ fn end_at_signals(slots: &Arc<RunSlots>) -> io::Result<Handle> {
 impl Drop for Exec {
     fn drop(&mut self) {
         // A script that takes longer is killed by its thread, as long as the agent runs.
-        let _all = self.slots.end_all(END_DEADLINE);
+        let _has_ended = self.slots.end_all(END_DEADLINE);
     }
 }
 
@@ -103,14 +103,16 @@ mod tests {
     fn scripts_end_with_their_source_and_no_script_starts_afterwards() {
         let folder = tempfile::tempdir().unwrap();
         let pid_file = folder.path().join("pid");
-        let later = folder.path().join("later");
+        let marker = folder.path().join("later");
         let script = |name: &str, text: String| {
             let command = ["sh", "-c", text.as_str()];
             format!("[[script]]\nname = '{name}'\ncommand = {command:?}\nformat = 'nagios'\n")
         };
-        let long = script("long", format!("echo $$ > {}; exec sleep 1000", pid_file.display()));
-        let waits = script("waits", format!("touch {}", later.display()));
-        let text = format!("concurrency = 1\n{long}timeout = '600s'\n{waits}interval = '2s'\n");
+        let long_script =
+            script("long", format!("echo $$ > {}; exec sleep 1000", pid_file.display()));
+        let waiting = script("waits", format!("touch {}", marker.display()));
+        let text =
+            format!("concurrency = 1\n{long_script}timeout = '600s'\n{waiting}interval = '2s'\n");
         let settings = toml::from_str(&text).unwrap();
         let mut exec = source(&settings, "web1", Duration::from_secs(1)).unwrap();
         exec.sample(1000, &mut Readings::default()).unwrap();
@@ -134,6 +136,6 @@ mod tests {
             slots.acquire().is_none() && slots.end_all(Duration::ZERO),
             "a script may start after the end"
         );
-        assert!(!later.exists(), "a script started after the end");
+        assert!(!marker.exists(), "a script started after the end");
     }
 }

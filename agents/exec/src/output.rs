@@ -10,29 +10,29 @@ use std::borrow::Cow;
 use granary_agent_kit::{KnownReading, Reading, Readings, Series};
 use granary_exposition::{Families, Format, Names, Sample, parts};
 
-pub(crate) use self::nagios::read as nagios;
-use crate::settings::Form;
+pub(crate) use self::nagios::parse_output as nagios;
+use crate::settings::OutputFormat;
 
 /// Parses the output of one run. After an error, `readings` contains a part of the output, which
 /// the caller must discard.
 ///
 /// # Errors
-/// The fault, with its location.
-pub(crate) fn read(
+/// The first error, with its location.
+pub(crate) fn parse_output(
     output: &[u8],
-    form: Form,
+    format: OutputFormat,
     now_ms: i64,
     readings: &mut Readings,
 ) -> Result<(), String> {
-    match form {
-        Form::Prometheus => exposition(output, Format::Prometheus, readings),
-        Form::OpenMetrics => exposition(output, Format::OpenMetrics, readings),
-        Form::Influx => influx::read(output, now_ms, readings),
-        Form::Nagios => nagios::read(output, 0, readings),
+    match format {
+        OutputFormat::Prometheus => parse_exposition(output, Format::Prometheus, readings),
+        OutputFormat::OpenMetrics => parse_exposition(output, Format::OpenMetrics, readings),
+        OutputFormat::Influx => influx::parse_output(output, now_ms, readings),
+        OutputFormat::Nagios => nagios::parse_output(output, 0, readings),
     }
 }
 
-fn exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<(), String> {
+fn parse_exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<(), String> {
     let add = |sample: Sample<'_>, families: &Families| {
         let parts = parts(sample.series, Names::Valid)?;
         let family = families.find(&parts.metric);
@@ -81,8 +81,13 @@ impl ParsedSample {
 
 /// Parses bytes in every format, for fuzz tests.
 pub fn fuzz(bytes: &[u8]) {
-    for form in [Form::Prometheus, Form::OpenMetrics, Form::Influx, Form::Nagios] {
-        drop(read(bytes, form, 0, &mut Readings::default()));
+    for format in [
+        OutputFormat::Prometheus,
+        OutputFormat::OpenMetrics,
+        OutputFormat::Influx,
+        OutputFormat::Nagios,
+    ] {
+        drop(parse_output(bytes, format, 0, &mut Readings::default()));
     }
 }
 
@@ -92,16 +97,16 @@ mod tests {
 
     use super::*;
 
-    fn parsed(form: Form, text: &str) -> Readings {
+    fn parse(format: OutputFormat, text: &str) -> Readings {
         let mut readings = Readings::default();
-        read(text.as_bytes(), form, 7000, &mut readings).unwrap();
+        parse_output(text.as_bytes(), format, 7000, &mut readings).unwrap();
         readings
     }
 
     #[test]
     fn prometheus_text_has_kinds_units_and_times() {
         let text = "# TYPE jobs counter\njobs{q=\"a\"} 4\nqueue 2 5000\n";
-        let readings = parsed(Form::Prometheus, text);
+        let readings = parse(OutputFormat::Prometheus, text);
         let jobs = &readings.as_slice()[0];
         assert_eq!((&*jobs.metric, jobs.kind, jobs.value), ("jobs", Kind::Counter, 4.0));
         assert_eq!(jobs.tags, [(Cow::Borrowed("q"), "a".to_owned())]);

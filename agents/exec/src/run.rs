@@ -20,10 +20,10 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
 
-/// The maximum size of the kept standard error.
-const ERRORS_KEPT: usize = 4 << 10;
-/// The size of a read.
-const PART_BYTES: usize = 16 << 10;
+/// The number of bytes of standard error that are kept.
+const STDERR_BYTES_MAX: usize = 4 << 10;
+/// The size of the buffer of a read.
+const READ_BYTES: usize = 16 << 10;
 
 /// The output and exit status of a program.
 #[derive(Debug)]
@@ -47,25 +47,25 @@ pub(crate) fn run(
     let Some((program, arguments)) = command.split_first() else {
         return Err("the command is empty".to_owned());
     };
-    let started = Command::new(program)
+    let child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn();
-    let mut group = Group(started.map_err(|cause| format!("{program}: {cause}"))?);
-    let watched = group.watch(timeout, output_max, end.as_fd());
+    let mut process = ProgramProcess(child.map_err(|cause| format!("{program}: {cause}"))?);
+    let outputs = process.watch(timeout, output_max, end.as_fd());
     // This also kills processes that the program left running.
-    let status = group.end().map_err(|cause| cause.to_string());
-    let (output, errors) = watched?;
+    let status = process.end().map_err(|cause| cause.to_string());
+    let (output, errors) = outputs?;
     Ok(FinishedProgram { output, errors, status: status? })
 }
 
 /// A program with its process group.
-struct Group(Child);
+struct ProgramProcess(Child);
 
-impl Group {
+impl ProgramProcess {
     /// Reads both outputs until the program has exited, without reaping it, so that its process id
     /// is not reused.
     fn watch(
@@ -74,10 +74,10 @@ impl Group {
         output_max: usize,
         end: BorrowedFd<'_>,
     ) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let system = |cause: io::Error| cause.to_string();
+        let describe = |cause: io::Error| cause.to_string();
         let watch = Stopwatch::start();
         let pid = Pid::from_child(&self.0);
-        let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|cause| system(cause.into()))?;
+        let exit = pidfd_open(pid, PidfdFlags::empty()).map_err(|cause| describe(cause.into()))?;
         let mut output = Pipe::new(self.0.stdout.take().map(Into::into));
         let mut errors = Pipe::new(self.0.stderr.take().map(Into::into));
         let mut is_running = true;
@@ -87,18 +87,18 @@ impl Group {
                 return Err(format!("took longer than {timeout:?}"));
             }
             let [has_ended, must_stop] =
-                wait([ended.as_fd(), end], [&output, &errors], left).map_err(system)?;
+                wait_readable([exit.as_fd(), end], [&output, &errors], left).map_err(describe)?;
             if must_stop {
                 return Err("killed because the agent stopped or its settings changed".to_owned());
             }
             is_running = !has_ended;
-            output.read_part().map_err(system)?;
-            errors.read_part().map_err(system)?;
-            errors.read.truncate(ERRORS_KEPT);
+            output.read_part().map_err(describe)?;
+            errors.read_part().map_err(describe)?;
+            errors.read.truncate(STDERR_BYTES_MAX);
             // After the exit, the pipe contains all output of the program. Other processes may keep
             // the pipe open; the loop does not wait for them.
             while !is_running && output.read.len() <= output_max {
-                if !output.read_part().map_err(system)? {
+                if !output.read_part().map_err(describe)? {
                     break;
                 }
             }
@@ -113,15 +113,19 @@ impl Group {
     fn end(&mut self) -> io::Result<ExitStatus> {
         // The program is not reaped yet, so the group id is still valid. The call fails when the
         // group has already ended.
-        let _gone = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _outcome = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         self.0.wait()
     }
 }
 
 /// Waits up to `left` until an event or a pipe is readable. Returns for each event whether it is.
-fn wait(events: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Result<[bool; 2]> {
+fn wait_readable(
+    events: [BorrowedFd<'_>; 2],
+    pipes: [&Pipe; 2],
+    left: Duration,
+) -> io::Result<[bool; 2]> {
     let pipes = pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(AsFd::as_fd);
-    let mut all: Vec<_> = events
+    let mut polled: Vec<_> = events
         .into_iter()
         .chain(pipes)
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
@@ -130,11 +134,11 @@ fn wait(events: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::R
         tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: left.subsec_nanos().into(),
     };
-    match poll(&mut all, Some(&left)) {
+    match poll(&mut polled, Some(&left)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(cause) => return Err(cause.into()),
     }
-    Ok([0, 1].map(|index| all.get(index).is_some_and(|state| !state.revents().is_empty())))
+    Ok([0, 1].map(|index| polled.get(index).is_some_and(|state| !state.revents().is_empty())))
 }
 
 /// A pipe from the program.
@@ -157,12 +161,12 @@ impl Pipe {
         if retry_on_intr(|| poll(&mut state, Some(&now)))? == 0 {
             return Ok(false);
         }
-        let mut part = [0; PART_BYTES];
-        let length = retry_on_intr(|| rustix::io::read(fd, &mut part[..]))?;
+        let mut buffer = [0; READ_BYTES];
+        let length = retry_on_intr(|| rustix::io::read(fd, &mut buffer[..]))?;
         if length == 0 {
             self.open = None;
         }
-        self.read.extend_from_slice(part.get(..length).unwrap_or_default());
+        self.read.extend_from_slice(buffer.get(..length).unwrap_or_default());
         Ok(length > 0)
     }
 }
@@ -171,9 +175,13 @@ impl Pipe {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(30);
+    const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 
-    fn sh(script: &str, timeout: Duration, output_max: usize) -> Result<FinishedProgram, String> {
+    fn run_shell(
+        script: &str,
+        timeout: Duration,
+        output_max: usize,
+    ) -> Result<FinishedProgram, String> {
         let command = ["sh", "-c", script].map(str::to_owned);
         let (end, _open) = io::pipe().unwrap();
         run(&command, timeout, output_max, end)
@@ -181,14 +189,18 @@ mod tests {
 
     #[test]
     fn output_errors_and_exit_code_are_kept() {
-        let finished = sh("echo out; echo err >&2; exit 3", LONG, 100).unwrap();
+        let finished = run_shell("echo out; echo err >&2; exit 3", LONG_TIMEOUT, 100).unwrap();
         assert_eq!((&finished.output[..], &finished.errors[..]), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(finished.status.code(), Some(3));
-        let long = sh("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2", LONG, 1 << 20);
+        let long = run_shell(
+            "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2",
+            LONG_TIMEOUT,
+            1 << 20,
+        );
         let long = long.unwrap();
-        assert_eq!((long.output.len(), long.errors.len()), (300_000, ERRORS_KEPT));
+        assert_eq!((long.output.len(), long.errors.len()), (300_000, STDERR_BYTES_MAX));
         let (end, _open) = io::pipe().unwrap();
-        let fault = run(&["/nonexistent/plugin".to_owned()], LONG, 9, end).unwrap_err();
+        let fault = run(&["/nonexistent/plugin".to_owned()], LONG_TIMEOUT, 9, end).unwrap_err();
         assert!(fault.starts_with("/nonexistent/plugin: "), "{fault}");
     }
 
@@ -197,26 +209,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pid_file = folder.path().join("pid");
         let script = format!("sleep 1000 & echo $! > {}; wait", pid_file.display());
-        let fault = sh(&script, Duration::from_millis(500), 100).unwrap_err();
+        let fault = run_shell(&script, Duration::from_millis(500), 100).unwrap_err();
         assert_eq!(fault, "took longer than 500ms");
         let pid = std::fs::read_to_string(&pid_file).unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
         // A zombie may remain, but no process is running.
         let watch = Stopwatch::start();
         while state().is_ok_and(|text| !text.contains(") Z ")) {
-            assert!(!watch.left_of(LONG).is_zero(), "{:?}", state());
+            assert!(!watch.left_of(LONG_TIMEOUT).is_zero(), "{:?}", state());
             std::thread::yield_now();
         }
         let watch = Stopwatch::start();
-        assert_eq!(sh("yes", LONG, 1000).unwrap_err(), "printed more than 1000 bytes");
-        assert!(!watch.left_of(LONG).is_zero());
+        assert_eq!(
+            run_shell("yes", LONG_TIMEOUT, 1000).unwrap_err(),
+            "printed more than 1000 bytes"
+        );
+        assert!(!watch.left_of(LONG_TIMEOUT).is_zero());
     }
 
     #[test]
     fn run_does_not_wait_for_child_processes_of_the_program() {
         let watch = Stopwatch::start();
-        let finished = sh("echo done; sleep 1000 &", LONG, 100).unwrap();
+        let finished = run_shell("echo done; sleep 1000 &", LONG_TIMEOUT, 100).unwrap();
         assert_eq!(finished.output, b"done\n");
-        assert!(!watch.left_of(LONG).is_zero());
+        assert!(!watch.left_of(LONG_TIMEOUT).is_zero());
     }
 }

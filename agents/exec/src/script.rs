@@ -8,7 +8,7 @@ use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
 use crate::{
     output,
     run::{FinishedProgram, run},
-    settings::{Form, Script},
+    settings::{OutputFormat, Script},
     slots::{RunSlot, RunSlots},
 };
 
@@ -26,11 +26,13 @@ pub(crate) struct ScriptSource {
 
 impl ScriptSource {
     pub(crate) fn new(script: Script, agent: &str, slots: Arc<RunSlots>) -> Self {
-        let fixed = [("host", agent), ("script", script.name.as_str())];
-        let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let more = script.tags.clone();
-        let tags =
-            fixed.into_iter().filter(|(name, _)| !script.tags.contains_key(name)).chain(more);
+        let default_tags = [("host", agent), ("script", script.name.as_str())];
+        let default_tags = default_tags.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let additional_tags = script.tags.clone();
+        let tags = default_tags
+            .into_iter()
+            .filter(|(name, _)| !script.tags.contains_key(name))
+            .chain(additional_tags);
         let tags = tags.collect();
         Self { script, tags, slots }
     }
@@ -40,7 +42,7 @@ impl ScriptSource {
         let Script { command, timeout, output_max, format, .. } = &self.script;
         let finished = run(command, *timeout, *output_max, slot.end())?;
         let mut readings = Readings::new(self.tags.clone());
-        if *format == Form::Nagios {
+        if *format == OutputFormat::Nagios {
             let code = finished.status.code().ok_or_else(|| describe_failure(&finished))?;
             output::nagios(&finished.output, code, &mut readings)
                 .map_err(|_| describe_failure(&finished))?;
@@ -49,7 +51,7 @@ impl ScriptSource {
         if !finished.status.success() {
             return Err(describe_failure(&finished));
         }
-        output::read(&finished.output, *format, now_ms, &mut readings)?;
+        output::parse_output(&finished.output, *format, now_ms, &mut readings)?;
         Ok(readings)
     }
 }
@@ -70,16 +72,16 @@ impl Source for ScriptSource {
         let Some(slot) = self.slots.acquire() else { return Ok(()) };
         let watch = Stopwatch::start();
         let outcome = self.run(now_ms, &slot);
-        let took = watch.elapsed();
+        let duration = watch.elapsed();
         drop(slot);
-        let mut reported = Readings::new(self.tags.clone());
-        reported.gauge("exec_up", "", &[], f64::from(u8::from(outcome.is_ok())));
-        reported.gauge("exec_duration", "seconds", &[], took.as_secs_f64());
+        let mut own_readings = Readings::new(self.tags.clone());
+        own_readings.gauge("exec_up", "", &[], f64::from(u8::from(outcome.is_ok())));
+        own_readings.gauge("exec_duration", "seconds", &[], duration.as_secs_f64());
         match outcome {
-            Ok(printed) => reported.append(printed),
-            Err(cause) => reported.problem(format!("script {}", self.script.name), cause),
+            Ok(output_readings) => own_readings.append(output_readings),
+            Err(cause) => own_readings.problem(format!("script {}", self.script.name), cause),
         }
-        readings.append(reported);
+        readings.append(own_readings);
         Ok(())
     }
 }
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
     use crate::{Settings, source};
 
-    fn script(name: &str, text: &str, format: Form) -> Script {
+    fn script(name: &str, text: &str, format: OutputFormat) -> Script {
         Script {
             name: name.to_owned(),
             command: ["sh", "-c", text].map(str::to_owned).to_vec(),
@@ -104,11 +106,14 @@ mod tests {
     }
 
     /// Returns the values by metric and script, and the problems.
-    fn round(scripts: Vec<Script>, concurrency: usize) -> (BTreeMap<String, f64>, Vec<String>) {
-        let mut all =
+    fn sample_round(
+        scripts: Vec<Script>,
+        concurrency: usize,
+    ) -> (BTreeMap<String, f64>, Vec<String>) {
+        let mut exec_source =
             source(&Settings { concurrency, scripts }, "web1", Duration::from_secs(1)).unwrap();
         let mut readings = Readings::default();
-        all.sample_alone(10_000, &mut readings).unwrap();
+        exec_source.sample_alone(10_000, &mut readings).unwrap();
         let entry = |reading: &granary_agent_kit::Reading| {
             let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
             (format!("{}{{{}}}", reading.metric, tags.join(",")), reading.value)
@@ -119,20 +124,20 @@ mod tests {
 
     #[test]
     fn each_script_is_parsed_in_its_format_and_a_failing_script_stops_no_other() {
-        let (read, problems) = round(
+        let (values, problems) = sample_round(
             vec![
-                script("om", "printf 'a_total{x=\"y\"} 3\\n# EOF\\n'", Form::OpenMetrics),
-                script("cut", "echo 'a 3'", Form::OpenMetrics),
-                script("bad", "echo no such disk >&2; exit 2", Form::Prometheus),
-                script("disk", "echo 'DISK WARNING | /=2643MB;5948'; exit 1", Form::Nagios),
-                script("gone", "kill -9 $$", Form::Nagios),
+                script("om", "printf 'a_total{x=\"y\"} 3\\n# EOF\\n'", OutputFormat::OpenMetrics),
+                script("cut", "echo 'a 3'", OutputFormat::OpenMetrics),
+                script("bad", "echo no such disk >&2; exit 2", OutputFormat::Prometheus),
+                script("disk", "echo 'DISK WARNING | /=2643MB;5948'; exit 1", OutputFormat::Nagios),
+                script("gone", "kill -9 $$", OutputFormat::Nagios),
             ],
             2,
         );
-        assert_eq!(read["a_total{env=e,host=web1,script=om,x=y}"], 3.0);
-        assert_eq!(read["nagios_state{env=e,host=web1,script=disk}"], 1.0);
+        assert_eq!(values["a_total{env=e,host=web1,script=om,x=y}"], 3.0);
+        assert_eq!(values["nagios_state{env=e,host=web1,script=disk}"], 1.0);
         for (name, up) in [("om", 1.0), ("cut", 0.0), ("bad", 0.0), ("disk", 1.0), ("gone", 0.0)] {
-            assert_eq!(read[&format!("exec_up{{env=e,host=web1,script={name}}}")], up, "{name}");
+            assert_eq!(values[&format!("exec_up{{env=e,host=web1,script={name}}}")], up, "{name}");
         }
         assert_eq!(problems.len(), 3, "{problems:?}");
         assert!(
@@ -146,10 +151,10 @@ mod tests {
     fn concurrency_is_limited() {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("cd {}; mkdir own && rmdir own && echo 'ok 1'", folder.path().display());
-        let exclusive = |index: usize| script(&index.to_string(), &text, Form::Prometheus);
-        let (read, problems) = round((0..8).map(exclusive).collect(), 1);
+        let exclusive = |index: usize| script(&index.to_string(), &text, OutputFormat::Prometheus);
+        let (values, problems) = sample_round((0..8).map(exclusive).collect(), 1);
         assert_eq!(problems, Vec::<String>::new(), "two scripts ran at the same time");
-        assert_eq!(read.iter().filter(|(name, _)| name.starts_with("ok")).count(), 8);
+        assert_eq!(values.iter().filter(|(name, _)| name.starts_with("ok")).count(), 8);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -33,7 +33,7 @@ pub struct Script {
     /// The program and its arguments, executed without a shell.
     pub command: Vec<String>,
     /// The format of the output.
-    pub format: Form,
+    pub format: OutputFormat,
     /// The interval (default: the agent's interval).
     #[serde(default, deserialize_with = "some_span")]
     pub interval: Option<Duration>,
@@ -51,7 +51,7 @@ pub struct Script {
 /// The format of a script's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum OutputFormat {
     /// The text format of Prometheus.
     Prometheus,
     /// OpenMetrics, which ends with `# EOF`.
@@ -78,7 +78,7 @@ impl Settings {
     /// Checks the values.
     ///
     /// # Errors
-    /// The fault, with the script's name.
+    /// The first error, with the script's name.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=CONCURRENCY_MAX).contains(&self.concurrency) {
             return Err(format!("concurrency must be 1 to {CONCURRENCY_MAX}"));
@@ -113,25 +113,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_named_with_the_script() {
-        let with = |more: &str| {
+    fn errors_name_the_script() {
+        let with_lines = |more: &str| {
             format!("[[script]]\nname = 'a'\ncommand = ['true']\nformat = 'nagios'\n{more}\n")
         };
         let check = |text: String, expected: &str| {
-            let read: Result<Settings, _> = toml::from_str(&text);
+            let parsed: Result<Settings, _> = toml::from_str(&text);
             let outcome =
-                read.map_err(|cause| cause.to_string()).and_then(|scripts| scripts.check());
+                parsed.map_err(|cause| cause.to_string()).and_then(|scripts| scripts.check());
             let fault = outcome.unwrap_err();
             assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
         };
-        assert_eq!(toml::from_str::<Settings>(&with("")).unwrap().check(), Ok(()));
-        check(with("timeout = '0s'"), "\"a\": timeout");
-        check(with("timeout = 'soon'"), "use 10s");
-        check(with("output_max = 0"), "output_max");
-        check(with("comand = 1"), "comand");
-        check(with("[[script]]\nname = 'b'\ncommand = []\nformat = 'influx'"), "\"b\": command");
-        check(with(&with("")), "two scripts have this name");
-        check(format!("concurrency = 0\n{}", with("")), "concurrency");
-        check(with("").replace("nagios", "yaml"), "yaml");
+        assert_eq!(toml::from_str::<Settings>(&with_lines("")).unwrap().check(), Ok(()));
+        check(with_lines("timeout = '0s'"), "\"a\": timeout");
+        check(with_lines("timeout = 'soon'"), "use 10s");
+        check(with_lines("output_max = 0"), "output_max");
+        check(with_lines("comand = 1"), "comand");
+        check(
+            with_lines("[[script]]\nname = 'b'\ncommand = []\nformat = 'influx'"),
+            "\"b\": command",
+        );
+        check(with_lines(&with_lines("")), "two scripts have this name");
+        check(format!("concurrency = 0\n{}", with_lines("")), "concurrency");
+        check(with_lines("").replace("nagios", "yaml"), "yaml");
     }
 }

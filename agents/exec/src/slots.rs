@@ -12,7 +12,7 @@ use granary_agent_kit::Stopwatch;
 #[derive(Debug)]
 pub(crate) struct RunSlots {
     state: Mutex<State>,
-    returned: Condvar,
+    slot_returned: Condvar,
     /// A pipe whose other end is closed when running scripts have to end.
     end: PipeReader,
 }
@@ -33,7 +33,7 @@ impl RunSlots {
     pub(crate) fn new(max: usize) -> io::Result<Self> {
         let (end, open) = pipe()?;
         let state = Mutex::new(State { used: 0, max, open: Some(open) });
-        Ok(Self { state, returned: Condvar::new(), end })
+        Ok(Self { state, slot_returned: Condvar::new(), end })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -44,8 +44,8 @@ impl RunSlots {
     /// time limit.
     pub(crate) fn acquire(&self) -> Option<RunSlot<'_>> {
         let is_full = |state: &mut State| state.used >= state.max && state.open.is_some();
-        let waited = self.returned.wait_while(self.state(), is_full);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let wait_result = self.slot_returned.wait_while(self.state(), is_full);
+        let mut state = wait_result.unwrap_or_else(PoisonError::into_inner);
         state.open.as_ref()?;
         state.used += 1;
         Some(RunSlot(self))
@@ -57,14 +57,14 @@ impl RunSlots {
         let watch = Stopwatch::start();
         let mut state = self.state();
         state.open = None;
-        self.returned.notify_all();
+        self.slot_returned.notify_all();
         while state.used > 0 {
             let left = watch.left_of(deadline);
             if left.is_zero() {
                 return false;
             }
-            let waited = self.returned.wait_timeout(state, left);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let wait_result = self.slot_returned.wait_timeout(state, left);
+            (state, _) = wait_result.unwrap_or_else(PoisonError::into_inner);
         }
         true
     }
@@ -81,6 +81,6 @@ impl Drop for RunSlot<'_> {
     fn drop(&mut self) {
         self.0.state().used -= 1;
         // `acquire` and `end_all` wait for this condition.
-        self.0.returned.notify_all();
+        self.0.slot_returned.notify_all();
     }
 }

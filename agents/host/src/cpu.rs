@@ -52,8 +52,9 @@ const PERCENTS: [(&str, &str); STATES] = [
 /// The index of guest time, which user time includes.
 const GUEST: usize = STATES - 1;
 
-/// A decrease by fewer ticks is ignored, because the kernel's idle and iowait times sometimes
-/// decrease slightly. After a larger decrease, a core was taken offline and restarted.
+/// A decrease of a core's time by fewer ticks is ignored, because the kernel's idle and iowait
+/// times sometimes decrease slightly. After a larger decrease, a core was taken offline and
+/// restarted.
 const STEP_BACK_TICKS_MAX: u64 = 1000;
 
 /// The source of CPU metrics.
@@ -104,8 +105,8 @@ impl Cpu {
     fn push_percents(&self, shares: Option<[f64; STATES]>, cores: usize, readings: &mut Readings) {
         let Some(shares) = shares else { return };
         for ((of_a_core, normalized), share) in PERCENTS.into_iter().zip(shares) {
-            let levels = [(of_a_core, share * cores as f64 * 100.0), (normalized, share * 100.0)];
-            self.host.gauges(readings, "percent", levels);
+            let gauges = [(of_a_core, share * cores as f64 * 100.0), (normalized, share * 100.0)];
+            self.host.gauges(readings, "percent", gauges);
         }
     }
 }
@@ -113,12 +114,12 @@ impl Cpu {
 /// Returns the share of each state in the time between two rounds, or `None` when no time has
 /// passed or a time has decreased.
 fn shares(before: Ticks, now: Ticks) -> Option<[f64; STATES]> {
-    let mut grown = [0.0; STATES];
-    for (grown, (now, before)) in grown.iter_mut().zip(now.into_iter().zip(before)) {
-        *grown = now.checked_sub(before)? as f64;
+    let mut growths = [0.0; STATES];
+    for (growth, (now, before)) in growths.iter_mut().zip(now.into_iter().zip(before)) {
+        *growth = now.checked_sub(before)? as f64;
     }
-    let all: f64 = grown.iter().take(GUEST).sum();
-    (all > 0.0).then(|| grown.map(|ticks| ticks / all))
+    let total: f64 = growths.iter().take(GUEST).sum();
+    (total > 0.0).then(|| growths.map(|ticks| ticks / total))
 }
 
 fn without_small_decrease(highest: u64, ticks: u64) -> u64 {

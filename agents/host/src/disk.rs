@@ -178,9 +178,9 @@ impl Disk {
         if !has_sampled_name(name) {
             return DeviceKind::LeftOut;
         }
-        if let Some(whole) = disk_of_partition(name, names) {
-            let is_of_disk = self.device_kind(whole, names) == DeviceKind::Disk;
-            return if is_of_disk { DeviceKind::Partition(whole) } else { DeviceKind::LeftOut };
+        if let Some(disk) = disk_of_partition(name, names) {
+            let is_of_disk = self.device_kind(disk, names) == DeviceKind::Disk;
+            return if is_of_disk { DeviceKind::Partition(disk) } else { DeviceKind::LeftOut };
         }
         let has_entries = |folder: &str| {
             let path = self.host.sys.join("block").join(name).join(folder);
@@ -216,13 +216,13 @@ impl Disk {
 /// Returns the device of which `name` is a partition: `sda` for `sda1`, `nvme0n1` for `nvme0n1p2`,
 /// `md0` for `md0p1`.
 fn disk_of_partition<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
-    let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    let disk = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
     let ends_in_digit = |text: &str| text.ends_with(|last: char| last.is_ascii_digit());
-    let whole = match whole.strip_suffix('p').filter(|whole| ends_in_digit(whole)) {
-        Some(whole) => whole,
-        None => whole,
+    let disk = match disk.strip_suffix('p').filter(|disk| ends_in_digit(disk)) {
+        Some(disk) => disk,
+        None => disk,
     };
-    names.get(whole).copied().filter(|whole| *whole != name)
+    names.get(disk).copied().filter(|disk| *disk != name)
 }
 
 /// Returns true when the name is the prefix and a number, such as `ram0` but not `ramdisk`.

@@ -20,10 +20,10 @@ pub(crate) struct ActivityNames {
 struct Totals {
     reads: u64,
     writes: u64,
-    reading: u64,
-    writing: u64,
-    busy: u64,
-    weighted: u64,
+    reading_ms: u64,
+    writing_ms: u64,
+    busy_ms: u64,
+    weighted_ms: u64,
 }
 
 /// The totals of the previous round, by device.
@@ -43,7 +43,7 @@ impl Intervals {
         self.before = std::mem::take(&mut self.now);
     }
 
-    /// Adds the values of a device since the previous round.
+    /// Adds the gauges of a device for the time since the previous round.
     pub(crate) fn add(
         &mut self,
         disk: &DiskStat,
@@ -54,24 +54,24 @@ impl Intervals {
         let now = Totals {
             reads: disk.reads,
             writes: disk.writes,
-            reading: disk.time_reading,
-            writing: disk.time_writing,
-            busy: disk.time_in_progress,
-            weighted: disk.weighted_time_in_progress,
+            reading_ms: disk.time_reading,
+            writing_ms: disk.time_writing,
+            busy_ms: disk.time_in_progress,
+            weighted_ms: disk.weighted_time_in_progress,
         };
         self.now.insert(disk.name.clone(), now);
         let (Some(before_ms), Some(before)) = (self.before_ms, self.before.get(&disk.name)) else {
             return;
         };
-        let Some(between) = activity_between(*before, now, self.now_ms.saturating_sub(before_ms))
+        let Some(activity) = activity_between(*before, now, self.now_ms.saturating_sub(before_ms))
         else {
             return;
         };
         for (metric, unit, value) in [
-            (names.read_ms, "milliseconds", between.read_ms),
-            (names.write_ms, "milliseconds", between.write_ms),
-            (names.busy_percent, "percent", Some(between.busy_percent)),
-            (names.queue_length, "operations", Some(between.queue_length)),
+            (names.read_ms, "milliseconds", activity.read_ms),
+            (names.write_ms, "milliseconds", activity.write_ms),
+            (names.busy_percent, "percent", Some(activity.busy_percent)),
+            (names.queue_length, "operations", Some(activity.queue_length)),
         ] {
             if let Some(value) = value {
                 readings.gauge(metric, unit, tags, value);
@@ -92,15 +92,18 @@ struct Activity {
 
 /// Returns the activity between two rounds, or `None` when no time has passed or the device was
 /// replaced.
-fn activity_between(before: Totals, now: Totals, passed_ms: i64) -> Option<Activity> {
-    let grown = |now: u64, before: u64| now.checked_sub(before).map(|grown| grown as f64);
-    let passed = (passed_ms > 0).then_some(passed_ms as f64)?;
+fn activity_between(before: Totals, now: Totals, elapsed_ms: i64) -> Option<Activity> {
+    let growth = |now: u64, before: u64| now.checked_sub(before).map(|growth| growth as f64);
+    let elapsed = (elapsed_ms > 0).then_some(elapsed_ms as f64)?;
     let mean = |millis: f64, operations: f64| (operations > 0.0).then(|| millis / operations);
     Some(Activity {
-        read_ms: mean(grown(now.reading, before.reading)?, grown(now.reads, before.reads)?),
-        write_ms: mean(grown(now.writing, before.writing)?, grown(now.writes, before.writes)?),
-        busy_percent: (grown(now.busy, before.busy)? / passed * 100.0).min(100.0),
-        queue_length: grown(now.weighted, before.weighted)? / passed,
+        read_ms: mean(growth(now.reading_ms, before.reading_ms)?, growth(now.reads, before.reads)?),
+        write_ms: mean(
+            growth(now.writing_ms, before.writing_ms)?,
+            growth(now.writes, before.writes)?,
+        ),
+        busy_percent: (growth(now.busy_ms, before.busy_ms)? / elapsed * 100.0).min(100.0),
+        queue_length: growth(now.weighted_ms, before.weighted_ms)? / elapsed,
     })
 }
 
@@ -108,26 +111,32 @@ fn activity_between(before: Totals, now: Totals, passed_ms: i64) -> Option<Activ
 mod tests {
     use super::*;
 
-    const BEFORE: Totals =
-        Totals { reads: 100, writes: 50, reading: 900, writing: 80, busy: 700, weighted: 1000 };
+    const BEFORE: Totals = Totals {
+        reads: 100,
+        writes: 50,
+        reading_ms: 900,
+        writing_ms: 80,
+        busy_ms: 700,
+        weighted_ms: 1000,
+    };
 
     #[test]
     fn values_cover_only_the_time_between_two_rounds() {
         let now = Totals {
             reads: 110,
             writes: 50,
-            reading: 935,
-            writing: 80,
-            busy: 1200,
-            weighted: 3500,
+            reading_ms: 935,
+            writing_ms: 80,
+            busy_ms: 1200,
+            weighted_ms: 3500,
         };
         let expected =
             Activity { read_ms: Some(3.5), write_ms: None, busy_percent: 50.0, queue_length: 2.5 };
         assert_eq!(activity_between(BEFORE, now, 1000), Some(expected));
         assert_eq!(activity_between(BEFORE, now, 0), None);
         assert_eq!(activity_between(now, BEFORE, 1000), None, "the device was replaced");
-        let late = Totals { busy: 1703, ..BEFORE };
-        assert_eq!(activity_between(BEFORE, late, 1000).unwrap().busy_percent, 100.0);
+        let overlong = Totals { busy_ms: 1703, ..BEFORE };
+        assert_eq!(activity_between(BEFORE, overlong, 1000).unwrap().busy_percent, 100.0);
     }
 
     #[test]
@@ -145,7 +154,7 @@ mod tests {
             }
             readings.as_slice().len()
         };
-        let seen = [round(1000, true), round(2000, true), round(3000, false), round(4000, true)];
-        assert_eq!(seen, [0, 2, 0, 0]);
+        let counts = [round(1000, true), round(2000, true), round(3000, false), round(4000, true)];
+        assert_eq!(counts, [0, 2, 0, 0]);
     }
 }

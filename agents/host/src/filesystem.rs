@@ -60,10 +60,10 @@ impl Source for FileSystem {
 impl FileSystem {
     fn push_space(&self, mount: &Mount, stat: &StatVfs, readings: &mut Readings) {
         let tags = [("host", self.0.name.as_str()), ("mount", mount.point.as_str())];
-        // The tag that joins a mount with the series of its device.
+        // The tag `partition` joins a mount with the series of its device.
         let device = device_name(&mount.device);
-        let joined = [tags[0], tags[1], ("partition", device.as_str())];
-        readings.gauge("disk_partition_mounted", "", &joined, 1.0);
+        let join_tags = [tags[0], tags[1], ("partition", device.as_str())];
+        readings.gauge("disk_partition_mounted", "", &join_tags, 1.0);
         let bytes = |blocks: u64| blocks as f64 * stat.f_frsize as f64;
         let used = stat.f_blocks.saturating_sub(stat.f_bfree);
         readings.gauge("disk_partition_space_total", "bytes", &tags, bytes(stat.f_blocks));
@@ -89,8 +89,8 @@ impl FileSystem {
 /// `tank/data`.
 fn device_name(device: &str) -> String {
     let is_device = device.starts_with("/dev/");
-    let real = is_device.then(|| fs::canonicalize(device).ok()).flatten();
-    let path = real.as_deref().unwrap_or_else(|| Path::new(device));
+    let resolved = is_device.then(|| fs::canonicalize(device).ok()).flatten();
+    let path = resolved.as_deref().unwrap_or_else(|| Path::new(device));
     path.file_name().map_or_else(|| device.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 

@@ -1,5 +1,5 @@
-//! The shared state of all groups: the host's name, the paths of /proc and /sys, and the start of
-//! counters.
+//! The state that all sources of this agent share: the host's name, the paths of /proc and /sys,
+//! and the start of counters.
 
 use std::{fs::File, path::PathBuf};
 
@@ -52,9 +52,9 @@ impl Host {
     /// Reads a file under /proc with procfs.
     pub(crate) fn parse<T: FromRead>(&self, file: &str) -> Result<T, SourceError> {
         let path = self.proc.join(file);
-        let fault = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
-        let open = File::open(&path).map_err(|cause| fault(&cause))?;
-        T::from_read(open).map_err(|cause| fault(&cause).into())
+        let describe = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
+        let open = File::open(&path).map_err(|cause| describe(&cause))?;
+        T::from_read(open).map_err(|cause| describe(&cause).into())
     }
 
     /// Adds gauges with the tag `host`.

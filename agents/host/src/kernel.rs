@@ -7,7 +7,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 use crate::host::Host;
 
 /// The file that systemd's NTP client creates when the clock is synchronized.
-const TIMESYNC: &str = "/run/systemd/timesync/synchronized";
+const TIMESYNC_FILE: &str = "/run/systemd/timesync/synchronized";
 /// The maximum number of cores.
 const CORES_MAX: usize = 4096;
 
@@ -39,24 +39,24 @@ impl Source for Kernel {
             ("TCP", "alloc", "tcp_sockets_allocated"),
             ("UDP", "inuse", "udp_sockets_used"),
         ] {
-            if let Some(value) = field_of(&sockets, line, field) {
+            if let Some(value) = field_in_line(&sockets, line, field) {
                 self.0.gauges(readings, "sockets", [(metric, value)]);
             }
         }
-        let [dropped, squeezed] = softnet(&self.0.read_text("net/softnet_stat")?);
+        let [dropped, squeezed] = sum_softnet(&self.0.read_text("net/softnet_stat")?);
         self.0.counters(readings, "packets", [("system_softnet_dropped", dropped)]);
         self.0.counters(readings, "rounds", [("system_softnet_squeezed", squeezed)]);
         // With another NTP client, the state is unknown.
-        if Path::new(TIMESYNC).parent().is_some_and(Path::exists) {
-            let is_set = f64::from(u8::from(Path::new(TIMESYNC).exists()));
-            self.0.gauges(readings, "", [("system_clock_synchronized", is_set)]);
+        if Path::new(TIMESYNC_FILE).parent().is_some_and(Path::exists) {
+            let is_synchronized = f64::from(u8::from(Path::new(TIMESYNC_FILE).exists()));
+            self.0.gauges(readings, "", [("system_clock_synchronized", is_synchronized)]);
         }
         Ok(())
     }
 }
 
 /// Returns the number after a name in the line of a protocol.
-fn field_of(text: &str, line: &str, field: &str) -> Option<f64> {
+fn field_in_line(text: &str, line: &str, field: &str) -> Option<f64> {
     let rest = text.lines().find_map(|rest| rest.strip_prefix(line)?.strip_prefix(": "))?;
     let mut words = rest.split_ascii_whitespace();
     words.find(|word| *word == field)?;
@@ -65,7 +65,7 @@ fn field_of(text: &str, line: &str, field: &str) -> Option<f64> {
 
 /// Returns the packets dropped due to full queues, and how often a core ran out of time with
 /// packets left, over all cores.
-fn softnet(text: &str) -> [f64; 2] {
+fn sum_softnet(text: &str) -> [f64; 2] {
     let mut sums = [0.0; 2];
     for line in text.lines().take(CORES_MAX) {
         let words = line.split_ascii_whitespace().skip(1);
@@ -84,17 +84,17 @@ mod tests {
     fn a_number_follows_its_name() {
         let text =
             "sockets: used 50\nTCP: inuse 13 orphan 2 tw 103 alloc 14 mem 22\nUDP: inuse x\n";
-        assert_eq!(field_of(text, "sockets", "used"), Some(50.0));
-        assert_eq!(field_of(text, "TCP", "alloc"), Some(14.0));
+        assert_eq!(field_in_line(text, "sockets", "used"), Some(50.0));
+        assert_eq!(field_in_line(text, "TCP", "alloc"), Some(14.0));
         for (line, field) in [("TCP", "none"), ("UDP", "inuse"), ("RAW", "inuse"), ("TCP", "22")] {
-            assert_eq!(field_of(text, line, field), None, "{line} {field}");
+            assert_eq!(field_in_line(text, line, field), None, "{line} {field}");
         }
     }
 
     #[test]
     fn the_counts_of_all_cores_are_summed() {
         let text = "00101786 0000000a 00000003 00000000\n0011ceff 00000001 00000006 00000000\nx\n";
-        assert_eq!(softnet(text), [11.0, 9.0]);
-        assert_eq!(softnet(""), [0.0, 0.0]);
+        assert_eq!(sum_softnet(text), [11.0, 9.0]);
+        assert_eq!(sum_softnet(""), [0.0, 0.0]);
     }
 }

@@ -1,6 +1,6 @@
 //! Samples this host from /proc for granary. No privileges are needed.
 //!
-//! METRICS.md lists the metrics. Most groups of metrics have a file of their own.
+//! METRICS.md lists the metrics. Most sources of metrics have a file of their own.
 
 mod cgroups;
 mod cpu;
@@ -28,9 +28,9 @@ use granary_agent_kit::{SideBySide, Source, SourceError};
 
 use crate::host::Host;
 
-/// The groups that may block.
-const MAY_WAIT: [&str; 4] = ["filesystem", "temperature", "cgroups", "systemd"];
-/// The time that a round waits for the groups that may block.
+/// The names of the sources that may block.
+const MAY_BLOCK: [&str; 4] = ["filesystem", "temperature", "cgroups", "systemd"];
+/// The time that a round waits for the sources that may block.
 const DEADLINE: Duration = Duration::from_secs(1);
 
 /// Returns the sources of this machine. `name` is the value of the tag `host`; the processes of
@@ -40,24 +40,24 @@ const DEADLINE: Duration = Duration::from_secs(1);
 /// /proc is unreadable, or a thread cannot be started.
 pub fn sources(name: String, processes: &[String]) -> Result<Vec<Box<dyn Source>>, SourceError> {
     let host = Arc::new(Host::of_this_machine(name)?);
-    Ok(side_by_side(all_sources(&host, processes))?)
+    Ok(with_threads(all_sources(&host, processes))?)
 }
 
-/// Moves the groups that may wait for a medium, a chip or another process to their own threads. A
-/// round skips such a group when it takes too long. The other groups only read memory and are
+/// Moves the sources that may wait for a medium, a chip or another process to their own threads. A
+/// round skips such a source when it takes too long. The other sources only read memory and are
 /// sampled directly.
-fn side_by_side(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
+fn with_threads(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
     let (slow, quick): (Vec<_>, Vec<_>) =
-        sources.into_iter().partition(|source| MAY_WAIT.contains(&source.name()));
+        sources.into_iter().partition(|source| MAY_BLOCK.contains(&source.name()));
     let mut all: Vec<Box<dyn Source>> = Vec::new();
     all.push(Box::new(SideBySide::new("slow", DEADLINE, slow)?));
     all.extend(quick.into_iter().map(|source| -> Box<dyn Source> { source }));
     Ok(all)
 }
 
-/// Returns the sources of all groups, and of the requested processes.
+/// Returns all sources, with the requested processes.
 fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + Send>> {
-    let mut sources = every_group(host);
+    let mut sources = standard_sources(host);
     if !processes.is_empty() {
         sources.push(Box::new(named_processes::NamedProcesses::new(
             Arc::clone(host),
@@ -67,8 +67,8 @@ fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + S
     sources
 }
 
-/// Returns the sources of all groups, in the order of METRICS.md.
-fn every_group(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
+/// Returns the sources that every host has, in the order of METRICS.md.
+fn standard_sources(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
     vec![
         Box::new(cpu::Cpu::new(Arc::clone(host))),
         Box::new(load::Load(Arc::clone(host))),

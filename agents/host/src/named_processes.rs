@@ -18,10 +18,10 @@ const PROCESSES_MAX: usize = 100_000;
 const NAME_BYTES: usize = 15;
 /// The number of bytes that are read from a command line, which begins with program and script.
 const COMMAND_BYTES: u64 = 4096;
-/// User and kernel time, of the process and of its reaped children.
-const TIMES: usize = 4;
+/// The number of times of a process: user and kernel time, of itself and of its reaped children.
+const TIME_KINDS: usize = 4;
 /// The metrics of each time: in percent of a core, and in percent of all cores.
-const METRICS: [(&str, &str); TIMES] = [
+const METRICS: [(&str, &str); TIME_KINDS] = [
     ("process_cpu_user", "process_normalized_cpu_user"),
     ("process_cpu_kernel", "process_normalized_cpu_kernel"),
     ("process_cpu_children_user", "process_normalized_cpu_children_user"),
@@ -36,14 +36,14 @@ pub(crate) struct NamedProcesses {
     cores: f64,
     before_ms: Option<i64>,
     /// The ticks of each process in the previous round, by process id and start time.
-    before: HashMap<(u32, u64), [u64; TIMES]>,
+    before: HashMap<(u32, u64), [u64; TIME_KINDS]>,
 }
 
 /// The values of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Process<'a> {
     name: &'a str,
-    times: [u64; TIMES],
+    times: [u64; TIME_KINDS],
     threads: u64,
     started: u64,
     virtual_bytes: u64,
@@ -58,7 +58,7 @@ struct ProcessSums {
     virtual_bytes: u64,
     resident_pages: u64,
     /// The ticks since the previous round.
-    grown: [u64; TIMES],
+    growth: [u64; TIME_KINDS],
 }
 
 impl NamedProcesses {
@@ -92,10 +92,11 @@ impl Source for NamedProcesses {
             sum.add(&process, before);
             now.insert(key, process.times);
         }
-        let passed = self.before_ms.replace(now_ms).map(|before| (now_ms - before) as f64 / 1000.0);
+        let elapsed =
+            self.before_ms.replace(now_ms).map(|before| (now_ms - before) as f64 / 1000.0);
         self.before = now;
         for (name, sum) in self.names.iter().zip(sums) {
-            self.push_metrics(name, &sum, passed.filter(|passed| *passed > 0.0), readings);
+            self.push_metrics(name, &sum, elapsed.filter(|elapsed| *elapsed > 0.0), readings);
         }
         Ok(())
     }
@@ -105,9 +106,9 @@ impl NamedProcesses {
     /// Returns the index of the configured name that a process has. A name that may be truncated is
     /// completed from the command line.
     fn index_of(&self, name: &str, folder: &Path) -> Option<usize> {
-        let is_cut = name.len() >= NAME_BYTES;
+        let may_be_truncated = name.len() >= NAME_BYTES;
         let position = |full: &str| self.names.iter().position(|known| known == full);
-        if !is_cut
+        if !may_be_truncated
             || !self.names.iter().any(|known| known.len() > name.len() && known.starts_with(name))
         {
             return position(name);
@@ -125,24 +126,26 @@ impl NamedProcesses {
 /// interpreter.
 fn full_name(name: &str, folder: &Path) -> Option<String> {
     let mut line = Vec::new();
-    let read = File::open(folder.join("cmdline")).map(|file| file.take(COMMAND_BYTES));
-    read.and_then(|mut file| file.read_to_end(&mut line)).ok()?;
+    let limited_file = File::open(folder.join("cmdline")).map(|file| file.take(COMMAND_BYTES));
+    limited_file.and_then(|mut file| file.read_to_end(&mut line)).ok()?;
     let words = line.split(|byte| *byte == 0).take(2).map(String::from_utf8_lossy);
-    let ends = words.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
+    let file_names = words.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
     let executable = fs::read_link(folder.join("exe")).ok();
     let executable = executable.as_deref().and_then(Path::file_name);
-    let mut all = ends.chain(executable.map(|name| name.to_string_lossy().into_owned()));
-    all.find(|full| full.starts_with(name))
+    let mut candidates =
+        file_names.chain(executable.map(|name| name.to_string_lossy().into_owned()));
+    candidates.find(|full| full.starts_with(name))
 }
 
 impl ProcessSums {
-    fn add(&mut self, process: &Process<'_>, before: [u64; TIMES]) {
+    fn add(&mut self, process: &Process<'_>, before: [u64; TIME_KINDS]) {
         self.processes += 1;
         self.threads = self.threads.saturating_add(process.threads);
         self.virtual_bytes = self.virtual_bytes.saturating_add(process.virtual_bytes);
         self.resident_pages = self.resident_pages.saturating_add(process.resident_pages);
-        for (grown, (now, before)) in self.grown.iter_mut().zip(process.times.iter().zip(before)) {
-            *grown = grown.saturating_add(now.saturating_sub(before));
+        for (growth, (now, before)) in self.growth.iter_mut().zip(process.times.iter().zip(before))
+        {
+            *growth = growth.saturating_add(now.saturating_sub(before));
         }
     }
 }
@@ -152,7 +155,7 @@ impl NamedProcesses {
         &self,
         name: &str,
         sum: &ProcessSums,
-        passed: Option<f64>,
+        elapsed: Option<f64>,
         readings: &mut Readings,
     ) {
         let tags = [("host", &*self.host.name), ("process", name)];
@@ -166,9 +169,9 @@ impl NamedProcesses {
             readings.gauge(metric, unit, &tags, value as f64);
         }
         // The first round has no previous values.
-        let Some(passed) = passed else { return };
-        for ((of_a_core, normalized), ticks) in METRICS.into_iter().zip(sum.grown) {
-            let percent = ticks as f64 / self.host.ticks_per_second / passed * 100.0;
+        let Some(elapsed) = elapsed else { return };
+        for ((of_a_core, normalized), ticks) in METRICS.into_iter().zip(sum.growth) {
+            let percent = ticks as f64 / self.host.ticks_per_second / elapsed * 100.0;
             readings.gauge(of_a_core, "percent", &tags, percent);
             readings.gauge(normalized, "percent", &tags, percent / self.cores);
         }
@@ -197,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    fn line(name: &str, times: [u64; TIMES], started: u64) -> String {
+    fn stat_line(name: &str, times: [u64; TIME_KINDS], started: u64) -> String {
         let [user, kernel, child_user, child_kernel] = times;
         format!(
             "7 ({name}) S 1 7 7 0 -1 4194560 1 2 3 4 {user} {kernel} {child_user} {child_kernel} 20 \
@@ -205,7 +208,7 @@ mod tests {
         )
     }
 
-    fn round(named: &mut NamedProcesses, now_ms: i64) -> HashMap<String, f64> {
+    fn sample_values(named: &mut NamedProcesses, now_ms: i64) -> HashMap<String, f64> {
         let mut readings = Readings::default();
         named.sample(now_ms, &mut readings).unwrap();
         readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect()
@@ -219,16 +222,16 @@ mod tests {
             fs::create_dir_all(&process).unwrap();
             fs::write(process.join("stat"), text).unwrap();
         };
-        write(7, line("mongod", [100, 50, 0, 0], 5));
-        write(8, line("a (mongod) b", [900, 900, 0, 0], 5));
+        write(7, stat_line("mongod", [100, 50, 0, 0], 5));
+        write(8, stat_line("a (mongod) b", [900, 900, 0, 0], 5));
         let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
         let mut named = NamedProcesses::new(host, vec!["mongod".to_owned(), "none".to_owned()]);
         named.cores = 4.0;
-        let first = round(&mut named, 10_000);
-        assert_eq!(first.get("process_cpu_user"), None, "the start of the growth is unknown");
-        write(7, line("mongod", [1100, 250, 3, 0], 5));
-        // A new process.
-        write(9, line("mongod", [400, 0, 0, 0], 900));
+        let first = sample_values(&mut named, 10_000);
+        assert_eq!(first.get("process_cpu_user"), None, "the first round has no previous times");
+        write(7, stat_line("mongod", [1100, 250, 3, 0], 5));
+        // This process started after the first round.
+        write(9, stat_line("mongod", [400, 0, 0, 0], 900));
         let mut readings = Readings::default();
         named.sample(20_000, &mut readings).unwrap();
         let value_of = |name: &str, metric: &str| {
@@ -257,7 +260,7 @@ mod tests {
         let write = |id: u32, name: &str, command: Option<&str>| {
             let process = folder.path().join(id.to_string());
             fs::create_dir_all(&process).unwrap();
-            fs::write(process.join("stat"), line(name, [1, 1, 0, 0], 5)).unwrap();
+            fs::write(process.join("stat"), stat_line(name, [1, 1, 0, 0], 5)).unwrap();
             if let Some(command) = command {
                 fs::write(process.join("cmdline"), command.replace(' ', "\0")).unwrap();
             }
@@ -284,13 +287,14 @@ mod tests {
         named.sample(1000, &mut readings).unwrap();
         for (name, expected) in names {
             let tag = ("process".into(), name.to_owned());
-            let mut all = readings.as_slice().iter();
-            let count = all.find(|r| r.metric == "process_count" && r.tags.contains(&tag)).unwrap();
+            let mut candidates = readings.as_slice().iter();
+            let count =
+                candidates.find(|r| r.metric == "process_count" && r.tags.contains(&tag)).unwrap();
             assert_eq!(count.value, expected, "{name}");
         }
     }
 
-    /// A test with the real kernel and a real process.
+    /// Samples a real process of the real kernel.
     #[test]
     fn a_real_process_with_a_long_name_is_counted() {
         let folder = tempfile::tempdir().unwrap();
@@ -300,7 +304,7 @@ mod tests {
         let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
         let host = Arc::new(Host { proc: "/proc".into(), ..Host::for_tests() });
         let mut named = NamedProcesses::new(host, vec![name]);
-        let counted = round(&mut named, 1000)["process_count"];
+        let counted = sample_values(&mut named, 1000)["process_count"];
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(counted, 1.0);

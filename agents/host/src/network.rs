@@ -11,10 +11,10 @@ use crate::host::Host;
 const STACKED_KINDS: [&str; 7] = ["bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan"];
 
 /// A unit, and the accessor of the value.
-type Count = (&'static str, fn(&DeviceStatus) -> u64);
+type NetworkCounter = (&'static str, fn(&DeviceStatus) -> u64);
 
-/// The counters in the order of the names below: unit and value.
-const COUNTED: [Count; 8] = [
+/// The counters, in the order of the names below.
+const COUNTERS: [NetworkCounter; 8] = [
     ("bytes", |device| device.recv_bytes),
     ("bytes", |device| device.sent_bytes),
     ("packets", |device| device.recv_packets),
@@ -26,7 +26,7 @@ const COUNTED: [Count; 8] = [
 ];
 
 /// The family of physical and other independent interfaces.
-const INTERFACES: [&str; COUNTED.len()] = [
+const INTERFACES: [&str; COUNTERS.len()] = [
     "system_network_bytes_in",
     "system_network_bytes_out",
     "system_network_packets_in",
@@ -38,7 +38,7 @@ const INTERFACES: [&str; COUNTED.len()] = [
 ];
 
 /// The family of bridges, bonds and VLANs, whose traffic also passes the interfaces below them.
-const STACKED: [&str; COUNTED.len()] = [
+const STACKED: [&str; COUNTERS.len()] = [
     "system_network_stacked_bytes_in",
     "system_network_stacked_bytes_out",
     "system_network_stacked_packets_in",
@@ -67,9 +67,9 @@ impl Source for Network {
             if name.starts_with("veth") || name == "lo" {
                 continue;
             }
-            let Some(names) = self.names(name) else { continue };
+            let Some(names) = self.metric_names(name) else { continue };
             let tag = ("interface", name.as_str());
-            for (metric, (unit, value)) in names.into_iter().zip(COUNTED) {
+            for (metric, (unit, value)) in names.into_iter().zip(COUNTERS) {
                 self.0.tagged_counters(readings, tag, unit, [(metric, value(device) as f64)]);
             }
         }
@@ -80,7 +80,7 @@ impl Source for Network {
 impl Network {
     /// Returns the metric names of an interface. An interface between two others has none, because
     /// both others count its traffic.
-    fn names(&self, name: &str) -> Option<[&'static str; COUNTED.len()]> {
+    fn metric_names(&self, name: &str) -> Option<[&'static str; COUNTERS.len()]> {
         let folder = self.0.sys.join("class/net").join(name);
         let links: Vec<_> = fs::read_dir(&folder)
             .into_iter()
@@ -92,7 +92,7 @@ impl Network {
         let kind = kind.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
         let is_stacked = has("lower_")
             || kind.is_some_and(|kind| STACKED_KINDS.contains(&kind))
-            // An interface that shapes the traffic of another interface.
+            // Such an interface shapes the traffic of another interface.
             || name.starts_with("ifb");
         match is_stacked {
             false => Some(INTERFACES),
@@ -125,12 +125,12 @@ mod tests {
         }
         let source = Network(Arc::new(Host { sys: folder.path().to_owned(), ..Host::for_tests() }));
         for name in ["eth0", "wlan0", "not_in_sys"] {
-            assert_eq!(source.names(name), Some(INTERFACES), "{name}");
+            assert_eq!(source.metric_names(name), Some(INTERFACES), "{name}");
         }
         for name in ["bond0.7", "docker0", "ifb0"] {
-            assert_eq!(source.names(name), Some(STACKED), "{name}");
+            assert_eq!(source.metric_names(name), Some(STACKED), "{name}");
         }
-        assert_eq!(source.names("bond0"), None);
+        assert_eq!(source.metric_names("bond0"), None);
     }
     #[test]
     fn loopback_traffic_is_not_counted() {

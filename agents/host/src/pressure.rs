@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// The resource, the line, and the metrics of its total and of its percentage since the previous
+/// The resource, its line, and the metrics of its total and of its percentage since the previous
 /// round.
 const LINES: [(&str, &str, &str, &str); 7] = [
     ("cpu", "some", "system_pressure_cpu_some", "system_pressure_cpu_some_percent"),
@@ -23,12 +23,12 @@ const LINES: [(&str, &str, &str, &str); 7] = [
 pub(crate) struct Pressure {
     host: Arc<Host>,
     /// The time of the previous round and its total in microseconds, by metric.
-    before: HashMap<&'static str, (i64, u64)>,
+    previous: HashMap<&'static str, (i64, u64)>,
 }
 
 impl Pressure {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        Self { host, before: HashMap::new() }
+        Self { host, previous: HashMap::new() }
     }
 }
 
@@ -38,21 +38,21 @@ impl Source for Pressure {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let mut read = ("", String::new());
+        let mut file = ("", String::new());
         for (resource, line, metric, percent) in LINES {
-            if read.0 != resource {
+            if file.0 != resource {
                 let path = self.host.proc.join("pressure").join(resource);
-                read = match std::fs::read_to_string(&path) {
+                file = match std::fs::read_to_string(&path) {
                     Ok(text) => (resource, text),
                     // Older kernels have fewer files, or none.
-                    Err(cause) if is_unavailable(&cause) => (resource, String::new()),
+                    Err(cause) if is_unsupported(&cause) => (resource, String::new()),
                     Err(cause) => return Err(format!("{}: {cause}", path.display()).into()),
                 };
             }
-            let Some(micros) = total(&read.1, line) else { continue };
+            let Some(micros) = total_in_line(&file.1, line) else { continue };
             self.host.counters(readings, "seconds", [(metric, micros as f64 / 1e6)]);
-            if let Some((at, before)) = self.before.insert(metric, (now_ms, micros))
-                && let Some(value) = percent_of(now_ms - at, before, micros)
+            if let Some((before_ms, previous)) = self.previous.insert(metric, (now_ms, micros))
+                && let Some(value) = percent_of(now_ms - before_ms, previous, micros)
             {
                 self.host.gauges(readings, "percent", [(percent, value)]);
             }
@@ -62,21 +62,21 @@ impl Source for Pressure {
 }
 
 /// Returns true when the kernel lacks the feature, or was started without it.
-fn is_unavailable(cause: &io::Error) -> bool {
+fn is_unsupported(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported)
         || cause.raw_os_error() == Some(95)
 }
 
 /// Returns the total of a line, in microseconds.
-fn total(text: &str, line: &str) -> Option<u64> {
+fn total_in_line(text: &str, line: &str) -> Option<u64> {
     let words =
         text.lines().find_map(|line_of_file| line_of_file.strip_prefix(line)?.strip_prefix(' '))?;
     words.split(' ').find_map(|word| word.strip_prefix("total="))?.trim().parse().ok()
 }
 
-fn percent_of(passed_ms: i64, before: u64, micros: u64) -> Option<f64> {
-    let grown = micros.checked_sub(before)? as f64;
-    (passed_ms > 0).then(|| (grown / 1000.0 / passed_ms as f64 * 100.0).min(100.0))
+fn percent_of(elapsed_ms: i64, previous: u64, micros: u64) -> Option<f64> {
+    let growth = micros.checked_sub(previous)? as f64;
+    (elapsed_ms > 0).then(|| (growth / 1000.0 / elapsed_ms as f64 * 100.0).min(100.0))
 }
 
 #[cfg(test)]
@@ -86,9 +86,12 @@ mod tests {
     #[test]
     fn a_total_is_found_by_its_line() {
         let text = "some avg10=97.52 avg60=92.34 avg300=90.15 total=10787\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!((total(text, "some"), total(text, "full")), (Some(10787), Some(7)));
+        assert_eq!(
+            (total_in_line(text, "some"), total_in_line(text, "full")),
+            (Some(10787), Some(7))
+        );
         for other in ["", "some", "some total=", "some total=x", "something total=3"] {
-            assert_eq!(total(other, "some"), None, "{other}");
+            assert_eq!(total_in_line(other, "some"), None, "{other}");
         }
     }
 

@@ -10,9 +10,9 @@ use granary_agent_kit::{Readings, Source, SourceError};
 use crate::host::Host;
 
 /// The folder that exists when systemd runs.
-const RUNNING: &str = "/run/systemd/system";
+const RUNNING_FOLDER: &str = "/run/systemd/system";
 /// The interval of queries. Each query starts a process, which takes a few milliseconds.
-const EVERY_MS: i64 = 60_000;
+const QUERY_INTERVAL_MS: i64 = 60_000;
 /// The maximum number of units.
 const UNITS_MAX: usize = 2_000;
 
@@ -20,7 +20,7 @@ const UNITS_MAX: usize = 2_000;
 #[derive(Debug)]
 pub(crate) struct Systemd {
     host: Arc<Host>,
-    next_ms: i64,
+    next_query_ms: i64,
 }
 
 /// The properties of a unit.
@@ -33,7 +33,7 @@ struct Unit<'a> {
 
 impl Systemd {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        Self { host, next_ms: i64::MIN }
+        Self { host, next_query_ms: i64::MIN }
     }
 }
 
@@ -43,14 +43,15 @@ impl Source for Systemd {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let waits = now_ms < self.next_ms && self.next_ms.saturating_sub(now_ms) <= EVERY_MS;
-        if waits || !Path::new(RUNNING).exists() {
+        let is_waiting = now_ms < self.next_query_ms
+            && self.next_query_ms.saturating_sub(now_ms) <= QUERY_INTERVAL_MS;
+        if is_waiting || !Path::new(RUNNING_FOLDER).exists() {
             return Ok(());
         }
-        self.next_ms = now_ms.saturating_add(EVERY_MS);
-        let show = ["show", "--type=service", "--all", "--no-pager", "*"];
+        self.next_query_ms = now_ms.saturating_add(QUERY_INTERVAL_MS);
+        let arguments = ["show", "--type=service", "--all", "--no-pager", "*"];
         let output = Command::new("systemctl")
-            .args(show)
+            .args(arguments)
             .arg("--property=Id,ActiveState,NRestarts")
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -59,12 +60,12 @@ impl Source for Systemd {
         if !output.status.success() {
             return Err(format!("systemctl show: {}", output.status).into());
         }
-        read(&String::from_utf8_lossy(&output.stdout), &self.host, readings);
+        push_units(&String::from_utf8_lossy(&output.stdout), &self.host, readings);
         Ok(())
     }
 }
 
-fn read(text: &str, host: &Host, readings: &mut Readings) {
+fn push_units(text: &str, host: &Host, readings: &mut Readings) {
     let mut failed = 0.0;
     for Unit { name, state, restarts } in parse_units(text) {
         let name = name.strip_suffix(".service").unwrap_or(name);
@@ -103,14 +104,14 @@ mod tests {
 
     use super::*;
 
-    const ANSWER: &str = "NRestarts=3\nId=nginx.service\nActiveState=active\n\n\
+    const OUTPUT: &str = "NRestarts=3\nId=nginx.service\nActiveState=active\n\n\
         NRestarts=0\nId=backup.service\nActiveState=inactive\n\n\
         NRestarts=7\nId=broken.service\nActiveState=failed\n";
 
     #[test]
     fn running_and_failed_units_are_read_with_their_restarts() {
         let mut readings = Readings::default();
-        read(ANSWER, &Host::for_tests(), &mut readings);
+        push_units(OUTPUT, &Host::for_tests(), &mut readings);
         let unit = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
             tags.iter().find(|(key, _)| key == "unit").map_or("", |(_, name)| name).to_owned()
         };
@@ -131,7 +132,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_output_is_parsed(text in "[ -~\\n]{0,300}") {
-            read(&text, &Host::for_tests(), &mut Readings::default());
+            push_units(&text, &Host::for_tests(), &mut Readings::default());
         }
     }
 }

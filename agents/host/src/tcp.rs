@@ -26,7 +26,7 @@ const STATES: [&str; 12] = [
     "new_syn_recv",
 ];
 
-/// The protocol and field of `/proc/net/snmp`, and the metric.
+/// The protocol and field of `/proc/net/snmp`, the metric, and the unit.
 const COUNTERS: [(&str, &str, &str, &str); 11] = [
     ("Tcp", "ActiveOpens", "tcp_active_opens", "connections"),
     ("Tcp", "PassiveOpens", "tcp_passive_opens", "connections"),
@@ -51,7 +51,7 @@ impl Source for Tcp {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        match self.count_states() {
+        match self.count_connections() {
             Ok(counts) => {
                 for (state, count) in STATES.into_iter().zip(counts) {
                     let tags = [("host", self.0.name.as_str()), ("state", state)];
@@ -71,13 +71,13 @@ impl Source for Tcp {
 }
 
 impl Tcp {
-    /// Counts connections line by line, because a busy host has a hundred thousand
+    /// Counts the connections by state line by line, because a busy host has a hundred thousand
     /// connections.
-    fn count_states(&self) -> Result<[u64; STATES.len()], SourceError> {
+    fn count_connections(&self) -> Result<[u64; STATES.len()], SourceError> {
         let mut counts = [0; STATES.len()];
         for file in ["net/tcp", "net/tcp6"] {
             match File::open(self.0.proc.join(file)) {
-                Ok(open) => count_states(BufReader::new(open), &mut counts)?,
+                Ok(open) => count_lines(BufReader::new(open), &mut counts)?,
                 // A host without IPv6 has no tcp6.
                 Err(cause) if cause.kind() == ErrorKind::NotFound => {}
                 Err(cause) => return Err(cause.into()),
@@ -87,7 +87,7 @@ impl Tcp {
     }
 }
 
-fn count_states(
+fn count_lines(
     mut lines: impl BufRead,
     counts: &mut [u64; STATES.len()],
 ) -> Result<(), std::io::Error> {
@@ -128,13 +128,13 @@ mod tests {
             2: 0100007F:07E8 0100007F:9998 01 00000000:00000000 00:00000000 0 0\n\
             3: 0100007F:07E8 0100007F:9997 FF 00000000:00000000 00:00000000 0 0\n";
         let mut counts = [0; STATES.len()];
-        count_states(text.as_bytes(), &mut counts).unwrap();
+        count_lines(text.as_bytes(), &mut counts).unwrap();
         let named: Vec<_> = STATES.into_iter().zip(counts).filter(|(_, n)| *n > 0).collect();
         assert_eq!(named, [("established", 2), ("listen", 1)]);
     }
 
     #[test]
-    fn values_are_found_by_their_names() {
+    fn values_are_found_by_protocol_and_field() {
         let snmp = "Ip: Forwarding InSegs\nIp: 1 2\nTcp: MaxConn InSegs RetransSegs\nTcp: -1 7 3\n\
             TcpExt: InSegs\nTcpExt: 9\n";
         assert_eq!(snmp_value(snmp, "Tcp", "InSegs"), Some(7.0));

@@ -19,7 +19,7 @@ const PLAUSIBLE: std::ops::Range<f64> = -100.0..250.0;
 #[derive(Debug)]
 pub(crate) struct Temperature {
     host: Arc<Host>,
-    /// The sensors found in the first round: chip, sensor, and the file with the value.
+    /// The sensors that the first round found.
     sensors: Option<Vec<Sensor>>,
 }
 
@@ -76,8 +76,9 @@ fn find_sensors(sys: &Path) -> Vec<Sensor> {
     for chip in sorted_entries(&sys.join("class/hwmon")) {
         let name = read_trimmed(&chip.join("name")).unwrap_or_default();
         for file in sorted_entries(&chip) {
-            let base = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let Some(sensor) = base.strip_suffix("_input").filter(|s| s.starts_with("temp")) else {
+            let file_name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let Some(sensor) = file_name.strip_suffix("_input").filter(|s| s.starts_with("temp"))
+            else {
                 continue;
             };
             let label = read_trimmed(&chip.join(format!("{sensor}_label")));
@@ -115,7 +116,7 @@ fn add_sensor(sensors: &mut Vec<Sensor>, chip: &str, name: &str, file: PathBuf) 
 mod tests {
     use super::*;
 
-    fn round(files: &[(&str, &str)]) -> Vec<(String, f64)> {
+    fn sample_files(files: &[(&str, &str)]) -> Vec<(String, f64)> {
         let folder = tempfile::tempdir().unwrap();
         for (file, text) in files {
             let path = folder.path().join("class").join(file);
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn sensors_have_the_names_of_chips_and_labels() {
-        let found = round(&[
+        let found = sample_files(&[
             ("hwmon/hwmon0/name", "coretemp\n"),
             ("hwmon/hwmon0/temp1_input", "45500\n"),
             ("hwmon/hwmon0/temp1_label", "Package id 0\n"),
@@ -154,12 +155,12 @@ mod tests {
 
     #[test]
     fn without_sensors_of_chips_the_thermal_zones_are_read() {
-        let found = round(&[
+        let found = sample_files(&[
             ("thermal/thermal_zone0/type", "x86_pkg_temp\n"),
             ("thermal/thermal_zone0/temp", "51000\n"),
             ("thermal/cooling_device0/type", "fan\n"),
         ]);
         assert_eq!(found, [("thermal/x86_pkg_temp".to_owned(), 51.0)]);
-        assert_eq!(round(&[]), []);
+        assert_eq!(sample_files(&[]), []);
     }
 }

@@ -7,7 +7,7 @@ use granary_agent_kit::{Readings, SELF_METRICS};
 use super::*;
 
 /// Returns the rows of METRICS.md: kind, unit and tags by name.
-fn table() -> BTreeMap<String, [String; 3]> {
+fn documented_metrics() -> BTreeMap<String, [String; 3]> {
     include_str!("../METRICS.md")
         .lines()
         .filter(|line| line.starts_with("| `"))
@@ -31,19 +31,19 @@ fn sample_this_machine() -> Readings {
 }
 
 #[test]
-fn every_emitted_metric_agrees_with_its_row_in_the_table() {
-    let table = table();
+fn every_emitted_metric_agrees_with_its_row_in_the_documentation() {
+    let documented = documented_metrics();
     for reading in sample_this_machine().as_slice() {
         let keys: BTreeSet<&str> = reading.tags.iter().map(|(key, _)| key.as_ref()).collect();
         let tags = keys.into_iter().collect::<Vec<_>>().join(", ");
         let unit = if reading.unit.is_empty() { "-" } else { &reading.unit };
         let emitted = [reading.kind.to_string(), unit.to_owned(), tags];
-        assert_eq!(table.get(reading.metric.as_ref()), Some(&emitted), "{}", reading.metric);
+        assert_eq!(documented.get(reading.metric.as_ref()), Some(&emitted), "{}", reading.metric);
     }
 }
 
 #[test]
-fn every_metric_of_the_table_is_in_the_sources() {
+fn every_documented_metric_is_in_the_sources() {
     let sources = [
         include_str!("cgroups/mod.rs"),
         include_str!("cpu.rs"),
@@ -62,13 +62,13 @@ fn every_metric_of_the_table_is_in_the_sources() {
         include_str!("systemd.rs"),
         include_str!("named_processes.rs"),
     ];
-    for metric in table().keys() {
+    for metric in documented_metrics().keys() {
         let quoted = format!("\"{metric}\"");
         let is_emitted = sources.iter().any(|source| source.contains(&quoted));
         assert!(is_emitted || SELF_METRICS.contains(&metric.as_str()), "{metric}");
     }
     for metric in SELF_METRICS {
-        assert!(table().contains_key(metric), "{metric} is not in METRICS.md");
+        assert!(documented_metrics().contains_key(metric), "{metric} is not in METRICS.md");
     }
 }
 
@@ -98,10 +98,10 @@ fn every_counter_has_a_start_and_never_decreases() {
         }
         for reading in readings.as_slice().iter().filter(|r| r.kind == Kind::Counter) {
             // The kernel does not report the start of containers and services.
-            let is_group =
+            let is_control_group =
                 ["container_", "unit_"].iter().any(|prefix| reading.metric.starts_with(prefix));
-            let since = Some(host.boot_ms).filter(|_| !is_group);
-            assert_eq!(reading.start_ms, since, "{reading:?}");
+            let expected_start = Some(host.boot_ms).filter(|_| !is_control_group);
+            assert_eq!(reading.start_ms, expected_start, "{reading:?}");
             let before =
                 last.insert(format!("{}{:?}", reading.metric, reading.tags), reading.value);
             assert!(before.is_none_or(|before| before <= reading.value), "{before:?} {reading:?}");
@@ -134,7 +134,7 @@ fn related_values_agree() {
 }
 
 #[test]
-fn a_failing_group_names_the_file_and_stops_no_other_group() {
+fn a_failing_source_names_the_file_and_stops_no_other_source() {
     let folder = tempfile::tempdir().unwrap();
     let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
     std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
@@ -180,14 +180,14 @@ fn named_processes_report_their_cpu_and_memory() {
 }
 
 #[test]
-fn sources_that_may_block_run_side_by_side() {
+fn sources_that_may_block_have_their_own_threads() {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     let all = all_sources(&host, &[]);
     let names: BTreeSet<&str> = all.iter().map(|source| source.name()).collect();
-    assert!(MAY_WAIT.iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(MAY_BLOCK.iter().all(|name| names.contains(name)), "{names:?}");
     let count = all.len();
-    let mut combined = side_by_side(all).unwrap();
-    assert_eq!(combined.len(), count - MAY_WAIT.len() + 1);
+    let mut combined = with_threads(all).unwrap();
+    assert_eq!(combined.len(), count - MAY_BLOCK.len() + 1);
     let mut readings = Readings::default();
     combined[0].sample(1000, &mut readings).unwrap();
     assert!(readings.as_slice().iter().any(|r| r.metric == "disk_partition_space_total"));

@@ -18,7 +18,7 @@ use crate::settings::{SettingsError, TargetSettings};
 /// The error code for a missing privilege.
 const UNAUTHORIZED: i32 = 13;
 /// The interval of the driver's health check.
-const HEARTBEAT: Duration = Duration::from_secs(60);
+const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The reason why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl From<mongodb::error::Error> for Fault {
             let (code, name, message) = (refused.code, &refused.code_name, &refused.message);
             return Self::Refused(code, format!("{name} ({code}): {message}"));
         }
-        Self::Unreachable(cause_of(&error.kind.to_string()))
+        Self::Unreachable(extract_cause(&error.kind.to_string()))
     }
 }
 
@@ -57,7 +57,7 @@ impl From<mongodb::error::Error> for Fault {
 const CAUSE_CHARS_MAX: usize = 200;
 
 /// Extracts the cause from a driver's error, which also dumps the state of all servers.
-fn cause_of(text: &str) -> String {
+fn extract_cause(text: &str) -> String {
     let cause = text.rsplit_once("Error: ").map_or(text, |(_, cause)| cause);
     let end = [", labels:", ", source:", " }"].iter().filter_map(|end| cause.find(end)).min();
     let cause = end.and_then(|end| cause.get(..end)).unwrap_or(cause);
@@ -66,7 +66,7 @@ fn cause_of(text: &str) -> String {
 }
 
 /// Returns the hosts of a target, with the connection options of each host.
-pub(crate) async fn options_of(
+pub(crate) async fn connection_options(
     target: &TargetSettings,
     timeout: Duration,
 ) -> Result<Vec<(ServerAddress, ClientOptions)>, SettingsError> {
@@ -93,22 +93,22 @@ fn options_of_host(
     host: &ServerAddress,
     timeout: Duration,
 ) -> ClientOptions {
-    let mut single = options.clone();
-    single.hosts = vec![host.clone()];
-    single.direct_connection = Some(true);
-    single.load_balanced = None;
-    single.repl_set_name = None;
-    single.app_name = Some("granary-agent-mongodb".to_owned());
-    single.max_pool_size = Some(1);
-    single.min_pool_size = None;
-    single.max_connecting = Some(1);
-    single.retry_reads = Some(false);
-    single.connect_timeout = Some(timeout);
+    let mut host_options = options.clone();
+    host_options.hosts = vec![host.clone()];
+    host_options.direct_connection = Some(true);
+    host_options.load_balanced = None;
+    host_options.repl_set_name = None;
+    host_options.app_name = Some("granary-agent-mongodb".to_owned());
+    host_options.max_pool_size = Some(1);
+    host_options.min_pool_size = None;
+    host_options.max_connecting = Some(1);
+    host_options.retry_reads = Some(false);
+    host_options.connect_timeout = Some(timeout);
     // The timeout distinguishes an unreachable server from a slow server.
-    single.server_selection_timeout = Some(timeout.mul_f64(0.75));
-    single.heartbeat_freq = Some(HEARTBEAT);
-    single.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
-    single
+    host_options.server_selection_timeout = Some(timeout.mul_f64(0.75));
+    host_options.heartbeat_freq = Some(HEALTH_CHECK_INTERVAL);
+    host_options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
+    host_options
 }
 
 /// A connection that measures its cost.
@@ -125,7 +125,7 @@ pub(crate) struct Costs {
     pub(crate) commands: u64,
     pub(crate) failures: u64,
     /// The total time of commands.
-    pub(crate) waited: Duration,
+    pub(crate) waiting_time: Duration,
 }
 
 impl Connection {
@@ -161,7 +161,7 @@ impl Connection {
         self.costs.commands += 1;
         let watch = Stopwatch::start();
         let response = self.client.database(database).run_command(command).await;
-        self.costs.waited += watch.elapsed();
+        self.costs.waiting_time += watch.elapsed();
         response.map_err(|cause| {
             self.costs.failures += 1;
             cause.into()
@@ -178,16 +178,16 @@ mod tests {
         let dump = "Server selection timeout: No available servers. Topology: { Type: Single, Set \
                     Name: \"rs0\", Servers: [ { Address: db1:27017, Type: Unknown, Error: Kind: I/O \
                     error: Connection refused (os error 111), labels: {} } ] }";
-        assert_eq!(cause_of(dump), "I/O error: Connection refused (os error 111)");
-        assert_eq!(cause_of("no answer"), "no answer");
-        assert_eq!(cause_of(&"x".repeat(500)).len(), CAUSE_CHARS_MAX);
+        assert_eq!(extract_cause(dump), "I/O error: Connection refused (os error 111)");
+        assert_eq!(extract_cause("no answer"), "no answer");
+        assert_eq!(extract_cause(&"x".repeat(500)).len(), CAUSE_CHARS_MAX);
     }
 
     #[tokio::test]
     async fn each_host_of_a_uri_has_its_own_connection() {
         let target =
             TargetSettings::new("mongodb://u:p@db1,db2:27018/?replicaSet=rs0&maxPoolSize=50");
-        let options = options_of(&target, Duration::from_secs(4)).await.unwrap();
+        let options = connection_options(&target, Duration::from_secs(4)).await.unwrap();
         let hosts: Vec<String> = options.iter().map(|(host, _)| host.to_string()).collect();
         assert_eq!(hosts, ["db1:27017", "db2:27018"]);
         for (host, option) in options {
@@ -206,7 +206,10 @@ mod tests {
             ("mongodb://db1:port", "port"),
             ("http://db1", "scheme"),
         ] {
-            let message = options_of(&TargetSettings::new(uri), HEARTBEAT).await.unwrap_err().0;
+            let message = connection_options(&TargetSettings::new(uri), HEALTH_CHECK_INTERVAL)
+                .await
+                .unwrap_err()
+                .0;
             assert!(message.contains("db1") && message.contains(part), "{uri}: {message}");
             assert!(!message.contains("cret") && !message.contains("user"), "{message}");
         }

@@ -15,7 +15,7 @@ use crate::field::{number, text};
 pub(crate) const DATABASES_MAX: usize = 1_000;
 /// The maximum number of databases in a sweep, more than a response can contain.
 const NAMES_MAX: usize = 500_000;
-/// The least factor by which the time between two sweeps exceeds the duration of a sweep.
+/// The minimum ratio of the time between two sweeps to the duration of a sweep.
 const WAIT_FACTOR: i64 = 100;
 
 /// The fields of `dbStats`, with the metric and the unit.
@@ -40,9 +40,9 @@ pub(crate) struct Sweep {
     /// The databases that the current sweep has not queried yet.
     remaining: VecDeque<String>,
     totals: Totals,
-    spent_ms: i64,
+    elapsed_ms: i64,
     /// The number of databases without their own series.
-    beyond: usize,
+    databases_without_series: usize,
     /// The last values by database; `None` before the first response and after a failure.
     latest: BTreeMap<String, Option<DatabaseStats>>,
     /// The sums of the last complete sweep, and its end.
@@ -73,13 +73,13 @@ impl Sweep {
         let names = response.get_array("databases").map(Vec::as_slice).unwrap_or_default();
         let name = |database: &Bson| text(database.as_document()?, "name").map(str::to_owned);
         self.remaining = names.iter().filter_map(name).take(NAMES_MAX).collect();
-        (self.totals, self.spent_ms) = (Totals::default(), 0);
-        self.beyond = self.remaining.len().saturating_sub(DATABASES_MAX);
+        (self.totals, self.elapsed_ms) = (Totals::default(), 0);
+        self.databases_without_series = self.remaining.len().saturating_sub(DATABASES_MAX);
         // Series of dropped databases end.
-        let mut before = std::mem::take(&mut self.latest);
+        let mut previous = std::mem::take(&mut self.latest);
         let with_series = self.remaining.iter().take(DATABASES_MAX);
         self.latest =
-            with_series.map(|name| (name.clone(), before.remove(name).flatten())).collect();
+            with_series.map(|name| (name.clone(), previous.remove(name).flatten())).collect();
     }
 
     /// Returns the next database of the sweep.
@@ -90,38 +90,38 @@ impl Sweep {
     /// Records the response of the next database, or its failure.
     pub(crate) fn note_response(&mut self, response: Option<&Document>, now_ms: i64) {
         let Some(database) = self.remaining.pop_front() else { return };
-        let with_series = self.latest.get_mut(&database);
+        let latest = self.latest.get_mut(&database);
         let measured =
             response.map(|response| (now_ms, FIELDS.map(|(.., field)| number(response, field))));
-        if let Some(with_series) = with_series {
-            *with_series = measured;
+        if let Some(latest) = latest {
+            *latest = measured;
         }
         let Some(response) = response else {
             self.totals.is_partial = true;
             return;
         };
-        let part = |field: &str| number(response, field).unwrap_or(0.0);
-        self.totals.storage += part("storageSize");
-        self.totals.data += part("dataSize");
-        self.totals.index += part("indexSize");
+        let field_value = |field: &str| number(response, field).unwrap_or(0.0);
+        self.totals.storage += field_value("storageSize");
+        self.totals.data += field_value("dataSize");
+        self.totals.index += field_value("indexSize");
     }
 
-    /// Ends the part of the sweep in this round, which took `spent_ms`. After a complete sweep, its
-    /// sums become valid, and the next sweep is scheduled after `every_ms`, or later when databases
-    /// answer slowly.
-    pub(crate) fn pause(&mut self, now_ms: i64, spent_ms: i64, every_ms: i64) {
-        self.spent_ms = self.spent_ms.saturating_add(spent_ms);
+    /// Ends the part of the sweep in this round, which took `elapsed_ms`. After a complete sweep,
+    /// its sums become valid, and the next sweep is scheduled after `interval_ms`, or later when
+    /// databases answer slowly.
+    pub(crate) fn end_round(&mut self, now_ms: i64, elapsed_ms: i64, interval_ms: i64) {
+        self.elapsed_ms = self.elapsed_ms.saturating_add(elapsed_ms);
         if !self.remaining.is_empty() {
             return;
         }
-        let wait_ms = every_ms.max(self.spent_ms.saturating_mul(WAIT_FACTOR));
+        let wait_ms = interval_ms.max(self.elapsed_ms.saturating_mul(WAIT_FACTOR));
         self.next_ms = now_ms.saturating_add(wait_ms);
         self.sums = Some((now_ms, self.totals)).filter(|(_, totals)| !totals.is_partial);
     }
 
     /// Adds the last values with their times. Returns the number of databases without their own
     /// series.
-    pub(crate) fn read(&self, readings: &mut Readings) -> usize {
+    pub(crate) fn push_values(&self, readings: &mut Readings) -> usize {
         for (database, measured) in &self.latest {
             let Some((time_ms, values)) = measured else { continue };
             let tags = [("database", database.as_str())];
@@ -130,8 +130,8 @@ impl Sweep {
                     readings.gauge(*metric, unit, &tags, *value);
                 }
             }
-            let measured = *time_ms as f64 / 1000.0;
-            readings.gauge("mongodb_database_measured", "seconds", &tags, measured);
+            let measured_s = *time_ms as f64 / 1000.0;
+            readings.gauge("mongodb_database_measured", "seconds", &tags, measured_s);
         }
         if let Some((time_ms, Totals { storage, data, index, .. })) = self.sums {
             for (metric, value) in [
@@ -142,10 +142,10 @@ impl Sweep {
             ] {
                 readings.gauge(metric, "bytes", &[], value);
             }
-            let measured = time_ms as f64 / 1000.0;
-            readings.gauge("mongodb_databases_measured", "seconds", &[], measured);
+            let measured_s = time_ms as f64 / 1000.0;
+            readings.gauge("mongodb_databases_measured", "seconds", &[], measured_s);
         }
-        self.beyond
+        self.databases_without_series
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    const EVERY_MS: i64 = 1_200_000;
+    const INTERVAL_MS: i64 = 1_200_000;
 
     fn list(names: &[&str]) -> Document {
         let entry = |name: &&str| Bson::Document(doc! { "name": *name });
@@ -169,7 +169,7 @@ mod tests {
     /// Returns the current value of a series of the server or a database.
     fn value_of(sweep: &Sweep, metric: &str, database: Option<&str>) -> Option<f64> {
         let mut readings = Readings::default();
-        sweep.read(&mut readings);
+        sweep.push_values(&mut readings);
         let tag_value = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
             tags.iter().map(|(_, value)| value.clone()).next()
         };
@@ -185,21 +185,21 @@ mod tests {
         sweep.start(&list(&["a", "b"]));
         assert_eq!(sweep.next(), Some("a"));
         sweep.note_response(Some(&stats(10)), 1000);
-        sweep.pause(1000, 50, EVERY_MS);
+        sweep.end_round(1000, 50, INTERVAL_MS);
         assert!(!sweep.is_due(1000), "the sweep is not complete");
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), None);
         assert_eq!(value_of(&sweep, "mongodb_database_data_size", Some("a")), Some(10.0));
         assert_eq!(value_of(&sweep, "mongodb_database_data_size", Some("b")), None);
         assert_eq!(sweep.next(), Some("b"));
         sweep.note_response(Some(&stats(30)), 2000);
-        sweep.pause(2000, 50, EVERY_MS);
+        sweep.end_round(2000, 50, INTERVAL_MS);
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(40.0));
         assert_eq!(value_of(&sweep, "mongodb_db_storage_total", None), Some(80.0));
         assert_eq!(value_of(&sweep, "mongodb_logical_size", None), Some(42.0));
         assert_eq!(value_of(&sweep, "mongodb_database_measured", Some("a")), Some(1.0));
         assert_eq!(value_of(&sweep, "mongodb_databases_measured", None), Some(2.0));
-        assert!(!sweep.is_due(2000 + EVERY_MS - 1));
-        assert!(sweep.is_due(2000 + EVERY_MS));
+        assert!(!sweep.is_due(2000 + INTERVAL_MS - 1));
+        assert!(sweep.is_due(2000 + INTERVAL_MS));
     }
 
     #[test]
@@ -208,12 +208,12 @@ mod tests {
         sweep.start(&list(&["a", "b"]));
         sweep.note_response(Some(&stats(10)), 0);
         sweep.note_response(Some(&stats(20)), 0);
-        sweep.pause(0, 5, EVERY_MS);
+        sweep.end_round(0, 5, INTERVAL_MS);
         sweep.start(&list(&["b", "c"]));
         let size = |sweep: &Sweep, name| value_of(sweep, "mongodb_database_data_size", Some(name));
         assert_eq!((size(&sweep, "a"), size(&sweep, "b")), (None, Some(20.0)));
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(30.0));
-        sweep.note_response(Some(&stats(25)), EVERY_MS);
+        sweep.note_response(Some(&stats(25)), INTERVAL_MS);
         assert_eq!((size(&sweep, "b"), size(&sweep, "c")), (Some(25.0), None));
     }
 
@@ -223,7 +223,7 @@ mod tests {
         sweep.start(&list(&["a", "b"]));
         sweep.note_response(Some(&stats(10)), 0);
         sweep.note_response(None, 0);
-        sweep.pause(0, 60_000, EVERY_MS);
+        sweep.end_round(0, 60_000, INTERVAL_MS);
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), None);
         assert!(!sweep.is_due(5_999_999));
         assert!(sweep.is_due(6_000_000), "a hundred times the duration of the sweep");
@@ -238,9 +238,9 @@ mod tests {
         while sweep.next().is_some() {
             sweep.note_response(Some(&stats(1)), 0);
         }
-        sweep.pause(0, 5, EVERY_MS);
+        sweep.end_round(0, 5, INTERVAL_MS);
         let mut readings = Readings::default();
-        assert_eq!(sweep.read(&mut readings), 7);
+        assert_eq!(sweep.push_values(&mut readings), 7);
         assert_eq!(value_of(&sweep, "mongodb_db_data_size_total", None), Some(1007.0));
         let found = readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_views");
         assert_eq!(found.count(), 0);

@@ -5,12 +5,12 @@ use mongodb::bson::{Bson, Document};
 
 /// Returns the value at a dotted path.
 pub(crate) fn value<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
-    let (folders, name) = path.rsplit_once('.').map_or((None, path), |(a, b)| (Some(a), b));
-    let mut inner = document;
-    for folder in folders.into_iter().flat_map(|folders| folders.split('.')) {
-        inner = inner.get_document(folder).ok()?;
+    let (parents, name) = path.rsplit_once('.').map_or((None, path), |(a, b)| (Some(a), b));
+    let mut document_at_path = document;
+    for parent in parents.into_iter().flat_map(|parents| parents.split('.')) {
+        document_at_path = document_at_path.get_document(parent).ok()?;
     }
-    inner.get(name)
+    document_at_path.get(name)
 }
 
 /// Returns a number of any type at a path. A boolean is 0 or 1.

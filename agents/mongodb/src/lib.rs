@@ -1,7 +1,7 @@
 //! Samples MongoDB servers of all roles, many from one agent, concurrently.
 //!
 //! `status` and `replication` convert a server's documents to readings by pure functions. `target`
-//! is a server with its limits, and `questions` contains the queries of a round. METRICS.md lists
+//! is a server with its limits, and `queries` contains the queries of a round. METRICS.md lists
 //! the metrics.
 
 mod connection;
@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 
 pub use self::settings::{Settings, SettingsError, TargetSettings, parse_span};
 use self::{
-    connection::options_of,
+    connection::connection_options,
     target::{Limits, Target},
 };
 
@@ -39,22 +39,22 @@ pub struct MongoDb(SideBySide);
 
 impl MongoDb {
     /// Creates a source for these servers. They are sampled in the rounds whose times are multiples
-    /// of `every`; the first round opens the connections.
+    /// of `interval`; the first round opens the connections.
     ///
     /// # Errors
     /// A target is invalid, two targets have the same name, or a thread cannot be started.
-    pub fn new(settings: &Settings, every: Duration) -> Result<Self, SettingsError> {
-        Self::with_deadline(settings, every, ROUND_DEADLINE)
+    pub fn new(settings: &Settings, interval: Duration) -> Result<Self, SettingsError> {
+        Self::with_deadline(settings, interval, ROUND_DEADLINE)
     }
 
     /// Creates a source whose rounds wait up to `deadline` for responses.
     fn with_deadline(
         settings: &Settings,
-        every: Duration,
+        interval: Duration,
         deadline: Duration,
     ) -> Result<Self, SettingsError> {
         settings.check()?;
-        let no_thread =
+        let thread_error =
             |cause: std::io::Error| SettingsError(format!("cannot start a thread: {cause}"));
         // One thread for the driver's background tasks.
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -62,9 +62,9 @@ impl MongoDb {
             .thread_name("mongodb")
             .enable_all()
             .build()
-            .map_err(no_thread)?;
+            .map_err(thread_error)?;
         let runtime = Arc::new(runtime);
-        let databases_every = Some(settings.databases_every).filter(|every| !every.is_zero());
+        let databases_every = Some(settings.databases_every).filter(|interval| !interval.is_zero());
         let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         let databases_every_ms = databases_every.map(millis);
         let limits = Limits { timeout: settings.timeout, databases_every_ms };
@@ -72,7 +72,7 @@ impl MongoDb {
         let mut hosts = Vec::new();
         let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
         for target in &settings.targets {
-            let options = runtime.block_on(options_of(target, settings.timeout))?;
+            let options = runtime.block_on(connection_options(target, settings.timeout))?;
             for (address, options) in options {
                 let target = Target::new(&address, options, target, limits);
                 let host = target.host().to_owned();
@@ -84,10 +84,10 @@ impl MongoDb {
                 hosts.push(host);
                 let (runtime, windows) = (Arc::clone(&runtime), Arc::clone(&windows));
                 let server = Server { runtime, target, windows, started_ms: None };
-                sources.push((every, Box::new(server)));
+                sources.push((interval, Box::new(server)));
             }
         }
-        SideBySide::each_at("mongodb", deadline, sources).map(Self).map_err(no_thread)
+        SideBySide::with_intervals("mongodb", deadline, sources).map(Self).map_err(thread_error)
     }
 }
 
@@ -144,11 +144,11 @@ impl Source for Server {
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let started_ms = *self.started_ms.get_or_insert(now_ms);
         readings.append(self.runtime.block_on(self.target.sample(now_ms, started_ms)));
-        let window_of = self.windows.update(&self.target);
-        if let Some(seconds) = self.target.headroom_seconds(window_of) {
-            let mut reported = Readings::new(self.target.set_tags());
-            reported.gauge("mongodb_oplog_master_lag_time_diff", "seconds", &[], seconds);
-            readings.append(reported);
+        let find_window = self.windows.update(&self.target);
+        if let Some(seconds) = self.target.headroom_seconds(find_window) {
+            let mut headroom = Readings::new(self.target.set_tags());
+            headroom.gauge("mongodb_oplog_master_lag_time_diff", "seconds", &[], seconds);
+            readings.append(headroom);
         }
         Ok(())
     }

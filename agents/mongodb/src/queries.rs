@@ -6,50 +6,56 @@ use mongodb::bson::{Document, doc};
 use crate::{
     connection::{Connection, Fault},
     field::number,
-    replication::{self, Oplog, first_of},
+    replication::{self, Oplog, first_document},
     role::{Role, ServerRole},
     status,
     target::Target,
 };
 
 /// The interval of queries for the oplog.
-const OPLOG_EVERY_MS: i64 = 60_000;
+const OPLOG_INTERVAL_MS: i64 = 60_000;
 /// The interval of queries for the number of the machine's cores.
-const MACHINE_EVERY_MS: i64 = 3_600_000;
+const MACHINE_INTERVAL_MS: i64 = 3_600_000;
 /// The maximum share of a round's time limit for databases.
 const DATABASES_SHARE: f64 = 0.3;
 
 impl Target {
     /// Sends the queries of a round, in order of importance. The server must answer the first two
     /// queries.
-    pub(crate) async fn round(&mut self, now_ms: i64, watch: Stopwatch) -> Result<(), Fault> {
+    pub(crate) async fn query_server(
+        &mut self,
+        now_ms: i64,
+        watch: Stopwatch,
+    ) -> Result<(), Fault> {
         if self.connection.is_none() {
             let options = self.options.clone();
             self.connection = Some(Connection::new(options, self.limits.timeout, self.costs)?);
         }
         let Some(connection) = &mut self.connection else { return Ok(()) };
         self.server_role = ServerRole::of(&connection.hello().await?);
-        let mut readings = Readings::new(self.own_tags());
+        let mut readings = Readings::new(self.host_tags());
         let role = self.server_role.role;
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        match connection.run_command("admin", server_status()).await {
+        match connection.run_command("admin", server_status_command()).await {
             Ok(status) => {
-                status::read(&status, now_ms, self.cores, &mut self.memory, &mut readings);
+                status::read(&status, now_ms, self.cores, &mut self.server_state, &mut readings);
             }
             // An arbiter has no users, so further queries are not permitted.
             Err(fault) if role == Role::Arbiter && fault.is_unauthorized() => {}
-            Err(fault @ Fault::Refused(..)) => readings.problem(self.place("serverStatus"), fault),
+            Err(fault @ Fault::Refused(..)) => {
+                readings.problem(self.problem_place("serverStatus"), fault);
+            }
             Err(fault) => return Err(fault),
         }
-        let config = f64::from(u8::from(self.server_role.is_config));
-        readings.gauge("mongodb_is_config_server", "", &[], config);
+        let is_config_server = f64::from(u8::from(self.server_role.is_config));
+        readings.gauge("mongodb_is_config_server", "", &[], is_config_server);
         self.readings = Some(readings);
-        self.replication(now_ms).await?;
-        self.machine(now_ms).await?;
-        self.databases(now_ms, watch).await
+        self.query_replication(now_ms).await?;
+        self.query_machine(now_ms).await?;
+        self.continue_sweep(now_ms, watch).await
     }
 
-    fn place(&self, command: &str) -> String {
+    fn problem_place(&self, command: &str) -> String {
         format!("mongodb {} {command}", self.host)
     }
 
@@ -65,7 +71,7 @@ impl Target {
             Ok(response) => Ok(Some(response)),
             Err(fault @ Fault::Refused(..)) => {
                 let is_expected = self.server_role.role == Role::Arbiter && fault.is_unauthorized();
-                let place = self.place(&name);
+                let place = self.problem_place(&name);
                 if let Some(readings) = self.readings.as_mut().filter(|_| !is_expected) {
                     readings.problem(place, fault);
                 }
@@ -75,7 +81,7 @@ impl Target {
         }
     }
 
-    async fn replication(&mut self, now_ms: i64) -> Result<(), Fault> {
+    async fn query_replication(&mut self, now_ms: i64) -> Result<(), Fault> {
         if !self.server_role.is_member() {
             self.oplog = None;
             return Ok(());
@@ -84,7 +90,7 @@ impl Target {
         if let Some(status) = self.run_command("admin", doc! { "replSetGetStatus": 1 }).await?
             && let Some(readings) = &mut self.readings
         {
-            self.lag_seconds = replication::read(&status, &mut set_readings).seconds;
+            self.lag_seconds = replication::push_replication(&status, &mut set_readings).seconds;
             readings.append(set_readings);
         }
         let mut set_readings = Readings::new(self.set_tags());
@@ -96,40 +102,41 @@ impl Target {
         }
         // The values are queried each minute, and every round repeats them.
         if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
-            oplog.read(&mut set_readings);
+            oplog.push_values(&mut set_readings);
             readings.append(set_readings);
         }
         Ok(())
     }
 
     async fn query_oplog(&mut self, now_ms: i64) -> Result<(), Fault> {
-        self.oplog_next_ms = now_ms.saturating_add(OPLOG_EVERY_MS);
-        let first = self.run_command("local", end_of_oplog(1)).await?;
-        let last = self.run_command("local", end_of_oplog(-1)).await?;
-        let stats = self.run_command("local", oplog_stats()).await?;
-        let ends = first.as_ref().and_then(first_of).zip(last.as_ref().and_then(first_of));
-        let stats = stats.as_ref().and_then(first_of);
-        self.oplog = ends.and_then(|(first, last)| Oplog::of(first, last, stats));
+        self.oplog_next_ms = now_ms.saturating_add(OPLOG_INTERVAL_MS);
+        let first = self.run_command("local", end_of_oplog_command(1)).await?;
+        let last = self.run_command("local", end_of_oplog_command(-1)).await?;
+        let stats = self.run_command("local", oplog_stats_command()).await?;
+        let first_and_last =
+            first.as_ref().and_then(first_document).zip(last.as_ref().and_then(first_document));
+        let stats = stats.as_ref().and_then(first_document);
+        self.oplog = first_and_last.and_then(|(first, last)| Oplog::of(first, last, stats));
         Ok(())
     }
 
-    async fn machine(&mut self, now_ms: i64) -> Result<(), Fault> {
+    async fn query_machine(&mut self, now_ms: i64) -> Result<(), Fault> {
         if now_ms < self.machine_next_ms || self.server_role.role == Role::Arbiter {
             return Ok(());
         }
-        self.machine_next_ms = now_ms.saturating_add(MACHINE_EVERY_MS);
+        self.machine_next_ms = now_ms.saturating_add(MACHINE_INTERVAL_MS);
         let response = self.run_command("admin", doc! { "hostInfo": 1 }).await?;
         self.cores = response.as_ref().and_then(|info| number(info, "system.numCores"));
         Ok(())
     }
 
     /// Continues the sweep of databases until its share of the round is used.
-    async fn databases(&mut self, now_ms: i64, watch: Stopwatch) -> Result<(), Fault> {
-        let Some(every_ms) = self.limits.databases_every_ms else { return Ok(()) };
+    async fn continue_sweep(&mut self, now_ms: i64, watch: Stopwatch) -> Result<(), Fault> {
+        let Some(interval_ms) = self.limits.databases_every_ms else { return Ok(()) };
         if !self.server_role.has_data() {
             return Ok(());
         }
-        let began = watch.elapsed();
+        let started = watch.elapsed();
         let share = self.limits.timeout.mul_f64(DATABASES_SHARE);
         if self.sweep.is_due(now_ms) {
             let list = doc! { "listDatabases": 1, "nameOnly": true };
@@ -138,19 +145,19 @@ impl Target {
         } else if self.sweep.next().is_none() {
             return Ok(());
         }
-        while watch.elapsed().saturating_sub(began) < share {
+        while watch.elapsed().saturating_sub(started) < share {
             let Some(database) = self.sweep.next().map(str::to_owned) else { break };
             let response = self.run_command(&database, doc! { "dbStats": 1, "scale": 1 }).await?;
             self.sweep.note_response(response.as_ref(), now_ms);
         }
-        let spent = i64::try_from((watch.elapsed().saturating_sub(began)).as_millis());
-        self.sweep.pause(now_ms, spent.unwrap_or(i64::MAX), every_ms);
+        let spent = i64::try_from((watch.elapsed().saturating_sub(started)).as_millis());
+        self.sweep.end_round(now_ms, spent.unwrap_or(i64::MAX), interval_ms);
         Ok(())
     }
 }
 
 /// Builds `serverStatus` without long sections that the agent does not use.
-fn server_status() -> Document {
+fn server_status_command() -> Document {
     doc! {
         "serverStatus": 1, "locks": 0, "tcmalloc": 0, "sharding": 0, "shardingStatistics": 0,
         "transactions": 0, "twoPhaseCommitCoordinator": 0, "logicalSessionRecordCache": 0,
@@ -158,14 +165,14 @@ fn server_status() -> Document {
     }
 }
 
-fn end_of_oplog(order: i32) -> Document {
+fn end_of_oplog_command(order: i32) -> Document {
     doc! {
         "find": "oplog.rs", "sort": { "$natural": order }, "limit": 1, "singleBatch": true,
         "projection": { "ts": 1 },
     }
 }
 
-fn oplog_stats() -> Document {
+fn oplog_stats_command() -> Document {
     doc! {
         "aggregate": "oplog.rs", "pipeline": [{ "$collStats": { "storageStats": {} } }],
         "cursor": {},

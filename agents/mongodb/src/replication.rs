@@ -17,7 +17,7 @@ pub(crate) struct Lag {
 }
 
 /// Adds the readings of a member's set, and returns the member's lag.
-pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
+pub(crate) fn push_replication(status: &Document, readings: &mut Readings) -> Lag {
     if let Some(state) = number(status, "myState") {
         readings.gauge("mongodb_state", "", &[], state);
     }
@@ -38,7 +38,7 @@ pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
     let primary = members.iter().find(|member| number(member, "state") == Some(PRIMARY));
     let has_primary = f64::from(u8::from(primary.is_some()));
     readings.gauge("mongodb_has_primary", "", &[], has_primary);
-    primary.map_or(Lag::default(), |primary| lags(primary, &members, readings))
+    primary.map_or(Lag::default(), |primary| push_lags(primary, &members, readings))
 }
 
 const PRIMARY: f64 = 1.0;
@@ -46,7 +46,7 @@ const SECONDARY: f64 = 2.0;
 const ARBITER: f64 = 7.0;
 /// The states of a replicating member: a secondary, or a member that recovers, starts up or rolls
 /// back and falls behind in the meantime.
-const FOLLOWS: [f64; 4] = [SECONDARY, 3.0, 5.0, 9.0];
+const REPLICATING_STATES: [f64; 4] = [SECONDARY, 3.0, 5.0, 9.0];
 
 fn is_healthy_state(state: f64) -> bool {
     [PRIMARY, SECONDARY, ARBITER].contains(&state)
@@ -54,30 +54,30 @@ fn is_healthy_state(state: f64) -> bool {
 
 /// Adds the lag of a replicating member, or for the primary the largest lag of the other members.
 /// Returns the lag of a replicating member.
-fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> Lag {
+fn push_lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> Lag {
     let is_self = |member: &&&Document| is_true(member, "self");
-    let behind = |member: &Document, at: fn(&Document) -> Option<i64>| {
-        let (of_primary, of_member) = (at(primary)?, at(member)?);
+    let lag_seconds = |member: &Document, operation_time: fn(&Document) -> Option<i64>| {
+        let (of_primary, of_member) = (operation_time(primary)?, operation_time(member)?);
         // The member's operation can be later than the primary's; the lag is then 0.
         Some((of_primary.saturating_sub(of_member).max(0)) as f64 / 1000.0)
     };
     let Some(member) = members.iter().find(is_self) else { return Lag::default() };
     match number(member, "state") {
-        Some(state) if FOLLOWS.contains(&state) => {
-            let lag = behind(member, operation_ms);
+        Some(state) if REPLICATING_STATES.contains(&state) => {
+            let lag = lag_seconds(member, operation_ms);
             if let Some(seconds) = lag {
                 readings.gauge("mongodb_oplog_slave_lag_master_time", "seconds", &[], seconds);
             }
-            if let Some(seconds) = behind(member, wall_ms) {
+            if let Some(seconds) = lag_seconds(member, wall_ms) {
                 readings.gauge("mongodb_oplog_replication_lag", "seconds", &[], seconds);
             }
             Lag { seconds: lag }
         }
         Some(PRIMARY) => {
-            let of_secondaries = members
-                .iter()
-                .filter(|m| number(m, "state").is_some_and(|state| FOLLOWS.contains(&state)));
-            let lags = of_secondaries.filter_map(|member| behind(member, wall_ms));
+            let replicating_members = members.iter().filter(|m| {
+                number(m, "state").is_some_and(|state| REPLICATING_STATES.contains(&state))
+            });
+            let lags = replicating_members.filter_map(|member| lag_seconds(member, wall_ms));
             if let Some(largest) = lags.reduce(f64::max) {
                 readings.gauge("mongodb_oplog_replication_lag", "seconds", &[], largest);
             }
@@ -118,7 +118,7 @@ impl Oplog {
     }
 
     /// Adds the window of the oplog, and the rate at which operations fill it.
-    pub(crate) fn read(&self, readings: &mut Readings) {
+    pub(crate) fn push_values(&self, readings: &mut Readings) {
         readings.gauge("mongodb_oplog_master_time", "seconds", &[], self.window_seconds);
         if let Some(bytes) = self.bytes.filter(|_| self.window_seconds > 0.0) {
             let rate = bytes / GIB / (self.window_seconds / 3600.0);
@@ -128,7 +128,7 @@ impl Oplog {
 }
 
 /// Returns the first document of a cursor's response.
-pub(crate) fn first_of(response: &Document) -> Option<&Document> {
+pub(crate) fn first_document(response: &Document) -> Option<&Document> {
     response.get_document("cursor").ok()?.get_array("firstBatch").ok()?.first()?.as_document()
 }
 

@@ -54,18 +54,18 @@ impl Responder {
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> i32 {
-    i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+fn read_i32(bytes: &[u8], offset: usize) -> i32 {
+    i32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
 }
 
 /// Answers the requests of a connection until it ends.
 fn serve(mut stream: TcpStream, script: &ResponseScript, received: &Mutex<Vec<String>>) {
     let mut head = [0; 16];
     while stream.read_exact(&mut head).is_ok() {
-        let (length, id, code) = (number(&head, 0), number(&head, 4), number(&head, 12));
+        let (length, id, code) = (read_i32(&head, 0), read_i32(&head, 4), read_i32(&head, 12));
         let mut body = vec![0; length as usize - 16];
         stream.read_exact(&mut body).unwrap();
-        let command = command(code, &body);
+        let command = parse_command(code, &body);
         let database = command.get_str("$db").unwrap_or("admin").to_owned();
         let name = command.keys().next().cloned().unwrap_or_default();
         // The driver's handshakes contain a client, or use the old opcode.
@@ -78,13 +78,13 @@ fn serve(mut stream: TcpStream, script: &ResponseScript, received: &Mutex<Vec<St
             drop(stream.read(&mut [0]));
             return;
         };
-        if stream.write_all(&reply(code, id, &answer)).is_err() {
+        if stream.write_all(&encode_response(code, id, &answer)).is_err() {
             return;
         }
     }
 }
 
-fn command(code: i32, body: &[u8]) -> Document {
+fn parse_command(code: i32, body: &[u8]) -> Document {
     let start = match code {
         OP_MSG => 5,
         OP_QUERY => 4 + body[4..].iter().position(|byte| *byte == 0).unwrap() + 1 + 8,
@@ -93,20 +93,21 @@ fn command(code: i32, body: &[u8]) -> Document {
     Document::from_reader(&body[start..]).unwrap()
 }
 
-fn reply(code: i32, to: i32, answer: &Document) -> Vec<u8> {
+fn encode_response(code: i32, request_id: i32, answer: &Document) -> Vec<u8> {
     let answer = answer.to_vec().unwrap();
     let (head, code) = match code {
         OP_MSG => (vec![0; 5], OP_MSG),
         _ => ([0, 0, 0, 0, 1].iter().flat_map(|n: &i32| n.to_le_bytes()).collect(), 1),
     };
     let length = (16 + head.len() + answer.len()) as i32;
-    let mut out: Vec<u8> = [length, 1, to, code].iter().flat_map(|n| n.to_le_bytes()).collect();
-    out.extend(head);
-    out.extend(answer);
-    out
+    let mut response: Vec<u8> =
+        [length, 1, request_id, code].iter().flat_map(|n| n.to_le_bytes()).collect();
+    response.extend(head);
+    response.extend(answer);
+    response
 }
 
-/// Builds the error of a refused command.
-pub(crate) fn refusal(code: i32, name: &str) -> Document {
+/// Builds the error document of a refused command.
+pub(crate) fn error_document(code: i32, name: &str) -> Document {
     doc! { "ok": 0.0, "errmsg": format!("refused with {name}"), "code": code, "codeName": name }
 }

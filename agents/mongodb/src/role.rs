@@ -55,7 +55,7 @@ impl ServerRole {
 
     /// Returns the value of the host's tag `role`. The role of a config server is its role in its
     /// replica set.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self.role {
             Role::Standalone => "standalone",
             Role::Primary => "primary",
@@ -90,7 +90,7 @@ mod tests {
             hello.extend(more);
             hello
         };
-        for (hello, word, is_config) in [
+        for (hello, name, is_config) in [
             (doc! { "isWritablePrimary": true }, "standalone", false),
             (doc! { "ismaster": true }, "standalone", false),
             (member(doc! { "isWritablePrimary": true, "secondary": false }), "primary", false),
@@ -104,7 +104,7 @@ mod tests {
             (doc! {}, "standalone", false),
         ] {
             let role = ServerRole::of(&hello);
-            assert_eq!((role.word(), role.is_config), (word, is_config), "{hello}");
+            assert_eq!((role.name(), role.is_config), (name, is_config), "{hello}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     replication::Oplog,
     role::{Role, ServerRole},
     settings::TargetSettings,
-    status::Memory,
+    status::ServerState,
 };
 
 /// A server, with its state between rounds.
@@ -27,7 +27,7 @@ pub(crate) struct Target {
     pub(crate) costs: Costs,
     pub(crate) server_role: ServerRole,
     pub(crate) polling: Polling,
-    pub(crate) memory: Memory,
+    pub(crate) server_state: ServerState,
     pub(crate) cores: Option<f64>,
     pub(crate) machine_next_ms: i64,
     pub(crate) oplog: Option<Oplog>,
@@ -62,7 +62,7 @@ impl Target {
             costs: Costs::default(),
             server_role: ServerRole::default(),
             polling: Polling::default(),
-            memory: Memory::default(),
+            server_state: ServerState::default(),
             cores: None,
             machine_next_ms: 0,
             oplog: None,
@@ -85,10 +85,11 @@ impl Target {
         let is_due = self.polling.is_due(now_ms);
         if is_due {
             let timeout = self.limits.timeout;
-            let outcome = match tokio::time::timeout(timeout, self.round(now_ms, watch)).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(Fault::Unreachable(format!("no answer within {timeout:?}"))),
-            };
+            let outcome =
+                match tokio::time::timeout(timeout, self.query_server(now_ms, watch)).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(Fault::Unreachable(format!("no answer within {timeout:?}"))),
+                };
             problem = outcome.err().map(|fault| fault.to_string());
             self.costs = self.connection.as_ref().map_or(self.costs, |connection| connection.costs);
             if self.readings.is_some() {
@@ -102,51 +103,57 @@ impl Target {
         if self.server_role.has_data() && self.limits.databases_every_ms.is_some() {
             self.add_databases();
         }
-        let mut out = self.readings.take().unwrap_or_else(|| Readings::new(self.own_tags()));
+        let mut readings = self.readings.take().unwrap_or_else(|| Readings::new(self.host_tags()));
         if let Some(problem) = problem {
-            out.problem(format!("mongodb {}", self.host), problem);
+            readings.problem(format!("mongodb {}", self.host), problem);
         } else if !self.polling.is_up() {
             // The server is not sampled in this round, and still counts as down.
-            out.problem(format!("mongodb {}", self.host), "does not answer");
+            readings.problem(format!("mongodb {}", self.host), "does not answer");
         }
         let is_up = f64::from(u8::from(self.polling.is_up()));
-        out.gauge("mongodb_up", "", &[], is_up);
+        readings.gauge("mongodb_up", "", &[], is_up);
         if is_due {
-            self.add_cost(watch, started_ms, &mut out);
+            self.add_cost(watch, started_ms, &mut readings);
         }
-        self.add_watched_host(&mut out);
-        out
+        self.add_watched_host(&mut readings);
+        readings
     }
 
     /// Adds the duration of the round, and the number, failures and total time of commands.
-    fn add_cost(&self, watch: Stopwatch, started_ms: i64, out: &mut Readings) {
+    fn add_cost(&self, watch: Stopwatch, started_ms: i64, readings: &mut Readings) {
         let start = Some(started_ms);
-        let Costs { commands, failures, waited } = self.costs;
-        let took = watch.elapsed().as_secs_f64();
-        out.gauge("mongodb_collect_duration", "seconds", &[], took);
-        out.counter("mongodb_collect_commands", "commands", &[], commands as f64, start);
-        out.counter("mongodb_collect_failures", "commands", &[], failures as f64, start);
-        out.counter("mongodb_collect_waited", "seconds", &[], waited.as_secs_f64(), start);
+        let Costs { commands, failures, waiting_time } = self.costs;
+        let duration_s = watch.elapsed().as_secs_f64();
+        readings.gauge("mongodb_collect_duration", "seconds", &[], duration_s);
+        readings.counter("mongodb_collect_commands", "commands", &[], commands as f64, start);
+        readings.counter("mongodb_collect_failures", "commands", &[], failures as f64, start);
+        readings.counter(
+            "mongodb_collect_waited",
+            "seconds",
+            &[],
+            waiting_time.as_secs_f64(),
+            start,
+        );
     }
 
-    fn add_watched_host(&self, out: &mut Readings) {
+    fn add_watched_host(&self, readings: &mut Readings) {
         let is_absent = !self.polling.is_up();
         let mut tags = self.tags.clone();
         if !is_absent {
-            tags.push(("role".to_owned(), self.server_role.word().to_owned()));
+            tags.push(("role".to_owned(), self.server_role.name().to_owned()));
         }
         tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
-        let started_ms = self.memory.started_ms();
-        out.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
+        let started_ms = self.server_state.started_ms();
+        readings.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
     }
 
     /// Adds the values of databases from this round or an earlier round.
     fn add_databases(&mut self) {
         let Some(readings) = &mut self.readings else { return };
-        let beyond = self.sweep.read(readings);
-        if beyond > 0 {
+        let unlisted = self.sweep.push_values(readings);
+        if unlisted > 0 {
             let cause = format!(
-                "{beyond} databases beyond {DATABASES_MAX} have no series of their own; totals \
+                "{unlisted} databases beyond {DATABASES_MAX} have no series of their own; totals \
                  count them"
             );
             readings.problem(format!("mongodb {} databases", self.host), cause);
@@ -155,14 +162,14 @@ impl Target {
 
     /// Returns the server's tags with its replica set, so that the members of a set can be grouped.
     pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
-        let mut tags = self.own_tags();
+        let mut tags = self.host_tags();
         if !self.tags.iter().any(|(name, _)| name == "set") {
             tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
         }
         tags
     }
 
-    pub(crate) fn own_tags(&self) -> Vec<(String, String)> {
+    pub(crate) fn host_tags(&self) -> Vec<(String, String)> {
         let mut tags = self.tags.clone();
         tags.push(("host".to_owned(), self.host.clone()));
         tags

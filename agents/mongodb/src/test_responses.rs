@@ -197,12 +197,12 @@ pub(crate) fn hello(role: &str) -> Document {
 const ARBITER: i32 = 7;
 const DOWN: i32 = 8;
 
-/// The difference of wall clocks between a lagging member's last operation and its `optimeDate`.
-const WALL_TIME_BEFORE_MS: i64 = 250;
+/// The time between the wall-clock time of a lagging member's last operation and its `optimeDate`.
+const WALL_CLOCK_LEAD_MS: i64 = 250;
 
 fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Document {
     let time = NOW_S - behind_s;
-    let millis = i64::from(time) * 1000 - i64::from(behind_s > 0) * WALL_TIME_BEFORE_MS;
+    let millis = i64::from(time) * 1000 - i64::from(behind_s > 0) * WALL_CLOCK_LEAD_MS;
     let mut member = doc! {
         "name": name, "health": f64::from(u8::from(state != DOWN)), "state": state,
         "optime": { "ts": Timestamp { time, increment: 1 }, "t": 3_i64 },
@@ -221,13 +221,13 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
     member
 }
 
-/// Returns `replSetGetStatus` as the member `queried` answers it; each member has a name, a state
-/// and a lag in seconds.
-pub(crate) fn set_status(queried: &str, members: &[(&str, i32, u32)]) -> Document {
+/// Returns `replSetGetStatus` as the member `queried_member` answers it; each member has a name, a
+/// state and a lag in seconds.
+pub(crate) fn set_status(queried_member: &str, members: &[(&str, i32, u32)]) -> Document {
     let state =
-        members.iter().find(|(name, ..)| *name == queried).map_or(0, |(_, state, _)| *state);
+        members.iter().find(|(name, ..)| *name == queried_member).map_or(0, |(_, state, _)| *state);
     let member = |(name, state, behind): &(&str, i32, u32)| {
-        member_of_set(name, *state, *behind, *name == queried)
+        member_of_set(name, *state, *behind, *name == queried_member)
     };
     let members: Vec<Bson> = members.iter().map(member).map(Bson::Document).collect();
     doc! {

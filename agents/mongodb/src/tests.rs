@@ -13,7 +13,7 @@ use mongodb::bson::{Bson, Document, Timestamp, doc};
 
 use super::*;
 use crate::{
-    responder::{Responder, refusal},
+    responder::{Responder, error_document},
     test_responses::{NOW_S, first_batch, hello, server_status, set_status},
 };
 
@@ -30,7 +30,7 @@ fn response(role: &str, version: &str, command: &Document) -> Document {
     let end = |time| first_batch(doc! { "ts": Timestamp { time, increment: 1 } });
     match command.keys().next().map_or("", String::as_str) {
         "hello" | "isMaster" | "ismaster" => hello(role),
-        _ if role == "arbiter" => refusal(13, "Unauthorized"),
+        _ if role == "arbiter" => error_document(13, "Unauthorized"),
         "serverStatus" => server_status(version, role),
         "replSetGetStatus" => set_status(member, &members),
         "find" => {
@@ -48,7 +48,7 @@ fn response(role: &str, version: &str, command: &Document) -> Document {
             "avgObjSize": 50.0, "dataSize": 500.0, "storageSize": 4096.0, "indexes": 3,
             "indexSize": 8192.0, "totalSize": 12288.0, "scaleFactor": 1.0, "ok": 1.0,
         },
-        _ => refusal(59, "CommandNotFound"),
+        _ => error_document(59, "CommandNotFound"),
     }
 }
 
@@ -56,19 +56,19 @@ fn server(role: &'static str, version: &'static str) -> Responder {
     Responder::start(move |_, command| Some(response(role, version, command)))
 }
 
-fn agent(addresses: &[&str], timeout: Duration) -> MongoDb {
+fn agent_for(addresses: &[&str], timeout: Duration) -> MongoDb {
     let target = |address: &&str| TargetSettings::new(format!("mongodb://{address}"));
     let targets = addresses.iter().map(target).collect();
     let settings = Settings { targets, timeout, ..Settings::default() };
-    MongoDb::with_deadline(&settings, EACH_ROUND, PATIENT).unwrap()
+    MongoDb::with_deadline(&settings, EACH_ROUND, LONG_TIMEOUT).unwrap()
 }
 
 const EACH_ROUND: Duration = Duration::from_millis(1);
 
-const PATIENT: Duration = Duration::from_secs(30);
-const HASTY: Duration = Duration::from_millis(400);
+const LONG_TIMEOUT: Duration = Duration::from_secs(30);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(400);
 
-fn round(agent: &mut MongoDb, now_ms: i64) -> Readings {
+fn sample_round(agent: &mut MongoDb, now_ms: i64) -> Readings {
     let mut readings = Readings::default();
     agent.sample(now_ms, &mut readings).unwrap();
     readings
@@ -81,26 +81,26 @@ fn value(readings: &Readings, host: &str, metric: &str) -> Option<f64> {
 
 #[test]
 fn each_role_receives_only_queries_that_it_can_answer() {
-    let member = ["hello", "serverStatus", "replSetGetStatus", "find", "find", "aggregate"];
-    let databases = ["hostInfo", "listDatabases", "dbStats", "dbStats"];
-    let with_data = member.iter().chain(&databases).copied().collect::<Vec<_>>();
-    let standalone = member[..2].iter().chain(&databases).copied().collect();
+    let member_queries = ["hello", "serverStatus", "replSetGetStatus", "find", "find", "aggregate"];
+    let database_queries = ["hostInfo", "listDatabases", "dbStats", "dbStats"];
+    let data_queries = member_queries.iter().chain(&database_queries).copied().collect::<Vec<_>>();
+    let standalone = member_queries[..2].iter().chain(&database_queries).copied().collect();
     for (role, expected) in [
         ("standalone", standalone),
-        ("primary", with_data.clone()),
-        ("config", with_data.clone()),
-        ("secondary", with_data),
+        ("primary", data_queries.clone()),
+        ("config", data_queries.clone()),
+        ("secondary", data_queries),
         ("arbiter", vec!["hello", "serverStatus", "replSetGetStatus"]),
         ("mongos", vec!["hello", "serverStatus", "hostInfo"]),
     ] {
         let server = server(role, "7.0.5");
-        let mut agent = agent(&[&server.address], PATIENT);
-        let readings = round(&mut agent, NOW_MS);
+        let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
+        let readings = sample_round(&mut agent, NOW_MS);
         assert_eq!(server.commands(), expected, "{role}");
         assert_eq!(readings.problems().len(), 0, "{role}: {:?}", readings.problems());
         assert_eq!(value(&readings, &server.address, "mongodb_up"), Some(1.0), "{role}");
         // The oplog is due every minute, databases every twenty minutes.
-        round(&mut agent, NOW_MS + 10_000);
+        sample_round(&mut agent, NOW_MS + 10_000);
         let again = server.commands();
         assert!(again.len() <= 3 && again[..2] == expected[..2], "{role}: {again:?}");
         assert!(
@@ -113,8 +113,8 @@ fn each_role_receives_only_queries_that_it_can_answer() {
 #[test]
 fn a_secondary_reports_its_lag_and_the_headroom_of_the_primarys_oplog() {
     let (primary, secondary) = (server("primary", "8.0.4"), server("secondary", "8.0.4"));
-    let mut agent = agent(&[&primary.address, &secondary.address], PATIENT);
-    let readings = round(&mut agent, NOW_MS);
+    let mut agent = agent_for(&[&primary.address, &secondary.address], LONG_TIMEOUT);
+    let readings = sample_round(&mut agent, NOW_MS);
     let of_secondary = |metric| value(&readings, &secondary.address, metric);
     assert_eq!(of_secondary("mongodb_oplog_slave_lag_master_time"), Some(7.0));
     assert_eq!(of_secondary("mongodb_oplog_master_lag_time_diff"), Some(3593.0));
@@ -141,9 +141,9 @@ fn a_server_that_does_not_answer_delays_no_other_server() {
         (name != "serverStatus").then(|| response("standalone", "7.0.5", command))
     });
     let healthy = server("standalone", "7.0.5");
-    let mut agent = agent(&[&stuck.address, &healthy.address], HASTY);
+    let mut agent = agent_for(&[&stuck.address, &healthy.address], SHORT_TIMEOUT);
     for round_number in 0..2 {
-        let readings = round(&mut agent, NOW_MS + round_number * 10_000);
+        let readings = sample_round(&mut agent, NOW_MS + round_number * 10_000);
         assert_eq!(value(&readings, &stuck.address, "mongodb_up"), Some(0.0));
         assert_eq!(value(&readings, &healthy.address, "mongodb_up"), Some(1.0));
         assert!(value(&readings, &healthy.address, "mongodb_opcounter_query").is_some());
@@ -163,18 +163,18 @@ fn a_long_hang_of_a_server_does_not_stop_the_samples_of_others() {
     let settings = Settings { targets, timeout: Duration::from_secs(60), ..Settings::default() };
     let mut agent = MongoDb::new(&settings, EACH_ROUND).unwrap();
     let watch = granary_agent_kit::Stopwatch::start();
-    let (mut up_at, mut number) = (BTreeSet::new(), 0);
-    while up_at.len() < 10 {
+    let (mut sampled_times, mut number) = (BTreeSet::new(), 0);
+    while sampled_times.len() < 10 {
         number += 1;
         let time = NOW_MS + number * 1000;
-        let readings = round(&mut agent, time);
+        let readings = sample_round(&mut agent, time);
         if value(&readings, &healthy.address, "mongodb_up").is_some() {
-            up_at.insert(time);
+            sampled_times.insert(time);
         }
         let late =
             readings.known().iter().filter(|reading| reading.series.metric() == "mongodb_up");
-        up_at.extend(late.map(|reading| reading.time_ms));
-        assert!(watch.elapsed() < Duration::from_secs(25), "{up_at:?} of {number} rounds");
+        sampled_times.extend(late.map(|reading| reading.time_ms));
+        assert!(watch.elapsed() < Duration::from_secs(25), "{sampled_times:?} of {number} rounds");
         if number > 1 {
             assert!(readings.problems().contains_key(&format!("mongodb {}", stuck.address)));
         }
@@ -193,18 +193,18 @@ fn totals_include_every_database_and_each_round_repeats_them_with_their_time() {
         }
         Some(response)
     });
-    let mut agent = agent(&[&server.address], PATIENT);
+    let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
     let value_of = |readings: &Readings, metric: &str| value(readings, &server.address, metric);
     let mut time = NOW_MS;
-    let mut readings = round(&mut agent, time);
+    let mut readings = sample_round(&mut agent, time);
     while value_of(&readings, "mongodb_db_data_size_total").is_none() {
         time += 10_000;
-        readings = round(&mut agent, time);
+        readings = sample_round(&mut agent, time);
         assert!(time < NOW_MS + 1_000_000);
     }
     let measured = time as f64 / 1000.0;
     for time in [time + 10_000, time + 600_000] {
-        let readings = round(&mut agent, time);
+        let readings = sample_round(&mut agent, time);
         assert_eq!(value_of(&readings, "mongodb_db_data_size_total"), Some(600_000.0));
         assert_eq!(value_of(&readings, "mongodb_databases_measured"), Some(measured));
         let of_each =
@@ -221,7 +221,7 @@ fn readings_before_the_deadline_are_kept() {
         let name = command.keys().next().map_or("", String::as_str);
         (name != "dbStats").then(|| response("standalone", "7.0.5", command))
     });
-    let readings = round(&mut agent(&[&slow.address], HASTY), NOW_MS);
+    let readings = sample_round(&mut agent_for(&[&slow.address], SHORT_TIMEOUT), NOW_MS);
     assert_eq!(value(&readings, &slow.address, "mongodb_up"), Some(1.0));
     assert_eq!(value(&readings, &slow.address, "mongodb_uptime"), Some(7200.0));
     assert_eq!(readings.problems().len(), 1);
@@ -234,9 +234,9 @@ fn a_dead_server_is_queried_less_often_and_recovers_by_itself() {
     let server = Responder::start(move |_, command| {
         is_alive.load(Ordering::SeqCst).then(|| response("standalone", "7.0.5", command))
     });
-    let mut agent = agent(&[&server.address], HASTY);
+    let mut agent = agent_for(&[&server.address], SHORT_TIMEOUT);
     let up = |agent: &mut MongoDb, seconds: i64| {
-        value(&round(agent, NOW_MS + seconds * 1000), &server.address, "mongodb_up").unwrap()
+        value(&sample_round(agent, NOW_MS + seconds * 1000), &server.address, "mongodb_up").unwrap()
     };
     assert_eq!((up(&mut agent, 0), up(&mut agent, 60)), (0.0, 0.0));
     let opened = server.connections.load(Ordering::SeqCst);
@@ -253,13 +253,13 @@ fn missing_privileges_only_affect_the_commands_that_need_them() {
         let is_forbidden =
             ["find", "aggregate", "listDatabases", "replSetGetStatus"].contains(&name);
         Some(if is_forbidden {
-            refusal(13, "Unauthorized")
+            error_document(13, "Unauthorized")
         } else {
             response("primary", "6.0.15", command)
         })
     });
-    let mut agent = agent(&[&server.address], PATIENT);
-    let readings = round(&mut agent, NOW_MS);
+    let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
+    let readings = sample_round(&mut agent, NOW_MS);
     assert_eq!(value(&readings, &server.address, "mongodb_opcounter_query"), Some(12.0));
     let places: Vec<_> =
         readings.problems().keys().map(|p| p.rsplit(' ').next().unwrap()).collect();
@@ -277,13 +277,14 @@ fn two_targets_with_the_same_name_are_rejected() {
 
 #[test]
 fn a_server_that_refuses_connections_is_down() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let readings = round(&mut agent(&[&free], HASTY), NOW_MS);
-    assert_eq!(value(&readings, &free, "mongodb_up"), Some(0.0));
+    let closed_address =
+        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let readings = sample_round(&mut agent_for(&[&closed_address], SHORT_TIMEOUT), NOW_MS);
+    assert_eq!(value(&readings, &closed_address, "mongodb_up"), Some(0.0));
 }
 
 /// Returns the rows of METRICS.md: kind, unit and tags by name.
-fn table() -> BTreeMap<String, [String; 3]> {
+fn documented_metrics() -> BTreeMap<String, [String; 3]> {
     let rows = include_str!("../METRICS.md").lines().filter(|line| line.starts_with("| `mongodb"));
     rows.map(|line| {
         let cells: Vec<_> = line.split('|').map(|cell| cell.trim().replace('`', "")).collect();
@@ -293,7 +294,7 @@ fn table() -> BTreeMap<String, [String; 3]> {
 }
 
 /// The metrics of MMS and Ops Manager by name: a prefix and its suffixes.
-const SHOWN_BY_MMS: [(&str, &[&str]); 29] = [
+const MMS_METRICS: [(&str, &[&str]); 29] = [
     ("ASSERT_", &["REGULAR", "WARNING", "MSG", "USER"]),
     ("OPCOUNTER_", &["CMD", "QUERY", "INSERT", "UPDATE", "DELETE", "GETMORE", "TTL_DELETED"]),
     ("OPCOUNTER_REPL_", &["CMD", "INSERT", "UPDATE", "DELETE"]),
@@ -340,7 +341,7 @@ const SHOWN_BY_MMS: [(&str, &[&str]); 29] = [
 ];
 
 /// Adds the fields of `dbStats` that only `MMAPv1` returns.
-fn with_files(mut response: Document) -> Document {
+fn with_mmap_fields(mut response: Document) -> Document {
     if response.contains_key("avgObjSize") {
         response.extend(doc! { "fileSize": 67_108_864.0, "numExtents": 4 });
     }
@@ -348,13 +349,13 @@ fn with_files(mut response: Document) -> Document {
 }
 
 #[test]
-fn every_row_of_the_table_and_every_metric_of_mms_is_emitted() {
-    let table = table();
-    let asked = AtomicI64::new(0);
+fn every_documented_metric_and_every_metric_of_mms_is_emitted() {
+    let documented = documented_metrics();
+    let status_queries = AtomicI64::new(0);
     let old = Responder::start(move |_, command| {
-        let mut response = with_files(response("primary", "4.4.29", command));
+        let mut response = with_mmap_fields(response("primary", "4.4.29", command));
         if command.contains_key("serverStatus") {
-            let rounds = asked.fetch_add(1, Ordering::SeqCst);
+            let rounds = status_queries.fetch_add(1, Ordering::SeqCst);
             let latency = |kind| (kind, "latency", 30_000 * rounds);
             let ops = |kind| (kind, "ops", 20 * rounds);
             let kinds = ["opLatencies.reads", "opLatencies.writes", "opLatencies.commands"];
@@ -367,28 +368,46 @@ fn every_row_of_the_table_and_every_metric_of_mms_is_emitted() {
     });
     let servers = [server("primary", "8.0.4"), server("secondary", "7.0.5"), old];
     let addresses = servers.each_ref().map(|server| &*server.address);
-    let mut agent = agent(&addresses, PATIENT);
-    let mut oldest = Readings::new(vec![("host".to_owned(), "db1".to_owned())]);
-    let mut memory = status::Memory::default();
-    status::read(&test_responses::server_status_of_mmap(), NOW_MS, None, &mut memory, &mut oldest);
-    let mut seen = BTreeSet::new();
-    for readings in [round(&mut agent, NOW_MS), round(&mut agent, NOW_MS + 60_000), oldest] {
+    let mut agent = agent_for(&addresses, LONG_TIMEOUT);
+    let mut mmap_readings = Readings::new(vec![("host".to_owned(), "db1".to_owned())]);
+    let mut server_state = status::ServerState::default();
+    status::read(
+        &test_responses::server_status_of_mmap(),
+        NOW_MS,
+        None,
+        &mut server_state,
+        &mut mmap_readings,
+    );
+    let mut emitted_metrics = BTreeSet::new();
+    for readings in
+        [sample_round(&mut agent, NOW_MS), sample_round(&mut agent, NOW_MS + 60_000), mmap_readings]
+    {
         for reading in readings.as_slice() {
             let keys: Vec<&str> = reading.tags.iter().map(|(key, _)| key.as_ref()).collect();
             let unit = if reading.unit.is_empty() { "-" } else { &reading.unit };
             let emitted = [reading.kind.to_string(), unit.to_owned(), keys.join(", ")];
-            assert_eq!(table.get(reading.metric.as_ref()), Some(&emitted), "{}", reading.metric);
-            seen.insert(reading.metric.to_string());
+            assert_eq!(
+                documented.get(reading.metric.as_ref()),
+                Some(&emitted),
+                "{}",
+                reading.metric
+            );
+            emitted_metrics.insert(reading.metric.to_string());
         }
     }
-    let rows: BTreeSet<_> = table.into_keys().collect();
-    assert_eq!(rows.difference(&seen).collect::<Vec<_>>(), Vec::<&String>::new(), "never emitted");
-    let ends =
-        SHOWN_BY_MMS.iter().flat_map(|(begin, ends)| ends.iter().map(move |end| (begin, end)));
+    let rows: BTreeSet<_> = documented.into_keys().collect();
+    assert_eq!(
+        rows.difference(&emitted_metrics).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "never emitted"
+    );
+    let prefixes_and_suffixes = MMS_METRICS
+        .iter()
+        .flat_map(|(prefix, suffixes)| suffixes.iter().map(move |suffix| (prefix, suffix)));
     let mut shown = 0;
-    for (begin, end) in ends {
-        let metric = format!("mongodb_{}{}", begin.to_lowercase(), end.to_lowercase());
-        assert!(seen.contains(&metric), "{metric}");
+    for (prefix, suffix) in prefixes_and_suffixes {
+        let metric = format!("mongodb_{}{}", prefix.to_lowercase(), suffix.to_lowercase());
+        assert!(emitted_metrics.contains(&metric), "{metric}");
         shown += 1;
     }
     assert_eq!(shown, 82, "metrics of MMS");

@@ -16,10 +16,10 @@ use crate::{
 
 /// The divisor of the memory limit for samples that wait for the next round. Above half of the
 /// memory, the oldest samples are dropped.
-const WAITING_SHARE: usize = 2;
+const WAITING_DIVISOR: usize = 2;
 /// The maximum delay for which a scrape keeps its scheduled time, so that samples stay evenly
 /// spaced.
-const TOLERANCE_MS: i64 = 50;
+const DELAY_TOLERANCE_MS: i64 = 50;
 
 /// The unique number of a target.
 pub(crate) type TargetId = u64;
@@ -27,7 +27,7 @@ pub(crate) type TargetId = u64;
 /// A target on the board.
 #[derive(Debug)]
 struct Entry {
-    assigned: AssignedTarget,
+    assigned_target: AssignedTarget,
     /// `None` while the target is being scraped.
     series: Option<TargetSeries>,
     /// The time of the next scrape, also while the target is being scraped.
@@ -41,7 +41,7 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct ScrapeTask {
     pub(crate) id: TargetId,
-    pub(crate) assigned: AssignedTarget,
+    pub(crate) assigned_target: AssignedTarget,
     pub(crate) series: TargetSeries,
     /// The time of the samples.
     pub(crate) time_ms: i64,
@@ -97,25 +97,25 @@ impl Board {
 
     /// Sets the targets of a job. Existing targets continue unchanged; removed targets end.
     pub(crate) fn assign(&mut self, job_index: usize, targets: Vec<AssignedTarget>, now_ms: i64) {
-        let mut kept = HashSet::new();
-        for assigned in targets {
-            let hash = (job_index, assigned.target.hash());
+        let mut kept_ids = HashSet::new();
+        for assigned_target in targets {
+            let hash = (job_index, assigned_target.target.hash());
             if let Some(id) = self.by_hash.get(&hash) {
-                kept.insert(*id);
+                kept_ids.insert(*id);
                 continue;
             }
             let id = self.next_id;
             self.next_id += 1;
-            let due_ms = assigned.target.next_after(now_ms);
+            let due_ms = assigned_target.target.next_after(now_ms);
             let series = Some(TargetSeries::new(&self.memory));
-            let entry = Entry { assigned, series, due_ms, problem: None, is_scraped: false };
+            let entry = Entry { assigned_target, series, due_ms, problem: None, is_scraped: false };
             self.entries.insert(id, entry);
             self.by_hash.insert(hash, id);
             self.due.insert((due_ms, id));
-            kept.insert(id);
+            kept_ids.insert(id);
         }
         let is_removed =
-            |(job, _): &(usize, u64), id: &TargetId| *job == job_index && !kept.contains(id);
+            |(job, _): &(usize, u64), id: &TargetId| *job == job_index && !kept_ids.contains(id);
         let removed: Vec<_> = self
             .by_hash
             .iter()
@@ -143,7 +143,7 @@ impl Board {
     /// target.
     pub(crate) fn next_task(&mut self, now_ms: i64) -> Result<ScrapeTask, Option<i64>> {
         if now_ms < std::mem::replace(&mut self.last_poll_ms, now_ms) {
-            self.clock_stepped_back(now_ms);
+            self.correct_due_times(now_ms);
         }
         loop {
             let Some((due_ms, id)) = self.due.first().copied() else { return Err(None) };
@@ -154,25 +154,30 @@ impl Board {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             // The next scrape of a target waits for the end of the current scrape.
             let Some(series) = entry.series.take() else { continue };
-            let next_ms = entry.assigned.target.next_after(now_ms);
-            let interval_ms = entry.assigned.target.interval.as_millis() as i64;
+            let next_ms = entry.assigned_target.target.next_after(now_ms);
+            let interval_ms = entry.assigned_target.target.interval.as_millis() as i64;
             entry.due_ms = next_ms;
             self.due.insert((next_ms, id));
             self.missed +=
                 (next_ms - due_ms).div_euclid(interval_ms.max(1)).max(1).unsigned_abs() - 1;
-            let time_ms = if now_ms - due_ms <= TOLERANCE_MS { due_ms } else { now_ms };
-            return Ok(ScrapeTask { id, assigned: entry.assigned.clone(), series, time_ms });
+            let time_ms = if now_ms - due_ms <= DELAY_TOLERANCE_MS { due_ms } else { now_ms };
+            return Ok(ScrapeTask {
+                id,
+                assigned_target: entry.assigned_target.clone(),
+                series,
+                time_ms,
+            });
         }
     }
 
     /// Corrects due times after the clock stepped back: no target is due later than one interval
     /// from now.
-    fn clock_stepped_back(&mut self, now_ms: i64) {
+    fn correct_due_times(&mut self, now_ms: i64) {
         for (id, entry) in &mut self.entries {
-            let interval_ms = entry.assigned.target.interval.as_millis() as i64;
+            let interval_ms = entry.assigned_target.target.interval.as_millis() as i64;
             if entry.due_ms.saturating_sub(now_ms) > interval_ms {
                 self.due.remove(&(entry.due_ms, *id));
-                entry.due_ms = entry.assigned.target.next_after(now_ms);
+                entry.due_ms = entry.assigned_target.target.next_after(now_ms);
                 self.due.insert((entry.due_ms, *id));
             }
         }
@@ -235,7 +240,7 @@ impl Board {
     /// Returns the current problems: place and cause.
     pub(crate) fn problems(&self) -> Vec<(String, String)> {
         let failing = |entry: &Entry| -> Option<(String, String)> {
-            let Target { url, .. } = &entry.assigned.target;
+            let Target { url, .. } = &entry.assigned_target.target;
             Some((format!("target {url}"), entry.problem.clone()?))
         };
         let faults = self.faults.iter().map(|(place, fault)| (place.clone(), fault.clone()));
@@ -270,7 +275,7 @@ impl Board {
         }
         self.waiting.push_back(samples);
         let mut bytes: usize = self.waiting.iter().map(Samples::bytes).sum();
-        while bytes > self.memory.max() / WAITING_SHARE && self.waiting.len() > 1 {
+        while bytes > self.memory.max() / WAITING_DIVISOR && self.waiting.len() > 1 {
             let Some(dropped) = self.waiting.pop_front() else { break };
             bytes -= dropped.bytes();
             self.dropped_samples += dropped.readings.len() as u64;

@@ -26,7 +26,7 @@ use crate::{
 /// The maximum number of series of a target, even if its settings allow more.
 const SERIES_MAX: usize = 200_000;
 /// The memory of an entry in the table of series, without the series itself.
-const KNOWN_BYTES: usize = 2 * size_of::<(u128, KnownSeries)>();
+const KNOWN_SERIES_BYTES: usize = 2 * size_of::<(u128, SeriesState)>();
 
 /// The recent series of a target.
 #[derive(Debug)]
@@ -35,19 +35,19 @@ pub(crate) struct TargetSeries {
     lease: Lease,
     memory: Arc<Memory>,
     /// Series by the hash of their text.
-    series: HashMap<u128, KnownSeries>,
+    series: HashMap<u128, SeriesState>,
     round: u64,
     /// The series of [`Report`], in the order of its values.
     reports: Vec<Arc<Series>>,
 }
 
 #[derive(Debug)]
-struct KnownSeries {
+struct SeriesState {
     /// `None` when rules drop the series.
     series: Option<Arc<Series>>,
     /// The type that the last response declared for the series. When it changes, the kind of the
     /// series may change.
-    declared: Type,
+    declared_type: Type,
     /// The number of the last response with this series.
     round: u64,
     /// True when a response with this series was accepted. Only such a series has to end.
@@ -57,9 +57,9 @@ struct KnownSeries {
     is_timed: bool,
 }
 
-impl KnownSeries {
+impl SeriesState {
     fn bytes(&self) -> usize {
-        KNOWN_BYTES + self.series.as_ref().map_or(0, |series| series.bytes())
+        KNOWN_SERIES_BYTES + self.series.as_ref().map_or(0, |series| series.bytes())
     }
 }
 
@@ -68,11 +68,11 @@ impl KnownSeries {
 pub(crate) struct ConversionResult {
     pub(crate) samples: Samples,
     /// Samples of the response.
-    pub(crate) scraped: u64,
+    pub(crate) samples_scraped: u64,
     /// Samples after relabeling.
-    pub(crate) kept: u64,
+    pub(crate) samples_kept: u64,
     /// Series that the previous response did not contain.
-    pub(crate) added: u64,
+    pub(crate) series_added: u64,
 }
 
 /// The outcome of a scrape, for its reports.
@@ -80,9 +80,9 @@ pub(crate) struct ConversionResult {
 pub(crate) struct Report {
     pub(crate) is_up: bool,
     pub(crate) seconds: f64,
-    pub(crate) scraped: u64,
-    pub(crate) kept: u64,
-    pub(crate) added: u64,
+    pub(crate) samples_scraped: u64,
+    pub(crate) samples_kept: u64,
+    pub(crate) series_added: u64,
 }
 
 /// The metrics of a scrape's report, in the order of [`Report`]'s fields.
@@ -109,23 +109,29 @@ impl TargetSeries {
     pub(crate) fn convert(
         &mut self,
         (job, target): (&Job, &Target),
-        external: &Labels,
+        external_labels: &Labels,
         (answer, format): (&mut dyn Read, Format),
         time_ms: i64,
     ) -> Result<ConversionResult, (u64, String)> {
         self.round += 1;
-        let mut converted =
-            ConversionResult { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
-        let context = TargetContext { job, target, external };
-        let reading = self.memory.lease();
-        let outcome =
-            read_from(answer, format, &mut |bytes| reading.reserve(bytes), |sample, families| {
-                self.sample(&context, sample, families, time_ms, &mut converted)
-            });
-        outcome.map_err(|fault| (converted.scraped, fault.to_string()))?;
-        converted.kept = converted.samples.readings.len() as u64;
-        self.end(time_ms, |known, round| known.round == round, &mut converted.samples);
-        Ok(converted)
+        let mut result = ConversionResult {
+            samples: self.memory.samples(),
+            samples_scraped: 0,
+            samples_kept: 0,
+            series_added: 0,
+        };
+        let context = TargetContext { job, target, external_labels };
+        let parse_lease = self.memory.lease();
+        let outcome = read_from(
+            answer,
+            format,
+            &mut |bytes| parse_lease.reserve(bytes),
+            |sample, families| self.sample(&context, sample, families, time_ms, &mut result),
+        );
+        outcome.map_err(|fault| (result.samples_scraped, fault.to_string()))?;
+        result.samples_kept = result.samples.readings.len() as u64;
+        self.end(time_ms, |series_state, round| series_state.round == round, &mut result.samples);
+        Ok(result)
     }
 
     /// Ends all series, because the scrape failed or the target was removed.
@@ -139,18 +145,23 @@ impl TargetSeries {
     pub(crate) fn report(
         &mut self,
         target: &Target,
-        external: &Labels,
+        external_labels: &Labels,
         report: Report,
         time_ms: i64,
         samples: &mut Samples,
     ) {
-        let Report { is_up, seconds, scraped, kept, added } = report;
-        let values =
-            [f64::from(u8::from(is_up)), seconds, scraped as f64, kept as f64, added as f64];
+        let Report { is_up, seconds, samples_scraped, samples_kept, series_added } = report;
+        let values = [
+            f64::from(u8::from(is_up)),
+            seconds,
+            samples_scraped as f64,
+            samples_kept as f64,
+            series_added as f64,
+        ];
         if self.reports.is_empty() {
             let series = |(metric, unit): &(&str, &str)| {
                 let mut labels = target.labels.clone();
-                add_missing(&mut labels, external);
+                add_missing(&mut labels, external_labels);
                 Arc::new(Series::new(*metric, pairs(&labels), Kind::Gauge, *unit))
             };
             self.reports = REPORTS.iter().map(series).collect();
@@ -163,7 +174,7 @@ impl TargetSeries {
 
     /// Ends the report series of a removed target.
     pub(crate) fn end_reports(&self, time_ms: i64, samples: &mut Samples) {
-        self.reports.iter().for_each(|series| samples.push_always(stale(series, time_ms)));
+        self.reports.iter().for_each(|series| samples.push_always(stale_reading(series, time_ms)));
     }
 
     fn sample(
@@ -172,78 +183,89 @@ impl TargetSeries {
         sample: Sample<'_>,
         families: &Families,
         time_ms: i64,
-        converted: &mut ConversionResult,
+        result: &mut ConversionResult,
     ) -> Result<(), String> {
-        converted.scraped += 1;
+        result.samples_scraped += 1;
         let hash = xxh3_128(sample.series);
-        let honored = sample.time_ms.filter(|_| context.job.honor_timestamps);
+        let target_time_ms = sample.time_ms.filter(|_| context.job.honor_timestamps);
         let round = self.round;
         let is_full = self.series.len() >= SERIES_MAX;
-        let known = match self.series.entry(hash) {
-            Entry::Occupied(known) => known.into_mut(),
+        let series_state = match self.series.entry(hash) {
+            Entry::Occupied(series_state) => series_state.into_mut(),
             Entry::Vacant(_) if is_full => {
                 return Err(format!("more than {SERIES_MAX} series"));
             }
-            Entry::Vacant(free) => {
-                let series = context.describe(sample.series, families)?.map(Arc::new);
-                let declared = families.last_type();
-                let known =
-                    KnownSeries { series, declared, round: 0, is_sent: false, is_timed: false };
-                self.lease.reserve(known.bytes())?;
-                free.insert(known)
+            Entry::Vacant(vacant) => {
+                let series = context.parse_series(sample.series, families)?.map(Arc::new);
+                let declared_type = families.last_type();
+                let series_state = SeriesState {
+                    series,
+                    declared_type,
+                    round: 0,
+                    is_sent: false,
+                    is_timed: false,
+                };
+                self.lease.reserve(series_state.bytes())?;
+                vacant.insert(series_state)
             }
         };
-        if known.declared != families.last_type() {
-            known.declared = families.last_type();
-            let series = context.describe(sample.series, families)?;
+        if series_state.declared_type != families.last_type() {
+            series_state.declared_type = families.last_type();
+            let series = context.parse_series(sample.series, families)?;
             let kind = |series: &Series| series.kind();
-            if series.as_ref().map(kind) != known.series.as_deref().map(kind) {
-                known.series = series.map(Arc::new);
+            if series.as_ref().map(kind) != series_state.series.as_deref().map(kind) {
+                series_state.series = series.map(Arc::new);
             }
         }
-        let Some(series) = &known.series else {
-            known.round = round;
+        let Some(series) = &series_state.series else {
+            series_state.round = round;
             return Ok(());
         };
-        if known.round == round && honored.is_none() {
+        if series_state.round == round && target_time_ms.is_none() {
             // Only the first of duplicate lines counts, as in Prometheus.
             return Ok(());
         }
-        converted.added += u64::from(!known.is_sent && known.round != round);
-        known.round = round;
-        known.is_timed = honored.is_some() && !context.job.track_timestamps_staleness;
+        result.series_added += u64::from(!series_state.is_sent && series_state.round != round);
+        series_state.round = round;
+        series_state.is_timed = target_time_ms.is_some() && !context.job.track_timestamps_staleness;
         let limit = context.job.sample_limit;
-        if limit > 0 && converted.samples.readings.len() as u64 >= limit {
+        if limit > 0 && result.samples.readings.len() as u64 >= limit {
             return Err(format!("more samples than the sample_limit of {limit}"));
         }
-        converted.samples.push(KnownReading {
+        result.samples.push(KnownReading {
             series: Arc::clone(series),
             value: sample.value,
-            time_ms: honored.unwrap_or(time_ms),
+            time_ms: target_time_ms.unwrap_or(time_ms),
             start_ms: sample.start_ms,
         })
     }
 
-    /// Removes and ends the series that `stays` rejects.
+    /// Removes and ends the series that `is_kept` rejects.
     fn end(
         &mut self,
         time_ms: i64,
-        stays: impl Fn(&KnownSeries, u64) -> bool,
+        is_kept: impl Fn(&SeriesState, u64) -> bool,
         samples: &mut Samples,
     ) {
         let (round, lease) = (self.round, &self.lease);
-        self.series.retain(|_, known| {
-            let is_kept = stays(known, round);
+        self.series.retain(|_, series_state| {
+            let is_kept = is_kept(series_state, round);
             if !is_kept {
-                let ends = known.series.as_ref().filter(|_| known.is_sent && !known.is_timed);
+                let ends = series_state
+                    .series
+                    .as_ref()
+                    .filter(|_| series_state.is_sent && !series_state.is_timed);
                 match ends {
                     Some(series) => {
-                        samples.push_last(stale(series, time_ms), (lease, known.bytes()));
+                        samples.push_last(
+                            stale_reading(series, time_ms),
+                            (lease, series_state.bytes()),
+                        );
                     }
-                    None => lease.release(known.bytes()),
+                    None => lease.release(series_state.bytes()),
                 }
             }
-            known.is_sent = is_kept;
+            series_state.is_sent = is_kept;
             is_kept
         });
         if self.series.capacity() > 4 * self.series.len() {
@@ -252,7 +274,7 @@ impl TargetSeries {
     }
 }
 
-fn stale(series: &Arc<Series>, time_ms: i64) -> KnownReading {
+fn stale_reading(series: &Arc<Series>, time_ms: i64) -> KnownReading {
     KnownReading { series: Arc::clone(series), value: STALE_MARKER, time_ms, start_ms: None }
 }
 

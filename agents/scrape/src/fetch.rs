@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The maximum idle time of a connection.
-const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
+const IDLE_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 const REDIRECTS_MAX: u32 = 10;
 const HEAD_BYTES: usize = 16 << 10;
 
@@ -75,14 +75,14 @@ impl Client {
             .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
             .max_idle_connections(100)
             .max_idle_connections_per_host(1)
-            .max_idle_age(IDLE_MAX)
+            .max_idle_age(IDLE_TIME_MAX)
             .input_buffer_size(HEAD_BYTES)
             .output_buffer_size(HEAD_BYTES / 4)
             .max_response_header_size(HEAD_BYTES)
-            .tls_config(tls(&job.tls_config)?)
+            .tls_config(read_tls(&job.tls_config)?)
             .build()
             .new_agent();
-        Ok(Self { http, accept: accept(&job.scrape_protocols) })
+        Ok(Self { http, accept: accept_header(&job.scrape_protocols) })
     }
 
     /// Sends a request to a target, and returns its decompressed response as a stream.
@@ -108,15 +108,15 @@ impl Client {
         job: &Job,
         request: &FetchRequest<'_>,
     ) -> Result<(Format, Box<dyn Read>), String> {
-        let headers = headers(job)?;
+        let headers = job_headers(job)?;
         let watch = Stopwatch::start();
-        let mut sent = self.send(job, request, &headers, request.timeout);
-        let left = watch.left_of(request.timeout);
-        if sent.as_ref().is_err_and(was_closed) && !left.is_zero() {
+        let mut response = self.send(job, request, &headers, request.timeout);
+        let time_left = watch.left_of(request.timeout);
+        if response.as_ref().is_err_and(was_closed) && !time_left.is_zero() {
             // The target has closed the idle connection, for example because it was restarted.
-            sent = self.send(job, request, &headers, left);
+            response = self.send(job, request, &headers, time_left);
         }
-        let answer = sent.map_err(|cause| cause.to_string())?;
+        let answer = response.map_err(|cause| cause.to_string())?;
         if answer.status() != 200 {
             return Err(format!("the target answered {}", answer.status()));
         }
@@ -128,11 +128,11 @@ impl Client {
         };
         let is_gzip =
             text(CONTENT_ENCODING).is_some_and(|encoding| encoding.eq_ignore_ascii_case("gzip"));
-        let raw = answer.into_body().into_reader();
+        let raw_body = answer.into_body().into_reader();
         let answer: Box<dyn Read> =
-            if is_gzip { Box::new(MultiGzDecoder::new(raw)) } else { Box::new(raw) };
+            if is_gzip { Box::new(MultiGzDecoder::new(raw_body)) } else { Box::new(raw_body) };
         let limit = job.body_bytes_max();
-        Ok((format, Box::new(LimitedResponse { answer, limit, left: limit })))
+        Ok((format, Box::new(LimitedResponse { answer, limit, bytes_left: limit })))
     }
 }
 
@@ -140,19 +140,19 @@ impl Client {
 struct LimitedResponse {
     answer: Box<dyn Read>,
     limit: u64,
-    left: u64,
+    bytes_left: u64,
 }
 
 impl Read for LimitedResponse {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.answer.read(into)?;
-        let Some(left) = self.left.checked_sub(read as u64) else {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.answer.read(buffer)?;
+        let Some(bytes_left) = self.bytes_left.checked_sub(length as u64) else {
             let limit = self.limit;
             let fault = format!("the answer is longer than body_size_limit, {limit} bytes");
             return Err(io::Error::other(fault));
         };
-        self.left = left;
-        Ok(read)
+        self.bytes_left = bytes_left;
+        Ok(length)
     }
 }
 
@@ -181,8 +181,8 @@ impl Client {
 /// Returns true when the target closed the connection without a response.
 fn was_closed(fault: &ureq::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    let ended = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
-    matches!(fault, ureq::Error::Io(cause) if ended.contains(&cause.kind()))
+    let closed_kinds = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+    matches!(fault, ureq::Error::Io(cause) if closed_kinds.contains(&cause.kind()))
 }
 
 impl Protocol {
@@ -196,7 +196,7 @@ impl Protocol {
 }
 
 /// Returns the `Accept` header, with preferred formats first, as Prometheus writes it.
-fn accept(protocols: &[Protocol]) -> String {
+fn accept_header(protocols: &[Protocol]) -> String {
     let default = [Protocol::OpenMetrics1, Protocol::OpenMetrics0, Protocol::PrometheusText];
     let protocols = if protocols.is_empty() { &default[..] } else { protocols };
     let mut parts = Vec::new();
@@ -217,14 +217,14 @@ fn accept(protocols: &[Protocol]) -> String {
 }
 
 /// Returns the headers of the job. Files are read each time, so that secrets can be rotated.
-fn headers(job: &Job) -> Result<Vec<(String, String)>, String> {
+fn job_headers(job: &Job) -> Result<Vec<(String, String)>, String> {
     let mut all = Vec::new();
     all.extend(authorization(job)?.map(|value| (AUTHORIZATION.as_str().to_owned(), value)));
     for (name, Header { values, secrets, files }) in &job.http_headers {
         let plain = values.iter().chain(secrets).cloned();
         all.extend(plain.map(|value| (name.clone(), value)));
         for file in files {
-            all.push((name.clone(), secret("", Some(file))?));
+            all.push((name.clone(), read_secret("", Some(file))?));
         }
     }
     Ok(all)
@@ -233,16 +233,16 @@ fn headers(job: &Job) -> Result<Vec<(String, String)>, String> {
 /// Returns the value of `Authorization`.
 fn authorization(job: &Job) -> Result<Option<String>, String> {
     if let Some(auth) = &job.basic_auth {
-        let password = secret(&auth.password, auth.password_file.as_deref())?;
+        let password = read_secret(&auth.password, auth.password_file.as_deref())?;
         let pair = BASE64_STANDARD.encode(format!("{}:{password}", auth.username));
         return Ok(Some(format!("Basic {pair}")));
     }
     let Some(auth) = &job.authorization else { return Ok(None) };
-    let credentials = secret(&auth.credentials, auth.credentials_file.as_deref())?;
+    let credentials = read_secret(&auth.credentials, auth.credentials_file.as_deref())?;
     Ok(Some(format!("{} {credentials}", auth.kind)))
 }
 
-fn secret(text: &str, file: Option<&Path>) -> Result<String, String> {
+fn read_secret(text: &str, file: Option<&Path>) -> Result<String, String> {
     match file {
         None => Ok(text.to_owned()),
         Some(file) => {
@@ -254,13 +254,13 @@ fn secret(text: &str, file: Option<&Path>) -> Result<String, String> {
     }
 }
 
-fn tls(settings: &Tls) -> Result<TlsConfig, String> {
+fn read_tls(settings: &Tls) -> Result<TlsConfig, String> {
     let Tls { ca_file, cert_file, key_file, insecure_skip_verify } = settings;
     let files = TlsFiles {
         ca: ca_file.as_deref(),
         cert: cert_file.as_deref(),
         key: key_file.as_deref(),
-        is_blind: *insecure_skip_verify,
+        accepts_any_certificate: *insecure_skip_verify,
     };
     files.read()
 }
@@ -280,9 +280,9 @@ mod tests {
         let server = std::thread::spawn(move || {
             for answered in [true, false, true] {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut part = [0; 4096];
+                let mut buffer = [0; 4096];
                 // The client has sent its request before the server closes the connection.
-                assert!(stream.read(&mut part).unwrap() > 0);
+                assert!(stream.read(&mut buffer).unwrap() > 0);
                 if answered {
                     let body = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na 1\n";
                     stream.write_all(body.as_bytes()).unwrap();
@@ -303,14 +303,16 @@ mod tests {
 
     #[test]
     fn a_response_over_the_size_limit_is_an_error() {
-        for (limit, is_whole) in [(3, true), (2, false)] {
-            let mut answer = LimitedResponse { answer: Box::new(&b"abc"[..]), limit, left: limit };
-            let read = io::read_to_string(&mut answer);
-            assert_eq!(read.is_ok(), is_whole, "{read:?}");
+        for (limit, is_within_limit) in [(3, true), (2, false)] {
+            let mut answer =
+                LimitedResponse { answer: Box::new(&b"abc"[..]), limit, bytes_left: limit };
+            let outcome = io::read_to_string(&mut answer);
+            assert_eq!(outcome.is_ok(), is_within_limit, "{outcome:?}");
         }
     }
 
-    /// A target behind a proxy, with a header and a token, whose response has an unknown format.
+    /// The target is behind a proxy, needs a header and a token, and its response has an unknown
+    /// format.
     #[test]
     fn proxy_headers_token_and_fallback_format_work_as_in_prometheus() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -318,10 +320,10 @@ mod tests {
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut heads = String::new();
-            let mut part = [0; 4096];
+            let mut buffer = [0; 4096];
             while !heads.contains("GET ") {
-                let length = stream.read(&mut part).unwrap();
-                heads.push_str(&String::from_utf8_lossy(&part[..length]));
+                let length = stream.read(&mut buffer).unwrap();
+                heads.push_str(&String::from_utf8_lossy(&buffer[..length]));
                 if heads.starts_with("CONNECT ")
                     && heads.ends_with("\r\n\r\n")
                     && !heads.contains("GET ")
@@ -360,13 +362,14 @@ mod tests {
     #[test]
     fn formats_are_requested_in_the_order_of_preference() {
         assert_eq!(
-            accept(&[]),
+            accept_header(&[]),
             "application/openmetrics-text;version=1.0.0;q=0.9,\
              application/openmetrics-text;version=0.0.1;q=0.8,text/plain;version=0.0.4;q=0.7,\
              */*;q=0.1"
         );
         assert!(
-            accept(&[Protocol::PrometheusProto]).starts_with("application/vnd.google.protobuf")
+            accept_header(&[Protocol::PrometheusProto])
+                .starts_with("application/vnd.google.protobuf")
         );
     }
 }

@@ -17,8 +17,8 @@ use granary_agent_kit::KnownReading;
 pub const MEMORY_MAX: usize = 32 << 20;
 /// The minimum limit: a single line of a response must fit.
 pub const MEMORY_MIN: usize = 1 << 20;
-/// The divisor of the memory limit for the reserve of small leases: a quarter. A big target then
-/// fails before small targets do.
+/// The divisor of the memory limit for the reserve of small leases, so that a big target fails
+/// before small targets do.
 const RESERVE_DIVISOR: usize = 4;
 /// The divisor of the memory limit for the maximum size of a small lease.
 const SMALL_DIVISOR: usize = 64;
@@ -86,9 +86,10 @@ impl Lease {
         let max = self.memory.max;
         let is_small = self.held.get().saturating_add(bytes) <= max / SMALL_DIVISOR;
         let limit = if is_small { max } else { max - max / RESERVE_DIVISOR };
-        let fit = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
-        let taken = self.memory.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fit);
-        if taken.is_err() {
+        let add_if_free = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
+        let update =
+            self.memory.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add_if_free);
+        if update.is_err() {
             self.memory.refused.fetch_add(1, Ordering::Relaxed);
             return Err(format!(
                 "no memory is free for the response; all targets share {max} bytes: raise \

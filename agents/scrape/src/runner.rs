@@ -30,15 +30,15 @@ const STACK_BYTES: usize = 512 << 10;
 
 /// The shared state of the threads.
 #[derive(Debug)]
-pub(crate) struct RunnerState {
+pub(crate) struct SharedState {
     state: Mutex<State>,
     /// The condition for the scheduler and for single rounds: targets changed, a scrape ended, or
     /// the scraper stops.
     changed: Condvar,
     /// The condition for discovery threads: the scraper stops.
-    ended: Condvar,
+    stopping: Condvar,
     jobs: Vec<(Arc<Job>, Arc<Client>)>,
-    external: Labels,
+    external_labels: Labels,
 }
 
 /// The mutable state.
@@ -56,7 +56,7 @@ pub(crate) struct State {
 /// The running threads.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    pub(crate) shared: Arc<RunnerState>,
+    pub(crate) shared: Arc<SharedState>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-impl RunnerState {
+impl SharedState {
     fn new(config: &Config, memory_max: usize) -> io::Result<Self> {
         let client = |job: &Job| {
             let client = Client::new(job)
@@ -84,9 +84,9 @@ impl RunnerState {
                 idle: 0,
             }),
             changed: Condvar::new(),
-            ended: Condvar::new(),
+            stopping: Condvar::new(),
             jobs,
-            external: config.external_labels().iter().collect(),
+            external_labels: config.external_labels().iter().collect(),
         })
     }
 
@@ -95,14 +95,14 @@ impl RunnerState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a change, up to `span`.
+    /// Waits for a change, up to `timeout`.
     pub(crate) fn wait<'a>(
         &self,
         state: MutexGuard<'a, State>,
-        span: Duration,
+        timeout: Duration,
     ) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait_timeout(state, span);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        let wait_result = self.changed.wait_timeout(state, timeout);
+        wait_result.unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub(crate) fn wake(&self) {
@@ -110,15 +110,15 @@ impl RunnerState {
     }
 
     /// Waits until a source of targets is due. Returns false at the end.
-    fn wait_for_sources(&self, found: &JobSources) -> bool {
+    fn wait_for_sources(&self, sources: &JobSources) -> bool {
         let mut state = self.state();
         while !state.has_ended {
-            let left = found.time_left();
-            if left.is_zero() {
+            let time_left = sources.time_left();
+            if time_left.is_zero() {
                 return true;
             }
-            let waited = self.ended.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let wait_result = self.stopping.wait_timeout(state, time_left);
+            state = wait_result.unwrap_or_else(PoisonError::into_inner).0;
         }
         false
     }
@@ -136,7 +136,7 @@ impl Runner {
     /// # Errors
     /// A certificate is unreadable, or a thread cannot be started.
     pub(crate) fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
-        let shared = Arc::new(RunnerState::new(config, memory_max)?);
+        let shared = Arc::new(SharedState::new(config, memory_max)?);
         let mut runner = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for index in 0..shared.jobs.len() {
             runner.discover(index)?;
@@ -149,7 +149,7 @@ impl Runner {
     pub(crate) fn stop(&mut self) {
         self.shared.state().has_ended = true;
         self.shared.wake();
-        self.shared.ended.notify_all();
+        self.shared.stopping.notify_all();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 error!("a thread of the scraper has panicked");
@@ -167,17 +167,17 @@ impl Runner {
     /// thread of the job.
     fn discover(&mut self, index: usize) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let mut found = JobSources::new(index, &shared.jobs[index].0);
-        if found.is_fixed() {
-            found.refresh_due(&shared);
+        let mut sources = JobSources::new(index, &shared.jobs[index].0);
+        if sources.is_constant() {
+            sources.refresh_due(&shared);
             shared.note_first_query();
             return Ok(());
         }
         self.spawn("scrape-targets", move || {
-            found.refresh_due(&shared);
+            sources.refresh_due(&shared);
             shared.note_first_query();
-            while shared.wait_for_sources(&found) {
-                found.refresh_due(&shared);
+            while shared.wait_for_sources(&sources) {
+                sources.refresh_due(&shared);
             }
         })
     }

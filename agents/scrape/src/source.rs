@@ -8,7 +8,7 @@ use tracing::warn;
 use crate::{board::ScrapeCounts, config::Config, memory::MEMORY_MIN, runner::Runner};
 
 /// The time that a single round waits, in addition to the longest timeout of a target.
-const ALONE_GRACE: Duration = Duration::from_secs(1);
+const SINGLE_ROUND_GRACE: Duration = Duration::from_secs(1);
 /// The time that a single round waits for the first targets of discovery.
 const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
 
@@ -20,7 +20,7 @@ pub struct Scrape {
     runner: Runner,
     timeout_max: Duration,
     /// Ignored parts of the settings, to be logged.
-    unused: Vec<&'static str>,
+    ignored_settings: Vec<&'static str>,
 }
 
 impl Scrape {
@@ -37,7 +37,7 @@ impl Scrape {
         let timeout_max = config.jobs().iter().map(crate::config::Job::timeout).max();
         let runner = Runner::start(config, memory_max)?;
         let timeout_max = timeout_max.unwrap_or_default();
-        Ok(Self { agent, runner, timeout_max, unused: config.unused() })
+        Ok(Self { agent, runner, timeout_max, ignored_settings: config.ignored_settings() })
     }
 }
 
@@ -47,16 +47,20 @@ impl Source for Scrape {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let unused = std::mem::take(&mut self.unused);
-        if !unused.is_empty() {
-            let unused = unused.join(", ");
-            warn!(unused, "these parts of the scrape settings have no effect in an agent");
+        let ignored_settings = std::mem::take(&mut self.ignored_settings);
+        if !ignored_settings.is_empty() {
+            let ignored_settings = ignored_settings.join(", ");
+            warn!(
+                ignored_settings,
+                "these parts of the scrape settings have no effect in an agent"
+            );
         }
         let mut state = self.runner.shared.state();
         let board = &mut state.board;
-        let (answers, counts, problems) = (board.take_samples(), board.counts(), board.problems());
+        let (scraped_samples, counts, problems) =
+            (board.take_samples(), board.counts(), board.problems());
         drop(state);
-        for samples in answers {
+        for samples in scraped_samples {
             samples.readings.into_iter().for_each(|reading| readings.push_known(reading));
         }
         for (place, cause) in problems {
@@ -90,9 +94,9 @@ impl Source for Scrape {
         state.board.make_all_due(unix_ms());
         shared.wake();
         let watch = Stopwatch::start();
-        let span = self.timeout_max + ALONE_GRACE;
-        while !state.board.is_all_scraped() && !watch.left_of(span).is_zero() {
-            state = shared.wait(state, watch.left_of(span));
+        let deadline = self.timeout_max + SINGLE_ROUND_GRACE;
+        while !state.board.is_all_scraped() && !watch.left_of(deadline).is_zero() {
+            state = shared.wait(state, watch.left_of(deadline));
         }
         drop(state);
         self.sample(now_ms, readings)

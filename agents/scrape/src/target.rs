@@ -9,10 +9,11 @@ use granary_agent_kit::relabel::{self, Labels};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::config::{Job, span};
+use crate::config::{Job, parse_span};
 
 /// The characters that are not escaped in a query.
-const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const UNESCAPED_IN_QUERY: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A scraped endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +49,13 @@ impl Target {
         if !relabel::apply(&job.relabel_configs, &mut labels) {
             return Ok(None);
         }
-        let address = address(&labels)?;
-        let (interval, timeout) = times(&labels)?;
+        let address = host_and_port(&labels)?;
+        let (interval, timeout) = parse_times(&labels)?;
         let url = format!(
             "{}://{address}{}{}",
             labels.get("__scheme__"),
-            path(labels.get("__metrics_path__")),
-            query(job, &labels)
+            with_leading_slash(labels.get("__metrics_path__")),
+            query_string(job, &labels)
         );
         if !labels.has("instance") {
             labels.set("instance", address);
@@ -87,7 +88,7 @@ impl Target {
 }
 
 /// Returns host and port; the scheme implies a default port.
-fn address(labels: &Labels) -> Result<String, String> {
+fn host_and_port(labels: &Labels) -> Result<String, String> {
     let address = labels.get("__address__");
     if address.is_empty() {
         return Err("a target has no __address__".to_owned());
@@ -104,27 +105,27 @@ fn address(labels: &Labels) -> Result<String, String> {
     Ok(if has_port { address.to_owned() } else { format!("{address}:{port}") })
 }
 
-fn times(labels: &Labels) -> Result<(Duration, Duration), String> {
-    let read = |name: &str| {
+fn parse_times(labels: &Labels) -> Result<(Duration, Duration), String> {
+    let parse = |name: &str| {
         let text = labels.get(name);
-        span(text).filter(|span| !span.is_zero()).ok_or_else(|| format!("{name} is {text:?}"))
+        parse_span(text).filter(|span| !span.is_zero()).ok_or_else(|| format!("{name} is {text:?}"))
     };
-    let (interval, timeout) = (read("__scrape_interval__")?, read("__scrape_timeout__")?);
+    let (interval, timeout) = (parse("__scrape_interval__")?, parse("__scrape_timeout__")?);
     if timeout > interval {
         return Err(format!("a timeout of {timeout:?} is longer than the interval {interval:?}"));
     }
     Ok((interval, timeout))
 }
 
-fn path(path: &str) -> String {
+fn with_leading_slash(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
 }
 
 /// Returns the query parameters of the job; labels override the first value of each.
-fn query(job: &Job, labels: &Labels) -> String {
+fn query_string(job: &Job, labels: &Labels) -> String {
     let mut pairs = Vec::new();
     let mut add = |name: &str, value: &str| {
-        let encode = |text| utf8_percent_encode(text, QUERY).to_string();
+        let encode = |text| utf8_percent_encode(text, UNESCAPED_IN_QUERY).to_string();
         pairs.push(format!("{}={}", encode(name), encode(value)));
     };
     for (label, value) in labels.iter() {
@@ -134,8 +135,8 @@ fn query(job: &Job, labels: &Labels) -> String {
             rest.for_each(|value| add(name, value));
         }
     }
-    let before = if labels.get("__metrics_path__").contains('?') { '&' } else { '?' };
-    if pairs.is_empty() { String::new() } else { format!("{before}{}", pairs.join("&")) }
+    let separator = if labels.get("__metrics_path__").contains('?') { '&' } else { '?' };
+    if pairs.is_empty() { String::new() } else { format!("{separator}{}", pairs.join("&")) }
 }
 
 /// A target and the index of its job.
@@ -164,11 +165,11 @@ mod tests {
 
     #[test]
     fn labels_become_a_url_an_interval_and_labels_of_samples() {
-        let job_of_test = job(
+        let test_job = job(
             "  params: {module: [a b, c], x: [y]}\n  scrape_interval: 20s\n  metrics_path: /m\n",
         );
         let found = labels(&[("__address__", "h:1"), ("__meta_a", "b"), ("env", "e")]);
-        let target = Target::new(&job_of_test, &found).unwrap().unwrap();
+        let target = Target::new(&test_job, &found).unwrap().unwrap();
         assert_eq!(target.url, "http://h:1/m?module=a%20b&module=c&x=y");
         assert_eq!(target.labels, labels(&[("env", "e"), ("instance", "h:1"), ("job", "j")]));
         assert_eq!((target.interval.as_secs(), target.timeout.as_secs()), (20, 10));
@@ -185,13 +186,12 @@ mod tests {
   - {target_label: __address__, replacement: 'proxy:9115'}
   - {source_labels: [instance], regex: 'bad.*', action: drop}
   - {target_label: __scrape_interval__, replacement: 1m}\n";
-        let job_of_test = job(rules);
-        let target =
-            Target::new(&job_of_test, &labels(&[("__address__", "db:5")])).unwrap().unwrap();
+        let test_job = job(rules);
+        let target = Target::new(&test_job, &labels(&[("__address__", "db:5")])).unwrap().unwrap();
         assert_eq!(target.url, "http://proxy:9115/metrics?target=db%3A5");
         assert_eq!(target.labels.get("instance"), "db:5");
         assert_eq!(target.interval.as_secs(), 60);
-        assert_eq!(Target::new(&job_of_test, &labels(&[("__address__", "bad:5")])), Ok(None));
+        assert_eq!(Target::new(&test_job, &labels(&[("__address__", "bad:5")])), Ok(None));
         for (name, value) in [
             ("__address__", ""),
             ("__address__", "a/b:1"),
@@ -199,13 +199,10 @@ mod tests {
             ("__scrape_timeout__", "3m"),
             ("__scrape_interval__", "soon"),
         ] {
-            let mut job_of_test = job("");
+            let mut test_job = job("");
             let rule = serde_json::json!([{"target_label": name, "replacement": value}]);
-            job_of_test.relabel_configs = serde_json::from_value::<Vec<Rule>>(rule).unwrap();
-            assert!(
-                Target::new(&job_of_test, &labels(&[("__address__", "h:1")])).is_err(),
-                "{name}"
-            );
+            test_job.relabel_configs = serde_json::from_value::<Vec<Rule>>(rule).unwrap();
+            assert!(Target::new(&test_job, &labels(&[("__address__", "h:1")])).is_err(), "{name}");
         }
     }
 
@@ -222,10 +219,10 @@ mod tests {
 
     #[test]
     fn a_thousand_targets_are_spread_evenly() {
-        let job_of_test = job("");
+        let test_job = job("");
         let first_scrape_ms = |n: u32| {
             let found = labels(&[("__address__", &format!("web{n}:9100"))]);
-            Target::new(&job_of_test, &found).unwrap().unwrap().next_after(0)
+            Target::new(&test_job, &found).unwrap().unwrap().next_after(0)
         };
         let early = (0..1000).filter(|n| first_scrape_ms(*n) < 15_000).count();
         assert!((180..320).contains(&early), "{early} of 1000 in the first quarter");

@@ -13,7 +13,7 @@ use flate2::{Compression, write::GzEncoder};
 
 /// Starts a target with one response, and returns its address. A request whose head lacks
 /// `expected` is refused.
-fn target(head: &'static str, body: Vec<u8>, expected: &'static str) -> String {
+fn start_target(head: &'static str, body: Vec<u8>, expected: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -38,7 +38,7 @@ fn target(head: &'static str, body: Vec<u8>, expected: &'static str) -> String {
     address
 }
 
-fn print(yaml: &str, files: &[(&str, &str)]) -> Output {
+fn print_round(yaml: &str, files: &[(&str, &str)]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
@@ -54,39 +54,40 @@ fn targets_of_settings_and_files_are_scraped_and_a_dead_target_is_reported() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(b"# TYPE reads counter\nreads{disk=\"a\"} 7\n").unwrap();
     let head = "Content-Encoding: gzip\r\nContent-Type: text/plain\r\n";
-    let packed = target(head, gzip.finish().unwrap(), "authorization: basic dtpzm2nyzxq=");
-    let open = "Content-Type: application/openmetrics-text; version=1.0.0\r\n";
-    let plain = target(open, b"depth 3\n# EOF\n".to_vec(), "get /m?a=b ");
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let gzip_target =
+        start_target(head, gzip.finish().unwrap(), "authorization: basic dtpzm2nyzxq=");
+    let openmetrics_head = "Content-Type: application/openmetrics-text; version=1.0.0\r\n";
+    let text_target = start_target(openmetrics_head, b"depth 3\n# EOF\n".to_vec(), "get /m?a=b ");
+    let dead_target = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let yaml = format!(
         "scrape_configs:
 - job_name: packed
   basic_auth: {{username: u, password_file: pw}}
-  static_configs: [{{targets: ['{packed}']}}]
+  static_configs: [{{targets: ['{gzip_target}']}}]
 - job_name: listed
   metrics_path: /m
   params: {{a: [b]}}
   file_sd_configs: [{{files: ['*.json']}}]
 - job_name: dead
-  static_configs: [{{targets: ['{dead}']}}]
+  static_configs: [{{targets: ['{dead_target}']}}]
 "
     );
-    let list = format!(r#"[{{"targets": ["{plain}"], "labels": {{"rack": "r1"}}}}]"#);
-    let output = print(&yaml, &[("pw", "s3cret\n"), ("list.json", &list)]);
+    let list = format!(r#"[{{"targets": ["{text_target}"], "labels": {{"rack": "r1"}}}}]"#);
+    let output = print_round(&yaml, &[("pw", "s3cret\n"), ("list.json", &list)]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    let has = |words: &[&str]| {
+    let assert_line = |words: &[&str]| {
         let found = text.lines().any(|line| words.iter().all(|word| line.contains(word)));
         assert!(found, "{words:?} in {text}");
     };
-    has(&["reads ", "disk=a", "job=packed", " counter ", " 7"]);
-    has(&["depth ", "rack=r1", "job=listed", " gauge ", " 3"]);
-    has(&["up ", "job=listed", " 1"]);
-    has(&["up ", "job=dead", " 0"]);
-    has(&["cannot read target", &dead]);
+    assert_line(&["reads ", "disk=a", "job=packed", " counter ", " 7"]);
+    assert_line(&["depth ", "rack=r1", "job=listed", " gauge ", " 3"]);
+    assert_line(&["up ", "job=listed", " 1"]);
+    assert_line(&["up ", "job=dead", " 0"]);
+    assert_line(&["cannot read target", &dead_target]);
     // Without a host, all agents of a fleet would write into the same series.
-    has(&["agent_scrape_targets ", "host=here", "state=up", " 2"]);
-    has(&["agent_scrapes_missed_total ", "host=here"]);
+    assert_line(&["agent_scrape_targets ", "host=here", "state=up", " 2"]);
+    assert_line(&["agent_scrapes_missed_total ", "host=here"]);
 }
 
 /// The size at which writes to the spool's file fail, as on a full disk.
@@ -98,7 +99,8 @@ const FILE_KIB: u32 = 2048;
 fn on_a_full_disk_the_agent_continues_and_keeps_the_newest_batches() {
     let lines: Vec<String> =
         (0..6_000).map(|n| format!("some_metric{{number=\"{n}\"}} {n}\n")).collect();
-    let big = target("Content-Type: text/plain\r\n", lines.concat().into_bytes(), "get /metrics ");
+    let big =
+        start_target("Content-Type: text/plain\r\n", lines.concat().into_bytes(), "get /metrics ");
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let yaml = format!(
@@ -122,20 +124,24 @@ fn on_a_full_disk_the_agent_continues_and_keeps_the_newest_batches() {
     let report: serde_json::Value =
         serde_json::from_slice(&fs::read(path("report.json")).unwrap()).unwrap();
     assert_eq!(report["rounds"], 60, "{report}");
-    let number = |name: &str| report[name].as_u64().unwrap();
+    let count = |name: &str| report[name].as_u64().unwrap();
     assert!(log.contains("the spool cannot be written; batches wait in memory"), "{log}");
-    assert!(number("spool_batches") > 5, "the newest are kept: {report}");
-    assert_eq!(number("batches_dropped") + number("spool_batches"), batches(&report), "{report}");
+    assert!(count("spool_batches") > 5, "the newest are kept: {report}");
+    assert_eq!(
+        count("batches_dropped") + count("spool_batches"),
+        expected_batches(&report),
+        "{report}"
+    );
 }
 
 /// Returns the number of batches: one per round, and one more per 5,000 new series.
-fn batches(report: &serde_json::Value) -> u64 {
+fn expected_batches(report: &serde_json::Value) -> u64 {
     report["rounds"].as_u64().unwrap() + 1
 }
 
 #[test]
 fn unsupported_settings_end_the_agent_with_their_name_and_line() {
-    let output = print("scrape_configs:\n- job_name: a\n  oauth2: {}\n", &[]);
+    let output = print_round("scrape_configs:\n- job_name: a\n  oauth2: {}\n", &[]);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
     assert!(message.contains("oauth2") && message.contains("line 3"), "{message}");

@@ -33,7 +33,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the name in settings and metrics.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
             Self::Nginx => "nginx",
@@ -69,8 +69,8 @@ pub fn source(
         let target = Target::new(kind, service, kind.collector(service)?, agent);
         sources.push((service.interval.unwrap_or(interval), Box::new(target)));
     }
-    let fault = |cause: io::Error| ServiceError(format!("{}: {cause}", kind.word()));
-    SideBySide::each_at(kind.word(), ROUND_DEADLINE, sources).map_err(fault)
+    let fault = |cause: io::Error| ServiceError(format!("{}: {cause}", kind.name()));
+    SideBySide::with_intervals(kind.name(), ROUND_DEADLINE, sources).map_err(fault)
 }
 
 #[cfg(test)]

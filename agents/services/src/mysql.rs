@@ -2,7 +2,7 @@
 //! status (dev.mysql.com, "Server Status Variables"), over a persistent connection.
 
 use granary_agent_kit::Readings;
-use mysql::{Conn, OptsBuilder, Row as Answer, Value, prelude::Queryable};
+use mysql::{Conn, OptsBuilder, Row as ResultRow, Value, prelude::Queryable};
 
 use crate::{
     rows::{Row, Rows},
@@ -111,30 +111,30 @@ impl MySql {
 
 impl Collector for MySql {
     fn collect(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let kept = self
+        let live_connection = self
             .connection
             .take()
             .and_then(|mut connection| connection.ping().ok().map(|()| connection));
-        let mut connection = match kept {
+        let mut connection = match live_connection {
             Some(connection) => connection,
             None => self.connect()?,
         };
         for (sql, rows) in [("SHOW GLOBAL STATUS", STATUS), (VARIABLES_SQL, VARIABLES)] {
-            for (name, value) in answers(&mut connection, sql)?.iter().filter_map(number) {
-                rows.read((&name, value), &[], readings);
+            for (name, value) in query_rows(&mut connection, sql)?.iter().filter_map(number) {
+                rows.push_value((&name, value), &[], readings);
             }
         }
-        replication(&mut connection, readings);
+        push_replication(&mut connection, readings);
         self.connection = Some(connection);
         Ok(())
     }
 }
 
 /// Reads all rows of a response.
-fn answers(connection: &mut Conn, sql: &str) -> Result<Vec<Answer>, String> {
+fn query_rows(connection: &mut Conn, sql: &str) -> Result<Vec<ResultRow>, String> {
     let fault = |cause: mysql::Error| cause.to_string();
     let mut bytes = 0;
-    let mut answers = Vec::new();
+    let mut result_rows = Vec::new();
     for row in connection.query_iter(sql).map_err(fault)? {
         let row = row.map_err(fault)?;
         let cells = (0..row.len()).filter_map(|index| row.as_ref(index));
@@ -143,23 +143,23 @@ fn answers(connection: &mut Conn, sql: &str) -> Result<Vec<Answer>, String> {
         if bytes > ANSWER_BYTES_MAX {
             return Err(format!("{sql}: the answer has more than {ANSWER_BYTES_MAX} bytes"));
         }
-        answers.push(row);
+        result_rows.push(row);
     }
-    Ok(answers)
+    Ok(result_rows)
 }
 
 /// Returns the name and the number of a row, or `None` when the value is not a number.
-fn number(row: &Answer) -> Option<(String, f64)> {
+fn number(row: &ResultRow) -> Option<(String, f64)> {
     let value: String = row.get_opt(1)?.ok()?;
     Some((row.get_opt(0)?.ok()?, value.parse().ok()?))
 }
 
 /// Adds the lag of each replication channel. There is no channel without replication, or without
 /// the privilege.
-fn replication(connection: &mut Conn, readings: &mut Readings) {
-    let answer = answers(connection, "SHOW REPLICA STATUS");
-    let answer = answer.or_else(|_| answers(connection, "SHOW SLAVE STATUS"));
-    let rows = answer.unwrap_or_default();
+fn push_replication(connection: &mut Conn, readings: &mut Readings) {
+    let response = query_rows(connection, "SHOW REPLICA STATUS");
+    let response = response.or_else(|_| query_rows(connection, "SHOW SLAVE STATUS"));
+    let rows = response.unwrap_or_default();
     for row in &rows {
         let text = |names: [&str; 2]| {
             let get = |name: &str| row.get_opt::<Option<String>, _>(name)?.ok().flatten();
@@ -201,7 +201,7 @@ mod tests {
     use granary_agent_kit::Source;
 
     use super::*;
-    use crate::{Kind, settings::service, target::Target};
+    use crate::{Kind, settings::service_at, target::Target};
 
     /// Builds a packet of the protocol, with its number.
     fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn greeting() -> Vec<u8> {
-        // Protocol 4.1, secure connections, plugins.
+        // The flags announce protocol 4.1, secure connections and plugins.
         let (low, high) = (0x8200_u16.to_le_bytes(), 0x0008_u16.to_le_bytes());
         let before = [b"\x0a8.0.0\0\x01\0\0\0abcdefgh\0".as_slice(), &low, b"\x21\x02\0"];
         let after = [high.as_slice(), b"\x15", &[0; 10], b"ijklmnopqrst\0mysql_native_password\0"];
@@ -218,7 +218,7 @@ mod tests {
     }
 
     /// Builds a result with two columns; `None` is NULL.
-    fn rows(rows: &[[Option<&[u8]>; 2]]) -> Vec<u8> {
+    fn result_set(rows: &[[Option<&[u8]>; 2]]) -> Vec<u8> {
         let column = b"\x03def\0\0\0\x01a\x01a\x0c\x21\0\xff\0\0\0\xfd\0\0\0\0\0".as_slice();
         let end = b"\xfe\0\0\x02\0".as_slice();
         let mut payloads = vec![b"\x02".to_vec(), column.to_vec(), column.to_vec(), end.to_vec()];
@@ -241,7 +241,7 @@ mod tests {
 
     /// Starts a server that accepts all users and returns the same result for each query; returns
     /// its address.
-    fn server(answer: Vec<u8>) -> String {
+    fn serve(response: Vec<u8>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         thread::spawn(move || {
@@ -251,7 +251,7 @@ mod tests {
             stream.write_all(&packet(2, b"\0\0\0\x02\0\0\0"))?;
             loop {
                 read_request(&mut stream)?;
-                stream.write_all(&answer)?;
+                stream.write_all(&response)?;
             }
             #[expect(unreachable_code, reason = "the type of the error must be known")]
             io::Result::Ok(())
@@ -261,31 +261,32 @@ mod tests {
 
     #[test]
     fn a_server_that_violates_the_protocol_is_down() {
-        for answer in [packet(1, b""), packet(1, b"\xfb/etc/passwd"), b"+PONG\r\n".to_vec()] {
+        for response in [packet(1, b""), packet(1, b"\xfb/etc/passwd"), b"+PONG\r\n".to_vec()] {
             let timeout = std::time::Duration::from_secs(1);
-            let settings = crate::settings::Service { timeout, ..service(server(answer.clone())) };
+            let settings =
+                crate::settings::Service { timeout, ..service_at(serve(response.clone())) };
             let mut target =
                 Target::new(Kind::MySql, &settings, Box::new(MySql::new(&settings)), "web1");
             let mut readings = Readings::default();
             target.sample(0, &mut readings).unwrap();
             let up =
                 readings.as_slice().iter().find(|reading| reading.metric == "mysql_up").unwrap();
-            assert_eq!((up.value, readings.problems().len()), (0.0, 1), "{answer:?}");
+            assert_eq!((up.value, readings.problems().len()), (0.0, 1), "{response:?}");
         }
     }
 
     #[test]
     fn the_size_of_a_response_is_limited() {
         let row = [Some([b'x'; 250].as_slice()), Some(b"1".as_slice())];
-        let answer = rows(&vec![row; ANSWER_BYTES_MAX / 250]);
-        let fault = MySql::new(&service(server(answer))).collect(0, &mut Readings::default());
+        let response = result_set(&vec![row; ANSWER_BYTES_MAX / 250]);
+        let fault = MySql::new(&service_at(serve(response))).collect(0, &mut Readings::default());
         let fault = fault.unwrap_err();
         assert_eq!(fault, "SHOW GLOBAL STATUS: the answer has more than 16777216 bytes");
     }
 
     #[test]
     fn values_that_are_no_numbers_are_skipped() {
-        let answer = rows(&[
+        let response = result_set(&[
             [Some(b"Queries"), Some(b"7")],
             [Some(b"Uptime"), None],
             [None, Some(b"1")],
@@ -293,13 +294,13 @@ mod tests {
             [Some(b"Questions"), Some(b"ON")],
         ]);
         let mut readings = Readings::default();
-        MySql::new(&service(server(answer))).collect(0, &mut readings).unwrap();
-        let read: Vec<_> = readings
+        MySql::new(&service_at(serve(response))).collect(0, &mut readings).unwrap();
+        let values: Vec<_> = readings
             .as_slice()
             .iter()
             .map(|reading| (reading.metric.to_string(), reading.value))
             .collect();
-        assert_eq!(read[0], ("mysql_queries".to_owned(), 7.0));
-        assert!(read.iter().all(|(name, _)| name != "mysql_uptime"), "{read:?}");
+        assert_eq!(values[0], ("mysql_queries".to_owned(), 7.0));
+        assert!(values.iter().all(|(name, _)| name != "mysql_uptime"), "{values:?}");
     }
 }

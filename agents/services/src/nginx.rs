@@ -11,7 +11,7 @@ use crate::{
     target::Collector,
 };
 
-/// The maximum size of the page, which has less than 200 bytes.
+/// The maximum size of the page; real pages have less than 200 bytes.
 const BODY_BYTES_MAX: u64 = 4096;
 
 /// The connection to an nginx server.
@@ -48,16 +48,17 @@ impl Collector for Nginx {
             let credentials = BASE64_STANDARD.encode(format!("{user}:{password}"));
             request = request.header("Authorization", format!("Basic {credentials}"));
         }
-        let mut answer = request.call().map_err(|cause| cause.to_string())?;
+        let mut response = request.call().map_err(|cause| cause.to_string())?;
         let mut body = String::new();
-        let reader = answer.body_mut().as_reader();
+        let reader = response.body_mut().as_reader();
         reader.take(BODY_BYTES_MAX).read_to_string(&mut body).map_err(|cause| cause.to_string())?;
-        read(&body, readings).ok_or_else(|| "the response is not a stub_status page".to_owned())
+        push_page(&body, readings)
+            .ok_or_else(|| "the response is not a stub_status page".to_owned())
     }
 }
 
 /// Parses the page.
-fn read(body: &str, readings: &mut Readings) -> Option<()> {
+fn push_page(body: &str, readings: &mut Readings) -> Option<()> {
     let mut lines = body.lines();
     let number = |word: &str| word.parse::<u64>().ok().map(|number| number as f64);
     let active = number(lines.next()?.strip_prefix("Active connections:")?.trim())?;
@@ -96,7 +97,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::settings::service;
+    use crate::settings::service_at;
 
     #[test]
     fn the_request_contains_the_password() {
@@ -114,7 +115,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "s3:cret\n").unwrap();
-        let settings = service(address);
+        let settings = service_at(address);
         let settings =
             Service { user: Some("eve".to_owned()), password_file: Some(file), ..settings };
         let mut readings = Readings::default();
@@ -131,12 +132,12 @@ mod tests {
     #[test]
     fn a_truncated_page_yields_no_readings() {
         let mut readings = Readings::default();
-        assert_eq!(read(PAGE, &mut readings), Some(()));
+        assert_eq!(push_page(PAGE, &mut readings), Some(()));
         let values: Vec<f64> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [291.0, 6.0, 179.0, 106.0, 16_630_948.0, 16_630_947.0, 31_070_465.0]);
         let mut no_readings = Readings::default();
         for (end, _) in PAGE.char_indices().filter(|(end, _)| *end < PAGE.len() - 6) {
-            assert_eq!(read(PAGE.split_at(end).0, &mut no_readings), None, "{end}");
+            assert_eq!(push_page(PAGE.split_at(end).0, &mut no_readings), None, "{end}");
         }
         assert!(no_readings.is_empty());
     }

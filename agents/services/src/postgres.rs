@@ -6,10 +6,10 @@ mod queries;
 
 use granary_agent_kit::Readings;
 use tokio::runtime::{self, Runtime};
-use tokio_postgres::{Row as Answer, types::Type};
+use tokio_postgres::{Row as ResultRow, types::Type};
 
 use self::{
-    connection::Open,
+    connection::OpenConnection,
     queries::{
         DATABASE, SERVER, SERVER_SQL, SIZES, SIZES_SQL, STANDBYS, STANDBYS_SQL, STATES, STATES_SQL,
         databases_sql,
@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// The interval of the query for database sizes, which is expensive because it scans all files.
-const SIZES_EVERY_MS: i64 = 300_000;
+const SIZES_INTERVAL_MS: i64 = 300_000;
 
 /// The connection to a PostgreSQL server.
 pub(crate) struct Postgres {
     service: Service,
     runtime: Runtime,
-    open: Option<Open>,
+    connection: Option<OpenConnection>,
     sizes_next_ms: i64,
 }
 
@@ -42,25 +42,25 @@ impl Postgres {
     pub(crate) fn new(service: &Service) -> Result<Self, ServiceError> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|cause| ServiceError(format!("postgres: {cause}")))?;
-        Ok(Self { service: service.clone(), runtime, open: None, sizes_next_ms: i64::MIN })
+        Ok(Self { service: service.clone(), runtime, connection: None, sizes_next_ms: i64::MIN })
     }
 
     /// Returns true when the query for sizes is due.
-    fn is_time_for_sizes(&self, now_ms: i64) -> bool {
+    fn is_sizes_query_due(&self, now_ms: i64) -> bool {
         // The query is also due after a large step back of the clock.
-        now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS
+        now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_INTERVAL_MS
     }
 }
 
 impl Collector for Postgres {
     fn collect(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let with_sizes = self.is_time_for_sizes(now_ms);
-        let kept = self.open.take();
-        let sampling = round(&self.service, kept, with_sizes, readings);
-        self.open = Some(self.runtime.block_on(sampling)?);
+        let with_sizes = self.is_sizes_query_due(now_ms);
+        let previous = self.connection.take();
+        let round = sample_server(&self.service, previous, with_sizes, readings);
+        self.connection = Some(self.runtime.block_on(round)?);
         // A failed query is not repeated before the next interval either.
         if with_sizes {
-            self.sizes_next_ms = now_ms.saturating_add(SIZES_EVERY_MS);
+            self.sizes_next_ms = now_ms.saturating_add(SIZES_INTERVAL_MS);
         }
         Ok(())
     }
@@ -68,66 +68,66 @@ impl Collector for Postgres {
 
 /// Samples a server over the persistent connection if it still works, and returns the connection to
 /// keep.
-async fn round(
+async fn sample_server(
     service: &Service,
-    kept: Option<Open>,
+    previous: Option<OpenConnection>,
     with_sizes: bool,
     readings: &mut Readings,
-) -> Result<Open, String> {
+) -> Result<OpenConnection, String> {
     // A connection that the server has closed fails at its next use.
-    let open = match kept {
-        Some(open) if open.is_good().await => open,
-        _ => Open::new(service).await?,
+    let connection = match previous {
+        Some(connection) if connection.is_usable().await => connection,
+        _ => OpenConnection::new(service).await?,
     };
-    read(&open.query(SERVER_SQL).await?, SERVER, readings);
-    read(&open.query(&databases_sql()).await?, DATABASE, readings);
-    read(&open.query(STANDBYS_SQL).await?, STANDBYS, readings);
-    let rows = open.query(STATES_SQL).await?;
+    push_rows(&connection.query(SERVER_SQL).await?, SERVER, readings);
+    push_rows(&connection.query(&databases_sql()).await?, DATABASE, readings);
+    push_rows(&connection.query(STANDBYS_SQL).await?, STANDBYS, readings);
+    let rows = connection.query(STATES_SQL).await?;
     let states = rows.iter().filter_map(|row| {
         Some((row.try_get::<_, String>("state").ok()?, row.try_get::<_, f64>("connections").ok()?))
     });
-    connections(&states.collect::<Vec<_>>(), readings);
+    push_connections(&states.collect::<Vec<_>>(), readings);
     if with_sizes {
         // The query fails when files disappear during the scan; the server is still healthy.
-        match open.query(SIZES_SQL).await {
-            Ok(rows) => read(&rows, SIZES, readings),
+        match connection.query(SIZES_SQL).await {
+            Ok(rows) => push_rows(&rows, SIZES, readings),
             Err(cause) => {
                 readings.problem(format!("postgres {}: sizes", service.address), cause);
             }
         }
     }
-    Ok(open)
+    Ok(connection)
 }
 
 /// Adds the values of each row: text columns are tags, numeric columns are values, and NULL is
 /// skipped.
-fn read(answers: &[Answer], rows: Rows, readings: &mut Readings) {
+fn push_rows(answers: &[ResultRow], rows: Rows, readings: &mut Readings) {
     for answer in answers {
-        let tags = texts(answer);
+        let tags = tag_columns(answer);
         let tags: Vec<(&'static str, &str)> =
             tags.iter().map(|(name, value)| (*name, value.as_str())).collect();
         for column in answer.columns().iter().filter(|column| *column.type_() == Type::FLOAT8) {
             if let Ok(Some(value)) = answer.try_get::<_, Option<f64>>(column.name()) {
-                rows.read((column.name(), value), &tags, readings);
+                rows.push_value((column.name(), value), &tags, readings);
             }
         }
     }
 }
 
 /// Returns the columns that are tags.
-fn texts(answer: &Answer) -> Vec<(&'static str, String)> {
+fn tag_columns(answer: &ResultRow) -> Vec<(&'static str, String)> {
     ["database", "standby", "address"]
         .into_iter()
         .filter_map(|name| Some((name, answer.try_get::<_, String>(name).ok()?)))
         .collect()
 }
 
-fn connections(counted: &[(String, f64)], readings: &mut Readings) {
+fn push_connections(counts: &[(String, f64)], readings: &mut Readings) {
     for state in STATES {
         let is_of_state =
             |name: &str| name == state || (state == "other" && !STATES.contains(&name));
         let count: f64 =
-            counted.iter().filter(|(name, _)| is_of_state(name)).map(|(_, count)| count).sum();
+            counts.iter().filter(|(name, _)| is_of_state(name)).map(|(_, count)| count).sum();
         readings.gauge("postgres_connections", "connections", &[("state", state)], count);
     }
 }
@@ -150,14 +150,14 @@ mod tests {
     };
 
     use super::*;
-    use crate::settings::service;
+    use crate::settings::service_at;
 
     #[test]
     fn a_hanging_server_is_an_error_after_the_timeout() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let timeout = Duration::from_millis(200);
-        let mut hanging = Postgres::new(&Service { timeout, ..service(address) }).unwrap();
+        let mut hanging = Postgres::new(&Service { timeout, ..service_at(address) }).unwrap();
         // The system accepts the connection, but no server answers.
         for _ in 0..2 {
             let fault = hanging.collect(0, &mut Readings::default()).unwrap_err();
@@ -181,24 +181,24 @@ mod tests {
         stream.read_exact(&mut start).ok()?;
         let ready = message(b'Z', b"I");
         stream.write_all(&[message(b'R', &[0; 4]), ready.clone()].concat()).ok()?;
-        let mut is_failed = false;
+        let mut has_failed = false;
         loop {
             let mut head = [0; 5];
             stream.read_exact(&mut head).ok()?;
             let mut body =
                 vec![0; u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4];
             stream.read_exact(&mut body).ok()?;
-            is_failed |=
+            has_failed |=
                 head[0] == b'P' && String::from_utf8_lossy(&body).contains("pg_database_size");
             let answer = match head[0] {
-                b'P' if is_failed => message(b'E', b"SERROR\0C58P01\0Mcould not stat file\0\0"),
+                b'P' if has_failed => message(b'E', b"SERROR\0C58P01\0Mcould not stat file\0\0"),
                 b'S' => {
-                    is_failed = false;
+                    has_failed = false;
                     ready.clone()
                 }
                 b'Q' => [message(b'I', b""), ready.clone()].concat(),
                 b'X' => return stream.shutdown(Shutdown::Both).ok(),
-                _ if is_failed => continue,
+                _ if has_failed => continue,
                 b'P' => message(b'1', b""),
                 b'B' => message(b'2', b""),
                 b'D' if body[0] == b'S' => [message(b't', &[0; 2]), message(b'n', b"")].concat(),
@@ -220,7 +220,7 @@ mod tests {
                 thread::spawn(move || serve(stream.unwrap()));
             }
         });
-        let mut postgres = Postgres::new(&service(address)).unwrap();
+        let mut postgres = Postgres::new(&service_at(address)).unwrap();
         let mut problems = |now_ms| {
             let mut readings = Readings::default();
             assert_eq!(postgres.collect(now_ms, &mut readings), Ok(()));
@@ -229,15 +229,15 @@ mod tests {
         };
         assert_eq!(problems(1000), ["could not stat file (58P01)"]);
         assert_eq!(problems(2000), [""; 0], "the query is not due");
-        assert_eq!(problems(1000 + SIZES_EVERY_MS), ["could not stat file (58P01)"]);
+        assert_eq!(problems(1000 + SIZES_INTERVAL_MS), ["could not stat file (58P01)"]);
     }
 
     #[test]
     fn each_state_has_a_count_and_unknown_states_count_as_other() {
         let mut readings = Readings::default();
-        let counted =
+        let counts =
             [("active", 2.0), ("idle", 5.0), ("fastpath function call", 1.0), ("other", 3.0)];
-        connections(&counted.map(|(state, count)| (state.to_owned(), count)), &mut readings);
+        push_connections(&counts.map(|(state, count)| (state.to_owned(), count)), &mut readings);
         let values: Vec<f64> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [2.0, 5.0, 0.0, 0.0, 4.0]);
     }

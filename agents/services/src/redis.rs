@@ -62,7 +62,7 @@ const COUNTERS: [Row; 16] = [
 
 const ROWS: Rows = Rows { gauges: &GAUGES, counters: &COUNTERS };
 
-/// The keys with texts: the key of INFO, the text for the value 1, the metric.
+/// The gauges of keys with texts: the key of INFO, the text for the value 1, the metric.
 const STATES: [Row; 4] = [
     ("role", "master", "redis_is_primary"),
     ("master_link_status", "up", "redis_primary_link_up"),
@@ -85,30 +85,32 @@ impl Redis {
 
 impl Collector for Redis {
     fn collect(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let kept = self
+        let answered_connection = self
             .connection
             .take()
             .and_then(|mut connection| Some((connection.info().ok()?, connection)));
-        let (info, connection) = if let Some(info_and_connection) = kept {
-            info_and_connection
+        let (info, connection) = if let Some(answered) = answered_connection {
+            answered
         } else {
-            let mut new = Connection::open(&self.service)?;
-            (new.info()?, new)
+            let mut connection = Connection::open(&self.service)?;
+            (connection.info()?, connection)
         };
-        read(&info, readings);
+        push_info(&info, readings);
         self.connection = Some(connection);
         Ok(())
     }
 }
 
 /// Parses the response of INFO. Keys without a metric are skipped.
-fn read(info: &str, readings: &mut Readings) {
+fn push_info(info: &str, readings: &mut Readings) {
     let pairs = || info.lines().filter_map(|line| line.trim_end().split_once(':'));
     for (key, value) in pairs() {
         if let Ok(number) = value.parse() {
-            ROWS.read((key, number), &[], readings);
-        } else if let Some((_, word, metric)) = STATES.iter().find(|(known, ..)| *known == key) {
-            readings.gauge(*metric, "", &[], f64::from(u8::from(value == *word)));
+            ROWS.push_value((key, number), &[], readings);
+        } else if let Some((_, active_text, metric)) =
+            STATES.iter().find(|(known, ..)| *known == key)
+        {
+            readings.gauge(*metric, "", &[], f64::from(u8::from(value == *active_text)));
         }
     }
     let is_database = |key: &str| key.strip_prefix("db").is_some_and(|n| n.parse::<u32>().is_ok());
@@ -141,7 +143,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::settings::service;
+    use crate::settings::service_at;
 
     const INFO: &str = "# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:9\r\n\r\n# Clients\r\nconnected_clients:2\r\nkeyspace_hits:7\r\nrole:slave\r\nmaster_link_status:down\r\nrdb_last_bgsave_status:ok\r\nmem_fragmentation_ratio:1.50\r\nused_cpu_sys:0.25\r\ndb0:keys=5,expires=1,avg_ttl=0\r\n";
 
@@ -156,7 +158,7 @@ mod tests {
     #[test]
     fn info_is_read_by_its_keys() {
         let mut readings = Readings::default();
-        read(INFO, &mut readings);
+        push_info(INFO, &mut readings);
         let expected = [
             ("redis_uptime", 9.0),
             ("redis_clients_connected", 2.0),
@@ -173,16 +175,16 @@ mod tests {
     }
 
     /// Answers each request of a connection with the next text, then closes it.
-    fn server(connections: Vec<Vec<String>>) -> String {
+    fn serve(connections: Vec<Vec<String>>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         thread::spawn(move || {
             for answers in connections {
                 let (mut stream, _) = listener.accept().unwrap();
-                for answer in answers {
-                    let mut part = [0; 1000];
-                    let _length = stream.read(&mut part).unwrap();
-                    stream.write_all(answer.as_bytes()).unwrap();
+                for response in answers {
+                    let mut request = [0; 1000];
+                    let _length = stream.read(&mut request).unwrap();
+                    stream.write_all(response.as_bytes()).unwrap();
                 }
             }
         });
@@ -197,8 +199,8 @@ mod tests {
         std::fs::write(&file, "secret\n").unwrap();
         let ok = || "+OK\r\n".to_owned();
         let refused = || "-ERR unknown command 'AUTH', with args: 'secret'\r\n".to_owned();
-        let address = server(vec![vec![ok(), info(), info()], vec![ok(), info()], vec![refused()]]);
-        let mut redis = Redis::new(&Service { password_file: Some(file), ..service(address) });
+        let address = serve(vec![vec![ok(), info(), info()], vec![ok(), info()], vec![refused()]]);
+        let mut redis = Redis::new(&Service { password_file: Some(file), ..service_at(address) });
         for _ in 0..3 {
             let mut readings = Readings::default();
             redis.collect(0, &mut readings).unwrap();
@@ -210,16 +212,16 @@ mod tests {
 
     #[test]
     fn an_invalid_response_is_an_error() {
-        for answer in ["$99999999999\r\n", "HTTP/1.1 400\r\n", "$5\r\nab", "", "$x\r\n"] {
-            let mut redis = Redis::new(&service(server(vec![vec![answer.to_owned()]])));
-            assert!(redis.collect(0, &mut Readings::default()).is_err(), "{answer:?}");
+        for response in ["$99999999999\r\n", "HTTP/1.1 400\r\n", "$5\r\nab", "", "$x\r\n"] {
+            let mut redis = Redis::new(&service_at(serve(vec![vec![response.to_owned()]])));
+            assert!(redis.collect(0, &mut Readings::default()).is_err(), "{response:?}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn any_info_is_parsed(text in "[ -~\r\n:=,]{0,200}") {
-            read(&text, &mut Readings::default());
+            push_info(&text, &mut Readings::default());
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Adds a number if the table contains it.
-    pub(crate) fn read(
+    pub(crate) fn push_value(
         self,
         (name, value): (&str, f64),
         tags: &[(&'static str, &str)],

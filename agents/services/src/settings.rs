@@ -45,7 +45,7 @@ pub struct Service {
     pub tags: BTreeMap<String, String>,
 }
 
-/// A fault in the settings.
+/// An error in the settings.
 #[derive(Debug)]
 pub struct ServiceError(pub(crate) String);
 
@@ -64,7 +64,7 @@ fn timeout() -> Duration {
 /// Checks the values.
 ///
 /// # Errors
-/// The fault, with the server's address.
+/// The first error, with the server's address.
 pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
     if services.len() > SERVICES_MAX {
         return Err(format!("more than {SERVICES_MAX} servers"));
@@ -98,12 +98,12 @@ pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
     Ok(())
 }
 
-/// The address of a server.
+/// The parsed address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerAddress {
     /// Host and port.
     Tcp(String, u16),
-    /// A socket, or its folder.
+    /// The path of a socket, or of the folder with the socket.
     Path(PathBuf),
 }
 
@@ -113,11 +113,11 @@ impl Service {
         if self.address.starts_with('/') {
             return ServerAddress::Path(PathBuf::from(&self.address));
         }
-        let whole = self.address.rsplit_once(':').filter(|(host, _)| {
+        let host_and_port = self.address.rsplit_once(':').filter(|(host, _)| {
             // An IPv6 address without brackets has no port.
             !host.contains(':') || host.ends_with(']')
         });
-        let parts = whole.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        let parts = host_and_port.and_then(|(host, port)| Some((host, port.parse().ok()?)));
         let (host, port) = parts.unwrap_or((&self.address, port));
         ServerAddress::Tcp(host.trim_matches(['[', ']']).to_owned(), port)
     }
@@ -136,7 +136,7 @@ fn password(file: &Path) -> Result<String, String> {
 }
 
 #[cfg(test)]
-pub(crate) fn service(address: impl Into<String>) -> Service {
+pub(crate) fn service_at(address: impl Into<String>) -> Service {
     Service {
         address: address.into(),
         user: None,
@@ -157,7 +157,7 @@ mod tests {
     fn an_address_is_host_and_port_or_a_path() {
         let check = |address: &str, host: &str, port| {
             assert_eq!(
-                service(address).server_address(7),
+                service_at(address).server_address(7),
                 ServerAddress::Tcp(host.to_owned(), port),
                 "{address}"
             );
@@ -167,22 +167,28 @@ mod tests {
         check("[::1]:5", "::1", 5);
         check("::1", "::1", 7);
         assert_eq!(
-            service("/run/x.sock").server_address(7),
+            service_at("/run/x.sock").server_address(7),
             ServerAddress::Path(PathBuf::from("/run/x.sock"))
         );
     }
 
     #[test]
-    fn faults_are_named_with_the_address() {
+    fn errors_name_the_address() {
         let fault = |services: &[Service]| check(Kind::Redis, services).unwrap_err();
         assert!(
-            fault(&[service("a"), service("a")]).contains("\"a\": two servers have this address")
+            fault(&[service_at("a"), service_at("a")])
+                .contains("\"a\": two servers have this address")
         );
-        assert!(fault(&[service("")]).contains("address is needed"));
-        assert!(fault(&[Service { timeout: Duration::ZERO, ..service("a") }]).contains("timeout"));
+        assert!(fault(&[service_at("")]).contains("address is needed"));
+        assert!(
+            fault(&[Service { timeout: Duration::ZERO, ..service_at("a") }]).contains("timeout")
+        );
         let unknown = toml::from_str::<Service>("address = 'a'\npassword = 'x'").unwrap_err();
         assert!(unknown.to_string().contains("password"), "{unknown}");
-        assert_eq!(check(Kind::Redis, &[service("a"), service("b"), service("/run/a@b")]), Ok(()));
+        assert_eq!(
+            check(Kind::Redis, &[service_at("a"), service_at("b"), service_at("/run/a@b")]),
+            Ok(())
+        );
     }
 
     #[test]
@@ -199,7 +205,7 @@ mod tests {
         check(Kind::Postgres, "user = 'a'\ndatabase = 'b'", "");
         check(Kind::MySql, "database = 'b'", "PostgreSQL");
         for address in ["http://eve:s3cret@www/status", "eve:s3@cret@db1:6379"] {
-            let fault = super::check(Kind::Nginx, &[service(address)]).unwrap_err();
+            let fault = super::check(Kind::Nginx, &[service_at(address)]).unwrap_err();
             assert!(fault.contains("user and password_file"), "{fault}");
             assert!(!fault.contains("eve") && !fault.contains("cret@"), "{fault}");
         }

@@ -40,17 +40,18 @@ impl Target {
         agent: &str,
     ) -> Self {
         let address = service.address.clone();
-        let host = service.host.clone().unwrap_or_else(|| host(kind, service, agent));
-        let fixed = [("host".to_owned(), host), ("instance".to_owned(), address.clone())];
-        let fixed = fixed.into_iter().filter(|(name, _)| !service.tags.contains_key(name));
-        let tags = fixed.chain(service.tags.clone()).collect();
+        let host = service.host.clone().unwrap_or_else(|| host_of_service(kind, service, agent));
+        let default_tags = [("host".to_owned(), host), ("instance".to_owned(), address.clone())];
+        let default_tags =
+            default_tags.into_iter().filter(|(name, _)| !service.tags.contains_key(name));
+        let tags = default_tags.chain(service.tags.clone()).collect();
         Self { kind, address, tags, collector }
     }
 }
 
 /// Returns the host of a server: the agent's name for a server on this machine, otherwise the host
 /// of its address.
-fn host(kind: Kind, service: &Service, agent: &str) -> String {
+fn host_of_service(kind: Kind, service: &Service, agent: &str) -> String {
     let authority = match kind {
         Kind::Nginx => {
             let (_, rest) = service.address.split_once("://").unwrap_or(("", &service.address));
@@ -66,26 +67,26 @@ fn host(kind: Kind, service: &Service, agent: &str) -> String {
 
 impl Source for Target {
     fn name(&self) -> &'static str {
-        self.kind.word()
+        self.kind.name()
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let watch = Stopwatch::start();
-        let word = self.kind.word();
-        let mut answered = Readings::new(self.tags.clone());
-        let collected =
-            catch_unwind(AssertUnwindSafe(|| self.collector.collect(now_ms, &mut answered)));
+        let kind = self.kind.name();
+        let mut collected = Readings::new(self.tags.clone());
+        let result =
+            catch_unwind(AssertUnwindSafe(|| self.collector.collect(now_ms, &mut collected)));
         // When a library panics at an invalid response, its connection is dropped.
-        let outcome = collected.unwrap_or_else(|_| Err("the response cannot be parsed".to_owned()));
-        let mut reported = Readings::new(self.tags.clone());
-        reported.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
-        let took = watch.elapsed().as_secs_f64();
-        reported.gauge(format!("{word}_collect_duration"), "seconds", &[], took);
+        let outcome = result.unwrap_or_else(|_| Err("the response cannot be parsed".to_owned()));
+        let mut own_readings = Readings::new(self.tags.clone());
+        own_readings.gauge(format!("{kind}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
+        let duration_s = watch.elapsed().as_secs_f64();
+        own_readings.gauge(format!("{kind}_collect_duration"), "seconds", &[], duration_s);
         match outcome {
-            Ok(()) => reported.append(answered),
-            Err(cause) => reported.problem(format!("{word} {}", self.address), cause),
+            Ok(()) => own_readings.append(collected),
+            Err(cause) => own_readings.problem(format!("{kind} {}", self.address), cause),
         }
-        readings.append(reported);
+        readings.append(own_readings);
         Ok(())
     }
 }
@@ -93,12 +94,12 @@ impl Source for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::service;
+    use crate::settings::service_at;
 
     #[test]
     fn a_server_on_this_machine_has_the_agents_name() {
         let check = |kind, address: &str, expected: &str| {
-            assert_eq!(host(kind, &service(address), "web1"), expected, "{address}");
+            assert_eq!(host_of_service(kind, &service_at(address), "web1"), expected, "{address}");
         };
         check(Kind::Redis, "127.0.0.1:6379", "web1");
         check(Kind::Redis, "localhost", "web1");

@@ -21,29 +21,29 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _gone = self.0.wait();
+        let _outcome = self.0.kill();
+        let _outcome = self.0.wait();
     }
 }
 
-fn start(program: impl AsRef<Path>, words: &[&str]) -> Server {
+fn start_server(program: impl AsRef<Path>, arguments: &[&str]) -> Server {
     let mut command = Command::new(program.as_ref());
-    let child = command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     Server(child.unwrap_or_else(|cause| panic!("{}: {cause}", program.as_ref().display())))
 }
 
-fn run(program: &str, words: &[&str]) {
-    let output = Command::new(program).args(words).output().unwrap();
-    assert!(output.status.success(), "{program} {words:?}: {output:?}");
+fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
 }
 
-fn targets(kind: Kind, address: &str, more: &str) -> SideBySide {
-    let service: Service = toml::from_str(&format!("address = '{address}'\n{more}")).unwrap();
+fn source_of(kind: Kind, address: &str, settings: &str) -> SideBySide {
+    let service: Service = toml::from_str(&format!("address = '{address}'\n{settings}")).unwrap();
     source(kind, &[service], "web1", Duration::from_secs(1)).unwrap()
 }
 
 /// Returns the values of a round by metric and tags, and its problems.
-fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String) {
+fn sample_round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String) {
     let mut readings = Readings::default();
     source.sample_alone(now_ms, &mut readings).unwrap();
     let entry = |reading: &granary_agent_kit::Reading| {
@@ -63,20 +63,23 @@ fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String
 
 /// Repeats rounds until the server is up, and returns the values of the last round.
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
-fn when_up(source: &mut SideBySide, up: &str) -> BTreeMap<String, f64> {
-    let begun = Instant::now();
+fn wait_until_up(source: &mut SideBySide, up_metric: &str) -> BTreeMap<String, f64> {
+    let start = Instant::now();
     loop {
-        let (values, problems) = round(source, 1000);
-        if values[up] == 1.0 {
+        let (values, problems) = sample_round(source, 1000);
+        if values[up_metric] == 1.0 {
             return values;
         }
-        assert!(begun.elapsed() < DEADLINE, "{problems}");
+        assert!(start.elapsed() < DEADLINE, "{problems}");
         thread::sleep(Duration::from_millis(100));
     }
 }
 
 /// Checks that each of these values exists and is plausible.
-fn check(values: &BTreeMap<String, f64>, expected: &[(&str, std::ops::RangeInclusive<f64>)]) {
+fn check_ranges(
+    values: &BTreeMap<String, f64>,
+    expected: &[(&str, std::ops::RangeInclusive<f64>)],
+) {
     for (name, range) in expected {
         let value = values.get(*name).unwrap_or_else(|| panic!("no {name} in {values:#?}"));
         assert!(range.contains(value), "{name} is {value}");
@@ -89,18 +92,19 @@ fn redis() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("redis.sock");
     let (socket, folder) = (socket.to_str().unwrap(), folder.path().to_str().unwrap());
-    let words = ["--port", "0", "--unixsocket", socket, "--dir", folder, "--requirepass", "s3cret"];
-    let server = start("redis-server", &words);
+    let arguments =
+        ["--port", "0", "--unixsocket", socket, "--dir", folder, "--requirepass", "s3cret"];
+    let server = start_server("redis-server", &arguments);
     let password = format!("{folder}/password");
     fs::write(&password, "wrong\n").unwrap();
-    let mut source = targets(Kind::Redis, socket, &format!("password_file = '{password}'"));
+    let mut source = source_of(Kind::Redis, socket, &format!("password_file = '{password}'"));
     // The file is read again, so that the corrected password is used.
     fs::write(&password, "s3cret\n").unwrap();
-    when_up(&mut source, "redis_up");
+    wait_until_up(&mut source, "redis_up");
     run("redis-cli", &["-s", socket, "-a", "s3cret", "--no-auth-warning", "SET", "a", "b"]);
-    let (values, problems) = round(&mut source, 2000);
+    let (values, problems) = sample_round(&mut source, 2000);
     assert_eq!(problems, "{}");
-    check(
+    check_ranges(
         &values,
         &[
             ("redis_keys db0", 1.0..=1.0),
@@ -112,7 +116,7 @@ fn redis() {
         ],
     );
     drop(server);
-    let (values, problems) = round(&mut source, 3000);
+    let (values, problems) = sample_round(&mut source, 3000);
     assert_eq!(values["redis_up"], 0.0);
     assert!(problems.contains("redis.sock") && !problems.contains("s3cret"), "{problems}");
     assert_eq!(values.len(), 2, "only up and the duration remain: {values:?}");
@@ -132,13 +136,13 @@ fn nginx() {
     );
     let file = folder.path().join("nginx.conf");
     fs::write(&file, config).unwrap();
-    let words = ["-c", file.to_str().unwrap(), "-e", "stderr", "-g", "master_process off;"];
-    let _server = start("/usr/sbin/nginx", &words);
-    let mut source = targets(Kind::Nginx, &format!("http://{port}/stub_status"), "");
-    when_up(&mut source, "nginx_up");
-    let (values, problems) = round(&mut source, 2000);
+    let arguments = ["-c", file.to_str().unwrap(), "-e", "stderr", "-g", "master_process off;"];
+    let _server = start_server("/usr/sbin/nginx", &arguments);
+    let mut source = source_of(Kind::Nginx, &format!("http://{port}/stub_status"), "");
+    wait_until_up(&mut source, "nginx_up");
+    let (values, problems) = sample_round(&mut source, 2000);
     assert_eq!(problems, "{}");
-    check(
+    check_ranges(
         &values,
         &[
             ("nginx_requests", 2.0..=1000.0),
@@ -146,8 +150,8 @@ fn nginx() {
             ("nginx_connections_writing", 1.0..=10.0),
         ],
     );
-    let mut other_page = targets(Kind::Nginx, &format!("http://{port}/"), "");
-    let (values, problems) = round(&mut other_page, 3000);
+    let mut wrong_page_source = source_of(Kind::Nginx, &format!("http://{port}/"), "");
+    let (values, problems) = sample_round(&mut wrong_page_source, 3000);
     assert_eq!(values["nginx_up"], 0.0);
     assert!(problems.contains("the response is not a stub_status page"), "{problems}");
 }
@@ -172,16 +176,16 @@ fn postgres() {
     let init = program("initdb");
     run("runuser", &[&as_postgres[..], &[&init, "-D", data, "-A", "trust"]].concat());
     let postgres = program("postgres");
-    let words = [&postgres, "-D", data, "-k", path, "-c", "listen_addresses=", "-F"];
-    let _server = start("runuser", &[&as_postgres[..], &words].concat());
-    let mut source = targets(Kind::Postgres, path, "user = 'postgres'");
-    when_up(&mut source, "postgres_up");
+    let arguments = [&postgres, "-D", data, "-k", path, "-c", "listen_addresses=", "-F"];
+    let _server = start_server("runuser", &[&as_postgres[..], &arguments].concat());
+    let mut source = source_of(Kind::Postgres, path, "user = 'postgres'");
+    wait_until_up(&mut source, "postgres_up");
     let sql = "CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 1000)";
     run("psql", &["-h", path, "-U", "postgres", "-qc", sql]);
     run("psql", &["-h", path, "-U", "postgres", "-qc", "CREATE DATABASE shop"]);
-    let (values, problems) = round(&mut source, 400_000);
+    let (values, problems) = sample_round(&mut source, 400_000);
     assert_eq!(problems, "{}");
-    check(
+    check_ranges(
         &values,
         &[
             ("postgres_is_standby", 0.0..=0.0),
@@ -200,7 +204,7 @@ fn postgres() {
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE application_name = 'granary-agent'";
     run("psql", &["-h", path, "-U", "postgres", "-qc", sql]);
-    let (values, problems) = round(&mut source, 401_000);
+    let (values, problems) = sample_round(&mut source, 401_000);
     assert_eq!((values["postgres_up"], problems.as_str()), (1.0, "{}"));
     assert!(
         !values.contains_key("postgres_database_size shop"),
@@ -215,23 +219,23 @@ fn mysql() {
     let path = folder.path();
     let option = |name: &str, file: &str| format!("--{name}={}", path.join(file).display());
     let (data, socket) = (option("datadir", "data"), option("socket", "sock"));
-    let shared = ["--no-defaults", "--user=root", &data];
+    let shared_options = ["--no-defaults", "--user=root", &data];
     run(
         "mariadb-install-db",
-        &[&shared[..], &["--auth-root-authentication-method=normal"]].concat(),
+        &[&shared_options[..], &["--auth-root-authentication-method=normal"]].concat(),
     );
     let pid = option("pid-file", "pid");
-    let words = [&socket, &pid, "--skip-networking", "--innodb-buffer-pool-size=16M"];
-    let _server = start("/usr/sbin/mariadbd", &[&shared[..], &words].concat());
+    let arguments = [&socket, &pid, "--skip-networking", "--innodb-buffer-pool-size=16M"];
+    let _server = start_server("/usr/sbin/mariadbd", &[&shared_options[..], &arguments].concat());
     let address = path.join("sock").display().to_string();
-    let mut source = targets(Kind::MySql, &address, "user = 'root'");
-    when_up(&mut source, "mysql_up");
+    let mut source = source_of(Kind::MySql, &address, "user = 'root'");
+    wait_until_up(&mut source, "mysql_up");
     let sql =
         "CREATE DATABASE shop; CREATE TABLE shop.t (a int); INSERT INTO shop.t VALUES (1), (2)";
     run("mariadb", &["--no-defaults", "-u", "root", "-S", &address, "-e", sql]);
-    let (values, problems) = round(&mut source, 2000);
+    let (values, problems) = sample_round(&mut source, 2000);
     assert_eq!(problems, "{}");
-    check(
+    check_ranges(
         &values,
         &[
             ("mysql_connections", 1.0..=5.0),
@@ -245,9 +249,9 @@ fn mysql() {
     );
     let password = path.join("password");
     fs::write(&password, "wrong").unwrap();
-    let more = format!("user = 'root'\npassword_file = '{}'", password.display());
-    let mut nobody = targets(Kind::MySql, &address, &more);
-    let (values, problems) = round(&mut nobody, 3000);
+    let settings = format!("user = 'root'\npassword_file = '{}'", password.display());
+    let mut denied_source = source_of(Kind::MySql, &address, &settings);
+    let (values, problems) = sample_round(&mut denied_source, 3000);
     assert_eq!(values["mysql_up"], 0.0);
     assert!(problems.contains("Access denied"), "{problems}");
 }

@@ -28,7 +28,7 @@ const KEY_COPIES: usize = 6;
 const MEMBER_BYTES: usize = 32;
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 /// The number of readings of a timer without quantiles: count, sum, min and max.
-const TIMER_SUMS: usize = 4;
+const TIMER_SUM_READINGS: usize = 4;
 /// The separator after names and values; no line contains it.
 const SEPARATOR: char = '\n';
 
@@ -72,7 +72,7 @@ enum State {
     Gauge {
         value: f64,
         /// True when the gauge was set in this interval.
-        fresh: bool,
+        is_fresh: bool,
     },
     Timer(Box<Timer>),
     /// The hashes of the members.
@@ -123,24 +123,25 @@ impl Aggregate {
             None => return AddOutcome::NotFinite,
         };
         if !self.series.contains_key(self.key.as_str()) {
-            if self.series.len() >= self.series_max || !self.budget.take(cost(&self.key)) {
+            if self.series.len() >= self.series_max || !self.budget.charge(series_bytes(&self.key))
+            {
                 return AddOutcome::Full;
             }
             self.series.insert(self.key.as_str().into(), State::new(line.kind));
         }
         let Some(state) = self.series.get_mut(self.key.as_str()) else { return AddOutcome::Full };
-        let is_number = match state {
+        let is_finite = match state {
             State::Counter(sum) => set_if_finite(sum, *sum + value / line.rate),
-            State::Gauge { value: level, fresh } => {
-                *fresh = true;
-                let is_change = line.kind == Type::Gauge { relative: true };
-                set_if_finite(level, if is_change { *level + value } else { value })
+            State::Gauge { value: level, is_fresh } => {
+                *is_fresh = true;
+                let is_relative = line.kind == Type::Gauge { is_relative: true };
+                set_if_finite(level, if is_relative { *level + value } else { value })
             }
             State::Timer(timer) => timer.add(value, line.rate, &mut self.budget),
             State::Set(members) => {
                 let member = self.hasher.hash_one(text);
                 if !members.contains(&member) {
-                    if !self.budget.take(MEMBER_BYTES) {
+                    if !self.budget.charge(MEMBER_BYTES) {
                         return AddOutcome::Full;
                     }
                     members.insert(member);
@@ -148,33 +149,33 @@ impl Aggregate {
                 true
             }
         };
-        if is_number { AddOutcome::Added } else { AddOutcome::NotFinite }
+        if is_finite { AddOutcome::Added } else { AddOutcome::NotFinite }
     }
 
     /// Emits the interval and starts the next interval. Gauges keep their values for relative
     /// changes, but are emitted only when they were set. Idle gauges are removed when gauges take
     /// more than half of the budget.
     pub(crate) fn drain(&mut self, readings: &mut Readings) {
-        let ended = self.series.extract_if(|_, state| !matches!(state, State::Gauge { .. }));
-        let mut ended: Vec<_> = ended.collect();
-        let gauge_bytes = self.series.keys().map(|key| cost(key)).sum();
-        self.budget.renew(gauge_bytes);
+        let finished = self.series.extract_if(|_, state| !matches!(state, State::Gauge { .. }));
+        let mut finished: Vec<_> = finished.collect();
+        let gauge_bytes = self.series.keys().map(|key| series_bytes(key)).sum();
+        self.budget.reset_to(gauge_bytes);
         if self.budget.is_scarce() || self.series.len() > self.series_max / 2 {
             let before = self.series.len();
-            self.series.retain(|_, state| matches!(state, State::Gauge { fresh: true, .. }));
+            self.series.retain(|_, state| matches!(state, State::Gauge { is_fresh: true, .. }));
             self.counts.forgotten_gauges += (before - self.series.len()) as u64;
-            self.budget.renew(self.series.keys().map(|key| cost(key)).sum());
+            self.budget.reset_to(self.series.keys().map(|key| series_bytes(key)).sum());
         }
-        let set = self.series.iter_mut().filter_map(|(key, state)| match state {
-            State::Gauge { value, fresh } if *fresh => {
-                *fresh = false;
-                Some((key.clone(), State::Gauge { value: *value, fresh: true }))
+        let fresh_gauges = self.series.iter_mut().filter_map(|(key, state)| match state {
+            State::Gauge { value, is_fresh } if *is_fresh => {
+                *is_fresh = false;
+                Some((key.clone(), State::Gauge { value: *value, is_fresh: true }))
             }
             State::Gauge { .. } | State::Counter(_) | State::Timer(_) | State::Set(_) => None,
         });
-        ended.extend(set);
-        ended.sort_by(|left, right| left.0.cmp(&right.0));
-        for (key, state) in ended {
+        finished.extend(fresh_gauges);
+        finished.sort_by(|left, right| left.0.cmp(&right.0));
+        for (key, state) in finished {
             push_state(readings, &key, state);
         }
     }
@@ -184,7 +185,7 @@ impl State {
     fn new(kind: Type) -> Self {
         match kind {
             Type::Counter => Self::Counter(0.0),
-            Type::Gauge { .. } => Self::Gauge { value: 0.0, fresh: false },
+            Type::Gauge { .. } => Self::Gauge { value: 0.0, is_fresh: false },
             Type::Timer => Self::Timer(Box::default()),
             Type::Set => Self::Set(HashSet::new()),
         }
@@ -192,9 +193,9 @@ impl State {
 }
 
 /// Sets a number. Returns false, and changes nothing, when the value is not finite.
-fn set_if_finite(to: &mut f64, value: f64) -> bool {
+fn set_if_finite(target: &mut f64, value: f64) -> bool {
     if value.is_finite() {
-        *to = value;
+        *target = value;
     }
     value.is_finite()
 }
@@ -221,11 +222,11 @@ fn type_letter(kind: Type) -> char {
 }
 
 /// Returns the memory of a series with this key until its readings are spooled.
-fn cost(key: &str) -> usize {
+fn series_bytes(key: &str) -> usize {
     let is_timer = key.starts_with(type_letter(Type::Timer));
     let tags = key.matches(SEPARATOR).count() / 2;
     let (readings, sample) = if is_timer {
-        (TIMER_SUMS + QUANTILES.len(), VALUES_MIN * size_of::<f64>())
+        (TIMER_SUM_READINGS + QUANTILES.len(), VALUES_MIN * size_of::<f64>())
     } else {
         (1, 0)
     };
@@ -255,7 +256,7 @@ fn push_timer<'a>(
     tags: &mut Vec<(&'a str, &'a str)>,
     mut timer: Timer,
 ) {
-    let parts: [_; TIMER_SUMS] = [
+    let parts: [_; TIMER_SUM_READINGS] = [
         ("_count", Kind::Delta, timer.count),
         ("_sum", Kind::Delta, timer.sum),
         ("_min", Kind::Gauge, timer.min),
@@ -276,11 +277,11 @@ fn push_timer<'a>(
 }
 
 fn push(readings: &mut Readings, metric: String, tags: &[(&str, &str)], kind: Kind, value: f64) {
-    let owned =
+    let owned_pair =
         |(name, value): &(&str, &str)| (Cow::Owned((*name).to_owned()), (*value).to_owned());
     readings.push(Reading {
         metric: Cow::Owned(metric),
-        tags: tags.iter().map(owned).collect(),
+        tags: tags.iter().map(owned_pair).collect(),
         kind,
         unit: Cow::Borrowed(""),
         value,

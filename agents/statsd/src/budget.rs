@@ -14,7 +14,7 @@ impl Budget {
     }
 
     /// Charges bytes. Returns false, and charges nothing, when the bytes are not free.
-    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+    pub(crate) fn charge(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.max - self.used;
         if fits {
             self.used += bytes;
@@ -23,8 +23,8 @@ impl Budget {
     }
 
     /// Resets the budget to the memory that is still in use.
-    pub(crate) fn renew(&mut self, held: usize) {
-        self.used = held.min(self.max);
+    pub(crate) fn reset_to(&mut self, bytes: usize) {
+        self.used = bytes.min(self.max);
     }
 
     /// Returns true when more than half of the budget is used.

@@ -6,8 +6,8 @@
 pub(crate) enum Type {
     /// `c`: events, scaled up by the sample rate.
     Counter,
-    /// `g`: a level; `relative` is true when the value is a change of the level.
-    Gauge { relative: bool },
+    /// `g`: a level; `is_relative` is true when the value is a change of the level.
+    Gauge { is_relative: bool },
     /// `ms`, `h` and `d`: values whose distribution matters.
     Timer,
     /// `s`: members of a set are counted.
@@ -29,7 +29,7 @@ pub(crate) struct Line<'a> {
 /// Parses a line.
 ///
 /// # Errors
-/// The fault in the line.
+/// The reason why the line is invalid.
 pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
     let (name, rest) = line.split_once(':').ok_or("there is no `:` after the name")?;
     if name.is_empty() {
@@ -37,10 +37,10 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
     }
     let mut parts = rest.split('|');
     let values: Vec<_> = parts.next().unwrap_or_default().split(':').collect();
-    let relative = values.iter().any(|value| value.starts_with(['+', '-']));
+    let is_relative = values.iter().any(|value| value.starts_with(['+', '-']));
     let kind = match parts.next().ok_or("there is no `|` and type after the value")? {
         "c" => Type::Counter,
-        "g" => Type::Gauge { relative },
+        "g" => Type::Gauge { is_relative },
         "ms" | "h" | "d" => Type::Timer,
         "s" => Type::Set,
         _ => return Err("the type is none of c, g, ms, h, d and s"),
@@ -48,8 +48,8 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
     let mut line = Line { name, values, kind, rate: 1.0, tags: Vec::new() };
     for part in parts {
         match part.as_bytes().first() {
-            Some(b'@') => line.rate = read_rate(part)?,
-            Some(b'#') => line.tags = read_tags(part),
+            Some(b'@') => line.rate = parse_rate(part)?,
+            Some(b'#') => line.tags = parse_tags(part),
             // Later versions of DogStatsD add times and container ids, which are ignored.
             _ => {}
         }
@@ -57,13 +57,13 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
     Ok(line)
 }
 
-fn read_rate(part: &str) -> Result<f64, &'static str> {
+fn parse_rate(part: &str) -> Result<f64, &'static str> {
     let rate = part.get(1..).and_then(|text| text.parse::<f64>().ok());
     rate.filter(|rate| *rate > 0.0 && *rate <= 1.0).ok_or("the sample rate is not between 0 and 1")
 }
 
 /// Parses `#name:value,flag`; a tag without a value has the value `true`.
-fn read_tags(part: &str) -> Vec<(&str, &str)> {
+fn parse_tags(part: &str) -> Vec<(&str, &str)> {
     let pairs = part.get(1..).unwrap_or_default().split(',').filter(|pair| !pair.is_empty());
     let mut tags: Vec<_> =
         pairs.map(|pair| pair.split_once(':').unwrap_or((pair, "true"))).collect();
@@ -83,8 +83,8 @@ mod tests {
         assert_eq!((line.name, line.kind, line.rate), ("page.views", Type::Counter, 0.1));
         assert_eq!(line.tags, [("beta", "true"), ("env", "dev")]);
         assert_eq!(parse("t:1:2.5:3|ms").unwrap().values, ["1", "2.5", "3"]);
-        assert_eq!(parse("g:-4|g").unwrap().kind, Type::Gauge { relative: true });
-        assert_eq!(parse("g:4|g|T1656581400").unwrap().kind, Type::Gauge { relative: false });
+        assert_eq!(parse("g:-4|g").unwrap().kind, Type::Gauge { is_relative: true });
+        assert_eq!(parse("g:4|g|T1656581400").unwrap().kind, Type::Gauge { is_relative: false });
         assert_eq!(parse("users:bob|s").unwrap().kind, Type::Set);
         assert_eq!(parse("lat:9|d|#").unwrap().tags, []);
         for line in ["", "a", "a:1", ":1|c", "a:1|x", "a:1|c|@0", "a:1|c|@2", "a:1|c|@x"] {

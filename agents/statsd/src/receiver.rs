@@ -25,7 +25,8 @@ use crate::{
 const DATAGRAM_BYTES: usize = 64 << 10;
 /// The requested size of the socket's receive buffer; the kernel may allow less.
 const SOCKET_BYTES: usize = 4 << 20;
-/// The interval at which an idle reader checks for the end, and its pause after a failed read.
+/// The interval at which an idle reader checks whether it must stop, and its pause after a failed
+/// read.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of datagrams that are read at the stop: more than the socket buffers.
 const LAST_DATAGRAMS_MAX: usize = 1 << 16;
@@ -38,7 +39,7 @@ pub struct StatsD {
     shared: Arc<ReceiverState>,
     reader: Option<JoinHandle<()>>,
     /// The counts of dropped items at the last log line.
-    logged: DropCounters,
+    last_logged: DropCounters,
 }
 
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl StatsD {
         let reader = shared.clone();
         let reader =
             thread::Builder::new().name("statsd".to_owned()).spawn(move || reader.receive())?;
-        Ok(Self { agent, shared, reader: Some(reader), logged: DropCounters::default() })
+        Ok(Self { agent, shared, reader: Some(reader), last_logged: DropCounters::default() })
     }
 
     /// Logs the drops of an interval.
@@ -90,7 +91,7 @@ impl StatsD {
             forgotten_gauges: counts.forgotten_gauges,
             datagrams,
         };
-        let before = std::mem::replace(&mut self.logged, now);
+        let before = std::mem::replace(&mut self.last_logged, now);
         if now.lines > before.lines || now.forgotten_gauges > before.forgotten_gauges {
             let Limits { series_max, memory_max } = self.shared.limits;
             warn!(
@@ -121,7 +122,7 @@ impl ReceiverState {
         while !self.is_stopping.load(Ordering::Relaxed) {
             match self.socket.recv(&mut datagram) {
                 Ok(length) => add_datagram(&datagram[..length], &mut self.aggregate()),
-                Err(cause) if is_quiet(&cause) => {}
+                Err(cause) if is_expected(&cause) => {}
                 Err(_) => thread::sleep(CHECK_INTERVAL),
             }
         }
@@ -134,7 +135,7 @@ impl ReceiverState {
     }
 }
 
-fn is_quiet(cause: &io::Error) -> bool {
+fn is_expected(cause: &io::Error) -> bool {
     matches!(
         cause.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
@@ -219,7 +220,7 @@ mod tests {
 
     const LIMITS: Limits = Limits { series_max: 10, memory_max: 1 << 20 };
 
-    fn values(statsd: &mut StatsD) -> Vec<(String, f64)> {
+    fn sample_values(statsd: &mut StatsD) -> Vec<(String, f64)> {
         let mut readings = Readings::new(Vec::new());
         statsd.sample(0, &mut readings).unwrap();
         readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect()
@@ -232,7 +233,7 @@ mod tests {
                 .unwrap();
         let datagram = b"hits:3|c\nnonsense\r\n_e{1,1}:a|b\n\nhits:4|c\n\xff:1|c";
         add_datagram(datagram, &mut statsd.shared.aggregate());
-        let values = values(&mut statsd);
+        let values = sample_values(&mut statsd);
         let expected =
             [("hits", 7.0), ("statsd_lines_total", 4.0), ("statsd_bad_lines_total", 2.0)];
         for (metric, value) in expected {
@@ -259,10 +260,10 @@ mod tests {
             StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
                 .unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let to = statsd.shared.socket.local_addr().unwrap();
-        (0..100).for_each(|_| assert_eq!(sender.send_to(b"hits:1|c", to).unwrap(), 8));
+        let address = statsd.shared.socket.local_addr().unwrap();
+        (0..100).for_each(|_| assert_eq!(sender.send_to(b"hits:1|c", address).unwrap(), 8));
         assert!(statsd.stop());
-        assert!(values(&mut statsd).contains(&("hits".to_owned(), 100.0)));
-        assert!(values(&mut statsd).iter().all(|(metric, _)| metric != "hits"));
+        assert!(sample_values(&mut statsd).contains(&("hits".to_owned(), 100.0)));
+        assert!(sample_values(&mut statsd).iter().all(|(metric, _)| metric != "hits"));
     }
 }

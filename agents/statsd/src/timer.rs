@@ -18,14 +18,14 @@ pub(crate) struct Timer {
     values: Vec<f64>,
     /// The sampling step: one of this many values is kept.
     stride: usize,
-    seen: usize,
+    added: usize,
 }
 
 impl Default for Timer {
     fn default() -> Self {
         let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
         let values = Vec::with_capacity(VALUES_MIN);
-        Self { count: 0.0, sum: 0.0, min, max, values, stride: 1, seen: 0 }
+        Self { count: 0.0, sum: 0.0, min, max, values, stride: 1, added: 0 }
     }
 }
 
@@ -39,23 +39,23 @@ impl Timer {
         (self.count, self.sum) = (count, sum);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-        if self.seen.is_multiple_of(self.stride) {
+        if self.added.is_multiple_of(self.stride) {
             self.values.push(value);
             self.make_room(budget);
         }
-        self.seen += 1;
+        self.added += 1;
         true
     }
 
     /// Makes room in a full sample: it grows while the budget allows, otherwise every second value
     /// is dropped.
     fn make_room(&mut self, budget: &mut Budget) {
-        let kept = self.values.len();
-        if kept < self.values.capacity() {
+        let length = self.values.len();
+        if length < self.values.capacity() {
             return;
         }
-        if kept < VALUES_MAX && budget.take(kept * size_of::<f64>()) {
-            self.values.reserve_exact(kept);
+        if length < VALUES_MAX && budget.charge(length * size_of::<f64>()) {
+            self.values.reserve_exact(length);
             return;
         }
         let mut index = 0;

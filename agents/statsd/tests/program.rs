@@ -11,8 +11,8 @@ use granary_protocol::{INGEST_PATH, decode_batch};
 
 #[test]
 fn the_error_names_a_port_in_use() {
-    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let occupied = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = occupied.local_addr().unwrap().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent-statsd"));
     let output = command.args(["--statsd-listen", &address, "--print"]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
@@ -21,9 +21,9 @@ fn the_error_names_a_port_in_use() {
 }
 
 /// Answers requests, including pings, until a request contains a batch, and returns its body.
-fn first_batch(listener: &TcpListener) -> Vec<u8> {
+fn receive_batch(listener: &TcpListener) -> Vec<u8> {
     loop {
-        let (request, body) = one_request(listener);
+        let (request, body) = answer_request(listener);
         if request.starts_with(&format!("POST {INGEST_PATH} ")) {
             return body;
         }
@@ -31,7 +31,7 @@ fn first_batch(listener: &TcpListener) -> Vec<u8> {
 }
 
 /// Answers one request, and returns its first line and its body.
-fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
+fn answer_request(listener: &TcpListener) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut request = String::new();
@@ -62,13 +62,17 @@ fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
 fn the_current_interval_is_delivered_at_sigterm() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let to = free.local_addr().unwrap();
-    drop(free);
-    let dir = tempfile::tempdir().unwrap();
+    let free_socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = free_socket.local_addr().unwrap();
+    drop(free_socket);
+    let spool_folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent-statsd"));
-    command.args(["--url", &url, "--interval", "24h", "--statsd-listen", &to.to_string()]);
-    command.arg("--spool-dir").arg(dir.path()).env("RUST_LOG", "info").stderr(Stdio::piped());
+    command.args(["--url", &url, "--interval", "24h", "--statsd-listen", &address.to_string()]);
+    command
+        .arg("--spool-dir")
+        .arg(spool_folder.path())
+        .env("RUST_LOG", "info")
+        .stderr(Stdio::piped());
     let mut agent = command.spawn().unwrap();
     let mut log = BufReader::new(agent.stderr.take().unwrap());
     let mut line = String::new();
@@ -77,10 +81,10 @@ fn the_current_interval_is_delivered_at_sigterm() {
         assert!(log.read_line(&mut line).unwrap() > 0, "the agent ended before it started");
     }
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    (0..50).for_each(|_| assert_eq!(sender.send_to(b"orders:2|c", to).unwrap(), 10));
+    (0..50).for_each(|_| assert_eq!(sender.send_to(b"orders:2|c", address).unwrap(), 10));
     assert!(Command::new("kill").arg(agent.id().to_string()).status().unwrap().success());
 
-    let body = first_batch(&listener);
+    let body = receive_batch(&listener);
     let plain = zstd::decode_all(body.as_slice()).unwrap_or(body);
     let batch = decode_batch(&plain).unwrap();
     let orders = batch.series.iter().find(|series| series.metric == "orders").unwrap().reference;

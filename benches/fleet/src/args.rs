@@ -27,7 +27,12 @@ use crate::{
 )]
 pub struct Args {
     /// Address of the daemon
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", value_parser = url)]
+    #[arg(
+        long,
+        env = "GRANARY_URL",
+        default_value = "http://127.0.0.1:7117",
+        value_parser = parse_url
+    )]
     pub(crate) url: String,
     /// Number of hosts
     #[arg(long, default_value_t = 100)]
@@ -100,8 +105,8 @@ impl Args {
         let rounds_in = |span: Duration| span.as_millis() as usize / interval_ms as usize;
         let history = self.history.map(rounds_in);
         let is_paced = self.pace == Pace::Real;
-        let past = history.unwrap_or(if is_paced { 0 } else { self.rounds });
-        let rounds = if is_paced { past.saturating_add(self.rounds) } else { past };
+        let past_rounds = history.unwrap_or(if is_paced { 0 } else { self.rounds });
+        let rounds = if is_paced { past_rounds.saturating_add(self.rounds) } else { past_rounds };
         let now_ms = unix_ms();
         let connections = if is_paced { 64 } else { 8 };
         Ok(Plan {
@@ -112,30 +117,30 @@ impl Args {
                 like: self.like,
             },
             rounds,
-            start_ms: now_ms.saturating_sub(interval_ms.saturating_mul(past as i64)),
+            start_ms: now_ms.saturating_sub(interval_ms.saturating_mul(past_rounds as i64)),
             interval: self.interval,
             connections: self.connections.unwrap_or(connections).clamp(1, self.hosts),
             protocol: self.protocol,
             hosts_per_request: self.hosts_per_request.max(1),
             batches_per_request: self.batches_per_request.max(1),
-            paced_from: past,
-            is_patient: self.pace != Pace::Flood,
+            paced_from: past_rounds,
+            waits_when_busy: self.pace != Pace::Flood,
             reports_minutes: !self.json,
         })
     }
 }
 
 /// Parses the address of a server; the scheme and a slash at the end are optional.
-fn url(text: &str) -> Result<String, String> {
+fn parse_url(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let full = full.trim_end_matches('/').to_owned();
-    let uri: Result<ureq::http::Uri, _> = full.parse();
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let with_scheme = with_scheme.trim_end_matches('/').to_owned();
+    let uri: Result<ureq::http::Uri, _> = with_scheme.parse();
     match uri.ok().map(|uri| (uri.scheme_str().map(str::to_owned), uri.host().map(str::to_owned))) {
         Some((Some(scheme), Some(host)))
             if matches!(&*scheme, "http" | "https") && !host.is_empty() =>
         {
-            Ok(full)
+            Ok(with_scheme)
         }
         _ => Err("must be an address such as http://127.0.0.1:7117".to_owned()),
     }

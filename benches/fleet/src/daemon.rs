@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// Time limit of a request; deleting the series of a large fleet takes minutes.
+/// The time limit of a request; deleting the series of a large fleet takes minutes.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The address of the measured daemon.

@@ -24,13 +24,14 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Appends a host's batch of a round to a body; returns false when the host is silent then.
+    /// Appends a host's batch of a round to a body. Returns false when the host is silent in that
+    /// round.
     pub(crate) fn encode(
         &self,
         host: usize,
         round: usize,
         at_ms: i64,
-        define: bool,
+        with_definitions: bool,
         body: &mut Vec<u8>,
     ) -> bool {
         if self.is_silent(host, at_ms) {
@@ -52,7 +53,7 @@ impl Fleet {
             starts,
             ..Batch::default()
         };
-        if define {
+        if with_definitions {
             batch.series = self.definitions(host);
         }
         encode_batch(&batch, body);
@@ -64,15 +65,15 @@ impl Fleet {
         self.like == HostContent::Host && self.synthetic_host(host).is_silent(at_ms)
     }
 
-    /// The number of series of each host.
-    pub(crate) fn series(&self) -> usize {
+    /// Returns the number of series of each host.
+    pub(crate) fn series_per_host(&self) -> usize {
         match self.like {
             HostContent::Numbers => self.metrics,
-            HostContent::Host => SyntheticHost::series(),
+            HostContent::Host => SyntheticHost::series_per_host(),
         }
     }
 
-    /// The name of a host and its agent.
+    /// Returns the name of a host and its agent.
     pub(crate) fn name(&self, host: usize) -> String {
         match self.like {
             HostContent::Numbers => format!("bench-{host:05}"),
@@ -80,7 +81,7 @@ impl Fleet {
         }
     }
 
-    /// A ping of the host's agent.
+    /// Returns a ping of the host's agent.
     pub(crate) fn ping(&self, host: usize, interval_ms: u64, now_ms: i64) -> Ping {
         let role = (self.like == HostContent::Host).then(|| self.synthetic_host(host).role());
         let role = role.map(|role| ("role".to_owned(), role.to_owned()));
@@ -115,17 +116,17 @@ impl Fleet {
         }
     }
 
-    /// The tags of all series of a host.
+    /// Returns the tags that all series of a host share.
     fn tags(&self, host: usize) -> Vec<(String, String)> {
         vec![
             ("host".into(), self.name(host)),
             datacenter(host),
-            // The clean-up selects the series of this run by it.
+            // The clean-up selects the series of this run by this tag.
             ("bench".into(), self.epoch.to_string()),
         ]
     }
 
-    /// A series with a made-up name.
+    /// Returns the definition of a series with a made-up name.
     pub(crate) fn series_of(&self, host: usize, metric: usize) -> SeriesDefinition {
         let kind = if is_counter(metric) { Kind::Counter } else { Kind::Gauge };
         let mut tags = self.tags(host);
@@ -148,8 +149,12 @@ fn is_counter(metric: usize) -> bool {
     metric % 5 < 3
 }
 
-/// The value of a host's series in a round.
+/// Returns the value of a host's series in a round.
 pub(crate) fn value(host: usize, metric: usize, round: usize) -> f64 {
-    let mixed = (host * 31 + metric * 17 + round * 7) % 1000;
-    if is_counter(metric) { (round * 1000 + mixed) as f64 } else { mixed as f64 / 10.0 }
+    let pseudo_random = (host * 31 + metric * 17 + round * 7) % 1000;
+    if is_counter(metric) {
+        (round * 1000 + pseudo_random) as f64
+    } else {
+        pseudo_random as f64 / 10.0
+    }
 }

@@ -24,7 +24,7 @@ use daemon::Daemon;
 use fleet::Fleet;
 use plan::{Plan, Protocol};
 
-/// Maximum number of hosts in a request that removes hosts.
+/// The maximum number of hosts in a request that removes hosts.
 const REMOVED_HOSTS_MAX: usize = 10_000;
 
 /// Sends the fleet's samples, prints the figures, and removes the fleet's series and hosts.

@@ -21,9 +21,9 @@ use crate::{
 
 /// The pause of a connection after a busy response.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
-/// Maximum number of responses that wait to be counted.
-const ANSWERS_MAX: usize = 4096;
-/// Time limit of a request.
+/// The maximum number of responses that wait to be counted.
+const RESPONSES_MAX: usize = 4096;
+/// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const REMOTE_WRITE_PATH: &str = "/api/v1/write";
@@ -33,12 +33,12 @@ pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
     let watch = Stopwatch::start();
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
-        // Dropping the sender ends the pings, also after an error.
-        let (_sending, done) = sync_channel::<()>(0);
+        // Dropping the sender stops the pings, also after an error.
+        let (_pings_end, done) = sync_channel::<()>(0);
         if plan.protocol == Protocol::Native {
             scope.spawn(move || pings::run(daemon, plan, &done));
         }
-        let (response_sender, responses) = sync_channel(ANSWERS_MAX);
+        let (response_sender, responses) = sync_channel(RESPONSES_MAX);
         let connections: Vec<_> = (0..plan.connections)
             .map(|index| {
                 let connection = Connection::new(daemon, plan, watch, response_sender.clone());
@@ -46,7 +46,7 @@ pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
             })
             .collect();
         drop(response_sender);
-        count(plan, &watch, &responses, &mut outcome);
+        count_responses(plan, &watch, &responses, &mut outcome);
         for connection in connections {
             let sent = connection.join();
             sent.map_err(|_| anyhow::anyhow!("a connection's thread panicked"))??;
@@ -58,7 +58,7 @@ pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
 }
 
 /// Counts the responses of all connections and reports each minute's figures.
-fn count(
+fn count_responses(
     plan: &Plan,
     watch: &Stopwatch,
     responses: &Receiver<TimedResponse>,
@@ -103,10 +103,10 @@ impl<'a> Connection<'a> {
         let groups = plan.fleet.hosts.div_ceil(plan.hosts_per_request);
         let mut first = 0;
         while first < plan.rounds {
-            let rounds = plan.rounds_together(first);
+            let rounds = plan.rounds_of_request(first);
             for group in (index..groups).step_by(plan.connections) {
                 if first >= plan.paced_from {
-                    let due_ms = plan.time_of(first) + plan.phase(group, groups);
+                    let due_ms = plan.time_of(first) + plan.offset_ms(group, groups);
                     thread::sleep(Duration::from_millis((due_ms - unix_ms()).max(0) as u64));
                 }
                 let host = group * plan.hosts_per_request;
@@ -122,7 +122,7 @@ impl<'a> Connection<'a> {
         &mut self,
         hosts: Range<usize>,
         rounds: Range<usize>,
-        mut define: bool,
+        mut with_definitions: bool,
     ) -> anyhow::Result<()> {
         let plan = self.plan;
         let samples = plan.samples(hosts.clone(), rounds.clone());
@@ -130,16 +130,21 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         loop {
-            let answered = match plan.protocol {
+            let response = match plan.protocol {
                 Protocol::Native => {
                     self.body.clear();
                     for host in hosts.clone() {
-                        let mut define = define;
+                        let mut with_definitions = with_definitions;
                         for round in rounds.clone() {
                             let at = plan.time_of(round);
-                            let is_sent =
-                                plan.fleet.encode(host, round, at, define, &mut self.body);
-                            define &= !is_sent;
+                            let is_sent = plan.fleet.encode(
+                                host,
+                                round,
+                                at,
+                                with_definitions,
+                                &mut self.body,
+                            );
+                            with_definitions &= !is_sent;
                         }
                     }
                     self.post(&self.body, samples)?
@@ -152,11 +157,11 @@ impl<'a> Connection<'a> {
                     self.post(&body, samples)?
                 }
             };
-            self.answers.send(answered).context("the thread that counts responses ended")?;
-            match answered.answer {
+            self.answers.send(response).context("the thread that counts responses ended")?;
+            match response.answer {
                 Answer::Acknowledged { .. } => return Ok(()),
-                Answer::Define => define = true,
-                Answer::Busy if plan.is_patient => thread::sleep(BUSY_PAUSE),
+                Answer::Define => with_definitions = true,
+                Answer::Busy if plan.waits_when_busy => thread::sleep(BUSY_PAUSE),
                 Answer::Busy => {}
             }
         }

@@ -7,9 +7,9 @@ use serde::Serialize;
 /// A response with its times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimedResponse {
-    /// Seconds from the start of the run to the response.
+    /// The seconds from the start of the run to the response.
     pub(crate) at: f64,
-    /// Seconds from the request to the response.
+    /// The seconds from the request to the response.
     pub(crate) seconds: f64,
     pub(crate) answer: Answer,
 }
@@ -17,7 +17,7 @@ pub(crate) struct TimedResponse {
 /// The content of a response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
-    /// Numbers of samples that are stored, were stored before, or are refused.
+    /// The numbers of samples that are stored, were stored before, or are refused.
     Acknowledged { accepted: u64, duplicates: u64, refused: u64 },
     /// The daemon asks for definitions of the series.
     Define,
@@ -37,7 +37,7 @@ pub(crate) struct Tally {
     acknowledged: Vec<f64>,
 }
 
-/// Quantiles of the acknowledgement time, in milliseconds.
+/// The quantiles of the acknowledgement time, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct AckQuantiles {
     #[serde(rename = "ack_p50_ms")]
@@ -63,14 +63,14 @@ pub(crate) struct Outcome {
 }
 
 impl Tally {
-    fn add(&mut self, answered: &TimedResponse) {
+    fn add(&mut self, response: &TimedResponse) {
         self.requests += 1;
-        match answered.answer {
+        match response.answer {
             Answer::Acknowledged { accepted, duplicates, refused } => {
                 self.accepted += accepted;
                 self.duplicates += duplicates;
                 self.refused += refused;
-                self.acknowledged.push(answered.seconds);
+                self.acknowledged.push(response.seconds);
             }
             Answer::Define => {}
             Answer::Busy => self.busy += 1,
@@ -89,7 +89,7 @@ impl Tally {
         })
     }
 
-    /// The quantiles of the acknowledgement time; zeros when nothing was acknowledged.
+    /// Returns the quantiles of the acknowledgement time, or zeros when nothing was acknowledged.
     pub(crate) fn acknowledged(&self) -> AckQuantiles {
         let mut seconds = self.acknowledged.clone();
         seconds.sort_by(f64::total_cmp);
@@ -103,18 +103,18 @@ impl Tally {
 
 impl Outcome {
     /// Counts a response.
-    pub(crate) fn add(&mut self, answered: &TimedResponse) {
-        let minute = (answered.at / 60.0) as usize;
+    pub(crate) fn add(&mut self, response: &TimedResponse) {
+        let minute = (response.at / 60.0) as usize;
         if minute >= self.minutes.len() {
             self.minutes.resize_with(minute + 1, Tally::default);
         }
-        self.minutes[minute].add(answered);
+        self.minutes[minute].add(response);
     }
 
-    /// Describes a minute of the run; the first one is 0.
+    /// Returns the text about a minute of the run; the first minute is 0.
     pub(crate) fn minute(&self, minute: usize) -> String {
-        let none = Tally::default();
-        let tally = self.minutes.get(minute).unwrap_or(&none);
+        let empty = Tally::default();
+        let tally = self.minutes.get(minute).unwrap_or(&empty);
         format!(
             "minute {}: samples {}, requests {}, busy responses {}, ack p50, p99, max {}",
             minute + 1,
@@ -125,17 +125,17 @@ impl Outcome {
         )
     }
 
-    /// The number of accepted samples.
+    /// Returns the number of accepted samples.
     pub(crate) fn accepted(&self) -> u64 {
         self.minutes.iter().map(|minute| minute.accepted).sum()
     }
 
-    /// The counts of the whole run.
+    /// Returns the counts of the whole run.
     pub(crate) fn total(&self) -> Tally {
         Tally::sum_of(&self.minutes)
     }
 
-    /// The counts after the first minute; `None` when the run was shorter.
+    /// Returns the counts after the first minute, or `None` when the run was shorter.
     pub(crate) fn after_first_minute(&self) -> Option<Tally> {
         self.minutes.get(1..).filter(|rest| !rest.is_empty()).map(Tally::sum_of)
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_minute_is_separate() {
+    fn responses_are_counted_by_minute_and_after_the_first_minute() {
         let mut outcome = Outcome::default();
         outcome.add(&acknowledged(1.0, 3.0));
         outcome.add(&TimedResponse { at: 59.9, seconds: 9.0, answer: Answer::Busy });

@@ -14,7 +14,7 @@ use crate::{
     warn,
 };
 
-/// Time limit of a request.
+/// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pings for all hosts until `done` is closed; warns when pings begin to fail.

@@ -30,14 +30,14 @@ pub(crate) struct Plan {
     /// The first round that waits for its time; earlier rounds are sent at once.
     pub(crate) paced_from: usize,
     /// True when a connection waits after a busy response.
-    pub(crate) is_patient: bool,
+    pub(crate) waits_when_busy: bool,
     /// True when each minute's figures are reported.
     pub(crate) reports_minutes: bool,
 }
 
 impl Plan {
-    /// The rounds that share a request with `first`.
-    pub(crate) fn rounds_together(&self, first: usize) -> Range<usize> {
+    /// Returns the rounds that share a request with `first`.
+    pub(crate) fn rounds_of_request(&self, first: usize) -> Range<usize> {
         let (rounds, end) = if first < self.paced_from {
             (self.batches_per_request, self.paced_from.min(self.rounds))
         } else {
@@ -46,20 +46,20 @@ impl Plan {
         first..(first + rounds).min(end)
     }
 
-    /// The number of samples that hosts send in rounds.
+    /// Returns the number of samples that these hosts send in these rounds.
     pub(crate) fn samples(&self, hosts: Range<usize>, rounds: Range<usize>) -> u64 {
         let is_sent = |host, round| !self.fleet.is_silent(host, self.time_of(round));
-        let sent = |host| rounds.clone().filter(|round| is_sent(host, *round)).count();
-        (hosts.map(sent).sum::<usize>() * self.fleet.series()) as u64
+        let rounds_sent = |host| rounds.clone().filter(|round| is_sent(host, *round)).count();
+        (hosts.map(rounds_sent).sum::<usize>() * self.fleet.series_per_host()) as u64
     }
 
-    /// The offset in a round at which a group of hosts reports, in milliseconds. The reports of a
-    /// fleet are spread over the interval.
-    pub(crate) fn phase(&self, group: usize, groups: usize) -> i64 {
+    /// Returns the offset in a round at which a group of hosts sends, in milliseconds. The requests
+    /// of a fleet are spread over the interval.
+    pub(crate) fn offset_ms(&self, group: usize, groups: usize) -> i64 {
         group as i64 * self.interval.as_millis() as i64 / groups as i64
     }
 
-    /// The time of a round's samples, in Unix milliseconds.
+    /// Returns the time of a round's samples, in Unix milliseconds.
     pub(crate) fn time_of(&self, round: usize) -> i64 {
         self.start_ms + round as i64 * self.interval.as_millis() as i64
     }

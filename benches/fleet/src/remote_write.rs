@@ -15,32 +15,32 @@ pub(crate) fn encode(
     scratch: &mut Vec<u8>,
 ) -> Vec<u8> {
     scratch.clear();
-    let (mut series, mut part) = (Vec::new(), Vec::new());
+    let (mut series, mut field) = (Vec::new(), Vec::new());
     for host in hosts {
         for metric in 0..fleet.metrics {
             series.clear();
             for (name, text) in labels(fleet, host, metric) {
-                part.clear();
-                bytes_field(1, name.as_bytes(), &mut part);
-                bytes_field(2, text.as_bytes(), &mut part);
-                bytes_field(1, &part, &mut series);
+                field.clear();
+                push_bytes_field(1, name.as_bytes(), &mut field);
+                push_bytes_field(2, text.as_bytes(), &mut field);
+                push_bytes_field(1, &field, &mut series);
             }
             for round in rounds.clone() {
-                part.clear();
-                part.push(0x09);
-                part.extend_from_slice(&value(host, metric, round).to_le_bytes());
-                part.push(0x10);
-                varint(time_of(round) as u64, &mut part);
-                bytes_field(2, &part, &mut series);
+                field.clear();
+                field.push(0x09);
+                field.extend_from_slice(&value(host, metric, round).to_le_bytes());
+                field.push(0x10);
+                push_varint(time_of(round) as u64, &mut field);
+                push_bytes_field(2, &field, &mut series);
             }
-            bytes_field(1, &series, scratch);
+            push_bytes_field(1, &series, scratch);
         }
     }
     // Compression in memory does not fail.
     snap::raw::Encoder::new().compress_vec(scratch).unwrap_or_default()
 }
 
-/// The labels of a series, sorted by name as Prometheus sends them.
+/// Returns the labels of a series, sorted by name as Prometheus sends them.
 fn labels(fleet: &Fleet, host: usize, metric: usize) -> Vec<(String, String)> {
     let definition = fleet.series_of(host, metric);
     let suffix = if definition.kind == Kind::Counter { "_total" } else { "" };
@@ -52,13 +52,13 @@ fn labels(fleet: &Fleet, host: usize, metric: usize) -> Vec<(String, String)> {
     labels
 }
 
-fn bytes_field(field: u8, bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(field << 3 | 2);
-    varint(bytes.len() as u64, out);
+fn push_bytes_field(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(number << 3 | 2);
+    push_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-fn varint(mut number: u64, out: &mut Vec<u8>) {
+fn push_varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;

@@ -24,12 +24,12 @@ impl DaemonUse {
         let text = daemon.metrics()?;
         // Other stores name the metrics without the prefix.
         let value = |names: &[&str]| {
-            let named = |name: &&str| {
+            let value_of = |name: &&str| {
                 let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
                 line.and_then(|value| value.trim().parse::<f64>().ok())
             };
-            let found = names.iter().find_map(named);
-            found.with_context(|| format!("{}/metrics has no {}", daemon.url, names.join(" or ")))
+            let first = names.iter().find_map(value_of);
+            first.with_context(|| format!("{}/metrics has no {}", daemon.url, names.join(" or ")))
         };
         Ok(Self {
             cpu_seconds: value(&[

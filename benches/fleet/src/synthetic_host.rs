@@ -6,22 +6,22 @@
 use granary_protocol::{Kind, SeriesDefinition};
 
 const DAY_S: f64 = 86_400.0;
-/// Every 17th host has a daily gap.
-const GAP_EACH: usize = 17;
-/// Length of the gap, in seconds.
+/// The number of hosts for each host with a daily gap.
+const HOSTS_PER_GAP: usize = 17;
+/// The length of the gap, in seconds.
 const GAP_S: i64 = 2400;
 
-/// Roles of hosts.
+/// The roles of hosts.
 const ROLES: [&str; 4] = ["web", "db", "cache", "batch"];
 const MOUNTS: [(&str, f64); 3] = [("/", 40e9), ("/var", 100e9), ("/data", 900e9)];
 const INTERFACES: [&str; 2] = ["eth0", "eth1"];
 const DISKS: [&str; 2] = ["nvme0n1", "sda"];
-/// Shares of the busy CPU time by state.
-const BUSY: [(&str, f64); 5] =
+/// The shares of the busy CPU time by state.
+const BUSY_SHARES: [(&str, f64); 5] =
     [("user", 0.66), ("kernel", 0.2), ("nice", 0.04), ("irq", 0.02), ("softirq", 0.08)];
 
 /// A series of a host with its value at a time.
-struct Line {
+struct SeriesValue {
     metric: String,
     tag: Option<(&'static str, &'static str)>,
     kind: Kind,
@@ -29,20 +29,20 @@ struct Line {
     value: f64,
 }
 
-/// A pseudo-random number between 0 and 1 that depends on the host and the salt.
+/// Returns a pseudo-random number between 0 and 1 that depends on the host and the salt.
 fn random(host: usize, salt: u64) -> f64 {
-    let mixed = (host as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    let bits = (host as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((mixed ^ (mixed >> 32)) >> 11) as f64 / (1_u64 << 53) as f64
+    let bits = (bits ^ (bits >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((bits ^ (bits >> 32)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// A rate that oscillates around `base` with three periods: a day, about an hour, minutes.
 #[derive(Debug, Clone, Copy)]
 struct Wave {
     base: f64,
-    /// Share of the base, period in seconds and phase of each swing; the shares add up to less
-    /// than 1.
+    /// The share of the base, the period in seconds and the phase of each swing; the shares add up
+    /// to less than 1.
     swings: [(f64, f64, f64); 3],
 }
 
@@ -51,25 +51,25 @@ impl Wave {
         let phase = |more| random(host, salt * 7 + more) * std::f64::consts::TAU;
         let day = 0.2 + 0.35 * random(host, salt * 7 + 1);
         // Most hosts are busy at the same time of the day.
-        let by_day = -std::f64::consts::FRAC_PI_2 + phase(2) * 0.15;
-        let swings = [(day, DAY_S, by_day), (0.2, 5_820.0, phase(3)), (0.12, 780.0, phase(4))];
+        let day_phase = -std::f64::consts::FRAC_PI_2 + phase(2) * 0.15;
+        let swings = [(day, DAY_S, day_phase), (0.2, 5_820.0, phase(3)), (0.12, 780.0, phase(4))];
         Self { base, swings }
     }
 
-    /// The rate at a time in seconds.
+    /// Returns the rate at a time in seconds.
     fn at(&self, seconds: f64) -> f64 {
-        let swing = |(part, period, phase): (f64, f64, f64)| {
-            part * (seconds * std::f64::consts::TAU / period + phase).sin()
+        let swing = |(share, period, phase): (f64, f64, f64)| {
+            share * (seconds * std::f64::consts::TAU / period + phase).sin()
         };
         self.base * (1.0 + self.swings.into_iter().map(swing).sum::<f64>())
     }
 
-    /// The integral of the rate between two times in seconds.
+    /// Returns the integral of the rate between two times in seconds.
     fn total(&self, from: f64, to: f64) -> f64 {
-        let swing = |(part, period, phase): (f64, f64, f64)| {
-            let faster = std::f64::consts::TAU / period;
-            let cos = |seconds: f64| (seconds * faster + phase).cos();
-            part * (cos(from) - cos(to)) / faster
+        let swing = |(share, period, phase): (f64, f64, f64)| {
+            let angular_speed = std::f64::consts::TAU / period;
+            let cos = |seconds: f64| (seconds * angular_speed + phase).cos();
+            share * (cos(from) - cos(to)) / angular_speed
         };
         self.base * (to - from + self.swings.into_iter().map(swing).sum::<f64>())
     }
@@ -90,7 +90,7 @@ impl SyntheticHost {
         Self { host, booted: (started_ms as f64 / 1000.0 - days * DAY_S).floor() }
     }
 
-    /// The name of the host.
+    /// Returns the name of the host.
     pub(crate) fn name(&self) -> String {
         format!("{}-{:05}", self.role(), self.host)
     }
@@ -99,7 +99,7 @@ impl SyntheticHost {
         ROLES[self.host % ROLES.len()]
     }
 
-    /// The boot time, in Unix milliseconds.
+    /// Returns the boot time, in Unix milliseconds.
     pub(crate) fn booted_ms(&self) -> i64 {
         self.booted as i64 * 1000
     }
@@ -108,16 +108,16 @@ impl SyntheticHost {
     pub(crate) fn is_silent(&self, at_ms: i64) -> bool {
         let begin_s = (random(self.host, 2) * DAY_S) as i64;
         let since = (at_ms.div_euclid(1000) - begin_s).rem_euclid(DAY_S as i64);
-        self.host % GAP_EACH == 3 && since < GAP_S
+        self.host % HOSTS_PER_GAP == 3 && since < GAP_S
     }
 
-    /// The number of series of each host.
-    pub(crate) fn series() -> usize {
+    /// Returns the number of series of each host.
+    pub(crate) fn series_per_host() -> usize {
         Self::new(0, 0).lines(0).len()
     }
 
     pub(crate) fn definitions(&self, tags: &[(String, String)]) -> Vec<SeriesDefinition> {
-        let define = |(reference, line): (u32, Line)| {
+        let definition = |(reference, line): (u32, SeriesValue)| {
             let tag = line.tag.map(|(name, value)| (name.to_owned(), value.to_owned()));
             SeriesDefinition {
                 reference,
@@ -127,51 +127,51 @@ impl SyntheticHost {
                 unit: line.unit.to_owned(),
             }
         };
-        (0..).zip(self.lines(0)).map(define).collect()
+        (0..).zip(self.lines(0)).map(definition).collect()
     }
 
-    /// The values of the series at a time, and the start times of counters (0 for gauges).
+    /// Returns the values of the series at a time, and the start times of counters (0 for gauges).
     pub(crate) fn values(&self, at_ms: i64) -> (Vec<f64>, Vec<i64>) {
         let start = |kind| if kind == Kind::Counter { self.booted_ms() } else { 0 };
         self.lines(at_ms).into_iter().map(|line| (line.value, start(line.kind))).unzip()
     }
 
-    fn lines(&self, at_ms: i64) -> Vec<Line> {
+    fn lines(&self, at_ms: i64) -> Vec<SeriesValue> {
         let now = at_ms as f64 / 1000.0;
         let mut lines = Vec::with_capacity(48);
-        self.cpu(now, &mut lines);
-        self.memory(now, &mut lines);
-        self.disks(now, &mut lines);
-        self.network(now, &mut lines);
+        self.push_cpu(now, &mut lines);
+        self.push_memory(now, &mut lines);
+        self.push_disks(now, &mut lines);
+        self.push_network(now, &mut lines);
         let up = ("system_uptime", "seconds", now - self.booted);
         let boot = ("system_boot_time", "seconds", self.booted);
         lines.extend([up, boot].map(|(metric, unit, value)| gauge(metric, None, unit, value)));
         lines
     }
 
-    fn cpu(&self, now: f64, lines: &mut Vec<Line>) {
+    fn push_cpu(&self, now: f64, lines: &mut Vec<SeriesValue>) {
         let cores = f64::from(1_u32 << (1 + (random(self.host, 3) * 4.0) as u32));
         let busy = Wave::new(cores * (0.04 + 0.42 * random(self.host, 4).powi(2)), self.host, 5);
         let waiting = Wave::new(cores * 0.01 * random(self.host, 6), self.host, 6);
-        let all = cores * (now - self.booted);
+        let all_core_seconds = cores * (now - self.booted);
         let (busy_s, waiting_s) = (busy.total(self.booted, now), waiting.total(self.booted, now));
         let mut counter = |state: &str, seconds: f64| {
             lines.push(counter(&format!("system_cpu_{state}"), None, "seconds", seconds));
         };
-        for (state, part) in BUSY {
-            counter(state, busy_s * part);
+        for (state, share) in BUSY_SHARES {
+            counter(state, busy_s * share);
         }
         counter("iowait", waiting_s);
         counter("steal", 0.0);
-        counter("idle", all - busy_s - waiting_s);
+        counter("idle", all_core_seconds - busy_s - waiting_s);
         let load = busy.at(now) * 1.1;
-        for (metric, behind) in [("system_load_1m", 30.0), ("system_load_5m", 150.0)] {
-            let value = f64::midpoint(load, busy.at(now - behind) * 1.1);
+        for (metric, delay_s) in [("system_load_1m", 30.0), ("system_load_5m", 150.0)] {
+            let value = f64::midpoint(load, busy.at(now - delay_s) * 1.1);
             lines.push(gauge(metric, None, "", (value * 100.0).floor() / 100.0));
         }
     }
 
-    fn memory(&self, now: f64, lines: &mut Vec<Line>) {
+    fn push_memory(&self, now: f64, lines: &mut Vec<SeriesValue>) {
         let total =
             f64::from(1_u32 << (2 + (random(self.host, 8) * 6.0) as u32)) * f64::from(1 << 30);
         let used = Wave::new(total * (0.2 + 0.3 * random(self.host, 9)), self.host, 9).at(now);
@@ -183,26 +183,27 @@ impl SyntheticHost {
             ("system_memory_cached", cached),
             ("system_memory_free", total - used - cached),
         ] {
-            lines.push(gauge(metric, None, "bytes", whole(bytes, 1024.0)));
+            lines.push(gauge(metric, None, "bytes", round_down(bytes, 1024.0)));
         }
     }
 
     /// Adds disks and file systems, which fill up within weeks and are then emptied.
-    fn disks(&self, now: f64, lines: &mut Vec<Line>) {
+    fn push_disks(&self, now: f64, lines: &mut Vec<SeriesValue>) {
         for (salt, (mount, total)) in (11..).zip(MOUNTS) {
             let period = DAY_S * (6.0 + 30.0 * random(self.host, salt));
             let filled = (now / period + random(self.host, salt + 10)).fract();
-            let least = 0.1 + 0.35 * random(self.host, salt + 20);
-            let used = total * (least + filled * (0.97 - least) * random(self.host, salt + 30));
-            let used = whole(used, 4096.0);
+            let fill_min = 0.1 + 0.35 * random(self.host, salt + 20);
+            let used =
+                total * (fill_min + filled * (0.97 - fill_min) * random(self.host, salt + 30));
+            let used = round_down(used, 4096.0);
             let tag = Some(("mount", mount));
-            for (what, unit, value) in [
+            for (name, unit, value) in [
                 ("total", "bytes", total),
                 ("used", "bytes", used),
                 ("free", "bytes", total - used),
                 ("percent_used", "percent", 100.0 * used / total),
             ] {
-                lines.push(gauge(&format!("disk_partition_space_{what}"), tag, unit, value));
+                lines.push(gauge(&format!("disk_partition_space_{name}"), tag, unit, value));
             }
         }
         for (salt, disk) in (51..).zip(DISKS) {
@@ -213,29 +214,29 @@ impl SyntheticHost {
                 salt + 10,
             );
             let (reads, writes) = (reads.total(self.booted, now), writes.total(self.booted, now));
-            for (what, unit, value) in [
+            for (name, unit, value) in [
                 ("iops_read", "operations", reads),
                 ("iops_write", "operations", writes),
-                ("bytes_read", "bytes", whole(reads * 16_384.0, 512.0)),
-                ("bytes_written", "bytes", whole(writes * 12_288.0, 512.0)),
+                ("bytes_read", "bytes", round_down(reads * 16_384.0, 512.0)),
+                ("bytes_written", "bytes", round_down(writes * 12_288.0, 512.0)),
                 ("utilization", "seconds", (reads + writes) * 0.000_4),
             ] {
-                let metric = format!("system_disk_{what}");
+                let metric = format!("system_disk_{name}");
                 lines.push(counter(&metric, Some(("disk", disk)), unit, value));
             }
         }
     }
 
-    fn network(&self, now: f64, lines: &mut Vec<Line>) {
+    fn push_network(&self, now: f64, lines: &mut Vec<SeriesValue>) {
         for (salt, interface) in (71..).zip(INTERFACES) {
             let base = 2e3 + 30e6 * random(self.host, salt).powi(4);
             let bytes_in = Wave::new(base, self.host, salt).total(self.booted, now);
             let bytes_out = Wave::new(base * 0.6, self.host, salt + 10).total(self.booted, now);
-            for (what, value) in [("in", bytes_in), ("out", bytes_out)] {
+            for (name, value) in [("in", bytes_in), ("out", bytes_out)] {
                 let tag = Some(("interface", interface));
-                let bytes = format!("system_network_bytes_{what}");
+                let bytes = format!("system_network_bytes_{name}");
                 lines.push(counter(&bytes, tag, "bytes", value));
-                let packets = format!("system_network_packets_{what}");
+                let packets = format!("system_network_packets_{name}");
                 lines.push(counter(&packets, tag, "packets", value / 900.0));
             }
         }
@@ -247,13 +248,13 @@ fn gauge(
     tag: Option<(&'static str, &'static str)>,
     unit: &'static str,
     value: f64,
-) -> Line {
-    Line { metric: metric.to_owned(), tag, kind: Kind::Gauge, unit, value }
+) -> SeriesValue {
+    SeriesValue { metric: metric.to_owned(), tag, kind: Kind::Gauge, unit, value }
 }
 
-/// Rounds bytes down to whole pieces, as the kernel counts memory and blocks.
-fn whole(bytes: f64, piece: f64) -> f64 {
-    (bytes / piece).floor() * piece
+/// Rounds bytes down to a multiple of a block, as the kernel counts memory and disk space.
+fn round_down(bytes: f64, block: f64) -> f64 {
+    (bytes / block).floor() * block
 }
 
 fn counter(
@@ -261,11 +262,11 @@ fn counter(
     tag: Option<(&'static str, &'static str)>,
     unit: &'static str,
     value: f64,
-) -> Line {
-    // Counters are integers, CPU times hundredths of a second.
+) -> SeriesValue {
+    // Counters are integers, except CPU times, which have hundredths of a second.
     let pieces = if unit == "seconds" { 100.0 } else { 1.0 };
     let value = (value * pieces).floor() / pieces;
-    Line { kind: Kind::Counter, ..gauge(metric, tag, unit, value) }
+    SeriesValue { kind: Kind::Counter, ..gauge(metric, tag, unit, value) }
 }
 
 #[cfg(test)]

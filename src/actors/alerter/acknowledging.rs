@@ -12,17 +12,17 @@ impl Shared {
     /// Applies waiting acknowledgements to each idle group. A request is answered after the
     /// evaluation of its alerts' groups at the latest.
     pub(super) fn acknowledge(&self, groups: &mut Groups) {
-        let ids: Vec<_> = groups.all.iter().map(|place| place.id.clone()).collect();
+        let ids: Vec<_> = groups.all.iter().map(|entry| entry.id.clone()).collect();
         if groups.pending.len() < ACKNOWLEDGEMENTS_MAX {
-            let asked = self.rules.acknowledgements().take_all().into_iter();
-            groups.pending.extend(asked.map(|(asked, reply)| {
+            let acknowledge = self.rules.acknowledgements().take_all().into_iter();
+            groups.pending.extend(acknowledge.map(|(acknowledge, reply)| {
                 let outcome = Err(AcknowledgeFault::NotFound);
-                PendingRequest { asked, reply, left: ids.clone(), outcome }
+                PendingRequest { acknowledge, reply, remaining_ids: ids.clone(), outcome }
             }));
         }
         for mut request in std::mem::take(&mut groups.pending) {
             self.acknowledge_in(groups, &mut request);
-            if !request.left.is_empty() {
+            if !request.remaining_ids.is_empty() {
                 groups.pending.push(request);
                 continue;
             }
@@ -34,7 +34,7 @@ impl Shared {
     /// Ends expired acknowledgements in each idle group.
     pub(super) fn end_acknowledgements(&self, groups: &mut Groups) {
         let now = self.clock.now();
-        for running in groups.all.iter_mut().filter_map(|place| place.running.as_mut()) {
+        for running in groups.all.iter_mut().filter_map(|entry| entry.running.as_mut()) {
             if running.end_acknowledgements(now) {
                 self.rules.note_state(&running.id, &running.state);
             }
@@ -42,15 +42,15 @@ impl Shared {
     }
 
     fn acknowledge_in(&self, groups: &mut Groups, request: &mut PendingRequest) {
-        let PendingRequest { asked, left, outcome, .. } = request;
-        left.retain(|id| {
-            let Some(place) = groups.all.iter_mut().find(|place| place.id == *id) else {
+        let PendingRequest { acknowledge, remaining_ids, outcome, .. } = request;
+        remaining_ids.retain(|id| {
+            let Some(entry) = groups.all.iter_mut().find(|entry| entry.id == *id) else {
                 return false;
             };
-            let Some(running) = &mut place.running else {
-                return self.rules.has_alert(id, |alert| asked.is_about(alert));
+            let Some(running) = &mut entry.running else {
+                return self.rules.has_alert(id, |alert| acknowledge.is_about(alert));
             };
-            let result = running.acknowledge(asked, self.clock.now());
+            let result = running.acknowledge(acknowledge, self.clock.now());
             if result == Ok(0) {
                 return false;
             }

@@ -4,8 +4,8 @@
 
 use super::{
     Shared,
-    group::Running,
-    groups::{Groups, Place},
+    group::RunningGroup,
+    groups::{GroupEntry, Groups},
     recording::{Numbering, STAGES_MAX},
     stored::{StoredState, histories},
 };
@@ -27,26 +27,26 @@ impl Shared {
         let mut ended = GroupRun::default();
         for group in &loaded.set.groups {
             let (id, group) = (group.id(), group.clone());
-            if let Some(index) = before.iter().position(|place| place.id == id) {
-                let Place { mut running, .. } = before.swap_remove(index);
+            if let Some(index) = before.iter().position(|entry| entry.id == id) {
+                let GroupEntry { mut running, .. } = before.swap_remove(index);
                 if let Some(running) = &mut running {
                     ended.ended.extend(running.adopt(group.clone()).ended);
                 }
-                groups.all.push(Place { id, group, running });
+                groups.all.push(GroupEntry { id, group, running });
                 continue;
             }
-            let running = Running::open(group.clone(), &self.recording.store);
+            let running = RunningGroup::open(group.clone(), &self.recording.store);
             let (state, history) = (running.state.clone(), running.history.clone());
             // The API shows a group before its first evaluation.
-            self.rules.note(&id, GroupStatus { state, history, ..GroupStatus::default() });
-            groups.all.push(Place { id, group, running: Some(Box::new(running)) });
+            self.rules.note_status(&id, GroupStatus { state, history, ..GroupStatus::default() });
+            groups.all.push(GroupEntry { id, group, running: Some(Box::new(running)) });
         }
-        let gone = before.into_iter().filter_map(|place| place.running);
-        ended.ended.extend(gone.flat_map(|running| running.end(&self.recording).ended));
+        let abandoned = before.into_iter().filter_map(|entry| entry.running);
+        ended.ended.extend(abandoned.flat_map(|running| running.end(&self.recording).ended));
         self.end(groups, ended).await;
         let now = self.clock.now();
         self.rules.note_unread(self.forget_orphans(&groups.all, &loaded.set, now));
-        self.rules.retain(|id| groups.all.iter().any(|place| place.id == id));
+        self.rules.retain(|id| groups.all.iter().any(|entry| entry.id == id));
         groups.generation = loaded.generation;
     }
 
@@ -67,11 +67,16 @@ impl Shared {
     /// Deletes the states of groups that have been without a file for long; a file that is missing
     /// by mistake for a short time costs nothing. Returns the states of groups whose files could
     /// not be loaded.
-    fn forget_orphans(&self, all: &[Place], set: &RuleSet, now: UnixMillis) -> Vec<GroupState> {
+    fn forget_orphans(
+        &self,
+        all: &[GroupEntry],
+        set: &RuleSet,
+        now: UnixMillis,
+    ) -> Vec<GroupState> {
         let mut unread = Vec::new();
         let store = &self.recording.store;
         for id in StoredState::ids(store) {
-            if all.iter().any(|place| place.id == id) {
+            if all.iter().any(|entry| entry.id == id) {
                 continue;
             }
             let (stored, state) = StoredState::open(&id, store);

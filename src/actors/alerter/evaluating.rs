@@ -18,8 +18,8 @@ use tokio::{runtime::Handle, sync::Semaphore};
 
 use super::{
     Shared,
-    group::Running,
-    groups::{Evaluated, Groups},
+    group::RunningGroup,
+    groups::{EvaluatedGroup, Groups},
 };
 use crate::{
     alerts::{
@@ -32,25 +32,25 @@ use crate::{
 
 /// The maximum number of groups that are evaluated at the same time; among waiting groups, the
 /// group with the oldest evaluation is next.
-const AT_ONCE: usize = 8;
+const EVALUATIONS_MAX: usize = 8;
 
-/// The evaluations and queries in other threads, which a stop cancels.
+/// The evaluations and queries that run in other threads, which a stop cancels.
 #[derive(Debug)]
-pub(super) struct InFlight {
+pub(super) struct ActiveEvaluations {
     is_stopping: AtomicBool,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     queries: Mutex<BTreeMap<u64, Waiter>>,
     count: AtomicU64,
 }
 
-impl Default for InFlight {
+impl Default for ActiveEvaluations {
     fn default() -> Self {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        Self { is_stopping: false.into(), places, queries: Mutex::default(), count: 0.into() }
+        let permits = Arc::new(Semaphore::new(EVALUATIONS_MAX));
+        Self { is_stopping: false.into(), permits, queries: Mutex::default(), count: 0.into() }
     }
 }
 
-impl InFlight {
+impl ActiveEvaluations {
     pub(super) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
     }
@@ -60,18 +60,18 @@ impl InFlight {
         self.is_stopping.store(true, Ordering::Release);
         self.queries.lock().clear();
         // The semaphore is never closed.
-        drop(self.places.acquire_many(AT_ONCE as u32).await);
+        drop(self.permits.acquire_many(EVALUATIONS_MAX as u32).await);
     }
 
     /// Runs a query that a stop cancels.
-    fn during<T>(&self, waiter: Waiter, ask: impl FnOnce() -> T) -> T {
+    fn run_query<T>(&self, waiter: Waiter, query: impl FnOnce() -> T) -> T {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let mut queries = self.queries.lock();
         if !self.is_stopping() {
             queries.insert(number, waiter);
         }
         drop(queries);
-        let answer = ask();
+        let answer = query();
         self.queries.lock().remove(&number);
         answer
     }
@@ -113,24 +113,24 @@ impl Shared {
     async fn finish(
         &self,
         groups: &mut Groups,
-        mut running: Box<Running>,
+        mut running: Box<RunningGroup>,
         status: Option<GroupStatus>,
     ) {
-        let Some(place) = groups.all.iter_mut().find(|place| place.id == running.id) else {
+        let Some(entry) = groups.all.iter_mut().find(|entry| entry.id == running.id) else {
             // The group's rules were removed.
             let ended = running.end(&self.recording);
             return self.end(groups, ended).await;
         };
         // A group with the same id exists if its rules were removed and added again meanwhile.
-        if place.running.is_some() {
+        if entry.running.is_some() {
             return;
         }
         if let Some(status) = status {
-            self.rules.note(&running.id, status);
+            self.rules.note_status(&running.id, status);
         }
-        let is_same = running.group == place.group;
-        let ended = (!is_same).then(|| running.adopt(place.group.clone()));
-        place.running = Some(running);
+        let is_current = running.group == entry.group;
+        let ended = (!is_current).then(|| running.adopt(entry.group.clone()));
+        entry.running = Some(running);
         if let Some(ended) = ended {
             self.end(groups, ended).await;
         }
@@ -143,8 +143,8 @@ impl Shared {
         }
         let now = self.clock.now();
         let mut all: Vec<(usize, DueEvaluation, i64)> = Vec::new();
-        for (index, place) in groups.all.iter_mut().enumerate() {
-            let Some(running) = &mut place.running else { continue };
+        for (index, entry) in groups.all.iter_mut().enumerate() {
+            let Some(running) = &mut entry.running else { continue };
             self.metrics.rule_group_evaluations_missed.inc_by(running.follow_clock(now));
             if let Some(due) = due(running.group.interval_ms, running.state.last(), now) {
                 all.push((index, due, running.state.last));
@@ -152,8 +152,8 @@ impl Shared {
         }
         all.sort_by_key(|(.., last)| *last);
         for (index, due, _) in all {
-            let Ok(permit) = self.in_flight.places.clone().try_acquire_owned() else { return };
-            let Some(running) = groups.all.get_mut(index).and_then(|place| place.running.take())
+            let Ok(permit) = self.in_flight.permits.clone().try_acquire_owned() else { return };
+            let Some(running) = groups.all.get_mut(index).and_then(|entry| entry.running.take())
             else {
                 continue;
             };
@@ -168,10 +168,10 @@ impl Shared {
 
     async fn evaluate(
         self: Arc<Self>,
-        mut running: Box<Running>,
+        mut running: Box<RunningGroup>,
         due: DueEvaluation,
         now: UnixMillis,
-    ) -> Evaluated {
+    ) -> EvaluatedGroup {
         let time_max = Duration::from_millis(running.group.interval_ms.unsigned_abs())
             .min(self.promql.get().timeout);
         let vector = |expression: &str, at: UnixMillis| self.vector(expression, at, time_max);
@@ -192,7 +192,7 @@ impl Shared {
         time_max: Duration,
     ) -> ExpressionResult {
         let budget = self.resources.budget(time_max);
-        self.in_flight.during(budget.waiter(), || {
+        self.in_flight.run_query(budget.waiter(), || {
             if self.in_flight.is_stopping() {
                 return Err("the daemon is stopping".to_owned());
             }

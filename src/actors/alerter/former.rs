@@ -23,7 +23,7 @@ pub(super) struct FormerSenders {
 
 impl FormerSenders {
     /// Returns the former senders of a store at a start.
-    pub(super) fn of(store: &Store, started: UnixMillis) -> Self {
+    pub(super) fn new(store: &Store, started: UnixMillis) -> Self {
         let senders = store.senders();
         let has_new = senders.iter().any(|sender| former_name(&sender.name).is_some());
         let is_role = |name: &str| matches!(name, "hosts" | "rules") || name.starts_with("rules/");
@@ -33,7 +33,7 @@ impl FormerSenders {
     }
 
     /// Returns true when a batch for a time was written under its sender's former name.
-    pub(super) fn has(&self, number: &BatchNumber, at: UnixMillis) -> bool {
+    pub(super) fn contains(&self, number: &BatchNumber, at: UnixMillis) -> bool {
         let window = self.windows.get(&number.sender).filter(|_| at <= self.started);
         let verdict = window.map(|window| window.check(number.epoch, number.seq));
         verdict == Some(SequenceVerdict::Duplicate)
@@ -55,16 +55,16 @@ mod tests {
         let windows = [(own_sender("rules/a/1"), window.clone())].into();
         let poisoned = FormerSenders { windows, started: at };
         assert!(
-            !poisoned.has(&number("granary:rules/a/1", 5), at),
+            !poisoned.contains(&number("granary:rules/a/1", 5), at),
             "the window has forgotten the epoch"
         );
         let mut window = SenderWindow::default();
         window.mark(7, 5);
         let former =
             FormerSenders { windows: [(own_sender("rules/a/1"), window)].into(), started: at };
-        assert!(former.has(&number("granary:rules/a/1", 5), at));
-        assert!(!former.has(&number("granary:rules/a/1", 6), at), "another batch");
-        assert!(!former.has(&number("granary:rules/b/1", 5), at), "another group");
-        assert!(!former.has(&number("granary:rules/a/1", 5), at.plus(1)), "after the start");
+        assert!(former.contains(&number("granary:rules/a/1", 5), at));
+        assert!(!former.contains(&number("granary:rules/a/1", 6), at), "another batch");
+        assert!(!former.contains(&number("granary:rules/b/1", 5), at), "another group");
+        assert!(!former.contains(&number("granary:rules/a/1", 5), at.plus(1)), "after the start");
     }
 }

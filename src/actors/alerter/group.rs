@@ -25,7 +25,7 @@ use crate::{
 
 /// A running group.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningGroup {
     pub(super) group: RuleGroup,
     /// The ranges of rules that are evaluated together.
     stages: Vec<Range<usize>>,
@@ -48,7 +48,7 @@ pub(super) struct Running {
     pub(super) review_from: usize,
 }
 
-impl Running {
+impl RunningGroup {
     /// Returns a group with its stored state, or with an empty state when none can be read.
     pub(super) fn open(group: RuleGroup, store: &Store) -> Self {
         let id = group.id();
@@ -153,8 +153,8 @@ impl Running {
             if let Some(part) = recording.write(&run, sampled_at, numbering).await {
                 lost = Some(part);
             }
-            let each = watch.seconds() / run.reports.len().max(1) as f64;
-            reports.extend(run.reports.into_iter().map(|report| (report, each)));
+            let seconds_each = watch.seconds() / run.reports.len().max(1) as f64;
+            reports.extend(run.reports.into_iter().map(|report| (report, seconds_each)));
         }
         state.last = due.at.0;
         self.missed += due.missed;
@@ -164,9 +164,9 @@ impl Running {
         metrics.rule_group_evaluations_missed.inc_by(due.missed);
         // Past alerts are stored before the state: after a crash, a repeated evaluation adds
         // nothing.
-        self.remember(&state, now, &recording.store);
+        self.store_ended_episodes(&state, now, &recording.store);
         self.state = state;
-        let unstored = self.keep(now);
+        let unstored = self.store_state(now);
         let name = self.alerts_name();
         recording.health.set_shortfall(Shortfall::NotStored, &name, unstored);
         let fault =
@@ -188,7 +188,7 @@ impl Running {
 
     /// Stores the episodes that an evaluation ended. After a failure they stay in memory, and are
     /// stored with the next episodes.
-    fn remember(&mut self, after: &GroupState, now: UnixMillis, store: &Store) {
+    fn store_ended_episodes(&mut self, after: &GroupState, now: UnixMillis, store: &Store) {
         let ended = self.history.newly_ended(&self.state, after);
         if ended.is_empty() {
             return;
@@ -216,27 +216,27 @@ impl Running {
     /// Acknowledges alerts; returns the number of alerts.
     pub(super) fn acknowledge(
         &mut self,
-        asked: &Acknowledge,
+        acknowledge_request: &Acknowledge,
         now: UnixMillis,
     ) -> AcknowledgeResult {
         let mut count = 0;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
-            if asked.is_about(alert) {
-                alert.acknowledged.clone_from(&asked.by);
+            if acknowledge_request.is_about(alert) {
+                alert.acknowledged.clone_from(&acknowledge_request.by);
                 count += 1;
             }
         }
         if count == 0 {
             return Ok(0);
         }
-        self.keep(now).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
+        self.store_state(now).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
     }
 
     /// Ends expired acknowledgements; returns true if there were any. If the state cannot be
     /// stored, it is stored with the next evaluation, and the acknowledgements end again after a
     /// crash.
     pub(super) fn end_acknowledgements(&mut self, now: UnixMillis) -> bool {
-        let mut is_any = false;
+        let mut has_expired = false;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
             if alert
                 .acknowledged
@@ -244,18 +244,18 @@ impl Running {
                 .is_some_and(|acknowledgement| acknowledgement.is_expired(now))
             {
                 alert.acknowledged = None;
-                is_any = true;
+                has_expired = true;
             }
         }
-        if is_any {
-            drop(self.keep(now));
+        if has_expired {
+            drop(self.store_state(now));
         }
-        is_any
+        has_expired
     }
 
     /// Stores the state; returns the reason of a failure. The state then stays in memory, and the
     /// next evaluation retries.
-    fn keep(&mut self, now: UnixMillis) -> Option<String> {
+    fn store_state(&mut self, now: UnixMillis) -> Option<String> {
         let fault = self.stored.put(&self.state, now)?;
         tracing::error!(
             group = self.group.name,

@@ -8,7 +8,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 
-use super::{group::Running, hosts::HostSeries};
+use super::{group::RunningGroup, hosts::HostSeries};
 use crate::{
     alerts::RuleGroup,
     kept::{Acknowledge, AcknowledgeResult, GroupStatus},
@@ -19,13 +19,13 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub(super) generation: u64,
-    pub(super) all: Vec<Place>,
-    pub(super) in_flight: JoinSet<Evaluated>,
+    pub(super) all: Vec<GroupEntry>,
+    pub(super) in_flight: JoinSet<EvaluatedGroup>,
     /// Evaluations that ended and whose groups are not idle again yet.
-    pub(super) evaluated: Vec<Result<Evaluated, JoinError>>,
+    pub(super) evaluated: Vec<Result<EvaluatedGroup, JoinError>>,
     pub(super) pending: Vec<PendingRequest>,
     pub(super) hosts: HostSeries,
-    pub(super) reviewed: Reviewed,
+    pub(super) reviewed: ReviewProgress,
     /// The number of writes that ended series.
     pub(super) ends: usize,
     /// The number of times that the clock was set back, for the numbers of writes that end series.
@@ -34,31 +34,31 @@ pub(super) struct Groups {
 
 /// A group, idle or being evaluated.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct GroupEntry {
     pub(super) id: String,
     /// The group as its file defines it.
     pub(super) group: RuleGroup,
     /// The group's state; `None` while it is evaluated.
-    pub(super) running: Option<Box<Running>>,
+    pub(super) running: Option<Box<RunningGroup>>,
 }
 
 /// A group after its evaluation; without a status, the daemon is stopping and the evaluation is
 /// discarded.
-pub(super) type Evaluated = (Box<Running>, Option<GroupStatus>);
+pub(super) type EvaluatedGroup = (Box<RunningGroup>, Option<GroupStatus>);
 
 /// A request that waits for groups.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
-    pub(super) asked: Acknowledge,
+    pub(super) acknowledge: Acknowledge,
     pub(super) reply: oneshot::Sender<AcknowledgeResult>,
     /// The ids of the groups that the request has not reached.
-    pub(super) left: Vec<String>,
+    pub(super) remaining_ids: Vec<String>,
     pub(super) outcome: AcknowledgeResult,
 }
 
-/// The last review of an episode, and the number of reviews.
+/// The time of the last review of an episode, and the number of reviews.
 #[derive(Debug, Default)]
-pub(super) struct Reviewed {
+pub(super) struct ReviewProgress {
     pub(super) at: UnixMillis,
     pub(super) count: usize,
     /// The generation of the dictionary, and the time since which it is current.

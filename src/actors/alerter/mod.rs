@@ -26,13 +26,13 @@ use super::{Lifeline, Stop, WriterHandle};
 use crate::{
     alerts::next_evaluation,
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules},
-    model::{Live, SeriesLimits},
+    kept::{KnownHosts, KnownRules, LiveValue},
+    model::SeriesLimits,
     query::{PromqlSettings, QueryResources},
     store::Store,
     telemetry::{Health, Metrics},
 };
-use evaluating::InFlight;
+use evaluating::ActiveEvaluations;
 use former::FormerSenders;
 use groups::Groups;
 use recording::Recording;
@@ -51,7 +51,7 @@ pub struct AlerterParts {
     pub clock: TrustedClock,
     pub metrics: Metrics,
     pub resources: QueryResources,
-    pub promql: Live<PromqlSettings>,
+    pub promql: LiveValue<PromqlSettings>,
     pub series_limits: SeriesLimits,
     pub health: Health,
     pub lifeline: Lifeline,
@@ -73,8 +73,8 @@ struct Shared {
     clock: TrustedClock,
     metrics: Metrics,
     resources: QueryResources,
-    promql: Live<PromqlSettings>,
-    in_flight: InFlight,
+    promql: LiveValue<PromqlSettings>,
+    in_flight: ActiveEvaluations,
 }
 
 impl Alerter {
@@ -83,14 +83,14 @@ impl Alerter {
         let AlerterParts { rules, hosts, store, writer, clock, metrics, resources, .. } = parts;
         let promql = parts.promql;
         let recording = Recording {
-            former: FormerSenders::of(&store, clock.now()).into(),
+            former: FormerSenders::new(&store, clock.now()).into(),
             store,
             writer,
             limits: parts.series_limits,
             health: parts.health,
             metrics: metrics.clone(),
         };
-        let in_flight = InFlight::default();
+        let in_flight = ActiveEvaluations::default();
         let shared =
             Shared { rules, hosts, recording, clock, metrics, resources, promql, in_flight };
         Self { shared: Arc::new(shared), lifeline: parts.lifeline, groups: Groups::default() }
@@ -99,10 +99,10 @@ impl Alerter {
     /// Evaluates the groups that are due, and schedules the next call.
     fn work(&mut self, ctx: &mut Context<Self>) {
         let (shared, mut groups) = (self.shared.clone(), std::mem::take(&mut self.groups));
-        let worked = async move {
+        let cycle = async move {
             shared.advance(&mut groups).await;
             let now = shared.clock.now();
-            let idle = groups.all.iter().filter_map(|place| place.running.as_ref());
+            let idle = groups.all.iter().filter_map(|entry| entry.running.as_ref());
             let next =
                 idle.map(|running| next_evaluation(running.group.interval_ms, now).since(now));
             let next = next.min().unwrap_or(i64::MAX).max(0);
@@ -114,7 +114,7 @@ impl Alerter {
             }
             groups
         };
-        ctx.spawn(worked.into_actor(self).map(|groups, role, ctx| {
+        ctx.spawn(cycle.into_actor(self).map(|groups, role, ctx| {
             role.groups = groups;
             role.work(ctx);
         }));

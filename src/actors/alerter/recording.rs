@@ -42,7 +42,7 @@ pub(super) struct Recording {
 
 /// Samples that could not be written.
 #[derive(Debug)]
-pub(super) struct Lost {
+pub(super) struct LostSamples {
     /// The number of samples.
     pub(super) count: usize,
     /// The reason; when there are several reasons, the last reason.
@@ -94,9 +94,9 @@ impl Recording {
         run: &GroupRun,
         at: UnixMillis,
         mut numbering: Numbering<'_>,
-    ) -> Option<Lost> {
+    ) -> Option<LostSamples> {
         let sender = numbering.sender.clone();
-        if self.former.has(&numbering.number(), numbering.at) {
+        if self.former.contains(&numbering.number(), numbering.at) {
             return None;
         }
         let number = numbering.number_after(self.store.sender_latest(&sender));
@@ -109,8 +109,13 @@ impl Recording {
         lost
     }
 
-    async fn append(&self, run: &GroupRun, at: UnixMillis, number: BatchNumber) -> Option<Lost> {
-        let mut lost = Lost { count: 0, cause: String::new() };
+    async fn append(
+        &self,
+        run: &GroupRun,
+        at: UnixMillis,
+        number: BatchNumber,
+    ) -> Option<LostSamples> {
+        let mut lost = LostSamples { count: 0, cause: String::new() };
         let mut lose = |count: usize, cause: String| {
             lost.count += count;
             lost.cause = cause;
@@ -171,9 +176,9 @@ impl Recording {
         let unknown: Vec<_> = unknown.filter_map(|(key, _)| key.ok()).map(info).collect();
         if !unknown.is_empty() {
             let verdicts = self.writer.define(unknown).await?;
-            let places = found.iter_mut().filter(|found| found.is_none());
-            for (place, verdict) in places.zip(verdicts) {
-                *place = Some(match verdict {
+            let missing = found.iter_mut().filter(|found| found.is_none());
+            for (entry, verdict) in missing.zip(verdicts) {
+                *entry = Some(match verdict {
                     DefinitionVerdict::Known(id) => Ok(id),
                     DefinitionVerdict::KindConflict(_, kind) => Err(kind_conflict(kind)),
                     DefinitionVerdict::MetricLimit => {
@@ -186,8 +191,8 @@ impl Recording {
                 });
             }
         }
-        let unsettled = || Err("the series was not registered".to_owned());
-        Ok(found.into_iter().map(|found| found.unwrap_or_else(unsettled)).collect())
+        let unregistered = || Err("the series was not registered".to_owned());
+        Ok(found.into_iter().map(|found| found.unwrap_or_else(unregistered)).collect())
     }
 
     fn key(&self, labels: &Labels) -> Result<SeriesKey, String> {
@@ -256,9 +261,9 @@ mod tests {
                     let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
                     let mut numbering = Numbering { sender, at, stage, set_back: &mut set_back };
                     let number = numbering.number_after(window.epochs().next_back());
-                    let taken = window.accept(number.epoch, number.seq);
-                    let is_known = step.abs() < 2 && taken == SequenceVerdict::Duplicate;
-                    prop_assert!(taken == SequenceVerdict::New || is_known, "{:?}", taken);
+                    let verdict = window.accept(number.epoch, number.seq);
+                    let is_known = step.abs() < 2 && verdict == SequenceVerdict::Duplicate;
+                    prop_assert!(verdict == SequenceVerdict::New || is_known, "{:?}", verdict);
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Shared, group::Running, groups::Groups};
+use super::{Shared, group::RunningGroup, groups::Groups};
 use crate::{
     alerts::{EvaluationQueries, GroupHistory, ReviewTerms, TemplateTime, next_to_review},
     clock::Stopwatch,
@@ -35,9 +35,9 @@ impl Shared {
         }
         reviewed.count += 1;
         let since = reviewed.since;
-        let place = reviewed.count % groups.all.len();
+        let index_of_turn = reviewed.count % groups.all.len();
         // A group that is being evaluated is skipped until its next turn.
-        let Some(running) = &mut groups.all[place].running else { return };
+        let Some(running) = &mut groups.all[index_of_turn].running else { return };
         reviewed.at = now;
         let finest = store.granularity(GranularityIndex::FINEST);
         let lookback_ms = self.promql.get().lookback.as_millis() as i64;
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-impl Running {
+impl RunningGroup {
     /// Repeats evaluations of one episode, and revises the episode when late samples change the
     /// results. Returns true if they did.
     fn review(

@@ -84,14 +84,14 @@ impl StoredState {
     /// Stores a state; returns the reason of a failure. The next call writes the missing pieces.
     pub(super) fn put(&mut self, state: &GroupState, now: UnixMillis) -> Option<String> {
         let pieces = state.to_pieces();
-        let (before, count) = (self.hashes.len().saturating_sub(1), pieces.len() - 1);
+        let (count_before, count) = (self.hashes.len().saturating_sub(1), pieces.len() - 1);
         let kept = std::mem::replace(&mut self.hashes, vec![None; pieces.len()]);
         let mut fault = None;
         for (index, bytes) in pieces.iter().enumerate().rev() {
             let hash = xxh3_128(bytes);
-            let is_same = before == count || index == 0;
+            let is_named_alike = count_before == count || index == 0;
             let known =
-                kept.get(index).copied().flatten().filter(|known| is_same && *known == hash);
+                kept.get(index).copied().flatten().filter(|known| is_named_alike && *known == hash);
             // After a failure the first piece is not written: it would name missing pieces, and the
             // stored alerts would be lost.
             if known.is_none() && fault.is_none() {
@@ -100,8 +100,8 @@ impl StoredState {
             }
             self.hashes[index] = Some(hash).filter(|_| known.is_some() || fault.is_none());
         }
-        if fault.is_none() && before != count {
-            self.remove_pieces(before);
+        if fault.is_none() && count_before != count {
+            self.remove_pieces(count_before);
         }
         fault
     }

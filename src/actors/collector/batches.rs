@@ -55,7 +55,7 @@ pub(super) struct BatchCollector {
 }
 
 /// The accepted part of each batch of a request, and the data for its response.
-type Judged = (Vec<AcceptedBatch>, Vec<ResponsePart>);
+type JudgedBatches = (Vec<AcceptedBatch>, Vec<ResponsePart>);
 
 /// The data for one batch's part of the response.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl BatchCollector {
             return emptied;
         }
         // Series that change at this moment are reported when the batches are sent again.
-        let Ok(((batches, _), _)) = self.look_up(views, encoding, &DecidedSeries::default(), parts)
+        let Ok(((batches, _), _)) = self.judge(views, encoding, &DecidedSeries::default(), parts)
         else {
             return emptied;
         };
@@ -158,10 +158,10 @@ impl BatchCollector {
         views: &[BatchView<'_>],
         encoding: BatchEncoding,
         parts: &CollectorParts,
-    ) -> Result<Judged, CollectFault> {
+    ) -> Result<JudgedBatches, CollectFault> {
         let mut decided = DecidedSeries::default();
         for _ in 1..RESOLVE_ATTEMPTS {
-            let (judged, unknown) = self.look_up(views, encoding, &decided, parts)?;
+            let (judged, unknown) = self.judge(views, encoding, &decided, parts)?;
             if unknown.is_empty() {
                 return Ok(judged);
             }
@@ -182,19 +182,19 @@ impl BatchCollector {
                 parts.writer.change_kinds(of_other_kind).await?;
             }
         }
-        let (judged, unknown) = self.look_up(views, encoding, &decided, parts)?;
+        let (judged, unknown) = self.judge(views, encoding, &decided, parts)?;
         if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
     /// Judges the batches one by one, each right after its definitions. Stops only at an unknown
     /// ref, and judges no batch after a series that must be registered.
-    fn look_up(
+    fn judge(
         &self,
         views: &[BatchView<'_>],
         encoding: BatchEncoding,
         decided: &DecidedSeries,
         parts: &CollectorParts,
-    ) -> Result<(Judged, Unknown), UnknownRef> {
+    ) -> Result<(JudgedBatches, Unknown), UnknownRef> {
         let store = &parts.store;
         let admission = parts.admission();
         let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
@@ -202,29 +202,34 @@ impl BatchCollector {
         let mut sessions = self.sessions.borrow_mut();
         sessions.renew(&store.dictionary(), now);
         let kind = |series| store.dictionary().kind(series);
+        let class = |series, at| store.class_at(series, at);
         let name = |series| {
             let dictionary = store.dictionary();
-            let whole = dictionary.whole_of(series).unwrap_or(series);
-            Some(dictionary.key(whole)?.to_string())
+            let merged = dictionary.whole_of(series).unwrap_or(series);
+            Some(dictionary.key(merged)?.to_string())
         };
         for view in views {
-            let may_change = encoding.declares_kinds(view.agent);
+            let may_change_kind = encoding.declares_kinds(view.agent);
             if !view.series.is_empty() {
                 let dictionary = &store.dictionary();
                 let learned =
-                    sessions.add_definitions(view, dictionary, decided, (may_change, now));
+                    sessions.add_definitions(view, dictionary, decided, (may_change_kind, now));
                 unknown.new.extend(learned.new);
                 unknown.of_other_kind.extend(learned.of_other_kind);
             }
             if unknown.is_empty() {
                 let former = |part, at| {
-                    let place = place_of_former(store, part, at);
-                    let FormerSeries::Revived(whole) = place else { return place };
-                    let is_settled = |key| decided.contains_key(key);
-                    let is_settled = store.dictionary().key(whole).is_some_and(is_settled);
-                    if may_change && !is_settled { place } else { FormerSeries::Refused }
+                    let former_series = series_of_former_kind(store, part, at);
+                    let FormerSeries::Revived(whole) = former_series else { return former_series };
+                    let is_decided = |key| decided.contains_key(key);
+                    let is_decided = store.dictionary().key(whole).is_some_and(is_decided);
+                    if may_change_kind && !is_decided {
+                        former_series
+                    } else {
+                        FormerSeries::Refused
+                    }
                 };
-                let lookup = SeriesLookup { kind, name, former };
+                let lookup = SeriesLookup { kind, class, name, former };
                 let AdmittedBatch { batch, samples, refused, revived } =
                     sessions.admit(view, &admission, &lookup)?;
                 let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));
@@ -237,10 +242,10 @@ impl BatchCollector {
     }
 }
 
-/// Returns the place of a sample whose series had another kind when the sender defined it. The
+/// Returns the series of a sample whose series had another kind when the sender defined it. The
 /// sample keeps the former kind when a later kind has samples at or after its time, or when no
 /// later kind has samples.
-fn place_of_former(store: &Store, part: SeriesId, at: UnixMillis) -> FormerSeries {
+fn series_of_former_kind(store: &Store, part: SeriesId, at: UnixMillis) -> FormerSeries {
     let dictionary = store.dictionary();
     let Some(whole) = dictionary.whole_of(part) else { return FormerSeries::Unknown };
     let is_same_kind = dictionary.kind(whole) == dictionary.kind(part);
@@ -257,11 +262,11 @@ fn place_of_former(store: &Store, part: SeriesId, at: UnixMillis) -> FormerSerie
     }
 }
 
-/// Returns the definition that gives a series the kind of one of its parts.
+/// Returns the definition that changes the kind of a series back to that of one of its parts.
 fn revive(store: &Store, part: SeriesId, sender: &str) -> Option<SeriesInfo> {
     let dictionary = store.dictionary();
-    let whole = dictionary.info(dictionary.whole_of(part)?)?;
-    Some(SeriesInfo { kind: dictionary.kind(part)?, sender: sender.into(), ..whole })
+    let merged = dictionary.info(dictionary.whole_of(part)?)?;
+    Some(SeriesInfo { kind: dictionary.kind(part)?, sender: sender.into(), ..merged })
 }
 
 /// Deduplicates readings by time: a slot that is set again is the same reading, but an increment
@@ -320,7 +325,7 @@ fn answer(
     let may_repeat = response_parts.iter().all(|part| part.seq != 0);
     for ((verdict, view), part) in verdicts.into_iter().zip(views).zip(response_parts) {
         let ResponsePart { seq, samples, mut refused } = part;
-        let all_for = |reason| Refusals::of_batch(reason, samples);
+        let refuse_all = |reason| Refusals::of_batch(reason, samples);
         match verdict {
             BatchVerdict::Accepted(tally) => {
                 let reason = RefusalReason::OutOfOrder;
@@ -336,13 +341,13 @@ fn answer(
                 answer.duplicates += samples;
                 continue;
             }
-            BatchVerdict::StaleNumber => refused = all_for(RefusalReason::StaleNumber),
-            BatchVerdict::FarNumber => refused = all_for(RefusalReason::FarNumber),
+            BatchVerdict::StaleNumber => refused = refuse_all(RefusalReason::StaleNumber),
+            BatchVerdict::FarNumber => refused = refuse_all(RefusalReason::FarNumber),
             BatchVerdict::SenderLimit if may_repeat => {
                 sender_limit = Some(CollectFault::SenderLimit);
                 continue;
             }
-            BatchVerdict::SenderLimit => refused = all_for(RefusalReason::SenderLimit),
+            BatchVerdict::SenderLimit => refused = refuse_all(RefusalReason::SenderLimit),
         }
         if refused.is_for_number() {
             answer.renumber.push(seq);

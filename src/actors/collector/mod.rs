@@ -17,7 +17,7 @@ use granary_protocol::IngestAnswer;
 pub use batches::CollectBatches;
 pub use parts::{CollectFault, CollectorParts, CollectorSettings, protocol_label};
 pub use rows::{CollectRows, RowsAnswer};
-pub use tally::{AcceptedFrom, IngestTally, RefusedSample};
+pub use tally::{IngestTally, RefusedSample, SenderSamples};
 
 use super::Lifeline;
 use batches::BatchCollector;

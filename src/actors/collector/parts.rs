@@ -15,7 +15,8 @@ use crate::{
         graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
         refusals::Refusals, remote_write::Families,
     },
-    model::{Live, SeriesLimits, replica::Replica},
+    kept::LiveValue,
+    model::{SeriesLimits, replica::Replica},
     policy::Admission,
     store::Store,
     telemetry::{Metrics, Protocol},
@@ -76,7 +77,7 @@ pub struct CollectorParts {
     pub tally: IngestTally,
     pub series_limits: SeriesLimits,
     pub request_series_max: usize,
-    pub settings: Live<CollectorSettings>,
+    pub settings: LiveValue<CollectorSettings>,
     /// The metric types of remote write, which all collectors share: a sender may send types on one
     /// connection and samples on others.
     pub families: Families,
@@ -105,7 +106,7 @@ impl CollectorParts {
     /// Returns the current limits for the times of samples.
     pub(super) fn admission(&self) -> Admission {
         let future_skew_ms = self.settings.get().future_skew.as_millis() as i64;
-        Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
+        Admission::by_rule(self.store.classes(), future_skew_ms, self.clock.moment())
     }
 
     /// Returns the sender's identity among replicas, if its name has a prefix of `ha_senders`.

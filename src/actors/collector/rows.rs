@@ -114,7 +114,8 @@ impl RowCollector {
             let mut cache = self.cache.borrow_mut();
             let kind = |series| parts.store.dictionary().kind(series);
             let name = |series| Some(parts.store.dictionary().key(series)?.to_string());
-            decoded.admit(&verdicts, &mut cache, &admission, (kind, name), window_ms)
+            let class = |series, at| parts.store.class_at(series, at);
+            decoded.admit(&verdicts, &mut cache, &admission, (kind, class, name), window_ms)
         };
         let mut answer = IngestAnswer::default();
         batch.replica = parts.replica(&sender);
@@ -128,8 +129,8 @@ impl RowCollector {
                 refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
                 // The writer counts samples, not points. The samples of a point share one time, so
                 // the refused fraction of points is the refused fraction of samples.
-                let judged = points.saturating_sub(refused.points);
-                refused.points += (tally.out_of_order * judged).div_ceil(samples);
+                let remaining_points = points.saturating_sub(refused.points);
+                refused.points += (tally.out_of_order * remaining_points).div_ceil(samples);
             }
         }
         parts.tally.accept(&sender, answer.accepted, parts.clock.now());
@@ -157,8 +158,8 @@ impl RowCollector {
             return Ok(verdicts);
         }
         let all = decoded.definitions().into_iter().zip(&verdicts);
-        let wanted = all.filter(|(_, verdict)| is_conflict(verdict)).map(|(info, _)| info);
-        let changed = parts.writer.change_kinds(wanted.collect()).await?;
+        let conflicting = all.filter(|(_, verdict)| is_conflict(verdict)).map(|(info, _)| info);
+        let changed = parts.writer.change_kinds(conflicting.collect()).await?;
         for (verdict, id) in verdicts.iter_mut().filter(|verdict| is_conflict(verdict)).zip(changed)
         {
             if let Some(id) = id {

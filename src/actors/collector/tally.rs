@@ -24,19 +24,19 @@ const SENDERS_MAX: usize = 100_000;
 
 /// The counts since the start, and examples. Clones are cheap.
 #[derive(Debug, Clone, Default)]
-pub struct IngestTally(Arc<Inner>);
+pub struct IngestTally(Arc<TallyState>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct TallyState {
     /// The examples by protocol and reason.
     refused: Mutex<BTreeMap<(&'static str, &'static str), VecDeque<RefusedSample>>>,
     /// The accepted samples by sender; clients choose their names.
-    accepted: Mutex<HashMap<Box<str>, AcceptedFrom, RandomState>>,
+    accepted: Mutex<HashMap<Box<str>, SenderSamples, RandomState>>,
 }
 
 /// The accepted samples of a sender since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AcceptedFrom {
+pub struct SenderSamples {
     /// The number of samples.
     pub samples: u64,
     /// The arrival of the last sample.
@@ -56,7 +56,7 @@ pub struct RefusedSample {
 impl IngestTally {
     /// Returns the accepted samples of a sender; `None` without any, or for a sender that is not
     /// counted.
-    pub fn accepted_from(&self, sender: &str) -> Option<AcceptedFrom> {
+    pub fn samples_of(&self, sender: &str) -> Option<SenderSamples> {
         self.0.accepted.lock().get(sender).copied()
     }
 
@@ -73,9 +73,9 @@ impl IngestTally {
         }
         let mut accepted = self.0.accepted.lock();
         if let Some(known) = accepted.get_mut(sender) {
-            *known = AcceptedFrom { samples: known.samples + samples, at };
+            *known = SenderSamples { samples: known.samples + samples, at };
         } else if accepted.len() < SENDERS_MAX {
-            accepted.insert(sender.into(), AcceptedFrom { samples, at });
+            accepted.insert(sender.into(), SenderSamples { samples, at });
         }
     }
 
@@ -89,7 +89,7 @@ impl IngestTally {
             return;
         }
         let at = now();
-        let shown = refused.examples().iter().filter_map(|refusal| {
+        let new_examples = refused.examples().iter().filter_map(|refusal| {
             let reason =
                 RefusalReason::ALL.iter().find(|known| known.as_str() == refusal.reason)?;
             let text = match refusal.series.as_str() {
@@ -98,9 +98,9 @@ impl IngestTally {
             };
             Some((reason.as_str(), RefusedSample { at, text }))
         });
-        let shown: Vec<_> = shown.collect();
+        let new_examples: Vec<_> = new_examples.collect();
         let mut all = self.0.refused.lock();
-        for (reason, example) in shown {
+        for (reason, example) in new_examples {
             let examples = all.entry((protocol.as_str(), reason)).or_default();
             examples.truncate(EXAMPLES_MAX - 1);
             examples.push_front(example);
@@ -155,8 +155,8 @@ mod tests {
         tally.accept("a", 3, UnixMillis(1));
         tally.accept("a", 4, UnixMillis(2));
         tally.accept("b", 0, UnixMillis(3));
-        let expected = AcceptedFrom { samples: 7, at: UnixMillis(2) };
-        assert_eq!(tally.accepted_from("a"), Some(expected));
-        assert_eq!(tally.accepted_from("b"), None);
+        let expected = SenderSamples { samples: 7, at: UnixMillis(2) };
+        assert_eq!(tally.samples_of("a"), Some(expected));
+        assert_eq!(tally.samples_of("b"), None);
     }
 }

@@ -98,14 +98,14 @@ impl GraphiteListeners {
             first_timeout: settings.first_timeout.min(IDLE_TIMEOUT),
         };
         let mut tasks = Vec::new();
-        for (setting, address, form) in [
+        for (setting, address, protocol) in [
             ("graphite.listen", settings.listen, RowProtocol::GraphiteLines),
             ("graphite.pickle_listen", settings.pickle_listen, RowProtocol::GraphitePickle),
         ] {
             if let Some(address) = address {
                 let listener =
                     bind(address).map_err(|cause| CannotListen { setting, address, cause })?;
-                tasks.push(actix::spawn(accept(listener, form, sink.clone())));
+                tasks.push(actix::spawn(accept(listener, protocol, sink.clone())));
             }
         }
         let read_from =
@@ -132,7 +132,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-async fn accept(listener: TcpListener, form: RowProtocol, sink: Sink) {
+async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {
     // Dropping the set closes the connections.
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -148,7 +148,7 @@ async fn accept(listener: TcpListener, form: RowProtocol, sink: Sink) {
                     let _permit = permit;
                     sink.metrics.connections.inc();
                     sink.metrics.connections_accepted.inc();
-                    if let Err(cause) = serve(stream, peer, form, &sink).await {
+                    if let Err(cause) = serve(stream, peer, protocol, &sink).await {
                         tracing::debug!(%peer, %cause, "a Graphite connection ended");
                     }
                     sink.metrics.connections.dec();
@@ -165,7 +165,7 @@ async fn accept(listener: TcpListener, form: RowProtocol, sink: Sink) {
 async fn serve(
     mut stream: TcpStream,
     peer: SocketAddr,
-    form: RowProtocol,
+    protocol: RowProtocol,
     sink: &Sink,
 ) -> std::io::Result<()> {
     let sender = format!("graphite {}", peer.ip());
@@ -177,22 +177,22 @@ async fn serve(
         let read = timeout_at(last_message + idle_max, stream.read_buf(&mut buffer)).await;
         if read.map_err(|_| std::io::Error::other("silent for too long"))?? == 0 {
             // The last line may lack its line break.
-            if form == RowProtocol::GraphiteLines && !buffer.is_empty() {
-                deliver(sink, form, buffer, &sender).await;
+            if protocol == RowProtocol::GraphiteLines && !buffer.is_empty() {
+                deliver(sink, protocol, buffer, &sender).await;
             }
             return Ok(());
         }
-        while let Some(message) = next_message(&mut buffer, form)? {
-            deliver(sink, form, message, &sender).await;
+        while let Some(message) = next_message(&mut buffer, protocol)? {
+            deliver(sink, protocol, message, &sender).await;
             (idle_max, last_message) = (IDLE_TIMEOUT, Instant::now());
         }
     }
 }
 
 /// Removes complete lines, or the next pickle, from the buffer.
-fn next_message(buffer: &mut BytesMut, form: RowProtocol) -> std::io::Result<Option<BytesMut>> {
+fn next_message(buffer: &mut BytesMut, protocol: RowProtocol) -> std::io::Result<Option<BytesMut>> {
     let too_long = || std::io::Error::other("a line or pickle is too long");
-    if form == RowProtocol::GraphiteLines {
+    if protocol == RowProtocol::GraphiteLines {
         let end = buffer.iter().rposition(|byte| *byte == b'\n');
         return match end {
             Some(end) => Ok(Some(buffer.split_to(end + 1))),
@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn messages_are_cut_where_they_end() {
         let mut lines = BytesMut::from(&b"a 1 2\nb 3 4\nc 5"[..]);
-        let whole = next_message(&mut lines, RowProtocol::GraphiteLines).unwrap().unwrap();
-        assert_eq!((&whole[..], &lines[..]), (&b"a 1 2\nb 3 4\n"[..], &b"c 5"[..]));
+        let message = next_message(&mut lines, RowProtocol::GraphiteLines).unwrap().unwrap();
+        assert_eq!((&message[..], &lines[..]), (&b"a 1 2\nb 3 4\n"[..], &b"c 5"[..]));
         assert_eq!(next_message(&mut lines, RowProtocol::GraphiteLines).unwrap(), None);
         let mut pickles = BytesMut::from(&b"\0\0\0\x02ab\0\0\0\x03cd"[..]);
         let first = next_message(&mut pickles, RowProtocol::GraphitePickle).unwrap().unwrap();

@@ -47,7 +47,7 @@ pub(super) struct UdpReader {
 #[derive(Debug)]
 struct Shared {
     buffer: Mutex<Buffer>,
-    filled: Notify,
+    has_datagrams: Notify,
     is_stopping: AtomicBool,
     bytes_max: usize,
 }
@@ -55,12 +55,12 @@ struct Shared {
 /// Datagrams by sender, concatenated.
 #[derive(Debug, Default)]
 struct Buffer {
-    by_sender: BTreeMap<IpAddr, Waiting>,
+    by_sender: BTreeMap<IpAddr, WaitingDatagrams>,
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingDatagrams {
     lines: BytesMut,
     datagrams: u64,
 }
@@ -76,7 +76,7 @@ impl UdpReader {
         }
         let shared = Arc::new(Shared {
             buffer: Mutex::default(),
-            filled: Notify::new(),
+            has_datagrams: Notify::new(),
             is_stopping: AtomicBool::new(false),
             bytes_max,
         });
@@ -92,7 +92,7 @@ impl UdpReader {
         let shared = self.shared.clone();
         async move {
             loop {
-                shared.filled.notified().await;
+                shared.has_datagrams.notified().await;
                 let waiting = std::mem::take(&mut *shared.buffer.lock());
                 join_all(
                     waiting.by_sender.into_iter().map(|(ip, datagrams)| sink.write(ip, datagrams)),
@@ -153,13 +153,13 @@ impl Shared {
         waiting.lines.extend_from_slice(b"\n");
         waiting.datagrams += 1;
         drop(buffer);
-        self.filled.notify_one();
+        self.has_datagrams.notify_one();
         true
     }
 }
 
 impl Sink {
-    async fn write(&self, sender: IpAddr, waiting: Waiting) {
+    async fn write(&self, sender: IpAddr, waiting: WaitingDatagrams) {
         let body: Bytes = waiting.lines.freeze();
         let sender = format!("graphite {sender}").into();
         let protocol = RowProtocol::GraphiteLines;
@@ -184,13 +184,13 @@ fn is_idle(cause: &io::Error) -> bool {
 /// The number of a socket's datagrams that the kernel dropped because they were not read in time.
 struct KernelDrops {
     inode: Option<String>,
-    seen: u64,
+    known_drops: u64,
 }
 
 impl KernelDrops {
     fn of(socket: &UdpSocket) -> Self {
         let inode = fstat(socket.as_fd()).ok().map(|found| found.st_ino.to_string());
-        Self { inode, seen: 0 }
+        Self { inode, known_drops: 0 }
     }
 
     /// Returns the number of drops since the last call.
@@ -198,9 +198,9 @@ impl KernelDrops {
         let Some(inode) = &self.inode else { return 0 };
         let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();
         let mut tables = tables.filter_map(|table| fs::read_to_string(table).ok());
-        let all = tables.find_map(|table| drops(&table, inode)).unwrap_or(self.seen);
-        let new = all.saturating_sub(self.seen);
-        self.seen = all;
+        let all = tables.find_map(|table| drops(&table, inode)).unwrap_or(self.known_drops);
+        let new = all.saturating_sub(self.known_drops);
+        self.known_drops = all;
         new
     }
 }

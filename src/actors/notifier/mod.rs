@@ -1,7 +1,7 @@
 //! The notifier: notifies receivers of groups of alerts, as a replacement for an Alertmanager.
 //!
-//! The notifier reads the alerts of all rules each second (`kept/rules/notified.rs`); `alerts`
-//! decides; this folder stores, sends and notes the results. A notification is stored
+//! Each second, the notifier asks whether the alerts of rules changed (`kept/rules/notified.rs`);
+//! `alerts` decides; this folder stores, sends and notes the results. A notification is stored
 //! before it is sent, and marked as delivered right after the confirmation: after a crash in
 //! between, it is sent again. Each integration of a receiver has at most one message in flight, in
 //! its own thread, so that an unavailable integration does not delay the others. Must never know:
@@ -55,7 +55,7 @@ pub struct Notifier {
     /// The stored groups.
     records: Records<Vec<u8>>,
     retries: BTreeMap<IntegrationId, Retries>,
-    written: Option<Written>,
+    parsed: Option<ParsedRouting>,
     /// The change counters at the last check: of rules' alerts, and of other programs' alerts.
     seen: Option<(u64, u64)>,
     left_out: usize,
@@ -65,7 +65,7 @@ pub struct Notifier {
 type IntegrationId = (String, String);
 
 /// The parsed templates, with their routing tree.
-struct Written {
+struct ParsedRouting {
     routing: Arc<Routing>,
     templates: Arc<MessageTemplates>,
 }
@@ -95,36 +95,37 @@ impl Notifier {
                 "cannot read the notifications of a group; its receiver is notified again"
             );
         }
-        let (retries, written) = (BTreeMap::new(), None);
-        Self { parts, groups, records, retries, written, seen: None, left_out: 0 }
+        let (retries, parsed) = (BTreeMap::new(), None);
+        Self { parts, groups, records, retries, parsed, seen: None, left_out: 0 }
     }
 
     /// Checks the alerts, and sends due notifications.
     fn check(&mut self, ctx: &mut Context<Self>) {
         let Some(routing) = self.parts.rules.routing() else {
-            if self.written.take().is_some() {
+            if self.parsed.take().is_some() {
                 self.parts.rules.note_unlisted(0);
-                self.forget_receivers();
+                self.reset_receiver_metrics();
             }
             return;
         };
-        if self.written.as_ref().is_none_or(|written| !Arc::ptr_eq(&written.routing, &routing)) {
+        if self.parsed.as_ref().is_none_or(|parsed| !Arc::ptr_eq(&parsed.routing, &routing)) {
             // The templates were checked when the files were loaded.
             let templates = MessageTemplates::new(&routing.templates).unwrap_or_default();
-            self.forget_receivers();
+            self.reset_receiver_metrics();
             self.seen = None;
-            self.written = Some(Written { routing: routing.clone(), templates: templates.into() });
+            self.parsed =
+                Some(ParsedRouting { routing: routing.clone(), templates: templates.into() });
         }
         let now = self.parts.clock.now();
-        self.step(&routing, now);
-        self.keep(now);
+        self.advance_groups(&routing, now);
+        self.store_groups(now);
         self.send(ctx);
         self.update_metrics(&routing, now);
     }
 
     /// Advances the groups to a time. Alerts are read when some have changed, but not before all
     /// groups of rules are known: until then, a missing alert may still fire.
-    fn step(&mut self, routing: &Routing, now: UnixMillis) {
+    fn advance_groups(&mut self, routing: &Routing, now: UnixMillis) {
         let (rules, posted) = (&self.parts.rules, &self.parts.posted);
         let changes = (rules.notified_changes(), posted.changes(now));
         let mut seen = self.seen;
@@ -139,7 +140,7 @@ impl Notifier {
     }
 
     /// Stores the changes. After a failure they stay in memory until the process ends.
-    fn keep(&mut self, now: UnixMillis) {
+    fn store_groups(&mut self, now: UnixMillis) {
         for (id, bytes) in self.groups.take_changes() {
             let outcome = match bytes {
                 Some(bytes) => self.records.put(&id, &bytes, now),
@@ -154,7 +155,7 @@ impl Notifier {
     }
 
     /// Resets the metrics of receivers, because some may have been removed.
-    fn forget_receivers(&self) {
+    fn reset_receiver_metrics(&self) {
         self.parts.metrics.receiver_queue_length.reset();
         self.parts.metrics.receiver_queue_age.reset();
     }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, thread};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use tokio::sync::oneshot;
 
-use super::{IntegrationId, Notifier, Written};
+use super::{IntegrationId, Notifier, ParsedRouting};
 use crate::{
     alerts::{Integration, Message, MessageTemplates, PendingNotification},
     notify::{DeliveryOutcome, deliver},
@@ -16,7 +16,7 @@ use crate::{
 impl Notifier {
     /// Sends a pending notification to each idle integration.
     pub(super) fn send(&mut self, ctx: &mut Context<Self>) {
-        let Some(Written { routing, templates }) = &self.written else { return };
+        let Some(ParsedRouting { routing, templates }) = &self.parsed else { return };
         let (routing, templates) = (routing.clone(), templates.clone());
         let now = self.parts.clock.now();
         let mut pending_by: BTreeMap<IntegrationId, Vec<PendingNotification>> = BTreeMap::new();
@@ -40,17 +40,22 @@ impl Notifier {
                 let Some(index) = retries.take_due(&groups, now) else { break };
                 let notification = pending.remove(index);
                 if let Some((message, integration)) = self.groups.message(&routing, &notification) {
-                    self.begin((notification, message), integration, templates.clone(), ctx);
+                    self.start_message(
+                        (notification, message),
+                        integration,
+                        templates.clone(),
+                        ctx,
+                    );
                     break;
                 }
-                retries.put_back();
+                retries.cancel_send();
             }
         }
-        self.keep(now);
+        self.store_groups(now);
     }
 
     /// Sends a message in its own thread.
-    fn begin(
+    fn start_message(
         &self,
         (notification, message): (PendingNotification, Message),
         integration: &Integration,
@@ -63,16 +68,16 @@ impl Notifier {
         if let Err(cause) = thread::Builder::new().name("message".to_owned()).spawn(work) {
             tracing::warn!(%cause, "cannot start a thread for a message");
         }
-        let answered = answer.into_actor(self).map(move |outcome, role, ctx| {
+        let note_outcome = answer.into_actor(self).map(move |outcome, role, ctx| {
             let lost =
                 || DeliveryOutcome::Failed("the sending thread ended without a result".to_owned());
-            role.answered(&notification, &message, outcome.unwrap_or_else(|_| lost()), ctx);
+            role.note_outcome(&notification, &message, outcome.unwrap_or_else(|_| lost()), ctx);
         });
-        ctx.spawn(answered);
+        ctx.spawn(note_outcome);
     }
 
     /// Notes the outcome of a message, and continues with the next message.
-    fn answered(
+    fn note_outcome(
         &mut self,
         notification: &PendingNotification,
         message: &Message,
@@ -82,24 +87,24 @@ impl Notifier {
         let now = self.parts.clock.now();
         let (receiver, integration) = (&notification.receiver, &notification.integration);
         let retries = self.retries.entry((receiver.clone(), integration.clone())).or_default();
-        let word = match outcome {
+        let label = match outcome {
             DeliveryOutcome::Confirmed(_) => {
-                if retries.answer(&notification.group) {
+                if retries.record_answer(&notification.group) {
                     tracing::info!(receiver, integration, "a receiver accepts notifications again");
                 }
-                if let Some(written) = &self.written {
-                    self.groups.confirm(&written.routing, notification, message);
+                if let Some(parsed) = &self.parsed {
+                    self.groups.confirm(&parsed.routing, notification, message);
                 }
                 "sent"
             }
             DeliveryOutcome::Refused(cause) => {
-                retries.answer(&notification.group);
+                retries.record_answer(&notification.group);
                 tracing::warn!(receiver, integration, cause, "a receiver refused a notification");
                 self.groups.refuse(notification);
                 "refused"
             }
             DeliveryOutcome::Failed(cause) => {
-                if retries.fail(&notification.group, now) {
+                if retries.record_failure(&notification.group, now) {
                     tracing::warn!(
                         receiver,
                         integration,
@@ -113,9 +118,9 @@ impl Notifier {
         self.parts
             .metrics
             .receiver_notifications
-            .with_label_values(&[receiver.as_str(), word])
+            .with_label_values(&[receiver.as_str(), label])
             .inc();
-        self.keep(now);
+        self.store_groups(now);
         self.send(ctx);
     }
 }

@@ -4,7 +4,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Alone, Command, Reply, WriteFault};
+use super::{Command, Reply, SingleCommand, WriteFault};
 use crate::model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, SeriesInfo};
 
 /// The size of batches at which a group is closed, so that a commit stays short.
@@ -21,7 +21,7 @@ pub(super) struct Group {
     pub(super) samples: usize,
     pub(super) commands: usize,
     /// A command that is executed after the other commands are committed; it ends the group.
-    pub(super) alone: Option<Alone>,
+    pub(super) single: Option<SingleCommand>,
     pub(super) stop: Option<oneshot::Sender<()>>,
 }
 
@@ -39,13 +39,13 @@ impl Group {
                 self.append_replies.push((batches.len(), reply));
                 self.batches.extend(batches);
             }
-            Command::Alone(alone) => self.alone = Some(alone),
+            Command::SingleCommand(single) => self.single = Some(single),
             Command::Stop { reply } => self.stop = Some(reply),
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.weight < GROUP_BYTES && self.alone.is_none() && self.stop.is_none()
+        self.weight < GROUP_BYTES && self.single.is_none() && self.stop.is_none()
     }
 
     pub(super) fn has_writes(&self) -> bool {

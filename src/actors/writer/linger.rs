@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// The short wait, for commands that the last acknowledgements released. With parallel requests,
 /// commits become fewer and larger. A lone sender never waits.
-const SHORT: Duration = Duration::from_millis(1);
+const SHORT_WAIT: Duration = Duration::from_millis(1);
 /// The long wait, used while it pays.
-const LONG: Duration = Duration::from_millis(8);
+const LONG_WAIT: Duration = Duration::from_millis(8);
 /// The number of samples above which a commit is dominated by its data pages, so that waiting does
 /// not pay.
 const SAMPLES_ENOUGH: usize = 2048;
@@ -44,15 +44,16 @@ impl Linger {
         samples: usize,
         age: Duration,
     ) -> Option<Duration> {
-        let left = |linger: Duration| linger.checked_sub(age).filter(|left| !left.is_zero());
+        let remaining =
+            |linger: Duration| linger.checked_sub(age).filter(|remaining| !remaining.is_zero());
         if samples < SAMPLES_ENOUGH && self.is_worth_it(commands) {
             // Commands within this time would have arrived in a short wait, too.
-            if age < SHORT || self.commands_before.is_none() {
+            if age < SHORT_WAIT || self.commands_before.is_none() {
                 self.commands_before = Some(commands);
             }
-            return left(LONG);
+            return remaining(LONG_WAIT);
         }
-        if commands < self.last_group { left(SHORT) } else { None }
+        if commands < self.last_group { remaining(SHORT_WAIT) } else { None }
     }
 
     /// Returns true when this group should wait long.
@@ -113,8 +114,8 @@ mod tests {
     fn senders_that_wait_for_their_answers_seldom_wait_for_others() {
         let mut linger = Linger::default();
         let waits = (0..12_800).map(|_| gather(&mut linger, &[0, 100, 200], 100).1);
-        let long = waits.filter(|wait| *wait > SHORT).count();
-        assert!((90..=100).contains(&long), "{long}");
+        let long_waits = waits.filter(|wait| *wait > SHORT_WAIT).count();
+        assert!((90..=100).contains(&long_waits), "{long_waits}");
     }
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
         for _ in 0..4000 {
             last = gather(&mut linger, &requests, 100);
         }
-        assert_eq!(last, (5, LONG));
+        assert_eq!(last, (5, LONG_WAIT));
         assert_eq!(gather(&mut linger, &requests, 1000), (3, Duration::from_micros(2300)));
         // When the other senders stop, the remaining sender waits a few times more.
         let waits = (0..100).map(|_| gather(&mut linger, &[], 100).1);

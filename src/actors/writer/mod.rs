@@ -23,16 +23,15 @@ use tokio::sync::oneshot;
 use super::{CheckpointNow, Lifeline};
 use crate::{
     clock::Clock,
-    model::{
-        AcceptedBatch, BatchVerdict, DefinitionVerdict, Live, MetricLimits, SeriesId, SeriesInfo,
-    },
+    kept::LiveValue,
+    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, MetricLimits, SeriesId, SeriesInfo},
     store::{
         Appender, ChangeRefusal, CheckpointBounds, ErasureRefusal, ErasureReport, ErasureRequest,
         SeriesChange, Store, StoreLimits,
     },
     telemetry::{Health, Metrics},
 };
-use role::Role;
+use role::WriterThread;
 
 /// The capacity of the queue. When the queue is full, the request is refused as busy, and the
 /// sender keeps its samples.
@@ -65,16 +64,16 @@ type ErasureVerdict = Result<ErasureReport, ErasureRefusal>;
 enum Command {
     Define { definitions: Vec<SeriesInfo>, reply: Reply<Vec<DefinitionVerdict>> },
     Append { batches: Vec<AcceptedBatch>, reply: Reply<Vec<BatchVerdict>> },
-    Alone(Alone),
+    SingleCommand(SingleCommand),
     Stop { reply: oneshot::Sender<()> },
 }
 
 /// A command that is committed alone.
-enum Alone {
+enum SingleCommand {
     Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
     ChangeKinds { definitions: Vec<SeriesInfo>, reply: Reply<Vec<Option<SeriesId>>> },
     Erase { request: ErasureRequest, is_dry: bool, reply: Reply<ErasureVerdict> },
-    Forget { senders: Vec<Arc<str>>, reply: Reply<usize> },
+    ForgetSenders { senders: Vec<Arc<str>>, reply: Reply<usize> },
     ForgetSeries { series: Vec<SeriesId>, reply: Reply<usize> },
 }
 
@@ -89,7 +88,7 @@ pub struct WriterHandle {
 struct Pressure {
     queued_bytes: AtomicUsize,
     queued_bytes_max: usize,
-    bounds: Live<CheckpointBounds>,
+    bounds: LiveValue<CheckpointBounds>,
     store: Store,
     health: Health,
 }
@@ -113,9 +112,9 @@ pub struct WriterParts {
     pub lifeline: Lifeline,
     pub checkpointer: Recipient<CheckpointNow>,
     pub queue_bytes_max: usize,
-    pub bounds: Live<CheckpointBounds>,
-    pub limits: Live<StoreLimits>,
-    pub metric_limits: Live<MetricLimits>,
+    pub bounds: LiveValue<CheckpointBounds>,
+    pub limits: LiveValue<StoreLimits>,
+    pub metric_limits: LiveValue<MetricLimits>,
 }
 
 /// The running thread.
@@ -139,7 +138,7 @@ impl Writer {
             health: parts.health.clone(),
         });
         let handle = WriterHandle { commands, pressure: pressure.clone() };
-        let role = Role { parts, pressure, outage: None };
+        let role = WriterThread { parts, pressure, outage: None };
         let thread =
             thread::Builder::new().name("writer".into()).spawn(move || role.run(&receiver))?;
         Ok((Self { thread }, handle))
@@ -164,7 +163,7 @@ impl WriterHandle {
     ) -> Result<Vec<DefinitionVerdict>, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Define { definitions, reply })?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
     /// Changes the kinds of known series, see [`Appender::change_kinds`]; the reply means that the
@@ -177,8 +176,8 @@ impl WriterHandle {
         definitions: Vec<SeriesInfo>,
     ) -> Result<Vec<Option<SeriesId>>, WriteFault> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Alone(Alone::ChangeKinds { definitions, reply }))?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        self.send(Command::SingleCommand(SingleCommand::ChangeKinds { definitions, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
     /// Deletes or renames series; the reply means that the change is durable.
@@ -187,8 +186,8 @@ impl WriterHandle {
     /// The queue is full or the journal cannot be written; nothing was changed.
     pub async fn change(&self, change: SeriesChange) -> Result<ChangeVerdict, WriteFault> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Alone(Alone::Change { change, reply }))?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        self.send(Command::SingleCommand(SingleCommand::Change { change, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
     /// Accepts an erasure, see [`Appender::erase`]; the reply means that it is durable.
@@ -201,18 +200,18 @@ impl WriterHandle {
         is_dry: bool,
     ) -> Result<ErasureVerdict, WriteFault> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Alone(Alone::Erase { request, is_dry, reply }))?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        self.send(Command::SingleCommand(SingleCommand::Erase { request, is_dry, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
     /// Removes senders; the reply contains their number and means that the removal is durable.
     ///
     /// # Errors
     /// The queue is full or the journal cannot be written; no sender was removed.
-    pub async fn forget(&self, senders: Vec<Arc<str>>) -> Result<usize, WriteFault> {
+    pub async fn forget_senders(&self, senders: Vec<Arc<str>>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Alone(Alone::Forget { senders, reply }))?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        self.send(Command::SingleCommand(SingleCommand::ForgetSenders { senders, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
     /// Removes the series in an ascending list that have no samples left; the reply contains the
@@ -222,8 +221,8 @@ impl WriterHandle {
     /// The queue is full or the journal cannot be written; no series was removed.
     pub async fn forget_series(&self, series: Vec<SeriesId>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Alone(Alone::ForgetSeries { series, reply }))?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        self.send(Command::SingleCommand(SingleCommand::ForgetSeries { series, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
     /// Makes batches durable; the reply contains their verdicts.
@@ -249,7 +248,7 @@ impl WriterHandle {
             pressure.queued_bytes.fetch_sub(weight, Ordering::Relaxed);
         }
         sent?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
     /// Returns the size of queued batches in bytes.
@@ -277,12 +276,12 @@ impl WriterHandle {
     fn send(&self, command: Command) -> Result<(), WriteFault> {
         self.commands.try_send(command).map_err(|fault| match fault {
             TrySendError::Full(_) => WriteFault::Busy("the writer's queue is full"),
-            TrySendError::Disconnected(_) => ended(),
+            TrySendError::Disconnected(_) => writer_ended(),
         })
     }
 }
 
-fn ended() -> WriteFault {
+fn writer_ended() -> WriteFault {
     WriteFault::Failed("the writer has ended".to_owned())
 }
 

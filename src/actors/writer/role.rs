@@ -10,7 +10,7 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    Alone, ChangeVerdict, Command, ErasureVerdict, FORGOTTEN, Pressure, Reply, WriteFault,
+    ChangeVerdict, Command, ErasureVerdict, FORGOTTEN, Pressure, Reply, SingleCommand, WriteFault,
     WriterParts,
     group::{Group, deliver},
     linger::Linger,
@@ -24,7 +24,7 @@ use crate::{
     telemetry::Condition,
 };
 
-pub(super) struct Role {
+pub(super) struct WriterThread {
     pub(super) parts: WriterParts,
     pub(super) pressure: Arc<Pressure>,
     pub(super) outage: Option<Outage>,
@@ -49,7 +49,7 @@ impl Outage {
     }
 }
 
-impl Role {
+impl WriterThread {
     pub(super) fn run(mut self, commands: &Receiver<Command>) {
         let mut linger = Linger::default();
         while let Ok(first) = commands.recv() {
@@ -68,21 +68,25 @@ impl Role {
             linger.note(group.commands);
             self.parts.appender.set_limits(*self.parts.limits.get());
             self.parts.appender.set_metric_limits(self.parts.metric_limits.get());
-            let alone = group.alone.take();
+            let single = group.single.take();
             let stop = group.stop.take();
-            if group.has_writes() || alone.is_none() {
+            if group.has_writes() || single.is_none() {
                 self.commit(group);
             }
-            match alone {
-                Some(Alone::Change { change, reply }) => self.change(&change, reply),
-                Some(Alone::ChangeKinds { definitions, reply }) => {
+            match single {
+                Some(SingleCommand::Change { change, reply }) => self.change(&change, reply),
+                Some(SingleCommand::ChangeKinds { definitions, reply }) => {
                     self.change_kinds(&definitions, reply);
                 }
-                Some(Alone::Erase { request, is_dry, reply }) => {
+                Some(SingleCommand::Erase { request, is_dry, reply }) => {
                     self.erase(&request, is_dry, reply);
                 }
-                Some(Alone::Forget { senders, reply }) => self.forget(&senders, reply),
-                Some(Alone::ForgetSeries { series, reply }) => self.forget_series(&series, reply),
+                Some(SingleCommand::ForgetSenders { senders, reply }) => {
+                    self.forget_senders(&senders, reply);
+                }
+                Some(SingleCommand::ForgetSeries { series, reply }) => {
+                    self.forget_series(&series, reply);
+                }
                 None => {}
             }
             if let Some(reply) = stop {
@@ -110,8 +114,8 @@ impl Role {
         }
         let result = parts.appender.commit(&group.definitions, &group.batches, now);
         parts.metrics.observe_commit(watch.seconds());
-        let left = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
-        parts.metrics.writer_queue_bytes.set(left.saturating_sub(group.weight) as i64);
+        let queued_before = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
+        parts.metrics.writer_queue_bytes.set(queued_before.saturating_sub(group.weight) as i64);
         let result = result.map_err(|cause| describe(&cause));
         self.note_health(group.weight, result.as_ref().err());
         group.answer(result);
@@ -150,7 +154,7 @@ impl Role {
         deliver(reply, result);
     }
 
-    fn forget(&mut self, senders: &[Arc<str>], reply: Reply<usize>) {
+    fn forget_senders(&mut self, senders: &[Arc<str>], reply: Reply<usize>) {
         let now = self.parts.clock.moment().earliest();
         let result = self.parts.appender.forget(senders, now).map_err(|cause| describe(&cause));
         if let Ok(senders) = result {

@@ -33,9 +33,9 @@ fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
         metrics: metrics.clone(),
         health: health.clone(),
         lifeline: lines.for_role("checkpointer"),
-        interval: Duration::from_secs(3600).into(),
+        interval: LiveValue::new(Duration::from_secs(3600)),
         idle_after: None,
-        bounds: BOUNDS.into(),
+        bounds: LiveValue::new(BOUNDS),
         history: CheckpointHistory::default(),
         space: None,
     };
@@ -50,9 +50,9 @@ fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
         lifeline: lines.for_role("writer"),
         checkpointer: checkpointer.recipient(),
         queue_bytes_max: 1 << 20,
-        bounds: BOUNDS.into(),
-        limits: StoreLimits::default().into(),
-        metric_limits: Live::default(),
+        bounds: LiveValue::new(BOUNDS),
+        limits: LiveValue::default(),
+        metric_limits: LiveValue::default(),
     };
     Writer::start(parts).unwrap().1
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Evaluation, EvaluationQueries};
 use crate::{
     alerts::{
-        Alert, AlertPolicy, LabelSet, NoData, Rule, TemplateData,
+        Alert, AlertPolicy, LEFT_OUT, LabelSet, NoData, Rule, TemplateData,
         machine::{FoundSeries, RESOLVED_KEPT_MS},
         rule::ALERT_NAME,
     },
@@ -16,8 +16,6 @@ use crate::{
     query::{Labels, VectorSample},
 };
 
-/// The label of the alert that represents all alerts of its rule beyond the limit.
-pub const LEFT_OUT: &str = "left_out";
 /// The maximum number of alerts of one rule with a record.
 pub(super) const ALERTS_MAX: usize = 10_000;
 /// The maximum size of the annotations of these alerts, in bytes.
@@ -160,9 +158,11 @@ pub(super) fn without_old_ends(mut alerts: Vec<Alert>, at: i64) -> Vec<Alert> {
     let mut ended = ends(&alerts);
     ended.sort_unstable();
     let too_many = ended.len().saturating_sub(ALERTS_MAX);
-    let since = too_many.checked_sub(1).and_then(|last| ended.get(last)).copied();
+    let forgotten_until = too_many.checked_sub(1).and_then(|last| ended.get(last)).copied();
     alerts.retain(|alert| {
-        let is_old = alert.resolved_at.is_some_and(|end| since.is_some_and(|since| end <= since));
+        let is_old = alert.resolved_at.is_some_and(|end| {
+            forgotten_until.is_some_and(|forgotten_until| end <= forgotten_until)
+        });
         let is_remembered = !alert.labels.contains_key(LEFT_OUT)
             || alert.resolved_at.is_some_and(|end| at - end <= RESOLVED_KEPT_MS);
         alert.is_active() || (!is_old && is_remembered)

@@ -10,7 +10,6 @@ mod tests;
 
 use std::{collections::HashSet, ops::Range};
 
-pub use finding::LEFT_OUT;
 use finding::without_old_ends;
 pub use stages::stages;
 
@@ -101,8 +100,8 @@ pub fn evaluate(
                 run.samples.extend(series);
             }
             Err(cause) => {
-                if let Some(known) = state.rules.get_mut(&rule.key) {
-                    known.since = at.0 + group.interval_ms;
+                if let Some(rule_state) = state.rules.get_mut(&rule.key) {
+                    rule_state.since = at.0 + group.interval_ms;
                 }
                 report.error = Some(cause);
             }

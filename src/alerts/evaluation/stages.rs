@@ -20,7 +20,7 @@ pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
     let mut stages = Vec::new();
     let (mut start, mut recorded) = (0, BTreeSet::<&str>::new());
     for (index, rule) in group.rules.iter().enumerate() {
-        if !recorded.is_empty() && queries(rule, &recorded) {
+        if !recorded.is_empty() && may_query(rule, &recorded) {
             stages.push(start..index);
             start = index;
             recorded.clear();
@@ -35,7 +35,7 @@ pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
 }
 
 /// Returns whether a rule may query one of these metrics.
-fn queries(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
+fn may_query(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     let policy = match &rule.action {
         Action::Record => None,
         Action::Alert(policy) => Some(policy),
@@ -46,11 +46,12 @@ fn queries(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     let labels = policy.is_some().then_some(rule.labels.values()).into_iter().flatten();
     let templates = policy.into_iter().flat_map(|policy| policy.annotations.values());
     let mut templates = templates.chain(labels);
-    expressions.any(|text| names(text, metrics)) || templates.any(|text| text.contains("query"))
+    expressions.any(|text| names_metric(text, metrics))
+        || templates.any(|text| text.contains("query"))
 }
 
 /// Returns whether an expression names one of these metrics, or selects without a name.
-fn names(text: &str, metrics: &BTreeSet<&str>) -> bool {
+fn names_metric(text: &str, metrics: &BTreeSet<&str>) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let mut before = "";
     for part in text.split_inclusive(|c| !is_word(c)) {
@@ -81,7 +82,7 @@ mod tests {
     fn metrics_are_whole_words_and_a_selector_without_a_metric_queries_all() {
         let metrics = ["level:max", "up"].into();
         let check = |text: &str, expected: bool| {
-            assert_eq!(names(text, &metrics), expected, "{text}");
+            assert_eq!(names_metric(text, &metrics), expected, "{text}");
         };
         check("level:max > 3", true);
         check("sum(level:max)", true);

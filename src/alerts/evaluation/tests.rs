@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{finding::ALERTS_MAX, *};
-use crate::alerts::{AlertState, NoData};
+use crate::alerts::{AlertState, LEFT_OUT, NoData};
 
 const AT: UnixMillis = UnixMillis(1_763_683_200_000);
 
@@ -20,8 +20,8 @@ fn rule(name: &str, expression: &str, action: Action) -> Rule {
 
 fn group(rules: Vec<Rule>) -> RuleGroup {
     RuleGroup {
-        file: "own.yml".into(),
-        name: "own".into(),
+        file: "rules.yml".into(),
+        name: "group".into(),
         interval_ms: 60_000,
         query_offset_ms: 0,
         limit: 0,
@@ -65,7 +65,7 @@ impl Bench {
     }
 }
 
-fn shown(run: &GroupRun) -> Vec<String> {
+fn written(run: &GroupRun) -> Vec<String> {
     let samples = run.samples.iter().map(|(labels, value)| format!("{labels} {value}"));
     samples.chain(run.ended.iter().map(|labels| format!("{labels} ends"))).collect()
 }
@@ -76,15 +76,15 @@ fn recorded_series_have_the_rules_name_and_labels_and_end_with_their_source() {
     recording.labels = [("team".to_owned(), "x".to_owned())].into();
     let mut bench = Bench::new(group(vec![recording]));
     let run = bench.run(0, &[("up", &[("__name__=up,job=a", 1.0), ("__name__=up,job=b", 0.0)])]);
-    assert_eq!(shown(&run), [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} 0"#]);
+    assert_eq!(written(&run), [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} 0"#]);
     let run = bench.run(1, &[("up", &[("__name__=up,job=a", 1.0)])]);
     assert_eq!(
-        shown(&run),
+        written(&run),
         [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} ends"#]
     );
     // After a failure, no series is known to have ended.
     let run = bench.run(2, &[]);
-    assert_eq!(shown(&run), <[&str; 0]>::default());
+    assert_eq!(written(&run), <[&str; 0]>::default());
     assert_eq!(run.reports[0].error.as_deref(), Some("up failed"));
     let run = bench.run(3, &[("up", &[("job=a", 1.0), ("__name__=up,job=a", 1.0)])]);
     assert!(run.reports[0].error.as_ref().unwrap().contains("two series"), "{run:?}");
@@ -99,13 +99,13 @@ fn alerts_become_series_with_their_state_and_time() {
     let mut bench = Bench::new(group(vec![alerting]));
     let down: (&str, &[(&str, f64)]) = ("up == 0", &[("__name__=up,job=a", 0.0)]);
     let run = bench.run(0, &[down]);
-    let since = AT.0 / 1000;
+    let start_s = AT.0 / 1000;
     let series = r#"alertname="Down""#;
     assert_eq!(
-        shown(&run),
+        written(&run),
         [
             format!(r#"ALERTS{{{series}, alertstate="pending", job="a", severity="a!"}} 1"#),
-            format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {since}"#),
+            format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {start_s}"#),
         ]
     );
     let run = bench.run(1, &[down]);
@@ -113,10 +113,10 @@ fn alerts_become_series_with_their_state_and_time() {
     assert_eq!(alert.state, AlertState::Firing);
     assert_eq!(alert.annotations["summary"], "a 0");
     assert_eq!(
-        shown(&run),
+        written(&run),
         [
             format!(r#"ALERTS{{{series}, alertstate="firing", job="a", severity="a!"}} 1"#),
-            format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {since}"#),
+            format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {start_s}"#),
             format!(r#"ALERTS{{{series}, alertstate="pending", job="a", severity="a!"}} ends"#),
         ]
     );
@@ -149,35 +149,38 @@ fn one_alert_represents_all_alerts_beyond_the_limit() {
     let mut alerting = rule("A", "x", Action::Alert(policy));
     alerting.labels = [("severity".to_owned(), "page".to_owned())].into();
     let mut bench = Bench::new(group(vec![alerting]));
-    let many: Vec<_> = (0..30_000).map(|i| (format!("a={i:06}"), 1.0)).collect();
-    let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
+    let entries: Vec<_> = (0..30_000).map(|i| (format!("a={i:06}"), 1.0)).collect();
+    let entries: Vec<_> = entries.iter().map(|(text, value)| (text.as_str(), *value)).collect();
     let names = |bench: &Bench, is_counted: &dyn Fn(&Alert) -> bool| -> Vec<String> {
         let alerts = bench.state.rules["A"].alerts.iter().filter(|alert| is_counted(alert));
         alerts.filter_map(|alert| alert.labels.get("a").cloned()).collect()
     };
     // Known alerts keep their records.
-    bench.run(0, &[("x", &many[29_990..])]);
-    let run = bench.run(1, &[("x", &many)]);
+    bench.run(0, &[("x", &entries[29_990..])]);
+    let run = bench.run(1, &[("x", &entries)]);
     assert_eq!(run.reports[0].left_out, 20_000);
     let firing = names(&bench, &|alert| alert.state == AlertState::Firing);
     assert_eq!((firing.len(), firing[0].as_str()), (10, "029990"));
     assert_eq!(names(&bench, &Alert::is_active).len(), ALERTS_MAX);
-    let run = bench.run(2, &[("x", &many)]);
+    let run = bench.run(2, &[("x", &entries)]);
     assert_eq!(run.reports[0].error, None);
     let left_out = |bench: &Bench| {
         let mut alerts = bench.state.rules["A"].alerts.iter();
         alerts.find(|alert| alert.labels.contains_key(LEFT_OUT)).cloned()
     };
-    let rest = left_out(&bench).unwrap();
-    assert_eq!((rest.state, rest.value), (AlertState::Firing, 20_000.0));
-    assert!(rest.annotations["summary"].contains("20000 more alerts of A"), "{rest:?}");
-    assert_eq!(rest.labels["severity"], "page");
+    let representative = left_out(&bench).unwrap();
+    assert_eq!((representative.state, representative.value), (AlertState::Firing, 20_000.0));
+    assert!(
+        representative.annotations["summary"].contains("20000 more alerts of A"),
+        "{representative:?}"
+    );
+    assert_eq!(representative.labels["severity"], "page");
     // This alert ends with the others, and its record is removed, too.
-    let run = bench.run(3, &[("x", &many[..3])]);
+    let run = bench.run(3, &[("x", &entries[..3])]);
     assert_eq!(run.reports[0].left_out, 0);
     assert_eq!(left_out(&bench).unwrap().resolved_at, Some(AT.0 + 180_000));
     assert_eq!(names(&bench, &Alert::is_active).len(), 3);
-    bench.run(30, &[("x", &many[..3])]);
+    bench.run(30, &[("x", &entries[..3])]);
     assert_eq!(left_out(&bench), None);
     assert_eq!(bench.state.rules["A"].alerts.len(), 3);
 }
@@ -190,12 +193,12 @@ fn alerts_beyond_the_limit_end_even_when_missing_samples_are_an_alert() {
         ..AlertPolicy::default()
     };
     let mut bench = Bench::new(group(vec![rule("A", "x", Action::Alert(policy))]));
-    let many: Vec<_> = (0..ALERTS_MAX + 500).map(|i| (format!("a={i:06}"), 1.0)).collect();
-    let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
-    let run = bench.run(0, &[("x", &many), ("y", &many)]);
+    let entries: Vec<_> = (0..ALERTS_MAX + 500).map(|i| (format!("a={i:06}"), 1.0)).collect();
+    let entries: Vec<_> = entries.iter().map(|(text, value)| (text.as_str(), *value)).collect();
+    let run = bench.run(0, &[("x", &entries), ("y", &entries)]);
     assert_eq!(run.reports[0].left_out, 1000, "500 alerts, and 500 series that are not watched");
     for minute in [1, 2, 40, 41] {
-        bench.run(minute, &[("x", &[]), ("y", &many[..10])]);
+        bench.run(minute, &[("x", &[]), ("y", &entries[..10])]);
         let alerts = &bench.state.rules["A"].alerts;
         let is_left_out = |alert: &&Alert| alert.labels.contains_key(LEFT_OUT) && alert.is_active();
         assert_eq!(alerts.iter().find(is_left_out), None, "{minute}");

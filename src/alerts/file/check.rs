@@ -11,7 +11,7 @@ use super::{
 use crate::{
     alerts::{Action, AlertPolicy, NoData, Rule, RuleGroup, TemplateData, rule::ALERT_NAME},
     model::{METRIC_TAG, parse_duration_ms},
-    query::{PromqlLimits, check_rule_promql, measured_promql},
+    query::{ExpressionLimits, check_rule_promql, measured_promql},
 };
 
 /// The maximum number of rules of a group: an evaluation numbers its rules.
@@ -27,14 +27,14 @@ const COMPARISONS: [&str; 6] = [">=", "<=", "==", "!=", ">", "<"];
 pub(super) struct FileChecker<'a> {
     file: &'a str,
     interval_ms: i64,
-    limits: &'a PromqlLimits<'a>,
+    limits: &'a ExpressionLimits<'a>,
     faults: Vec<FileFault>,
     location: String,
     names: BTreeSet<String>,
 }
 
 impl<'a> FileChecker<'a> {
-    pub(super) fn new(file: &'a str, interval_ms: i64, limits: &'a PromqlLimits<'a>) -> Self {
+    pub(super) fn new(file: &'a str, interval_ms: i64, limits: &'a ExpressionLimits<'a>) -> Self {
         let (faults, location, names) = (Vec::new(), String::new(), BTreeSet::new());
         Self { file, interval_ms, limits, faults, location, names }
     }
@@ -258,8 +258,8 @@ impl<'a> FileChecker<'a> {
 /// both.
 fn unique(rules: &[Rule], name: &str, labels: &BTreeMap<String, String>) -> String {
     let key = format!("{name}{labels:?}");
-    let same = |rule: &&Rule| rule.name == *name && rule.labels == *labels;
-    match rules.iter().filter(same).count() {
+    let is_duplicate = |rule: &&Rule| rule.name == *name && rule.labels == *labels;
+    match rules.iter().filter(is_duplicate).count() {
         0 => key,
         more => format!("{key}#{}", more + 1),
     }

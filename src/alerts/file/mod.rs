@@ -8,7 +8,7 @@ mod raw;
 use std::fmt;
 
 use super::RuleGroup;
-use crate::query::PromqlLimits;
+use crate::query::ExpressionLimits;
 use check::FileChecker;
 pub use check::is_label_name;
 use raw::RawFile;
@@ -48,7 +48,7 @@ pub fn read_rules(
     file: &str,
     text: &str,
     interval_ms: i64,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<RuleGroup>, Vec<FileFault>> {
     let fault =
         |problem: String| FileFault { file: file.to_owned(), location: String::new(), problem };
@@ -72,10 +72,10 @@ mod tests {
     use super::*;
     use crate::{
         alerts::{Action, NoData, Rule},
-        query::{Budget, PromqlLimits},
+        query::{Budget, ExpressionLimits},
     };
 
-    const LIMITS: PromqlLimits<'static> = PromqlLimits {
+    const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
         series_max: 1000,
         points_max: 10_000,
         steps_max: 11_000,
@@ -85,7 +85,7 @@ mod tests {
     };
 
     fn read(text: &str) -> Result<Vec<RuleGroup>, String> {
-        read_rules("own.yml", text, 60_000, &LIMITS).map_err(|faults| {
+        read_rules("rules.yml", text, 60_000, &LIMITS).map_err(|faults| {
             faults.iter().map(FileFault::to_string).collect::<Vec<_>>().join("\n")
         })
     }
@@ -137,7 +137,7 @@ mod tests {
     fn each_fault_is_reported_with_its_place() {
         let check = |lines: &str, expected: &[&str]| {
             let message = rule(lines).unwrap_err();
-            for part in expected.iter().chain(&["own.yml"]) {
+            for part in expected.iter().chain(&["rules.yml"]) {
                 assert!(message.contains(part), "{part:?} in {message:?}");
             }
         };

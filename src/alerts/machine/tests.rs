@@ -44,7 +44,7 @@ fn state_of(alerts: &[Alert], name: &str) -> AlertState {
 }
 
 /// Returns the index at which the latest run of findings that meet a condition begins.
-fn run_since(history: &[(i64, Finding)], meets: impl Fn(Finding) -> bool) -> Option<usize> {
+fn run_start(history: &[(i64, Finding)], meets: impl Fn(Finding) -> bool) -> Option<usize> {
     let run = history.iter().rev().take_while(|(_, seen)| meets(*seen)).count();
     (run > 0).then(|| history.len() - run)
 }
@@ -61,19 +61,19 @@ fn with_times(policy: &AlertPolicy, (for_ms, keep_firing_ms): Times) -> AlertPol
 fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Finding)]) -> AlertState {
     let Some((&(now, seen), before)) = history.split_last() else { return AlertState::Inactive };
     let policy = &with_times(rule, times[before.len()]);
-    let was = naive(rule, times, before);
+    let previous = naive(rule, times, before);
     match seen {
         Finding::Active => {
             // The alert is pending from the time at which its series appears in the result.
             // Missing samples do not interrupt this, unless they count as an end.
-            if was == AlertState::Firing {
+            if previous == AlertState::Firing {
                 return AlertState::Firing;
             }
             let continues = |seen: Finding| {
                 seen == Finding::Active
                     || (seen == Finding::Nothing && policy.no_data != NoData::Ok)
             };
-            let mut since = run_since(history, continues).unwrap_or(0);
+            let mut since = run_start(history, continues).unwrap_or(0);
             // The alert is pending since the first series after the last evaluation at which
             // missing samples were reported, or ended the alert.
             let mut at = since;
@@ -94,24 +94,24 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Finding)]) -> Ale
             }
         }
         Finding::Nothing if policy.no_data != NoData::Ok => {
-            let since = run_since(history, |seen| seen == Finding::Nothing).unwrap_or(0);
+            let since = run_start(history, |seen| seen == Finding::Nothing).unwrap_or(0);
             let missing_ms = now - history[since].0;
             match policy.no_data {
                 NoData::Keep if policy.no_data_for_ms.is_some_and(|limit| missing_ms >= limit) => {
                     AlertState::Inactive
                 }
                 NoData::Alerting
-                    if was != AlertState::Firing
+                    if previous != AlertState::Firing
                         && since > 0
                         && missing_ms >= policy.no_data_for_ms.unwrap_or(0) =>
                 {
                     AlertState::NoData
                 }
-                NoData::Ok | NoData::Keep | NoData::Alerting => was,
+                NoData::Ok | NoData::Keep | NoData::Alerting => previous,
             }
         }
         Finding::Between | Finding::Recovered | Finding::Nothing => {
-            if was != AlertState::Firing {
+            if previous != AlertState::Firing {
                 return AlertState::Inactive;
             }
             if seen == Finding::Between && policy.recover.is_some() {
@@ -124,7 +124,7 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Finding)]) -> Ale
             };
             // `keep_firing_for` begins with the first evaluation, after the last one with the
             // series, that would have ended the alert.
-            let since_active = run_since(history, |seen| seen != Finding::Active).unwrap_or(0);
+            let since_active = run_start(history, |seen| seen != Finding::Active).unwrap_or(0);
             let first = history[since_active..].iter().find(|(_, seen)| is_passing(*seen));
             let since = first.map_or(now, |(at, _)| *at);
             if now - since < policy.keep_firing_ms {
@@ -183,11 +183,11 @@ proptest! {
             alerts = advance(&with_times(&policy, now), alerts, found(seen), at);
             if is_restarted {
                 let mut state = GroupState::default();
-                state.rules.insert("own".to_owned(), RuleState { alerts: alerts.clone(), ..RuleState::default() });
+                state.rules.insert("A".to_owned(), RuleState { alerts: alerts.clone(), ..RuleState::default() });
                 let read = GroupState::from_bytes(&state.to_pieces()[0]).unwrap();
                 // NaN is not equal to itself.
-                prop_assert_eq!(format!("{:?}", &read.rules["own"].alerts), format!("{alerts:?}"));
-                alerts.clone_from(&read.rules["own"].alerts);
+                prop_assert_eq!(format!("{:?}", &read.rules["A"].alerts), format!("{alerts:?}"));
+                alerts.clone_from(&read.rules["A"].alerts);
             }
             prop_assert_eq!(state_of(&alerts, "a"), naive(&policy, &times, &history), "{:?}", history);
         }
@@ -209,8 +209,8 @@ fn an_alert_records_when_it_began_fired_and_ended() {
     assert_eq!((ended[0].state, ended[0].resolved_at), (AlertState::Inactive, Some(40)));
     let much_later = 41 + RESOLVED_KEPT_MS;
     assert_eq!(advance(&policy, ended.clone(), found(Finding::Recovered), much_later), []);
-    let again = advance(&policy, ended, found(Finding::Active), 50);
-    assert_eq!((again[0].active_at, again[0].resolved_at), (50, None));
+    let fired_again = advance(&policy, ended, found(Finding::Active), 50);
+    assert_eq!((fired_again[0].active_at, fired_again[0].resolved_at), (50, None));
 }
 
 #[test]
@@ -236,9 +236,9 @@ fn a_rule_that_measures_nothing_has_one_alert_which_ends_with_the_first_series()
 #[test]
 fn a_series_that_is_missing_for_a_day_is_no_longer_reported() {
     let policy = AlertPolicy { no_data: NoData::Alerting, ..AlertPolicy::default() };
-    let mut two = found(Finding::Recovered);
-    two.measured.insert(labels("b"));
-    let alerts = advance(&policy, Vec::new(), two, 10);
+    let mut two_series = found(Finding::Recovered);
+    two_series.measured.insert(labels("b"));
+    let alerts = advance(&policy, Vec::new(), two_series, 10);
     let alerts = advance(&policy, alerts, found(Finding::Recovered), 20);
     assert_eq!(state_of(&alerts, "b"), AlertState::NoData);
     let alerts = advance(&policy, alerts, found(Finding::Recovered), 20 + MISSED_KEPT_MS);

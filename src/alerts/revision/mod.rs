@@ -17,13 +17,13 @@ use super::{
 };
 use crate::{
     model::UnixMillis,
-    query::{Budget, PromqlLimits, durations_of_plain_promql},
+    query::{Budget, ExpressionLimits, durations_of_plain_promql},
 };
 
 /// The maximum number of repeated evaluations of a part of an episode.
 const EVALUATIONS_MAX: usize = 16;
 /// The limits of parsing; the expressions were checked when their rule file was read.
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 1,
     points_max: 1,
     steps_max: 1,
@@ -151,10 +151,10 @@ fn plan<'a>(
             episode.fired_at.min(before_end)
         };
         // A pending alert is active, unless it stays pending because samples are missing.
-        let from = if policy.no_data == NoData::Ok { active_at } else { episode.fired_at };
-        plan.active = times(from..=until, step_ms);
-        let over = resolved_at + terms.lookback_ms;
-        plan.over = times(over..=over + policy.for_ms + step_ms - 1, step_ms);
+        let began_at = if policy.no_data == NoData::Ok { active_at } else { episode.fired_at };
+        plan.active = times(began_at..=until, step_ms);
+        let over_at = resolved_at + terms.lookback_ms;
+        plan.over = times(over_at..=over_at + policy.for_ms + step_ms - 1, step_ms);
     }
     let last = plan.over.last().copied().unwrap_or(resolved_at);
     // An alert fires only if each evaluation finds it active, so all of them must be repeated.

@@ -44,7 +44,7 @@ fn group(policy: &AlertPolicy, above: i64) -> RuleGroup {
         labels: BTreeMap::new(),
         action: Action::Alert(policy.clone()),
     };
-    let (file, name) = ("own.yml".into(), "own".into());
+    let (file, name) = ("rules.yml".into(), "group".into());
     let rules = vec![rule];
     RuleGroup { file, name, interval_ms: MINUTE, query_offset_ms: 0, limit: 0, rules }
 }
@@ -140,8 +140,8 @@ fn review_all(run: &mut EvaluationLog, samples: &[Sample]) {
 /// Returns whether late samples change the result of the evaluation of a minute.
 fn is_changed(run: &EvaluationLog, samples: &[Sample], minute: i64) -> bool {
     let logged = run.log[&minute];
-    let afresh = LoggedEvaluation { value: value(samples, minute, i64::MAX), ..logged };
-    logged.is_active() != afresh.is_active() || logged.value.is_some() != afresh.value.is_some()
+    let repeated = LoggedEvaluation { value: value(samples, minute, i64::MAX), ..logged };
+    logged.is_active() != repeated.is_active() || logged.value.is_some() != repeated.value.is_some()
 }
 
 fn policies() -> impl Strategy<Value = AlertPolicy> {
@@ -198,23 +198,26 @@ proptest! {
             }
             let is_complete = (begin..=end + LOOKBACK + 2).all(|at| run.log.contains_key(&at));
             let is_short = end - begin <= EVALUATIONS_MAX as i64;
-            let is_same = is_complete && is_short && run.log[&begin].above == run.log[&END].above;
-            if is_plain && is_same && missed.iter().all(|at| *at < begin) {
+            let is_unchanged_rule = is_complete && is_short && run.log[&begin].above == run.log[&END].above;
+            if is_plain && is_unchanged_rule && missed.iter().all(|at| *at < begin) {
                 let differs = (begin..end - 1).any(|at| is_changed(&run, &samples, at));
-                let over = episode.revised.is_some_and(|revision| revision.active);
-                prop_assert_eq!(differs, episode.revised.is_some() && !over, "{:?}", episode);
+                let is_active = episode.revised.is_some_and(|revision| revision.active);
+                prop_assert_eq!(differs, episode.revised.is_some() && !is_active, "{:?}", episode);
             }
         }
     }
 }
 
-fn marks(policy: &AlertPolicy, samples: &[Sample]) -> Vec<(AlertState, Option<(i64, bool)>)> {
+fn revisions_of(
+    policy: &AlertPolicy,
+    samples: &[Sample],
+) -> Vec<(AlertState, Option<(i64, bool)>)> {
     let mut run = run(policy, samples, &BTreeSet::new(), 0);
     review_all(&mut run, samples);
-    let mark = |episode: &Episode| {
+    let revision_of = |episode: &Episode| {
         (episode.state, episode.revised.map(|revision| (revision.at / MINUTE, revision.active)))
     };
-    run.history.episodes().iter().map(mark).collect()
+    run.history.episodes().iter().map(revision_of).collect()
 }
 
 #[test]
@@ -222,15 +225,15 @@ fn late_samples_revise_alerts_that_fired_ended_or_reported_missing_samples() {
     let plain = AlertPolicy::default();
     let high = |at: i64| (at, 9.0, at);
     let on_time: Vec<_> = (1..8).map(high).chain([(8, 1.0, 8)]).collect();
-    assert_eq!(marks(&plain, &on_time), [(AlertState::Firing, None)]);
+    assert_eq!(revisions_of(&plain, &on_time), [(AlertState::Firing, None)]);
     // A late sample shows that the series had recovered.
     let mut recovered = on_time.clone();
     recovered[3] = (4, 1.0, 12);
-    assert_eq!(marks(&plain, &recovered), [(AlertState::Firing, Some((4, false)))]);
+    assert_eq!(revisions_of(&plain, &recovered), [(AlertState::Firing, Some((4, false)))]);
     // Late samples show that the alert would have continued.
     let mut missing: Vec<_> = (1..5).map(high).collect();
     missing.extend((5..20).map(|at| (at, 9.0, 25)));
-    assert_eq!(marks(&plain, &missing), [(AlertState::Firing, Some((8, true)))]);
+    assert_eq!(revisions_of(&plain, &missing), [(AlertState::Firing, Some((8, true)))]);
     let watched = AlertPolicy {
         no_data: NoData::Alerting,
         measured: Some("x".to_owned()),
@@ -239,5 +242,5 @@ fn late_samples_revise_alerts_that_fired_ended_or_reported_missing_samples() {
     let mut late: Vec<_> = (1..5).map(|at| (at, 1.0, at)).collect();
     late.extend((5..20).map(|at| (at, 1.0, 15)));
     late.extend((20..40).map(|at| (at, 1.0, at)));
-    assert_eq!(marks(&watched, &late), [(AlertState::NoData, Some((8, false)))]);
+    assert_eq!(revisions_of(&watched, &late), [(AlertState::NoData, Some((8, false)))]);
 }

@@ -104,7 +104,7 @@ impl TimeInterval {
     /// Returns whether a time is within the interval.
     pub(crate) fn contains(&self, at: UnixMillis) -> bool {
         let local = at.timestamp().to_zoned(self.zone.clone());
-        let has = |ranges: &[RangeInclusive<i32>], value: i32| {
+        let contains = |ranges: &[RangeInclusive<i32>], value: i32| {
             ranges.is_empty() || ranges.iter().any(|range| range.contains(&value))
         };
         let days = i32::from(local.date().days_in_month());
@@ -114,10 +114,10 @@ impl TimeInterval {
                 (from_end(*days.start())..=from_end(*days.end())).contains(&i32::from(local.day()))
             });
         has_day
-            && has(&self.times, i32::from(local.hour()) * 60 + i32::from(local.minute()))
-            && has(&self.weekdays, i32::from(local.weekday().to_sunday_zero_offset()))
-            && has(&self.months, i32::from(local.month()))
-            && has(&self.years, i32::from(local.year()))
+            && contains(&self.times, i32::from(local.hour()) * 60 + i32::from(local.minute()))
+            && contains(&self.weekdays, i32::from(local.weekday().to_sunday_zero_offset()))
+            && contains(&self.months, i32::from(local.month()))
+            && contains(&self.years, i32::from(local.year()))
     }
 }
 

@@ -7,7 +7,6 @@ mod file;
 mod groups;
 mod inhibition;
 mod interval;
-mod message;
 mod receiver;
 mod route;
 
@@ -15,7 +14,6 @@ pub use file::{RESOLVE_TIMEOUT_MS, check_routing, read_http};
 pub use groups::{Groups, PendingNotification, StoredGroup};
 pub use inhibition::Inhibitors;
 pub(crate) use interval::TimeInterval;
-pub use message::{Message, MessageAlert, order_by_job, order_by_labels};
 pub use receiver::{
     Command, Discord, Email, Http, Integration, Opsgenie, Pagerduty, Receiver, Secret, Slack,
     SlackField, Target, Teams, Telegram, Tls, Webhook,

@@ -5,11 +5,11 @@
 use std::{collections::BTreeMap, iter};
 
 use super::{
-    MessageAlert, Receiver, TimeInterval,
+    Receiver, TimeInterval,
     inhibition::{Inhibition, Inhibitors},
 };
 use crate::{
-    alerts::{LabelMatcher, LabelSet},
+    alerts::{LabelMatcher, LabelSet, MessageAlert},
     model::UnixMillis,
 };
 
@@ -102,8 +102,8 @@ impl Route {
 
     /// Returns whether the time intervals mute the route now.
     pub(super) fn is_muted_by_time(&self, now: UnixMillis) -> bool {
-        let within = |times: &[TimeInterval]| times.iter().any(|interval| interval.contains(now));
-        within(&self.muted_in) || self.active_in.as_ref().is_some_and(|times| !within(times))
+        let is_in = |times: &[TimeInterval]| times.iter().any(|interval| interval.contains(now));
+        is_in(&self.muted_in) || self.active_in.as_ref().is_some_and(|times| !is_in(times))
     }
 
     fn accepts(&self, labels: &LabelSet) -> bool {

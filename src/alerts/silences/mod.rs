@@ -82,12 +82,12 @@ impl Silence {
     /// Returns the window in which the silence applies: the current or next one, otherwise the last
     /// one.
     pub fn window(&self, now: UnixMillis) -> Range<UnixMillis> {
-        let whole = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
-        let Some(recurring) = &self.recurring else { return whole };
-        let found = recurring.window(now.max(whole.start));
-        match found.filter(|window| window.start < whole.end) {
-            Some(window) => window.start.max(whole.start)..window.end.min(whole.end),
-            None => whole.end..whole.end,
+        let whole_span = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
+        let Some(recurring) = &self.recurring else { return whole_span };
+        let found = recurring.window(now.max(whole_span.start));
+        match found.filter(|window| window.start < whole_span.end) {
+            Some(window) => window.start.max(whole_span.start)..window.end.min(whole_span.end),
+            None => whole_span.end..whole_span.end,
         }
     }
 
@@ -116,7 +116,7 @@ impl Silence {
     }
 
     /// Returns the silence with its end set to a time.
-    fn ended(&self, now: UnixMillis) -> Self {
+    fn with_end_at(&self, now: UnixMillis) -> Self {
         let starts_at = self.starts_at.min(now.0);
         Self { starts_at, ends_at: now.0, updated_at: now.0, ..self.clone() }
     }
@@ -161,7 +161,7 @@ impl Silences {
 
     /// Returns all silences: active ones first, then pending ones, by end and start, then expired
     /// ones, the latest end first.
-    pub fn listed(&self, now: UnixMillis, kept_ms: i64) -> Vec<(&Silence, SilenceState)> {
+    pub fn list(&self, now: UnixMillis, kept_ms: i64) -> Vec<(&Silence, SilenceState)> {
         let kept = self.0.values().filter(|silence| !silence.is_forgotten(now, kept_ms));
         let mut all: Vec<_> = kept.map(|silence| (silence, silence.state(now))).collect();
         all.sort_by_cached_key(|(silence, state)| {
@@ -191,6 +191,6 @@ impl Silences {
         if silence.state(now) == SilenceState::Expired {
             return Err(SilenceFault::Expired(id.to_owned()));
         }
-        Ok(silence.ended(now))
+        Ok(silence.with_end_at(now))
     }
 }

@@ -195,8 +195,8 @@ mod tests {
         check(&recurrence, "2026-11-21T06:59:59Z", "2026-11-21T03:00:00Z", "2026-11-21T07:00:00Z");
         check(&recurrence, "2026-11-21T07:00:00Z", "2026-11-22T03:00:00Z", "2026-11-22T07:00:00Z");
         check(&recurrence, "2026-11-22T07:00:00Z", "2026-11-28T03:00:00Z", "2026-11-28T07:00:00Z");
-        let whole = read(&[], "00:00", "24:00", "UTC");
-        check(&whole, "2026-11-20T12:00:00Z", "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
+        let every_day = read(&[], "00:00", "24:00", "UTC");
+        check(&every_day, "2026-11-20T12:00:00Z", "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
             hour in 0_i8..24, length in 1_i8..24,
             now in 1_700_000_000_i64..1_900_000_000,
         ) {
-            let until = (hour + length) % 24;
-            let recurrence = read(&[], &format!("{hour:02}:00"), &format!("{until:02}:00"), zone);
+            let end_hour = (hour + length) % 24;
+            let recurrence = read(&[], &format!("{hour:02}:00"), &format!("{end_hour:02}:00"), zone);
             let now = UnixMillis(now * 1000);
             let local = now.timestamp().to_zoned(recurrence.zone.clone());
             let is_within = |time: Time| if recurrence.until > recurrence.from {

@@ -85,7 +85,7 @@ impl Silences {
             recurring: new.recurring.flatten(),
         };
         let replaced = before.filter(|silence| silence.state(now) != SilenceState::Expired);
-        Ok([Some(created), replaced.map(|silence| silence.ended(now))]
+        Ok([Some(created), replaced.map(|silence| silence.with_end_at(now))]
             .into_iter()
             .flatten()
             .collect())

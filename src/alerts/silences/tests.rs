@@ -81,8 +81,9 @@ fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
     assert_eq!(all.forgotten(later.plus(HOUR), HOUR), [""; 0]);
     assert_eq!(all.forgotten(later.plus(HOUR + 1), HOUR), ["a"]);
     // An expired silence is created again under another id.
-    let again = all.create_or_change(new(Some("a"), "host=a", 0, HOUR), "b".into(), later).unwrap();
-    assert_eq!((again.len(), &*again[0].id), (1, "b"));
+    let changed =
+        all.create_or_change(new(Some("a"), "host=a", 0, HOUR), "b".into(), later).unwrap();
+    assert_eq!((changed.len(), &*changed[0].id), (1, "b"));
     assert_eq!(all.expire("c", NOW), Err(SilenceFault::NotFound("c".to_owned())));
 }
 
@@ -99,19 +100,19 @@ fn invalid_silences_are_refused() {
     check(new(None, "host!=a,job=~\".*\"", 0, HOUR), "empty string");
     check(new(Some("x"), "host=a", 0, HOUR), "silence x not found");
     check(NewSilence { comment: " ".into(), ..new(None, "host=a", 0, HOUR) }, "comment");
-    let many: Silences = (0..SILENCES_MAX)
+    let full: Silences = (0..SILENCES_MAX)
         .map(|i| {
             let id = format!("{i:05}");
             empty.create_or_change(new(None, "host=a", 0, HOUR), id, NOW).unwrap().remove(0)
         })
         .collect();
-    let refused = many.create_or_change(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
+    let refused = full.create_or_change(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
     assert!(refused.to_string().contains("2000 silences"), "{refused}");
-    assert!(many.expired_to_remove(&new(None, "host=a", 0, HOUR), NOW).is_empty());
+    assert!(full.expired_to_remove(&new(None, "host=a", 0, HOUR), NOW).is_empty());
     // Expired silences make room, the earliest end first.
-    let mut ended = many.clone();
+    let mut ended = full.clone();
     for (id, hours) in [("00003", 3), ("00001", 2), ("00002", 4)] {
-        let expired = many.expire(id, NOW.plus(hours)).unwrap();
+        let expired = full.expire(id, NOW.plus(hours)).unwrap();
         ended.put(expired);
     }
     let later = NOW.plus(HOUR / 2);
@@ -119,7 +120,7 @@ fn invalid_silences_are_refused() {
     assert!(ended.expired_to_remove(&new(Some("00001"), "host=a", 0, HOUR), later) == ["00003"]);
     // A silence can still be changed.
     let changed =
-        many.create_or_change(new(Some("00007"), "host=a", 0, 2 * HOUR), "a".into(), NOW).unwrap();
+        full.create_or_change(new(Some("00007"), "host=a", 0, 2 * HOUR), "a".into(), NOW).unwrap();
     assert_eq!((changed.len(), &*changed[0].id), (1, "00007"));
 }
 
@@ -128,9 +129,9 @@ fn a_recurring_silence_shows_its_current_next_or_last_window() {
     // NOW is Friday, 2027-01-15, 08:00 UTC.
     let nightly = json!({ "from": "22:00", "until": "23:00", "zone": "UTC" });
     let recurring = Some(Some(serde_json::from_value(nightly).unwrap()));
-    let wanted = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
+    let recurring_silence = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
     let empty = Silences::default();
-    let all = apply(&empty, &empty.create_or_change(wanted, "a".into(), NOW).unwrap());
+    let all = apply(&empty, &empty.create_or_change(recurring_silence, "a".into(), NOW).unwrap());
     let silence = all.get("a").unwrap();
     let check = |hours: i64, state: SilenceState, start: i64, end: i64| {
         let now = NOW.plus(hours * HOUR);
@@ -146,9 +147,9 @@ fn a_recurring_silence_shows_its_current_next_or_last_window() {
     check(39, SilenceState::Expired, 39, 39);
     assert_eq!(all.silencing(&labels("a"), NOW), [""; 0]);
     assert_eq!(all.silencing(&labels("a"), NOW.plus(14 * HOUR)), ["a"]);
-    let simple =
+    let refused =
         all.create_or_change(new(Some("a"), "host=a", 0, HOUR), "b".into(), NOW).unwrap_err();
-    assert!(simple.to_string().contains("recurs"), "{simple}");
+    assert!(refused.to_string().contains("recurs"), "{refused}");
     let read: Silence = serde_json::from_slice(&serde_json::to_vec(silence).unwrap()).unwrap();
     assert_eq!(&read, silence);
 }

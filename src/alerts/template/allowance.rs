@@ -60,11 +60,11 @@ pub(super) struct Allowance {
 impl Allowance {
     /// Returns the limits of another expansion in an evaluation that has already used some time.
     pub(super) fn new(time: &TemplateTime) -> Arc<Self> {
-        let left = EVALUATION_TIME_MAX.saturating_sub(spent(&time.0.expanding));
+        let time_left = EVALUATION_TIME_MAX.saturating_sub(spent(&time.0.expanding));
         Arc::new(Self {
             time: time.clone(),
             watch: Stopwatch::start(),
-            time_max: EXPANSION_TIME_MAX.min(left),
+            time_max: EXPANSION_TIME_MAX.min(time_left),
             querying: AtomicU64::new(0),
             made: AtomicUsize::new(0),
         })
@@ -88,8 +88,8 @@ impl Allowance {
 
     /// Counts the bytes of a value and checks the limit.
     pub(super) fn spend(&self, bytes: usize) -> gotmpl::Result<()> {
-        let made = self.made.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if made <= MADE_BYTES_MAX {
+        let total = self.made.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if total <= MADE_BYTES_MAX {
             return Ok(());
         }
         Err(fault(format!(
@@ -114,14 +114,14 @@ impl Allowance {
     }
 
     /// Wraps the functions: each checks the limits before it runs and counts its result.
-    pub(super) fn bound(self: &Arc<Self>, functions: FuncMap) -> FuncMap {
+    pub(super) fn with_limits(self: &Arc<Self>, functions: FuncMap) -> FuncMap {
         let bound = |(name, function): (String, gotmpl::ValueFunc)| {
             let allowance = self.clone();
             let limited: gotmpl::ValueFunc = Arc::new(move |args| {
                 allowance.check()?;
-                let made = function(args)?;
-                allowance.spend(bytes(&made))?;
-                Ok(made)
+                let value = function(args)?;
+                allowance.spend(bytes(&value))?;
+                Ok(value)
             });
             (name, limited)
         };
@@ -176,10 +176,10 @@ pub(super) fn shown_bytes(value: &Value, most: usize) -> Option<usize> {
         }
         Some(())
     }
-    let mut left = most;
+    let mut bytes_left = most;
     // The data of a template adds a few levels.
-    add(value, NESTED_DEPTH_MAX + 8, &mut left)?;
-    Some(most - left)
+    add(value, NESTED_DEPTH_MAX + 8, &mut bytes_left)?;
+    Some(most - bytes_left)
 }
 
 /// Checks that a list or a map that is made of arguments is within the limits.

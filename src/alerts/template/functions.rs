@@ -56,8 +56,8 @@ pub(super) fn prometheus_functions(
         Arc::new(|args| {
             let named =
                 args.iter().enumerate().map(|(at, arg)| (format!("arg{at}").into(), arg.clone()));
-            let made = Value::Map(Arc::new(named.collect()));
-            check_nested(&made).map(|()| made)
+            let map = Value::Map(Arc::new(named.collect()));
+            check_nested(&map).map(|()| map)
         }),
     );
     map

@@ -29,8 +29,8 @@ pub(super) fn growing_functions() -> FuncMap {
     let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
         map.insert(name.to_owned(), Arc::new(function));
     };
-    add("print", |args| call_go("print", args, added(args)?));
-    add("println", |args| call_go("println", args, added(args)?));
+    add("print", |args| call_go("print", args, total_bytes(args)?));
+    add("println", |args| call_go("println", args, total_bytes(args)?));
     add("printf", |args| call_go("printf", args, printf_bytes_max(args)?));
     add("html", |args| Ok(text_value(&gotmpl::html_escape(&argument_to_escape(args)?))));
     add("js", |args| Ok(text_value(&gotmpl::js_escape(&argument_to_escape(args)?))));
@@ -50,7 +50,7 @@ fn text_bytes(value: &Value) -> gotmpl::Result<usize> {
     shown_bytes(value, VALUE_BYTES_MAX).ok_or_else(too_long)
 }
 
-fn added(args: &[Value]) -> gotmpl::Result<usize> {
+fn total_bytes(args: &[Value]) -> gotmpl::Result<usize> {
     args.iter().try_fold(0, |sum: usize, arg| Ok(sum + text_bytes(arg)?))
 }
 
@@ -65,7 +65,7 @@ fn printf_bytes_max(args: &[Value]) -> gotmpl::Result<usize> {
     let integers = args.iter().filter_map(Value::as_int).map(i64::unsigned_abs);
     // A negative width counts by its absolute value, and widths are limited.
     let longest = integers.max().unwrap_or(0).min(u64::from(u16::MAX)) as usize;
-    let mut sum = format.len() + added(args)? * ESCAPED;
+    let mut sum = format.len() + total_bytes(args)? * ESCAPED;
     for directive in format.split('%').skip(1) {
         let end = directive.find(|c: char| !c.is_ascii_digit() && !FLAGS.contains(c));
         let parts = directive.get(..end.unwrap_or(directive.len())).unwrap_or_default();
@@ -94,8 +94,8 @@ fn call_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value>
         data.insert(field.into(), arg.clone());
     }
     let template = Template::new("").parse(&(call + "}}"))?;
-    let made = template.execute_to_string(&Value::Map(Arc::new(data)))?;
-    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text_value(&made)) }
+    let expanded = template.execute_to_string(&Value::Map(Arc::new(data)))?;
+    if expanded.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text_value(&expanded)) }
 }
 
 /// Returns the only argument of a function that escapes, as a text.
@@ -147,19 +147,19 @@ fn replace(args: &[Value]) -> gotmpl::Result<Value> {
     let (found, replacement) = (string(args, 2)?, string(args, 1)?);
     let pattern = patterns::compiled(&string(args, 0)?)?;
     let groups = replacement.matches('$').count();
-    let (mut made, mut rest) = (String::new(), 0);
+    let (mut output, mut rest) = (String::new(), 0);
     for captures in pattern.captures_iter(&found) {
         let Some(whole) = captures.get(0) else { break };
         let longest = replacement.len().saturating_add(groups.saturating_mul(whole.len()));
-        made.push_str(found.get(rest..whole.start()).unwrap_or_default());
-        if made.len().saturating_add(longest) > VALUE_BYTES_MAX {
+        output.push_str(found.get(rest..whole.start()).unwrap_or_default());
+        if output.len().saturating_add(longest) > VALUE_BYTES_MAX {
             return Err(too_long());
         }
-        captures.expand(&replacement, &mut made);
+        captures.expand(&replacement, &mut output);
         rest = whole.end();
     }
-    made.push_str(found.get(rest..).unwrap_or_default());
-    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text_value(&made)) }
+    output.push_str(found.get(rest..).unwrap_or_default());
+    if output.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text_value(&output)) }
 }
 
 #[cfg(test)]
@@ -222,22 +222,25 @@ mod tests {
 
     #[test]
     fn results_that_are_too_long_are_refused_before_they_are_built() {
-        let long = text_value(&"x".repeat(VALUE_BYTES_MAX / 2));
+        let long_value = text_value(&"x".repeat(VALUE_BYTES_MAX / 2));
         let ones = Value::List(vec![text_value("1"); 2000].into());
         let check = |name: &str, args: &[Value]| {
             let refused = call(name, args).unwrap_err().to_string();
             assert!(refused.contains("longer than"), "{name}: {refused}");
         };
-        check("print", &[long.clone(), long.clone(), long.clone()]);
-        check("println", &[long.clone(), long.clone()]);
-        check("printf", &[text_value("%s%s%s"), long.clone(), long.clone(), long.clone()]);
-        check("printf", &[text_value(&"%[1]s".repeat(20_000)), long.clone()]);
+        check("print", &[long_value.clone(), long_value.clone(), long_value.clone()]);
+        check("println", &[long_value.clone(), long_value.clone()]);
+        check(
+            "printf",
+            &[text_value("%s%s%s"), long_value.clone(), long_value.clone(), long_value.clone()],
+        );
+        check("printf", &[text_value(&"%[1]s".repeat(20_000)), long_value.clone()]);
         check("printf", &[text_value(&"%060000d".repeat(10_000)), Value::Int(1)]);
         check("printf", &[text_value(&"%[1]*[1]d".repeat(10_000)), Value::Int(i64::MIN)]);
         check("html", &[text_value(&"<".repeat(VALUE_BYTES_MAX * 2))]);
-        check("join", &[long.clone(), ones]);
-        check("reReplaceAll", &[text_value("x"), long.clone(), long.clone()]);
-        check("reReplaceAll", &[text_value("x+"), text_value(&"$0".repeat(60_000)), long]);
+        check("join", &[long_value.clone(), ones]);
+        check("reReplaceAll", &[text_value("x"), long_value.clone(), long_value.clone()]);
+        check("reReplaceAll", &[text_value("x+"), text_value(&"$0".repeat(60_000)), long_value]);
         let short = [text_value("(a)b"), text_value("[$1]"), text_value("abab")];
         assert_eq!(call("reReplaceAll", &short).unwrap(), "[a][a]");
     }

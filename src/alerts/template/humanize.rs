@@ -86,8 +86,13 @@ pub(super) fn duration(seconds: f64) -> String {
         return format!("{}s", small(seconds));
     }
     let sign = if seconds < 0.0 { "-" } else { "" };
-    let whole = seconds.abs() as i64;
-    let (s, m, h, d) = (whole % 60, whole / 60 % 60, whole / 3600 % 24, whole / 86_400);
+    let whole_seconds = seconds.abs() as i64;
+    let (s, m, h, d) = (
+        whole_seconds % 60,
+        whole_seconds / 60 % 60,
+        whole_seconds / 3600 % 24,
+        whole_seconds / 86_400,
+    );
     match (d, h, m) {
         (0, 0, 0) => format!("{sign}{}s", four_digits(seconds.abs())),
         (0, 0, _) => format!("{sign}{m}m {s}s"),

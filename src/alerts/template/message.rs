@@ -132,11 +132,11 @@ fn functions(is_html: bool, message: &Message) -> FuncMap {
     add("date", times::date);
     add("tz", times::tz);
     add("stringSlice", |args| {
-        let made = Value::List(args.into());
-        check_nested(&made).map(|()| made)
+        let list = Value::List(args.into());
+        check_nested(&list).map(|()| list)
     });
     let mut bound = super::functions(None, &allowance, (&message.external_url, ""));
-    bound.extend(allowance.bound(map));
+    bound.extend(allowance.with_limits(map));
     if is_html {
         let safe_html = |args: &[Value]| Ok(html::HTML::from(string(args, 0)?.as_str()).into());
         bound.insert("safeHtml".to_owned(), Arc::new(safe_html));
@@ -165,17 +165,17 @@ fn alert(alert: &MessageAlert) -> Value {
         ("Status", text_value(alert.status())),
         ("Labels", labels_value(&alert.labels)),
         ("Annotations", labels_value(&alert.annotations)),
-        ("StartsAt", text_value(&shown(Some(alert.starts_at)))),
-        ("EndsAt", text_value(&shown(alert.ends_at))),
+        ("StartsAt", text_value(&time_text(Some(alert.starts_at)))),
+        ("EndsAt", text_value(&time_text(alert.ends_at))),
         ("GeneratorURL", text_value(&alert.generator_url)),
         ("Fingerprint", text_value(&alert.fingerprint())),
         ("AcknowledgedBy", text_value(alert.acknowledged_by.as_deref().unwrap_or_default())),
     ])
 }
 
-fn shown(at: Option<i64>) -> String {
+fn time_text(at: Option<i64>) -> String {
     let at = at.map(|at| UnixMillis(at).timestamp().to_zoned(TimeZone::UTC));
-    at.map_or_else(|| NO_TIME.to_owned(), |at| times::shown(&at))
+    at.map_or_else(|| NO_TIME.to_owned(), |at| times::go_time_text(&at))
 }
 
 fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {

@@ -186,7 +186,7 @@ fn functions(
     }
     map.extend(growing::growing_functions());
     map.insert(CHECK.to_owned(), Arc::new(|_| Ok(Value::Nil)));
-    allowance.bound(map)
+    allowance.with_limits(map)
 }
 
 fn text_value(text: &str) -> Value {
@@ -302,8 +302,8 @@ mod tests {
         assert!(watch.elapsed().as_secs() < 40, "{:?}", watch.elapsed());
         let spent = data.expand("{{ range 100 }}{{ end }}{{ toUpper \"x\" }}");
         assert!(spent == "X" || spent.contains("all templates of the evaluation"), "{spent}");
-        let long = format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX));
-        assert!(TemplateData::check(&long).is_err());
+        let too_long = format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX));
+        assert!(TemplateData::check(&too_long).is_err());
     }
 
     #[test]

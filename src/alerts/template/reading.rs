@@ -84,9 +84,9 @@ impl TreeReader {
     fn read_branch(&mut self, branch: &mut BranchNode) {
         let before = self.variables.len();
         self.read_pipe(&branch.pipe);
-        let within = self.variables.len();
+        let variables_before = self.variables.len();
         self.read_list(&mut branch.body);
-        self.variables.truncate(within);
+        self.variables.truncate(variables_before);
         branch.else_body.iter_mut().for_each(|list| self.read_list(list));
         self.variables.truncate(before);
     }

@@ -63,14 +63,14 @@ pub(super) fn time(args: &[Value]) -> gotmpl::Result<Option<(Zoned, String)>> {
 }
 
 /// Returns a time in Go's format.
-pub(super) fn shown(at: &Zoned) -> String {
+pub(super) fn go_time_text(at: &Zoned) -> String {
     at.strftime(&format!("{SHOWN} %Z")).to_string()
 }
 
 /// Converts the time in the first argument to a zone.
 pub(super) fn in_zone(args: &[Value], zone: TimeZone) -> gotmpl::Result<Value> {
     let Some((at, _)) = time(args)? else { return argument(args, 0) };
-    Ok(text_value(&shown(&at.with_time_zone(zone))))
+    Ok(text_value(&go_time_text(&at.with_time_zone(zone))))
 }
 
 /// Converts a time to a zone; the arguments are the zone's name and the time.

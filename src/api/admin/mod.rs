@@ -19,8 +19,8 @@ use super::{body::Bodies, scope::Scope};
 use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
-    kept::{KnownHosts, KnownRules, KnownSettings, NearNames, Snapshots},
-    model::{Live, SeriesLimits},
+    kept::{KnownHosts, KnownRules, KnownSettings, LiveValue, NearNames, Snapshots},
+    model::SeriesLimits,
     query::QueryLimits,
     store::Store,
     telemetry::{Health, Metrics},
@@ -42,7 +42,7 @@ pub struct AdminParts {
     pub snapshots: Snapshots,
     pub bodies: Bodies,
     pub series_limits: SeriesLimits,
-    pub query_limits: Live<QueryLimits>,
+    pub query_limits: LiveValue<QueryLimits>,
     pub settings: KnownSettings,
 }
 

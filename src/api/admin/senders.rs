@@ -98,7 +98,7 @@ async fn respond(selection: SenderSelection, parts: &AdminParts) -> HttpResponse
     }
     let agents: Vec<Arc<str>> =
         listed.senders.iter().map(|sender| sender.agent.as_str().into()).collect();
-    match parts.writer.forget(agents).await {
+    match parts.writer.forget_senders(agents).await {
         Ok(total) => HttpResponse::Ok().json(SendersRemoved { total, ..SendersRemoved::default() }),
         Err(fault) => refusal::write_fault(&fault),
     }

@@ -8,13 +8,13 @@ use crate::{
 };
 
 pub(super) async fn snapshot(parts: web::Data<AdminParts>) -> HttpResponse {
-    let made = web::block(move || parts.snapshots.make()).await;
+    let made = web::block(move || parts.snapshots.create()).await;
     let failed = |cause: &dyn std::fmt::Display| {
         answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause)
     };
     match made {
         Ok(Ok(report)) => HttpResponse::Ok().json(report),
-        Ok(Err(cause @ SnapshotFault::UnderWay)) => {
+        Ok(Err(cause @ SnapshotFault::InProgress)) => {
             answer::error(StatusCode::CONFLICT, "busy", cause)
         }
         Ok(Err(cause @ SnapshotFault::DiskFull(_))) => {

@@ -32,8 +32,8 @@ pub(super) async fn put(
     };
     match web::block(put).await {
         Ok(Ok(PostOutcome { invalid: 0, refused: 0, .. })) => HttpResponse::Ok().finish(),
-        Ok(Ok(PostOutcome { invalid: 0, refused, taken, .. })) => {
-            tracing::warn!(refused, taken, "too many alerts of other programs");
+        Ok(Ok(PostOutcome { invalid: 0, refused, accepted, .. })) => {
+            tracing::warn!(refused, accepted, "too many alerts of other programs");
             let message = format!(
                 "{refused} alerts exceed the limit of alerts of other programs; resolve some \
                  alerts and retry"

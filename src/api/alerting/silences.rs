@@ -75,7 +75,7 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
     };
     let (all, now) = (parts.silences.current(), parts.clock.now());
     let mut json = Vec::new();
-    for (silence, state) in all.listed(now, parts.silences.kept_ms()) {
+    for (silence, state) in all.list(now, parts.silences.kept_ms()) {
         // A silence is matched by the values and patterns of its matchers instead of labels.
         let value = |name: &str| {
             silence.matchers.iter().find(|matcher| matcher.name() == name).map(LabelMatcher::value)

@@ -41,7 +41,7 @@ fn route(routing: &Routing, index: usize) -> Value {
     let Some(found) = routing.routes.get(index) else { return Value::Null };
     let receiver = routing.receivers.get(found.receiver).map(|receiver| receiver.name.as_str());
     let matchers: Vec<_> = found.matchers.iter().map(ToString::to_string).collect();
-    let below: Vec<_> = found.children.iter().map(|index| route(routing, *index)).collect();
+    let children: Vec<_> = found.children.iter().map(|index| route(routing, *index)).collect();
     let mut json = json!({
         "receiver": receiver,
         "group_by": found.group_by.clone().unwrap_or_else(|| vec!["...".to_owned()]),
@@ -51,8 +51,8 @@ fn route(routing: &Routing, index: usize) -> Value {
         "matchers": matchers,
         "continue": found.continues,
     });
-    if !below.is_empty() {
-        json["routes"] = below.into();
+    if !children.is_empty() {
+        json["routes"] = children.into();
     }
     json
 }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     model::graphite::Template,
-    query::{self, Budget, GraphiteStore, PromqlLimits, QueryError},
+    query::{self, Budget, ExpressionLimits, GraphiteStore, QueryError},
     telemetry::QueryOutcome,
 };
 
@@ -57,7 +57,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn limits(&self) -> PromqlLimits<'_> {
+    fn limits(&self) -> ExpressionLimits<'_> {
         self.parts.promql.get().limits(self.budget)
     }
 

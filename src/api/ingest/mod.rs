@@ -67,7 +67,7 @@ pub(super) fn routes(mut scope: Scope<'_, IngestParts>) {
 }
 
 /// Answers a request, counts its outcome and measures its duration.
-async fn counted(
+async fn answer_and_count(
     metrics: &Metrics,
     accepted: impl Future<Output = Result<HttpResponse, Refusal>>,
     refuse: fn(&Refusal) -> HttpResponse,

@@ -7,7 +7,7 @@ use actix_web::{
 };
 use granary_protocol::{ACCEPT_POST, IngestAnswer, PACKED_MEDIA_TYPE};
 
-use super::{IngestParts, counted};
+use super::{IngestParts, answer_and_count};
 use crate::{
     actors::CollectBatches,
     api::{body, refusal::Refusal},
@@ -24,7 +24,7 @@ pub(super) async fn ingest(
         let answer = accept(&request, payload, &parts, encoding).await?;
         Ok(HttpResponse::Ok().json(answer))
     };
-    let mut response = counted(&parts.metrics, accepted, Refusal::response).await;
+    let mut response = answer_and_count(&parts.metrics, accepted, Refusal::response).await;
     // Agents use the packed encoding when the daemon announces it.
     response
         .headers_mut()
@@ -52,7 +52,7 @@ pub(super) async fn update(
         let answer = accept(&request, payload, &parts, BatchEncoding::Updates).await?;
         Ok(HttpResponse::Ok().json(answer))
     };
-    counted(&parts.metrics, accepted, Refusal::response).await
+    answer_and_count(&parts.metrics, accepted, Refusal::response).await
 }
 
 fn encoding(request: &HttpRequest) -> Result<BatchEncoding, Refusal> {

@@ -5,7 +5,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
-use super::{IngestParts, counted};
+use super::{IngestParts, answer_and_count};
 use crate::{
     actors::{CollectRows, RowsAnswer, protocol_label},
     api::refusal::Refusal,
@@ -28,7 +28,7 @@ pub(super) async fn respond(
         let answer = accept(received, protocol?, default_encoding).await?;
         Ok(acknowledge(answer))
     };
-    counted(&metrics, accepted, retry_later).await
+    answer_and_count(&metrics, accepted, retry_later).await
 }
 
 async fn accept(

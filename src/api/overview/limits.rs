@@ -35,7 +35,7 @@ impl Limit {
     }
 
     /// Creates a limit that no setting changes.
-    fn fixed(name: &'static str, used: u64, max: u64) -> Self {
+    fn without_setting(name: &'static str, used: u64, max: u64) -> Self {
         Self { name, used, max, setting: "" }
     }
 }
@@ -62,8 +62,8 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
         Limit::new("senders", store.sender_count(), limits.senders_max, "limits.senders_max"),
         Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
         Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.catalog_bytes_max"),
-        Limit::fixed("objects of one kind", objects, OBJECTS_MAX),
-        Limit::fixed("bytes of objects of one kind", bytes, OBJECTS_BYTES_MAX),
+        Limit::without_setting("objects of one kind", objects, OBJECTS_MAX),
+        Limit::without_setting("bytes of objects of one kind", bytes, OBJECTS_BYTES_MAX),
     ]
 }
 
@@ -75,7 +75,7 @@ fn ingest_limits(parts: &OverviewParts) -> Vec<Limit> {
     let (bodies, bodies_max) = (admin.bodies.used_bytes(), limits.body_memory_max);
     let waiting = "bytes that wait for the journal";
     vec![
-        Limit::fixed(waiting, queued as u64, queue_max as u64),
+        Limit::without_setting(waiting, queued as u64, queue_max as u64),
         Limit::new("bytes of requests", bodies, bodies_max, "ingest.body_memory_max"),
         Limit::new("connections", connections, limits.connections_max, "server.connections_max"),
     ]
@@ -92,6 +92,6 @@ fn query_limits(parts: &OverviewParts) -> Vec<Limit> {
     vec![
         Limit::new("queries under way", queries, queries_max, "limits.queries_max"),
         Limit::new("bytes of queries", memory, memory_max, "limits.query_memory_max"),
-        Limit::fixed("live tails", tails as u64, limits.tails_max as u64),
+        Limit::without_setting("live tails", tails as u64, limits.tails_max as u64),
     ]
 }

@@ -17,11 +17,7 @@ use actix_web::{
 use serde::Serialize;
 
 use super::{AdminParts, QueryParts, answer, scope::Scope};
-use crate::{
-    actors::PublishedState,
-    model::{Live, UnixMillis},
-    store::CheckpointBounds,
-};
+use crate::{actors::PublishedState, kept::LiveValue, model::UnixMillis, store::CheckpointBounds};
 
 pub use limits::OverviewLimits;
 
@@ -33,9 +29,9 @@ pub struct OverviewParts {
     pub admin: AdminParts,
     pub published: PublishedState,
     pub data_dir: PathBuf,
-    pub bounds: Live<CheckpointBounds>,
-    pub preallocation_enabled: Live<bool>,
-    pub limits: Live<OverviewLimits>,
+    pub bounds: LiveValue<CheckpointBounds>,
+    pub preallocation_enabled: LiveValue<bool>,
+    pub limits: LiveValue<OverviewLimits>,
     /// The time at which the daemon started.
     pub started: UnixMillis,
 }

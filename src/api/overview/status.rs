@@ -212,7 +212,7 @@ fn senders(parts: &OverviewParts) -> SendersPart {
     let store = &parts.admin.store;
     let top = store.dictionary().largest_senders(SENDERS_MAX);
     let part = |(agent, series): (Arc<str>, usize)| {
-        let accepted = parts.published.ingest.accepted_from(&agent);
+        let accepted = parts.published.ingest.samples_of(&agent);
         let heard = store.sender_heard(&agent).max(accepted.map(|accepted| accepted.at));
         SenderPart {
             agent: agent.to_string(),

@@ -89,7 +89,7 @@ fn collect(parts: &OverviewParts) -> Answer {
     let (store, now) = (&parts.admin.store, parts.admin.clock.now());
     let stored = query::storage(store, &parts.bounds.get(), now);
     let disk = DiskSpace::of(&parts.data_dir).ok();
-    let recent = parts.published.checkpoints.last().into_iter();
+    let recent = parts.published.checkpoints.newest_first().into_iter();
     Answer {
         data_dir: parts.data_dir.clone(),
         disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),

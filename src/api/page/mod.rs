@@ -86,7 +86,7 @@ fn graph(query: &str) -> HttpResponse {
 }
 
 /// Answers an unknown path: browsers get the page with a way back, API clients get JSON.
-pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
+pub(super) async fn unknown_path(request: HttpRequest) -> HttpResponse {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let folder = request.path().split('/').nth(1).unwrap_or_default();
     let is_page = is_read && !["api", "assets"].contains(&folder);

@@ -48,7 +48,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get_or_post("format_query", query::format);
         serve.get_or_post("parse_query", query::parse);
         serve.get_or_post("labels", series::labels);
-        serve.get_or_post("query_exemplars", status::exemplars);
+        serve.get_or_post("query_exemplars", status::empty_list);
         serve.get("label/{name}/values", series::values);
         serve.get("metadata", metadata::metadata);
         serve.get("status/buildinfo", status::build);
@@ -58,7 +58,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get("alerts/history", history::history);
         serve.get("alertmanagers", status::alertmanagers);
         serve.get("targets", status::targets);
-        serve.get("targets/metadata", status::exemplars);
+        serve.get("targets/metadata", status::empty_list);
         serve.get("status/tsdb", status::tsdb);
         serve.get("status/flags", status::flags);
         serve.get("status/runtimeinfo", status::runtime);

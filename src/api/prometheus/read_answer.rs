@@ -9,7 +9,7 @@ use rusty_chunkenc::xor::{XORChunk, XORSample};
 use super::read_messages::{
     Chunk, ChunkedReadResponse, ChunkedSeries, Encoding, LabelPair, RESULTS, Sample, TimeSeries,
 };
-use crate::query::{PromqlLimits, QueryError, SeriesReadings};
+use crate::query::{ExpressionLimits, QueryError, SeriesReadings};
 
 /// The number of samples in a chunk, as in Prometheus.
 const CHUNK_SAMPLES: usize = 120;
@@ -18,10 +18,17 @@ const FRAME_CHUNKS: usize = 110;
 
 /// An answer that grows series by series.
 pub(super) trait ReadAnswer {
-    fn begin_query(&mut self, index: usize, limits: &PromqlLimits<'_>) -> Result<(), QueryError>;
-    fn add(&mut self, series: &SeriesReadings, limits: &PromqlLimits<'_>)
-    -> Result<(), QueryError>;
-    fn end_query(&mut self, limits: &PromqlLimits<'_>) -> Result<(), QueryError>;
+    fn begin_query(
+        &mut self,
+        index: usize,
+        limits: &ExpressionLimits<'_>,
+    ) -> Result<(), QueryError>;
+    fn add(
+        &mut self,
+        series: &SeriesReadings,
+        limits: &ExpressionLimits<'_>,
+    ) -> Result<(), QueryError>;
+    fn end_query(&mut self, limits: &ExpressionLimits<'_>) -> Result<(), QueryError>;
 }
 
 fn labels_of(series: &SeriesReadings) -> Vec<LabelPair> {
@@ -41,7 +48,7 @@ pub(super) struct SamplesAnswer {
 }
 
 impl SamplesAnswer {
-    fn reserve(&mut self, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    fn reserve(&mut self, limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
         let room = self.message.capacity() + self.result.capacity();
         let growth = room.saturating_sub(self.reserved_bytes);
         self.reserved_bytes += growth;
@@ -49,7 +56,7 @@ impl SamplesAnswer {
     }
 
     /// Returns the compressed message.
-    pub(super) fn finish(self, limits: &PromqlLimits<'_>) -> Result<Vec<u8>, QueryError> {
+    pub(super) fn finish(self, limits: &ExpressionLimits<'_>) -> Result<Vec<u8>, QueryError> {
         limits.reserve(snap::raw::max_compress_len(self.message.len()))?;
         let compressed = snap::raw::Encoder::new().compress_vec(&self.message);
         compressed.map_err(|cause| {
@@ -61,7 +68,7 @@ impl SamplesAnswer {
 }
 
 impl ReadAnswer for SamplesAnswer {
-    fn begin_query(&mut self, _: usize, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    fn begin_query(&mut self, _: usize, _: &ExpressionLimits<'_>) -> Result<(), QueryError> {
         self.result.clear();
         Ok(())
     }
@@ -69,7 +76,7 @@ impl ReadAnswer for SamplesAnswer {
     fn add(
         &mut self,
         series: &SeriesReadings,
-        limits: &PromqlLimits<'_>,
+        limits: &ExpressionLimits<'_>,
     ) -> Result<(), QueryError> {
         let sample = |(at_ms, value): &(i64, f64)| Sample { at_ms: *at_ms, value: *value };
         let samples = series.readings.iter().map(sample).collect();
@@ -78,7 +85,7 @@ impl ReadAnswer for SamplesAnswer {
         self.reserve(limits)
     }
 
-    fn end_query(&mut self, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    fn end_query(&mut self, limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
         encoding::encode_key(RESULTS, encoding::WireType::LengthDelimited, &mut self.message);
         encoding::encode_varint(self.result.len() as u64, &mut self.message);
         self.message.extend_from_slice(&self.result);
@@ -95,7 +102,7 @@ pub(super) struct FramesAnswer {
 }
 
 impl ReadAnswer for FramesAnswer {
-    fn begin_query(&mut self, index: usize, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    fn begin_query(&mut self, index: usize, _: &ExpressionLimits<'_>) -> Result<(), QueryError> {
         self.query_index = index as i64;
         Ok(())
     }
@@ -103,7 +110,7 @@ impl ReadAnswer for FramesAnswer {
     fn add(
         &mut self,
         series: &SeriesReadings,
-        limits: &PromqlLimits<'_>,
+        limits: &ExpressionLimits<'_>,
     ) -> Result<(), QueryError> {
         let labels = labels_of(series);
         // A series without samples also has a frame, because a lookup requests only labels.
@@ -125,7 +132,7 @@ impl ReadAnswer for FramesAnswer {
         Ok(())
     }
 
-    fn end_query(&mut self, _: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    fn end_query(&mut self, _: &ExpressionLimits<'_>) -> Result<(), QueryError> {
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     },
     ingest::memory::ReservedMemory,
     model::Moment,
-    query::{self, Budget, PromqlLimits, Reservation},
+    query::{self, Budget, ExpressionLimits, Reservation},
     telemetry::QueryOutcome,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    pub(super) fn limits(&self) -> PromqlLimits<'_> {
+    pub(super) fn limits(&self) -> ExpressionLimits<'_> {
         self.parts.promql.get().limits(self.budget)
     }
 }

@@ -31,7 +31,7 @@ use crate::{
     },
     model::UnixMillis,
     query::{
-        self, Budget, MatchOperator, PromqlLimits, QueryError, ReadingsRequest, SeriesMatcher,
+        self, Budget, ExpressionLimits, MatchOperator, QueryError, ReadingsRequest, SeriesMatcher,
         whole_pattern,
     },
     telemetry::QueryOutcome,
@@ -164,7 +164,7 @@ fn run_with_retries<A: ReadAnswer>(
 
 fn read_query(
     parts: &QueryParts,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     query: &ReadQuery,
     index: usize,
     answer: &mut impl ReadAnswer,

@@ -27,7 +27,7 @@ pub(super) const SELECTORS_MAX: usize = 256;
 
 pub(super) async fn series(received: Received) -> HttpResponse {
     respond("promql_series", received, |call| {
-        let since = since(call)?;
+        let since = samples_since(call)?;
         let Some(found) = selected_series(call, since)? else {
             return Err(Fault::bad_data("no match[] parameter provided"));
         };
@@ -38,7 +38,7 @@ pub(super) async fn series(received: Received) -> HttpResponse {
 
 pub(super) async fn labels(received: Received) -> HttpResponse {
     respond("promql_labels", received, |call| {
-        let since = since(call)?;
+        let since = samples_since(call)?;
         let names = match selected_series(call, since)? {
             Some(found) => {
                 let mut names = BTreeSet::new();
@@ -65,7 +65,7 @@ pub(super) async fn values(received: Received) -> HttpResponse {
     let name = request.match_info().get("name").unwrap_or_default();
     let name = unescape_label_name(name).unwrap_or_else(|| name.to_owned());
     respond("promql_values", received, move |call| {
-        let since = since(call)?;
+        let since = samples_since(call)?;
         let values = if let Some(found) = selected_series(call, since)? {
             let values = found.iter().map(|labels| labels.get(&name));
             let values: BTreeSet<_> = values.filter(|value| !value.is_empty()).collect();
@@ -80,7 +80,7 @@ pub(super) async fn values(received: Received) -> HttpResponse {
 }
 
 /// Returns the time since which a listed series must have samples.
-fn since(call: &Call<'_>) -> Result<Option<UnixMillis>, Fault> {
+fn samples_since(call: &Call<'_>) -> Result<Option<UnixMillis>, Fault> {
     let (start, end) = (call.params.time("start")?, call.params.time("end")?);
     if start.zip(end).is_some_and(|(start, end)| end < start) {
         return Err(Fault::parameter("end", "end timestamp must not be before start time"));

@@ -30,7 +30,7 @@ pub(super) async fn build(received: Received) -> HttpResponse {
     fixed_answer(received, BUILD).await
 }
 
-pub(super) async fn exemplars(received: Received) -> HttpResponse {
+pub(super) async fn empty_list(received: Received) -> HttpResponse {
     fixed_answer(received, "[]").await
 }
 

@@ -83,7 +83,10 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>)
 }
 
 /// Returns a document with its bytes.
-pub(super) async fn stored(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
+pub(super) async fn stored_document(
+    params: QueryString,
+    parts: web::Data<QueryParts>,
+) -> HttpResponse {
     respond("storage", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &STORED_PARAMS])?;
         let request = StoredDocumentRequest {

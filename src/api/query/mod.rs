@@ -23,8 +23,8 @@ use tokio::sync::Semaphore;
 use super::{body::Bodies, scope::Scope};
 use crate::{
     clock::TrustedClock,
-    kept::{KnownCardinality, KnownHosts, KnownRules, KnownSilences},
-    model::{Live, UnixMillis, graphite::Template},
+    kept::{KnownCardinality, KnownHosts, KnownRules, KnownSilences, LiveValue},
+    model::{UnixMillis, graphite::Template},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -42,20 +42,20 @@ pub struct QueryParts {
     pub rules: KnownRules,
     pub silences: KnownSilences,
     /// The addresses of Alertmanagers that receive alerts.
-    pub alertmanagers: Live<Vec<String>>,
+    pub alertmanagers: LiveValue<Vec<String>>,
     /// The templates that split Graphite's paths.
-    pub graphite_templates: Live<Vec<Template>>,
-    pub limits: Live<QueryLimits>,
-    pub promql: Live<PromqlSettings>,
+    pub graphite_templates: LiveValue<Vec<Template>>,
+    pub limits: LiveValue<QueryLimits>,
+    pub promql: LiveValue<PromqlSettings>,
     pub resources: QueryResources,
     /// The permits of concurrent queries.
-    pub permits: Live<Semaphore>,
+    pub permits: LiveValue<Semaphore>,
     /// The timeout of queries other than PromQL.
-    pub timeout: Live<Duration>,
+    pub timeout: LiveValue<Duration>,
     pub client_timeout: Duration,
     /// The time at which the daemon started.
     pub started: UnixMillis,
-    pub future_skew: Live<Duration>,
+    pub future_skew: LiveValue<Duration>,
     pub tails: Tails,
     pub cardinality: KnownCardinality,
     pub lines: SparklineCache,
@@ -65,7 +65,7 @@ pub struct QueryParts {
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::GET, "/api/v1/chart", endpoints::chart);
     scope.compressed(Method::GET, "/api/v1/documents", endpoints::documents);
-    scope.compressed(Method::GET, "/api/v1/storage/document", endpoints::stored);
+    scope.compressed(Method::GET, "/api/v1/storage/document", endpoints::stored_document);
     scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
     scope.compressed(Method::POST, "/api/v1/held", endpoints::series_coverage);
     scope.compressed(Method::GET, "/api/v1/series", endpoints::series);

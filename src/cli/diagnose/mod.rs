@@ -16,7 +16,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::{self, SettingsSource},
     kept::SettingsAnswer,
-    policy::plan::{Fleet, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Plan, PlanBounds},
 };
 use archive::Archive;
 
@@ -93,7 +93,7 @@ pub(super) fn diagnose(args: &DiagnoseArgs) -> anyhow::Result<ExitCode> {
 
 /// Adds the parts of a running daemon. A part that the daemon refuses does not end the diagnosis.
 fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Result<()> {
-    let mut settings = None;
+    let (mut settings, mut storage) = (None, Value::Null);
     for (file, path) in PARTS {
         match daemon.get_path(path) {
             Ok(text) => {
@@ -101,12 +101,15 @@ fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Re
                 if file == "settings.json" {
                     settings = read::<SettingsAnswer>(&text).ok();
                 }
+                if file == "storage.json" {
+                    storage = read(&text).unwrap_or_default();
+                }
             }
             Err(cause) => archive.add(&format!("{file}.error"), &format!("{cause:#}\n"))?,
         }
     }
     if let Some(SettingsAnswer { settings, .. }) = settings {
-        match plan(settings, status) {
+        match plan(settings, status, &storage) {
             Ok(plan) => archive.add_json("plan.json", &plan)?,
             Err(cause) => archive.add("plan.json.error", &format!("{cause:#}\n"))?,
         }
@@ -115,7 +118,7 @@ fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Re
 }
 
 /// Returns the resources that the store's series need by the settings, at their present rate.
-fn plan(settings: Value, status: &Value) -> anyhow::Result<Value> {
+fn plan(settings: Value, status: &Value, storage: &Value) -> anyhow::Result<Value> {
     let settings = config::from_shown(settings)?;
     let all = |part: &str| status[part].as_array().cloned().unwrap_or_default();
     let accepted = all("protocols").into_iter().filter_map(|one| one["accepted"].as_u64());
@@ -131,7 +134,14 @@ fn plan(settings: Value, status: &Value) -> anyhow::Result<Value> {
         cell_bytes_max: settings.storage.catalog_bytes_max,
         cache_bytes_max: settings.storage.cache_bytes_max,
     };
-    let plan = Plan::new(&fleet, &settings.granularities, &bounds, None);
+    let of_rule = |name: &str| {
+        let rule = storage["rules"].as_array()?.iter().find(|rule| rule["name"] == *name)?;
+        rule["series"].as_u64()
+    };
+    let rules = settings.retention_rules.iter();
+    let rules: Vec<_> =
+        rules.map(|rule| (rule.clone(), of_rule(&rule.name).unwrap_or(0))).collect();
+    let plan = Plan::new(&fleet, (&settings.granularities, &rules), &bounds, None);
     let granularities = plan.granularities.iter().map(|granularity| {
         json!({ "name": granularity.name, "bytes": granularity.bytes,
             "bytes_at_most": granularity.bytes_at_most })

@@ -55,8 +55,8 @@ type Times<'a> = BTreeMap<&'a str, UnixMillis>;
 
 /// Returns the time field and the time of each measurement: the column whose least value is a date.
 fn times_of<'a>(control: &Document, data: &'a Document) -> Option<(&'a String, Times<'a>)> {
-    let least = control.get_document("min").ok()?;
-    let is_time = |field: &str| matches!(least.get(field), Some(Bson::DateTime(_)));
+    let minimum = control.get_document("min").ok()?;
+    let is_time = |field: &str| matches!(minimum.get(field), Some(Bson::DateTime(_)));
     let (field, column) = data.iter().find(|(field, column)| {
         is_time(field)
             && column.as_document().is_some_and(|column| {

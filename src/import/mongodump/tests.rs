@@ -149,8 +149,9 @@ fn a_bucket_of_a_time_series_collection_becomes_its_columns() {
 
 #[test]
 fn another_document_is_refused_with_its_number_and_a_cut_file_is_named() {
-    let whole = [doc! { "a": 1 }, doc! { "timestamp_minute": date(HOUR), "values": { "1": 2 } }];
-    let (samples, refused) = read(&whole);
+    let documents =
+        [doc! { "a": 1 }, doc! { "timestamp_minute": date(HOUR), "values": { "1": 2 } }];
+    let (samples, refused) = read(&documents);
     assert_eq!(samples, ["c_values gauge 1 2"]);
     assert!(refused[0].starts_with("1 bad_sample 1 a document with the fields a has none"));
     let fault = |bytes: &[u8]| {
@@ -159,7 +160,7 @@ fn another_document_is_refused_with_its_number_and_a_cut_file_is_named() {
         let (_, end) = read_all(&mut source, "x".into(), &Selection::default(), &mut kept);
         end.unwrap_err().to_string()
     };
-    let bytes = dump(&whole);
+    let bytes = dump(&documents);
     let (cut, _) = bytes.split_at(bytes.len() - 1);
     assert_eq!(fault(cut), "document 2: the file ends within it");
     assert!(fault(&[0x6d, 0xe2, 0x99, 0x81, 0]).contains("without --archive"));

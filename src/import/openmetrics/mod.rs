@@ -49,10 +49,12 @@ impl<R: BufRead> Source for OpenMetrics<R> {
 }
 
 fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<(), String> {
-    let cut = cut(line).map_err(|problem| shown(problem, line))?;
+    let cut = cut(line).map_err(|problem| fault_text(problem, line))?;
     let at = match cut.time {
         None => NO_TIME,
-        Some(word) => time::number(word).ok_or_else(|| shown("the time is not a number", line))?,
+        Some(word) => {
+            time::number(word).ok_or_else(|| fault_text("the time is not a number", line))?
+        }
     };
     let target = rows.series(Fingerprint::new(PROTOCOL, cut.series), |limits| {
         describe(cut.series, families, limits)
@@ -61,7 +63,7 @@ fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<()
     Ok(())
 }
 
-fn shown(problem: &str, line: &[u8]) -> String {
+fn fault_text(problem: &str, line: &[u8]) -> String {
     format!("{problem}: {:?}", String::from_utf8_lossy(&line[..line.len().min(200)]))
 }
 
@@ -70,7 +72,7 @@ fn describe(
     families: &Families,
     limits: &SeriesLimits,
 ) -> Result<DescribedSeries, String> {
-    let parts = parts(series, Names::Any).map_err(|problem| shown(problem, series))?;
+    let parts = parts(series, Names::Any).map_err(|problem| fault_text(problem, series))?;
     let pairs = parts.labels.iter().map(|(name, value)| (&**name, &**value));
     let key = SeriesKey::new(&parts.metric, pairs, limits).map_err(|cause| cause.to_string())?;
     let family = families.find(&parts.metric).cloned().unwrap_or_default();
@@ -99,7 +101,7 @@ mod tests {
 
     #[test]
     fn openmetrics_and_prometheus_text_are_read_with_types_units_escapes_and_exemplars() {
-        let got = samples(
+        let decoded = samples(
             "# HELP http_requests The number.\n# TYPE http_requests counter\n\
              # UNIT http_requests requests\n\
              http_requests_total{code=\"200\",path=\"a\\\\b\\\"}\"} 5 1795264496.5 # {id=\"x\"} 1 2\n\
@@ -121,7 +123,7 @@ mod tests {
             r#"up{job="x y"} gauge  1795264496123 1"#,
             r#"dotted.name{a b="1"} gauge  1795264497000 2"#,
         ];
-        assert_eq!(got, expected);
+        assert_eq!(decoded, expected);
     }
 
     #[test]
@@ -172,8 +174,8 @@ mod tests {
         #[test]
         fn label_values_are_preserved(value in "\\PC{1,12}", number in prop::num::f64::NORMAL | prop::num::f64::ZERO, at in 1..9_999_999_999_i64) {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let got = samples(&format!("m{{a=\"{escaped}\"}} {number} {at}\n"));
-            prop_assert_eq!(got, [format!("m{{a={value:?}}} gauge  {} {number}", at * 1000)]);
+            let decoded = samples(&format!("m{{a=\"{escaped}\"}} {number} {at}\n"));
+            prop_assert_eq!(decoded, [format!("m{{a={value:?}}} gauge  {} {number}", at * 1000)]);
         }
     }
 }

@@ -198,6 +198,7 @@ impl Sessions {
         admission: &Admission,
         lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
+            impl Fn(SeriesId, UnixMillis) -> usize,
             impl Fn(SeriesId) -> Option<String>,
             impl Fn(SeriesId, UnixMillis) -> FormerSeries,
         >,
@@ -358,7 +359,8 @@ mod tests {
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
         let admit = |sessions: &Sessions, view| {
             let former = |_, _| FormerSeries::Unknown;
-            let lookup = SeriesLookup { kind: |_| None, name: |_| None, former };
+            let (kind, class, name) = (|_| None, |_, _| 0, |_| None);
+            let lookup = SeriesLookup { kind, class, name, former };
             let admitted = sessions.admit(view, &admission, &lookup)?;
             Ok::<_, UnknownRef>(admitted.batch.series)
         };

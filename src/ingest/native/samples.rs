@@ -51,9 +51,11 @@ pub enum FormerSeries {
 }
 
 /// Functions that return facts about series; they are called for few samples.
-pub struct SeriesLookup<K, N, F> {
+pub struct SeriesLookup<K, C, N, F> {
     /// The kind of a series.
     pub kind: K,
+    /// The class of a series at a time.
+    pub class: C,
     /// The name of a series.
     pub name: N,
     /// The series that stores a sample of a former series at a time.
@@ -75,6 +77,7 @@ impl Samples<'_> {
         &self,
         lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
+            impl Fn(SeriesId, UnixMillis) -> usize,
             impl Fn(SeriesId) -> Option<String>,
             impl Fn(SeriesId, UnixMillis) -> FormerSeries,
         >,
@@ -124,6 +127,7 @@ impl Samples<'_> {
         batch: &mut AcceptedBatch,
         lookup: &SeriesLookup<
             impl Fn(SeriesId) -> Option<Kind>,
+            impl Fn(SeriesId, UnixMillis) -> usize,
             impl Fn(SeriesId) -> Option<String>,
             impl Fn(SeriesId, UnixMillis) -> FormerSeries,
         >,
@@ -133,7 +137,15 @@ impl Samples<'_> {
         let mut kept: Option<Vec<usize>> = None;
         for (index, reference, value) in self.iter().skip(batch.series.len()) {
             let at = batch.time(index);
-            let keep = |id| Ok((id, self.admission.keep(at, value, || (lookup.kind)(id))?));
+            let mut class = 0;
+            let keep = |id| {
+                let kind = || (lookup.kind)(id);
+                let class_of = || {
+                    class = (lookup.class)(id, at);
+                    class
+                };
+                Ok((id, self.admission.keep(at, value, kind, class_of)?))
+            };
             let former = |id| {
                 // A stale marker ends the series with the kind that it had.
                 if is_stale_marker(value) {
@@ -154,7 +166,7 @@ impl Samples<'_> {
                     kept.get_or_insert_with(|| (0..index).collect());
                     refused.add(reason, || {
                         let (series, message) = self.fault(reference, &lookup.name);
-                        let explain = || self.admission.explain(reason, at, value);
+                        let explain = || self.admission.explain(reason, (at, value), class);
                         (series, message.unwrap_or_else(explain))
                     });
                 }

@@ -63,17 +63,21 @@ impl DecodedRows {
         self.samples.is_empty()
     }
 
-    /// Checks every sample; `kind` and `name` are called for few of them. Returns the batch to
+    /// Checks every sample; `kind`, `class` and `name` are called for few of them. Returns the batch to
     /// write and the refusals.
     pub fn admit(
         mut self,
         verdicts: &[DefinitionVerdict],
         cache: &mut SeriesCache,
         admission: &Admission,
-        (kind, name): (impl Fn(SeriesId) -> Option<Kind>, impl Fn(SeriesId) -> Option<String>),
+        (kind, class, name): (
+            impl Fn(SeriesId) -> Option<Kind>,
+            impl Fn(SeriesId, UnixMillis) -> usize,
+            impl Fn(SeriesId) -> Option<String>,
+        ),
         window_ms: i64,
     ) -> (AcceptedBatch, Refusals) {
-        let settled = self.settle(verdicts, cache);
+        let settled = self.resolve_new(verdicts, cache);
         let resolve = |row: &Row| match row.target {
             TargetKind::Series(id) => CachedSeries::Series(id),
             TargetKind::Refused(reason) => CachedSeries::Refused(reason),
@@ -95,10 +99,15 @@ impl DecodedRows {
         let rest = accept_plain(&self.samples, plain, has_starts, &mut batch);
         let mut points = std::mem::take(&mut self.points);
         for (index, row) in (self.samples.len() - rest.len()..).zip(rest) {
+            let mut class_of_row = 0;
             let verdict = match resolve(row) {
                 CachedSeries::Refused(reason) => Err(reason),
                 CachedSeries::Series(id) => {
-                    admission.keep(row.at, row.value, || kind(id)).map(|value| (id, value))
+                    let class = || {
+                        class_of_row = class(id, row.at);
+                        class_of_row
+                    };
+                    admission.keep(row.at, row.value, || kind(id), class).map(|value| (id, value))
                 }
             };
             match verdict {
@@ -113,7 +122,8 @@ impl DecodedRows {
                 Err(reason) => {
                     refuse_point_of(&mut points, index);
                     refused.add(reason, || {
-                        let message = admission.explain(reason, row.at, row.value);
+                        let sample = (row.at, row.value);
+                        let message = admission.explain(reason, sample, class_of_row);
                         (self.series_of(row, &name).unwrap_or_default(), message)
                     });
                 }
@@ -129,7 +139,11 @@ impl DecodedRows {
     }
 
     /// Resolves the new series by their verdicts; registered ones enter the cache.
-    fn settle(&self, verdicts: &[DefinitionVerdict], cache: &mut SeriesCache) -> Vec<CachedSeries> {
+    fn resolve_new(
+        &self,
+        verdicts: &[DefinitionVerdict],
+        cache: &mut SeriesCache,
+    ) -> Vec<CachedSeries> {
         let settle = |verdict: &DefinitionVerdict| match RefusalReason::settle(*verdict) {
             Ok(id) => CachedSeries::Series(id),
             Err(reason) => CachedSeries::Refused(reason),

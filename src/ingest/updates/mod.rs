@@ -95,7 +95,7 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
                 match outcome {
                     Err(cause) => {
                         let builder = numbered_builder.as_mut().unwrap_or(&mut counts);
-                        let series = shown(&command.collection);
+                        let series = shortened(&command.collection);
                         builder.refuse(series, format!("update {index}: {cause}"));
                     }
                     Ok(UpdateSamples { tags, samples }) => {
@@ -131,7 +131,7 @@ fn fault(problem: String) -> DecodeError {
     DecodeError { location: "body".to_owned(), problem }
 }
 
-fn shown(text: &str) -> String {
+fn shortened(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
@@ -214,7 +214,7 @@ fn changes_of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, Stri
         }
         other => Err(format!(
             "{} is not known; use update, updateOne, updateMany, insertOne, insertMany or bulkWrite",
-            shown(other)
+            shortened(other)
         )),
     }
 }
@@ -272,7 +272,7 @@ fn command_of(value: Value) -> Result<Command, String> {
                 return Err(format!(
                     "{} is not known; use update with updates, or insert with documents, and agent, \
                      epoch, seq",
-                    shown(name)
+                    shortened(name)
                 ));
             }
         }

@@ -52,10 +52,10 @@ pub(super) struct UpdateChanges {
 /// Returns true for a field that is computed from slots.
 pub(super) fn is_made_of_slots(name: &str) -> bool {
     let begins = ["num_", "total_", "sum_", "avg_", "min_", "max_"];
-    let ends = ["_count", "_total", "_sum", "_min", "_max"];
+    let suffixes = ["_count", "_total", "_sum", "_min", "_max"];
     ["n", "count", "total", "sum", "min", "max"].contains(&name)
         || begins.iter().any(|affix| name.starts_with(affix))
-        || ends.iter().any(|affix| name.ends_with(affix))
+        || suffixes.iter().any(|affix| name.ends_with(affix))
 }
 
 impl UpdateChanges {
@@ -101,9 +101,9 @@ impl UpdateChanges {
         }
         for (part, number) in &self.totals {
             let end = part.unit.end(part.at);
-            let inside = samples.iter().filter(|sample| part.at <= sample.at && sample.at < end);
+            let in_part = samples.iter().filter(|sample| part.at <= sample.at && sample.at < end);
             let computed =
-                inside.fold((0.0, 0.0), |(n, sum), sample| (n + 1.0, sum + sample.value));
+                in_part.fold((0.0, 0.0), |(n, sum), sample| (n + 1.0, sum + sample.value));
             if !is_same(computed.0, *number) && !is_same(computed.1, *number) {
                 let name = part.name.as_deref().unwrap_or_default();
                 return Err(format!(
@@ -137,25 +137,25 @@ struct OpenPart {
 fn finest(mut entries: Vec<Entry>) -> Result<Vec<Sample>, String> {
     entries.sort_by(|a, b| (&a.metric, a.at, a.unit).cmp(&(&b.metric, b.at, b.unit)));
     let mut samples = Vec::with_capacity(entries.len());
-    let mut open: Vec<OpenPart> = Vec::new();
+    let mut open_parts: Vec<OpenPart> = Vec::new();
     for entry in entries {
-        while open
+        while open_parts
             .last()
             .is_some_and(|outer| outer.entry.metric != entry.metric || outer.end <= entry.at)
         {
-            close(&mut open, &mut samples)?;
+            close(&mut open_parts, &mut samples)?;
         }
-        if open
+        if open_parts
             .last()
             .is_some_and(|outer| outer.entry.at == entry.at && outer.entry.unit == entry.unit)
         {
             return Err(format!("{} has two values at {}", entry.metric, entry.at));
         }
         let end = entry.unit.end(entry.at);
-        open.push(OpenPart { entry, end, inside: None });
+        open_parts.push(OpenPart { entry, end, inside: None });
     }
-    while !open.is_empty() {
-        close(&mut open, &mut samples)?;
+    while !open_parts.is_empty() {
+        close(&mut open_parts, &mut samples)?;
     }
     Ok(samples)
 }

@@ -178,12 +178,12 @@ fn parts_that_cannot_become_samples_are_refused_with_the_reason() {
     ] {
         assert!(decode(text.as_bytes()).unwrap_err().to_string().contains(reason), "{text}");
     }
-    let many = format!(
+    let update = format!(
         "{{insert: 'v', documents: [{{t: ISODate('2015-01-01'), s: '{}', {}}}]}}",
         "x".repeat(40_000),
         (0..1000).map(|n| format!("m{n}: 1")).collect::<Vec<_>>().join(",")
     );
-    assert!(decode(many.as_bytes()).unwrap_err().to_string().contains("take more than"));
+    assert!(decode(update.as_bytes()).unwrap_err().to_string().contains("take more than"));
 }
 
 proptest! {

@@ -37,36 +37,36 @@ fn fault(location: &str, problem: impl std::fmt::Display) -> ObjectFault {
     ObjectFault::Invalid(format!("{location}: {problem}"))
 }
 
-fn at_most(location: &str, count: usize, most: usize) -> CheckResult {
+fn check_count(location: &str, count: usize, most: usize) -> CheckResult {
     if count > most {
         return Err(fault(location, format!("{count} are more than {most}")));
     }
     Ok(())
 }
 
-pub(super) fn dashboard(dashboard: &Dashboard) -> CheckResult {
+pub(super) fn check_dashboard(dashboard: &Dashboard) -> CheckResult {
     let Dashboard { schema, title, range, resolution, variables, panels } = dashboard;
     if *schema != SCHEMA {
         let problem = format!("{schema} is unknown; this daemon reads {SCHEMA}");
         return Err(fault("schema", problem));
     }
     check_line("title", title, TITLE_BYTES_MAX)?;
-    length("range", range.as_deref())?;
-    length("resolution", resolution.as_deref().filter(|word| *word != "auto"))?;
-    at_most("variables", variables.len(), VARIABLES_MAX)?;
+    check_span("range", range.as_deref())?;
+    check_span("resolution", resolution.as_deref().filter(|word| *word != "auto"))?;
+    check_count("variables", variables.len(), VARIABLES_MAX)?;
     let mut names = BTreeSet::new();
     for (index, item) in variables.iter().enumerate() {
         let location = format!("variables[{index}]");
-        variable(&location, item)?;
+        check_variable(&location, item)?;
         if !names.insert(&item.name) {
             return Err(fault(&format!("{location}.name"), "another variable has it"));
         }
     }
-    at_most("panels", panels.len(), PANELS_MAX)?;
+    check_count("panels", panels.len(), PANELS_MAX)?;
     let mut ids = BTreeSet::new();
     for (index, item) in panels.iter().enumerate() {
         let location = format!("panels[{index}]");
-        panel(&location, item)?;
+        check_panel(&location, item)?;
         if !ids.insert(&item.id) {
             return Err(fault(&format!("{location}.id"), "another panel has it"));
         }
@@ -74,13 +74,13 @@ pub(super) fn dashboard(dashboard: &Dashboard) -> CheckResult {
     Ok(())
 }
 
-fn length(location: &str, text: Option<&str>) -> CheckResult {
+fn check_span(location: &str, text: Option<&str>) -> CheckResult {
     text.map_or(Ok(()), |text| {
         text.parse::<Span>().map(drop).map_err(|cause| fault(location, cause))
     })
 }
 
-/// Checks that a word has only letters, digits and the given other characters, so that addresses
+/// Checks that a word has only letters, digits and the characters of `others`, so that addresses
 /// and queries need no escapes.
 fn check_word(location: &str, word: &str, others: &str) -> CheckResult {
     check_line(location, word, ID_BYTES_MAX)?;
@@ -90,14 +90,14 @@ fn check_word(location: &str, word: &str, others: &str) -> CheckResult {
     Ok(())
 }
 
-fn variable(location: &str, variable: &Variable) -> CheckResult {
+fn check_variable(location: &str, variable: &Variable) -> CheckResult {
     let Variable { name, tag, metric, multi: _ } = variable;
     check_word(&format!("{location}.name"), name, "_")?;
     check_line(&format!("{location}.tag"), tag, NAME_BYTES_MAX)?;
-    optional_line(&format!("{location}.metric"), metric.as_deref(), NAME_BYTES_MAX)
+    check_optional_line(&format!("{location}.metric"), metric.as_deref(), NAME_BYTES_MAX)
 }
 
-fn optional_line(location: &str, text: Option<&str>, bytes_max: usize) -> CheckResult {
+fn check_optional_line(location: &str, text: Option<&str>, bytes_max: usize) -> CheckResult {
     text.map_or(Ok(()), |text| check_line(location, text, bytes_max))
 }
 
@@ -109,7 +109,7 @@ fn require_absent(location: &str, field: &str, is_present: bool, kind: &str) -> 
     Ok(())
 }
 
-fn panel(location: &str, panel: &Panel) -> CheckResult {
+fn check_panel(location: &str, panel: &Panel) -> CheckResult {
     check_word(&format!("{location}.id"), &panel.id, "_-")?;
     check_text(&format!("{location}.title"), &panel.title, TITLE_BYTES_MAX)?;
     let Panel { x, y, w, h, .. } = *panel;
@@ -125,12 +125,12 @@ fn panel(location: &str, panel: &Panel) -> CheckResult {
         return Err(fault(location, problem));
     }
     match panel.kind {
-        PanelKind::Chart => chart(location, panel),
-        PanelKind::Text => text(location, panel),
+        PanelKind::Chart => check_chart(location, panel),
+        PanelKind::Text => check_text_panel(location, panel),
     }
 }
 
-fn chart(location: &str, panel: &Panel) -> CheckResult {
+fn check_chart(location: &str, panel: &Panel) -> CheckResult {
     require_absent(location, "text", panel.text.is_some(), "charts")?;
     let unit = panel.unit.as_deref().unwrap_or_default();
     check_text(&format!("{location}.unit"), unit, ID_BYTES_MAX)?;
@@ -138,17 +138,17 @@ fn chart(location: &str, panel: &Panel) -> CheckResult {
     let Some(queries) = &panel.queries else {
         return Err(fault(&queries_location, "add queries, or an empty list"));
     };
-    at_most(&queries_location, queries.len(), QUERIES_MAX)?;
+    check_count(&queries_location, queries.len(), QUERIES_MAX)?;
     queries.iter().enumerate().try_for_each(|(index, query)| {
         let location = format!("{queries_location}[{index}]");
         match query.kind {
-            QueryKind::Metric => metric_query(&location, query),
-            QueryKind::Promql => promql_query(&location, query),
+            QueryKind::Metric => check_metric_query(&location, query),
+            QueryKind::Promql => check_promql_query(&location, query),
         }
     })
 }
 
-fn text(location: &str, panel: &Panel) -> CheckResult {
+fn check_text_panel(location: &str, panel: &Panel) -> CheckResult {
     let chart_fields = [
         ("queries", panel.queries.is_some()),
         ("display", panel.display.is_some()),
@@ -164,7 +164,7 @@ fn text(location: &str, panel: &Panel) -> CheckResult {
     check_text(&location, text, TEXT_BYTES_MAX)
 }
 
-fn metric_query(location: &str, query: &Query) -> CheckResult {
+fn check_metric_query(location: &str, query: &Query) -> CheckResult {
     require_absent(location, "expression", query.expression.is_some(), "metrics")?;
     require_absent(location, "legend", query.legend.is_some(), "metrics")?;
     let field = format!("{location}.metric");
@@ -187,7 +187,7 @@ fn metric_query(location: &str, query: &Query) -> CheckResult {
     Ok(())
 }
 
-fn promql_query(location: &str, query: &Query) -> CheckResult {
+fn check_promql_query(location: &str, query: &Query) -> CheckResult {
     let metric_fields = [
         ("metric", query.metric.is_some()),
         ("tags", query.tags.is_some()),
@@ -217,7 +217,7 @@ mod tests {
             "queries": [{ "kind": "metric", "metric": "m", "tags": "host=$host" }] })
     }
 
-    fn whole(panels: &[Value]) -> Value {
+    fn dashboard_with(panels: &[Value]) -> Value {
         json!({ "schema": 1, "title": "T", "range": "6h", "resolution": "auto",
             "variables": [{ "name": "host", "tag": "host", "multi": true }], "panels": panels })
     }
@@ -234,21 +234,21 @@ mod tests {
             "kind": "chart", "queries": [{ "kind": "promql", "expression": "up", "legend": "{{a}}",
             "hidden": true }], "display": "avg_per_sec", "stacked": true, "log": false,
             "unit": "bytes" });
-        let dashboard = whole(&[chart(), text, promql]);
+        let dashboard = dashboard_with(&[chart(), text, promql]);
         let read = check(&dashboard).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), dashboard);
     }
 
     #[test]
-    fn faults_are_reported_with_their_place() {
-        let with = |path: &str, value: Value| {
-            let mut dashboard = whole(&[chart(), chart()]);
+    fn faults_are_reported_with_their_location() {
+        let changed = |path: &str, value: Value| {
+            let mut dashboard = dashboard_with(&[chart(), chart()]);
             dashboard["panels"][1]["id"] = json!("b");
             let (parent, field) = path.rsplit_once('/').unwrap();
             dashboard.pointer_mut(parent).unwrap()[field] = value;
             dashboard
         };
-        let many = |value: Value, count: usize| Value::Array(vec![value; count]);
+        let repeated = |value: Value, count: usize| Value::Array(vec![value; count]);
         for (path, value, expected) in [
             ("/schema", json!(2), "schema: 2 is unknown; this daemon reads 1"),
             ("/title", json!(" "), "title: it is empty"),
@@ -257,7 +257,7 @@ mod tests {
             ("/color", json!(1), "color: unknown field `color`"),
             ("/variables/0/name", json!("a b"), "variables[0].name: use letters, digits"),
             ("/variables", json!({}), "variables: invalid type: map"),
-            ("/panels", many(chart(), 101), "panels: 101 are more than 100"),
+            ("/panels", repeated(chart(), 101), "panels: 101 are more than 100"),
             ("/panels/1/id", json!("a"), "panels[1].id: another panel has it"),
             ("/panels/1/id", json!("../x"), "panels[1].id: use letters, digits"),
             ("/panels/1/x", json!(7), "panels[1]: columns 7 to 13 are outside of 0 to 12"),
@@ -270,7 +270,7 @@ mod tests {
             ("/panels/1/display", json!("median"), "panels[1].display: unknown variant"),
             (
                 "/panels/1/queries",
-                many(json!({ "kind": "promql", "expression": "" }), 21),
+                repeated(json!({ "kind": "promql", "expression": "" }), 21),
                 "panels[1].queries: 21 are more than 20",
             ),
             ("/panels/1/queries/0/metric", json!(""), "panels[1].queries[0].metric: it is empty"),
@@ -293,7 +293,7 @@ mod tests {
             ("/panels/1/queries/0/top", json!(0), "panels[1].queries[0].top: use 1 to 1000"),
             ("/panels/1/queries/0/sql", json!("x"), "panels[1].queries[0].sql: unknown field"),
         ] {
-            let message = check(&with(path, value)).unwrap_err();
+            let message = check(&changed(path, value)).unwrap_err();
             assert!(message.starts_with(expected), "{path}: {message}");
         }
         let text = Dashboard::read("[").unwrap_err().to_string();

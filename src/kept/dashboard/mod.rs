@@ -137,7 +137,7 @@ impl Dashboard {
             let is_root = location == ".";
             ObjectFault::Invalid(if is_root { problem } else { format!("{location}: {problem}") })
         })?;
-        check::dashboard(&dashboard)?;
+        check::check_dashboard(&dashboard)?;
         Ok(dashboard)
     }
 }

@@ -53,7 +53,7 @@ pub(crate) type PendingAcknowledgement = (Acknowledge, oneshot::Sender<Acknowled
 /// The queue of requests for the alerter.
 #[derive(Debug, Default)]
 pub(crate) struct AcknowledgementQueue {
-    asked: Mutex<Queue>,
+    requests: Mutex<Queue>,
     queued: Notify,
 }
 
@@ -65,17 +65,17 @@ struct Queue {
 
 impl AcknowledgementQueue {
     /// Queues a request, and waits for its result.
-    pub(crate) async fn ask(&self, asked: Acknowledge) -> AcknowledgeResult {
+    pub(crate) async fn submit(&self, request: Acknowledge) -> AcknowledgeResult {
         let (reply, outcome) = oneshot::channel();
         {
-            let mut queue = self.asked.lock();
+            let mut queue = self.requests.lock();
             if queue.is_closed {
                 return Err(AcknowledgeFault::Stopping);
             }
             if queue.all.len() >= ACKNOWLEDGEMENTS_MAX {
                 return Err(AcknowledgeFault::Busy);
             }
-            queue.all.push((asked, reply));
+            queue.all.push((request, reply));
         }
         self.queued.notify_one();
         outcome.await.unwrap_or(Err(AcknowledgeFault::Stopping))
@@ -83,12 +83,12 @@ impl AcknowledgementQueue {
 
     /// Removes and returns all queued requests.
     pub(crate) fn take_all(&self) -> Vec<PendingAcknowledgement> {
-        std::mem::take(&mut self.asked.lock().all)
+        std::mem::take(&mut self.requests.lock().all)
     }
 
     /// Closes the queue: queued and later requests fail.
     pub(crate) fn close(&self) {
-        let mut queue = self.asked.lock();
+        let mut queue = self.requests.lock();
         queue.is_closed = true;
         queue.all.clear();
     }
@@ -105,10 +105,10 @@ mod tests {
 
     #[actix_web::test]
     async fn requests_while_the_alerter_stops_fail() {
-        let waiting = AcknowledgementQueue::default();
-        let asked = || Acknowledge { labels: LabelSet::new(), by: None };
-        let (first, ()) = tokio::join!(waiting.ask(asked()), async { waiting.close() });
+        let queue = AcknowledgementQueue::default();
+        let request = || Acknowledge { labels: LabelSet::new(), by: None };
+        let (first, ()) = tokio::join!(queue.submit(request()), async { queue.close() });
         assert_eq!(first, Err(AcknowledgeFault::Stopping));
-        assert_eq!(waiting.ask(asked()).await, Err(AcknowledgeFault::Stopping));
+        assert_eq!(queue.submit(request()).await, Err(AcknowledgeFault::Stopping));
     }
 }

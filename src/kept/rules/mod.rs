@@ -40,10 +40,10 @@ use crate::{
 
 /// The loaded rules. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct KnownRules(Arc<Inner>);
+pub struct KnownRules(Arc<SharedRules>);
 
 #[derive(Debug)]
-struct Inner {
+struct SharedRules {
     metrics: Metrics,
     loaded: RwLock<LoadedRules>,
     /// The results by the groups' ids.
@@ -103,7 +103,7 @@ impl KnownRules {
             generation: 1,
             read_at: SystemClock.now(),
         });
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedRules {
             fault,
             metrics,
             loaded,
@@ -208,8 +208,8 @@ impl KnownRules {
     ///
     /// # Errors
     /// No alert has the labels, or the request cannot be executed now.
-    pub async fn acknowledge(&self, asked: Acknowledge) -> Result<usize, AcknowledgeFault> {
-        self.0.acknowledgements.ask(asked).await
+    pub async fn acknowledge(&self, request: Acknowledge) -> Result<usize, AcknowledgeFault> {
+        self.0.acknowledgements.submit(request).await
     }
 
     pub(crate) fn acknowledgements(&self) -> &AcknowledgementQueue {
@@ -248,7 +248,7 @@ impl KnownRules {
     }
 
     /// Publishes the result of a group's evaluation.
-    pub(crate) fn note(&self, id: &str, status: GroupStatus) {
+    pub(crate) fn note_status(&self, id: &str, status: GroupStatus) {
         let status = Arc::new(status);
         let before = self.0.statuses.write().insert(id.to_owned(), status.clone());
         if before.is_none_or(|before| !notified(&before.state).eq(notified(&status.state))) {
@@ -289,7 +289,7 @@ impl KnownRules {
         self.loaded().set.routing.clone()
     }
 
-    /// Returns the groups in order of their files and places, with their results.
+    /// Returns the groups in order of their files and positions, with their results.
     pub fn groups(&self) -> (Arc<RuleSet>, Vec<Arc<GroupStatus>>) {
         let set = self.loaded().set;
         let statuses = self.0.statuses.read();

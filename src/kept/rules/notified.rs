@@ -124,7 +124,7 @@ mod tests {
         ] {
             let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
             let state = GroupState { rules, ..GroupState::default() };
-            known.note("g", GroupStatus { state, ..GroupStatus::default() });
+            known.note_status("g", GroupStatus { state, ..GroupStatus::default() });
             counts.push(known.notified_changes());
         }
         let steps: Vec<_> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -90,11 +90,11 @@ pub enum SourceFault {
         limit: usize,
     },
     /// The files contain invalid rules.
-    #[error("{}", shown(.0))]
+    #[error("{}", fault_lines(.0))]
     Rules(Vec<FileFault>),
 }
 
-fn shown(faults: &[FileFault]) -> String {
+fn fault_lines(faults: &[FileFault]) -> String {
     let lines = faults.iter().take(FAULTS_SHOWN).map(FileFault::to_string);
     let mut lines: Vec<_> = lines.collect();
     if faults.len() > FAULTS_SHOWN {
@@ -146,8 +146,8 @@ impl RuleSources {
         });
         let routing = routing.map(|tree| tree.linking_to(&self.external.url));
         let rules = groups.iter().map(|group| group.rules.len()).sum();
-        let within_limits = at_most(groups.len(), "groups of rules", GROUPS_MAX)
-            .and_then(|()| at_most(rules, "rules", RULES_MAX));
+        let within_limits = check_count(groups.len(), "groups of rules", GROUPS_MAX)
+            .and_then(|()| check_count(rules, "rules", RULES_MAX));
         if let Err(cause) = within_limits {
             return (RuleSet { unread: any_file(), ..RuleSet::default() }, Some(cause));
         }
@@ -191,7 +191,7 @@ impl RuleSources {
                 }
             }
         }
-        match at_most(files.len(), "rule files", FILES_MAX) {
+        match check_count(files.len(), "rule files", FILES_MAX) {
             Ok(()) => files,
             Err(cause) => {
                 unread.extend(any_file());
@@ -238,7 +238,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, SourceFault> {
     Ok(files)
 }
 
-fn at_most(count: usize, what: &'static str, limit: usize) -> Result<(), SourceFault> {
+fn check_count(count: usize, what: &'static str, limit: usize) -> Result<(), SourceFault> {
     if count > limit { Err(SourceFault::TooMany { count, what, limit }) } else { Ok(()) }
 }
 

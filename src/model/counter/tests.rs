@@ -45,7 +45,7 @@ fn total(readings: &[SentReading]) -> f64 {
 fn check(readings: &[SentReading]) {
     let mut model = NaiveCounter::default();
     for (at, value, start) in readings {
-        model.read(*at, *value, *start, i64::MIN);
+        model.add_reading(*at, *value, *start, i64::MIN);
     }
     let cells = cells(readings);
     let sums: BTreeMap<_, _> = cells.iter().map(|(at, cell)| (*at, cell.sum)).collect();
@@ -62,10 +62,10 @@ fn check(readings: &[SentReading]) {
 fn promised(mut readings: Vec<SentReading>) -> Vec<SentReading> {
     let mut model = NaiveCounter::default();
     for (at, value, start) in &mut readings {
-        if let Some(newest) = model.newest().filter(|_| !model.is_guaranteed(*at)) {
+        if let Some(newest) = model.latest_time().filter(|_| !model.is_guaranteed(*at)) {
             *at = newest + 15 * SECOND;
         }
-        model.read(*at, *value, *start, i64::MIN);
+        model.add_reading(*at, *value, *start, i64::MIN);
     }
     readings
 }

@@ -103,7 +103,7 @@ impl Coverage<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::GranularitySet, setup::NOW};
+    use crate::{model::GranularitySet, test_times::NOW};
 
     const HOUR: i64 = 3_600_000;
     const DAY: i64 = 24 * HOUR;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::setup::{HOUR, WITHIN as NOW};
+use crate::test_times::{HOUR, WITHIN as NOW};
 
 fn whole(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
     Coverage::new(set, vec![Gaps::NONE; set.count()], now)

@@ -7,7 +7,7 @@ use std::{
 
 use granary_protocol::Ping;
 
-use super::{DOWN_AFTER_MS, Hearing, state_of};
+use super::{DOWN_AFTER_MS, ListeningTime, state_of};
 use crate::model::{
     AgentRecord, AgentStatus, HostEvent, HostEventKind, HostRecord, HostState, HostStatus,
     ListeningSpan,
@@ -46,11 +46,11 @@ struct Agent {
 }
 
 impl Agent {
-    fn state(&self, now: Hearing) -> HostState {
+    fn state(&self, now: ListeningTime) -> HostState {
         if self.record.stopped { HostState::Stopped } else { state_of(self.silent_ms(now)) }
     }
 
-    fn silent_ms(&self, now: Hearing) -> i64 {
+    fn silent_ms(&self, now: ListeningTime) -> i64 {
         let since = match self.heard_ms {
             Some(heard_ms) => now.listened_ms.saturating_sub(heard_ms),
             None => self.record.silent_ms.saturating_add(now.listened_ms),
@@ -95,7 +95,12 @@ impl Host {
     ///
     /// # Errors
     /// When two agents of the same name ping in turns. The host still counts as present.
-    pub(super) fn ping(&mut self, ping: Ping, now: Hearing, since: i64) -> Result<bool, String> {
+    pub(super) fn ping(
+        &mut self,
+        ping: Ping,
+        now: ListeningTime,
+        since: i64,
+    ) -> Result<bool, String> {
         if ping.absent {
             return Ok(self.miss(ping, now));
         }
@@ -150,7 +155,7 @@ impl Host {
     }
 
     /// Records that an agent is present.
-    fn note_ping(&mut self, index: usize, now: Hearing) {
+    fn note_ping(&mut self, index: usize, now: ListeningTime) {
         if let Some(agent) = self.agents.get_mut(index) {
             agent.heard_ms = Some(now.listened_ms);
             (agent.record.pinged, agent.record.silent_ms) = (now.at.0, 0);
@@ -161,7 +166,7 @@ impl Host {
 
     /// Records that an agent does not reach the host: an unknown host is down from now on; for a
     /// known agent, only its tags are updated.
-    fn miss(&mut self, ping: Ping, now: Hearing) -> bool {
+    fn miss(&mut self, ping: Ping, now: ListeningTime) -> bool {
         self.is_changed = true;
         let known = self.agents.iter_mut().find(|agent| {
             (&agent.record.program, &agent.record.agent) == (&ping.program, &ping.agent)
@@ -184,7 +189,7 @@ impl Host {
     }
 
     /// Returns the event that a ping of a known agent reports, if any.
-    fn event(&self, known: &AgentRecord, ping: &Ping, now: Hearing) -> Option<HostEvent> {
+    fn event(&self, known: &AgentRecord, ping: &Ping, now: ListeningTime) -> Option<HostEvent> {
         // A clock that is set changes the boot time that the kernel reports; only a boot after the
         // last ping is a reboot.
         let is_later = |booted: &i64| Some(*booted) != known.booted && *booted > known.sent;
@@ -217,7 +222,7 @@ impl Host {
     }
 
     /// Returns the time since the last ping of any agent.
-    fn silent_ms(&self, now: Hearing) -> i64 {
+    fn silent_ms(&self, now: ListeningTime) -> i64 {
         self.agents.iter().map(|agent| agent.silent_ms(now)).min().unwrap_or(0)
     }
 
@@ -244,7 +249,7 @@ impl Host {
 
     /// Returns the state, which the agents decide that did not stop in order. An agent that was
     /// already down when another agent stopped is no longer expected.
-    pub(super) fn state(&self, now: Hearing) -> HostState {
+    pub(super) fn state(&self, now: ListeningTime) -> HostState {
         let shortest_silence = |stopped: bool| {
             let agents = self.agents.iter().filter(|agent| agent.record.stopped == stopped);
             agents.map(|agent| agent.silent_ms(now)).min()
@@ -259,7 +264,7 @@ impl Host {
     }
 
     /// Returns all events, including a gap that still continues.
-    pub(super) fn events(&self, now: Hearing, since: i64) -> impl Iterator<Item = HostEvent> {
+    pub(super) fn events(&self, now: ListeningTime, since: i64) -> impl Iterator<Item = HostEvent> {
         let is_silent = self.silent_ms(now) >= DOWN_AFTER_MS;
         let open = is_silent.then(|| gap(self.silent_since(since), now.at.0));
         self.events.iter().cloned().chain(open)
@@ -272,7 +277,7 @@ impl Host {
     }
 
     /// Returns the record to store.
-    pub(super) fn record(&self, now: Hearing) -> HostRecord {
+    pub(super) fn record(&self, now: ListeningTime) -> HostRecord {
         let agent_record =
             |agent: &Agent| AgentRecord { silent_ms: agent.silent_ms(now), ..agent.record.clone() };
         HostRecord {
@@ -284,7 +289,7 @@ impl Host {
     }
 
     /// Returns the status for display.
-    pub(super) fn status(&self, name: &str, now: Hearing) -> HostStatus {
+    pub(super) fn status(&self, name: &str, now: ListeningTime) -> HostStatus {
         let agent_status = |agent: &Agent| {
             let AgentRecord { sent, pinged, started, interval_ms, .. } = agent.record;
             AgentStatus {
@@ -313,7 +318,7 @@ impl Host {
     }
 }
 
-fn record_of(ping: Ping, now: Hearing) -> AgentRecord {
+fn record_of(ping: Ping, now: ListeningTime) -> AgentRecord {
     AgentRecord {
         agent: ping.agent,
         program: ping.program,

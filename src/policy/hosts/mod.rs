@@ -30,7 +30,7 @@ use host::Host;
 
 /// A point in time while the daemon listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hearing {
+pub struct ListeningTime {
     /// The wall clock's time.
     pub at: UnixMillis,
     /// The daemon's listening time up to now, in milliseconds.
@@ -87,7 +87,7 @@ impl Hosts {
     ///
     /// # Errors
     /// The fault of a ping that is refused.
-    pub fn ping(&mut self, ping: Ping, now: Hearing) -> Result<bool, String> {
+    pub fn ping(&mut self, ping: Ping, now: ListeningTime) -> Result<bool, String> {
         admission::check(&ping)?;
         let name: Arc<str> = ping.host.as_deref().unwrap_or(&ping.agent).into();
         let mut host = match self.by_name.remove(&name) {
@@ -135,7 +135,7 @@ impl Hosts {
     }
 
     /// Returns all hosts in order of their names, or only the host with a name.
-    pub fn list(&self, name: Option<&str>, now: Hearing) -> Vec<HostStatus> {
+    pub fn list(&self, name: Option<&str>, now: ListeningTime) -> Vec<HostStatus> {
         let status = |(name, host): (&Arc<str>, &Host)| host.status(name, now);
         match name {
             None => self.by_name.iter().map(status).collect(),
@@ -144,7 +144,7 @@ impl Hosts {
     }
 
     /// Returns the number of hosts in each state.
-    pub fn totals(&self, now: Hearing) -> HostTotals {
+    pub fn totals(&self, now: ListeningTime) -> HostTotals {
         let mut totals = HostTotals::default();
         for host in self.by_name.values() {
             totals.add(host.state(now));
@@ -164,7 +164,7 @@ impl Hosts {
         range: &Range<UnixMillis>,
         tags: &[(String, String)],
         count: usize,
-        now: Hearing,
+        now: ListeningTime,
     ) -> Vec<HostEventEntry> {
         let is_within = |event: &HostEvent| {
             event.at < range.end.0 && event.until.unwrap_or(event.at) >= range.start.0
@@ -207,7 +207,7 @@ impl Hosts {
     }
 
     /// Returns the changes since the last call, which count as stored from now on.
-    pub fn take_changes(&mut self, now: Hearing) -> HostChanges {
+    pub fn take_changes(&mut self, now: ListeningTime) -> HostChanges {
         self.has_news = false;
         let mut changes = HostChanges {
             removed: std::mem::take(&mut self.removed).into_iter().collect(),

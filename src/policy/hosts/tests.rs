@@ -161,8 +161,8 @@ impl World {
         }
     }
 
-    fn now(&self) -> Hearing {
-        Hearing { at: UnixMillis(self.wall), listened_ms: self.listened }
+    fn now(&self) -> ListeningTime {
+        ListeningTime { at: UnixMillis(self.wall), listened_ms: self.listened }
     }
 
     fn keep(&mut self) {
@@ -270,7 +270,7 @@ proptest! {
         let mut hosts = Hosts::new(hosts_max, StoredHosts::default(), UnixMillis(START));
         let (mut heard, mut kept): (VecDeque<String>, BTreeSet<String>) = Default::default();
         for (at, host) in (0..).zip(pings) {
-            let now = Hearing { at: UnixMillis(START + at), listened_ms: at };
+            let now = ListeningTime { at: UnixMillis(START + at), listened_ms: at };
             let name = format!("h{host}");
             hosts.ping(ping(&name, "a", now.at), now).unwrap();
             heard.retain(|known| *known != name);
@@ -289,8 +289,8 @@ proptest! {
     }
 }
 
-fn at(listened_ms: i64) -> Hearing {
-    Hearing { at: UnixMillis(START + listened_ms), listened_ms }
+fn at(listened_ms: i64) -> ListeningTime {
+    ListeningTime { at: UnixMillis(START + listened_ms), listened_ms }
 }
 
 #[test]
@@ -321,8 +321,10 @@ fn the_daemons_time_away_is_not_silence() {
     let kept = StoredHosts { records: changes.changed, listening: changes.listening };
     // A day later.
     let mut hosts = Hosts::new(10, kept, UnixMillis(START + 86_400_000));
-    let now =
-        |listened_ms| Hearing { at: UnixMillis(START + 86_400_000 + listened_ms), listened_ms };
+    let now = |listened_ms| ListeningTime {
+        at: UnixMillis(START + 86_400_000 + listened_ms),
+        listened_ms,
+    };
     let state = |hosts: &Hosts, name: &str, ms| hosts.list(Some(name), now(ms))[0].state;
     assert_eq!(state(&hosts, "living", 79_999), HostState::Up);
     assert_eq!(state(&hosts, "living", 80_000), HostState::Late);
@@ -393,14 +395,14 @@ fn a_watched_host_that_does_not_answer_is_down_and_has_no_role() {
         tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
     let primary = Ping { tags: role(&[("role", "primary")]), ..ping("db1", "watcher", at(0).at) };
-    let missed = |host: &str, now: Hearing| Ping {
+    let missed = |host: &str, now: ListeningTime| Ping {
         absent: true,
         tags: role(&[]),
         ..ping(host, "watcher", now.at)
     };
     assert!(hosts.ping(primary, at(1_000)).unwrap());
     assert!(hosts.ping(missed("typo", at(1_000)), at(1_000)).unwrap());
-    let state = |hosts: &Hosts, name: &str, now: Hearing| {
+    let state = |hosts: &Hosts, name: &str, now: ListeningTime| {
         let host = &hosts.by_name[name];
         (host.state(now), host.tags().len())
     };
@@ -424,8 +426,9 @@ fn a_watched_host_that_does_not_answer_is_down_and_has_no_role() {
 #[test]
 fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_daemon() {
     let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
-    let ending = |agent: &str, now: Hearing| Ping { ending: true, ..ping("web1", agent, now.at) };
-    let listed = |hosts: &Hosts, now: Hearing| hosts.list(Some("web1"), now).remove(0);
+    let ending =
+        |agent: &str, now: ListeningTime| Ping { ending: true, ..ping("web1", agent, now.at) };
+    let listed = |hosts: &Hosts, now: ListeningTime| hosts.list(Some("web1"), now).remove(0);
     hosts.ping(ping("web1", "host", at(0).at), at(0)).unwrap();
     hosts.ping(ping("web1", "statsd", at(0).at), at(0)).unwrap();
     assert!(hosts.ping(ending("host", at(1)), at(1)).unwrap(), "the change is stored at once");
@@ -454,7 +457,8 @@ fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_dae
 #[test]
 fn two_agents_of_the_same_name_are_reported() {
     let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
-    let agent_ping = |started: i64, now: Hearing| Ping { started, ..ping("web", "web", now.at) };
+    let agent_ping =
+        |started: i64, now: ListeningTime| Ping { started, ..ping("web", "web", now.at) };
     hosts.ping(agent_ping(1_000, at(0)), at(0)).unwrap();
     hosts.ping(agent_ping(2_000, at(10)), at(10)).unwrap();
     for (started, now) in [(1_000, at(20)), (1_000, at(30))] {

@@ -2,9 +2,9 @@
 //! repeat the same queries.
 //!
 //! Every entry can be computed again; the least recently used entries are evicted. Must never know:
-//! how entries are computed, the caller.
+//! query languages, how entries are computed, the caller.
 
-use std::{fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc};
 
 use parking_lot::Mutex;
 // The cache without shards: a shard could not store entries larger than its share of the capacity.
@@ -12,7 +12,6 @@ use quick_cache::{Weighter, unsync::Cache};
 use regex::Regex;
 
 use crate::model::SeriesId;
-use crate::query::promql::ParsedQuery;
 
 /// Capacity for the texts of parsed queries, in bytes. A parsed query takes about fifty times its
 /// text.
@@ -45,12 +44,15 @@ pub(crate) struct MatchingSeries {
     pub(crate) positions: Arc<[u32]>,
 }
 
+/// A parsed query of any query language.
+type CachedQuery = Arc<dyn Any + Send + Sync>;
+
 /// The cache of one store. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct QueryCache(Arc<Caches>);
 
 struct Caches {
-    queries: Mutex<Cache<Box<str>, Arc<ParsedQuery>, TextSize>>,
+    queries: Mutex<Cache<Box<str>, CachedQuery, TextSize>>,
     patterns: Mutex<Cache<Box<str>, Arc<Regex>>>,
     selections: Mutex<Cache<Box<str>, Selection, SelectionSize>>,
 }
@@ -59,8 +61,8 @@ struct Caches {
 #[derive(Clone)]
 struct TextSize;
 
-impl Weighter<Box<str>, Arc<ParsedQuery>> for TextSize {
-    fn weight(&self, text: &Box<str>, _: &Arc<ParsedQuery>) -> u64 {
+impl Weighter<Box<str>, CachedQuery> for TextSize {
+    fn weight(&self, text: &Box<str>, _: &CachedQuery) -> u64 {
         (text.len() + ENTRY_BYTES) as u64
     }
 }
@@ -91,13 +93,13 @@ impl QueryCache {
         }))
     }
 
-    /// Returns a parsed query.
-    pub(crate) fn query(&self, text: &str) -> Option<Arc<ParsedQuery>> {
-        self.0.queries.lock().get(text).cloned()
+    /// Returns the parsed query of a text, if it was stored as this type.
+    pub(crate) fn query<Q: Any + Send + Sync>(&self, text: &str) -> Option<Arc<Q>> {
+        self.0.queries.lock().get(text).cloned()?.downcast().ok()
     }
 
     /// Stores a parsed query.
-    pub(crate) fn keep_query(&self, text: &str, parsed: Arc<ParsedQuery>) {
+    pub(crate) fn keep_query<Q: Any + Send + Sync>(&self, text: &str, parsed: Arc<Q>) {
         self.0.queries.lock().insert(text.into(), parsed);
     }
 
@@ -131,7 +133,7 @@ mod tests {
         let cache = QueryCache::new();
         let (ids, positions) = ((0..100_000).map(SeriesId).collect(), (0..100_000).collect());
         let matched = MatchingSeries { ids, positions };
-        let parsed = Arc::new(ParsedQuery::new("up", 100).unwrap());
+        let parsed = Arc::new(7_u32);
         let pattern = Arc::new(Regex::new("a").unwrap());
         for number in 0..100 {
             let selection = Selection { generation: 1, compared: 9, matched: matched.clone() };
@@ -142,6 +144,8 @@ mod tests {
         assert!(cache.0.patterns.lock().len() <= PATTERNS_MAX);
         assert!(cache.pattern("99").is_some());
         assert!((1..=QUERY_BYTES).contains(&cache.0.queries.lock().weight()));
+        let newest = format!("{:20000}", 99);
+        assert_eq!((cache.query(&newest), cache.query::<String>(&newest)), (Some(parsed), None));
         assert!(cache.0.selections.lock().weight() <= SELECTION_BYTES);
         assert!(cache.selection("99").is_some());
         let kept = (0..100).filter(|number| cache.selection(&number.to_string()).is_some());

@@ -282,9 +282,9 @@ mod tests {
     #[test]
     fn a_short_query_runs_between_the_turns_of_a_long_query() {
         let scheduler = scheduler(1);
-        let long = scheduler.turn();
+        let long_turn = scheduler.turn();
         for _ in 0..1000 {
-            long.hold(&Stopwatch::start(), never_over).unwrap();
+            long_turn.hold(&Stopwatch::start(), never_over).unwrap();
         }
         std::thread::scope(|scope| {
             let short = scope.spawn(|| {
@@ -298,10 +298,10 @@ mod tests {
             }
             // The short query ends only because the long query releases its turn.
             while !short.is_finished() {
-                long.hold(&Stopwatch::start(), never_over).unwrap();
+                long_turn.hold(&Stopwatch::start(), never_over).unwrap();
             }
         });
-        drop(long);
+        drop(long_turn);
         assert!(is_idle(&scheduler, 1));
     }
 

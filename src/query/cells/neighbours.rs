@@ -113,7 +113,7 @@ impl NeighbourSearch<'_> {
     fn search_ranges(&self) -> Vec<(GranularityIndex, Range<UnixMillis>)> {
         let granularities = self.coverage.granularities();
         let width = |index| granularities[index].width_ms;
-        let near = NEAR_SLOTS * width(self.granularity);
+        let near_ms = NEAR_SLOTS * width(self.granularity);
         let mut out = Vec::new();
         let (mut granularity, mut at) = (self.granularity, self.edge);
         let furthest = match self.side {
@@ -124,8 +124,8 @@ impl NeighbourSearch<'_> {
             let is_coarsest = granularity.0 + 1 >= granularities.count();
             let border = |from: UnixMillis| match (is_coarsest && step > 0, self.side) {
                 (true, _) => furthest,
-                (false, Side::Before) if step == 0 => from.minus(near),
-                (false, Side::After) if step == 0 => from.plus(near),
+                (false, Side::Before) if step == 0 => from.minus(near_ms),
+                (false, Side::After) if step == 0 => from.plus(near_ms),
                 (false, Side::Before) => granularities[granularity.coarser()].slot_start(from),
                 (false, Side::After) => {
                     let coarser = &granularities[granularity.coarser()];

@@ -88,12 +88,12 @@ pub(crate) struct SeriesParts {
 
 impl LevelPlan {
     /// Plans the levels of the months that overlap `range`. `depth` is 1 for days, 2 for days and
-    /// hours, 3 for days, hours and minutes. Below the days, only parts that overlap `fine` are
-    /// read.
+    /// hours, 3 for days, hours and minutes. Below the days, only parts that overlap
+    /// `finer_range` are read.
     pub(crate) fn new(
         coverage: &Coverage<'_>,
         range: &Range<UnixMillis>,
-        fine: &Range<UnixMillis>,
+        finer_range: &Range<UnixMillis>,
         depth: usize,
     ) -> Self {
         let month = Span::Months(1);
@@ -105,12 +105,12 @@ impl LevelPlan {
             let Some(granularity) = coverage.granularities().coarsest_by_width(is_suitable) else {
                 break;
             };
-            let within = if index == 0 {
+            let level_range = if index == 0 {
                 range.clone()
             } else {
-                fine.start.max(range.start)..fine.end.min(range.end).max(range.start)
+                finer_range.start.max(range.start)..finer_range.end.min(range.end).max(range.start)
             };
-            let mut segments = coverage.segments(granularity, whole_days(&within));
+            let mut segments = coverage.segments(granularity, whole_days(&level_range));
             segments.retain(|segment| segment.granularity <= granularity);
             levels.push(LevelRanges::new(part_ms, &segments));
         }
@@ -170,7 +170,7 @@ impl LevelRanges {
         let whole =
             stored_days.into_iter().map(|days| day(days.start + PARTS_MS[0] - 1)..day(days.end));
         let stored_days: Vec<_> = whole.filter(|days| !days.is_empty()).collect();
-        let inside = |segment: &Segment| {
+        let is_inside = |segment: &Segment| {
             let days = stored_days.iter().find(|days| {
                 days.start < segment.range.end.0 && segment.range.start.0 < days.end
             })?;
@@ -178,7 +178,7 @@ impl LevelRanges {
             let range = segment.range.start.max(start)..segment.range.end.min(end);
             Some(Segment { range, ..segment.clone() })
         };
-        let segments = segments.iter().filter_map(inside).collect();
+        let segments = segments.iter().filter_map(is_inside).collect();
         Self { part_ms, segments, stored_days }
     }
 }
@@ -263,12 +263,12 @@ impl SeriesParts {
 
     /// Returns the starts of the stored parts within a range.
     pub(crate) fn starts(&self, range: Range<i64>) -> impl Iterator<Item = i64> {
-        let within = move |days: &Range<i64>| days.start.max(range.start)..days.end.min(range.end);
-        self.stored_days.iter().map(within).flat_map(|days| days.step_by(self.part_ms as usize))
+        let in_days = move |days: &Range<i64>| days.start.max(range.start)..days.end.min(range.end);
+        self.stored_days.iter().map(in_days).flat_map(|days| days.step_by(self.part_ms as usize))
     }
 
     /// Returns the non-empty parts within a range.
-    pub(crate) fn filled(&self, range: Range<i64>) -> &[(i64, Cell)] {
+    pub(crate) fn non_empty_parts(&self, range: Range<i64>) -> &[(i64, Cell)] {
         let from = self.filled.partition_point(|(at, _)| *at < range.start);
         let to = self.filled.partition_point(|(at, _)| *at < range.end);
         self.filled.get(from..to).unwrap_or_default()

@@ -173,7 +173,7 @@ struct Shells {
 impl Shells {
     /// Returns the starts of the documents without samples that were preallocated for any of the
     /// series.
-    fn of(&self, series: &[SeriesId]) -> Result<Vec<UnixMillis>, QueryError> {
+    fn starts(&self, series: &[SeriesId]) -> Result<Vec<UnixMillis>, QueryError> {
         let (mut starts, mut slots) = (Vec::new(), Vec::new());
         for id in series {
             self.view.slots_into(*id, Columns::NONE, &mut slots)?;
@@ -191,8 +191,8 @@ impl DocumentsQuery<'_> {
         range: &Range<UnixMillis>,
     ) -> Result<Axis, QueryError> {
         let ids: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
-        let from = (self.store, self.budget);
-        let readings = SpacingSearch::new(from, &self.coverage, ids.into_iter(), range);
+        let source = (self.store, self.budget);
+        let readings = SpacingSearch::new(source, &self.coverage, ids.into_iter(), range);
         let axis_request = AxisRequest {
             resolution,
             range,
@@ -292,7 +292,7 @@ impl DocumentsQuery<'_> {
             let merged = group.merged.then_some(group.members.len());
             let slots = axis.slots().iter().copied().zip(cells.iter().copied());
             self.budget.reserve(slots.len() * SLOT_BYTES)?;
-            let shells = shells.as_ref().map(|shells| shells.of(&group.members)).transpose()?;
+            let shells = shells.as_ref().map(|shells| shells.starts(&group.members)).transpose()?;
             let shells = (nesting, shells.unwrap_or_default());
             let all = nest((&group.entry, merged), slots, nesting_of_width, shells, self.budget)?;
             documents.extend(all);
@@ -328,21 +328,21 @@ impl DocumentsQuery<'_> {
             return refused("form=levels uses days in UTC; use nested or rows with tz");
         }
         let members: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
-        // Check the number of days before listing the months.
+        // The number of days is checked before the months are listed.
         let days = (request.range.end.0 - request.range.start.0) / DAY_MS;
         check_count(days, members.len(), self.limits)?;
         let everything = UnixMillis::MIN..UnixMillis::MAX;
         let plan = LevelPlan::new(&self.coverage, &request.range, &everything, 3);
         check_count(plan.parts(), members.len(), self.limits)?;
-        let open = plan.open(self.store, &members)?;
+        let reader = plan.open(self.store, &members)?;
         let mut documents = Vec::new();
         let mut reserved = 0;
         for group in groups {
-            let parts = open.read_merged(&group.members, self.budget)?;
+            let parts = reader.read_merged(&group.members, self.budget)?;
             let bytes = parts.iter().map(SeriesParts::bytes).sum::<usize>();
             self.budget.reserve(bytes.saturating_sub(reserved))?;
             reserved = reserved.max(bytes);
-            for month in open.plan.months() {
+            for month in reader.plan.months() {
                 self.budget.reserve(group.entry.bytes())?;
                 documents.extend(levels_document(&group.entry, month, &parts, self.budget)?);
             }

@@ -69,11 +69,11 @@ pub fn preallocate(
 ) -> Result<PreallocateAnswer, QueryError> {
     let series = store.dictionary().select(&request.selector.matchers());
     if series.is_empty() {
-        let why = suggestion::note(store, &request.selector);
-        return Err(QueryError::Invalid(why.unwrap_or_else(|| "no series matches".to_owned())));
+        let note = suggestion::note(store, &request.selector);
+        return Err(QueryError::Invalid(note.unwrap_or_else(|| "no series matches".to_owned())));
     }
     let mut levels = Vec::new();
-    for index in requested(store, &request.resolutions)? {
+    for index in requested_granularities(store, &request.resolutions)? {
         let spans = spans(store.granularity(index), &request.range, now, SPANS_MAX + 1)
             .map_err(|cause| QueryError::Invalid(cause.to_string()))?;
         levels.push((index, spans));
@@ -104,7 +104,10 @@ pub fn preallocate(
 }
 
 /// Returns the granularities of a request, finest first.
-fn requested(store: &Store, names: &[String]) -> Result<Vec<GranularityIndex>, QueryError> {
+fn requested_granularities(
+    store: &Store,
+    names: &[String],
+) -> Result<Vec<GranularityIndex>, QueryError> {
     let all = store.granularities();
     let known = |name: &&String| all.indexed().any(|(_, granularity)| granularity.name == **name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {

@@ -195,8 +195,8 @@ fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesIn
             ids.len()
         ))),
         (None, _) => {
-            let why = suggestion::note(store, selector);
-            Err(QueryError::Invalid(why.unwrap_or_else(|| "no series matches".to_owned())))
+            let note = suggestion::note(store, selector);
+            Err(QueryError::Invalid(note.unwrap_or_else(|| "no series matches".to_owned())))
         }
     }
 }
@@ -213,11 +213,11 @@ fn granularity(store: &Store, name: Option<&str>) -> Result<GranularityIndex, Qu
 }
 
 fn location(found: &SampleLocations, slot: UnixMillis) -> CellLocation {
-    let has = |cells: &[Slot]| cells.iter().any(|stored| stored.start == slot);
-    if has(&found.memory) {
+    let has_slot = |cells: &[Slot]| cells.iter().any(|stored| stored.start == slot);
+    if has_slot(&found.memory) {
         return CellLocation::Memory;
     }
-    if has(&found.head) {
+    if has_slot(&found.head) {
         return CellLocation::Head;
     }
     match found.document.as_ref().map(|document| document.state) {

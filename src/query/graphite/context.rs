@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     model::{UnixMillis, graphite::Template},
-    query::{PromqlLimits, QueryError},
+    query::{ExpressionLimits, QueryError},
     store::Store,
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Context<'a> {
     pub(super) evaluate: Evaluate,
     pub(super) store: &'a Store,
     pub(super) templates: &'a [Template],
-    pub(super) limits: &'a PromqlLimits<'a>,
+    pub(super) limits: &'a ExpressionLimits<'a>,
     pub(super) now: UnixMillis,
     /// The time range in Unix seconds, end exclusive.
     pub(super) range: Range<i64>,

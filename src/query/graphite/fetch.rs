@@ -13,7 +13,7 @@ use crate::{
     model::{Cell, GranularityIndex, Kind, Span, UnixMillis},
     policy::coverage::Coverage,
     query::{
-        PromqlLimits, QueryError, QueryLimits, Resolution,
+        ExpressionLimits, QueryError, QueryLimits, Resolution,
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
         cells::reader::CellReader,
@@ -30,7 +30,7 @@ const SLOT_BYTES: usize = size_of::<(i64, i64)>() + size_of::<usize>() + size_of
 /// A request for the lines of series.
 pub(super) struct FetchRequest<'a> {
     pub(super) store: &'a Store,
-    pub(super) limits: &'a PromqlLimits<'a>,
+    pub(super) limits: &'a ExpressionLimits<'a>,
     pub(super) now: UnixMillis,
     /// The time range, from after its start to its end.
     pub(super) range: Range<UnixMillis>,

@@ -108,8 +108,8 @@ mod tests {
         check("{a,b{1,2}}.x", &["a.x", "b1.x", "a.x", "b2.x"]);
         check("a.{b.c,d}", &["a.b.c", "a.d"]);
         check("a}b{", &["a}b{"]);
-        let many = expand_braces(&"{a,b}".repeat(9)).unwrap_err().to_string();
-        assert!(many.contains("more than 256 paths"), "{many}");
+        let too_many = expand_braces(&"{a,b}".repeat(9)).unwrap_err().to_string();
+        assert!(too_many.contains("more than 256 paths"), "{too_many}");
         let words = expand_braces(&format!("{{{}}}", ",".repeat(300))).unwrap_err().to_string();
         assert!(words.contains("more than 256 paths"), "{words}");
         let steps = format!("{}{}", "{a,b}".repeat(8), "{a}".repeat(1000));
@@ -117,8 +117,8 @@ mod tests {
             expand_braces(&steps).is_err(),
             "the alternatives are copied for each of many braces"
         );
-        let long = expand_braces(&"a".repeat(5000)).unwrap_err().to_string();
-        assert!(long.contains("a path of 5000 bytes exceeds the limit of 4096"), "{long}");
+        let too_long = expand_braces(&"a".repeat(5000)).unwrap_err().to_string();
+        assert!(too_long.contains("a path of 5000 bytes exceeds the limit of 4096"), "{too_long}");
     }
 
     #[test]

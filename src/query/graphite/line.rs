@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::aggregation::{Aggregation, NULL};
-use crate::query::{PromqlLimits, QueryError};
+use crate::query::{ExpressionLimits, QueryError};
 
 /// The maximum size of a name or an origin in bytes. Longer texts are cut when they are created.
 pub(super) const NAME_BYTES_MAX: usize = 16 << 10;
@@ -124,7 +124,10 @@ pub(super) fn cut_name(mut name: String) -> String {
 ///
 /// # Errors
 /// When the lines would have too many points, or the budget is used up.
-pub(super) fn normalize(lines: &mut [Line], limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+pub(super) fn normalize(
+    lines: &mut [Line],
+    limits: &ExpressionLimits<'_>,
+) -> Result<(), QueryError> {
     let Some(step) = lines.iter().map(|line| line.step).reduce(common_multiple) else {
         return Ok(());
     };
@@ -190,7 +193,7 @@ pub(super) mod tests {
     use crate::query::Budget;
 
     /// Limits without a limited budget.
-    pub(in super::super) const LIMITS: PromqlLimits<'static> = PromqlLimits {
+    pub(in super::super) const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
         series_max: 1000,
         points_max: 1_000_000,
         steps_max: 11_000,
@@ -211,7 +214,7 @@ pub(super) mod tests {
         assert_eq!(last.end(), i64::MAX);
         assert!(normalize(&mut [line("a", &[1.0]), last], &LIMITS).is_err());
         let budget = Budget::of_memory(1 << 20);
-        let scarce = PromqlLimits { budget: &budget, ..LIMITS };
+        let scarce = ExpressionLimits { budget: &budget, ..LIMITS };
         let mut later = line("b", &[1.0]);
         later.start = 60 * 400_000;
         let refused = normalize(&mut [line("a", &[1.0]), later], &scarce).unwrap_err();

@@ -29,7 +29,7 @@ pub use times::civil_text;
 
 use crate::{
     model::{UnixMillis, graphite::Template},
-    query::{PromqlLimits, QueryError},
+    query::{ExpressionLimits, QueryError},
     store::Store,
 };
 use context::Context;
@@ -77,7 +77,7 @@ impl GraphiteStore<'_> {
         &self,
         request: &RenderRequest,
         zone: &TimeZone,
-        limits: &PromqlLimits<'_>,
+        limits: &ExpressionLimits<'_>,
         now: UnixMillis,
     ) -> Result<RenderAnswer, QueryError> {
         if request.targets.is_empty() {
@@ -137,7 +137,7 @@ impl GraphiteStore<'_> {
     pub fn find(
         &self,
         pattern: &str,
-        limits: &PromqlLimits<'_>,
+        limits: &ExpressionLimits<'_>,
     ) -> Result<BTreeMap<String, NodeKinds>, QueryError> {
         let Self { store, templates } = *self;
         Paths { store, templates, limits }.nodes(pattern)
@@ -150,7 +150,7 @@ impl GraphiteStore<'_> {
     pub fn series_by_tag(
         &self,
         conditions: &[String],
-        limits: &PromqlLimits<'_>,
+        limits: &ExpressionLimits<'_>,
     ) -> Result<Vec<String>, QueryError> {
         let Self { store, templates } = *self;
         let found = Paths { store, templates, limits }.by_tag(conditions)?;

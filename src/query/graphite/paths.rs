@@ -16,7 +16,7 @@ use crate::{
         graphite::{Condition, GraphiteName, Template},
     },
     query::{
-        MatchOperator, PromqlLimits, QueryError, SeriesMatcher, select_series,
+        ExpressionLimits, MatchOperator, QueryError, SeriesMatcher, select_series,
         series::selector::CHUNK, whole_pattern,
     },
     store::Store,
@@ -50,7 +50,7 @@ pub struct NodeKinds {
 pub(super) struct Paths<'a> {
     pub(super) store: &'a Store,
     pub(super) templates: &'a [Template],
-    pub(super) limits: &'a PromqlLimits<'a>,
+    pub(super) limits: &'a ExpressionLimits<'a>,
 }
 
 type Visit<'v> = &'v mut dyn FnMut(SeriesId, GraphiteName) -> Result<(), QueryError>;

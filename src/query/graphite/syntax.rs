@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
     fn expr(&mut self) -> Result<Expr, QueryError> {
         self.skip_spaces();
         match self.peek() {
-            Some('"' | '\'') => self.quoted().map(Expr::Text),
+            Some('"' | '\'') => self.quoted_text().map(Expr::Text),
             Some(_) => {
                 let word = self.word()?;
                 if self.eat('(') {
@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn quoted(&mut self) -> Result<String, QueryError> {
+    fn quoted_text(&mut self) -> Result<String, QueryError> {
         let quote = self.peek().unwrap_or('"');
         let Some((inside, _)) = self.rest().get(1..).and_then(|rest| rest.split_once(quote)) else {
             return Err(self.fault("a closing quote"));

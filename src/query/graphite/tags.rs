@@ -6,7 +6,7 @@ use super::paths::{FoundSeries, Paths};
 use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, graphite::GraphiteName},
     query::{
-        MatchOperator, PromqlLimits, QueryError, SeriesMatcher, list_label_names,
+        ExpressionLimits, MatchOperator, QueryError, SeriesMatcher, list_label_names,
         list_label_values, select_series, whole_pattern,
     },
     store::Store,
@@ -37,7 +37,7 @@ fn stored_tag(tag: &str) -> &str {
 /// Parses conditions such as `name=disk.used`, `host=~web.*`, `dc!=a` or `dc!=~b`.
 pub(super) fn matchers(
     conditions: &[String],
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<SeriesMatcher>, QueryError> {
     if conditions.len() > CONDITIONS_MAX {
         return Err(QueryError::Invalid(format!(
@@ -48,7 +48,7 @@ pub(super) fn matchers(
     conditions.iter().map(|text| matcher(text, limits)).collect()
 }
 
-fn matcher(text: &str, limits: &PromqlLimits<'_>) -> Result<SeriesMatcher, QueryError> {
+fn matcher(text: &str, limits: &ExpressionLimits<'_>) -> Result<SeriesMatcher, QueryError> {
     let parts = text.split_once('=').filter(|(tag, _)| !matches!(*tag, "" | "!"));
     let Some((tag, value)) = parts else {
         return Err(QueryError::Invalid(format!(
@@ -76,7 +76,7 @@ fn matcher(text: &str, limits: &PromqlLimits<'_>) -> Result<SeriesMatcher, Query
 fn selected(
     store: &Store,
     conditions: &[String],
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let matchers = matchers(conditions, limits)?;
     if matchers.iter().all(|matcher| matcher.matches("")) {
@@ -110,7 +110,7 @@ impl Paths<'_> {
 pub fn list_tags(
     store: &Store,
     request: &TagsRequest,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<String>, QueryError> {
     let display_name = |tag: &str| if tag == METRIC_TAG { NAME.to_owned() } else { tag.to_owned() };
     let tag = request.tag.as_deref().map(stored_tag);

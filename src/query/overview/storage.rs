@@ -26,6 +26,8 @@ pub struct StorageAnswer {
     /// The granularities of the settings, followed by the levels of rules of retention and by removed
     /// granularities that still have files.
     pub granularities: Vec<StoredGranularity>,
+    /// The rules of retention that select series.
+    pub rules: Vec<RuleSeries>,
     pub journal: StoredJournal,
     pub head: StoredBytes,
     pub catalog: BoundedBytes,
@@ -33,6 +35,15 @@ pub struct StorageAnswer {
     pub checker: CheckerAnswer,
     /// Files that were set aside because of damage.
     pub damaged: Vec<String>,
+}
+
+/// A rule of retention.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuleSeries {
+    /// The name of the rule.
+    pub name: String,
+    /// Number of its series.
+    pub series: usize,
 }
 
 /// A granularity and its partitions.
@@ -121,17 +132,20 @@ pub struct BoundedBytes {
 /// Reports the usage of the store.
 pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> StorageAnswer {
     let partitions = store.partitions();
-    let counts = partitions.len() <= COUNTED_MAX;
-    let listed = |info: &PartitionInfo, ahead: Option<&[ShellsOfSpan]>| {
+    let counts_documents = partitions.len() <= COUNTED_MAX;
+    let list_partition = |info: &PartitionInfo, ahead: Option<&[ShellsOfSpan]>| {
         let (id, end) = (info.id, info.end);
-        let within = |span: &&ShellsOfSpan| (id.start..end).contains(&span.start);
-        let shells = ahead.map(|ahead| ahead.iter().filter(within).map(|span| span.count).sum());
-        let documents = if counts { store.documents_of(id) } else { None };
+        let is_in_document = |span: &&ShellsOfSpan| (id.start..end).contains(&span.start);
+        let shells =
+            ahead.map(|ahead| ahead.iter().filter(is_in_document).map(|span| span.count).sum());
+        let documents = if counts_documents { store.documents_of(id) } else { None };
         let documents = documents.map(|documents| documents + shells.unwrap_or(0));
         let partition = StoredPartition::new(info.clone(), store.granularity(id.granularity));
         ListedPartition {
             partition,
-            state: PartitionState::new(id.start..end, now, || counts && store.is_sealed(id)),
+            state: PartitionState::new(id.start..end, now, || {
+                counts_documents && store.is_sealed(id)
+            }),
             documents,
             shells,
         }
@@ -139,7 +153,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
     let granularities = store.all_granularities().iter().enumerate().map(|(index, granularity)| {
         let ahead = store.shells_after(GranularityIndex(index), now).ok();
         let of_granularity = partitions.iter().filter(|info| info.id.granularity.0 == index);
-        let listed_partitions = of_granularity.map(|info| listed(info, ahead.as_deref()));
+        let listed_partitions = of_granularity.map(|info| list_partition(info, ahead.as_deref()));
         let last = ahead.as_ref().and_then(|ahead| ahead.last());
         StoredGranularity {
             name: granularity.name.clone(),
@@ -149,6 +163,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
             preallocated_until: last.map(|span| span.end.0),
         }
     });
+    let rules = store.series_by_rule(now).into_iter();
     let (journal_bytes, records) = store.journal_waiting();
     let counters = store.counters();
     StorageAnswer {
@@ -156,6 +171,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
         bytes: store.file_bytes(),
         series: store.dictionary().len(),
         granularities: granularities.collect(),
+        rules: rules.map(|(name, series)| RuleSeries { name, series }).collect(),
         journal: StoredJournal {
             bytes: journal_bytes,
             bytes_max: bounds.journal_bytes_max,

@@ -83,7 +83,7 @@ impl Stage {
             })),
             Self::Unwind { path, keeps_empty } => {
                 Box::new(input.flat_map(move |document| match document {
-                    Ok(document) => elements(document, path, *keeps_empty),
+                    Ok(document) => unwind(document, path, *keeps_empty),
                     Err(cause) => Box::new(std::iter::once(Err(cause))),
                 }))
             }
@@ -91,7 +91,9 @@ impl Stage {
                 let Document { fields, share } = document?;
                 projection.apply(fields, share)
             })),
-            Self::AddFields(added) => Box::new(input.map(move |document| add(document?, added))),
+            Self::AddFields(added) => {
+                Box::new(input.map(move |document| add_fields(document?, added)))
+            }
             Self::Limit(count) => Box::new(input.take(*count)),
             Self::Skip(count) => Box::new(input.skip(*count)),
             Self::Count(name) => {
@@ -100,24 +102,24 @@ impl Stage {
                 let document = Document { fields, share: quota.new_share(index) };
                 Box::new((counted > 0).then_some(Ok(document)).into_iter())
             }
-            Self::Sort(keys) => sorted(input, keys, quota.new_share(index))?,
+            Self::Sort(keys) => sort_documents(input, keys, quota.new_share(index))?,
             Self::Group { id, fields, by_count } => {
-                grouped(input, id, (fields, *by_count), quota.new_share(index))?
+                group_documents(input, id, (fields, *by_count), quota.new_share(index))?
             }
             Self::Buckets { by, count, fields } => {
-                bucketed(input, by, *count, fields, quota.new_share(index))?
+                bucket_documents(input, by, *count, fields, quota.new_share(index))?
             }
-            Self::Facet(facets) => faceted(input, facets, index, quota)?,
+            Self::Facet(facets) => run_facets(input, facets, index, quota)?,
             Self::Replace(expression) => {
-                Box::new(input.map(move |document| replaced(document?, expression)))
+                Box::new(input.map(move |document| replace_document(document?, expression)))
             }
-            Self::Distinct(path) => distinct(input, path, quota.new_share(index))?,
+            Self::Distinct(path) => distinct_values(input, path, quota.new_share(index))?,
         })
     }
 }
 
 /// Adds computed fields to a document. Every expression reads the original document.
-fn add<'a>(
+fn add_fields<'a>(
     document: Document<'a>,
     added: &[(Path, Expression)],
 ) -> Result<Document<'a>, QueryError> {
@@ -134,9 +136,9 @@ fn add<'a>(
 }
 
 /// Returns a copy of the document for each element of a list.
-fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Documents<'a> {
+fn unwind<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Documents<'a> {
     let Document { mut fields, mut share } = document;
-    match path.take(&mut fields) {
+    match path.take_value(&mut fields) {
         Some(Value::List(values)) if !values.is_empty() => {
             // The list's quota is held until its last element has been copied.
             let list_share = share;
@@ -159,7 +161,7 @@ fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Do
     }
 }
 
-fn sorted<'a>(
+fn sort_documents<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     keys: &[(Path, bool)],
     mut stage_share: Share<'a>,
@@ -215,7 +217,7 @@ fn stream_of<'a>(
 
 type Accumulators = [(Arc<str>, Accumulator)];
 
-fn grouped<'a>(
+fn group_documents<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     id: &Expression,
     (fields, by_count): (&'a Accumulators, bool),
@@ -270,7 +272,7 @@ fn group_document(id: Value, fields: &Accumulators, accumulated: Vec<Accumulator
 
 /// Creates at most `count` groups of about equal size, in the order of a value. Equal values share
 /// a group.
-fn bucketed<'a>(
+fn bucket_documents<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     by: &Expression,
     count: usize,
@@ -321,7 +323,7 @@ fn bucketed<'a>(
 }
 
 /// Returns one document with the results of several pipelines over the same documents.
-fn faceted<'a>(
+fn run_facets<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     facets: &'a [(Arc<str>, Vec<Stage>)],
     index: usize,
@@ -350,7 +352,7 @@ fn faceted<'a>(
     Ok(Box::new(std::iter::once(Ok(Document { fields: out, share }))))
 }
 
-fn replaced<'a>(
+fn replace_document<'a>(
     document: Document<'a>,
     expression: &Expression,
 ) -> Result<Document<'a>, QueryError> {
@@ -365,7 +367,7 @@ fn replaced<'a>(
 }
 
 /// Returns the distinct values of a field; elements of lists count one by one.
-fn distinct<'a>(
+fn distinct_values<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     path: &Path,
     mut stage_share: Share<'a>,

@@ -9,6 +9,7 @@
 )]
 
 mod accumulator;
+mod arithmetic;
 mod collections;
 mod document;
 mod execution;
@@ -108,14 +109,14 @@ pub fn aggregate(
     let quota = Quota::new(limits.points_max, budget);
     let documents = execution::run(&request.stages, collection.documents(&quota), &quota)?;
     let result = StageResult::new(request.shape, documents);
-    let why = if !result.is_empty() {
+    let note = if !result.is_empty() {
         None
     } else if let Some(known) = suggestion::note(store, &request.selector) {
         Some(known)
     } else {
         note_of_text_values(store, budget, &request.conditions)?
     };
-    Ok(AggregateAnswer { result, notes: why.into_iter().collect() })
+    Ok(AggregateAnswer { result, notes: note.into_iter().collect() })
 }
 
 /// Entry point for fuzzing: parses a request and runs it over a fixed document.

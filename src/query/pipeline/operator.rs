@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    expression::arithmetic::add,
+    arithmetic::add,
     order::{GroupKey, compare},
     value::Value,
 };
@@ -119,15 +119,15 @@ impl Operator {
         match self {
             Self::StdDevPop | Self::StdDevSamp => {
                 let number = found.and_then(|value| value.to_number()?.number());
-                let mut spread = if let AccumulatorState::Deviation(spread) = accumulated {
-                    *spread
+                let mut deviation = if let AccumulatorState::Deviation(deviation) = accumulated {
+                    *deviation
                 } else {
                     Deviation::default()
                 };
                 if let Some(number) = number {
-                    spread.add(number);
+                    deviation.add(number);
                 }
-                *accumulated = AccumulatorState::Deviation(spread);
+                *accumulated = AccumulatorState::Deviation(deviation);
                 Some(0)
             }
             Self::Sum | Self::Avg | Self::Count => {
@@ -180,11 +180,11 @@ impl Operator {
 
     pub(super) fn finish(self, accumulated: AccumulatorState) -> Value {
         match (self, accumulated) {
-            (Self::StdDevPop, AccumulatorState::Deviation(spread)) => {
-                spread.deviation(1).map_or(Value::Null, Value::Float)
+            (Self::StdDevPop, AccumulatorState::Deviation(deviation)) => {
+                deviation.deviation(1).map_or(Value::Null, Value::Float)
             }
-            (_, AccumulatorState::Deviation(spread)) => {
-                spread.deviation(2).map_or(Value::Null, Value::Float)
+            (_, AccumulatorState::Deviation(deviation)) => {
+                deviation.deviation(2).map_or(Value::Null, Value::Float)
             }
             (Self::Avg, AccumulatorState::Numbers(sum, n)) => {
                 sum.number().map_or(Value::Null, |sum| Value::Float(sum / n as f64))

@@ -150,11 +150,12 @@ mod tests {
             f64::INFINITY,
             f64::NEG_INFINITY,
         ]);
-        let whole = prop::sample::select(vec![0, 7, 10, i64::MAX, i64::MIN, 9_007_199_254_740_993]);
+        let whole_number =
+            prop::sample::select(vec![0, 7, 10, i64::MAX, i64::MIN, 9_007_199_254_740_993]);
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::Bool),
-            whole.prop_map(Value::Int),
+            whole_number.prop_map(Value::Int),
             number.prop_map(Value::Float),
             text.prop_map(Value::text),
             (0..3_i64).prop_map(|at| Value::Date(UnixMillis(at))),

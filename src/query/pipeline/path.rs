@@ -46,10 +46,10 @@ impl Path {
     }
 
     /// Removes the value and leaves `Null` in its place. Lists on the path are not entered.
-    pub(super) fn take(&self, document: &mut Fields) -> Option<Value> {
-        let (last, before) = self.0.split_last()?;
+    pub(super) fn take_value(&self, document: &mut Fields) -> Option<Value> {
+        let (last, parents) = self.0.split_last()?;
         let mut fields = document;
-        for name in before {
+        for name in parents {
             let Some(Value::Fields(inner)) = fields.get_mut(name) else { return None };
             fields = inner;
         }

@@ -56,9 +56,9 @@ pub(super) struct Literal {
     date: Option<UnixMillis>,
 }
 
-/// Calls a function with each value until the function returns true. Returns true when the function
-/// did.
-type Values<'v> = dyn Fn(&mut dyn FnMut(&Value) -> bool) -> bool + 'v;
+/// A function that passes each value of a field to another function until that function returns
+/// true, and then returns true.
+type VisitValues<'v> = dyn Fn(&mut dyn FnMut(&Value) -> bool) -> bool + 'v;
 
 impl Literal {
     fn new(value: &Value) -> Self {
@@ -240,9 +240,9 @@ impl Test {
         self.holds_for(&|visit| value.as_ref().is_some_and(visit))
     }
 
-    fn holds_for(&self, any: &Values<'_>) -> bool {
+    fn holds_for(&self, any: &VisitValues<'_>) -> bool {
         match self {
-            Self::Exists(wanted) => any(&mut |_| true) == *wanted,
+            Self::Exists(must_exist) => any(&mut |_| true) == *must_exist,
             Self::Not(test) => !test.holds_for(any),
             Self::All(tests) => tests.iter().all(|test| test.holds_for(any)),
             Self::Any(tests) => tests.iter().any(|test| test.holds_for(any)),
@@ -286,7 +286,7 @@ impl Test {
 }
 
 impl Comparison {
-    fn holds(self, literal: &Literal, any: &Values<'_>) -> bool {
+    fn holds(self, literal: &Literal, any: &VisitValues<'_>) -> bool {
         let accepts = |order: Ordering| match self {
             Self::Equal => order.is_eq(),
             Self::Greater => order.is_gt(),

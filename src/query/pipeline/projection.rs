@@ -25,7 +25,7 @@ pub(super) enum Projection {
 /// A field of the result.
 #[derive(Debug, Clone)]
 pub(super) enum ProjectedField {
-    AsItIs,
+    Unchanged,
     Computed(Expression),
     Parts(Vec<(Arc<str>, ProjectedField)>),
 }
@@ -64,7 +64,7 @@ impl Projection {
             return Err("cannot both keep and leave out fields; only _id: 0 may be added".into());
         }
         if shows_id && !projected.iter().any(|(name, _)| &**name == "_id") {
-            projected.insert(0, ("_id".into(), ProjectedField::AsItIs));
+            projected.insert(0, ("_id".into(), ProjectedField::Unchanged));
         }
         Ok(Self::Include(projected))
     }
@@ -117,7 +117,7 @@ fn insert(
 
 fn projected_field(value: &Value) -> Result<ProjectedField, String> {
     match value {
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Ok(ProjectedField::AsItIs),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Ok(ProjectedField::Unchanged),
         Value::Fields(fields) if fields.iter().all(|(name, _)| !name.starts_with('$')) => {
             let mut parts = Vec::new();
             for (name, value) in fields.iter() {
@@ -140,7 +140,7 @@ fn include(
     let mut out = Fields::default();
     for (name, value) in part.iter() {
         match tree.iter().find(|(known, _)| known == name) {
-            Some((_, ProjectedField::AsItIs)) => out.set(name.clone(), share.copy(value)?),
+            Some((_, ProjectedField::Unchanged)) => out.set(name.clone(), share.copy(value)?),
             Some((_, ProjectedField::Parts(parts))) => {
                 if let Some(value) = include_value(parts, value, whole, share)? {
                     out.set(name.clone(), value);
@@ -162,7 +162,7 @@ fn include(
                     out.set(name.clone(), Value::Fields(computed));
                 }
             }
-            ProjectedField::Parts(_) | ProjectedField::AsItIs => {}
+            ProjectedField::Parts(_) | ProjectedField::Unchanged => {}
         }
     }
     Ok(out)

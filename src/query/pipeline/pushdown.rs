@@ -46,25 +46,29 @@ impl NeededNames {
                 }
                 continue;
             }
-            self.note(value, matches!(stage, Stage::Unwind { .. } | Stage::Match(_)));
+            self.note_names(value, matches!(stage, Stage::Unwind { .. } | Stage::Match(_)));
         }
     }
 
     /// Records the names in a value. `passes_through` is true when a stage reads fields without
     /// showing them.
-    fn note(&mut self, value: &Value, passes_through: bool) {
+    fn note_names(&mut self, value: &Value, passes_through: bool) {
         match value {
             Value::Text(text) => {
                 self.note_text(text, passes_through || !text.starts_with('$'));
             }
-            Value::List(values) => values.iter().for_each(|value| self.note(value, passes_through)),
+            Value::List(values) => {
+                for value in values {
+                    self.note_names(value, passes_through);
+                }
+            }
             Value::Fields(fields) => {
                 for (name, value) in fields.iter() {
                     // A name is shown unchanged only by `name: 1`.
                     let is_kept = matches!(value, Value::Bool(true)) || value.number().is_some();
                     let shows = !passes_through && is_kept;
                     self.note_text(name, !shows);
-                    self.note(value, passes_through);
+                    self.note_names(value, passes_through);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) => {}
@@ -106,7 +110,7 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let always = UnixMillis::MIN..UnixMillis::MAX;
-        let hidden = hidden(pipeline, stages);
+        let hidden = hidden_paths(pipeline, stages);
         let mut conditions =
             Self { tests: Vec::new(), dates: always.clone(), days: always, hidden };
         let mut unwound: Vec<&Path> = Vec::new();
@@ -114,13 +118,13 @@ impl Conditions {
         for stage in stages {
             match stage {
                 Stage::Match(predicate) => {
-                    let is_whole = !unwound.iter().any(|path| path.equals("days"));
+                    let has_nested_days = !unwound.iter().any(|path| path.equals("days"));
                     predicate.for_each_field(&mut |path| {
                         let names_days =
                             path.is_none_or(|path| path.names().first().is_some_and(is_days));
-                        sees_all_days |= is_whole && names_days;
+                        sees_all_days |= has_nested_days && names_days;
                     });
-                    conditions.note(predicate, &unwound);
+                    conditions.note_names(predicate, &unwound);
                 }
                 Stage::Unwind { path, .. } => unwound.push(path),
                 Stage::Group { .. }
@@ -142,16 +146,16 @@ impl Conditions {
         conditions
     }
 
-    fn note(&mut self, predicate: &Predicate, unwound: &[&Path]) {
+    fn note_names(&mut self, predicate: &Predicate, unwound: &[&Path]) {
         predicate.for_each_required_test(&mut |path, test| {
             let is_unwound = |name: &str| unwound.iter().any(|path| path.equals(name));
             if path.equals("date") {
-                narrow(&mut self.dates, test);
+                narrow_range(&mut self.dates, test);
             } else if path.equals("days.date") && is_unwound("days")
                 || path.equals("days.hours.date") && is_unwound("days.hours")
                 || path.equals("days.hours.minutes.date") && is_unwound("days.hours.minutes")
             {
-                narrow(&mut self.days, test);
+                narrow_range(&mut self.days, test);
             } else if let [name] = path.names() {
                 self.tests.push((name.to_string(), test.clone()));
             }
@@ -180,14 +184,14 @@ fn narrows(stage: &Stage) -> bool {
 }
 
 /// Returns the paths that a `$project` removes, provided that no earlier stage names a list.
-fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
+fn hidden_paths(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
     let Value::List(values) = pipeline else { return BTreeSet::new() };
     for (stage, value) in stages.iter().zip(values) {
         if let Stage::Project(Projection::Exclude(paths)) = stage {
             return paths.iter().map(|path| path.names().join(".")).collect();
         }
         let mut needed = NeededNames { names: BTreeSet::new(), needs_all: false };
-        needed.note(value, true);
+        needed.note_names(value, true);
         let makes_new_documents = match stage {
             Stage::Project(_) | Stage::Facet(_) | Stage::Replace(_) => true,
             other => narrows(other),
@@ -204,7 +208,7 @@ fn is_days(name: &Arc<str>) -> bool {
 }
 
 /// Excludes the times that fail a test. The range may remain a millisecond too long at either end.
-fn narrow(range: &mut Range<UnixMillis>, test: &Test) {
+fn narrow_range(range: &mut Range<UnixMillis>, test: &Test) {
     let Test::Compare(comparison, literal) = test else { return };
     let Some(at) = literal.as_date() else { return };
     let (from, to) = match comparison {

@@ -62,7 +62,7 @@ impl<'a> Quota<'a> {
         Share { quota: self, stage, values: 0, bytes: 0 }
     }
 
-    fn step(&self, values: usize) -> Result<(), QueryError> {
+    fn charge_steps(&self, values: usize) -> Result<(), QueryError> {
         self.check_after(values)?;
         let steps = self.steps.get().saturating_add(values);
         self.steps.set(steps);
@@ -76,7 +76,7 @@ impl<'a> Quota<'a> {
         Ok(())
     }
 
-    fn grow(&self, bytes: usize) -> Result<(), QueryError> {
+    fn reserve_bytes(&self, bytes: usize) -> Result<(), QueryError> {
         let bytes = self.bytes.get().saturating_add(bytes);
         if let Some(more) = bytes.checked_sub(self.charged.get()).filter(|more| *more > 0) {
             let more = more.max(PIECE_BYTES);
@@ -100,7 +100,7 @@ pub(super) struct Share<'a> {
 impl<'a> Share<'a> {
     /// Charges bytes.
     pub(super) fn charge_bytes(&mut self, bytes: usize) -> Result<(), QueryError> {
-        self.quota.grow(bytes)?;
+        self.quota.reserve_bytes(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
@@ -123,7 +123,7 @@ impl<'a> Share<'a> {
 
     /// Charges values that are created.
     pub(super) fn charge(&mut self, values: usize) -> Result<(), QueryError> {
-        self.quota.step(values)?;
+        self.quota.charge_steps(values)?;
         self.charge_read(values)
     }
 
@@ -149,7 +149,7 @@ impl<'a> Share<'a> {
     pub(super) fn enter(&mut self, stage: usize, document: &Fields) -> Result<(), QueryError> {
         self.stage = stage;
         let size = document.size().ok_or_else(|| self.too_deep())?;
-        self.quota.step(size)?;
+        self.quota.charge_steps(size)?;
         let surplus = self.values.saturating_sub(size);
         self.release(surplus, surplus * VALUE_BYTES);
         Ok(())

@@ -57,7 +57,7 @@ enum CommandKind {
 }
 
 /// The names of commands and methods.
-const VERBS: [(&str, CommandKind); 7] = [
+const COMMANDS: [(&str, CommandKind); 7] = [
     ("aggregate", CommandKind::Aggregate),
     ("find", CommandKind::Find),
     ("findOne", CommandKind::FindOne),
@@ -73,7 +73,7 @@ const COMMON_FIELDS: [&str; 7] =
 
 impl CommandKind {
     fn named(name: &str) -> Option<Self> {
-        VERBS.iter().find(|(known, _)| *known == name).map(|(_, verb)| *verb)
+        COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, command)| *command)
     }
 
     fn shape(self) -> AnswerShape {
@@ -116,12 +116,12 @@ impl AggregateRequest {
     pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
         match notation::read(text).map_err(QueryError::Invalid)? {
             Statement::Calls { collection, calls } => {
-                let (verb, fields) = parse_calls(calls).map_err(QueryError::Invalid)?;
-                Self::new(Some(collection), verb, &fields, now)
+                let (command, fields) = parse_calls(calls).map_err(QueryError::Invalid)?;
+                Self::new(Some(collection), command, &fields, now)
             }
             Statement::Value(Value::Fields(fields)) => {
-                let (collection, verb) = parse_document(&fields).map_err(QueryError::Invalid)?;
-                Self::new(collection, verb, &fields, now)
+                let (collection, command) = parse_document(&fields).map_err(QueryError::Invalid)?;
+                Self::new(collection, command, &fields, now)
             }
             Statement::Value(pipeline) => {
                 let fields = std::iter::once(("pipeline".into(), pipeline)).collect();
@@ -132,7 +132,7 @@ impl AggregateRequest {
 
     fn new(
         collection: Option<String>,
-        verb: CommandKind,
+        command: CommandKind,
         fields: &Fields,
         now: UnixMillis,
     ) -> Result<Self, QueryError> {
@@ -141,12 +141,12 @@ impl AggregateRequest {
                 "there are more than {PATTERNS_MAX} patterns"
             )));
         }
-        let (pipeline, stages) = if verb == CommandKind::Aggregate {
+        let (pipeline, stages) = if command == CommandKind::Aggregate {
             let pipeline = fields.get("pipeline").cloned().unwrap_or(Value::Null);
             let stages = stage::parse(&pipeline)?;
             (pipeline, stages)
         } else {
-            let pipeline = to_pipeline(verb, fields).map_err(QueryError::Invalid)?;
+            let pipeline = to_pipeline(command, fields).map_err(QueryError::Invalid)?;
             let (values, stages) = pipeline.into_iter().unzip();
             (Value::List(values), stages)
         };
@@ -157,7 +157,7 @@ impl AggregateRequest {
             needed: NeededNames::of(&pipeline, &stages),
             conditions: Conditions::of(&pipeline, &stages),
             stages,
-            shape: verb.shape(),
+            shape: command.shape(),
             shells: shells(fields)?,
         })
     }
@@ -167,27 +167,27 @@ impl AggregateRequest {
 fn parse_document(fields: &Fields) -> Result<(Option<String>, CommandKind), String> {
     let mut commands =
         fields.iter().filter_map(|(name, value)| Some((name, CommandKind::named(name)?, value)));
-    let (name, verb, collection) = if let Some((name, verb, value)) = commands.next() {
-        (&**name, verb, value)
+    let (name, command, collection) = if let Some((name, command, value)) = commands.next() {
+        (&**name, command, value)
     } else {
         let is_find = |name: &&str| fields.get(name).is_some();
         let is_find =
             CommandKind::Find.fields().iter().any(is_find) && fields.get("pipeline").is_none();
-        let verb = if is_find { CommandKind::Find } else { CommandKind::Aggregate };
-        ("collection", verb, fields.get("collection").unwrap_or(&Value::Null))
+        let command = if is_find { CommandKind::Find } else { CommandKind::Aggregate };
+        ("collection", command, fields.get("collection").unwrap_or(&Value::Null))
     };
     if commands.next().is_some() {
         return Err(format!("{name} is not the only command"));
     }
-    let known = || COMMON_FIELDS.iter().chain(verb.fields());
+    let known = || COMMON_FIELDS.iter().chain(command.fields());
     let is_known = |field: &str| field == name || known().any(|known| *known == field);
     if let Some((other, _)) = fields.iter().find(|(field, _)| !is_known(field)) {
         let known: Vec<_> = known().copied().collect();
         return Err(format!("{other} is not known; use {}", known.join(", ")));
     }
     match collection {
-        Value::Null => Ok((None, verb)),
-        Value::Text(collection) => Ok((Some(collection.to_string()), verb)),
+        Value::Null => Ok((None, command)),
+        Value::Text(collection) => Ok((Some(collection.to_string()), command)),
         _ => Err(format!("{name} takes the name of a collection")),
     }
 }
@@ -199,8 +199,8 @@ fn parse_calls(calls: Vec<Call>) -> Result<(CommandKind, Fields), String> {
     let Some(Call { method, arguments }) = calls.next() else {
         return Err("no method is called".to_owned());
     };
-    let mut verb = CommandKind::named(&method).ok_or_else(|| unknown_method(&method))?;
-    let names = verb.arguments();
+    let mut command = CommandKind::named(&method).ok_or_else(|| unknown_method(&method))?;
+    let names = command.arguments();
     if arguments.len() > names.len() {
         return Err(format!("{method} takes {}", names.join(" and ")));
     }
@@ -208,7 +208,7 @@ fn parse_calls(calls: Vec<Call>) -> Result<(CommandKind, Fields), String> {
     for (name, argument) in names.iter().zip(arguments) {
         match (*name, argument) {
             // Options of `find` are set by chained methods; options of `aggregate` are ignored.
-            ("options", Value::Fields(options)) if verb == CommandKind::Count => {
+            ("options", Value::Fields(options)) if command == CommandKind::Count => {
                 options.into_iter().for_each(|(name, value)| fields.set(name, value));
             }
             ("options", _) => {}
@@ -217,12 +217,12 @@ fn parse_calls(calls: Vec<Call>) -> Result<(CommandKind, Fields), String> {
     }
     for Call { method, mut arguments } in calls {
         let argument = arguments.pop();
-        let is_find = verb == CommandKind::Find && arguments.is_empty();
+        let is_find = command == CommandKind::Find && arguments.is_empty();
         match (&*method, argument) {
             ("sort" | "skip" | "limit" | "projection", Some(argument)) if is_find => {
                 fields.set(method.into(), argument);
             }
-            ("count" | "size" | "itcount", None) if is_find => verb = CommandKind::Count,
+            ("count" | "size" | "itcount", None) if is_find => command = CommandKind::Count,
             ("toArray" | "pretty", None) => {}
             _ => {
                 return Err(format!(
@@ -232,14 +232,14 @@ fn parse_calls(calls: Vec<Call>) -> Result<(CommandKind, Fields), String> {
             }
         }
     }
-    Ok((verb, fields))
+    Ok((command, fields))
 }
 
 fn unknown_method(method: &str) -> String {
     if method.starts_with("update") || method.starts_with("insert") {
         return format!("{method} writes samples: send it to POST /api/v1/update");
     }
-    let known = VERBS.map(|(name, _)| name).join(", ");
+    let known = COMMANDS.map(|(name, _)| name).join(", ");
     format!("{method} is not known; use one of {known}")
 }
 
@@ -247,7 +247,7 @@ fn unknown_method(method: &str) -> String {
 type WrittenStage = (Value, Stage);
 
 /// Converts a command to a pipeline: filter, sort, skip, limit, projection.
-fn to_pipeline(verb: CommandKind, fields: &Fields) -> Result<Vec<WrittenStage>, String> {
+fn to_pipeline(command: CommandKind, fields: &Fields) -> Result<Vec<WrittenStage>, String> {
     let mut out = Vec::new();
     let mut add = |name: &str, location: &str, argument: &Value| {
         let stage = Stage::parse(name, argument).map_err(|fault| format!("{location}: {fault}"))?;
@@ -270,7 +270,7 @@ fn to_pipeline(verb: CommandKind, fields: &Fields) -> Result<Vec<WrittenStage>, 
     }
     // A limit of 0 means no limit. A negative limit requests a single batch; every answer is a
     // single batch.
-    let limit = if verb == CommandKind::FindOne { Some(&Value::Int(1)) } else { field("limit") };
+    let limit = if command == CommandKind::FindOne { Some(&Value::Int(1)) } else { field("limit") };
     let limit = match limit {
         Some(Value::Int(limit)) => Some(Value::Int(limit.saturating_abs())),
         other => other.cloned(),
@@ -278,7 +278,7 @@ fn to_pipeline(verb: CommandKind, fields: &Fields) -> Result<Vec<WrittenStage>, 
     if let Some(limit) = limit.filter(|count| count.number() != Some(0.0)) {
         add("$limit", "limit", &limit)?;
     }
-    match verb {
+    match command {
         CommandKind::Count => add("$count", "count", &Value::text("n"))?,
         CommandKind::Distinct => {
             let key = fields.get("key").and_then(Value::as_text).ok_or("key must name a field")?;

@@ -16,7 +16,7 @@ fn documents() -> Vec<Fields> {
     texts.into_iter().map(read).collect()
 }
 
-fn found(text: &str) -> Result<StageResult, QueryError> {
+fn result_of(text: &str) -> Result<StageResult, QueryError> {
     let request = AggregateRequest::read(text, NOW)?;
     let quota = Quota::new(1000, &Budget::UNLIMITED);
     let as_document = |fields| Ok(document::Document { fields, share: quota.new_share(0) });
@@ -26,7 +26,7 @@ fn found(text: &str) -> Result<StageResult, QueryError> {
 
 /// Returns the documents, or the result of a command, as text.
 fn run(text: &str) -> String {
-    match found(text).unwrap() {
+    match result_of(text).unwrap() {
         StageResult::Documents { documents } => serde_json::to_string(&documents).unwrap(),
         other => serde_json::to_string(&other).unwrap(),
     }
@@ -35,7 +35,7 @@ fn run(text: &str) -> String {
 /// Returns the error of a valid pipeline that fails to run.
 fn run_fault(text: &str) -> String {
     AggregateRequest::read(text, NOW).unwrap();
-    found(text).unwrap_err().to_string()
+    result_of(text).unwrap_err().to_string()
 }
 
 fn fault(pipeline: &str) -> String {
@@ -270,8 +270,8 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("[{$match: {a: {$regex: '(?=x)'}}}]", ["pipeline[0]: $match: $regex", "look-around"]);
     check("[{$match: {a: {$regex: 'x{1000}{1000}'}}}]", ["$regex", "too large"]);
     check("[{$match: {a: {$regex: 'x', $options: 'q'}}}]", ["q is not known", "imsx"]);
-    let many = format!("[{{$match: {{$or: [{}]}}}}]", "{a: /x/},".repeat(21));
-    check(&many, ["more than 20 patterns", ""]);
+    let with_21_patterns = format!("[{{$match: {{$or: [{}]}}}}]", "{a: /x/},".repeat(21));
+    check(&with_21_patterns, ["more than 20 patterns", ""]);
     check("[{$bucket: {groupBy: '$n', boundaries: [3, 1]}}]", ["$bucket: boundaries", "ascend"]);
     check("[{$bucket: {groupBy: '$n', boundaries: [1, 'a']}}]", ["boundaries", "one kind"]);
     check(
@@ -307,8 +307,8 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("{pipeline: [], range: 'soon'}", ["range:", "no length of time"]);
     check("[{$unwind: 'days'}]", ["takes a field path", "\"$days\""]);
     check("[{$project: {x: '$$NOW'}}]", ["$$NOW", "$$ROOT"]);
-    let many = format!("[{}]", "{$limit: 1},".repeat(51));
-    check(&many, ["51 stages are more than 50", ""]);
+    let with_51_stages = format!("[{}]", "{$limit: 1},".repeat(51));
+    check(&with_51_stages, ["51 stages are more than 50", ""]);
 }
 
 #[test]
@@ -334,11 +334,11 @@ fn the_values_and_the_work_of_a_pipeline_are_limited() {
     let doubled = doubled.join(",");
     assert!(refused(&format!("[{doubled}]"), 1).contains("would hold more than 100 values"));
     let list = "'$$ROOT',".repeat(60);
-    for made in
+    for stage in
         ["{$project: {a: LIST}}", "{$group: {_id: LIST}}", "{$group: {_id: 1, a: {$last: LIST}}}"]
     {
-        let made = made.replace("LIST", &format!("[{list}]"));
-        assert!(refused(&format!("[{made}]"), 1).contains("pipeline[0] would hold"), "{made}");
+        let text = stage.replace("LIST", &format!("[{list}]"));
+        assert!(refused(&format!("[{text}]"), 1).contains("pipeline[0] would hold"), "{text}");
     }
     let nests = "{$group: {_id: {a: {a: {a: {a: {a: {a: {a: '$$ROOT'}}}}}}}}},".repeat(9);
     assert!(refused(&format!("[{nests}]"), 1).contains("nest deeper than 32"));

@@ -73,17 +73,17 @@ mod value;
 
 pub use instant::{evaluate_at, evaluate_vector};
 pub use parse::{check_promql, format_promql, key_selector, promql_tree};
-pub use request::{PromqlLimits, PromqlRequest};
+pub use request::PromqlRequest;
 pub use rules::{check_rule_promql, durations_of_plain_promql, measured_promql};
 pub use selectors::matchers::series_matchers;
 pub use settings::{PromqlSettings, STEPS_MAX};
-pub(super) use syntax::ParsedQuery;
-pub use value::{
-    answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
-    labels::Labels,
-};
+pub use value::answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample};
 
-use crate::{model::UnixMillis, query::QueryError, store::Store};
+use crate::{
+    model::UnixMillis,
+    query::{ExpressionLimits, QueryError},
+    store::Store,
+};
 
 /// Answers a query.
 ///
@@ -92,7 +92,7 @@ use crate::{model::UnixMillis, query::QueryError, store::Store};
 pub fn promql(
     store: &Store,
     request: &PromqlRequest,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, QueryError> {
     let parsed = parse::parse_cached(&request.query, limits)?;
@@ -112,7 +112,7 @@ mod tests {
     use crate::query::Budget;
 
     /// Limits similar to a daemon's, without a time limit.
-    pub(super) const LIMITS: PromqlLimits<'static> = PromqlLimits {
+    pub(super) const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
         series_max: 1000,
         points_max: 10_000_000,
         steps_max: 11_000,

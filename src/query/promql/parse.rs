@@ -6,14 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    request::PromqlLimits,
-    syntax::{
-        self, ParsedQuery,
-        span::SyntaxError,
-        tree::{Comparison, Expr},
-    },
+use super::syntax::{
+    self, ParsedQuery,
+    span::SyntaxError,
+    tree::{Comparison, Expr},
 };
+use crate::query::ExpressionLimits;
 use crate::{
     model::{KeySelector, METRIC_TAG, TagComparison, TagMatcher},
     query::QueryError,
@@ -28,14 +26,14 @@ impl From<SyntaxError> for QueryError {
 }
 
 /// Parses a query within the limits.
-pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<ParsedQuery, QueryError> {
+pub(super) fn parse(text: &str, limits: &ExpressionLimits<'_>) -> Result<ParsedQuery, QueryError> {
     ParsedQuery::new(text, limits.query_bytes_max).map_err(QueryError::Invalid)
 }
 
 /// Parses a query, or returns it from the cache of recently parsed queries.
 pub(super) fn parse_cached(
     text: &str,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Arc<ParsedQuery>, QueryError> {
     let cache = limits.budget.cache();
     if let Some(known) = cache.and_then(|cache| cache.query(text)) {
@@ -52,7 +50,7 @@ pub(super) fn parse_cached(
 ///
 /// # Errors
 /// When the expression is invalid.
-pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+pub fn check_promql(query: &str, limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
     parse(query, limits).map(drop)
 }
 
@@ -92,7 +90,7 @@ pub fn key_selector(text: &str) -> Result<KeySelector, String> {
 ///
 /// # Errors
 /// When the expression is invalid.
-pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, QueryError> {
+pub fn format_promql(query: &str, limits: &ExpressionLimits<'_>) -> Result<String, QueryError> {
     Ok(syntax::format_expression(&parse(query, limits)?.tree))
 }
 
@@ -100,6 +98,6 @@ pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, Q
 ///
 /// # Errors
 /// When the expression is invalid.
-pub fn promql_tree(query: &str, limits: &PromqlLimits<'_>) -> Result<Value, QueryError> {
+pub fn promql_tree(query: &str, limits: &ExpressionLimits<'_>) -> Result<Value, QueryError> {
     Ok(syntax::json(&parse(query, limits)?.tree))
 }

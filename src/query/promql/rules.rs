@@ -4,7 +4,6 @@
 
 use super::{
     parse::parse,
-    request::PromqlLimits,
     selectors::matchers::matchers_of,
     syntax::{
         self,
@@ -13,13 +12,13 @@ use super::{
     },
     value::steps::QueryTimes,
 };
-use crate::query::QueryError;
+use crate::query::{ExpressionLimits, QueryError};
 
 /// Checks an expression that is evaluated regularly, including its patterns.
 ///
 /// # Errors
 /// When the expression is invalid, or is neither an instant vector nor a scalar.
-pub fn check_rule_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+pub fn check_rule_promql(query: &str, limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
     let parsed = parse(query, limits)?;
     let kind = parsed.tree.value_type();
     if matches!(kind, ValueType::Matrix | ValueType::Text) {
@@ -64,7 +63,7 @@ fn check_durations(expression: &Expr) -> Result<(), SyntaxError> {
 /// When the expression is invalid.
 pub fn measured_promql(
     query: &str,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Option<String>, QueryError> {
     let parsed = parse(query, limits)?;
     let Expr::Binary(compared) = parsed.tree.without_parens() else { return Ok(None) };
@@ -81,7 +80,7 @@ pub fn measured_promql(
 /// When the expression is invalid.
 pub fn durations_of_plain_promql(
     query: &str,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Option<Vec<i64>>, QueryError> {
     let mut durations = Vec::new();
     let parsed = parse(query, limits)?;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::query::{Budget, PromqlLimits};
+use crate::query::{Budget, ExpressionLimits};
 
 /// Maximum number of steps of a range query; clients of Prometheus rely on its limit.
 pub const STEPS_MAX: usize = 11_000;
@@ -32,8 +32,8 @@ pub struct PromqlSettings {
 
 impl PromqlSettings {
     /// Returns the limits of a query with a budget.
-    pub fn limits<'a>(&self, budget: &'a Budget) -> PromqlLimits<'a> {
-        PromqlLimits {
+    pub fn limits<'a>(&self, budget: &'a Budget) -> ExpressionLimits<'a> {
+        ExpressionLimits {
             series_max: self.series_max,
             points_max: self.points_max,
             steps_max: STEPS_MAX,

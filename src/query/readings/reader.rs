@@ -8,7 +8,7 @@ use crate::{
         GranularityIndex, Kind, STALE_MARKER, SeriesId, SeriesInfo, UnixMillis, is_stale_marker,
     },
     query::{
-        Labels, PromqlLimits, QueryError, SeriesMatcher, budget::cache::MatchingSeries,
+        ExpressionLimits, Labels, QueryError, SeriesMatcher, budget::cache::MatchingSeries,
         cells::coverage::coverage, series::selection::select_cached, series::selector::CHUNK,
     },
     store::{Columns, Slot, Store, View},
@@ -26,7 +26,7 @@ pub fn each_series(
     store: &Store,
     sets: &[Vec<SeriesMatcher>],
     request: &ReadingsRequest,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     now: UnixMillis,
     visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
@@ -48,7 +48,7 @@ pub fn newest_readings(
     store: &Store,
     sets: &[Vec<SeriesMatcher>],
     lookback_ms: i64,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     now: UnixMillis,
     visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
@@ -77,7 +77,7 @@ fn select(
     store: &Store,
     sets: &[Vec<SeriesMatcher>],
     request: &ReadingsRequest,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<SelectedSeries>, QueryError> {
     let text = format!("readings {sets:?}");
     let MatchingSeries { ids, positions } =
@@ -103,7 +103,7 @@ fn select(
 /// Reads the cells of series, and counts them.
 struct Reader<'a> {
     store: &'a Store,
-    limits: &'a PromqlLimits<'a>,
+    limits: &'a ExpressionLimits<'a>,
     request: &'a ReadingsRequest,
     now: UnixMillis,
     /// Number of cells read.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     model::{METRIC_TAG, SeriesId, UnixMillis},
-    query::{PromqlLimits, QueryError, series::listing::check_time, series::selector::CHUNK},
+    query::{ExpressionLimits, QueryError, series::listing::check_time, series::selector::CHUNK},
     store::Store,
 };
 
@@ -80,7 +80,7 @@ impl LargestCounts {
 pub fn cardinality(
     store: &Store,
     count: usize,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Cardinality, QueryError> {
     let [mut metrics, mut values, mut bytes, mut pairs] =
         [(); 4].map(|()| LargestCounts::new(count));
@@ -130,7 +130,7 @@ pub fn cardinality(
 
 fn latest_sample(
     store: &Store,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Option<UnixMillis>, QueryError> {
     let ids = store.dictionary().id_count() as u32;
     let mut latest = None;

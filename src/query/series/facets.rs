@@ -153,6 +153,6 @@ pub fn facets(
         tags.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     }
     let tags = tags.into_iter().map(|(name, values)| TagFacet::new(name, values)).collect();
-    let why = (count.series == 0).then(|| suggestion::note(store, selector)).flatten();
-    Ok(FacetsAnswer { series: count.series, tags_total, tags, notes: why.into_iter().collect() })
+    let note = (count.series == 0).then(|| suggestion::note(store, selector)).flatten();
+    Ok(FacetsAnswer { series: count.series, tags_total, tags, notes: note.into_iter().collect() })
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
     query::{
-        Budget, PromqlLimits, QueryError, QueryLimits, Selector, SeriesEntry,
+        Budget, ExpressionLimits, QueryError, QueryLimits, Selector, SeriesEntry,
         series::{selector::CHUNK, suggestion},
     },
     store::Store,
@@ -50,8 +50,8 @@ pub fn series(
     let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
     budget.reserve(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
     let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
-    let why = (total == 0).then(|| suggestion::note(store, selector)).flatten();
-    Ok(SeriesAnswer { total, series, notes: why.into_iter().collect() })
+    let note = (total == 0).then(|| suggestion::note(store, selector)).flatten();
+    Ok(SeriesAnswer { total, series, notes: note.into_iter().collect() })
 }
 
 /// Lists the names of all labels in order, including `__name__`. With `since`, only labels of
@@ -62,7 +62,7 @@ pub fn series(
 pub fn list_label_names(
     store: &Store,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<String>, QueryError> {
     let mut names = Vec::new();
     for name in store.dictionary().tag_names() {
@@ -89,7 +89,7 @@ pub fn list_label_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<String>, QueryError> {
     let mut all: Vec<String> = Vec::new();
     visit_values(store, name, since, limits, |value| {
@@ -104,7 +104,7 @@ fn visit_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     mut visit: impl FnMut(Box<str>) -> bool,
 ) -> Result<(), QueryError> {
     let mut after: Option<Box<str>> = None;
@@ -134,7 +134,7 @@ pub fn with_samples_since(
     store: &Store,
     found: Vec<(SeriesId, SeriesInfo)>,
     since: Option<UnixMillis>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let Some(since) = since else { return Ok(found) };
     let mut remaining = Vec::with_capacity(found.len());
@@ -156,7 +156,7 @@ pub fn with_samples_since(
 pub fn list_metrics(
     store: &Store,
     wanted: Option<&str>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<ListedMetric>, QueryError> {
     let names = match wanted {
         Some(name) => vec![name.to_owned()],
@@ -180,7 +180,7 @@ pub fn list_metrics(
 }
 
 /// Returns an error when a list exceeds the query's time limit.
-pub(crate) fn check_time(limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+pub(crate) fn check_time(limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
     if limits.budget.check().is_err() {
         let message =
             "query timed out while listing names: list fewer names, or raise limits.query_timeout";

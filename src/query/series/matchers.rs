@@ -7,7 +7,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use crate::model::{METRIC_TAG, SeriesKey, go_regex};
-use crate::query::{PromqlLimits, QueryError};
+use crate::query::{ExpressionLimits, QueryError};
 
 /// Initial size limit of a compiled pattern. Most patterns stay below it.
 const PATTERN_BYTES: usize = 128 << 10;
@@ -66,7 +66,10 @@ impl SeriesMatcher {
 ///
 /// # Errors
 /// When the pattern is invalid or too large, or the query's memory is used up.
-pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Arc<Regex>, QueryError> {
+pub fn whole_pattern(
+    pattern: &str,
+    limits: &ExpressionLimits<'_>,
+) -> Result<Arc<Regex>, QueryError> {
     let cache = limits.budget.cache();
     if let Some(known) = cache.and_then(|cache| cache.pattern(pattern)) {
         return Ok(known);
@@ -80,13 +83,13 @@ pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Arc<Reg
 }
 
 /// Compiles a pattern and returns it with its size limit.
-fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), QueryError> {
-    let whole = format!("^(?s:{})$", go_regex::translate_pattern(pattern));
+fn compile(pattern: &str, limits: &ExpressionLimits<'_>) -> Result<(Regex, usize), QueryError> {
+    let anchored = format!("^(?s:{})$", go_regex::translate_pattern(pattern));
     let bytes_max = limits.regex_bytes_max;
     let mut bytes = PATTERN_BYTES.min(bytes_max);
     loop {
         limits.reserve(bytes.saturating_mul(1 + CACHES))?;
-        let compiled = RegexBuilder::new(&whole)
+        let compiled = RegexBuilder::new(&anchored)
             .size_limit(bytes)
             .dfa_size_limit(bytes.saturating_mul(CACHES))
             .nest_limit(100)
@@ -116,8 +119,8 @@ mod tests {
     use crate::query::Budget;
 
     /// Compiles a pattern with a size limit of 1 MiB.
-    fn compiled(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, QueryError> {
-        let limits = PromqlLimits {
+    fn compile_pattern(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, QueryError> {
+        let limits = ExpressionLimits {
             series_max: 1,
             points_max: 1,
             steps_max: 1,
@@ -143,24 +146,25 @@ mod tests {
             ("x{", "x{", true),
             ("(?i:AB)", "ab", true),
         ] {
-            let found = compiled(pattern, &plenty).unwrap().is_match(value);
+            let found = compile_pattern(pattern, &plenty).unwrap().is_match(value);
             assert_eq!(found, expected, "{pattern} {value}");
         }
-        assert!(matches!(compiled("(", &plenty), Err(QueryError::Invalid(_))));
-        let bomb = compiled("((a{1000}){1000}){1000}", &plenty).unwrap_err().to_string();
+        assert!(matches!(compile_pattern("(", &plenty), Err(QueryError::Invalid(_))));
+        let bomb = compile_pattern("((a{1000}){1000}){1000}", &plenty).unwrap_err().to_string();
         assert!(bomb.contains("when compiled: use a simpler pattern"), "{bomb}");
     }
 
     #[test]
     fn memory_is_reserved_before_a_pattern_is_compiled() {
         let memory = Budget::of_memory(4 << 20);
-        let built = (0..100).take_while(|i| compiled(&format!("a{i}.*"), &memory).is_ok()).count();
+        let built =
+            (0..100).take_while(|i| compile_pattern(&format!("a{i}.*"), &memory).is_ok()).count();
         assert!((8..=12).contains(&built), "{built}");
-        let refused = compiled("a", &memory).unwrap_err();
+        let refused = compile_pattern("a", &memory).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
         // A large pattern needs more memory.
         let memory = Budget::of_memory(64 << 20);
-        assert!(compiled("(a|bc){3000}", &memory).is_ok());
+        assert!(compile_pattern("(a|bc){3000}", &memory).is_ok());
         assert!(memory.reserved() > 1 << 20, "{}", memory.reserved());
     }
 }

@@ -1,4 +1,5 @@
-//! Series: selectors and matchers, searches, lists of names and values, previews of changes.
+//! Series: their labels, selectors and matchers, searches, lists of names and values, previews of
+//! changes.
 //!
 //! Must never know: cells, how an answer is displayed.
 
@@ -7,6 +8,7 @@ mod counts;
 mod erasure;
 mod facets;
 pub(super) mod grouping;
+pub(super) mod labels;
 pub(super) mod listing;
 mod matchers;
 mod preview;
@@ -21,6 +23,7 @@ pub use counts::{SeriesCounts, series_counts};
 pub use erasure::{ErasedResolution, ErasureAnswer};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use grouping::{Rank, SeriesMerge};
+pub use labels::Labels;
 pub use listing::{
     ListedMetric, SeriesAnswer, list_label_names, list_label_values, list_metrics, series,
     with_samples_since,

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
     query::{
-        MatchOperator, PromqlLimits, QueryError, SeriesMatcher,
+        ExpressionLimits, MatchOperator, QueryError, SeriesMatcher,
         budget::cache::{MatchingSeries, Selection},
-        promql::Labels,
-        series::selector::CHUNK,
+        series::{labels::Labels, selector::CHUNK},
     },
     store::{Matcher, Store},
 };
@@ -27,7 +26,7 @@ type MatcherSets = Vec<Vec<SeriesMatcher>>;
 pub fn select_series(
     store: &Store,
     matchers: &[SeriesMatcher],
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let candidates = candidates(store, matchers, limits)?;
     let ids = matching_series(store, &candidates, limits, |key| key_matches(key, matchers))?;
@@ -51,7 +50,7 @@ pub(crate) fn select_cached(
     store: &Store,
     text: &str,
     sets: &dyn Fn() -> Result<MatcherSets, QueryError>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<MatchingSeries, QueryError> {
     let (generation, count) = {
         let dictionary = store.dictionary();
@@ -103,7 +102,7 @@ pub(crate) fn select_cached(
 fn with_label_positions(
     store: &Store,
     ids: Arc<[SeriesId]>,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<MatchingSeries, QueryError> {
     check_count(ids.len(), limits)?;
     let mut labels = Vec::with_capacity(ids.len());
@@ -130,7 +129,7 @@ fn key_matches(key: &SeriesKey, matchers: &[SeriesMatcher]) -> bool {
 fn matching_series(
     store: &Store,
     candidates: &[SeriesId],
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     matches: impl Fn(&SeriesKey) -> bool,
 ) -> Result<Vec<SeriesId>, QueryError> {
     let mut found = Vec::new();
@@ -146,7 +145,7 @@ fn matching_series(
     Ok(found)
 }
 
-fn check_count(count: usize, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+fn check_count(count: usize, limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
     let series_max = limits.series_max;
     if count <= series_max {
         return Ok(());
@@ -161,7 +160,7 @@ fn check_count(count: usize, limits: &PromqlLimits<'_>) -> Result<(), QueryError
 fn candidates(
     store: &Store,
     matchers: &[SeriesMatcher],
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<SeriesId>, QueryError> {
     let equal: Vec<_> = matchers
         .iter()
@@ -198,7 +197,7 @@ fn candidates(
     Ok(ids)
 }
 
-fn check_time(limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+fn check_time(limits: &ExpressionLimits<'_>) -> Result<(), QueryError> {
     if limits.budget.check().is_err() {
         return Err(QueryError::Timeout(
             "query timed out while selecting series: add label matchers or raise \

@@ -51,11 +51,11 @@ fn tags_note(store: &Store, selector: &Selector, subject: &str) -> Option<String
         if ids.iter().any(|id| with_value.binary_search(id).is_ok()) {
             continue;
         }
-        let values = texts(store, &ids, |key, found| {
+        let values = key_texts(store, &ids, |key, found| {
             found.extend(key.tag(tag).map(str::to_owned));
         });
         if values.is_empty() {
-            let names = texts(store, &ids, |key, found| {
+            let names = key_texts(store, &ids, |key, found| {
                 found.extend(key.tags().map(|(name, _)| name.to_owned()));
             });
             return Some(format!("{subject} has the tag {tag}{}", suggested_texts(tag, &names)));
@@ -67,7 +67,7 @@ fn tags_note(store: &Store, selector: &Selector, subject: &str) -> Option<String
 }
 
 /// Returns the texts that `read` extracts from the keys of series.
-fn texts(
+fn key_texts(
     store: &Store,
     ids: &[SeriesId],
     read: impl Fn(&SeriesKey, &mut BTreeSet<String>),

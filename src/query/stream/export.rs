@@ -157,7 +157,7 @@ pub fn export(
         budget.reserve(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
         let shells = if request.shells { view.shells(*id, &filled)? } else { Vec::new() };
         budget.reserve(shells.len() * size_of::<ExportDocument>())?;
-        let documents = fold(granularity, &filled, &shells);
+        let documents = to_documents(granularity, &filled, &shells);
         series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
     }
     let done = before + page.len();
@@ -176,7 +176,7 @@ pub fn export(
     })
 }
 
-fn fold(
+fn to_documents(
     granularity: &Granularity,
     filled: &[Slot],
     shells: &[Range<UnixMillis>],

@@ -153,11 +153,11 @@ impl Tail {
         }
         budget.check()?;
         self.update_selection(budget)?;
-        let from = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
-        let range = from..now.plus(self.request.ahead_ms.max(1));
+        let first_slot = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
+        let range = first_slot..now.plus(self.request.ahead_ms.max(1));
         let ids: Vec<SeriesId> = self.series.iter().map(|(id, _)| *id).collect();
         let view = self.store.view(self.granularity, range, &ids)?;
-        let mut seen = BTreeMap::new();
+        let mut current_cells = BTreeMap::new();
         let mut changed = BTreeMap::new();
         for (index, (id, _)) in self.series.iter().enumerate() {
             budget.check()?;
@@ -166,7 +166,7 @@ impl Tail {
                 if self.last_cells.get(&key) != Some(&slot.cell) {
                     changed.insert((slot.start.0, index), slot.cell);
                 }
-                seen.insert(key, slot.cell);
+                current_cells.insert(key, slot.cell);
             }
         }
         let entries =
@@ -177,7 +177,7 @@ impl Tail {
         });
         event.cells = cells.collect();
         // These fields are updated last, so that a failed poll is repeated in full.
-        (self.last_cells, self.record) = (seen, Some(record));
+        (self.last_cells, self.record) = (current_cells, Some(record));
         Ok(event)
     }
 
@@ -212,7 +212,7 @@ mod tests {
         send(appender, samples(id, [(at.0, value)]), NOW);
     }
 
-    fn shown(tail: &mut Tail, now: UnixMillis) -> Vec<(String, i64, u32, f64)> {
+    fn changes(tail: &mut Tail, now: UnixMillis) -> Vec<(String, i64, u32, f64)> {
         let cells = tail.poll(&Budget::UNLIMITED, now).unwrap().cells.into_iter();
         let show = |cell: TailCell| {
             (cell.series.tags["host"].clone(), cell.start, cell.n, cell.sum.unwrap())
@@ -234,22 +234,22 @@ mod tests {
         let limits = QueryLimits::new(3, 1);
         let mut tail = Tail::new(&store, &Budget::UNLIMITED, request, limits, NOW).unwrap();
         let row = |host: &str, start, n, sum| (host.to_owned(), start, n, sum);
-        let first = shown(&mut tail, NOW);
+        let first = changes(&mut tail, NOW);
         assert_eq!(first, [row("b", slot - 60_000, 1, 3.0), row("a", slot, 1, 2.0)]);
-        assert_eq!(shown(&mut tail, NOW), []);
+        assert_eq!(changes(&mut tail, NOW), []);
         store.checkpoint(NOW).unwrap();
         add(&mut appender, "a", NOW, 5.0);
-        assert_eq!(shown(&mut tail, NOW), [row("a", slot, 2, 7.0)]);
+        assert_eq!(changes(&mut tail, NOW), [row("a", slot, 2, 7.0)]);
         // The tail includes new series, and samples in the near future.
         add(&mut appender, "c", NOW.plus(60_000), 1.0);
-        assert_eq!(shown(&mut tail, NOW), [row("c", slot + 60_000, 1, 1.0)]);
+        assert_eq!(changes(&mut tail, NOW), [row("c", slot + 60_000, 1, 1.0)]);
         let change = |host: &str| {
             let selector = Selector { metric: None, tags: vec![("host".into(), host.into())] };
             SeriesChange { matchers: selector.matchers(), action: ChangeAction::Delete }
         };
         assert_eq!(appender.change(&change("a"), NOW).unwrap(), Ok(1));
         add(&mut appender, "a", NOW, 8.0);
-        assert_eq!(shown(&mut tail, NOW), [row("a", slot, 1, 8.0)]);
+        assert_eq!(changes(&mut tail, NOW), [row("a", slot, 1, 8.0)]);
         add(&mut appender, "d", NOW, 8.0);
         assert!(matches!(tail.poll(&Budget::UNLIMITED, NOW), Err(QueryError::TooMuch(_))));
     }

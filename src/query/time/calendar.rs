@@ -117,8 +117,8 @@ impl CalendarUnit {
             Self::Week => monday(date),
             Self::TwoWeeks => Self::Days(14).first_date(date),
             Self::Days(days) => {
-                let since = ANCHOR.until(date).map_or(0, |span| span.get_days());
-                date.saturating_sub(i64::from(since.rem_euclid(days.max(1))).days())
+                let days_since = ANCHOR.until(date).map_or(0, |span| span.get_days());
+                date.saturating_sub(i64::from(days_since.rem_euclid(days.max(1))).days())
             }
         }
     }
@@ -294,10 +294,10 @@ mod tests {
         let zone = time_zone("Europe/Berlin").unwrap();
         let week = CalendarUnit::Week.start_of(at("2026-03-29T12:00:00Z"), &zone);
         assert_eq!(week, at("2026-03-22T23:00:00Z"));
-        let two = CalendarUnit::TwoWeeks.start_of(at("1970-01-18T22:00:00Z"), &TimeZone::UTC);
-        assert_eq!(two, at("1970-01-05T00:00:00Z"));
-        let two = CalendarUnit::TwoWeeks.start_of(at("1970-01-04T22:00:00Z"), &TimeZone::UTC);
-        assert_eq!(two, at("1969-12-22T00:00:00Z"));
+        let start = CalendarUnit::TwoWeeks.start_of(at("1970-01-18T22:00:00Z"), &TimeZone::UTC);
+        assert_eq!(start, at("1970-01-05T00:00:00Z"));
+        let start = CalendarUnit::TwoWeeks.start_of(at("1970-01-04T22:00:00Z"), &TimeZone::UTC);
+        assert_eq!(start, at("1969-12-22T00:00:00Z"));
         let weeks =
             |unit| lengths(unit, "Europe/Berlin", "2026-03-20T00:00:00Z", "2026-03-31T00:00:00Z");
         assert_eq!(weeks(CalendarUnit::Week), [168.0, 167.0, 168.0]);

@@ -169,7 +169,7 @@ impl Dictionary {
 
     /// Number of series that a sender defined.
     pub fn count_of_sender(&self, sender: &str) -> usize {
-        self.senders.count(sender)
+        self.senders.user_count(sender)
     }
 
     /// Number of senders with series that are not deleted.

@@ -62,7 +62,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
     }
 
     /// The number of users of a value.
-    pub(super) fn count<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> usize
+    pub(super) fn user_count<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> usize
     where
         T: Borrow<Q>,
     {
@@ -89,7 +89,7 @@ mod tests {
         let mut pool: Pool<String> = Pool::default();
         let places = ["a", "b", "a"].map(|value| pool.add_user(value.to_owned()));
         assert_eq!(places, [0, 1, 0]);
-        assert_eq!([pool.count("a"), pool.count("b"), pool.count("c")], [2, 1, 0]);
+        assert_eq!([pool.user_count("a"), pool.user_count("b"), pool.user_count("c")], [2, 1, 0]);
         pool.remove_user(0);
         assert_eq!((pool.len(), pool.get(0).as_str()), (2, "a"));
         pool.remove_user(0);

@@ -2,14 +2,14 @@
 //!
 //! Must never know: the use of the levels.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Store;
 use crate::{
-    model::{Granularity, GranularityIndex, SeriesId, UnixMillis},
+    model::{Granularity, GranularityIndex, GranularitySet, SeriesId, UnixMillis},
     store::{
         catalog::Catalog,
-        classes::{ClassIndex, ClassSpan},
+        classes::{ClassIndex, ClassSpan, resolve::rule_name},
     },
 };
 
@@ -21,6 +21,18 @@ impl Store {
     /// of other classes.
     pub fn levels(&self) -> &[Granularity] {
         self.inner.classes.levels()
+    }
+
+    /// Returns the rule of each class, which is empty for the granularities of the settings, with
+    /// the levels of the class.
+    pub fn classes(&self) -> impl Iterator<Item = (&str, &GranularitySet)> {
+        self.inner.classes.all().iter().map(|class| (rule_name(&class.name), &class.levels))
+    }
+
+    /// Returns the position in [`Self::classes`] of the class that keeps a series' samples of a
+    /// time.
+    pub fn class_at(&self, series: SeriesId, at: UnixMillis) -> usize {
+        usize::from(self.inner.catalog.read().series_classes().at(series, at).0)
     }
 
     /// Returns true when some series may be kept at other levels than the granularities of the
@@ -54,6 +66,27 @@ impl Store {
         drop(catalog);
         let is_default = |spans: &Vec<ClassSpan>| spans.iter().all(|span| span.name.is_empty());
         if found.iter().all(is_default) { Vec::new() } else { found }
+    }
+
+    /// Returns the rules of retention that apply at a time, by name, each with the number of its
+    /// series; rules without series are missing.
+    pub fn series_by_rule(&self, at: UnixMillis) -> Vec<(String, usize)> {
+        let mut counts = BTreeMap::new();
+        let count = self.dictionary().id_count();
+        for first in (0..if self.has_classes() { count } else { 0 }).step_by(SERIES_AT_ONCE) {
+            let ids = (first..count.min(first + SERIES_AT_ONCE)).map(|id| SeriesId(id as u32));
+            let dictionary = self.dictionary();
+            let known: Vec<_> = ids.filter(|id| dictionary.key(*id).is_some()).collect();
+            drop(dictionary);
+            let catalog = self.inner.catalog.read();
+            for id in known {
+                *counts.entry(catalog.series_classes().at(id, at)).or_insert(0) += 1;
+            }
+        }
+        counts.remove(&ClassIndex::DEFAULT);
+        let named =
+            |(class, count)| (rule_name(&self.inner.classes.get(class).name).to_owned(), count);
+        counts.into_iter().map(named).collect()
     }
 
     fn spans_of(&self, catalog: &Catalog, history: u32) -> Vec<ClassSpan> {

@@ -285,7 +285,7 @@ proptest! {
                 continue;
             }
             let after = run(&objects, &map, step);
-            let is_dead = medium.is_dead();
+            let is_dead = medium.is_power_cut();
             medium.lift();
             if is_dead {
                 medium.power_up();

@@ -19,7 +19,7 @@ pub(super) struct MirroredMetrics {
 }
 
 impl MirroredMetrics {
-    pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counters: [(&str, ReadStore); 27] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
@@ -64,11 +64,11 @@ impl MirroredMetrics {
         Ok(Self {
             counters: counters
                 .into_iter()
-                .map(|(name, read)| Ok((counter(r, name)?, read)))
+                .map(|(name, read)| Ok((counter(registry, name)?, read)))
                 .collect::<Result<_, prometheus::Error>>()?,
             gauges: gauges
                 .into_iter()
-                .map(|(name, read)| Ok((gauge(r, name)?, read)))
+                .map(|(name, read)| Ok((gauge(registry, name)?, read)))
                 .collect::<Result<_, prometheus::Error>>()?,
         })
     }

@@ -11,7 +11,7 @@ fn opts(name: &str) -> Opts {
     Opts::new(name, help)
 }
 
-fn registered<T: prometheus::core::Collector + Clone + 'static>(
+fn register<T: prometheus::core::Collector + Clone + 'static>(
     registry: &Registry,
     metric: Result<T, prometheus::Error>,
 ) -> Result<T, prometheus::Error> {
@@ -20,38 +20,38 @@ fn registered<T: prometheus::core::Collector + Clone + 'static>(
     Ok(metric)
 }
 
-pub(super) fn counter(r: &Registry, name: &str) -> Result<IntCounter, prometheus::Error> {
-    registered(r, IntCounter::with_opts(opts(name)))
+pub(super) fn counter(registry: &Registry, name: &str) -> Result<IntCounter, prometheus::Error> {
+    register(registry, IntCounter::with_opts(opts(name)))
 }
 
 pub(super) fn float_counter(
-    r: &Registry,
+    registry: &Registry,
     name: &str,
 ) -> Result<prometheus::Counter, prometheus::Error> {
-    registered(r, prometheus::Counter::with_opts(opts(name)))
+    register(registry, prometheus::Counter::with_opts(opts(name)))
 }
 
 pub(super) fn counters(
-    r: &Registry,
+    registry: &Registry,
     name: &str,
     labels: &[&str],
 ) -> Result<IntCounterVec, prometheus::Error> {
-    registered(r, IntCounterVec::new(opts(name), labels))
+    register(registry, IntCounterVec::new(opts(name), labels))
 }
 
-pub(super) fn gauge(r: &Registry, name: &str) -> Result<IntGauge, prometheus::Error> {
-    registered(r, IntGauge::with_opts(opts(name)))
+pub(super) fn gauge(registry: &Registry, name: &str) -> Result<IntGauge, prometheus::Error> {
+    register(registry, IntGauge::with_opts(opts(name)))
 }
 
 pub(super) fn gauges(
-    r: &Registry,
+    registry: &Registry,
     name: &str,
     labels: &[&str],
 ) -> Result<IntGaugeVec, prometheus::Error> {
-    registered(r, IntGaugeVec::new(opts(name), labels))
+    register(registry, IntGaugeVec::new(opts(name), labels))
 }
 
-pub(super) fn histogram(r: &Registry, name: &str) -> Result<Histogram, prometheus::Error> {
+pub(super) fn histogram(registry: &Registry, name: &str) -> Result<Histogram, prometheus::Error> {
     let buckets = prometheus::exponential_buckets(0.0005, 2.0, 18)?;
-    registered(r, Histogram::with_opts(HistogramOpts::from(opts(name)).buckets(buckets)))
+    register(registry, Histogram::with_opts(HistogramOpts::from(opts(name)).buckets(buckets)))
 }

@@ -2,24 +2,25 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "@playwright/test";
 import type { Alert } from "../src/api/types";
-import { fromMenu, textsDrawn } from "./support/charts";
+import { chooseFromMenu, recordDrawnTexts } from "./support/charts";
 import { HOST, hostSamples } from "./support/data";
 import type { Daemon } from "./support/daemon";
-import { drawn } from "./support/drawn";
+import { drawnChart } from "./support/drawn";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
 
-/** Sends a daemon the samples that its rules evaluate. */
-async function fire(daemon: Daemon): Promise<void> {
-  await daemon.accept(hostSamples(HOST, 1, 0));
+/** Sends a daemon the samples that its rules evaluate, and waits until an alert fires. */
+async function fireAlerts(daemon: Daemon): Promise<void> {
+  await daemon.postSamples(hostSamples(HOST, 1, 0));
   await eventually("LoadHigh fires", async () => {
-    const { data } = (await daemon.ask("/api/v1/alerts")) as { data: { alerts: Alert[] } };
+    const { data } = (await daemon.request("/api/v1/alerts")) as { data: { alerts: Alert[] } };
     return data.alerts.some(({ labels }) => labels["alertname"] === "LoadHigh");
   });
 }
 
-/** The rows of active alerts, or of silences. */
-const rowsOf = (page: Page, text: string) => page.locator(".alert-row").filter({ hasText: text });
+/** Returns the rows of alerts or silences that contain a text. */
+const alertRows = (page: Page, text: string) =>
+  page.locator(".alert-row").filter({ hasText: text });
 
 test("firing and pending alerts are listed with their labels, value and severity", async ({
   page,
@@ -27,7 +28,7 @@ test("firing and pending alerts are listed with their labels, value and severity
   await page.goto("/");
   await page.getByRole("link", { name: /^Alerts.*rules firing/ }).click();
   await expect(page).toHaveURL(/\/alerts$/);
-  const row = rowsOf(page, "LoadHigh");
+  const row = alertRows(page, "LoadHigh");
   await expect(row).toContainText("Firing");
   await expect(row).toContainText("warning");
   await expect(row).toContainText(`host=${HOST}`);
@@ -35,7 +36,7 @@ test("firing and pending alerts are listed with their labels, value and severity
   expect(Number(value)).toBeGreaterThan(0.2);
   await expect(row).toContainText(`Load of ${HOST} is`);
   await expect(row.locator("dd").nth(1)).toContainText("ago");
-  await expect(rowsOf(page, "MemoryShort")).toContainText("Pending");
+  await expect(alertRows(page, "MemoryShort")).toContainText("Pending");
 
   await page.getByRole("button", { name: /^Pending/ }).click();
   await expect(row).toBeHidden();
@@ -61,9 +62,9 @@ test("rules are listed by group, with the errors of failing rules", async ({ pag
 });
 
 test("a rule shows its measured value, its threshold, and its history", async ({ page }) => {
-  const texts = await textsDrawn(page);
+  const texts = await recordDrawnTexts(page);
   await page.goto("/alerts?rule=hosts/LoadHigh");
-  await drawn(page, "Measured value");
+  await drawnChart(page, "Measured value");
   await expect.poll(texts).toContain("LoadHigh > 0.2");
   const history = page.getByRole("region", { name: "History" });
   const row = history.getByRole("row").filter({ hasText: "Fired" });
@@ -74,13 +75,13 @@ test("a rule shows its measured value, its threshold, and its history", async ({
 });
 
 test("the threshold of an alert is drawn on the charts of its metric", async ({ page }) => {
-  const texts = await textsDrawn(page);
+  const texts = await recordDrawnTexts(page);
   await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   await expect.poll(texts).toContain("LoadHigh");
   // On another host's chart, the rule for all hosts is drawn, and the rule for HOST is not.
   await page.goto("/hosts/web2?resolution=1m&range=1h");
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   await expect.poll(texts).toContain("Quiet");
   expect(await texts()).not.toContain("LoadHigh");
 });
@@ -90,9 +91,9 @@ test("an acknowledgement is visible to everybody until it is withdrawn", async (
   startDaemon,
 }) => {
   const daemon = await startDaemon();
-  await fire(daemon);
+  await fireAlerts(daemon);
   await page.goto(`${daemon.url}/alerts`);
-  const row = rowsOf(page, "LoadHigh");
+  const row = alertRows(page, "LoadHigh");
   await row.getByRole("button", { name: "Acknowledge" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("Ann");
@@ -107,9 +108,9 @@ test("an acknowledgement is visible to everybody until it is withdrawn", async (
 
 test("an alert is silenced; the silence is listed and expired", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
-  await fire(daemon);
+  await fireAlerts(daemon);
   await page.goto(`${daemon.url}/alerts`);
-  const row = rowsOf(page, "LoadHigh");
+  const row = alertRows(page, "LoadHigh");
   await row.getByRole("button", { name: "Silence" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Author").fill("Ann");
@@ -118,11 +119,17 @@ test("an alert is silenced; the silence is listed and expired", async ({ page, s
   await dialog.getByLabel("Comment").fill("the disk is changed");
   await dialog.getByRole("button", { name: "Silence" }).click();
   await expect(row).toContainText("Silenced by Ann: the disk is changed");
-  const stored = (await daemon.ask("/api/v2/silences")) as { matchers: { name: string }[] }[];
-  expect(stored[0]?.matchers.map(({ name }) => name)).toEqual(["alertname", "host", "severity"]);
+  const storedSilences = (await daemon.request("/api/v2/silences")) as {
+    matchers: { name: string }[];
+  }[];
+  expect(storedSilences[0]?.matchers.map(({ name }) => name)).toEqual([
+    "alertname",
+    "host",
+    "severity",
+  ]);
 
   await page.getByRole("group", { name: "Lists" }).getByText("Silences").click();
-  const silence = rowsOf(page, "the disk is changed");
+  const silence = alertRows(page, "the disk is changed");
   await expect(silence).toContainText("Active");
   await silence.getByRole("button", { name: "Expire" }).click();
   await dialog.getByRole("button", { name: "Expire" }).click();
@@ -152,7 +159,7 @@ test("a maintenance window recurs every week by the clock of its zone", async ({
   await dialog.getByLabel("Author").fill("Ann");
   await dialog.getByLabel("Comment").fill("upgrades");
   await dialog.getByRole("button", { name: "Silence" }).click();
-  const row = rowsOf(page, "upgrades");
+  const row = alertRows(page, "upgrades");
   await expect(row).toContainText("Mon, Sun 22:30–01:00 Asia/Tokyo");
   await expect(row).toContainText('host=~"db.*"');
   await row.getByRole("button", { name: "Edit" }).click();
@@ -165,10 +172,10 @@ test("a rule is made from a chart, checked by the daemon, and saved as a file", 
   page,
   watch,
 }) => {
-  watch.excuse(/Failed to load resource.*rules\/check/);
+  watch.permit(/Failed to load resource.*rules\/check/);
   await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
-  await drawn(page, "Network received");
-  await fromMenu(page, "Network received", "Alert rule…");
+  await drawnChart(page, "Network received");
+  await chooseFromMenu(page, "Network received", "Alert rule…");
   const dialog = page.getByRole("dialog", { name: "Alert rule" });
   await expect(dialog.getByLabel("Expression")).toHaveValue(
     `rate(system_network_bytes_in{host="${HOST}"}[5m])`,
@@ -185,15 +192,15 @@ test("a rule is made from a chart, checked by the daemon, and saved as a file", 
   await expect(dialog.getByRole("alert")).toContainText("NetworkReceived");
   await dialog.getByLabel("Expression").fill("rate(system_network_bytes_in[5m])");
   await expect(dialog.getByRole("status")).toContainText("Valid.");
-  const saved = page.waitForEvent("download");
+  const downloadEvent = page.waitForEvent("download");
   await dialog.getByRole("button", { name: "Save file" }).click();
-  const text = await readFile(await (await saved).path(), "utf8");
+  const text = await readFile(await (await downloadEvent).path(), "utf8");
   expect(text).toContain('expr: "rate(system_network_bytes_in[5m]) > 1e6"');
   expect(text).toBe(await dialog.getByLabel("Rule file").textContent());
   await page.keyboard.press("Escape");
   await expect(dialog).toBeHidden();
   // A chart of several metrics requests the numbers that the rule uses.
-  await fromMenu(page, "CPU", "Alert rule…");
+  await chooseFromMenu(page, "CPU", "Alert rule…");
   await expect(dialog.getByLabel("Expression")).toHaveValue(
     /^100 \* rate\(system_cpu_user\{host="[^"]*"\}\[5m\]\) \/ \(rate.*system_cpu_idle/,
   );
@@ -206,14 +213,14 @@ test("without a receiver, the page warns and shows how to add a receiver", async
   page,
   startDaemon,
 }) => {
-  const silent = await startDaemon();
-  await page.goto(`${silent.url}/alerts`);
+  const daemonWithoutReceivers = await startDaemon();
+  await page.goto(`${daemonWithoutReceivers.url}/alerts`);
   const card = page.getByRole("region", { name: "No receivers" });
   await expect(card).toContainText("4 rules have alerts, but notifications have no destination");
   await expect(card).toContainText('notifications = "/etc/granary/notifications.yml"');
   const firing = page.getByRole("button", { name: /^Firing/ });
   await expect(firing).toContainText("not sent");
-  await page.goto(`${silent.url}/status`);
+  await page.goto(`${daemonWithoutReceivers.url}/status`);
   const health = page.getByRole("region", { name: "Health" });
   await expect(health).toContainText("no receiver: 4 rules have alerts");
   await expect(health).toContainText("Serving, with warnings");

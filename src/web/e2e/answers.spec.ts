@@ -6,7 +6,7 @@ import type { Daemon } from "./support/daemon";
 import { HOST, hostSamples, NOW, ping } from "./support/data";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
-import { faultsOf, remembering } from "./support/typed";
+import { typeFaults, recordingApi } from "./support/typed";
 import { HOUR, MINUTE } from "./support/zones";
 
 const RULES = `groups:
@@ -32,9 +32,11 @@ receivers:
 - name: duty
   webhook_configs: [{url: 'http://127.0.0.1:9/'}]
 `;
-const SETTINGS = "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n";
+const SETTINGS =
+  "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n\
+[[retention.rule]]\nname = 'load'\nselector = 'system_load_5m'\nkeep = { 1m = '12h' }\n";
 
-const BOARD: Dashboard = {
+const DASHBOARD: Dashboard = {
   schema: 1,
   title: "All there is",
   range: "1h",
@@ -61,10 +63,10 @@ const BOARD: Dashboard = {
   ],
 };
 
-const values: Parameters<typeof remembering>[0] = new Map();
-const api = remembering(values);
-/** Requests and answers of a daemon without receivers. */
-const warned: typeof values = new Map();
+const values: Parameters<typeof recordingApi>[0] = new Map();
+const api = recordingApi(values);
+/** Requests and answers of a daemon without receivers: its status has a warning. */
+const valuesWithWarnings: typeof values = new Map();
 
 test("answers have exactly the fields that the page's types declare", async ({ startDaemon }) => {
   const daemon = await startDaemon({
@@ -72,31 +74,31 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     "receivers.yml": RECEIVERS,
     "granary.toml": SETTINGS,
   });
-  await daemon.accept(hostSamples(HOST, 1, 0));
+  await daemon.postSamples(hostSamples(HOST, 1, 0));
   const disk = { metric: "disk_partition_space_percent_used", time: NOW - MINUTE, value: 7 };
-  await daemon.accept([{ ...disk, tags: { host: HOST, mount: "/" } }]);
-  await daemon.accept([{ metric: "pulse", tags: {}, time: Date.now(), value: 1 }]);
-  await daemon.ping([ping(HOST), ping("gone", { sent: NOW - HOUR })]);
-  const silent = await startDaemon();
-  const real = globalThis.fetch;
+  await daemon.postSamples([{ ...disk, tags: { host: HOST, mount: "/" } }]);
+  await daemon.postSamples([{ metric: "pulse", tags: {}, time: Date.now(), value: 1 }]);
+  await daemon.postPings([ping(HOST), ping("gone", { sent: NOW - HOUR })]);
+  const daemonWithoutReceivers = await startDaemon();
+  const realFetch = globalThis.fetch;
   let target = daemon;
-  globalThis.fetch = (path, init) => real(new URL(path as string, target.url), init);
+  globalThis.fetch = (path, init) => realFetch(new URL(path as string, target.url), init);
   try {
     await requestSeries();
     await requestObjects();
     await requestAlerts(daemon);
     await requestStorage();
     await requestErrors(daemon);
-    target = silent;
+    target = daemonWithoutReceivers;
     await eventually("the status has a warning", async () => {
-      return (await remembering(warned).status()).health.warnings.length > 0;
+      return (await recordingApi(valuesWithWarnings).status()).health.warnings.length > 0;
     });
   } finally {
-    globalThis.fetch = real;
+    globalThis.fetch = realFetch;
   }
   const names = [...values.keys()].map((key) => key.split(" ")[0] ?? "");
   expect(Object.keys(api).filter((name) => !names.includes(name))).toEqual([]);
-  expect(faultsOf([...values.values(), ...warned.values()])).toEqual([]);
+  expect(typeFaults([...values.values(), ...valuesWithWarnings.values()])).toEqual([]);
 });
 
 async function requestSeries() {
@@ -121,7 +123,7 @@ async function requestSeries() {
 }
 
 async function requestObjects() {
-  const { version } = await api.saveDashboard("all", null, BOARD);
+  const { version } = await api.saveDashboard("all", null, DASHBOARD);
   await api.dashboards();
   await api.dashboard("all");
   await api.deleteDashboard("all", version);
@@ -136,7 +138,7 @@ async function requestAlerts(daemon: Daemon) {
       .flatMap(({ rules }) => rules)
       .map((rule) => (rule.type === "alerting" && rule.alerts?.length ? rule.state : rule.health));
   await expect.poll(states).toEqual(["ok", "firing", "firing", "firing", "err"]);
-  await daemon.accept([{ metric: "pulse", tags: {}, time: Date.now(), value: 0 }]);
+  await daemon.postSamples([{ metric: "pulse", tags: {}, time: Date.now(), value: 0 }]);
   const labels = { alertname: "LoadHigh", host: HOST };
   await api.acknowledge(labels, "Ann", "looking", NOW + HOUR);
   const silence = {
@@ -179,7 +181,7 @@ async function requestStorage() {
 }
 
 async function requestErrors(daemon: Daemon) {
-  const failed = async (type: string, call: Promise<unknown>) => {
+  const recordError = async (type: string, call: Promise<unknown>) => {
     const fault = await call.then(
       () => undefined,
       (cause: unknown) => cause,
@@ -187,11 +189,12 @@ async function requestErrors(daemon: Daemon) {
     if (!(fault instanceof ApiError)) throw new Error("the request did not fail");
     values.set(type, { type, value: fault.body });
   };
-  await failed("t.ErrorAnswer", api.dashboard("none"));
-  await failed("t.PromqlAnswer<never>", api.query({ query: "rate(" }));
+  await recordError("t.ErrorAnswer", api.dashboard("none"));
+  await recordError("t.PromqlAnswer<never>", api.query({ query: "rate(" }));
   const late = { metric: "late", tags: {}, time: 0, value: 1 };
-  await daemon.accept([late]).catch(() => undefined);
+  await daemon.postSamples([late]).catch(() => undefined);
   await eventually("the status has a refused sample", async () => {
+    await api.cardinality({ limit: 5 });
     const { refused, commits } = await api.status();
     return refused.some(({ examples }) => examples.length > 0) && commits.count > 0;
   });

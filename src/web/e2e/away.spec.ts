@@ -3,33 +3,33 @@ import type { Page } from "@playwright/test";
 import { expect, test } from "./support/test";
 
 /** The time within which the page notices the start and the end of an outage. */
-const NOTICED = { timeout: 3000 };
+const WITHIN_3_S = { timeout: 3000 };
 
-const away = (page: Page) =>
+const outageNotice = (page: Page) =>
   page.getByRole("alert").filter({ hasText: "The daemon has not answered" });
 const heading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true });
 
 /** Errors that the browser itself logs during these tests. */
-const REFUSED = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/;
+const CONNECTION_ERRORS = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/;
 
 test("an outage is noticed within three seconds, and the page recovers automatically", async ({
   page,
   startDaemon,
   watch,
 }) => {
-  watch.excuse(REFUSED);
+  watch.permit(CONNECTION_ERRORS);
   const daemon = await startDaemon();
   // This view sends no request for half a minute.
   await page.goto(`${daemon.url}/dashboards`);
   await expect(heading(page, "Dashboards")).toBeVisible();
   await page.evaluate(() => (window.kept = true));
-  await expect(away(page)).toBeHidden();
+  await expect(outageNotice(page)).toBeHidden();
 
   await daemon.kill();
-  await expect(away(page)).toBeVisible(NOTICED);
+  await expect(outageNotice(page)).toBeVisible(WITHIN_3_S);
 
   await daemon.run();
-  await expect(away(page)).toBeHidden(NOTICED);
+  await expect(outageNotice(page)).toBeHidden(WITHIN_3_S);
   expect(await page.evaluate(() => window.kept)).toBe(true);
 });
 
@@ -38,21 +38,21 @@ test("a hanging daemon and a proxy's error are noticed within three seconds", as
   startDaemon,
   watch,
 }) => {
-  watch.excuse(/Failed to load resource/);
+  watch.permit(/Failed to load resource/);
   const daemon = await startDaemon();
   await page.goto(`${daemon.url}/alerts`);
   await expect(heading(page, "Alerts")).toBeVisible();
   daemon.pause();
-  await expect(away(page)).toBeVisible(NOTICED);
+  await expect(outageNotice(page)).toBeVisible(WITHIN_3_S);
   daemon.resume();
-  await expect(away(page)).toBeHidden(NOTICED);
+  await expect(outageNotice(page)).toBeHidden(WITHIN_3_S);
 
   await page.route("**/*", (route) =>
     route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>" }),
   );
-  await expect(away(page)).toBeVisible(NOTICED);
+  await expect(outageNotice(page)).toBeVisible(WITHIN_3_S);
   await page.unroute("**/*");
-  await expect(away(page)).toBeHidden(NOTICED);
+  await expect(outageNotice(page)).toBeHidden(WITHIN_3_S);
 });
 
 test("a view first opened during an outage appears automatically after it", async ({
@@ -60,7 +60,7 @@ test("a view first opened during an outage appears automatically after it", asyn
   startDaemon,
   watch,
 }) => {
-  watch.excuse(REFUSED, /Failed to load resource/);
+  watch.permit(CONNECTION_ERRORS, /Failed to load resource/);
   const daemon = await startDaemon();
   await page.goto(`${daemon.url}/dashboards`);
   await expect(heading(page, "Dashboards")).toBeVisible();
@@ -80,7 +80,7 @@ test("a view with missing files is retried by a button, then by a reload", async
   daemon,
   watch,
 }) => {
-  watch.excuse(/Failed to load resource/);
+  watch.permit(/Failed to load resource/);
   await page.goto("/dashboards");
   await expect(heading(page, "Dashboards")).toBeVisible();
   await page.evaluate(() => (window.kept = true));

@@ -14,7 +14,7 @@ for (const view of VIEWS) {
         // The browser may report its theme to a new page a moment late.
         await expect(page.locator("html")).toHaveAttribute("data-theme", colorScheme);
         await page.evaluate(axe.source);
-        const found = await page.evaluate(async () => {
+        const violations = await page.evaluate(async () => {
           const { violations } = await window.axe.run(document, {
             runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
             rules: { "landmark-unique": { enabled: true }, "target-size": { enabled: true } },
@@ -26,7 +26,7 @@ for (const view of VIEWS) {
               .map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`),
           }));
         });
-        expect(found, `at ${size.width} pixels`).toEqual([]);
+        expect(violations, `at ${size.width} pixels`).toEqual([]);
       }
     });
   }

@@ -1,18 +1,18 @@
 /** Charts: values, legend, axes, saved files. */
 import type { Page } from "@playwright/test";
-import { nextAsked } from "./support/asked";
+import { nextChartRequest } from "./support/asked";
 import {
   areaOf,
   boxOf,
   chartOf,
   choose,
-  fromMenu,
+  chooseFromMenu,
   legendRow,
   nextFrame,
-  textsDrawnBy,
+  textsDrawnDuring,
 } from "./support/charts";
 import { HOST } from "./support/data";
-import { drawn, drawnNow, shownPlace } from "./support/drawn";
+import { drawnChart, currentChart, pointedIndex } from "./support/drawn";
 import { expect, test } from "./support/test";
 
 const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
@@ -20,8 +20,8 @@ const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
 test("totals and averages per second equal the API's numbers", async ({ page, daemon }) => {
   await page.goto(SIX_HOURS);
   await chartOf(page, "Network received").scrollIntoViewIfNeeded();
-  const numbers = async (display: string) => {
-    const { times, series } = await drawn(page, "Network received");
+  const drawnAndApiNumbers = async (display: string) => {
+    const { times, series } = await drawnChart(page, "Network received");
     const answer = await daemon.chart({
       metric: "system_network_bytes_in",
       tags: `host=${HOST}`,
@@ -31,20 +31,20 @@ test("totals and averages per second equal the API's numbers", async ({ page, da
       display,
     });
     const [drawnNumbers] = Object.values(series);
-    return { drawn: drawnNumbers, answered: answer.series[0]?.points.map(([, value]) => value) };
+    return { drawn: drawnNumbers, api: answer.series[0]?.points.map(([, value]) => value) };
   };
   for (const [choice, display] of [
     ["total", "total"],
     ["avg/sec", "avg_per_sec"],
   ] as const) {
-    const asked = nextAsked(page, "system_network_bytes_in");
+    const request = nextChartRequest(page, "system_network_bytes_in");
     await choose(page, "Display", choice);
-    await asked;
+    await request;
     await expect(page).toHaveURL(new RegExp(`display=${display}`));
     await expect
       .poll(async () => {
-        const { drawn, answered } = await numbers(display);
-        return JSON.stringify(drawn) === JSON.stringify(answered);
+        const { drawn, api } = await drawnAndApiNumbers(display);
+        return JSON.stringify(drawn) === JSON.stringify(api);
       })
       .toBe(true);
   }
@@ -52,18 +52,18 @@ test("totals and averages per second equal the API's numbers", async ({ page, da
 
 test("all charts show the pointed time and their values at this time", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  for (const title of ["Load", "CPU"]) await drawn(page, title);
+  for (const title of ["Load", "CPU"]) await drawnChart(page, title);
   const { at, middle } = await boxOf(areaOf(page, "Load"));
   await page.mouse.move(at(0.6), middle);
   await nextFrame(page);
   const chartTimes = await page.locator(".chart-time").allTextContents();
-  const full = chartTimes.filter((text) => text !== "" && !text.startsWith("last"));
-  expect(full.length).toBeGreaterThan(1);
-  expect(new Set(full).size).toBe(1);
+  const shownTimes = chartTimes.filter((text) => text !== "" && !text.startsWith("last"));
+  expect(shownTimes.length).toBeGreaterThan(1);
+  expect(new Set(shownTimes).size).toBe(1);
 
-  const { series } = await drawnNow(page, "Load");
-  const place = await shownPlace(page, "Load");
-  const value = series[`system_load_5m{host="${HOST}"} avg`]?.[place];
+  const { series } = await currentChart(page, "Load");
+  const index = await pointedIndex(page, "Load");
+  const value = series[`system_load_5m{host="${HOST}"} avg`]?.[index];
   const shown = await legendRow(page, "Load", "5m").locator(".legend-value").textContent();
   expect(Number.parseFloat(shown ?? "")).toBeCloseTo(value ?? NaN, 2);
   await page.mouse.move(2, 2);
@@ -73,7 +73,7 @@ test("all charts show the pointed time and their values at this time", async ({ 
 
 test("a click shows only that series, and a click with Shift hides it", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   const button = (label: string) => legendRow(page, "Load", label).getByRole("button");
   const labels = ["1m", "5m", "15m"] as const;
   const shown = async () => {
@@ -83,7 +83,7 @@ test("a click shows only that series, and a click with Shift hides it", async ({
   await button(labels[1]).click();
   await expect.poll(shown).toEqual([false, true, false]);
   await page.reload();
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   await expect.poll(shown).toEqual([false, true, false]);
   await button(labels[1]).click();
   await expect.poll(shown).toEqual([true, true, true]);
@@ -93,28 +93,32 @@ test("a click shows only that series, and a click with Shift hides it", async ({
 
 test("the menu switches to logarithmic axes and stacked areas", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  await drawn(page, "Load");
-  const plain = (await drawnNow(page, "Load")).series;
-  await fromMenu(page, "Load", "Stacked areas");
+  await drawnChart(page, "Load");
+  const unstacked = (await currentChart(page, "Load")).series;
+  await chooseFromMenu(page, "Load", "Stacked areas");
   await expect(page).toHaveURL(/stacked\.load=1/);
-  const keys = Object.keys(plain);
+  const keys = Object.keys(unstacked);
   await expect
     .poll(async () => {
-      const { series } = await drawnNow(page, "Load");
-      const [under = [], , top = []] = keys.map((key) => series[key]);
-      const sums = top.map((_, k) => keys.reduce((sum, key) => sum + (plain[key]?.[k] ?? 0), 0));
-      const isSum = (values: (number | null)[]) => {
+      const { series } = await currentChart(page, "Load");
+      const [firstValues = [], , top = []] = keys.map((key) => series[key]);
+      const sums = top.map((_, k) =>
+        keys.reduce((sum, key) => sum + (unstacked[key]?.[k] ?? 0), 0),
+      );
+      const matchesSums = (values: (number | null)[]) => {
         const numbers = values.flatMap((value, k) => (value === null ? [] : [{ value, k }]));
         const isAll = numbers.every(({ value, k }) => Math.abs(value - (sums[k] ?? 0)) < 1e-9);
         return numbers.length > 100 && isAll;
       };
-      return isSum(top) || isSum(under);
+      return matchesSums(top) || matchesSums(firstValues);
     })
     .toBe(true);
-  await fromMenu(page, "Load", "Stacked areas");
+  await chooseFromMenu(page, "Load", "Stacked areas");
   await expect(page).not.toHaveURL(/stacked/);
 
-  const texts = await textsDrawnBy(page, () => fromMenu(page, "Load", "Logarithmic axis"));
+  const texts = await textsDrawnDuring(page, () =>
+    chooseFromMenu(page, "Load", "Logarithmic axis"),
+  );
   await expect(page).toHaveURL(/log\.load=1/);
   expect(texts).toContain("0.1");
   expect(texts).toContain("10");
@@ -122,8 +126,8 @@ test("the menu switches to logarithmic axes and stacked areas", async ({ page })
 
 test("the shares of the processor are drawn up to 100 %", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  await drawn(page, "CPU");
-  const texts = await textsDrawnBy(page, () => fromMenu(page, "CPU", "Stacked areas"));
+  await drawnChart(page, "CPU");
+  const texts = await textsDrawnDuring(page, () => chooseFromMenu(page, "CPU", "Stacked areas"));
   expect(texts).toContain("100 %");
   expect(texts).not.toContain("120 %");
 });
@@ -132,7 +136,7 @@ test("the legend shows min and max of a slot beside its average", async ({ page,
   const metric = "system_load_1m";
   const tags = `host=${HOST}`;
   await page.goto(`/explore?metric=${metric}&tags=${tags}&resolution=5m&range=6h`);
-  const { times } = await drawn(page, metric);
+  const { times } = await drawnChart(page, metric);
   const { at, middle } = await boxOf(areaOf(page, metric));
   await page.mouse.move(at(0.9), middle);
   await nextFrame(page);
@@ -150,15 +154,15 @@ test("the legend shows min and max of a slot beside its average", async ({ page,
   const [least = NaN, greatest = NaN] = (await shown(".legend-band")) ?? [];
   const points = (display: string) =>
     answer.series.find((series) => series.display === display)?.points.map(([, value]) => value);
-  const place = await shownPlace(page, metric);
+  const index = await pointedIndex(page, metric);
   for (const [display, shown] of Object.entries({ avg: average, min: least, max: greatest }))
-    expect(shown, display).toBeCloseTo(points(display)?.[place] ?? NaN, 3);
+    expect(shown, display).toBeCloseTo(points(display)?.[index] ?? NaN, 3);
   expect(least).toBeLessThan(greatest);
 });
 
 test("a chart fills the screen until Escape is pressed", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  const before = await boxOf(chartOf(page, "Load"));
+  const boxBefore = await boxOf(chartOf(page, "Load"));
   await chartOf(page, "Load").getByRole("button", { name: "Full screen" }).click();
   await expect(page).toHaveURL(/full=load/);
   await expect
@@ -168,35 +172,35 @@ test("a chart fills the screen until Escape is pressed", async ({ page }) => {
   await expect(page).not.toHaveURL(/full=/);
   await expect
     .poll(async () => (await chartOf(page, "Load").boundingBox())?.width)
-    .toBe(before.width);
+    .toBe(boxBefore.width);
 });
 
 test("a saved table contains the drawn values", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  const { times, series } = await drawn(page, "Load");
-  const saved = page.waitForEvent("download");
-  await fromMenu(page, "Load", "Save as CSV");
-  const file = await saved;
-  expect(file.suggestedFilename()).toBe("load.csv");
-  const text = await read(file.createReadStream());
-  const [head = "", ...rows] = text.toString("utf8").trimEnd().split("\r\n");
-  expect(head.startsWith("time,")).toBe(true);
+  const { times, series } = await drawnChart(page, "Load");
+  const downloadEvent = page.waitForEvent("download");
+  await chooseFromMenu(page, "Load", "Save as CSV");
+  const download = await downloadEvent;
+  expect(download.suggestedFilename()).toBe("load.csv");
+  const text = await readAll(download.createReadStream());
+  const [header = "", ...rows] = text.toString("utf8").trimEnd().split("\r\n");
+  expect(header.startsWith("time,")).toBe(true);
   const fields = rows.map((row) => row.split(","));
   expect(fields.map(([time]) => Date.parse(time ?? ""))).toEqual(times);
   Object.values(series).forEach((values, k) => {
     const column = fields.map((row) => (row[k + 1] === "" ? null : Number(row[k + 1])));
     expect(column).toEqual(values);
   });
-  expect(head.match(/system_load_\d+m/g)).toHaveLength(Object.keys(series).length);
+  expect(header.match(/system_load_\d+m/g)).toHaveLength(Object.keys(series).length);
 });
 
-async function read(stream: Promise<AsyncIterable<Buffer>>): Promise<Buffer> {
+async function readAll(stream: Promise<AsyncIterable<Buffer>>): Promise<Buffer> {
   const parts: Buffer[] = [];
   for await (const part of await stream) parts.push(part);
   return Buffer.concat(parts);
 }
 
-/** Counts a chart's opaque pixels, and how many a saved picture contains at the expected place. */
+/** Counts a chart's opaque pixels, and those that a saved picture has at the expected place. */
 async function comparePicture(page: Page, picture: Buffer) {
   return page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
@@ -208,30 +212,33 @@ async function comparePicture(page: Page, picture: Buffer) {
       ctx?.drawImage(source, 0, 0);
       return new Uint32Array(ctx?.getImageData(0, 0, width, height).data.buffer ?? []);
     };
-    const plot = pixels(canvas, canvas.width, canvas.height);
-    const whole = pixels(picture, picture.width, picture.height);
+    const chartPixels = pixels(canvas, canvas.width, canvas.height);
+    const savedPixels = pixels(picture, picture.width, picture.height);
     const [left, top] = [16 * devicePixelRatio, 56 * devicePixelRatio];
-    let [opaque, same] = [0, 0];
-    plot.forEach((pixel, k) => {
+    let [opaque, equal] = [0, 0];
+    chartPixels.forEach((pixel, k) => {
       if (pixel >>> 24 < 255) return;
       opaque += 1;
       const [x, y] = [k % canvas.width, Math.floor(k / canvas.width)];
-      if (whole[(y + top) * picture.width + x + left] === pixel) same += 1;
+      if (savedPixels[(y + top) * picture.width + x + left] === pixel) equal += 1;
     });
-    return { opaque, same, isLarger: picture.height > canvas.height };
+    return { opaque, same: equal, isLarger: picture.height > canvas.height };
   }, picture.toString("base64"));
 }
 
 test("a saved picture contains the drawn pixels", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   // A new slot or threshold may redraw the chart in between.
   await expect(async () => {
-    const saved = page.waitForEvent("download");
-    await fromMenu(page, "Load", "Save as PNG");
-    const found = await comparePicture(page, await read((await saved).createReadStream()));
-    expect(found.opaque).toBeGreaterThan(500);
-    expect(found.same).toBe(found.opaque);
-    expect(found.isLarger).toBe(true);
+    const downloadEvent = page.waitForEvent("download");
+    await chooseFromMenu(page, "Load", "Save as PNG");
+    const comparison = await comparePicture(
+      page,
+      await readAll((await downloadEvent).createReadStream()),
+    );
+    expect(comparison.opaque).toBeGreaterThan(500);
+    expect(comparison.same).toBe(comparison.opaque);
+    expect(comparison.isLarger).toBe(true);
   }).toPass();
 });

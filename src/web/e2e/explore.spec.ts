@@ -1,21 +1,21 @@
 /** Explore: finding metrics and tags, queries, expressions, tables. */
 import type { Page } from "@playwright/test";
 import { HOST } from "./support/data";
-import { drawn, drawnNow, titles } from "./support/drawn";
+import { drawnChart, currentChart, chartTitles } from "./support/drawn";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
 
 const metric = (page: Page) => page.getByRole("combobox", { name: "Metric of query A" });
 
-/** The keys of the drawn series. The title of a chart in Explore is the query's metric. */
-async function keys(page: Page, title: string): Promise<string[]> {
-  return Object.keys((await drawn(page, title)).series).sort();
+/** Returns the keys of the drawn series. A chart in Explore has its query's metric as title. */
+async function drawnKeys(page: Page, title: string): Promise<string[]> {
+  return Object.keys((await drawnChart(page, title)).series).sort();
 }
 
 test("a metric is found by words of its name while the reader types", async ({ page, daemon }) => {
   await page.goto("/explore");
   await metric(page).pressSequentially("load sys", { delay: 20 });
-  const answer = (await daemon.ask("/api/v1/find?q=load%20sys&limit=50")) as {
+  const answer = (await daemon.request("/api/v1/find?q=load%20sys&limit=50")) as {
     metrics: { metric: string }[];
   };
   const options = page.getByRole("listbox", { name: "metrics" }).getByRole("option");
@@ -23,25 +23,27 @@ test("a metric is found by words of its name while the reader types", async ({ p
   await expect(options.first()).toContainText(answer.metrics[0]?.metric ?? "?");
   await page.getByRole("option", { name: /system_load_15m/ }).click();
   await expect(page).toHaveURL(/metric=system_load_15m/);
-  expect((await keys(page, "system_load_15m")).join()).toContain(`host="${HOST}"`);
+  expect((await drawnKeys(page, "system_load_15m")).join()).toContain(`host="${HOST}"`);
 });
 
 test("tags have the API's counts, and a click filters by a value", async ({ page, daemon }) => {
   await page.goto("/explore?metric=system_load_1m&range=6h");
-  const facets = (await daemon.ask("/api/v1/facets?metric=system_load_1m")) as {
+  const facets = (await daemon.request("/api/v1/facets?metric=system_load_1m")) as {
     tags: { name: string; values: { value: string; series: number }[] }[];
   };
-  const box = page.getByRole("region", { name: "Tags of query A" });
-  const hosts = facets.tags.find(({ name }) => name === "host")?.values ?? [];
-  expect(hosts.length).toBeGreaterThan(3);
-  for (const { value, series } of hosts.slice(0, 5)) {
-    const row = box.locator(".facet-value").filter({ hasText: value });
+  const tagRegion = page.getByRole("region", { name: "Tags of query A" });
+  const hostValues = facets.tags.find(({ name }) => name === "host")?.values ?? [];
+  expect(hostValues.length).toBeGreaterThan(3);
+  for (const { value, series } of hostValues.slice(0, 5)) {
+    const row = tagRegion.locator(".facet-value").filter({ hasText: value });
     await expect(row.first()).toContainText(String(series));
   }
-  await box.locator(".facet-value").filter({ hasText: "web2" }).click();
+  await tagRegion.locator(".facet-value").filter({ hasText: "web2" }).click();
   await expect(page).toHaveURL(/tags=host%3Dweb2/);
   await expect
-    .poll(async () => (await keys(page, "system_load_1m")).map((key) => key.replace(/ .*/, "")))
+    .poll(async () =>
+      (await drawnKeys(page, "system_load_1m")).map((key) => key.replace(/ .*/, "")),
+    )
     .toEqual(['system_load_1m{host="web2"}']);
 });
 
@@ -51,7 +53,7 @@ test("the button for more values of a tag counts all of them", async ({ page, st
     ...{ metric: "wide", time: Date.now(), value: k },
     tags: { host: `host-${k}` },
   }));
-  await daemon.accept(samples);
+  await daemon.postSamples(samples);
   await page.goto(`${daemon.url}/explore?metric=wide`);
   const tags = page.getByRole("region", { name: "Tags of query A" });
   await tags.getByRole("button", { name: "54 more" }).click();
@@ -62,7 +64,7 @@ test("the button for more values of a tag counts all of them", async ({ page, st
 
 test("series are grouped by a tag and limited to the largest", async ({ page, daemon }) => {
   await page.goto("/explore?metric=system_network_bytes_in&range=6h");
-  await drawn(page, "system_network_bytes_in");
+  await drawnChart(page, "system_network_bytes_in");
   await page.getByRole("button", { name: /^Lines/ }).click();
   await page.getByRole("checkbox", { name: "host", exact: true }).check();
   await expect(page).toHaveURL(/group_by=host/);
@@ -77,10 +79,10 @@ test("series are grouped by a tag and limited to the largest", async ({ page, da
     range: "6h",
     resolution: "1m",
   });
-  const best = answer.series[0]?.tags["host"] ?? "?";
+  const largestHost = answer.series[0]?.tags["host"] ?? "?";
   await expect
-    .poll(async () => (await keys(page, "system_network_bytes_in")).join())
-    .toMatch(new RegExp(`^system_network_bytes_in\\{host="${best}"\\} [a-z_]+$`));
+    .poll(async () => (await drawnKeys(page, "system_network_bytes_in")).join())
+    .toMatch(new RegExp(`^system_network_bytes_in\\{host="${largestHost}"\\} [a-z_]+$`));
 });
 
 test("PromQL is completed and drawn, and errors are underlined at their place", async ({
@@ -88,7 +90,7 @@ test("PromQL is completed and drawn, and errors are underlined at their place", 
   daemon,
   watch,
 }) => {
-  watch.excuse(/400 \(Bad Request\)/);
+  watch.permit(/400 \(Bad Request\)/);
   await page.goto("/explore?range=6h");
   await page.getByRole("group", { name: "Kind of query A" }).getByText("PromQL").click();
   const editor = page.getByRole("textbox", { name: "PromQL expression of query A" });
@@ -102,9 +104,9 @@ test("PromQL is completed and drawn, and errors are underlined at their place", 
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+Enter");
   await expect(page).toHaveURL(/expression=max/);
-  await eventually("a chart is drawn", async () => (await titles(page)).length > 0);
-  const [name = ""] = await titles(page);
-  const { times, series } = await drawn(page, name);
+  await eventually("a chart is drawn", async () => (await chartTitles(page)).length > 0);
+  const [name = ""] = await chartTitles(page);
+  const { times, series } = await drawnChart(page, name);
   const [start, end] = [times[0] ?? 0, times.at(-1) ?? 0];
   const search = new URLSearchParams({
     query: 'max by (host) (system_load_1m{host=~"web.*"})',
@@ -112,15 +114,15 @@ test("PromQL is completed and drawn, and errors are underlined at their place", 
     end: String(end / 1000),
     step: "60",
   });
-  const answer = (await daemon.ask(`/api/v1/query_range?${search.toString()}`)) as {
+  const answer = (await daemon.request(`/api/v1/query_range?${search.toString()}`)) as {
     data: { result: { metric: { host: string }; values: [number, string][] }[] };
   };
   expect(Object.keys(series)).toHaveLength(answer.data.result.length);
   for (const { metric, values } of answer.data.result) {
-    const [, line = []] =
+    const [, drawnValues = []] =
       Object.entries(series).find(([key]) => key.includes(`host="${metric.host}"`)) ?? [];
     const expected = new Map(values.map(([seconds, text]) => [seconds * 1000, Number(text)]));
-    expect(line).toEqual(times.map((time) => expected.get(time) ?? null));
+    expect(drawnValues).toEqual(times.map((time) => expected.get(time) ?? null));
   }
 
   await editor.click();
@@ -135,27 +137,27 @@ test("PromQL is completed and drawn, and errors are underlined at their place", 
 
 test("the table contains the drawn values", async ({ page }) => {
   await page.goto(`/explore?metric=system_load_5m&tags=host=${HOST}&range=1h&resolution=1m`);
-  await drawn(page, "system_load_5m");
+  await drawnChart(page, "system_load_5m");
   await page.getByRole("group", { name: "Table of" }).getByText("Values").click();
   const table = page.getByRole("region", { name: "Values" });
   const rows = table.locator("tbody tr:not(.table-space)");
   await expect(rows.first()).toBeVisible();
-  const { times, series } = await drawnNow(page, "system_load_5m");
+  const { times, series } = await currentChart(page, "system_load_5m");
   const [values = []] = Object.values(series);
-  const read = await rows.evaluateAll((rows) =>
+  const tableRows = await rows.evaluateAll((rows) =>
     rows.map((row) => [...row.querySelectorAll("th, td")].map((cell) => cell.textContent.trim())),
   );
-  expect(read.length).toBeGreaterThan(5);
+  expect(tableRows.length).toBeGreaterThan(5);
   const clock = new Intl.DateTimeFormat("en-GB", {
     timeZone: "Europe/Berlin",
     hour: "2-digit",
     minute: "2-digit",
   });
-  const drawnBy = new Map(times.map((time, k) => [clock.format(time), values[k] ?? null]));
-  for (const [time = "", number = ""] of read) {
-    const at = /\d\d:\d\d/.exec(time)?.[0] ?? "";
-    const value = drawnBy.get(at);
-    expect(drawnBy.has(at), time).toBe(true);
+  const drawnByTime = new Map(times.map((time, k) => [clock.format(time), values[k] ?? null]));
+  for (const [time = "", number = ""] of tableRows) {
+    const shownClock = /\d\d:\d\d/.exec(time)?.[0] ?? "";
+    const value = drawnByTime.get(shownClock);
+    expect(drawnByTime.has(shownClock), time).toBe(true);
     if (value === null) expect(number).toBe("–");
     else expect(Number.parseFloat(number)).toBeCloseTo(value ?? NaN, 2);
   }

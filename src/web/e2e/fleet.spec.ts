@@ -8,16 +8,16 @@ import { MINUTE } from "./support/zones";
 
 const HOSTS = 5000;
 
-function name(k: number): string {
+function hostName(k: number): string {
   return `node-${String(k).padStart(4, "0")}`;
 }
 
 /** Each of four roles has a quarter of the hosts. */
 const ROLES = ["web", "db", "cache", "queue"] as const;
 
-function fleet(): Ping[] {
+function fleetPings(): Ping[] {
   return Array.from({ length: HOSTS }, (_, k) =>
-    ping(name(k), {
+    ping(hostName(k), {
       version: k % 10 === 0 ? "0.0.9" : "0.1.0",
       booted: NOW - (k + 1) * MINUTE,
       tags: { role: ROLES[k % ROLES.length] ?? "web", rack: `r${k % 50}` },
@@ -26,8 +26,8 @@ function fleet(): Ping[] {
 }
 
 const grid = (page: Page) => page.getByRole("grid", { name: "Hosts" });
-/** The names of the drawn hosts, from the top. */
-async function names(page: Page): Promise<string[]> {
+/** Returns the names of the drawn hosts, from the top. */
+async function shownHosts(page: Page): Promise<string[]> {
   const rows = grid(page)
     .getByRole("row")
     .filter({ has: page.getByRole("rowheader") });
@@ -46,33 +46,35 @@ async function names(page: Page): Promise<string[]> {
 test.describe("a fleet of 5,000 hosts", () => {
   test.beforeEach(async ({ page, startDaemon }) => {
     const daemon = await startDaemon();
-    await daemon.accept(hostSamples(name(7), 1, 0));
-    await daemon.ping(fleet());
+    await daemon.postSamples(hostSamples(hostName(7), 1, 0));
+    await daemon.postPings(fleetPings());
     await page.goto(daemon.url);
     await expect(grid(page)).toHaveAttribute("aria-rowcount", String(HOSTS + 1));
   });
 
   test("is searched, filtered and sorted with few rows in the document", async ({ page }) => {
-    expect((await names(page)).length).toBeLessThan(80);
+    expect((await shownHosts(page)).length).toBeLessThan(80);
     await expect(page.getByText("5,000 hosts").first()).toBeVisible();
 
     const search = page.getByRole("searchbox", { name: "Search hosts" });
     await search.fill("node-123");
     await expect(grid(page)).toHaveAttribute("aria-rowcount", "11");
-    expect(await names(page)).toEqual(Array.from({ length: 10 }, (_, k) => name(1230 + k)));
+    expect(await shownHosts(page)).toEqual(
+      Array.from({ length: 10 }, (_, k) => hostName(1230 + k)),
+    );
     await search.fill("");
 
     await page.getByRole("button", { name: /^role=db/ }).click();
     await expect(grid(page)).toHaveAttribute("aria-rowcount", String(HOSTS / 4 + 1));
-    expect((await names(page)).slice(0, 3)).toEqual([name(1), name(5), name(9)]);
+    expect((await shownHosts(page)).slice(0, 3)).toEqual([hostName(1), hostName(5), hostName(9)]);
     await expect(page).toHaveURL(/tags=role%3Ddb/);
     await page.reload();
     await expect(grid(page)).toHaveAttribute("aria-rowcount", String(HOSTS / 4 + 1));
 
     await grid(page).getByRole("button", { name: "Host" }).click();
-    await expect.poll(async () => (await names(page))[0]).toBe(name(1));
+    await expect.poll(async () => (await shownHosts(page))[0]).toBe(hostName(1));
     await grid(page).getByRole("button", { name: "Host" }).click();
-    await expect.poll(async () => (await names(page))[0]).toBe(name(4997));
+    await expect.poll(async () => (await shownHosts(page))[0]).toBe(hostName(4997));
     await page.mouse.move(5, 5);
   });
 
@@ -85,55 +87,57 @@ test.describe("a fleet of 5,000 hosts", () => {
         page.evaluate(() => {
           const rows = [...document.querySelectorAll("[role=grid] [role=row]")];
           const tops = rows.map((row) => row.getBoundingClientRect());
-          const at = (y: number) => tops.some(({ top, bottom }) => top <= y && bottom > y);
-          return at(innerHeight - 60) && at(innerHeight / 2);
+          const hasRowAt = (y: number) => tops.some(({ top, bottom }) => top <= y && bottom > y);
+          return hasRowAt(innerHeight - 60) && hasRowAt(innerHeight / 2);
         }),
       );
     }
     await grid(page).focus();
     await page.keyboard.press("End");
-    await expect(page.getByRole("link", { name: name(4999), exact: true })).toBeVisible();
+    await expect(page.getByRole("link", { name: hostName(4999), exact: true })).toBeVisible();
     await page.keyboard.press("Enter");
-    await expect(page).toHaveURL(new RegExp(`/hosts/${name(4999)}$`));
+    await expect(page).toHaveURL(new RegExp(`/hosts/${hostName(4999)}$`));
   });
 });
 
 test("only long names are cut off in the fleet", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
   const uptimes = [11 * 60 + 40, 23 * 60 + 59, 29 * 1440 + 23 * 60, 700 * 1440, 47];
-  const hosts = uptimes.map((minutes, k) =>
-    ping(name(k), { booted: NOW - minutes * MINUTE, version: "10.12.13" }),
+  const pings = uptimes.map((minutes, k) =>
+    ping(hostName(k), { booted: NOW - minutes * MINUTE, version: "10.12.13" }),
   );
-  await daemon.ping(hosts);
+  await daemon.postPings(pings);
   for (const width of [1440, 1366, 1280]) {
     await page.setViewportSize({ width, height: 900 });
     await page.goto(daemon.url);
-    await expect.poll(() => names(page)).toHaveLength(hosts.length);
-    const cut = await grid(page)
+    await expect.poll(() => shownHosts(page)).toHaveLength(pings.length);
+    const cutTexts = await grid(page)
       .locator(".cell:not(.col-host, .col-filesystem, .col-menu)")
       .evaluateAll((cells) =>
         cells
           .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth && clientWidth > 0)
           .map(({ textContent }) => textContent),
       );
-    expect(cut, `at ${width}`).toEqual([]);
+    expect(cutTexts, `at ${width}`).toEqual([]);
   }
 });
 
-test("the order is fixed under the mouse, with a note when it is outdated", async ({
+test("the order does not change under the mouse, and a note says when it is outdated", async ({
   page,
   startDaemon,
 }) => {
   const daemon = await startDaemon();
-  const hosts = ["a", "b", "c"];
-  await daemon.ping(hosts.map((host, k) => ping(host, { booted: NOW - (k + 1) * 60 * MINUTE })));
+  const pings = ["a", "b", "c"];
+  await daemon.postPings(
+    pings.map((host, k) => ping(host, { booted: NOW - (k + 1) * 60 * MINUTE })),
+  );
   await page.goto(`${daemon.url}/?sort=uptime`);
-  await expect.poll(() => names(page)).toEqual(["a", "b", "c"]);
+  await expect.poll(() => shownHosts(page)).toEqual(["a", "b", "c"]);
   await page.getByRole("link", { name: "b", exact: true }).hover();
   // Host a now has the longest uptime.
-  await daemon.ping([ping("a", { booted: NOW - 600 * MINUTE, sent: Date.now() })]);
+  await daemon.postPings([ping("a", { booted: NOW - 600 * MINUTE, sent: Date.now() })]);
   await expect(page.getByText("Order is outdated")).toBeVisible({ timeout: 20_000 });
-  expect(await names(page)).toEqual(["a", "b", "c"]);
+  expect(await shownHosts(page)).toEqual(["a", "b", "c"]);
   await page.mouse.move(5, 5);
-  await expect.poll(() => names(page)).toEqual(["b", "c", "a"]);
+  await expect.poll(() => shownHosts(page)).toEqual(["b", "c", "a"]);
 });

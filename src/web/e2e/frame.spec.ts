@@ -4,19 +4,19 @@ import { expect, test } from "./support/test";
 
 test("each view is opened by its link, which is marked", async ({ page }) => {
   await page.goto("/");
-  const places = page.getByRole("navigation", { name: "Views" });
+  const navigation = page.getByRole("navigation", { name: "Views" });
   for (const view of VIEWS) {
     if (!view.link) continue;
-    await places.getByRole("link", { name: view.link, exact: true }).click();
+    await navigation.getByRole("link", { name: view.link, exact: true }).click();
     await expect(page).toHaveURL(view.path);
-    await expect(places.locator("[aria-current=page]")).toHaveText(view.link);
+    await expect(navigation.locator("[aria-current=page]")).toHaveText(view.link);
   }
   await page.goBack();
   await expect(page).toHaveURL("/storage");
 });
 
 test("an address without a view leads back to the fleet", async ({ page, watch }) => {
-  watch.excuse(/Failed to load resource/);
+  watch.permit(/Failed to load resource/);
   const answer = await page.goto("/nonsense");
   expect(answer?.status()).toBe(404);
   await expect(page.getByText("Page not found")).toBeVisible();

@@ -1,7 +1,7 @@
 /** Names that would run as scripts unless shown as text. `Watch` checks each page. */
 import { tagsOf } from "../src/queries/tags";
 import { HOST, HOSTILE, NOW } from "./support/data";
-import { drawn } from "./support/drawn";
+import { drawnChart } from "./support/drawn";
 import { expect, test } from "./support/test";
 import { MINUTE } from "./support/zones";
 
@@ -13,20 +13,20 @@ for (const name of HOSTILE) {
     await page.getByRole("link", { name, exact: true }).click();
     await expect(page).toHaveURL(`/hosts/${encoded}`);
     await expect(page.getByRole("heading", { level: 1 })).toContainText(name);
-    await drawn(page, "Load");
+    await drawnChart(page, "Load");
     await page.goto(`/?q=${encoded}`);
     await expect(page.getByRole("link", { name, exact: true })).toBeVisible();
   });
 
   test(`a metric and a tag named ${name} are text in Explore`, async ({ page }) => {
     await page.goto(`/explore?metric=${encoded}&range=6h`);
-    await drawn(page, name);
+    await drawnChart(page, name);
     await expect(page.locator(".facet-text").first()).toBeVisible();
     await page.getByRole("combobox", { name: "Metric of query A" }).fill("hacked");
     await expect(page.getByRole("option").filter({ hasText: name }).first()).toBeVisible();
     const tags = encodeURIComponent(tagsOf(new Map([["host", name]])));
     await page.goto(`/explore?metric=system_load_1m&range=6h&tags=${tags}`);
-    await drawn(page, "system_load_1m");
+    await drawnChart(page, "system_load_1m");
   });
 
   test(`a dashboard full of ${name} is text`, async ({ page, daemon }) => {
@@ -59,7 +59,7 @@ for (const name of HOSTILE) {
     await page.goto("/dashboards");
     await expect(page.getByRole("link", { name, exact: true }).first()).toBeVisible();
     await page.goto(`/dashboards/${dashboardName}?range=6h`);
-    await drawn(page, name);
+    await drawnChart(page, name);
     await expect(page.locator(".text-panel h2").first()).toHaveText(name);
     await expect(page.locator(".text-panel a[href^='javascript']")).toHaveCount(0);
     await page.goto(`/dashboards/${dashboardName}?edit=1`);
@@ -68,6 +68,6 @@ for (const name of HOSTILE) {
       await page.goto(view);
       await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
     }
-    await drawn(page, "Load");
+    await drawnChart(page, "Load");
   });
 }

@@ -4,7 +4,7 @@
  */
 import { HOST } from "./support/data";
 import { areaOf, chartOf, nextFrame } from "./support/charts";
-import { drawn, drawnNow } from "./support/drawn";
+import { drawnChart, currentChart } from "./support/drawn";
 import { openSettled } from "./support/settled";
 import { expect, test } from "./support/test";
 import { VIEWS } from "./support/views";
@@ -20,7 +20,7 @@ for (const view of VIEWS) {
     await page.evaluate(() => {
       const seen = new Set<Element>();
       const unseen: string[] = [];
-      const marksOf = (element: Element) => {
+      const focusStyleOf = (element: Element) => {
         const { outlineStyle, outlineColor, outlineWidth, boxShadow } = getComputedStyle(element);
         const outline =
           outlineStyle === "none" ? "none" : outlineStyle + outlineColor + outlineWidth;
@@ -28,26 +28,27 @@ for (const view of VIEWS) {
       };
       // A shadow that is always present marks no focus.
       const before = new Map<Element, string>();
-      for (const element of document.querySelectorAll("*")) before.set(element, marksOf(element));
+      for (const element of document.querySelectorAll("*"))
+        before.set(element, focusStyleOf(element));
       const isMarked = (element: Element) =>
-        marksOf(element) !== (before.get(element) ?? "none none");
+        focusStyleOf(element) !== (before.get(element) ?? "none none");
       Object.assign(window, { stops: seen, unseen });
       document.addEventListener("focusin", ({ target }) => {
         if (!(target instanceof HTMLElement)) return;
         seen.add(target);
-        const around = target.closest("label, .search, .cm-editor, .fleet-row, [role=grid]");
-        if (isMarked(target) || (around && isMarked(around))) return;
-        unseen.push(`${target.outerHTML.slice(0, 120)} ${marksOf(target)}`);
+        const container = target.closest("label, .search, .cm-editor, .fleet-row, [role=grid]");
+        if (isMarked(target) || (container && isMarked(container))) return;
+        unseen.push(`${target.outerHTML.slice(0, 120)} ${focusStyleOf(target)}`);
       });
     });
     let stops = 0;
     for (; stops < STOPS_MAX; stops++) {
       await page.keyboard.press("Tab");
-      const isOut = await page.evaluate(() => document.activeElement === document.body);
-      if (isOut) break;
+      const hasLeftPage = await page.evaluate(() => document.activeElement === document.body);
+      if (hasLeftPage) break;
     }
     expect(stops, "Tab leaves the page after the last stop").toBeLessThan(STOPS_MAX);
-    const found = await page.evaluate(() => {
+    const result = await page.evaluate(() => {
       const { stops, unseen } = window as unknown as { stops: Set<Element>; unseen: string[] };
       const controls = "a[href], button, input, select, textarea, summary, [tabindex], [role=grid]";
       const missed = [...document.querySelectorAll<HTMLElement>(controls)].filter((control) => {
@@ -59,14 +60,14 @@ for (const view of VIEWS) {
       });
       return { missed: missed.map((control) => control.outerHTML.slice(0, 160)), unseen };
     });
-    expect(found.missed, "controls that Tab passes by").toEqual([]);
-    expect(found.unseen, "stops that cannot be seen").toEqual([]);
+    expect(result.missed, "controls that Tab passes by").toEqual([]);
+    expect(result.unseen, "stops that cannot be seen").toEqual([]);
   });
 }
 
 test("a chart is read, zoomed and left by keyboard", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
-  const before = (await drawn(page, "Load")).times;
+  const before = (await drawnChart(page, "Load")).times;
   const area = areaOf(page, "Load");
   await area.focus();
   await page.keyboard.press("End");
@@ -76,7 +77,7 @@ test("a chart is read, zoomed and left by keyboard", async ({ page }) => {
   await page.keyboard.press("+");
   await expect(page).toHaveURL(/start=/);
   await expect
-    .poll(async () => (await drawnNow(page, "Load")).times.length)
+    .poll(async () => (await currentChart(page, "Load")).times.length)
     .toBeLessThan(before.length);
   await page.keyboard.press("0");
   await expect(page).not.toHaveURL(/start=/);
@@ -88,25 +89,25 @@ test("a chart is read, zoomed and left by keyboard", async ({ page }) => {
 
 test("menus and zones are chosen by keyboard and return the focus", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
-  await drawn(page, "Load");
-  const more = chartOf(page, "Load").getByRole("button", { name: "More", exact: true });
-  await more.focus();
+  await drawnChart(page, "Load");
+  const moreButton = chartOf(page, "Load").getByRole("button", { name: "More", exact: true });
+  await moreButton.focus();
   await page.keyboard.press("Enter");
-  const first = page.getByRole("menuitemcheckbox", { name: "Logarithmic axis" });
-  await expect(first).toBeFocused();
+  const firstItem = page.getByRole("menuitemcheckbox", { name: "Logarithmic axis" });
+  await expect(firstItem).toBeFocused();
   await page.keyboard.press("Escape");
-  await expect(more).toBeFocused();
+  await expect(moreButton).toBeFocused();
   await page.keyboard.press("Enter");
-  await expect(first).toBeFocused();
+  await expect(firstItem).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(/log\.load=1/);
 
-  const zone = page.getByRole("button", { name: /^Time zone/ });
-  await zone.focus();
+  const zoneButton = page.getByRole("button", { name: /^Time zone/ });
+  await zoneButton.focus();
   await page.keyboard.press("Enter");
   await expect(page.getByRole("combobox", { name: "Search time zones" })).toBeFocused();
   await page.keyboard.type("St_Johns");
   await page.keyboard.press("Enter");
-  await expect(zone).toHaveText("America/St Johns");
-  await expect(zone).toBeFocused();
+  await expect(zoneButton).toHaveText("America/St Johns");
+  await expect(zoneButton).toBeFocused();
 });

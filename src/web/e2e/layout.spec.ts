@@ -11,8 +11,8 @@ for (const view of VIEWS) {
     }) => {
       await page.setViewportSize(size);
       await openSettled(page, view.path);
-      const found = await page.evaluate(textProblems);
-      expect(found).toEqual([]);
+      const problems = await page.evaluate(textProblems);
+      expect(problems).toEqual([]);
     });
   }
 }

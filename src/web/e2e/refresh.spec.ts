@@ -1,12 +1,12 @@
 /** A chart that refreshes while the reader uses it. */
-import { nextAsked } from "./support/asked";
+import { nextChartRequest } from "./support/asked";
 import { areaOf, boxOf, chartOf, nextFrame } from "./support/charts";
 import { HOST } from "./support/data";
-import { drawn } from "./support/drawn";
+import { drawnChart } from "./support/drawn";
 import { expect, test } from "./support/test";
 
 /** The observed state of a chart, by frame. */
-interface Seen {
+interface Observed {
   canvas: HTMLCanvasElement;
   card: Element;
   frames: number;
@@ -17,7 +17,7 @@ interface Seen {
 
 test("a refresh moves nothing under the mouse and keeps the canvas", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   const { at, middle } = await boxOf(areaOf(page, "Load"));
   await page.mouse.move(at(0.3), middle);
   await nextFrame(page);
@@ -25,9 +25,9 @@ test("a refresh moves nothing under the mouse and keeps the canvas", async ({ pa
     const card = document.querySelector("[data-chart=Load]");
     const canvas = card?.querySelector<HTMLCanvasElement>(".uplot canvas");
     if (!card || !canvas) throw new Error("no chart");
-    const copy = new OffscreenCanvas(canvas.width, canvas.height);
-    const ctx = copy.getContext("2d", { willReadFrequently: true });
-    const seen: Seen = { canvas, card, frames: 0, removed: 0, empty: 0, moved: 0 };
+    const canvasCopy = new OffscreenCanvas(canvas.width, canvas.height);
+    const copyContext = canvasCopy.getContext("2d", { willReadFrequently: true });
+    const seen: Observed = { canvas, card, frames: 0, removed: 0, empty: 0, moved: 0 };
     Object.assign(window, { seen });
     new MutationObserver((changes) => {
       for (const change of changes) {
@@ -35,27 +35,28 @@ test("a refresh moves nothing under the mouse and keeps the canvas", async ({ pa
       }
     }).observe(card, { childList: true, subtree: true });
     const line = card.querySelector(".plot-line");
-    const place = line?.getBoundingClientRect().left;
-    const look = () => {
+    const lineLeft = line?.getBoundingClientRect().left;
+    const observeFrame = () => {
       seen.frames += 1;
-      if (line?.getBoundingClientRect().left !== place) seen.moved += 1;
+      if (line?.getBoundingClientRect().left !== lineLeft) seen.moved += 1;
       // Only one frame in ten is read: reading pixels is slow.
-      if (seen.frames % 10 === 0 && ctx) {
-        ctx.clearRect(0, 0, copy.width, copy.height);
-        ctx.drawImage(canvas, 0, 0);
-        const { data } = ctx.getImageData(0, copy.height / 2, copy.width, 40);
+      if (seen.frames % 10 === 0 && copyContext) {
+        copyContext.clearRect(0, 0, canvasCopy.width, canvasCopy.height);
+        copyContext.drawImage(canvas, 0, 0);
+        const { data } = copyContext.getImageData(0, canvasCopy.height / 2, canvasCopy.width, 40);
         if (data.every((part) => part === 0)) seen.empty += 1;
       }
-      requestAnimationFrame(look);
+      requestAnimationFrame(observeFrame);
     };
-    look();
+    observeFrame();
   });
   const shown = await chartOf(page, "Load").locator(".chart-time").textContent();
-  for (let k = 0; k < 2; k++) await nextAsked(page);
+  for (let k = 0; k < 2; k++) await nextChartRequest(page);
   await nextFrame(page);
   const seen = await page.evaluate(() => {
-    const { canvas, card, frames, removed, empty, moved } = (window as unknown as { seen: Seen })
-      .seen;
+    const { canvas, card, frames, removed, empty, moved } = (
+      window as unknown as { seen: Observed }
+    ).seen;
     return { isSame: canvas.isConnected && card.isConnected, frames, removed, empty, moved };
   });
   expect(seen).toMatchObject({ isSame: true, removed: 0, empty: 0, moved: 0 });

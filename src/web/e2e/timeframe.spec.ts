@@ -1,27 +1,27 @@
 /** The time frame that charts share: resolution, range, zone, moves in time, address. */
 import type { Page } from "@playwright/test";
-import { nextAsked } from "./support/asked";
+import { nextChartRequest } from "./support/asked";
 import {
   areaOf,
   boxOf,
   chartOf,
-  choices,
+  choiceGroup,
   choose,
   chooseZone,
   drag,
-  fromMenu,
+  chooseFromMenu,
   legendRow,
 } from "./support/charts";
 import { HOST } from "./support/data";
-import { drawn, drawnNow } from "./support/drawn";
+import { drawnChart, currentChart } from "./support/drawn";
 import { expect, test } from "./support/test";
 import { DAY, HOUR, MINUTE } from "./support/zones";
 
 const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
 
-/** The time range of a chart's slots. */
+/** Returns the time range of the slots of the chart "Load". */
 async function drawnRange(page: Page): Promise<{ start: number; end: number }> {
-  const { times } = await drawnNow(page, "Load");
+  const { times } = await currentChart(page, "Load");
   return { start: times[0] ?? 0, end: times.at(-1) ?? 0 };
 }
 
@@ -66,78 +66,81 @@ const RANGES: Record<string, { api: string; slot: number; ranges: Record<string,
 
 test("each resolution has its ranges, and each range requests its length", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1h&range=1w`);
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   for (const [resolution, { api, slot, ranges }] of Object.entries(RANGES)) {
-    const first = nextAsked(page, "system_load_1m", api);
+    const first = nextChartRequest(page, "system_load_1m", api);
     await choose(page, "Resolution", resolution);
     await first;
     const labels = Object.keys(ranges);
-    await expect(choices(page, "Range").getByRole("button")).toHaveText(labels);
+    await expect(choiceGroup(page, "Range").getByRole("button")).toHaveText(labels);
     for (const label of labels) {
-      const button = choices(page, "Range").getByRole("button", { name: label, exact: true });
+      const button = choiceGroup(page, "Range").getByRole("button", { name: label, exact: true });
       // Choosing the current value sends no request.
       if ((await button.getAttribute("aria-pressed")) === "true") continue;
       const wanted = ranges[label] ?? 0;
       const tolerance = /mo|yr/.test(label) ? 0.05 * wanted + DAY : slot;
       // A refresh of the previous range may be sent before.
-      const asked = nextAsked(page, "system_load_1m", api, (length) => {
+      const request = nextChartRequest(page, "system_load_1m", api, (length) => {
         return Math.abs(length - wanted) <= tolerance;
       });
       await choose(page, "Range", label);
-      await asked;
+      await request;
     }
   }
 });
 
 test("a drag zooms to its range, and a double click returns", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  await drawn(page, "Load");
-  const before = await drawnRange(page);
+  await drawnChart(page, "Load");
+  const rangeBefore = await drawnRange(page);
   const address = page.url();
-  const at = (part: number) => before.start + part * (before.end + MINUTE - before.start);
-  const asked = nextAsked(page);
+  const at = (part: number) =>
+    rangeBefore.start + part * (rangeBefore.end + MINUTE - rangeBefore.start);
+  const request = nextChartRequest(page);
   await drag(page, "Load", 0.5, 0.75);
-  await asked;
-  await expect.poll(async () => (await drawnRange(page)).end).toBeLessThan(before.end);
-  const zoomed = await drawnRange(page);
-  expect(Math.abs(zoomed.start - at(0.5))).toBeLessThan(2 * MINUTE);
-  expect(Math.abs(zoomed.end - at(0.75))).toBeLessThan(2 * MINUTE);
+  await request;
+  await expect.poll(async () => (await drawnRange(page)).end).toBeLessThan(rangeBefore.end);
+  const zoomedRange = await drawnRange(page);
+  expect(Math.abs(zoomedRange.start - at(0.5))).toBeLessThan(2 * MINUTE);
+  expect(Math.abs(zoomedRange.end - at(0.75))).toBeLessThan(2 * MINUTE);
   await expect(page).toHaveURL(/start=\d+.*end=\d+/);
 
-  const { at: x, middle } = await boxOf(areaOf(page, "Load"));
-  await page.mouse.dblclick(x(0.5), middle);
+  const { at: xAt, middle } = await boxOf(areaOf(page, "Load"));
+  await page.mouse.dblclick(xAt(0.5), middle);
   await expect(page).toHaveURL(`${address}&tz=Europe%2FBerlin`);
-  await expect.poll(async () => (await drawnRange(page)).end).toBeGreaterThanOrEqual(before.end);
+  await expect
+    .poll(async () => (await drawnRange(page)).end)
+    .toBeGreaterThanOrEqual(rangeBefore.end);
 });
 
 test("a fixed range is moved by a drag with Shift and by buttons, and left", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  await drawn(page, "Load");
-  const before = await drawnRange(page);
+  await drawnChart(page, "Load");
+  const rangeBefore = await drawnRange(page);
   await page.keyboard.down("Shift");
   await drag(page, "Load", 0.25, 0.75);
   await page.keyboard.up("Shift");
-  await expect.poll(async () => (await drawnRange(page)).start).toBeLessThan(before.start);
-  const moved = await drawnRange(page);
-  expect(Math.abs(before.start - moved.start - 3 * HOUR)).toBeLessThan(5 * MINUTE);
-  expect(moved.end - moved.start).toBe(before.end - before.start);
+  await expect.poll(async () => (await drawnRange(page)).start).toBeLessThan(rangeBefore.start);
+  const movedRange = await drawnRange(page);
+  expect(Math.abs(rangeBefore.start - movedRange.start - 3 * HOUR)).toBeLessThan(5 * MINUTE);
+  expect(movedRange.end - movedRange.start).toBe(rangeBefore.end - rangeBefore.start);
 
-  const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
+  const clickButton = (name: string) => page.getByRole("button", { name, exact: true }).click();
   const expectStart = (part: number, from: number) =>
     expect
       .poll(async () => Math.abs((await drawnRange(page)).start - from - part * 6 * HOUR))
       .toBeLessThan(5 * MINUTE);
-  await press("Later");
-  await expectStart(0.5, moved.start);
-  await press("Earlier");
-  await expectStart(0, moved.start);
-  await press("Zoom in");
-  await expectStart(0.25, moved.start);
-  await press("Back");
-  await expectStart(0, moved.start);
-  await press("Zoom out");
-  await expectStart(-0.5, moved.start);
-  await press("Now");
+  await clickButton("Later");
+  await expectStart(0.5, movedRange.start);
+  await clickButton("Earlier");
+  await expectStart(0, movedRange.start);
+  await clickButton("Zoom in");
+  await expectStart(0.25, movedRange.start);
+  await clickButton("Back");
+  await expectStart(0, movedRange.start);
+  await clickButton("Zoom out");
+  await expectStart(-0.5, movedRange.start);
+  await clickButton("Now");
   await expect(page).not.toHaveURL(/start=/);
 });
 
@@ -145,16 +148,16 @@ test("a chosen zone is in the address and shown to every reader", async ({ page,
   await page.goto(SIX_HOURS);
   await chooseZone(page, "Asia/Tokyo");
   await expect(page).toHaveURL(/tz=Asia%2FTokyo/);
-  const elsewhere = await browser.newContext({ timezoneId: "America/St_Johns" });
-  const other = await elsewhere.newPage();
-  await other.goto(page.url());
-  await expect(other.getByRole("button", { name: "Time zone: Asia/Tokyo" })).toBeVisible();
-  await elsewhere.close();
+  const otherContext = await browser.newContext({ timezoneId: "America/St_Johns" });
+  const otherPage = await otherContext.newPage();
+  await otherPage.goto(page.url());
+  await expect(otherPage.getByRole("button", { name: "Time zone: Asia/Tokyo" })).toBeVisible();
+  await otherContext.close();
 });
 
 test("all rows of controls are aligned", async ({ page }) => {
   await page.goto(SIX_HOURS);
-  await expect(choices(page, "Display")).toBeVisible();
+  await expect(choiceGroup(page, "Display")).toBeVisible();
   const lefts = await page.locator(".time-controls > *").evaluateAll((parts) => {
     const rows = new Map<number, number>();
     for (const part of parts) {
@@ -169,30 +172,29 @@ test("all rows of controls are aligned", async ({ page }) => {
 
 test("an address shows the same charts to every reader", async ({ page, context }) => {
   await page.goto(SIX_HOURS);
-  await drawn(page, "Load");
+  await drawnChart(page, "Load");
   await choose(page, "Display", "total");
   await chooseZone(page, "Australia/Lord_Howe");
   await legendRow(page, "Load", "15m")
     .getByRole("button")
     .click({ modifiers: ["Shift"] });
-  await fromMenu(page, "Load", "Logarithmic axis");
+  await chooseFromMenu(page, "Load", "Logarithmic axis");
   await drag(page, "Load", 0.4, 0.9);
   await expect(page).toHaveURL(/start=/);
-  await expect.poll(async () => (await drawnNow(page, "Load")).times.length).toBeLessThan(200);
-  const first = await drawn(page, "Load");
+  await expect.poll(async () => (await currentChart(page, "Load")).times.length).toBeLessThan(200);
+  const first = await drawnChart(page, "Load");
 
-  const other = await context.newPage();
-  await other.goto(page.url());
-  expect(await drawn(other, "Load")).toEqual(first);
-  await expect(legendRow(other, "Load", "15m").getByRole("button")).toHaveAttribute(
+  const otherPage = await context.newPage();
+  await otherPage.goto(page.url());
+  expect(await drawnChart(otherPage, "Load")).toEqual(first);
+  await expect(legendRow(otherPage, "Load", "15m").getByRole("button")).toHaveAttribute(
     "aria-pressed",
     "false",
   );
-  await expect(choices(other, "Display").getByRole("button", { name: "total" })).toHaveAttribute(
-    "aria-pressed",
-    "true",
-  );
-  await expect(other.getByRole("button", { name: /^Time zone/ })).toHaveText(/Lord Howe/);
-  await chartOf(other, "Load").getByRole("button", { name: "More", exact: true }).click();
-  await expect(other.getByRole("menuitemcheckbox", { name: "Logarithmic axis" })).toBeChecked();
+  await expect(
+    choiceGroup(otherPage, "Display").getByRole("button", { name: "total" }),
+  ).toHaveAttribute("aria-pressed", "true");
+  await expect(otherPage.getByRole("button", { name: /^Time zone/ })).toHaveText(/Lord Howe/);
+  await chartOf(otherPage, "Load").getByRole("button", { name: "More", exact: true }).click();
+  await expect(otherPage.getByRole("menuitemcheckbox", { name: "Logarithmic axis" })).toBeChecked();
 });

@@ -5,18 +5,18 @@ import "./styles/base.css";
 import "./styles/controls.css";
 import "./styles/chart.css";
 import { render } from "preact";
-import { address, followAddress } from "./app/address";
-import { drawHarmlessly } from "./app/harmless";
-import { keepPreferences } from "./app/preferences";
+import { address, handleNavigation } from "./app/address";
+import { escapeAllTexts } from "./app/harmless";
+import { storePreferences } from "./app/preferences";
 import { Shell } from "./app/shell";
 import { viewOf } from "./app/views";
 
 /** The first drawing includes the view; a slower view shows its loading state. */
 const PATIENCE_MS = 150;
 
-drawHarmlessly();
-keepPreferences();
-followAddress();
+escapeAllTexts();
+storePreferences();
+handleNavigation();
 const page = document.getElementById("page");
 const patience = new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));
 const start = viewOf(address.peek().path).start();

@@ -1,4 +1,4 @@
-//! Small bodies that expand, and senders that stop sending.
+//! Attacks on ingestion: small bodies that expand, and senders that stop sending.
 
 use std::{
     io::{Read, Write},
@@ -19,7 +19,7 @@ use crate::{
 
 const MIB: usize = 1 << 20;
 
-/// Posts a body; returns the status and the answer's text.
+/// Posts a body; returns the status and the text of the answer.
 pub(super) fn post(
     daemon: &Daemon,
     path: &str,
@@ -58,13 +58,14 @@ fn decompressed_bytes_are_counted_before_they_are_allocated() {
             });
         }
     });
-    let grown = peak_bytes(daemon.pid()) - before;
-    // The limit, the growth during a copy, and memory that the allocator keeps.
-    assert!(grown < 200 << 20, "{} MiB", grown >> 20);
+    let growth = peak_bytes(daemon.pid()) - before;
+    // This is more than the limit because buffers are copied when they grow, and because the
+    // allocator keeps memory.
+    assert!(growth < 200 << 20, "{} MiB", growth >> 20);
     assert!(daemon.metrics().contains("granary_body_memory_bytes 0"));
 }
 
-/// An OTLP request with this many histogram points of two bytes each.
+/// Returns an OTLP request with this many histogram points of two bytes each.
 fn empty_points(points: usize) -> Vec<u8> {
     let histogram = [0x0a, 0x00].repeat(points);
     let mut metric = field_bytes(1, b"latency");
@@ -97,8 +98,8 @@ fn small_messages_reserve_the_memory_of_their_expanded_form() {
     let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "snappy")];
     let (status, answer) = post(&daemon, "/api/v1/write", &headers, &body);
     assert_eq!(status, 413, "{answer}");
-    let grown = peak_bytes(daemon.pid()) - before;
-    assert!(grown < 130 << 20, "{} MiB", grown >> 20);
+    let growth = peak_bytes(daemon.pid()) - before;
+    assert!(growth < 130 << 20, "{} MiB", growth >> 20);
     assert!(daemon.metrics().contains("granary_body_memory_bytes 0"));
 }
 
@@ -122,8 +123,8 @@ fn a_line_that_is_too_long_does_not_affect_others() {
     assert_eq!(status, 400, "{answer}");
     assert!(answer.contains("line 2 has more than 262144 bytes"), "{answer}");
     assert_eq!(daemon.query(&["series"])["total"], 2);
-    let grown = peak_bytes(daemon.pid()) - peak;
-    assert!(grown < 120 << 20, "{} MiB", grown >> 20);
+    let growth = peak_bytes(daemon.pid()) - peak;
+    assert!(growth < 120 << 20, "{} MiB", growth >> 20);
 }
 
 #[test]
@@ -135,7 +136,8 @@ fn a_large_body_is_read_like_a_small_one() {
         let samples = vec![sample; samples].join(",");
         gzip(format!(r#"{{"agent":"a","epoch":1,"seq":{seq},"samples":[{samples}]}}"#).as_bytes())
     };
-    // Large and small bodies are read by different collectors, with the same window of numbers.
+    // Different collectors read large and small bodies, but check batch numbers against the same
+    // window.
     for (seq, samples) in [(1, 100_000), (2, 1), (1, 100_000)] {
         let (status, answer) = post(&daemon, "/api/v1/ingest", &headers, &batch(seq, samples));
         assert_eq!(status, 200, "{answer}");
@@ -212,8 +214,8 @@ fn connections_of_silent_senders_are_closed() {
 #[test]
 fn no_client_sends_under_the_daemons_own_names() {
     let daemon = alerts::start("0s");
-    alerts::set(&daemon, 3.0);
-    let recorded = |value: f64| {
+    alerts::send_level(&daemon, 3.0);
+    let wait_for_recorded = |value: f64| {
         alerts::poll_until(&daemon, "the rule", || {
             let answer = daemon.query(&["chart", "--metric", "level:max", "--range", "10m"]);
             let points = answer["series"].get(0)?["points"].as_array()?.clone();
@@ -221,15 +223,14 @@ fn no_client_sends_under_the_daemons_own_names() {
             (last == value).then_some(())
         });
     };
-    recorded(3.0);
-    let words = ["senders", "list", "--json", "--url", daemon.url.as_str()];
-    let listed = granary().args(words).output().unwrap();
+    wait_for_recorded(3.0);
+    let args = ["senders", "list", "--json", "--url", daemon.url.as_str()];
+    let listed = granary().args(args).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let mut names =
         listed["senders"].as_array().unwrap().iter().filter_map(|sender| sender["agent"].as_str());
-    let evaluator =
-        names.find(|evaluator| evaluator.starts_with("granary:rules/own/")).unwrap().to_owned();
-    // Epochs later than all epochs of the daemon.
+    let evaluator = names.find(|name| name.starts_with("granary:rules/own/")).unwrap().to_owned();
+    // These epochs are later than all epochs of the daemon.
     let now = 1_763_000_000_000_i64;
     for agent in [evaluator.as_str(), "granary:hosts", "granary:rules", "granary:self", "granary:"]
     {
@@ -258,8 +259,8 @@ fn no_client_sends_under_the_daemons_own_names() {
             assert_eq!(daemon.post_json(&batch).status, 200);
         }
     }
-    alerts::set(&daemon, 4.0);
-    recorded(4.0);
+    alerts::send_level(&daemon, 4.0);
+    wait_for_recorded(4.0);
     assert!(daemon.metrics().contains("granary_rule_samples_lost_total 0"));
 }
 
@@ -267,9 +268,9 @@ fn no_client_sends_under_the_daemons_own_names() {
 #[test]
 fn lost_samples_of_the_daemon_are_counted_and_degrade_it() {
     let daemon = alerts::start("0s");
-    let taken = json!([{ "metric": "level:max", "kind": "counter", "value": 1 }]);
-    daemon.accept(&taken);
-    alerts::set(&daemon, 3.0);
+    let conflicting_sample = json!([{ "metric": "level:max", "kind": "counter", "value": 1 }]);
+    daemon.accept(&conflicting_sample);
+    alerts::send_level(&daemon, 3.0);
     alerts::poll_until(&daemon, "the reason", || {
         let (status, answer) = send(&daemon, "GET", "/readyz", &[], "");
         let reason = answer["reasons"]["own_samples"].as_str()?.to_owned();

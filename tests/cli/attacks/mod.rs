@@ -14,23 +14,23 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, request};
 
-/// Resident memory of a process, bytes.
+/// Returns the resident memory of a process in bytes.
 fn resident_bytes(pid: u32) -> u64 {
-    memory(pid, "VmRSS:")
+    status_bytes(pid, "VmRSS:")
 }
 
-/// The peak resident memory.
+/// Returns the peak resident memory of a process in bytes.
 fn peak_bytes(pid: u32) -> u64 {
-    memory(pid, "VmHWM:")
+    status_bytes(pid, "VmHWM:")
 }
 
-fn memory(pid: u32, row: &str) -> u64 {
+fn status_bytes(pid: u32, row: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(row)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// Sends a request with these headers; returns status and answer.
+/// Sends a request with these headers; returns the status and the answer.
 fn send(
     daemon: &Daemon,
     method: &str,
@@ -52,11 +52,11 @@ fn requests_sent_without_reading_answers_take_no_memory() {
     let daemon = Daemon::start("");
     let before = resident_bytes(daemon.pid());
     let requests = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(4000);
-    let mut open = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..100 {
         let mut stream = connect(&daemon);
         stream.set_nonblocking(true).unwrap();
-        // The rest of the request, which the daemon does not read, stays here.
+        // The daemon does not read the rest of the requests.
         let mut sent = 0;
         while let Ok(bytes) = stream.write(&requests.as_bytes()[sent..]) {
             sent += bytes;
@@ -65,17 +65,17 @@ fn requests_sent_without_reading_answers_take_no_memory() {
             }
         }
         assert!(sent > 50_000, "only {sent} bytes left");
-        open.push(stream);
+        connections.push(stream);
     }
     // When the last connection has a pending answer, each connection has a pending answer.
-    for stream in &mut open {
+    for stream in &mut connections {
         stream.set_nonblocking(false).unwrap();
         let mut first = [0; 12];
         stream.read_exact(&mut first).unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
     }
-    let grown = resident_bytes(daemon.pid()).saturating_sub(before);
-    assert!(grown < 100 << 20, "{} MiB", grown >> 20);
+    let growth = resident_bytes(daemon.pid()).saturating_sub(before);
+    assert!(growth < 100 << 20, "{} MiB", growth >> 20);
     assert!(ureq::get(format!("{}/healthz", daemon.url)).call().is_ok());
 }
 
@@ -96,11 +96,12 @@ fn pipelined_requests_are_answered_in_order() {
     stream.write_all(all.concat().as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
-    let found = ["\"alive\"", "\"accepted\":1", "not_found", "\"accepted\":1", "\"ready\""];
+    let expected_words =
+        ["\"alive\"", "\"accepted\":1", "not_found", "\"accepted\":1", "\"ready\""];
     let mut rest = text.as_str();
-    for word in found {
-        let (_, behind) = rest.split_once(word).unwrap_or_else(|| panic!("{word} in {text}"));
-        rest = behind;
+    for word in expected_words {
+        let (_, rest_of_text) = rest.split_once(word).unwrap_or_else(|| panic!("{word} in {text}"));
+        rest = rest_of_text;
     }
 }
 
@@ -126,25 +127,25 @@ fn a_web_page_of_another_site_changes_nothing() {
         ("DELETE", "/api/v1/annotations/000000000000001-000000", String::new()),
     ];
     for (method, path, body) in &changes {
-        for strange in [
+        for foreign_header in [
             ("Origin", "http://evil.example"),
             ("Origin", "null"),
             ("Sec-Fetch-Site", "cross-site"),
             ("Referer", "http://evil.example/page"),
             ("Upgrade-Insecure-Requests", "1"),
         ] {
-            let (status, answer) = send(&daemon, method, path, &[json_type, strange], body);
+            let (status, answer) = send(&daemon, method, path, &[json_type, foreign_header], body);
             assert_eq!((status, &answer["error"]), (403, &json!("foreign_origin")), "{path}");
         }
         let (status, answer) =
             send(&daemon, method, path, &[json_type, ("Host", "evil.example")], body);
         assert_eq!((status, &answer["error"]), (421, &json!("unknown_host")), "{path}");
-        // A foreign name that resolves to the daemon, and a page served under it.
+        // A page of a foreign name is refused also when the name resolves to the daemon.
         let rebound = [json_type, ("Host", "evil.example"), ("Origin", "http://evil.example")];
         assert_eq!(send(&daemon, method, path, &rebound, body).0, 421, "{path}");
     }
-    for plain in ["text/plain", "application/x-www-form-urlencoded"] {
-        let headers = [("Content-Type", plain)];
+    for media_type in ["text/plain", "application/x-www-form-urlencoded"] {
+        let headers = [("Content-Type", media_type)];
         let (status, answer) =
             send(&daemon, "POST", "/api/v1/admin/series/delete", &headers, &deletion);
         assert_eq!(status, 415, "{answer}");
@@ -173,13 +174,13 @@ fn a_web_page_of_another_site_starts_no_work() {
         "/api/v1/nothing",
         "/metrics",
     ];
-    let strange = [
+    let foreign_header = [
         ("Sec-Fetch-Site", "cross-site"),
         ("Sec-Fetch-Site", "same-site"),
         ("Origin", "http://localhost:3000"),
     ];
     for path in paths {
-        for header in strange {
+        for header in foreign_header {
             let (status, answer) = send(&daemon, "GET", path, &[header], "");
             assert_eq!((status, &answer["error"]), (403, &json!("foreign_origin")), "{path}");
         }

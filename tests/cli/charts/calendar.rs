@@ -1,26 +1,26 @@
-//! Hours, days, weeks and months of a time zone.
+//! Charts by hours, days, weeks and months of a time zone.
 
 use serde_json::{Value, json};
 
-use super::{HOUR, MINUTE, chart, starts, totals, views};
-use crate::daemon::{Daemon, LONG, granary, granularities};
+use super::{HOUR, MINUTE, chart, send_views, slot_starts, values_of};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granary, granularities};
 
-/// 5m and coarser granularities.
-const FINE: [[&str; 4]; 3] = [["5m", "4h", "1d", "7280d"], LONG[0], LONG[1]];
+/// Granularities of 5m, hours and days.
+const FINE: [[&str; 4]; 3] = [["5m", "4h", "1d", "7280d"], HOURS_AND_DAYS[0], HOURS_AND_DAYS[1]];
 
 #[test]
 fn days_in_berlin_have_23_and_25_hours_when_clocks_change() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
-    views(&daemon, "2026-10-23T00:00:00Z", "2026-10-28T00:00:00Z", HOUR);
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    send_views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
+    send_views(&daemon, "2026-10-23T00:00:00Z", "2026-10-28T00:00:00Z", HOUR);
     let days = |from: &str, to: &str| {
         let range = format!("--metric views --start {from} --end {to}");
         chart(&daemon, &format!("{range} --resolution day --tz Europe/Berlin"))
     };
     let spring = days("2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
-    assert_eq!(totals(&spring), [24.0, 23.0, 24.0]);
+    assert_eq!(values_of(&spring), [24.0, 23.0, 24.0]);
     assert_eq!(
-        starts(&spring),
+        slot_starts(&spring),
         ["2026-03-27T23:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"]
     );
     assert_eq!(
@@ -29,20 +29,20 @@ fn days_in_berlin_have_23_and_25_hours_when_clocks_change() {
     );
     assert_eq!(spring["notes"], json!([]));
     let autumn = days("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
-    assert_eq!(totals(&autumn), [24.0, 25.0, 24.0]);
+    assert_eq!(values_of(&autumn), [24.0, 25.0, 24.0]);
     // The rate of a day uses its true length.
     let words = "--metric views --resolution day --tz Europe/Berlin --display avg_per_sec \
                  --start 2026-10-24T12:00:00Z --end 2026-10-26T12:00:00Z";
-    assert_eq!(totals(&chart(&daemon, words)), [1.0 / 3600.0; 3]);
+    assert_eq!(values_of(&chart(&daemon, words)), [1.0 / 3600.0; 3]);
     let words = "--metric views --resolution hour --tz Europe/Berlin \
                  --start 2026-10-24T22:00:00Z --end 2026-10-25T23:00:00Z";
-    assert_eq!(totals(&chart(&daemon, words)), [1.0; 25]);
+    assert_eq!(values_of(&chart(&daemon, words)), [1.0; 25]);
 }
 
 #[test]
 fn days_that_begin_between_full_hours_are_merged_from_finer_slots() {
     let daemon = Daemon::start(&granularities(&FINE));
-    views(&daemon, "2026-01-08T00:00:00Z", "2026-01-13T00:00:00Z", 15 * MINUTE);
+    send_views(&daemon, "2026-01-08T00:00:00Z", "2026-01-13T00:00:00Z", 15 * MINUTE);
     let days = |zone: &str| {
         let words = "--metric views --resolution day --start 2026-01-09T12:00:00Z \
                      --end 2026-01-11T12:00:00Z";
@@ -52,31 +52,31 @@ fn days_that_begin_between_full_hours_are_merged_from_finer_slots() {
         [("Asia/Kolkata", "2026-01-08T18:30:00Z"), ("Asia/Kathmandu", "2026-01-08T18:15:00Z")]
     {
         let answer = days(zone);
-        assert_eq!(starts(&answer)[0], first, "{zone}");
-        assert_eq!(totals(&answer), [96.0; 3], "{zone}");
+        assert_eq!(slot_starts(&answer)[0], first, "{zone}");
+        assert_eq!(values_of(&answer), [96.0; 3], "{zone}");
         assert_eq!(answer["notes"], json!([]));
     }
     // With only 1h, totals are complete, and the answer names the slots that are not exact.
-    let daemon = Daemon::start(&granularities(&LONG));
-    views(&daemon, "2026-01-08T00:00:00Z", "2026-01-13T00:00:00Z", 15 * MINUTE);
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    send_views(&daemon, "2026-01-08T00:00:00Z", "2026-01-13T00:00:00Z", 15 * MINUTE);
     let words = "--metric views --resolution day --tz Asia/Kathmandu \
                  --start 2026-01-09T12:00:00Z --end 2026-01-11T12:00:00Z";
     let answer = chart(&daemon, words);
-    assert_eq!(totals(&answer).len(), 3);
+    assert_eq!(values_of(&answer).len(), 3);
     let note = answer["notes"][0].as_str().unwrap();
     assert!(note.starts_with("slots of 1h do not end where each day begins in Asia/Kathmandu"));
 }
 
 #[test]
 fn sums_are_exact_per_hour_day_week_two_weeks_and_month() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     // One sample per hour from 1 January 2026, a Thursday, to the end of March.
-    views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
+    send_views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let sums = |resolution: &str, range: &str| {
         let words = format!("--metric views --display total --resolution {resolution} {range}");
         let answer = chart(&daemon, &words);
         assert_eq!(answer["notes"], json!([]), "{resolution}");
-        (starts(&answer), totals(&answer))
+        (slot_starts(&answer), values_of(&answer))
     };
     let quarter = "--start 2026-01-01 --end 2026-04-01";
     let (starts, months) = sums("month", quarter);
@@ -92,7 +92,8 @@ fn sums_are_exact_per_hour_day_week_two_weeks_and_month() {
     assert_eq!(sums("day", quarter).1, [24.0; 90]);
     assert_eq!(sums("hour", "--start 2026-01-01 --end 2026-01-03").1, [1.0; 48]);
     let berlin = sums("month", &format!("{quarter} --tz Europe/Berlin"));
-    // In Berlin the year begins an hour earlier, in an empty slot; April begins two hours earlier.
+    // In Berlin the year begins an hour earlier, so the first slot has no samples before 00:00 UTC.
+    // April begins two hours earlier.
     assert_eq!(
         berlin.0[1..],
         ["2026-01-31T23:00:00Z", "2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z"]
@@ -102,7 +103,7 @@ fn sums_are_exact_per_hour_day_week_two_weeks_and_month() {
 
 #[test]
 fn the_current_slot_is_marked() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     daemon.accept(&json!([{"metric": "views", "kind": "delta", "value": 1}]));
     for words in ["--resolution day --tz Europe/Berlin", "--resolution 1h", "--resolution month"] {
         let answer = chart(&daemon, &format!("--metric views --range 40d {words}"));
@@ -117,23 +118,23 @@ fn the_current_slot_is_marked() {
 
 #[test]
 fn a_time_zone_may_be_an_offset() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    send_views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let days = "metric=views&resolution=day&start=2026-03-28T12:00:00Z&end=2026-03-29T12:00:00Z";
     for zone in ["+02:00", "%2B02:00", "%2B0200"] {
         let url = format!("{}/api/v1/chart?{days}&tz={zone}", daemon.url);
         let answer = ureq::get(&url).call().unwrap().body_mut().read_to_vec().unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         assert_eq!(answer["time_zone"], "+02:00");
-        assert_eq!(starts(&answer), ["2026-03-27T22:00:00Z", "2026-03-28T22:00:00Z"]);
-        assert_eq!(totals(&answer), [24.0; 2]);
+        assert_eq!(slot_starts(&answer), ["2026-03-27T22:00:00Z", "2026-03-28T22:00:00Z"]);
+        assert_eq!(values_of(&answer), [24.0; 2]);
     }
 }
 
 #[test]
 fn the_table_of_a_chart_is_in_its_time_zone() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    send_views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let output = granary()
         .args(["query", "--url", &daemon.url, "chart", "--metric", "views", "--resolution", "day"])
         .args(["--tz", "Europe/Berlin", "--start", "2026-03-28T12:00:00Z"])

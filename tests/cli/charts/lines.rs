@@ -1,12 +1,12 @@
-//! The lines of a chart: series merged, grouped and ranked, and several numbers of each.
+//! The lines of a chart: merged, grouped and ranked series, and several displays of one series.
 
 use serde_json::{Value, json};
 
-use super::{chart, refused};
-use crate::daemon::{Daemon, LONG, granularities, numbers};
+use super::{chart, chart_error};
+use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities, numbers};
 
-/// Two hosts with two cores each, and one without a zone.
-fn fleet(daemon: &Daemon) {
+/// Sends the loads of two hosts with two cores each; one core has no zone.
+fn send_loads(daemon: &Daemon) {
     let core_sample = |host: &str, core: i32, zone: &str, values: [f64; 3]| {
         let times = ["2026-01-01T00:00:10Z", "2026-01-01T00:20:00Z", "2026-01-01T01:10:00Z"];
         let sample = |(time, value): (&str, f64)| {
@@ -29,8 +29,8 @@ const TWO_HOURS: &str =
 
 #[test]
 fn series_are_merged_by_their_cells_and_grouped_by_tags() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    fleet(&daemon);
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    send_loads(&daemon);
     let lines = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
         let series = answer["series"].as_array().unwrap().iter();
@@ -65,8 +65,8 @@ fn series_are_merged_by_their_cells_and_grouped_by_tags() {
 
 #[test]
 fn the_highest_and_lowest_series_are_shown_in_order() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    fleet(&daemon);
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    send_loads(&daemon);
     let hosts = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
         let name = |value: &Value| {
@@ -80,31 +80,31 @@ fn the_highest_and_lowest_series_are_shown_in_order() {
     assert_eq!(hosts("--bottom 1 --by last"), ["b1"]);
     assert_eq!(hosts("--top 1 --by max --group-by host"), ["b"]);
     assert_eq!(hosts("--top 1 --by min --group-by host"), ["a"]);
-    assert!(refused(&daemon, &format!("{TWO_HOURS} --top 1 --bottom 1")).contains("not both"));
-    assert!(refused(&daemon, &format!("{TWO_HOURS} --by max")).contains("top=N"));
+    assert!(chart_error(&daemon, &format!("{TWO_HOURS} --top 1 --bottom 1")).contains("not both"));
+    assert!(chart_error(&daemon, &format!("{TWO_HOURS} --by max")).contains("top=N"));
 }
 
 #[test]
-fn several_numbers_of_a_series_are_in_one_answer() {
-    let daemon = Daemon::start(&granularities(&LONG));
-    fleet(&daemon);
+fn one_answer_contains_several_displays_of_a_series() {
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
+    send_loads(&daemon);
     let answer = chart(&daemon, &format!("{TWO_HOURS} --merge --display min,avg,max,count,first"));
-    let shown: Vec<_> = answer["series"]
+    let displays: Vec<_> = answer["series"]
         .as_array()
         .unwrap()
         .iter()
         .map(|line| (line["display"].as_str().unwrap(), numbers(&line["points"])[0].unwrap()))
         .collect();
-    // Of several first values at one time, the smallest is used.
+    // When several series have their first value at the same time, the smallest is used.
     let expected = [("min", 0.0), ("avg", 4.0), ("max", 9.0), ("count", 8.0), ("first", 0.0)];
-    assert_eq!(shown, expected);
-    let message = refused(&daemon, &format!("{TWO_HOURS} --display avg,median"));
+    assert_eq!(displays, expected);
+    let message = chart_error(&daemon, &format!("{TWO_HOURS} --display avg,median"));
     assert!(message.contains("\"median\" is not known"), "{message}");
 }
 
 #[test]
 fn more_series_may_be_merged_and_ranked_than_shown() {
-    let daemon = Daemon::start(&granularities(&LONG));
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let sample = |host: usize, core: usize| {
         json!({"metric": "load", "tags": {"host": format!("h{host:03}"), "core": core.to_string()},
                "time": "2026-01-01T00:00:10Z", "value": host})
@@ -123,14 +123,15 @@ fn more_series_may_be_merged_and_ranked_than_shown() {
     assert_eq!(hosts("--group-by host --top 2"), top);
     assert_eq!(hosts("--top 1")[0].1, None);
     assert_eq!(chart(&daemon, &format!("{TWO_HOURS} --merge"))["series"][0]["merged"], 1200);
-    let message = refused(&daemon, TWO_HOURS);
+    let message = chart_error(&daemon, TWO_HOURS);
     assert!(message.contains("1200 series match, more than 1000"), "{message}");
-    let message = refused(&daemon, &format!("{TWO_HOURS} --group-by host,core"));
+    let message = chart_error(&daemon, &format!("{TWO_HOURS} --group-by host,core"));
     assert!(message.contains("1200 lines are more than 1000"), "{message}");
     drop(daemon);
-    let daemon = Daemon::start(&format!("limits.query_series_max = 2\n{}", granularities(&LONG)));
-    fleet(&daemon);
-    let message = refused(&daemon, &format!("{TWO_HOURS} --merge"));
+    let daemon =
+        Daemon::start(&format!("limits.query_series_max = 2\n{}", granularities(&HOURS_AND_DAYS)));
+    send_loads(&daemon);
+    let message = chart_error(&daemon, &format!("{TWO_HOURS} --merge"));
     assert!(
         message.contains("more than 2: add tags or raise limits.query_series_max"),
         "{message}"

@@ -1,4 +1,4 @@
-//! Graphite's targets, evaluated by the real graphite-web over whisper files and by the daemon over
+//! The real graphite-web evaluates targets over whisper files, and the daemon evaluates them over
 //! the same samples: names and numbers must be equal.
 
 use std::{
@@ -15,7 +15,7 @@ use crate::{
     remote_write::{V1, minute, request, series, write},
 };
 
-/// Targets without a difference. Paths match in order of their names, as whisper's files do.
+/// The compared targets. Paths match in the order of their names, as whisper files do.
 const TARGETS: &[&str] = &[
     "app.web.hits",
     "app.*.hits",
@@ -107,7 +107,7 @@ const TARGETS: &[&str] = &[
     "app.web.hits|scale(2)|aliasByNode(1)",
 ];
 
-/// The samples of each path by their times in seconds.
+/// Returns the samples of each path, with times in seconds.
 fn samples(start: i64) -> BTreeMap<String, Vec<(i64, f64)>> {
     let numbers = |value: &dyn Fn(i64) -> Option<f64>| -> Vec<(i64, f64)> {
         (1..16).filter_map(|i| Some((start + 60 * i, value(i)?))).collect()
@@ -122,11 +122,11 @@ fn samples(start: i64) -> BTreeMap<String, Vec<(i64, f64)>> {
     ])
 }
 
-/// The names and the numbers of a target's lines by graphite-web.
-fn peers_answers(folder: &Path, given: &Value) -> Vec<Value> {
+/// Returns graphite-web's names and numbers of the lines of each target.
+fn peer_answers(folder: &Path, request_of_peer: &Value) -> Vec<Value> {
     let script =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/clients/graphite_targets.py");
-    // The interpreter for which Debian installs graphite-web.
+    // Debian installs graphite-web for this interpreter.
     let mut child = Command::new("/usr/bin/python3")
         .arg(script)
         .arg(folder)
@@ -134,14 +134,14 @@ fn peers_answers(folder: &Path, given: &Value) -> Vec<Value> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(given.to_string().as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(request_of_peer.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "graphite-web is not installed; .ci/run installs it");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The known numbers of a line by their times.
-fn known(numbers: impl Iterator<Item = (i64, Option<f64>)>) -> BTreeMap<i64, f64> {
+/// Returns the numbers of a line by their times, without empty points.
+fn points_with_numbers(numbers: impl Iterator<Item = (i64, Option<f64>)>) -> BTreeMap<i64, f64> {
     numbers.filter_map(|(at, number)| Some((at, number?))).collect()
 }
 
@@ -160,7 +160,7 @@ fn our_answer(
     let line = |line: &Value| {
         let points = line["datapoints"].as_array().unwrap().iter();
         let points = points.map(|point| (point[1].as_i64().unwrap(), point[0].as_f64()));
-        (line["target"].as_str().unwrap().to_owned(), known(points))
+        (line["target"].as_str().unwrap().to_owned(), points_with_numbers(points))
     };
     lines.iter().map(line).collect()
 }
@@ -169,7 +169,8 @@ fn our_answer(
 #[ignore = "needs graphite-web; .ci/run installs it and runs this"]
 fn graphite_web_evaluates_targets_to_the_same_lines() {
     let daemon = Daemon::start("");
-    // The range begins at a border of five minutes, so that summaries begin there for both.
+    // The range begins at a multiple of five minutes, so that summaries of both programs begin
+    // there.
     let from = (minute() / 1000).div_euclid(1200) * 1200;
     let until = from + 1200;
     let samples = samples(from);
@@ -183,14 +184,15 @@ fn graphite_web_evaluates_targets_to_the_same_lines() {
         .collect();
     assert_eq!(write(&daemon, V1, &request(&all)).status, 204);
     let folder = tempfile::tempdir().unwrap();
-    let given = json!({ "series": samples, "from": from, "until": until, "targets": TARGETS });
-    let theirs = peers_answers(folder.path(), &given);
+    let request_of_peer =
+        json!({ "series": samples, "from": from, "until": until, "targets": TARGETS });
+    let theirs = peer_answers(folder.path(), &request_of_peer);
     let mut differences = Vec::new();
     for (target, theirs) in TARGETS.iter().zip(theirs) {
         let line = |line: &Value| {
             let numbers = line[1].as_object().unwrap().iter();
             let numbers = numbers.map(|(at, number)| (at.parse().unwrap(), number.as_f64()));
-            (line[0].as_str().unwrap().to_owned(), known(numbers))
+            (line[0].as_str().unwrap().to_owned(), points_with_numbers(numbers))
         };
         let Some(theirs) = theirs.as_array() else {
             differences.push(format!("{target}: graphite-web fails: {theirs}"));
@@ -198,14 +200,17 @@ fn graphite_web_evaluates_targets_to_the_same_lines() {
         };
         let theirs: Vec<_> = theirs.iter().map(line).collect();
         let ours = our_answer(&daemon, target, from, until);
-        let is_close = |(at, value): (&i64, &f64), (their_at, their): (&i64, &f64)| {
-            at == their_at && (value - their).abs() <= 1e-6 * their.abs().max(1.0)
+        let is_close = |(at, value): (&i64, &f64), (their_at, their_value): (&i64, &f64)| {
+            at == their_at && (value - their_value).abs() <= 1e-6 * their_value.abs().max(1.0)
         };
         let is_same = ours.len() == theirs.len()
-            && ours.iter().zip(&theirs).all(|((name, numbers), (their_name, their))| {
+            && ours.iter().zip(&theirs).all(|((name, numbers), (their_name, their_value))| {
                 name == their_name
-                    && numbers.len() == their.len()
-                    && numbers.iter().zip(their).all(|(one, other)| is_close(one, other))
+                    && numbers.len() == their_value.len()
+                    && numbers
+                        .iter()
+                        .zip(their_value)
+                        .all(|(ours_at, theirs_at)| is_close(ours_at, theirs_at))
             });
         if !is_same {
             differences.push(format!("{target}:\n  ours   {ours:?}\n  theirs {theirs:?}"));

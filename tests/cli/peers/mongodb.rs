@@ -8,7 +8,7 @@ use std::{
 use super::{Sender, free_port, last_and_total_of, python, run_script, wait_until};
 use crate::daemon::{Daemon, request};
 
-/// The server is beside the Python that `.ci/run` creates.
+/// Starts secantus, which is installed beside the Python that `.ci/run` creates.
 pub(super) fn start_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
     let python = python().get_program().to_owned();
     let program = Path::new(&python).with_file_name("secantusd-py");
@@ -38,8 +38,8 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
     let log = dir.path().join("agent.log");
     let _agent = Sender::start(command.arg(dir.path().join("spool")), &log);
     let last = |metric: &str| {
-        let words = ["series", "--metric", metric, "--tags", &host];
-        let exists = daemon.query(&words)["total"] != 0;
+        let args = ["series", "--metric", metric, "--tags", &host];
+        let exists = daemon.query(&args)["total"] != 0;
         exists.then(|| last_and_total_of(&daemon, metric, &host).0)
     };
     wait_until("the server to be up", || last("mongodb_up") == Some(1.0));
@@ -51,9 +51,9 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
     assert!(last("mongodb_memory_resident").is_some_and(|bytes| bytes > 1e6));
     assert!(last("mongodb_oplog_master_time").is_some());
     let tags = format!("{host},database=shop");
-    let of_shop = |metric: &str| last_and_total_of(&daemon, metric, &tags).0;
-    assert_eq!(of_shop("mongodb_database_object_count"), 40.0);
-    assert_eq!(of_shop("mongodb_database_collection_count"), 1.0);
+    let last_of_shop = |metric: &str| last_and_total_of(&daemon, metric, &tags).0;
+    assert_eq!(last_of_shop("mongodb_database_object_count"), 40.0);
+    assert_eq!(last_of_shop("mongodb_database_collection_count"), 1.0);
     wait_until("the server among the hosts", || {
         let (_, answer) = request(&daemon.url, "GET", "/api/v1/hosts", &[], "").unwrap();
         answer["hosts"].as_array().unwrap().iter().any(|host| {
@@ -63,7 +63,7 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
 
     drop(server);
     wait_until("the server to be gone", || last("mongodb_up") == Some(0.0));
-    let _again = start_secantus(port, &storage, &dir.path().join("server.log"));
+    let _second_server = start_secantus(port, &storage, &dir.path().join("server.log"));
     wait_until("the server to be back", || last("mongodb_up") == Some(1.0));
     wait_until("the restart", || last("mongodb_restarts_in_last_hour") == Some(1.0));
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::{Sender, free_port, need, wait_until};
 use crate::daemon::{Daemon, SECONDS, granularities};
 
-/// The number of comparisons before samples are considered lost; each takes a while.
-const TRIES: usize = 50;
+/// The maximum number of comparisons; samples that are missing in the last one are lost.
+const COMPARISONS_MAX: usize = 50;
 
 /// Samples of a series by their time in milliseconds.
 type Samples = BTreeMap<i64, f64>;
@@ -24,8 +24,8 @@ fn get(url: &str, params: &[(&str, &str)]) -> String {
     )
 }
 
-/// All series of the job in Prometheus.
-fn of_prometheus(url: &str) -> Series {
+/// Returns all series of the job in Prometheus.
+fn prometheus_series(url: &str) -> Series {
     let text = get(&format!("{url}/api/v1/query"), &[("query", "{job=\"node\"}[10m]")]);
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     let mut all = Series::new();
@@ -43,8 +43,8 @@ fn of_prometheus(url: &str) -> Series {
     all
 }
 
-/// The daemon's values of a metric, one per slot of 1s.
-fn of_daemon(daemon: &Daemon, metric: &str, display: &str) -> BTreeMap<String, Samples> {
+/// Returns the daemon's values of a metric, one per slot of 1s.
+fn daemon_series(daemon: &Daemon, metric: &str, display: &str) -> BTreeMap<String, Samples> {
     let params = [("resolution", "1s"), ("range", "15m"), ("display", display)];
     let text = get(
         &format!("{}/api/v1/chart", daemon.url),
@@ -60,11 +60,11 @@ fn of_daemon(daemon: &Daemon, metric: &str, display: &str) -> BTreeMap<String, S
     series.collect()
 }
 
-/// The samples that the daemon lacks or has with another value.
-fn missing(daemon: &Daemon, expected: &Series) -> Vec<String> {
+/// Returns the samples that the daemon lacks or stores with another value.
+fn missing_samples(daemon: &Daemon, expected: &Series) -> Vec<String> {
     let mut missing = Vec::new();
     for (metric, series) in expected {
-        let found = of_daemon(daemon, metric, "last");
+        let found = daemon_series(daemon, metric, "last");
         for (tags, samples) in series {
             let empty = Samples::new();
             let cells = found.get(tags).unwrap_or(&empty);
@@ -104,24 +104,24 @@ fn every_sample_of_node_exporter_arrives_though_the_daemon_is_killed() {
     let _prometheus = Sender::start(&mut command, &dir.path().join("log"));
     let url = format!("http://{prometheus}");
     let scrapes = || {
-        let all = of_prometheus(&url);
+        let all = prometheus_series(&url);
         all.get("node_boot_time_seconds").map_or(0, |series| series.values().next().unwrap().len())
     };
-    let boot_time = || of_daemon(&daemon, "node_boot_time_seconds", "last");
-    wait_until("the first samples", || !boot_time().is_empty());
+    let boot_time_series = || daemon_series(&daemon, "node_boot_time_seconds", "last");
+    wait_until("the first samples", || !boot_time_series().is_empty());
     daemon.kill();
     let before = scrapes();
     wait_until("scrapes while the daemon is down", || scrapes() > before + 2);
     daemon.restart();
     let before = scrapes();
     wait_until("scrapes after the restart", || scrapes() > before + 2);
-    let expected = of_prometheus(&url);
+    let expected = prometheus_series(&url);
     let count: usize = expected.values().map(BTreeMap::len).sum();
     assert!(count > 200, "{count} series");
     let mut lost = Vec::new();
-    // Prometheus may be some samples behind.
-    for _ in 0..TRIES {
-        lost = missing(&daemon, &expected);
+    // Prometheus may still have samples to send.
+    for _ in 0..COMPARISONS_MAX {
+        lost = missing_samples(&daemon, &expected);
         if lost.is_empty() {
             break;
         }
@@ -133,7 +133,8 @@ fn every_sample_of_node_exporter_arrives_though_the_daemon_is_killed() {
 
 /// Checks that the growth of a counter equals the growth of Prometheus' samples.
 fn check_counter(daemon: &Daemon, expected: &Series, metric: &str) {
-    let (totals, counts) = (of_daemon(daemon, metric, "total"), of_daemon(daemon, metric, "count"));
+    let (totals, counts) =
+        (daemon_series(daemon, metric, "total"), daemon_series(daemon, metric, "count"));
     for (tags, samples) in &expected[metric] {
         let last_slot = samples.keys().last().unwrap() / 1000 * 1000;
         let total: f64 = totals[tags].range(..=last_slot).map(|(_, total)| total).sum();
@@ -151,7 +152,7 @@ fn check_against_exporter(daemon: &Daemon, page: &str) {
     for metric in ["node_memory_MemTotal_bytes", "node_boot_time_seconds"] {
         let line = page.lines().find_map(|line| line.strip_prefix(metric)).unwrap();
         let value: f64 = line.trim().parse().unwrap();
-        let found = of_daemon(daemon, metric, "last");
+        let found = daemon_series(daemon, metric, "last");
         assert_eq!(found.len(), 1, "{metric}");
         assert!(found.values().all(|samples| samples.values().all(|found| *found == value)));
     }

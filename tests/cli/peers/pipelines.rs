@@ -2,14 +2,14 @@
 
 use super::{free_port, mongodb::start_secantus, run_script};
 use crate::{
-    daemon::{Daemon, LONG, granularities},
+    daemon::{Daemon, HOURS_AND_DAYS, granularities},
     peers::wait_until,
 };
 
 #[test]
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
-fn pipelines_answer_as_a_server_of_mongodbs_protocol_does() {
-    let daemon = Daemon::start(&granularities(&LONG));
+fn pipelines_have_the_answers_of_a_server_of_mongodbs_protocol() {
+    let daemon = Daemon::start(&granularities(&HOURS_AND_DAYS));
     let dir = tempfile::tempdir().unwrap();
     let (port, storage) = (free_port(), dir.path().join("db"));
     std::fs::create_dir(&storage).unwrap();

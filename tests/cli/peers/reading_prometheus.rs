@@ -1,4 +1,4 @@
-//! A real Prometheus that reads from the daemon: by remote read, and by scraping `/federate`.
+//! A real Prometheus reads from the daemon, by remote read and by scraping `/federate`.
 
 use std::{fs, process::Command};
 
@@ -44,15 +44,15 @@ impl Prometheus {
     }
 }
 
-/// Samples every 30 s for 50 minutes, which begin within a block of two hours.
+/// Returns samples every 30 s for 50 minutes, all within a block of two hours.
 fn samples(start: i64, value: impl Fn(i64) -> f64) -> Vec<(i64, f64)> {
     (0..100).map(|i| (start + i * 30_000, value(i))).collect()
 }
 
-/// The series that the daemon and the peer have in common.
+/// Returns the body of a request with the series that both the daemon and Prometheus store.
 fn body(start: i64) -> Vec<u8> {
     let counter = |job: &str, step: f64| {
-        // A reset in the middle, and a value that needs all bits of a number.
+        // The counter is reset in the middle, and the values after it need all bits of a number.
         let value = |i: i64| if i < 40 { i as f64 * step } else { (i - 40) as f64 * step / 3.0 };
         series(&[("__name__", "requests_total"), ("job", job)], &samples(start, value))
     };
@@ -78,7 +78,7 @@ fn prometheus_answers_from_the_daemons_samples_by_remote_read() {
     assert_eq!(write(&daemon, V1, &ended).status, 204);
     let config = format!("remote_read:\n- url: {}/api/v1/read\n  read_recent: true\n", daemon.url);
     let peer = Prometheus::start(&config);
-    // Samples are off the edges of windows, which differ between releases of Prometheus.
+    // No sample is at the edge of a window, because releases of Prometheus treat edges differently.
     let (first, last) = (start / 1000 + 593, start / 1000 + 2393);
     for query in [
         "sum(level)",
@@ -94,8 +94,8 @@ fn prometheus_answers_from_the_daemons_samples_by_remote_read() {
         assert!(!theirs["data"]["result"].as_array().unwrap().is_empty(), "{query}");
     }
     // The stale marker ends the series at once, not after five minutes.
-    let at = |after: i64| {
-        let time = recent / 1000 + after;
+    let at = |rest_of_bytes: i64| {
+        let time = recent / 1000 + rest_of_bytes;
         let answer = peer.get(&format!("/api/v1/query?query=ended&time={time}"));
         answer["data"]["result"].as_array().unwrap().len()
     };
@@ -104,16 +104,16 @@ fn prometheus_answers_from_the_daemons_samples_by_remote_read() {
     let names = peer.get(&format!("/api/v1/series?match[]=requests_total&start={from}&end={to}"));
     assert_eq!(names["data"].as_array().unwrap().len(), 2, "{names}");
     let metrics = daemon.metrics();
-    let counted = metrics.lines().find_map(|line| {
+    let query_count = metrics.lines().find_map(|line| {
         line.strip_prefix("granary_queries_total{endpoint=\"remote_read\"} ")?.parse().ok()
     });
-    assert!(counted.is_some_and(|count: u64| count >= 6), "{counted:?}");
+    assert!(query_count.is_some_and(|count: u64| count >= 6), "{query_count:?}");
 }
 
 /// Prometheus' stale marker.
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
-/// A message `ChunkedReadResponse`, with its labels as bytes.
+/// The message `ChunkedReadResponse`, with the labels as bytes.
 #[derive(Clone, PartialEq, Message)]
 struct Frame {
     #[prost(message, repeated, tag = "1")]
@@ -130,7 +130,7 @@ struct FrameSeries {
     chunks: Vec<Vec<u8>>,
 }
 
-/// The frames of a stream, after their checksums.
+/// Returns the frames of a stream, whose checksums must be right.
 fn frames(url: &str, query: &[u8]) -> Vec<Frame> {
     let body = snap::raw::Encoder::new().compress_vec(query).unwrap();
     let sent = client().post(format!("{url}/api/v1/read")).header("Content-Encoding", "snappy");
@@ -142,12 +142,12 @@ fn frames(url: &str, query: &[u8]) -> Vec<Frame> {
     let (mut rest, mut all) = (&bytes[..], Vec::new());
     while !rest.is_empty() {
         let length = prost::decode_length_delimiter(rest).unwrap();
-        let (_, after) = rest.split_at(prost::length_delimiter_len(length));
-        let (checksum, after) = after.split_first_chunk::<4>().unwrap();
-        let (message, after) = after.split_at(length);
+        let (_, rest_of_bytes) = rest.split_at(prost::length_delimiter_len(length));
+        let (checksum, rest_of_bytes) = rest_of_bytes.split_first_chunk::<4>().unwrap();
+        let (message, rest_of_bytes) = rest_of_bytes.split_at(length);
         assert_eq!(u32::from_be_bytes(*checksum), crc32c::crc32c(message));
         all.push(Frame::decode(message).unwrap());
-        rest = after;
+        rest = rest_of_bytes;
     }
     all
 }
@@ -216,5 +216,5 @@ fn prometheus_scrapes_federate() {
     let up = reader.get("/api/v1/query?query=up{job=\"federate\"}");
     assert_eq!(up["data"]["result"][0]["value"][1], "1", "{up}");
     let types = reader.get("/api/v1/targets/metadata?metric=test_scrapes_total");
-    assert!(types["data"].as_array().unwrap().iter().any(|one| one["type"] == "counter"));
+    assert!(types["data"].as_array().unwrap().iter().any(|metadata| metadata["type"] == "counter"));
 }

@@ -5,7 +5,7 @@ use std::{net::UdpSocket, path::Path, process::Command};
 use super::{Sender, last_and_total, last_and_total_of, run_script, wait_until};
 use crate::daemon::Daemon;
 
-fn has(daemon: &Daemon, metric: &str) -> bool {
+fn has_series(daemon: &Daemon, metric: &str) -> bool {
     daemon.query(&["series", "--metric", metric])["total"] != 0
 }
 
@@ -22,10 +22,10 @@ fn the_statsd_clients_deliver_their_measurements() {
     command.args(["--statsd-listen", &format!("127.0.0.1:{port}")]);
     command.arg("--spool-dir").arg(dir.path().join("spool"));
     let _agent = Sender::start(&mut command, &dir.path().join("log"));
-    wait_until("the agent", || has(&daemon, "statsd_lines_total"));
+    wait_until("the agent", || has_series(&daemon, "statsd_lines_total"));
     run_script("senders/statsd_clients.py", &["127.0.0.1", &port]);
-    // The values sent last.
-    wait_until("the visitors", || has(&daemon, "visitors_unique"));
+    // The script sends the visitors last.
+    wait_until("the visitors", || has_series(&daemon, "visitors_unique"));
     let last = |metric: &str| last_and_total(&daemon, metric).0;
     let total = |metric: &str| last_and_total(&daemon, metric).1;
     assert_eq!(total("shop.orders"), 50.0);

@@ -1,24 +1,24 @@
-//! The comparison of an answer with the expectation of a script, by the rules of Prometheus' own
-//! runner.
+//! The comparison of an answer with the expectation of a script, by the rules of the runner in
+//! Prometheus.
 
 use regex::Regex;
 use serde_json::Value;
 
 use super::{
-    notation::{Labels, SequenceItem, Series, number},
+    notation::{Labels, SequenceItem, Series, parse_number},
     script::{Eval, EvalTime, Expected, ExpectedText},
 };
 
 /// The permitted relative difference of two numbers.
 const EPSILON: f64 = 1e-6;
 
-/// Status and JSON of an answer.
+/// The status and the JSON of an answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
 }
 
-/// The difference; `None` when there is none.
+/// Returns the difference between an answer and the expectation, or `None` if they agree.
 pub(crate) fn difference(eval: &Eval, answer: &Answer) -> Option<String> {
     compare(eval, answer).err()
 }
@@ -29,40 +29,51 @@ fn compare(eval: &Eval, answer: &Answer) -> Result<(), String> {
     match (&expected.fail, answer.status == 200) {
         (Some(_), true) => return Err(format!("did not fail: {}", answer.body["data"])),
         (Some(text), false) => {
-            let fits = text.fits(error);
-            return if fits { Ok(()) } else { Err(format!("failed with other words: {error}")) };
+            let is_expected = text.matches(error);
+            return if is_expected {
+                Ok(())
+            } else {
+                Err(format!("failed with other words: {error}"))
+            };
         }
         (None, false) => return Err(format!("{}: {error}", answer.status)),
         (None, true) => {}
     }
-    notes(expected, &answer.body)?;
+    compare_notes(expected, &answer.body)?;
     let data = &answer.body["data"];
     let result = &data["result"];
     match (data["resultType"].as_str().unwrap_or_default(), eval.when) {
         ("scalar", _) => {
-            let wanted = expected.scalar.ok_or_else(|| format!("a scalar: {result}"))?;
-            same(wanted, &result[1])
+            let expected_value = expected.scalar.ok_or_else(|| format!("a scalar: {result}"))?;
+            check_number(expected_value, &result[1])
         }
         ("string", _) => {
-            let wanted = expected.string.as_deref().ok_or_else(|| format!("a text: {result}"))?;
+            let expected_value =
+                expected.string.as_deref().ok_or_else(|| format!("a text: {result}"))?;
             let found = result[1].as_str().unwrap_or_default();
-            if found == wanted { Ok(()) } else { Err(format!("text {found:?}, not {wanted:?}")) }
+            if found == expected_value {
+                Ok(())
+            } else {
+                Err(format!("text {found:?}, not {expected_value:?}"))
+            }
         }
         _ if expected.scalar.is_some() || expected.string.is_some() => {
             Err(format!("neither scalar nor text: {data}"))
         }
-        ("vector", _) => vector(expected, result),
-        ("matrix", EvalTime::Range { start, step, .. }) => matrix(expected, start, step, result),
+        ("vector", _) => compare_vectors(expected, result),
+        ("matrix", EvalTime::Range { start, step, .. }) => {
+            compare_matrices(expected, start, step, result)
+        }
         ("matrix", EvalTime::Instant(_)) => {
             let (start, step) = expected.range.ok_or_else(|| format!("a matrix: {result}"))?;
-            matrix(expected, start, step, result)
+            compare_matrices(expected, start, step, result)
         }
         (other, _) => Err(format!("type {other:?}")),
     }
 }
 
 impl ExpectedText {
-    fn fits(&self, found: &str) -> bool {
+    fn matches(&self, found: &str) -> bool {
         match self {
             Self::Any => true,
             Self::Exact(text) => text == found,
@@ -72,19 +83,19 @@ impl ExpectedText {
 }
 
 /// Compares warnings and infos.
-fn notes(expected: &Expected, body: &Value) -> Result<(), String> {
+fn compare_notes(expected: &Expected, body: &Value) -> Result<(), String> {
     let checks = [
         ("warnings", &expected.warnings, expected.no_warnings),
         ("infos", &expected.infos, expected.no_infos),
     ];
-    for (name, wanted, none) in checks {
+    for (name, expected_value, none) in checks {
         let found: Vec<_> = body[name].as_array().into_iter().flatten().collect();
         let texts: Vec<_> = found.iter().filter_map(|text| text.as_str()).collect();
         if none && !texts.is_empty() {
             return Err(format!("{name}: {texts:?}"));
         }
-        for text in wanted {
-            if !texts.iter().any(|found| text.fits(found)) {
+        for text in expected_value {
+            if !texts.iter().any(|found| text.matches(found)) {
                 return Err(format!("{name} {texts:?} lack {text:?}"));
             }
         }
@@ -92,61 +103,71 @@ fn notes(expected: &Expected, body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn vector(expected: &Expected, result: &Value) -> Result<(), String> {
-    let mut rest: Vec<_> = expected.series.iter().enumerate().collect();
+fn compare_vectors(expected: &Expected, result: &Value) -> Result<(), String> {
+    let mut remaining: Vec<_> = expected.series.iter().enumerate().collect();
     for (position, sample) in result.as_array().into_iter().flatten().enumerate() {
         let labels = labels(&sample["metric"]);
-        let found = rest.iter().position(|(_, series)| series.labels == labels);
+        let found = remaining.iter().position(|(_, series)| series.labels == labels);
         let found = found.ok_or_else(|| format!("not expected: {sample}"))?;
-        let (wanted, series) = rest.remove(found);
-        if expected.ordered && wanted != position {
-            return Err(format!("{} is at position {position}, not {wanted}", sample["metric"]));
+        let (expected_value, series) = remaining.remove(found);
+        if expected.ordered && expected_value != position {
+            return Err(format!(
+                "{} is at position {position}, not {expected_value}",
+                sample["metric"]
+            ));
         }
         let in_series = |cause: String| format!("{}: {cause}", sample["metric"]);
         match series.items.first() {
             Some(SequenceItem::Value(value)) => {
-                same(*value, &sample["value"][1]).map_err(in_series)?;
+                check_number(*value, &sample["value"][1]).map_err(in_series)?;
             }
             other => return Err(in_series(format!("{} for {other:?}", sample["value"][1]))),
         }
     }
-    missing(&rest.iter().map(|(_, series)| *series).collect::<Vec<_>>())
+    check_missing_series(&remaining.iter().map(|(_, series)| *series).collect::<Vec<_>>())
 }
 
-fn matrix(expected: &Expected, start: i64, step: i64, result: &Value) -> Result<(), String> {
-    let mut rest: Vec<_> = expected.series.iter().collect();
+fn compare_matrices(
+    expected: &Expected,
+    start: i64,
+    step: i64,
+    result: &Value,
+) -> Result<(), String> {
+    let mut remaining: Vec<_> = expected.series.iter().collect();
     for found in result.as_array().into_iter().flatten() {
         let labels = labels(&found["metric"]);
-        let index = rest.iter().position(|series| series.labels == labels);
-        let series = rest.remove(index.ok_or_else(|| format!("not expected: {found}"))?);
+        let index = remaining.iter().position(|series| series.labels == labels);
+        let series = remaining.remove(index.ok_or_else(|| format!("not expected: {found}"))?);
         let in_series = |cause: String| format!("{}: {cause}", found["metric"]);
-        points(series, start, step, &found["values"]).map_err(in_series)?;
+        compare_points(series, start, step, &found["values"]).map_err(in_series)?;
     }
-    missing(&rest)
+    check_missing_series(&remaining)
 }
 
-fn points(series: &Series, start: i64, step: i64, values: &Value) -> Result<(), String> {
+fn compare_points(series: &Series, start: i64, step: i64, values: &Value) -> Result<(), String> {
     let mut found = values.as_array().into_iter().flatten();
     for (index, item) in series.items.iter().enumerate() {
         let at = start + index as i64 * step;
-        let wanted = match item {
+        let expected_value = match item {
             SequenceItem::Omitted => continue,
             SequenceItem::Histogram => return Err(format!("a histogram at {at} ms")),
             SequenceItem::Value(value) => *value,
         };
-        let point = found.next().ok_or_else(|| format!("nothing at {at} ms, not {wanted}"))?;
+        let point =
+            found.next().ok_or_else(|| format!("nothing at {at} ms, not {expected_value}"))?;
         let found_at = (point[0].as_f64().unwrap_or(f64::NAN) * 1000.0).round() as i64;
         if found_at != at {
-            return Err(format!("{point} instead of {wanted} at {at} ms"));
+            return Err(format!("{point} instead of {expected_value} at {at} ms"));
         }
-        same(wanted, &point[1]).map_err(|cause| format!("at {at} ms: {cause}"))?;
+        check_number(expected_value, &point[1]).map_err(|cause| format!("at {at} ms: {cause}"))?;
     }
     found.next().map_or(Ok(()), |more| Err(format!("not expected: {more}")))
 }
 
-fn missing(rest: &[&Series]) -> Result<(), String> {
+fn check_missing_series(remaining: &[&Series]) -> Result<(), String> {
     // A series without expected values may be absent.
-    let first = rest.iter().find(|series| series.items.iter().any(|p| *p != SequenceItem::Omitted));
+    let first =
+        remaining.iter().find(|series| series.items.iter().any(|p| *p != SequenceItem::Omitted));
     first.map_or(Ok(()), |series| Err(format!("lacks {:?} {:?}", series.labels, series.items)))
 }
 
@@ -155,10 +176,14 @@ fn labels(metric: &Value) -> Labels {
     all.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
 }
 
-fn same(wanted: f64, found: &Value) -> Result<(), String> {
+fn check_number(expected_value: f64, found: &Value) -> Result<(), String> {
     let text = found.as_str().unwrap_or_default();
-    let value = number(text).ok_or_else(|| format!("{found} is no number"))?;
-    if almost_equal(wanted, value) { Ok(()) } else { Err(format!("{text}, not {wanted}")) }
+    let value = parse_number(text).ok_or_else(|| format!("{found} is no number"))?;
+    if almost_equal(expected_value, value) {
+        Ok(())
+    } else {
+        Err(format!("{text}, not {expected_value}"))
+    }
 }
 
 /// Returns true if two numbers are equal or differ by a small fraction.
@@ -166,11 +191,11 @@ fn almost_equal(left: f64, right: f64) -> bool {
     if left == right || (left.is_nan() && right.is_nan()) {
         return true;
     }
-    let (sum, apart) = (left.abs() + right.abs(), (left - right).abs());
+    let (sum, distance) = (left.abs() + right.abs(), (left - right).abs());
     if left == 0.0 || right == 0.0 || sum < f64::MIN_POSITIVE {
-        return apart < EPSILON * f64::MIN_POSITIVE;
+        return distance < EPSILON * f64::MIN_POSITIVE;
     }
-    apart / sum.min(f64::MAX) < EPSILON
+    distance / sum.min(f64::MAX) < EPSILON
 }
 
 #[test]

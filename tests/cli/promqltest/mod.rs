@@ -1,12 +1,12 @@
-//! Prometheus' own query tests, run against the real daemon: each `load` is sent by remote write,
-//! each `eval` queried over HTTP.
+//! The query tests of Prometheus, run against the real daemon: each `load` is sent by remote write,
+//! and each `eval` is queried over HTTP.
 //!
 //! The scripts are not in this repository (github.com/prometheus/prometheus,
-//! promql/promqltest/testdata); `GRANARY_PROMQLTEST` names their folder. Known differences, with
-//! reasons, are in `tests/data/promqltest-differences.txt`; any other difference fails, and so does
-//! a known difference that disappeared. In scripts that are not listed, one is permitted if a
-//! pattern explains it: native histograms, or rates of counters. `GRANARY_PROMQLTEST_REPORT` names
-//! a file for all differences.
+//! promql/promqltest/testdata); `GRANARY_PROMQLTEST` names their folder. Known differences with
+//! reasons are listed in `tests/data/promqltest-differences.txt`. The test fails for any other
+//! difference, and for a listed difference that disappeared. In scripts without a listed
+//! difference, a difference is permitted if a pattern explains it: native histograms, or rates of
+//! counters. `GRANARY_PROMQLTEST_REPORT` names a file for all differences.
 
 mod answer;
 mod notation;
@@ -29,8 +29,8 @@ use crate::{
     remote_write::{V1, request, series, write},
 };
 
-/// 1s is kept since 1970, the time of the scripts, and `load` blocks may come in any order. Names
-/// are removed as late as in upstream's tests of its engine.
+/// Returns settings with which 1s is kept since 1970, the time of the scripts, and in which `load`
+/// blocks may come in any order.
 fn settings() -> String {
     let spans =
         [["1s", "1m", "1w", "5300w"], ["1m", "1h", "1w", "5300w"], ["1h", "1d", "1w", "5300w"]];
@@ -38,7 +38,7 @@ fn settings() -> String {
         + &granularities(&spans)
 }
 
-/// A `load` may have thousands of samples, and requests are limited.
+/// The maximum number of series in a request: a `load` may have thousands of samples.
 const SERIES_PER_REQUEST: usize = 500;
 
 /// The differences in a script, by the line of the `eval`.
@@ -47,7 +47,7 @@ type Differences = BTreeMap<usize, Difference>;
 struct Difference {
     eval: String,
     found: String,
-    /// The explanation by a pattern.
+    /// The pattern that explains the difference.
     excuse: Option<&'static str>,
 }
 
@@ -56,15 +56,16 @@ struct Outcome {
     differences: Differences,
 }
 
-fn folder() -> PathBuf {
-    let given = std::env::var_os("GRANARY_PROMQLTEST").map(PathBuf::from);
-    given.expect("GRANARY_PROMQLTEST is the folder of promql/promqltest/testdata of Prometheus")
+fn scripts_folder() -> PathBuf {
+    let folder_name = std::env::var_os("GRANARY_PROMQLTEST").map(PathBuf::from);
+    folder_name
+        .expect("GRANARY_PROMQLTEST is the folder of promql/promqltest/testdata of Prometheus")
 }
 
 #[test]
 #[ignore = "needs Prometheus' scripts; GRANARY_PROMQLTEST names their folder"]
 fn prometheus_own_query_tests_pass_except_for_listed_differences() {
-    let folder = folder();
+    let folder = scripts_folder();
     let mut scripts: Vec<_> = fs::read_dir(&folder)
         .into_iter()
         .flatten()
@@ -74,17 +75,17 @@ fn prometheus_own_query_tests_pass_except_for_listed_differences() {
     scripts.sort();
     assert!(!scripts.is_empty(), "no scripts in {}", folder.display());
     let outcomes: Vec<_> = thread::scope(|scope| {
-        let runs: Vec<_> = scripts.iter().map(|path| scope.spawn(|| run(path))).collect();
+        let runs: Vec<_> = scripts.iter().map(|path| scope.spawn(|| run_script(path))).collect();
         let ended = |run: thread::ScopedJoinHandle<'_, Outcome>| run.join().ok();
         runs.into_iter().map(ended).collect()
     });
     let mut known = known_differences();
     let listed: BTreeSet<_> = known.keys().cloned().collect();
-    let (mut report, mut wrong) = (String::new(), String::new());
+    let (mut report, mut failures) = (String::new(), String::new());
     for (path, outcome) in scripts.iter().zip(&outcomes) {
         let name = path.file_name().unwrap().to_str().unwrap();
         let Some(outcome) = outcome else {
-            writeln!(wrong, "{name}: its run ended early, see above").unwrap();
+            writeln!(failures, "{name}: its run ended early, see above").unwrap();
             continue;
         };
         let passed = outcome.total - outcome.differences.len();
@@ -96,47 +97,47 @@ fn prometheus_own_query_tests_pass_except_for_listed_differences() {
             let reason = known.get(line).map_or(excuse, String::as_str);
             writeln!(report, "{name}:{line}: {eval}\n    {found}\n    {reason}").unwrap();
             if reason == "NEW" {
-                writeln!(wrong, "{name}:{line}: {eval}\n    {found}").unwrap();
+                writeln!(failures, "{name}:{line}: {eval}\n    {found}").unwrap();
             }
         }
         for line in known.keys().filter(|line| !outcome.differences.contains_key(line)) {
-            writeln!(wrong, "{name}:{line}: is listed as a difference and passes").unwrap();
+            writeln!(failures, "{name}:{line}: is listed as a difference and passes").unwrap();
         }
     }
     eprint!("{report}");
     if let Some(path) = std::env::var_os("GRANARY_PROMQLTEST_REPORT") {
         fs::write(path, &report).unwrap();
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(failures.is_empty(), "{failures}");
 }
 
-/// The known differences: reasons by line, by script.
+/// Returns the listed differences: for each script, the reasons by line.
 fn known_differences() -> BTreeMap<String, BTreeMap<usize, String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/promqltest-differences.txt");
-    let mut out: BTreeMap<String, BTreeMap<usize, String>> = BTreeMap::new();
+    let mut differences: BTreeMap<String, BTreeMap<usize, String>> = BTreeMap::new();
     for line in fs::read_to_string(path).unwrap().lines() {
         let Some((items, reason)) = line.split_once(' ').filter(|_| !line.starts_with('#')) else {
             continue;
         };
         let (script, lines) = items.split_once(':').unwrap();
         for line in lines.split(',') {
-            let of_script = out.entry(script.to_owned()).or_default();
+            let script_differences = differences.entry(script.to_owned()).or_default();
             assert!(
-                of_script.insert(line.parse().unwrap(), reason.to_owned()).is_none(),
+                script_differences.insert(line.parse().unwrap(), reason.to_owned()).is_none(),
                 "{script}:{line} is listed twice"
             );
         }
     }
-    out
+    differences
 }
 
-fn run(path: &Path) -> Outcome {
+fn run_script(path: &Path) -> Outcome {
     let script = fs::read_to_string(path).unwrap();
     let mut outcome = Outcome { total: 0, differences: Differences::new() };
     let mut daemon = None;
     let mut loaded = LoadedMetrics::default();
     for block in script::parse(&script) {
-        let mut differs = |line, eval: &str, found, excuse| {
+        let mut add_difference = |line, eval: &str, found, excuse| {
             let eval = eval.to_owned();
             outcome.differences.insert(line, Difference { eval, found, excuse });
         };
@@ -146,22 +147,22 @@ fn run(path: &Path) -> Outcome {
                 loaded = LoadedMetrics::default();
             }
             Block::Load { line, step, series, with_histograms } => {
-                loaded.note(&series, with_histograms);
+                loaded.add(&series, with_histograms);
                 let daemon = daemon.get_or_insert_with(|| Daemon::start(&settings()));
-                if let Err(found) = load(daemon, step, &series) {
+                if let Err(found) = send_series(daemon, step, &series) {
                     outcome.total += 1;
-                    differs(line, "load", found, None);
+                    add_difference(line, "load", found, None);
                 }
             }
             Block::Unread { line, head, cause } => {
                 outcome.total += 1;
-                differs(line, &head, format!("cannot be read: {cause}"), None);
+                add_difference(line, &head, format!("cannot be read: {cause}"), None);
             }
             Block::Eval(eval) => {
                 let daemon = daemon.get_or_insert_with(|| Daemon::start(&settings()));
                 outcome.total += 1;
-                if let Some(found) = answer::difference(&eval, &ask(daemon, &eval)) {
-                    differs(eval.line, &eval.expression, found, loaded.excuse(&eval));
+                if let Some(found) = answer::difference(&eval, &run_eval(daemon, &eval)) {
+                    add_difference(eval.line, &eval.expression, found, loaded.find_excuse(&eval));
                 }
             }
         }
@@ -171,7 +172,7 @@ fn run(path: &Path) -> Outcome {
     outcome
 }
 
-/// Metrics loaded since the last `clear`.
+/// The metrics loaded since the last `clear`.
 #[derive(Default)]
 struct LoadedMetrics {
     histograms: BTreeSet<String>,
@@ -179,7 +180,7 @@ struct LoadedMetrics {
 }
 
 impl LoadedMetrics {
-    fn note(&mut self, all: &[Series], with_histograms: bool) {
+    fn add(&mut self, all: &[Series], with_histograms: bool) {
         for line in all {
             let name = line.labels.get("__name__").cloned().unwrap_or_default();
             if line.items.contains(&SequenceItem::Histogram) {
@@ -196,8 +197,8 @@ impl LoadedMetrics {
         }
     }
 
-    /// The reason for which an answer necessarily differs.
-    fn excuse(&self, eval: &Eval) -> Option<&'static str> {
+    /// Returns the reason for which an answer necessarily differs.
+    fn find_excuse(&self, eval: &Eval) -> Option<&'static str> {
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
         let words: Vec<_> = eval.expression.split(|c| !is_name(c)).collect();
         let names = |set: &BTreeSet<String>| words.iter().any(|word| set.contains(*word));
@@ -219,8 +220,9 @@ fn is_counter(name: &str) -> bool {
 }
 
 /// Sends the samples of a block as Prometheus would. Native histograms and non-finite values of
-/// counters are left out, as they are not kept. The error names the refused samples.
-fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
+/// counters are left out, because the daemon does not store them. The error names the refused
+/// samples.
+fn send_series(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
     let encoded: Vec<_> = all
         .iter()
         .map(|line| {
@@ -246,20 +248,20 @@ fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
     }
     let is_gauge =
         |line: &Series| !is_counter(line.labels.get("__name__").map_or("", String::as_str));
-    let kept = |line: &Series| {
-        let is_kept = |item: &&SequenceItem| match item {
+    let storable_samples = |line: &Series| {
+        let is_storable = |item: &&SequenceItem| match item {
             SequenceItem::Value(value) => {
                 value.is_finite() || value.to_bits() == STALE || is_gauge(line)
             }
             SequenceItem::Omitted | SequenceItem::Histogram => false,
         };
-        line.items.iter().filter(is_kept).count() as u64
+        line.items.iter().filter(is_storable).count() as u64
     };
-    let expected: u64 = all.iter().map(kept).sum();
+    let expected: u64 = all.iter().map(storable_samples).sum();
     if accepted == expected { Ok(()) } else { Err(format!("{accepted} samples of {expected}")) }
 }
 
-fn ask(daemon: &Daemon, eval: &Eval) -> Answer {
+fn run_eval(daemon: &Daemon, eval: &Eval) -> Answer {
     let seconds = |ms: i64| format!("{}", ms as f64 / 1000.0);
     let (path, times) = match eval.when {
         EvalTime::Instant(at) => ("query", vec![("time", seconds(at))]),

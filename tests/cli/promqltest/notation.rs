@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Prometheus' stale marker: the end of a series.
+/// Prometheus' stale marker, which ends a series.
 pub(crate) const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 /// Label names and values, including the metric's name as `__name__`.
@@ -33,25 +33,25 @@ struct Reader<'a> {
 impl Series {
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let mut reader = Reader { rest: line };
-        let labels = reader.labels()?;
+        let labels = reader.read_labels()?;
         let mut items = Vec::new();
         while !reader.skip_space() {
-            reader.item(&mut items)?;
+            reader.read_item(&mut items)?;
         }
         Ok(Self { labels, items })
     }
 }
 
-/// A number in the notation of scripts.
-pub(crate) fn number(text: &str) -> Option<f64> {
+/// Returns a number in the notation of scripts.
+pub(crate) fn parse_number(text: &str) -> Option<f64> {
     let digits = text.trim_start_matches(['+', '-']);
-    let known = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+    let is_number = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
         || ["inf", "nan"].contains(&&*digits.to_ascii_lowercase());
-    known.then(|| text.parse().ok()).flatten()
+    is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// A duration in ms: `5m`, `10s53ms`, or seconds without a unit.
-pub(crate) fn duration(text: &str) -> Option<i64> {
+/// Returns a duration in ms: `5m`, `10s53ms`, or seconds without a unit.
+pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Some((seconds * 1000.0).round() as i64);
     }
@@ -81,12 +81,12 @@ pub(crate) fn duration(text: &str) -> Option<i64> {
 /// Reads a text in one of Go's three kinds of quotes.
 pub(crate) fn unquote(text: &str) -> Result<String, String> {
     let mut reader = Reader { rest: text };
-    let found = reader.quoted()?;
+    let found = reader.read_quoted()?;
     if reader.skip_space() { Ok(found) } else { Err(format!("more follows {text:?}")) }
 }
 
 impl<'a> Reader<'a> {
-    /// Skips spaces; returns whether the text has ended.
+    /// Skips spaces; returns true if the text has ended.
     fn skip_space(&mut self) -> bool {
         self.rest = self.rest.trim_start();
         self.rest.is_empty()
@@ -100,12 +100,12 @@ impl<'a> Reader<'a> {
 
     fn take_while(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
         let end = self.rest.find(|c: char| !fits(c)).unwrap_or(self.rest.len());
-        let (taken, rest) = self.rest.split_at(end);
+        let (start, rest) = self.rest.split_at(end);
         self.rest = rest;
-        taken
+        start
     }
 
-    fn labels(&mut self) -> Result<Labels, String> {
+    fn read_labels(&mut self) -> Result<Labels, String> {
         let mut out = Labels::new();
         let name = self.take_while(|c| c.is_alphanumeric() || "_:.".contains(c));
         if !name.is_empty() {
@@ -121,14 +121,14 @@ impl<'a> Reader<'a> {
             }
             let quoted = self.rest.starts_with(['"', '\'', '`']);
             let name = if quoted {
-                self.quoted()?
+                self.read_quoted()?
             } else {
                 self.take_while(|c| c.is_alphanumeric() || c == '_').to_owned()
             };
             self.skip_space();
             if self.skip_text("=") {
                 self.skip_space();
-                let value = self.quoted()?;
+                let value = self.read_quoted()?;
                 // A label with an empty value is absent.
                 if !value.is_empty() {
                     out.insert(name, value);
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn quoted(&mut self) -> Result<String, String> {
+    fn read_quoted(&mut self) -> Result<String, String> {
         let mut letters = self.rest.char_indices();
         let Some((_, quote @ ('"' | '\'' | '`'))) = letters.next() else {
             return Err(format!("no text in quotes: {:?}", self.rest));
@@ -169,37 +169,37 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one item of a sequence.
-    fn item(&mut self, out: &mut Vec<SequenceItem>) -> Result<(), String> {
+    fn read_item(&mut self, out: &mut Vec<SequenceItem>) -> Result<(), String> {
         if self.skip_text("_") {
-            let times = self.times()?.unwrap_or(1);
+            let times = self.read_times()?.unwrap_or(1);
             out.extend((0..times).map(|_| SequenceItem::Omitted));
             return Ok(());
         }
-        if self.histogram()? {
-            // The step of a sequence of histograms.
+        if self.skip_histogram()? {
+            // A sequence of histograms may have a step.
             if self.rest.starts_with(['+', '-']) {
                 self.rest = self.rest.split_at(1).1;
-                self.histogram()?;
+                self.skip_histogram()?;
             }
-            let times = self.times()?.unwrap_or(0);
+            let times = self.read_times()?.unwrap_or(0);
             out.extend((0..=times).map(|_| SequenceItem::Histogram));
             return Ok(());
         }
         if self.skip_text("stale") {
-            let times = self.times()?.unwrap_or(0);
+            let times = self.read_times()?.unwrap_or(0);
             out.extend((0..=times).map(|_| SequenceItem::Value(f64::from_bits(STALE))));
             return Ok(());
         }
-        let mut value = self.number()?;
-        let step = if self.rest.starts_with(['+', '-']) { self.number()? } else { 0.0 };
-        for _ in 0..=self.times()?.unwrap_or(0) {
+        let mut value = self.read_number()?;
+        let step = if self.rest.starts_with(['+', '-']) { self.read_number()? } else { 0.0 };
+        for _ in 0..=self.read_times()?.unwrap_or(0) {
             out.push(SequenceItem::Value(value));
             value += step;
         }
         Ok(())
     }
 
-    fn histogram(&mut self) -> Result<bool, String> {
+    fn skip_histogram(&mut self) -> Result<bool, String> {
         if !self.rest.starts_with("{{") {
             return Ok(false);
         }
@@ -208,23 +208,23 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Reads a repetition such as `x5`; upstream adds one value to the number, for time 0.
-    fn times(&mut self) -> Result<Option<u32>, String> {
+    /// Reads a repetition such as `x5`, which means six values: one at time 0 and five more.
+    fn read_times(&mut self) -> Result<Option<u32>, String> {
         if !self.skip_text("x") {
             return Ok(None);
         }
         let digits = self.take_while(|c| c.is_ascii_digit());
-        digits.parse().map(Some).map_err(|_| format!("no number behind x: {:?}", self.rest))
+        digits.parse().map(Some).map_err(|_| format!("no number rest_of_text x: {:?}", self.rest))
     }
 
-    fn number(&mut self) -> Result<f64, String> {
+    fn read_number(&mut self) -> Result<f64, String> {
         let text = self.rest;
         let sign = usize::from(text.starts_with(['+', '-']));
         let body = text.split_at(sign).1;
         let word = ["inf", "nan"].into_iter().find(|word| {
             body.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
         });
-        let mut length = word.map_or_else(|| plain_length(body), str::len);
+        let mut length = word.map_or_else(|| decimal_length(body), str::len);
         let behind = body.split_at(length).1;
         if let Some(exponent) = behind.strip_prefix(['e', 'E']).filter(|_| word.is_none()) {
             let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
@@ -240,7 +240,7 @@ fn digits_length(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-fn plain_length(text: &str) -> usize {
+fn decimal_length(text: &str) -> usize {
     let whole = digits_length(text);
     let fraction = text.split_at(whole).1.strip_prefix('.');
     fraction.map_or(whole, |fraction| whole + 1 + digits_length(fraction))
@@ -272,8 +272,8 @@ fn the_notation_of_scripts_is_read() {
     let labels = Series::parse(r#"{"my.metric", a='b"', "c d" = "\n"} 1"#).unwrap().labels;
     let expected = [("__name__", "my.metric"), ("a", "b\""), ("c d", "\n")];
     assert_eq!(labels, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-    assert_eq!(duration("10s53ms"), Some(10_053));
-    assert_eq!(duration("1h5m"), Some(3_900_000));
-    assert_eq!(duration("30"), Some(30_000));
+    assert_eq!(parse_duration("10s53ms"), Some(10_053));
+    assert_eq!(parse_duration("1h5m"), Some(3_900_000));
+    assert_eq!(parse_duration("30"), Some(30_000));
     assert_eq!(unquote("`a\\b`").unwrap(), "a\\b");
 }

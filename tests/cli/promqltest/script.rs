@@ -1,7 +1,7 @@
-//! Scripts of Prometheus' query tests, line by line: `load`, `clear`, and `eval` with its
+//! The parser of Prometheus' test scripts: blocks of `load`, `clear`, and `eval` with an
 //! expectation.
 
-use super::notation::{Series, duration, number, unquote};
+use super::notation::{Series, parse_duration, parse_number, unquote};
 
 /// A block of a script.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum Block {
     },
     Clear,
     Eval(Box<Eval>),
-    /// An unreadable block: its line, its beginning, and the reason.
+    /// A block that cannot be parsed, with its line, its beginning, and the reason.
     Unread {
         line: usize,
         head: String,
@@ -68,42 +68,48 @@ pub(crate) fn parse(text: &str) -> Vec<Block> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let is_end = |line: &str| line.is_empty() || line.starts_with('#');
     let mut blocks = Vec::new();
-    let mut at = 0;
-    while let Some(head) = lines.get(at) {
-        let line = at + 1;
-        at += 1;
+    let mut next_line = 0;
+    while let Some(head) = lines.get(next_line) {
+        let line = next_line + 1;
+        next_line += 1;
         if is_end(head) {
             continue;
         }
-        let body: Vec<_> = lines[at..].iter().copied().take_while(|line| !is_end(line)).collect();
+        let body: Vec<_> =
+            lines[next_line..].iter().copied().take_while(|line| !is_end(line)).collect();
         let word = head.split_whitespace().next().unwrap_or_default();
         let block = match word {
             "clear" => Ok(Block::Clear),
             "load" | "load_with_nhcb" => {
-                at += body.len();
+                next_line += body.len();
                 let (word, step) = head.split_at(word.len());
-                load(line, step.trim(), &body, word == "load_with_nhcb")
+                parse_load(line, step.trim(), &body, word == "load_with_nhcb")
             }
             _ if word.starts_with("eval") => {
-                at += body.len();
-                eval(line, head, &body).map(|eval| Block::Eval(Box::new(eval)))
+                next_line += body.len();
+                parse_eval(line, head, &body).map(|eval| Block::Eval(Box::new(eval)))
             }
             _ => Err(format!("not known: {word}")),
         };
-        let unread = |cause| Block::Unread { line, head: (*head).to_owned(), cause };
-        blocks.push(block.unwrap_or_else(unread));
+        let unreadable = |cause| Block::Unread { line, head: (*head).to_owned(), cause };
+        blocks.push(block.unwrap_or_else(unreadable));
     }
     blocks
 }
 
-fn load(line: usize, step: &str, body: &[&str], with_histograms: bool) -> Result<Block, String> {
-    let step = duration(step).ok_or_else(|| format!("no step: {step}"))?;
+fn parse_load(
+    line: usize,
+    step: &str,
+    body: &[&str],
+    with_histograms: bool,
+) -> Result<Block, String> {
+    let step = parse_duration(step).ok_or_else(|| format!("no step: {step}"))?;
     let series: Result<_, _> = body.iter().map(|line| Series::parse(line)).collect();
     Ok(Block::Load { line, step, series: series?, with_histograms })
 }
 
-fn eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
-    let (word, rest) = word(head);
+fn parse_eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
+    let (word, rest) = split_word(head);
     let mut expected = Expected::default();
     match word.strip_prefix("eval").unwrap_or_default() {
         "" => {}
@@ -113,29 +119,29 @@ fn eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
         "_info" => expected.infos.push(ExpectedText::Any),
         other => return Err(format!("eval{other}")),
     }
-    let (when, expression) = when(rest)?;
+    let (when, expression) = eval_time(rest)?;
     for line in body {
-        expect(line, &mut expected)?;
+        read_expectation(line, &mut expected)?;
     }
     Ok(Eval { line, expression: expression.to_owned(), when, expected })
 }
 
-fn when(text: &str) -> Result<(EvalTime, &str), String> {
-    let time = |text: &str| duration(text).ok_or_else(|| format!("no time: {text}"));
-    let (kind, rest) = word(text);
+fn eval_time(text: &str) -> Result<(EvalTime, &str), String> {
+    let time = |text: &str| parse_duration(text).ok_or_else(|| format!("no time: {text}"));
+    let (kind, rest) = split_word(text);
     if kind == "instant" {
         let Some(rest) = rest.strip_prefix("at ") else { return Ok((EvalTime::Instant(0), rest)) };
-        let (at, expression) = word(rest.trim_start());
-        return Ok((EvalTime::Instant(time(at)?), expression));
+        let (next_line, expression) = split_word(rest.trim_start());
+        return Ok((EvalTime::Instant(time(next_line)?), expression));
     }
     let mut rest = rest;
     let mut times = [0; 3];
     for (seconds, name) in times.iter_mut().zip(["from", "to", "step"]) {
-        let (found, tail) = word(rest);
+        let (found, tail) = split_word(rest);
         if found != name {
             return Err(format!("no {name}: {rest}"));
         }
-        let (text, tail) = word(tail);
+        let (text, tail) = split_word(tail);
         *seconds = time(text)?;
         rest = tail;
     }
@@ -144,20 +150,21 @@ fn when(text: &str) -> Result<(EvalTime, &str), String> {
 }
 
 /// Reads one expected line.
-fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
+fn read_expectation(line: &str, expected: &mut Expected) -> Result<(), String> {
     if let Some(rest) = line.strip_prefix("expect ") {
-        let (what, rest) = word(rest.trim_start());
-        match what {
+        let (word, rest) = split_word(rest.trim_start());
+        match word {
             "ordered" => expected.ordered = true,
-            "fail" => expected.fail = Some(text(rest)),
-            "warn" => expected.warnings.push(text(rest)),
-            "info" => expected.infos.push(text(rest)),
+            "fail" => expected.fail = Some(expected_text(rest)),
+            "warn" => expected.warnings.push(expected_text(rest)),
+            "info" => expected.infos.push(expected_text(rest)),
             "no_warn" => expected.no_warnings = true,
             "no_info" => expected.no_infos = true,
             "string" => expected.string = Some(unquote(rest)?),
             "range" => {
                 let times = rest.strip_prefix("vector ").ok_or("no vector behind range")?;
-                let (EvalTime::Range { start, step, .. }, _) = when(&format!("range {times} -"))?
+                let (EvalTime::Range { start, step, .. }, _) =
+                    eval_time(&format!("range {times} -"))?
                 else {
                     return Err(format!("no range: {rest}"));
                 };
@@ -169,7 +176,7 @@ fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
         expected.fail = Some(ExpectedText::Exact(rest.trim().to_owned()));
     } else if let Some(rest) = line.strip_prefix("expected_fail_regexp ") {
         expected.fail = Some(ExpectedText::Pattern(rest.trim().to_owned()));
-    } else if let Some(scalar) = number(line) {
+    } else if let Some(scalar) = parse_number(line) {
         expected.scalar = Some(scalar);
     } else {
         expected.series.push(Series::parse(line)?);
@@ -177,7 +184,7 @@ fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
     Ok(())
 }
 
-fn text(rest: &str) -> ExpectedText {
+fn expected_text(rest: &str) -> ExpectedText {
     if let Some(exact) = rest.strip_prefix("msg:") {
         return ExpectedText::Exact(exact.trim().to_owned());
     }
@@ -187,8 +194,8 @@ fn text(rest: &str) -> ExpectedText {
     }
 }
 
-/// The first word, and the rest.
-fn word(text: &str) -> (&str, &str) {
+/// Returns the first word and the rest of a text.
+fn split_word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
@@ -227,16 +234,17 @@ fn scripts_are_read_block_by_block() {
     assert_eq!(evals[3].expected.range, Some((10_000, 10_000)));
     assert_eq!(evals[4].expected.string.as_deref(), Some("x"));
     assert_eq!(evals[5].expected.scalar, Some(2.0));
-    let unread = parse("nonsense\neval instant at 1m 1\n  expect surprise\n\nload soon\n a 1\n");
+    let unreadable =
+        parse("nonsense\neval instant at 1m 1\n  expect surprise\n\nload soon\n a 1\n");
     assert!(
         matches!(
-            unread[..],
+            unreadable[..],
             [
                 Block::Unread { line: 1, .. },
                 Block::Unread { line: 2, .. },
                 Block::Unread { line: 5, .. }
             ]
         ),
-        "{unread:?}"
+        "{unreadable:?}"
     );
 }

@@ -1,12 +1,12 @@
-//! Answers with hand-computed values, before and after a checkpoint; queries that are refused; the
-//! memory that queries reserve.
+//! Answers compared with hand-computed values before and after a checkpoint, refused queries, and
+//! the memory that queries reserve.
 
 use std::time::Duration;
 
 use granary::{
     model::Kind,
     query::{
-        Budget, PromqlLimits, QueryError, QueryResources, Scheduler, SeriesMatcher, promql,
+        Budget, ExpressionLimits, QueryError, QueryResources, Scheduler, SeriesMatcher, promql,
         select_series, series_matchers,
     },
 };
@@ -17,7 +17,7 @@ use crate::setup::{DAY, HOUR, MINUTE, SECOND};
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// Series of each kind, sampled every 10 s, 20 s or minute: a slot of 1m merges up to six samples.
-fn filled() -> Fixture {
+fn filled_fixture() -> Fixture {
     let mut fixture = fixture();
     let load = fixture.define("load", &[("host", "a")], Kind::Gauge);
     fixture.fill(load, 10 * SECOND, |i| (i < 360).then_some((i % 6) as f64));
@@ -65,12 +65,12 @@ fn check_answers(fixture: &Fixture) {
         ("label_replace(load, \"h\", \"$1\", \"host\", \"(.*)\")", r#"load{h="a", host="a"} 0"#),
         ("stddev_over_time(bytes_total{host=\"b\"}[3m])", r#"{host="b"} 48.98979485566356"#),
     ] {
-        assert_eq!(fixture.at(query, half_hour), expected, "{query}");
+        assert_eq!(fixture.instant(query, half_hour), expected, "{query}");
     }
-    let error = fixture.at("stddev_over_time(load[5m])", half_hour);
+    let error = fixture.instant("stddev_over_time(load[5m])", half_hour);
     assert!(error.contains("merged into one slot"), "{error}");
     assert!(error.contains("avg_over_time") && error.contains("config/seconds.toml"), "{error}");
-    assert_eq!(fixture.at("load", 2 * HOUR), "");
+    assert_eq!(fixture.instant("load", 2 * HOUR), "");
     assert_eq!(
         fixture.range("avg_over_time(load[5m])", half_hour, half_hour + 10 * MINUTE, 5 * MINUTE),
         r#"{host="a"} 2.5 2.5 2.5"#
@@ -84,7 +84,7 @@ fn check_answers(fixture: &Fixture) {
 
 #[test]
 fn answers_are_the_same_from_memory_and_from_documents() {
-    let fixture = filled();
+    let fixture = filled_fixture();
     check_answers(&fixture);
     fixture.store.checkpoint(NOW).unwrap();
     check_answers(&fixture);
@@ -108,7 +108,7 @@ fn an_instant_query_returns_the_newest_sample_of_each_series_within_the_lookback
     };
     for _ in 0..2 {
         for at in (0..60 * MINUTE).step_by(20_000) {
-            assert_eq!(fixture.at("m", at), expected(at), "at {at}");
+            assert_eq!(fixture.instant("m", at), expected(at), "at {at}");
         }
         fixture.store.checkpoint(NOW).unwrap();
     }
@@ -119,9 +119,9 @@ fn a_series_that_ended_has_no_value_afterwards() {
     let mut fixture = fixture();
     let up = fixture.define("up", &[], Kind::Gauge);
     fixture.fill(up, MINUTE, |i| [1.0, 1.0, STALE_MARKER].get(i as usize).copied());
-    assert_eq!(fixture.at("up", MINUTE), "up 1");
-    assert_eq!(fixture.at("up", 2 * MINUTE), "");
-    assert_eq!(fixture.at("count_over_time(up[5m])", 2 * MINUTE), "{} 2");
+    assert_eq!(fixture.instant("up", MINUTE), "up 1");
+    assert_eq!(fixture.instant("up", 2 * MINUTE), "");
+    assert_eq!(fixture.instant("count_over_time(up[5m])", 2 * MINUTE), "{} 2");
 }
 
 #[test]
@@ -152,14 +152,14 @@ fn a_window_longer_than_the_data_ends_at_the_requested_time() {
         ("last_over_time(load[10d] offset 13m)", "load 77"),
         ("count_over_time(load[10d] offset 2h)", ""),
     ] {
-        assert_eq!(fixture.at(query, 90 * MINUTE), expected, "{query}");
+        assert_eq!(fixture.instant(query, 90 * MINUTE), expected, "{query}");
         fixture.store.checkpoint(NOW).unwrap();
     }
 }
 
 #[test]
 fn invalid_queries_and_queries_beyond_a_limit_are_refused() {
-    let mut fixture = filled();
+    let mut fixture = filled_fixture();
     for host in 0..200 {
         fixture.define("many", &[("host", &host.to_string())], Kind::Gauge);
     }
@@ -173,24 +173,24 @@ fn invalid_queries_and_queries_beyond_a_limit_are_refused() {
         ("label_replace(bytes_total, \"host\", \"\", \"\", \"\")", "same labelset"),
         ("max_over_time(load[10y:1ms])", "limits.query_points_max"),
     ] {
-        let error = fixture.at(query, 30 * MINUTE);
+        let error = fixture.instant(query, 30 * MINUTE);
         assert!(error.contains(reason), "{query}: {error}");
     }
-    let too_many_steps = fixture.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
+    let too_many_steps = fixture.evaluate("1", 0, 24 * HOUR, SECOND).unwrap_err();
     assert!(
         matches!(&too_many_steps, QueryError::Invalid(text) if text.contains("11000 points")),
         "{too_many_steps}"
     );
     let budget = QueryResources::new(Scheduler::for_this_machine(), 0).budget(Duration::ZERO);
-    let without_time = PromqlLimits { budget: &budget, ..LIMITS };
-    let late = promql(&fixture.store, &request("load", DAY, DAY, 0), &without_time, NOW);
-    assert!(matches!(late, Err(QueryError::Timeout(_))));
+    let without_time = ExpressionLimits { budget: &budget, ..LIMITS };
+    let timed_out = promql(&fixture.store, &request("load", DAY, DAY, 0), &without_time, NOW);
+    assert!(matches!(timed_out, Err(QueryError::Timeout(_))));
 }
 
 #[test]
 fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
     let run = || {
-        let fixture = filled();
+        let fixture = filled_fixture();
         for query in [
             format!("{}load{}", "(".repeat(127), ")".repeat(127)),
             format!("load{}", " + load".repeat(127)),
@@ -199,7 +199,7 @@ fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
             format!("{}load{}", "sum(".repeat(127), ")".repeat(127)),
             format!("{}load{}", "1+(".repeat(63), ")".repeat(63)),
         ] {
-            let answer = fixture.at(&query, 30 * MINUTE);
+            let answer = fixture.instant(&query, 30 * MINUTE);
             assert!(!answer.contains("error"), "{answer}");
         }
     };
@@ -208,7 +208,7 @@ fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
 
 #[test]
 fn series_are_selected_by_matchers() {
-    let fixture = filled();
+    let fixture = filled_fixture();
     let count = |selector: &str| {
         let sets = series_matchers(selector, &LIMITS).unwrap();
         let selected = |matchers: &Vec<SeriesMatcher>| {
@@ -229,10 +229,10 @@ fn series_are_selected_by_matchers() {
     }
 }
 
-/// The memory that a query reserves: the peak of its values, and all that it reads.
-fn memory_of(fixture: &Fixture, query: &str, step: i64) -> usize {
+/// Returns the memory that a query reserves: the peak of its values, and everything that it reads.
+fn reserved_memory(fixture: &Fixture, query: &str, step: i64) -> usize {
     let budget = Budget::of_memory(usize::MAX);
-    let limits = PromqlLimits { budget: &budget, ..LIMITS };
+    let limits = ExpressionLimits { budget: &budget, ..LIMITS };
     let request = request(query, HOUR, 2 * HOUR, step);
     promql(&fixture.store, &request, &limits, NOW)
         .unwrap_or_else(|cause| panic!("{query}: {cause}"));
@@ -246,24 +246,29 @@ fn all_memory_of_a_query_is_counted() {
         let id = fixture.define("m", &[("host", &format!("h{host}"))], Kind::Gauge);
         fixture.fill(id, MINUTE, |i| (i <= 120).then_some(i as f64));
     }
-    let single = memory_of(&fixture, "m", SECOND);
+    let single = reserved_memory(&fixture, "m", SECOND);
     let points = 20 * 3601 * size_of::<f64>();
     // Each operand stays in memory while the operands on its right are evaluated.
     let nested = (0..40).fold("m".to_owned(), |inner, _| format!("m + ({inner})"));
-    let nested = memory_of(&fixture, &nested, SECOND);
+    let nested = reserved_memory(&fixture, &nested, SECOND);
     assert!(nested - single >= 40 * points, "{nested} {single} {points}");
     // Operands of a flat chain are released early.
     let flat = (0..40).fold("m".to_owned(), |inner, _| format!("({inner}) + m"));
-    let flat = memory_of(&fixture, &flat, SECOND);
+    let flat = reserved_memory(&fixture, &flat, SECOND);
     assert!(flat < single + 4 * points, "{flat} {single} {points}");
     // The cells of a subquery, new labels, a compiled pattern, and the cells of a range count too.
     let cells = 20 * 3600 * 6 * size_of::<f64>();
-    assert!(memory_of(&fixture, "max_over_time(m[1h:1s])", 0) > cells);
-    let long_labels =
-        memory_of(&fixture, "label_replace(m, \"to\", \"$0$0$0$0$0$0$0$0\", \"host\", \".*\")", 0);
-    let empty_labels = memory_of(&fixture, "label_replace(m, \"to\", \"\", \"host\", \".*\")", 0);
+    assert!(reserved_memory(&fixture, "max_over_time(m[1h:1s])", 0) > cells);
+    let long_labels = reserved_memory(
+        &fixture,
+        "label_replace(m, \"to\", \"$0$0$0$0$0$0$0$0\", \"host\", \".*\")",
+        0,
+    );
+    let empty_labels =
+        reserved_memory(&fixture, "label_replace(m, \"to\", \"\", \"host\", \".*\")", 0);
     assert!(long_labels - empty_labels >= 20 * 8 * 2, "{long_labels} {empty_labels}");
-    let pattern = memory_of(&fixture, "m{host=~\"h.*\"}", 0) - memory_of(&fixture, "m", 0);
+    let pattern =
+        reserved_memory(&fixture, "m{host=~\"h.*\"}", 0) - reserved_memory(&fixture, "m", 0);
     assert!(pattern > 100 << 10, "{pattern}");
-    assert!(memory_of(&fixture, "m[1h]", 0) > 20 * 60 * 16);
+    assert!(reserved_memory(&fixture, "m[1h]", 0) > 20 * 60 * 16);
 }

@@ -6,7 +6,7 @@ use super::{Fixture, fixture};
 use crate::setup::MINUTE;
 
 /// Creates two series, and an info series that describes the first.
-fn with_info_series() -> Fixture {
+fn fixture_with_info_series() -> Fixture {
     let mut fixture = fixture();
     let mut add = |metric: &str, tags: &[(&str, &str)], upto: i64| {
         let id = fixture.define(metric, tags, Kind::Gauge);
@@ -24,7 +24,7 @@ fn with_info_series() -> Fixture {
 
 #[test]
 fn info_joins_labels_of_info_series() {
-    let fixture = with_info_series();
+    let fixture = fixture_with_info_series();
     let b = r#"load{instance="b", job="j"} 1"#;
     for (query, expected) in [
         ("info(load)", format!(r#"load{{instance="a", job="j", version="2"}} 1; {b}"#)),
@@ -79,7 +79,7 @@ fn info_joins_labels_of_info_series() {
                 .into(),
         ),
     ] {
-        assert_eq!(fixture.at(query, 10 * MINUTE), expected, "{query}");
+        assert_eq!(fixture.instant(query, 10 * MINUTE), expected, "{query}");
     }
     // Each time has its own info series, although the described series is read at the start only.
     let at_one_time = fixture.range(

@@ -37,17 +37,17 @@ fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
                 ("resets(depth[15m])", 20, 0.0),
                 ("delta(depth[5m])", 10, 30.0),
             ] {
-                let found = fixture.at(query, minute * MINUTE);
+                let found = fixture.instant(query, minute * MINUTE);
                 let value: f64 = found.rsplit(' ').next().unwrap().parse().unwrap();
                 assert!((value - expected).abs() < 1e-9, "{query} at {minute}m: {found}");
                 // The edges of this window are inside slots.
                 if query.contains("increase") {
-                    let found = fixture.at(query, minute * MINUTE - 30 * SECOND);
+                    let found = fixture.instant(query, minute * MINUTE - 30 * SECOND);
                     let value: f64 = found.rsplit(' ').next().unwrap().parse().unwrap();
                     assert!((value - expected).abs() < 0.5, "{query} in a slot: {found}");
                 }
             }
-            let found = fixture.at("avg_over_time(depth[5m])", 15 * MINUTE);
+            let found = fixture.instant("avg_over_time(depth[5m])", 15 * MINUTE);
             assert!(found.contains("several samples were merged"), "{found}");
             fixture.store.checkpoint(NOW).unwrap();
         }
@@ -59,7 +59,7 @@ fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
         ("count_over_time(depth[30m])", 30, "{} 180"),
         ("resets(depth[25m])", 30, "{} 0"),
     ] {
-        assert_eq!(fixture.at(query, minute * MINUTE), expected, "{query} at {minute}m");
+        assert_eq!(fixture.instant(query, minute * MINUTE), expected, "{query} at {minute}m");
     }
     let found = fixture.range("increase(depth[2m])", 4 * MINUTE, 28 * MINUTE, 2 * MINUTE);
     assert_eq!(found, format!("{{}}{}", " 12".repeat(13)));

@@ -11,7 +11,9 @@ mod windows;
 
 use granary::{
     model::{Kind, SeriesId, UnixMillis},
-    query::{Budget, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlValue, QueryError, promql},
+    query::{
+        Budget, ExpressionLimits, PromqlAnswer, PromqlRequest, PromqlValue, QueryError, promql,
+    },
     store::{Appender, Store},
 };
 
@@ -21,7 +23,7 @@ use crate::setup::{self, DAY, MINUTE, samples, send, series};
 pub(crate) const DAY0: i64 = 1_795_219_200_000;
 const NOW: UnixMillis = UnixMillis(DAY0 + DAY);
 
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
+const LIMITS: ExpressionLimits<'static> = ExpressionLimits {
     series_max: 100,
     points_max: 1_000_000,
     steps_max: 11_000,
@@ -48,13 +50,14 @@ impl Fixture {
         setup::define(&mut self.appender, &[series(metric, tags, kind)], NOW)[0]
     }
 
-    /// Sends samples of one series every `every` from `DAY0` on, until `value` returns none.
+    /// Sends samples of one series, `every` milliseconds apart from `DAY0` on, until `value`
+    /// returns none.
     pub(crate) fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
         self.fill_from(id, 0, every, value);
     }
 
-    /// Sends samples of one series every `every` from `first` after `DAY0` on, until `value`
-    /// returns none.
+    /// Sends samples of one series, `every` milliseconds apart from `DAY0 + first` on, until
+    /// `value` returns none.
     pub(crate) fn fill_from(
         &mut self,
         id: SeriesId,
@@ -70,7 +73,7 @@ impl Fixture {
         &self.store
     }
 
-    fn ask(
+    fn evaluate(
         &self,
         query: &str,
         start: i64,
@@ -82,31 +85,31 @@ impl Fixture {
         promql(&self.store, &request, &LIMITS, NOW)
     }
 
-    /// The answer of an instant query in one line: labels and values.
-    pub(crate) fn at(&self, query: &str, at: i64) -> String {
-        match self.ask(query, at, at, 0) {
+    /// Returns the answer of an instant query in one line: labels and values.
+    pub(crate) fn instant(&self, query: &str, at: i64) -> String {
+        match self.evaluate(query, at, at, 0) {
             Ok(answer) => format_value(&answer.value),
             Err(error) => format!("error: {error}"),
         }
     }
 
-    /// The warnings and infos of a range query, or of an instant query without a step.
+    /// Returns the warnings and infos of a range query; a step of 0 is an instant query.
     pub(crate) fn notes(&self, query: &str, start: i64, end: i64, step: i64) -> String {
-        match self.ask(query, start, end, step) {
+        match self.evaluate(query, start, end, step) {
             Ok(answer) => [answer.warnings, answer.infos].concat().join("; "),
             Err(error) => format!("error: {error}"),
         }
     }
 
     pub(crate) fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
-        match self.ask(query, start, end, step) {
+        match self.evaluate(query, start, end, step) {
             Ok(answer) => format_value(&answer.value),
             Err(error) => format!("error: {error}"),
         }
     }
 }
 
-/// A query every `step` from `start` to `end`, relative to the first samples.
+/// Returns a query from `start` to `end`, relative to the first samples.
 fn request(query: &str, start: i64, end: i64, step: i64) -> PromqlRequest {
     PromqlRequest {
         query: query.to_owned(),

@@ -2,12 +2,12 @@
 
 use granary::model::Kind;
 
-use super::semantics::filled;
+use super::semantics::filled_fixture;
 use crate::setup::MINUTE;
 
 #[test]
 fn notes_name_the_flaws_of_an_answer() {
-    let mut fixture = filled();
+    let mut fixture = filled_fixture();
     let fast = fixture.define("fast", &[], Kind::Gauge);
     fixture.fill(fast, MINUTE / 6, |i| (i <= 60).then_some(i as f64));
     let range = |query: &str| fixture.notes(query, 5 * MINUTE, 10 * MINUTE, MINUTE);
@@ -26,7 +26,7 @@ fn notes_name_the_flaws_of_an_answer() {
 
 #[test]
 fn notes_and_errors_have_positions() {
-    let fixture = filled();
+    let fixture = filled_fixture();
     for (query, location) in [
         ("rate(v[5m])", "(1:6)"),
         ("1 +\n  sum(increase(v[5m] ))", "(2:16)"),

@@ -1,5 +1,5 @@
-//! The parser compared with the crate promql-parser: trees are equal where both accept a text, and
-//! the texts that only one parser accepts are listed.
+//! The parser compared with the crate promql-parser: both return equal trees, except for the listed
+//! texts that only one of them accepts.
 
 use granary::query::{format_promql, promql_tree};
 use promql_parser::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::LIMITS;
 
-/// Texts that only promql-parser accepts: words of our error, and the reason.
+/// Texts that only promql-parser accepts: a part of our error, and the reason.
 const ONLY_THEIRS: [(&str, &str); 12] = [
     ("duration must be greater than 0", "it accepts durations of 0 seconds"),
     ("duration out of range", "it accepts any duration"),
@@ -30,7 +30,7 @@ const ONLY_THEIRS: [(&str, &str); 12] = [
     ("bad number or duration syntax", "it reads 0x as 0 in a duration"),
 ];
 
-/// Texts that only our parser accepts: words of promql-parser's error, and the reason.
+/// Texts that only our parser accepts: a part of the error of promql-parser, and the reason.
 const ONLY_OURS: [(&str, &str); 10] = [
     ("invalid promql query", "anchored, smoothed, {or =\"a\"}, duration expressions, offset 0"),
     ("duration must be greater than 0", "it refuses 0s as a number and as an offset"),
@@ -44,32 +44,36 @@ const ONLY_OURS: [(&str, &str); 10] = [
     ("not a valid duration", "underscores between digits"),
 ];
 
-/// The tree of promql-parser in the form of `parse_query`.
-fn tree(expression: &Expr) -> Value {
+/// Returns a tree of promql-parser as the JSON that the endpoint `parse_query` returns.
+fn peer_tree_json(expression: &Expr) -> Value {
     match expression {
         Expr::Aggregate(node) => json!({
-            "type": "aggregation", "op": node.op.to_string(), "expr": tree(&node.expr),
-            "param": node.param.as_deref().map(tree),
+            "type": "aggregation", "op": node.op.to_string(), "expr": peer_tree_json(&node.expr),
+            "param": node.param.as_deref().map(peer_tree_json),
             "grouping": node.modifier.as_ref().map_or_else(Vec::new, |by| names(by.labels())),
             "without": matches!(node.modifier, Some(LabelModifier::Exclude(_))),
         }),
-        Expr::Unary(node) => json!({ "type": "unaryExpr", "op": "-", "expr": tree(&node.expr) }),
+        Expr::Unary(node) => {
+            json!({ "type": "unaryExpr", "op": "-", "expr": peer_tree_json(&node.expr) })
+        }
         Expr::Binary(node) => binary(node),
-        Expr::Paren(node) => json!({ "type": "parenExpr", "expr": tree(&node.expr) }),
+        Expr::Paren(node) => json!({ "type": "parenExpr", "expr": peer_tree_json(&node.expr) }),
         Expr::Subquery(node) => {
             let (timestamp, start_or_end) = at(node.at.as_ref());
             json!({
-                "type": "subquery", "expr": tree(&node.expr), "range": millis(node.range),
-                "offset": offset(node.offset.as_ref()), "step": node.step.map_or(0, millis),
+                "type": "subquery", "expr": peer_tree_json(&node.expr), "range": to_millis(node.range),
+                "offset": offset(node.offset.as_ref()), "step": node.step.map_or(0, to_millis),
                 "timestamp": timestamp, "startOrEnd": start_or_end,
             })
         }
-        Expr::NumberLiteral(node) => json!({ "type": "numberLiteral", "val": number(node.val) }),
+        Expr::NumberLiteral(node) => {
+            json!({ "type": "numberLiteral", "val": number_text(node.val) })
+        }
         Expr::StringLiteral(node) => json!({ "type": "stringLiteral", "val": node.val }),
         Expr::VectorSelector(node) => selector(node, "vectorSelector"),
         Expr::MatrixSelector(node) => {
             let mut selector = selector(&node.vs, "matrixSelector");
-            selector["range"] = json!(millis(node.range));
+            selector["range"] = json!(to_millis(node.range));
             selector
         }
         Expr::Call(node) => call(node),
@@ -96,14 +100,15 @@ fn binary(node: &BinaryExpr) -> Value {
         })
     });
     json!({
-        "type": "binaryExpr", "op": op, "lhs": tree(&node.lhs), "rhs": tree(&node.rhs),
+        "type": "binaryExpr", "op": op, "lhs": peer_tree_json(&node.lhs), "rhs": peer_tree_json(&node.rhs),
         "matching": matching, "bool": modifier.is_some_and(|modifier| modifier.return_bool),
     })
 }
 
 fn call(node: &Call) -> Value {
     let types: Vec<_> = node.func.arg_types.iter().map(ToString::to_string).collect();
-    let arguments: Vec<_> = node.args.args.iter().map(|argument| tree(argument)).collect();
+    let arguments: Vec<_> =
+        node.args.args.iter().map(|argument| peer_tree_json(argument)).collect();
     json!({
         "type": "call", "args": arguments,
         "func": {
@@ -115,9 +120,9 @@ fn call(node: &Call) -> Value {
 
 fn selector(node: &VectorSelector, kind: &str) -> Value {
     let (timestamp, start_or_end) = at(node.at.as_ref());
-    let named =
+    let name_matcher =
         node.name.iter().map(|name| json!({ "name": "__name__", "type": "=", "value": name }));
-    let matchers: Vec<_> = node.matchers.matchers.iter().map(matcher).chain(named).collect();
+    let matchers: Vec<_> = node.matchers.matchers.iter().map(matcher).chain(name_matcher).collect();
     let mut selector = json!({
         "type": kind, "name": node.name.as_deref().unwrap_or_default(), "matchers": matchers,
         "offset": offset(node.offset.as_ref()), "timestamp": timestamp, "startOrEnd": start_or_end,
@@ -138,15 +143,15 @@ fn names(labels: &Labels) -> Vec<&str> {
     labels.labels.iter().map(String::as_str).collect()
 }
 
-fn millis(length: std::time::Duration) -> i64 {
+fn to_millis(length: std::time::Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn offset(offset: Option<&Offset>) -> i64 {
     match offset {
         None => 0,
-        Some(Offset::Pos(length)) => millis(*length),
-        Some(Offset::Neg(length)) => -millis(*length),
+        Some(Offset::Pos(length)) => to_millis(*length),
+        Some(Offset::Neg(length)) => -to_millis(*length),
     }
 }
 
@@ -157,12 +162,12 @@ fn at(modifier: Option<&AtModifier>) -> (Option<i64>, Option<&'static str>) {
         Some(AtModifier::End) => (None, Some("end")),
         Some(AtModifier::At(time)) => {
             let since = time.duration_since(std::time::UNIX_EPOCH);
-            (Some(since.map_or_else(|before| -millis(before.duration()), millis)), None)
+            (Some(since.map_or_else(|before| -to_millis(before.duration()), to_millis)), None)
         }
     }
 }
 
-fn number(value: f64) -> String {
+fn number_text(value: f64) -> String {
     match value {
         f64::INFINITY => "+Inf".to_owned(),
         f64::NEG_INFINITY => "-Inf".to_owned(),
@@ -170,39 +175,40 @@ fn number(value: f64) -> String {
     }
 }
 
-/// The tree or error of promql-parser, which panics on durations out of range.
+/// Returns the tree or error of promql-parser, which panics on durations out of range.
 fn peer_tree(text: &str) -> Result<Value, String> {
     std::panic::catch_unwind(|| promql_parser::parser::parse(text))
         .unwrap_or_else(|_| Err("invalid promql query: a panic".to_owned()))
-        .map(|expression| tree(&expression))
+        .map(|expression| peer_tree_json(&expression))
 }
 
-/// The difference between two results for a text.
-fn difference(text: &str) -> Option<String> {
+/// Returns the difference between the results of the two parsers, unless it is listed.
+fn find_difference(text: &str) -> Option<String> {
     let ours = promql_tree(text, &LIMITS).map_err(|error| error.to_string());
-    let is_known = |refusal: &str, known: &[(&str, &str)]| {
-        known.iter().any(|(words, _)| refusal.contains(words))
+    let is_known = |open_error: &str, known: &[(&str, &str)]| {
+        known.iter().any(|(words, _)| open_error.contains(words))
     };
     match (peer_tree(text), &ours) {
         (Ok(theirs), Ok(ours)) if theirs != *ours => Some(format!("theirs {theirs}\nours {ours}")),
-        (Ok(_), Err(refusal)) if !is_known(refusal, &ONLY_THEIRS) => {
-            Some(format!("only we refuse: {refusal}"))
+        (Ok(_), Err(open_error)) if !is_known(open_error, &ONLY_THEIRS) => {
+            Some(format!("only we refuse: {open_error}"))
         }
-        (Err(refusal), Ok(_)) if !is_known(&refusal, &ONLY_OURS) => {
-            Some(format!("only they refuse: {refusal}"))
+        (Err(open_error), Ok(_)) if !is_known(&open_error, &ONLY_OURS) => {
+            Some(format!("only they refuse: {open_error}"))
         }
         (_, Ok(ours)) => {
-            let written = format_promql(text, &LIMITS).unwrap_or_default();
-            // Matchers are sorted.
-            let again = promql_tree(&written, &LIMITS).map(|again| sorted(&again));
-            let is_same = again.as_ref().ok() == Some(&sorted(ours));
-            (!is_same).then(|| format!("{written} is read as {again:?}"))
+            let formatted = format_promql(text, &LIMITS).unwrap_or_default();
+            // The formatter sorts matchers.
+            let reparsed =
+                promql_tree(&formatted, &LIMITS).map(|reparsed| sort_matchers(&reparsed));
+            let is_same = reparsed.as_ref().ok() == Some(&sort_matchers(ours));
+            (!is_same).then(|| format!("{formatted} is read as {reparsed:?}"))
         }
         _ => None,
     }
 }
 
-fn sorted(tree: &Value) -> Value {
+fn sort_matchers(tree: &Value) -> Value {
     match tree {
         Value::Object(parts) => parts
             .iter()
@@ -212,16 +218,16 @@ fn sorted(tree: &Value) -> Value {
                     matchers.sort_by_key(Value::to_string);
                     (name.clone(), Value::Array(matchers))
                 }
-                _ => (name.clone(), sorted(part)),
+                _ => (name.clone(), sort_matchers(part)),
             })
             .collect(),
-        Value::Array(parts) => parts.iter().map(sorted).collect(),
+        Value::Array(parts) => parts.iter().map(sort_matchers).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => tree.clone(),
     }
 }
 
-/// Fragments of the language, and of invalid variants.
-const PIECES: [&str; 84] = [
+/// Fragments of the language, valid and invalid.
+const FRAGMENTS: [&str; 84] = [
     "x",
     "a:b",
     "sum",
@@ -308,14 +314,14 @@ const PIECES: [&str; 84] = [
     " ",
 ];
 
-fn random_fragments() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(PIECES.as_slice());
+fn any_fragments() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(FRAGMENTS.as_slice());
     prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.join(" "))
 }
 
-/// A text that follows the grammar, with mostly matching types.
+/// Generates texts that follow the grammar, with mostly matching types.
 #[expect(clippy::too_many_lines, reason = "a table of the grammar")]
-fn expression() -> impl Strategy<Value = String> {
+fn any_expression() -> impl Strategy<Value = String> {
     let selector = prop::sample::select(
         [
             "x",
@@ -335,11 +341,12 @@ fn expression() -> impl Strategy<Value = String> {
         ]
         .as_slice(),
     );
-    let shift = prop::sample::select(
+    let modifiers = prop::sample::select(
         ["", "", " offset 5m", " offset -1h30m", " @ 5", " @ -1.5", " @ end()", " offset 10 @ 1m"]
             .as_slice(),
     );
-    let selector = (selector, shift).prop_map(|(selector, shift)| format!("{selector}{shift}"));
+    let selector =
+        (selector, modifiers).prop_map(|(selector, modifiers)| format!("{selector}{modifiers}"));
     let literal = prop::sample::select(["1", "-2.5", "0x1F", "017", "Inf", "5m"].as_slice());
     let leaf = prop_oneof![3 => selector, 1 => literal.prop_map(str::to_owned)];
     leaf.prop_recursive(6, 40, 3, |inner| {
@@ -367,7 +374,7 @@ fn expression() -> impl Strategy<Value = String> {
             ]
             .as_slice(),
         );
-        let around = prop::sample::select(
+        let wrapper = prop::sample::select(
             [
                 ("(", ")"),
                 ("-", ""),
@@ -392,7 +399,7 @@ fn expression() -> impl Strategy<Value = String> {
         prop_oneof![
             (inner.clone(), operator, inner.clone())
                 .prop_map(|(left, operator, right)| format!("{left} {operator} {right}")),
-            (around, inner)
+            (wrapper, inner)
                 .prop_map(|((before, behind), inner)| format!("{before}{inner}{behind}")),
         ]
     })
@@ -400,14 +407,14 @@ fn expression() -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
-    /// Trees are equal, and texts that only one parser accepts are listed.
+    /// Both parsers return equal trees, or the difference is listed.
     #[test]
-    fn expressions_are_parsed_as_by_promql_parser(text in expression()) {
-        prop_assert_eq!(difference(&text), None, "{}", text);
+    fn expressions_are_parsed_as_by_promql_parser(text in any_expression()) {
+        prop_assert_eq!(find_difference(&text), None, "{}", text);
     }
 
     #[test]
-    fn invalid_texts_are_refused_as_by_promql_parser(text in random_fragments()) {
-        prop_assert_eq!(difference(&text), None, "{}", text);
+    fn invalid_texts_are_refused_as_by_promql_parser(text in any_fragments()) {
+        prop_assert_eq!(find_difference(&text), None, "{}", text);
     }
 }

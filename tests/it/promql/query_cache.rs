@@ -1,10 +1,10 @@
-//! The cache of queries changes no answer.
+//! The query cache changes no answer.
 
 use std::time::Duration;
 
 use granary::{
     model::Kind,
-    query::{Budget, PromqlLimits, PromqlValue, QueryResources, Scheduler, promql},
+    query::{Budget, ExpressionLimits, PromqlValue, QueryResources, Scheduler, promql},
     store::{ChangeAction, Matcher, SeriesChange},
 };
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ enum Change {
     Delete { host: String },
 }
 
-fn changes() -> impl Strategy<Value = Change> {
+fn any_change() -> impl Strategy<Value = Change> {
     let host = || "[ab][0-3]";
     prop_oneof![
         6 => (host(), 0..20 * MINUTE, 0..100).prop_map(|(host, at, value)| Change::Sample {
@@ -63,13 +63,13 @@ impl Fixture {
         (at, end, step): (i64, i64, i64),
         budget: &Budget,
     ) -> PromqlValue {
-        let limits = PromqlLimits { budget, ..LIMITS };
+        let limits = ExpressionLimits { budget, ..LIMITS };
         promql(self.store(), &request(query, at, end, step), &limits, NOW).unwrap().value
     }
 }
 
-/// The values at a time.
-fn at_first(answer: &PromqlValue, at: i64) -> Vec<String> {
+/// Returns the series of a range query with their values at a time, sorted.
+fn values_at(answer: &PromqlValue, at: i64) -> Vec<String> {
     let PromqlValue::Matrix(series) = answer else { panic!("{answer:?}") };
     let mut all = Vec::new();
     for series in series {
@@ -89,29 +89,29 @@ fn sorted(text: &str) -> Vec<String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
-    /// Repeated queries return the same answers as a new store.
+    /// A query with the cache has the same answer as a query without it.
     #[test]
-    fn a_repeated_query_has_the_answer_of_a_new_one(
-        rounds in prop::collection::vec(
-            (prop::collection::vec(changes(), 0..6), 0..22 * MINUTE),
+    fn a_cached_query_has_the_answer_of_an_uncached_query(
+        steps in prop::collection::vec(
+            (prop::collection::vec(any_change(), 0..6), 0..22 * MINUTE),
             1..8,
         ),
     ) {
         let mut fixture = fixture();
         let resources = QueryResources::new(Scheduler::for_this_machine(), MEMORY);
-        for (all, at) in rounds {
+        for (all, at) in steps {
             for event in &all {
                 fixture.apply(event);
             }
             for query in QUERIES {
                 let budget = resources.budget(Duration::from_secs(60));
-                let again = fixture.answer(query, (at, at, 0), &budget);
+                let cached = fixture.answer(query, (at, at, 0), &budget);
                 let new = fixture.answer(query, (at, at, 0), &Budget::UNLIMITED);
-                prop_assert_eq!(format_value(&again), format_value(&new), "{} at {}", query, at);
-                // A query at one time does not look up the last samples, unlike a query at several
-                // times.
-                let several = fixture.answer(query, (at, at + MINUTE, MINUTE), &budget);
-                prop_assert_eq!(sorted(&format_value(&new)), at_first(&several, at));
+                prop_assert_eq!(format_value(&cached), format_value(&new), "{} at {}", query, at);
+                // A query at several times uses the cached last samples; a query at one time does
+                // not.
+                let range_answer = fixture.answer(query, (at, at + MINUTE, MINUTE), &budget);
+                prop_assert_eq!(sorted(&format_value(&new)), values_at(&range_answer, at));
             }
         }
     }

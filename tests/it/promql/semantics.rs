@@ -6,17 +6,17 @@ use granary::model::Kind;
 use super::{Fixture, fixture};
 use crate::setup::MINUTE;
 
-/// The series `v` with the label `a`, `w` with `a` and `b`, and others, with one sample per minute
-/// for ten minutes. Values are constant, except in `step` and `count_total`.
-pub(super) fn filled() -> Fixture {
-    filled_in_order(|_| {})
+/// Returns a fixture with the series `v` with the label `a`, `w` with `a` and `b`, and others: one
+/// sample per minute for ten minutes. Values are constant, except in `step` and `count_total`.
+pub(super) fn filled_fixture() -> Fixture {
+    fixture_in_order(|_| {})
 }
 
 type Value = Box<dyn Fn(i64) -> f64>;
 type Definition = (&'static str, Vec<(&'static str, &'static str)>, Kind, Value);
 
-/// The fixture with its series registered in another order.
-fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Fixture {
+/// Returns the fixture with its series registered in another order.
+fn fixture_in_order(reorder: impl Fn(&mut Vec<Definition>)) -> Fixture {
     let mut all: Vec<Definition> = Vec::new();
     let mut add = |metric, tags: &[(&'static str, &'static str)], kind, value: Value| {
         all.push((metric, tags.to_vec(), kind, value));
@@ -32,7 +32,7 @@ fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Fixture {
     }
     add("step", &[], Kind::Gauge, Box::new(|i| i as f64));
     add("count_total", &[], Kind::Counter, Box::new(|i| i as f64));
-    order(&mut all);
+    reorder(&mut all);
     let mut fixture = fixture();
     for (metric, tags, kind, value) in all {
         let id = fixture.define(metric, &tags, kind);
@@ -43,16 +43,16 @@ fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Fixture {
 
 /// Checks results, which must not depend on the order in which series were registered.
 fn check(cases: &[(&str, &str)]) {
-    let benches = [filled(), filled_in_order(|all| all.reverse())];
+    let fixtures = [filled_fixture(), fixture_in_order(|all| all.reverse())];
     for (query, expected) in cases {
-        for fixture in &benches {
-            assert_eq!(fixture.at(query, 10 * MINUTE), *expected, "{query}");
+        for fixture in &fixtures {
+            assert_eq!(fixture.instant(query, 10 * MINUTE), *expected, "{query}");
         }
     }
 }
 
 #[test]
-fn operators_match_series() {
+fn operators_combine_series_with_equal_labels() {
     check(&[
         ("v + 1", r#"{a="1"} 2; {a="2"} 3; {a="3"} 4"#),
         ("2 ^ v", r#"{a="1"} 2; {a="2"} 4; {a="3"} 8"#),
@@ -246,8 +246,8 @@ fn functions_return_hand_computed_results() {
 }
 
 #[test]
-fn names_are_dropped_by_operations_unless_their_removal_is_delayed() {
-    let mut fixture = filled();
+fn operations_drop_names_unless_their_removal_is_delayed() {
+    let mut fixture = filled_fixture();
     let replaced = r#"label_replace(-v{a="1"}, "__name__", "n_$1", "__name__", "(.+)")"#;
     let same = "error: vector cannot contain metrics with the same labelset";
     for (query, at_once, delayed) in [
@@ -272,14 +272,14 @@ fn names_are_dropped_by_operations_unless_their_removal_is_delayed() {
     ] {
         for (is_delayed, expected) in [(false, at_once), (true, delayed)] {
             fixture.delayed_name_removal = is_delayed;
-            assert_eq!(fixture.at(query, 10 * MINUTE), expected, "{query} {is_delayed}");
+            assert_eq!(fixture.instant(query, 10 * MINUTE), expected, "{query} {is_delayed}");
         }
     }
 }
 
 #[test]
-fn ranges_are_evaluated_time_by_time() {
-    let fixture = filled();
+fn range_queries_are_evaluated_at_each_time() {
+    let fixture = filled_fixture();
     let range = |query: &str| fixture.range(query, 8 * MINUTE, 12 * MINUTE, MINUTE);
     for (query, expected) in [
         ("step", "step 8 9 10 10 10"),
@@ -298,7 +298,7 @@ fn ranges_are_evaluated_time_by_time() {
     ] {
         assert_eq!(range(query), expected, "{query}");
     }
-    // Windows of whole coarser slots: the finest slots that contain every sample are read.
+    // Windows that consist of whole coarser slots are also evaluated from the finest slots.
     let aligned = |query: &str| fixture.range(query, 5 * MINUTE, 10 * MINUTE, 5 * MINUTE);
     for (query, expected) in [
         ("stdvar_over_time(step[5m])", "{} 2 2"),
@@ -311,7 +311,7 @@ fn ranges_are_evaluated_time_by_time() {
         assert_eq!(aligned(query), expected, "{query}");
     }
     // The end of the query need not be one of its evaluation times.
-    let uneven = |query: &str| fixture.range(query, 0, 5 * MINUTE, 2 * MINUTE);
+    let query_range_of_odd_length = |query: &str| fixture.range(query, 0, 5 * MINUTE, 2 * MINUTE);
     for (query, expected) in [
         ("step @ end()", "step 5 5 5"),
         ("count_over_time(step[3m] @ end())", "{} 3 3 3"),
@@ -319,7 +319,7 @@ fn ranges_are_evaluated_time_by_time() {
         ("timestamp(step @ end()) - timestamp(step @ start())", "{} 300 300 300"),
         ("range()", "{} 300 300 300"),
     ] {
-        assert_eq!(uneven(query), expected, "{query}");
+        assert_eq!(query_range_of_odd_length(query), expected, "{query}");
     }
 }
 
@@ -344,6 +344,6 @@ fn type_and_unit_labels_are_dropped_with_the_name() {
         ("sum by (__type__) (size)", r#"{__type__="gauge"} 100"#),
         ("sum without (x) (size)", r#"{pod="p"} 100"#),
     ] {
-        assert_eq!(fixture.at(query, 10 * MINUTE), expected, "{query}");
+        assert_eq!(fixture.instant(query, 10 * MINUTE), expected, "{query}");
     }
 }

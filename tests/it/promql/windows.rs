@@ -1,4 +1,5 @@
-//! Windows whose edges are between samples: inside of slots, and with `anchored` and `smoothed`.
+//! Windows whose edges lie between samples: windows that end inside of slots, and the modifiers
+//! `anchored` and `smoothed`.
 
 use granary::model::Kind;
 
@@ -7,15 +8,15 @@ use crate::setup::{MINUTE, SECOND};
 
 #[test]
 fn windows_that_end_inside_slots_are_right_at_every_second() {
-    // Readings two seconds after each multiple of five; in the first round, the readings end with
-    // the window.
+    // The counter is read two seconds after each multiple of five seconds; in the first round, the
+    // readings end with the window.
     for is_live in [true, false] {
         for end in [203, 229, 246, 250, 240] {
             let mut fixture = fixture();
             let last = if is_live { end } else { 600 };
-            let grows = fixture.define("grows_total", &[], Kind::Counter);
+            let counter = fixture.define("grows_total", &[], Kind::Counter);
             let value = |at: i64| (at <= last).then_some((1000 + at) as f64);
-            fixture.fill_from(grows, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i));
+            fixture.fill_from(counter, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i));
             let level = fixture.define("level", &[], Kind::Gauge);
             fixture.fill_from(level, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i).map(|_| 7.0));
             for (query, expected) in [
@@ -30,9 +31,9 @@ fn windows_that_end_inside_slots_are_right_at_every_second() {
                 ("present_over_time(level[6s])", 1.0),
                 ("max_over_time(rate(grows_total[1m])[1m:7s])", 1.0),
             ] {
-                let moved = query.replace(']', "] offset 7s");
-                for (query, at) in [(query, end), (&moved, end + 7)] {
-                    let found = fixture.at(query, at * SECOND);
+                let shifted = query.replace(']', "] offset 7s");
+                for (query, at) in [(query, end), (&shifted, end + 7)] {
+                    let found = fixture.instant(query, at * SECOND);
                     let value: f64 = found.trim_start_matches("{} ").parse().unwrap();
                     assert!((value - expected).abs() < 1e-9, "{query} at {at}, {is_live}: {found}");
                 }
@@ -42,20 +43,20 @@ fn windows_that_end_inside_slots_are_right_at_every_second() {
 }
 
 #[test]
-fn a_gap_is_spread_the_same_in_windows_inside_of_it_and_around_it() {
+fn growth_over_a_gap_is_spread_the_same_in_windows_inside_of_the_gap_and_around_it() {
     let mut fixture = fixture();
-    let grows = fixture.define("grows_total", &[], Kind::Counter);
+    let counter = fixture.define("grows_total", &[], Kind::Counter);
     let step = 5 * SECOND;
-    fixture.fill_from(grows, 5 * SECOND, step, |i| (i < 11).then_some((5 + 5 * i) as f64));
-    fixture.fill_from(grows, 305 * SECOND, step, |i| (i < 11).then_some((305 + 5 * i) as f64));
+    fixture.fill_from(counter, 5 * SECOND, step, |i| (i < 11).then_some((5 + 5 * i) as f64));
+    fixture.fill_from(counter, 305 * SECOND, step, |i| (i < 11).then_some((305 + 5 * i) as f64));
     for _ in 0..2 {
         for minute in 2..=6 {
-            let found = fixture.at("increase(grows_total[1m])", minute * MINUTE);
+            let found = fixture.instant("increase(grows_total[1m])", minute * MINUTE);
             assert_eq!(found, "{} 60", "minute {minute}");
         }
-        assert_eq!(fixture.at("increase(grows_total[3m])", 5 * MINUTE), "{} 180");
-        assert_eq!(fixture.at("increase(grows_total[5m])", 6 * MINUTE), "{} 300");
-        assert_eq!(fixture.at("count_over_time(grows_total[1m])", 4 * MINUTE), "");
+        assert_eq!(fixture.instant("increase(grows_total[3m])", 5 * MINUTE), "{} 180");
+        assert_eq!(fixture.instant("increase(grows_total[5m])", 6 * MINUTE), "{} 300");
+        assert_eq!(fixture.instant("count_over_time(grows_total[1m])", 4 * MINUTE), "");
         fixture.store.checkpoint(NOW).unwrap();
     }
 }
@@ -64,14 +65,14 @@ fn a_gap_is_spread_the_same_in_windows_inside_of_it_and_around_it() {
 fn both_ends_of_a_gap_of_many_slots_are_found() {
     const GAP: i64 = 5 * 60 * MINUTE;
     let mut fixture = fixture();
-    let grows = fixture.define("grows_total", &[], Kind::Counter);
+    let counter = fixture.define("grows_total", &[], Kind::Counter);
     let reading = |from: i64| move |i: i64| (i < 11).then_some((from / SECOND + 5 * i) as f64);
     for from in [5 * SECOND, GAP + 5 * SECOND] {
-        fixture.fill_from(grows, from, 5 * SECOND, reading(from));
+        fixture.fill_from(counter, from, 5 * SECOND, reading(from));
     }
     for _ in 0..2 {
         for at in [2 * MINUTE, 100 * MINUTE, 200 * MINUTE, GAP, GAP + MINUTE] {
-            let found = fixture.at("increase(grows_total[1m])", at);
+            let found = fixture.instant("increase(grows_total[1m])", at);
             assert_eq!(found, "{} 60", "minute {}", at / MINUTE);
         }
         fixture.store.checkpoint(NOW).unwrap();
@@ -88,7 +89,7 @@ fn windows_use_samples_beyond_their_edges() {
     // The counter grows by one per minute, and once by five.
     add("grows", MINUTE, &[1.0, 2.0, 3.0, 4.0, 9.0, 10.0, 11.0]);
     add("falls", MINUTE, &[9.0, 8.0, 5.0, 4.0]);
-    let at = |query: &str, seconds: i64| fixture.at(query, seconds * 1000);
+    let at = |query: &str, seconds: i64| fixture.instant(query, seconds * 1000);
     for (query, seconds, expected) in [
         ("increase(grows[3m] anchored)", 15, "{} 0"),
         ("increase(grows[3m] anchored)", 135, "{} 2"),

@@ -25,7 +25,7 @@ fn paths_below(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-fn paths() -> BTreeSet<String> {
+fn existing_paths() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for folder in FOLDERS {
         found.insert(folder.to_owned());
@@ -34,27 +34,27 @@ fn paths() -> BTreeSet<String> {
     found
 }
 
-/// The words of a text between backticks.
+/// Returns the words of a text between backticks.
 fn code_words(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2).filter(|word| !word.contains(char::is_whitespace))
 }
 
-/// Returns whether a word of the map is a path: it has a slash, or is a Rust file.
+/// Returns true if a word of the map is a path: it contains a slash, or is a Rust file.
 fn is_path(word: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-');
     let is_rust = Path::new(word).extension().is_some_and(|extension| extension == "rs");
     word.chars().all(is_plain) && (word.contains('/') || is_rust)
 }
 
-/// Returns whether a path exists; the folders above it may be left out.
+/// Returns true if a path exists; the folders above it may be left out.
 fn exists(paths: &BTreeSet<String>, path: &str) -> bool {
     let path = path.trim_end_matches('/');
     let end = format!("/{path}");
     paths.iter().any(|known| known == path || known.ends_with(&end))
 }
 
-/// Names of the map that no longer exist, with their lines.
-fn missing(text: &str, paths: &BTreeSet<String>) -> Vec<String> {
+/// Returns the names in the map that do not exist, with their lines.
+fn missing_names(text: &str, paths: &BTreeSet<String>) -> Vec<String> {
     let mut missing = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let row = line.strip_prefix("| `").and_then(|row| row.split_once('`'));
@@ -79,19 +79,24 @@ fn missing(text: &str, paths: &BTreeSet<String>) -> Vec<String> {
 #[test]
 fn the_paths_of_the_map_exist() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let missing = missing(&text, &paths());
+    let missing = missing_names(&text, &existing_paths());
     assert!(missing.is_empty(), "name what exists:\n{}", missing.join("\n"));
 }
 
 #[test]
 fn a_path_that_does_not_exist_is_found() {
-    let paths = paths();
+    let paths = existing_paths();
     for (line, expected) in [
         ("See `src/store/journal`, `writer/linger.rs` and `journal/*.log`.", 0),
         ("See `writer/lingering.rs`, `src/stores` and `merge`.", 2),
         ("| `src/store/documents` | `partition` is `rows` and `segment` | cells |", 0),
         ("| `src/store/documents` | `partitioned` is `rows` | cells |", 1),
     ] {
-        assert_eq!(missing(line, &paths).len(), expected, "{line}: {:?}", missing(line, &paths));
+        assert_eq!(
+            missing_names(line, &paths).len(),
+            expected,
+            "{line}: {:?}",
+            missing_names(line, &paths)
+        );
     }
 }

@@ -17,20 +17,20 @@ fn root() -> PathBuf {
 }
 
 pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut out = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             // Packages installed by npm are not ours.
             if !path.ends_with("node_modules") {
-                out.extend(rust_files(&path));
+                files.extend(rust_files(&path));
             }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            out.push(path);
+            files.push(path);
         }
     }
-    out.sort();
-    out
+    files.sort();
+    files
 }
 
 fn all_sources() -> Vec<PathBuf> {
@@ -47,20 +47,20 @@ fn all_sources() -> Vec<PathBuf> {
 fn every_file_is_short_and_begins_with_its_purpose() {
     for path in all_sources() {
         let text = fs::read_to_string(&path).unwrap();
-        let shown = path.display();
-        assert!(text.starts_with("//!"), "{shown}: begin with a //! that says what it is for");
+        let file = path.display();
+        assert!(text.starts_with("//!"), "{file}: begin with a //! that says what it is for");
         let is_long = |line: &&str| {
             let line = line.trim_start();
             line.starts_with("//") && !line.starts_with("//! |") && line.chars().count() > 100
         };
-        assert!(text.lines().find(is_long).is_none(), "{shown}: a comment is wider than 100");
+        assert!(text.lines().find(is_long).is_none(), "{file}: a comment is wider than 100");
         let lines = text.lines().count();
-        assert!(lines <= LINES_MAX, "{shown}: {lines} lines; split the file");
+        assert!(lines <= LINES_MAX, "{file}: {lines} lines; split the file");
     }
 }
 
-/// The imports that each folder or file of `src` may have, from the bottom to the top: each row
-/// may only list rows above it.
+/// The folders that each folder or file of `src` may import from. A row may only list folders of
+/// rows above it.
 const MAY_USE: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("policy", &["model"]),
@@ -148,7 +148,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("main", &["cli"]),
 ];
 
-/// The code of a file without its comments and its tests.
+/// Returns the code of a file without its comments and its tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let tests = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
@@ -159,14 +159,15 @@ fn code(path: &Path) -> String {
     code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// The names of the crate's root in a file's code, in paths and in groups.
+/// Returns the names of modules at the crate's root that a file's code uses, in paths and in
+/// groups.
 fn names_of_the_root(code: &str, depth: usize) -> Vec<String> {
     let roots = ["crate::".to_owned(), "granary::".to_owned(), "super::".repeat(depth)];
     let mut names = Vec::new();
     for root in roots.iter().filter(|root| !root.is_empty()) {
         for (at, _) in code.match_indices(root) {
             let (before, found) = code.split_at(at);
-            // A visibility names a module around its own, and some folders are crates.
+            // `pub(in path)` is no import: it names a module around the present one.
             let is_visibility = before.ends_with("pub(in ");
             let before = before.chars().next_back().unwrap_or(' ');
             if !before.is_alphanumeric() && !"_:$".contains(before) && !is_visibility {
@@ -177,12 +178,12 @@ fn names_of_the_root(code: &str, depth: usize) -> Vec<String> {
     names
 }
 
-/// The first name of a path, or of each path of a group.
+/// Returns the first name of a path, or of each path of a group.
 fn first_names(path: &str) -> Vec<String> {
-    let word = |text: &str| -> String {
+    let leading_name = |text: &str| -> String {
         text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
     };
-    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
+    let Some(group) = path.strip_prefix('{') else { return vec![leading_name(path)] };
     let (mut depth, mut parts) = (1, vec![String::new()]);
     for c in group.chars() {
         depth += i32::from(c == '{') - i32::from(c == '}');
@@ -192,11 +193,16 @@ fn first_names(path: &str) -> Vec<String> {
             _ => parts.last_mut().unwrap().push(c),
         }
     }
-    parts.iter().map(|part| word(part.trim_start())).filter(|name| !name.is_empty()).collect()
+    parts
+        .iter()
+        .map(|part| leading_name(part.trim_start()))
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
-/// The folder or file of `src` that a file belongs to, and the depth of its module in the crate.
-fn home(path: &Path) -> (String, usize) {
+/// Returns the folder or file of `src` that a file belongs to, and the depth of its module in the
+/// crate.
+fn folder_and_depth(path: &Path) -> (String, usize) {
     let inside = path.strip_prefix(root().join("src")).unwrap().with_extension("");
     let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     let depth = parts.iter().filter(|part| !["mod", "lib", "main"].contains(&&***part)).count();
@@ -210,17 +216,17 @@ fn imports_between_folders_point_one_way() {
         assert!(allowed.iter().all(|other| below.contains(&other)), "{name} uses what is above it");
     }
     for path in rust_files(&root().join("src")) {
-        let (home, depth) = home(&path);
-        let shown = path.display();
-        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == home) else {
-            panic!("{shown}: say in MAY_USE what {home} may use")
+        let (folder, depth) = folder_and_depth(&path);
+        let file = path.display();
+        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == folder) else {
+            panic!("{file}: say in MAY_USE what {folder} may use")
         };
         if path.ends_with("tests.rs") {
             continue;
         }
         for name in names_of_the_root(&code(&path), depth) {
-            let is_allowed = name == home || allowed.contains(&&*name);
-            assert!(is_allowed, "{shown}: must not know {name}");
+            let is_allowed = name == folder || allowed.contains(&&*name);
+            assert!(is_allowed, "{file}: must not know {name}");
         }
     }
 }
@@ -240,20 +246,20 @@ fn imports_are_found_however_they_are_written() {
 
 #[test]
 fn libraries_stay_in_their_folders() {
-    let homes: [(&str, &[&str]); 4] = [
+    let folders: [(&str, &[&str]); 4] = [
         ("redb", &["store"]),
         ("actix::", &["actors", "api", "daemon"]),
         ("actix_web", &["api", "daemon"]),
         ("clap::", &["cli"]),
     ];
-    for (library, homes) in homes {
+    for (library, folders) in folders {
         for path in rust_files(&root().join("src")) {
             let inside = path.strip_prefix(root().join("src")).unwrap();
-            let home = inside.components().next().unwrap().as_os_str().to_string_lossy();
+            let folder = inside.components().next().unwrap().as_os_str().to_string_lossy();
             let text = fs::read_to_string(&path).unwrap();
             let uses =
                 text.lines().any(|line| line.trim_start().starts_with(&format!("use {library}")));
-            assert!(!uses || homes.contains(&&*home), "{} uses {library}", path.display());
+            assert!(!uses || folders.contains(&&*folder), "{} uses {library}", path.display());
         }
     }
 }
@@ -264,9 +270,9 @@ fn every_crate_inherits_the_lints() {
     let crates = agents.iter().filter(|path| path.ends_with("src/lib.rs"));
     let mut manifests: Vec<_> =
         crates.map(|path| path.ancestors().nth(2).unwrap().join("Cargo.toml")).collect();
-    let rooms = fs::read_dir(root().join("src")).unwrap();
-    let rooms = rooms.map(|entry| entry.unwrap().path().join("Cargo.toml"));
-    manifests.extend(rooms.filter(|path| path.exists()));
+    let crates_in_src = fs::read_dir(root().join("src")).unwrap();
+    let crates_in_src = crates_in_src.map(|entry| entry.unwrap().path().join("Cargo.toml"));
+    manifests.extend(crates_in_src.filter(|path| path.exists()));
     let others = ["Cargo.toml", "agents/agent/Cargo.toml", "benches/fleet/Cargo.toml"];
     manifests.extend(others.map(|path| root().join(path)));
     assert!(manifests.len() > 17, "found only {manifests:?}");

@@ -1,12 +1,12 @@
-//! The openings of doc comments: each sentence has a noun as its subject, and the first one shows
-//! it.
+//! The openings of doc comments: the first sentence of a comment has a noun as its subject, or is a
+//! main clause.
 
 use std::fs;
 
 use super::{all_sources, root};
 
 /// Words that never open a doc comment, because they stand for a noun or leave it out.
-const REFUSED: [&str; 23] = [
+const REFUSED_OPENINGS: [&str; 23] = [
     "The same", "Those", "That", "Of", "As", "It", "Its", "They", "What", "Whether", "How",
     "Which", "Where", "Who", "Whose", "So", "Not", "Has", "Is", "Had", "And", "But", "Such",
 ];
@@ -17,17 +17,17 @@ const CONDITIONS: [&str; 17] = [
     "Before", "While", "Since", "Also",
 ];
 
-/// The verbs of main clauses behind such words.
+/// The verbs of main clauses after `CONDITIONS`.
 const VERBS: [&str; 24] = [
     "is", "are", "was", "were", "has", "have", "had", "does", "do", "did", "can", "may", "must",
     "needs", "returns", "sets", "closes", "contains", "removes", "count", "covers", "keeps",
     "begins", "written",
 ];
 
-/// Words that begin a clause whose verb is not that of the sentence.
+/// Words that begin a subordinate clause, whose verb is not the verb of the sentence.
 const SUBORDINATE: [&str; 6] = ["which", "that", "where", "who", "whose", "while"];
 
-/// The first sentence of each paragraph of doc comments, with the number of its line.
+/// Returns the first sentence of each paragraph of doc comments, with its line number.
 fn first_sentences(text: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut is_inside = false;
@@ -48,17 +48,17 @@ fn first_sentences(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-fn is_bare(sentence: &str) -> bool {
+fn has_refused_opening(sentence: &str) -> bool {
     let opens_with = |words: &&str| {
         let rest = sentence.strip_prefix(*words);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', '.']))
     };
-    REFUSED.iter().any(opens_with)
+    REFUSED_OPENINGS.iter().any(opens_with)
         || (CONDITIONS.iter().any(opens_with) && !has_main_clause(sentence))
 }
 
-/// Returns whether a sentence behind a condition has a comma, and a verb outside its subordinate
-/// clauses.
+/// Returns true if a sentence that opens with a condition also has a comma, and a verb outside of
+/// subordinate clauses.
 fn has_main_clause(sentence: &str) -> bool {
     let is_verb = |part: &str| {
         let words = part.split_whitespace().take_while(|word| !SUBORDINATE.contains(word));
@@ -72,20 +72,20 @@ fn has_main_clause(sentence: &str) -> bool {
 
 #[test]
 fn doc_comments_open_with_a_noun_or_a_verb() {
-    let mut bare = Vec::new();
+    let mut refused = Vec::new();
     for path in all_sources() {
-        let shown = path.strip_prefix(root()).unwrap().display().to_string();
+        let file = path.strip_prefix(root()).unwrap().display().to_string();
         for (line, sentence) in first_sentences(&fs::read_to_string(&path).unwrap()) {
-            if is_bare(&sentence) {
-                bare.push(format!("{shown}:{line}: {sentence}"));
+            if has_refused_opening(&sentence) {
+                refused.push(format!("{file}:{line}: {sentence}"));
             }
         }
     }
-    assert!(bare.is_empty(), "name the thing, or what it does:\n{}", bare.join("\n"));
+    assert!(refused.is_empty(), "name the thing, or what it does:\n{}", refused.join("\n"));
 }
 
 #[test]
-fn bare_openings_are_found() {
+fn refused_openings_are_found() {
     for (comment, expected) in [
         ("/// The same of two.", true),
         ("/// What it holds.", true),
@@ -102,6 +102,10 @@ fn bare_openings_are_found() {
         ("/// Returns the name.", false),
     ] {
         let sentences = first_sentences(comment);
-        assert_eq!(sentences.iter().any(|(_, sentence)| is_bare(sentence)), expected, "{comment}");
+        assert_eq!(
+            sentences.iter().any(|(_, sentence)| has_refused_opening(sentence)),
+            expected,
+            "{comment}"
+        );
     }
 }

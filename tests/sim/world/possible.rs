@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use granary::model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
 
-use super::{Checked, Found, Verdict, World};
+use super::{Comparison, StoreContents, Verdict, World};
 
-/// A request to the store's writer: durable completely or not at all.
+/// A request to the store's writer, which becomes durable completely or not at all.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
     Define(Vec<SeriesInfo>),
@@ -29,8 +29,8 @@ impl Request {
         match self {
             Self::Define(definitions) => Outcome::Defined(world.define(definitions)),
             Self::Accept { batches, set, now } => {
-                let judge = |batch| world.accept(batch, set, *now);
-                Outcome::Judged(batches.iter().map(judge).collect())
+                let accept_batch = |batch| world.accept(batch, set, *now);
+                Outcome::Judged(batches.iter().map(accept_batch).collect())
             }
             Self::Change(updates) => {
                 world.change(updates);
@@ -72,7 +72,7 @@ impl Worlds {
         });
         assert!(!self.possible.is_empty(), "{outcome:?} instead of {expected:?} for {request:?}");
         if changed {
-            // The transaction removed the remains of failed requests.
+            // The transaction removed the writes of failed requests.
             self.failed.clear();
         }
     }
@@ -84,9 +84,9 @@ impl Worlds {
 
     /// Notes that the store was reopened: a failed request is present or absent.
     pub(crate) fn reopened(&mut self) {
-        let without = self.possible.len();
+        let count_before = self.possible.len();
         for request in std::mem::take(&mut self.failed) {
-            for index in 0..without {
+            for index in 0..count_before {
                 let mut world = self.possible[index].clone();
                 request.apply(&mut world);
                 if !self.possible.contains(&world) {
@@ -102,17 +102,17 @@ impl Worlds {
     }
 
     /// Keeps the worlds that agree with the store.
-    pub(crate) fn check(&mut self, found: &Found) -> Result<Checked, String> {
-        let mut wrong = Vec::new();
-        let mut fitting = None;
+    pub(crate) fn check(&mut self, found: &StoreContents) -> Result<Comparison, String> {
+        let mut differences = Vec::new();
+        let mut comparison = None;
         self.possible.retain(|world| {
-            let checked = world.check(found).map_err(|why| wrong.push(why));
+            let checked = world.check(found).map_err(|difference| differences.push(difference));
             if let Ok(checked) = checked {
-                let is_other = !wrong.is_empty();
-                fitting.get_or_insert(Checked { is_other, ..checked });
+                let has_failed_request = !differences.is_empty();
+                comparison.get_or_insert(Comparison { has_failed_request, ..checked });
             }
             checked.is_ok()
         });
-        fitting.ok_or_else(|| wrong.join("\nor, if a failed request is present: "))
+        comparison.ok_or_else(|| differences.join("\nor, if a failed request is present: "))
     }
 }

@@ -1,16 +1,16 @@
-//! The state of senders in a naive model: accepted numbers and times as sets.
+//! The state of senders in a naive model, with sets of accepted numbers and times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The width of the window of numbers below the highest.
-const NUMBERS: u64 = 1024;
-/// The epochs that are remembered.
-const EPOCHS: usize = 4;
+/// The number of batch numbers in the window, which ends at the highest number.
+const NUMBERS_WINDOW: u64 = 1024;
+/// The maximum number of remembered epochs.
+const EPOCHS_MAX: usize = 4;
 
 /// The outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Accepted, with the number of times that did not count.
+    /// The batch is accepted; the field counts samples that did not count.
     Accepted(u64),
     Duplicate,
     Stale,
@@ -23,20 +23,21 @@ pub(crate) enum Verdict {
 pub(super) struct Numbers(BTreeMap<i64, BTreeSet<u64>>);
 
 impl Numbers {
-    /// Judges a batch and records a new one.
+    /// Returns the verdict on a batch, and records a new batch.
     pub(super) fn note(&mut self, epoch: i64, seq: u64) -> Verdict {
         let seen = self.0.get(&epoch);
         let highest = seen.and_then(|seen| seen.last().copied()).unwrap_or(0);
-        let is_forgotten =
-            seen.is_none() && self.0.len() == EPOCHS && self.0.keys().all(|known| epoch < *known);
-        if is_forgotten || seq + NUMBERS <= highest {
+        let is_forgotten = seen.is_none()
+            && self.0.len() == EPOCHS_MAX
+            && self.0.keys().all(|known| epoch < *known);
+        if is_forgotten || seq + NUMBERS_WINDOW <= highest {
             return Verdict::Stale;
         }
         if seen.is_some_and(|seen| seen.contains(&seq)) {
             return Verdict::Duplicate;
         }
         self.0.entry(epoch).or_default().insert(seq);
-        if self.0.len() > EPOCHS {
+        if self.0.len() > EPOCHS_MAX {
             self.0.pop_first();
         }
         Verdict::Accepted(0)

@@ -2,73 +2,78 @@
 
 use granary::model::{Cell, Kind};
 
-/// The samples of one slot.
+/// The expected samples of one slot.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Expected {
-    /// Samples that must be present; other samples may be lost.
-    must: u32,
-    /// All samples: offset in the slot and value.
-    all: Vec<(u32, f64)>,
-    /// The growth of a counter's readings, and their rates; empty when not guaranteed.
-    adds: Option<f64>,
+pub(super) struct ExpectedSlot {
+    /// The number of samples that must be present; other samples may be lost.
+    samples_min: u32,
+    /// All samples, each with its offset in the slot and its value.
+    samples: Vec<(u32, f64)>,
+    /// The growth of a counter in the slot, or `None` if it is not guaranteed.
+    growth: Option<f64>,
     rates: Vec<f64>,
 }
 
-impl Expected {
-    pub(super) fn add(&mut self, offset: u32, value: f64, must: bool) {
-        self.must += u32::from(must);
-        self.all.push((offset, value));
+impl ExpectedSlot {
+    pub(super) fn add(&mut self, offset: u32, value: f64, is_required: bool) {
+        self.samples_min += u32::from(is_required);
+        self.samples.push((offset, value));
     }
 
-    pub(super) fn increase(&mut self, increase: f64) {
-        *self.adds.get_or_insert(0.0) += increase;
+    pub(super) fn add_increase(&mut self, increase: f64) {
+        *self.growth.get_or_insert(0.0) += increase;
     }
 
-    pub(super) fn rate(&mut self, rate: f64) {
+    pub(super) fn add_rate(&mut self, rate: f64) {
         self.rates.push(rate);
     }
 
     /// Marks the samples as possibly lost.
-    pub(super) fn is_promised_no_more(&mut self) {
-        self.must = 0;
+    pub(super) fn allow_loss(&mut self) {
+        self.samples_min = 0;
     }
 
     pub(super) fn may_be_empty(&self) -> bool {
-        self.must == 0
+        self.samples_min == 0
     }
 
-    /// Compares the slot with the store's; also returns whether growth was compared.
+    /// Compares the slot with the slot of the store; returns true if growth was compared.
     pub(super) fn check(&self, found: &Cell, kind: Kind) -> Result<bool, String> {
-        let all = self.all.len() as u32;
-        if !(self.must..=all).contains(&found.n) {
-            return Err(format!("{} samples instead of {} to {all}", found.n, self.must));
+        let sample_count = self.samples.len() as u32;
+        if !(self.samples_min..=sample_count).contains(&found.n) {
+            return Err(format!(
+                "{} samples instead of {} to {sample_count}",
+                found.n, self.samples_min
+            ));
         }
-        if found.n < all || all == 0 {
+        if found.n < sample_count || sample_count == 0 {
             return Ok(false);
         }
         let by_time = |left: &(u32, f64), right: &(u32, f64)| {
             left.0.cmp(&right.0).then(left.1.total_cmp(&right.1))
         };
-        let mut sorted = self.all.clone();
+        let mut sorted = self.samples.clone();
         sorted.sort_by(by_time);
         let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
         let ends = [(found.first_at, found.first), (found.last_at, found.last)];
         if ends != [first, last] {
             return Err(format!("first and last {ends:?} instead of {first:?} and {last:?}"));
         }
-        let values: Vec<_> = self.all.iter().map(|(_, value)| *value).collect();
-        let (sum, values) = match (kind, self.adds) {
+        let values: Vec<_> = self.samples.iter().map(|(_, value)| *value).collect();
+        let (sum, values) = match (kind, self.growth) {
             (Kind::Gauge | Kind::Delta, _) => (values.iter().sum(), &values),
-            // A late reading changes other slots where they are kept.
-            (Kind::Counter, Some(adds)) if self.must == all => (adds, &self.rates),
+            // The growth is guaranteed only if all samples are still kept.
+            (Kind::Counter, Some(growth)) if self.samples_min == sample_count => {
+                (growth, &self.rates)
+            }
             (Kind::Counter, _) => return Ok(false),
         };
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // Growth and rates are whole numbers: counters grow by one per millisecond.
-        if (found.sum, found.min, found.max) != (sum, least, most) {
-            let got = (found.sum, found.min, found.max);
-            return Err(format!("sum, min, max {got:?} instead of {:?}", (sum, least, most)));
+        if (found.sum, found.min, found.max) != (sum, min, max) {
+            let found_values = (found.sum, found.min, found.max);
+            return Err(format!("sum, min, max {found_values:?} instead of {:?}", (sum, min, max)));
         }
         Ok(kind == Kind::Counter)
     }

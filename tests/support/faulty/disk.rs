@@ -1,13 +1,13 @@
-//! The disk behind the medium: files as the kernel's page cache shows them and as they are on the
-//! platter, their names, and the remains of both after a power cut.
+//! The disk behind the medium: the contents and names of files in the kernel's page cache and on
+//! the platter, and what survives a power cut.
 //!
-//! The assumptions are those of FORMAT.md. A sync that returned is durable. Sizes and names are in
-//! the file system's own log: of the changes since a folder's last sync, a prefix survives,
-//! independent of other folders, and a file renamed from one folder to another is in one of them.
-//! The contents of a folder whose own name did not survive are lost. A write survives or is torn at
-//! sectors. After a failed sync the kernel keeps the pages and marks them clean: reads see them,
-//! later syncs do not write them, and only some of them reached the platter. Writing a page again
-//! makes the whole page dirty.
+//! The disk behaves as FORMAT.md assumes. After a sync returned, its data is durable. The file
+//! system logs sizes and names: of the changes of a folder since its last sync, the first ones
+//! survive, independent of other folders, and a file renamed from one folder to another is in one
+//! of them. The contents of a folder are lost when the name of the folder did not survive. A write
+//! survives or is torn at sectors. After a failed sync the kernel keeps the pages and marks them
+//! clean: reads see them, later syncs do not write them, and only some of them reached the platter.
+//! Writing a page again makes the whole page dirty.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use fastrand::Rng;
 const PAGE: usize = 4096;
 const SECTOR: usize = 512;
 
-/// One file.
+/// The contents of one file.
 #[derive(Debug, Default, Clone)]
 pub(super) struct FileImage {
     /// The content that reads see.
@@ -28,7 +28,7 @@ pub(super) struct FileImage {
     stored: Vec<u8>,
     /// Pages written since the last sync, in order: each survives a power cut or not.
     dirty: Vec<(usize, Vec<u8>)>,
-    /// A sync failed: `cached` may contain data that is neither stored nor dirty.
+    /// True after a failed sync: `cached` may contain data that is neither stored nor dirty.
     is_lossy: bool,
 }
 
@@ -66,21 +66,21 @@ impl FileImage {
         }
     }
 
-    /// The sync fails: the pages become clean nevertheless.
+    /// Fails a sync: the pages become clean although not all of them are stored.
     pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
         self.is_lossy = true;
         self.store_partially(rng);
     }
 
-    /// Each dirty page reaches the platter completely, in part, or not at all.
+    /// Stores each dirty page completely, in part, or not at all.
     fn store_partially(&mut self, rng: &mut Rng) {
-        let kept = rng.f64();
+        let survival = rng.f64();
         for (from, bytes) in std::mem::take(&mut self.dirty) {
-            if rng.f64() > kept {
+            if rng.f64() > survival {
                 continue;
             }
             for (index, sector) in bytes.chunks(SECTOR).enumerate() {
-                if rng.f64() <= kept {
+                if rng.f64() <= survival {
                     let at = from + index * SECTOR;
                     self.stored[at..at + sector.len()].copy_from_slice(sector);
                 }
@@ -88,7 +88,7 @@ impl FileImage {
         }
     }
 
-    /// Evicts the clean pages: the next read takes them from the platter.
+    /// Evicts the clean pages, so that the next read gets them from the platter.
     pub(super) fn drop_cache(&mut self) {
         if std::mem::take(&mut self.is_lossy) {
             self.cached.clone_from(&self.stored);
@@ -167,7 +167,7 @@ impl Names {
     }
 
     /// Removes the contents of folders that do not exist.
-    fn forget_unreachable(&mut self) {
+    fn remove_unreachable(&mut self) {
         let all = self.folders.clone();
         let is_reachable = |path: &str| {
             folders_above(path).iter().all(|folder| folder.is_empty() || all.contains(folder))
@@ -266,8 +266,8 @@ impl Disk {
         !self.changes.iter().any(is_in_folder)
     }
 
-    /// Makes the names in a folder durable, and earlier changes in other folders if a file was
-    /// moved between them since.
+    /// Makes the names in a folder durable, and earlier changes in each folder that exchanged a
+    /// file with it since.
     pub(super) fn sync_folder(&mut self, folder: &str) {
         let mut synced = BTreeSet::from([folder.to_owned()]);
         let mut changes = std::mem::take(&mut self.changes);
@@ -287,19 +287,19 @@ impl Disk {
         self.changes = rest.into_iter().rev().collect();
     }
 
-    /// The disk after a power cut.
+    /// Cuts the power: only durable data, and a random part of the rest, survives.
     pub(super) fn cut_power(&mut self, rng: &mut Rng) {
-        let lost_part = rng.f64();
+        let loss_share = rng.f64();
         let mut lost = BTreeSet::new();
         for change in std::mem::take(&mut self.changes) {
             let folders = change.folders();
-            if folders.iter().any(|folder| lost.contains(folder)) || rng.f64() < lost_part {
+            if folders.iter().any(|folder| lost.contains(folder)) || rng.f64() < loss_share {
                 lost.extend(folders);
             } else {
                 self.durable.apply(&change);
             }
         }
-        self.durable.forget_unreachable();
+        self.durable.remove_unreachable();
         self.names.clone_from(&self.durable);
         for image in self.images.values_mut() {
             image.cut_power(rng);
@@ -307,7 +307,7 @@ impl Disk {
     }
 }
 
-/// The name of a path directly in a folder.
+/// Returns the name of a file directly in a folder.
 fn name_in(folder: &str, path: &str) -> Option<String> {
     (parent(path) == folder).then(|| path.rsplit('/').next().unwrap_or(path).to_owned())
 }

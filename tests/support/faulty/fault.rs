@@ -41,7 +41,7 @@ pub(crate) const ENOSPC: i32 = 28;
 /// Input/output error (Linux).
 pub(crate) const EIO: i32 = 5;
 
-/// A fault. Calls are counted over all files of the medium, from the time it is armed.
+/// A fault of the medium. Calls count over all files, from the time at which the fault is armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// The failing call.
@@ -60,8 +60,8 @@ pub(super) struct Faults {
     armed: Vec<(Fault, u64)>,
     /// Faults that occurred since they were last read.
     pub(super) hits: Vec<(Call, Effect)>,
-    /// The power was cut.
-    pub(super) is_dead: bool,
+    /// True after a power cut.
+    pub(super) is_power_cut: bool,
 }
 
 impl Faults {
@@ -73,19 +73,19 @@ impl Faults {
         self.armed.clear();
     }
 
-    /// Counts a call, and fails it when it is due.
-    pub(super) fn meet(&mut self, call: Call) -> io::Result<()> {
-        let mut met = self.is_dead.then_some(Effect::PowerCut);
+    /// Counts a call, and fails it if a fault is due.
+    pub(super) fn count_call(&mut self, call: Call) -> io::Result<()> {
+        let mut due_effect = self.is_power_cut.then_some(Effect::PowerCut);
         for (fault, count) in self.armed.iter_mut().filter(|(fault, _)| fault.call == call) {
             *count += 1;
             if *count <= fault.after || *count > fault.after.saturating_add(fault.times) {
                 continue;
             }
             self.hits.push((call, fault.effect));
-            met = Some(fault.effect);
+            due_effect = Some(fault.effect);
         }
-        self.is_dead |= met == Some(Effect::PowerCut);
-        match met {
+        self.is_power_cut |= due_effect == Some(Effect::PowerCut);
+        match due_effect {
             None => Ok(()),
             Some(Effect::Error(errno)) => Err(io::Error::from_raw_os_error(errno)),
             Some(Effect::PowerCut) => Err(io::Error::from_raw_os_error(EIO)),

@@ -22,7 +22,7 @@ use self::{
     fault::Faults,
 };
 
-/// A held call continues after this time, because the holder may be waiting for it.
+/// A held call continues after this time, because the thread that holds it may wait for the call.
 const HELD_MAX: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
@@ -30,19 +30,19 @@ struct State {
     disk: Disk,
     faults: Faults,
     gate: Gate,
-    /// The number of power cuts and kills: files opened before the last may no longer be used.
+    /// The number of power cuts and kills; files opened before the last one return errors.
     generation: u64,
     rng: Rng,
-    /// The distance of the written format from this release's.
+    /// The written format minus the format of this release.
     formats_ahead: i64,
 }
 
 impl State {
-    /// Makes the names in the folders above a path durable, one by one, unless they are durable.
+    /// Makes the names in the folders above a path durable, one folder after the other.
     fn sync_folders(&mut self, path: &str) -> io::Result<()> {
         for folder in folders_above(path) {
             if !self.disk.has_settled(&folder) {
-                self.faults.meet(Call::Sync)?;
+                self.faults.count_call(Call::Sync)?;
                 self.disk.sync_folder(&folder);
             }
         }
@@ -135,8 +135,8 @@ impl FaultyMedium {
     }
 
     /// Returns true if the power was cut.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.state().faults.is_dead
+    pub(crate) fn is_power_cut(&self) -> bool {
+        self.state().faults.is_power_cut
     }
 
     /// Restores the power; only the durable data, and some of the rest, remains.
@@ -152,12 +152,12 @@ impl FaultyMedium {
         self.state().generation += 1;
     }
 
-    /// Holds the next call after this many writes and syncs.
+    /// Lets this many writes and syncs pass and holds the next one.
     pub(crate) fn close_gate(&self, after: u64) {
         self.state().gate = Gate::Closes(after);
     }
 
-    /// Waits until a call is held, or the gate was opened.
+    /// Waits until a call is held or the gate is opened; returns true if a call is held.
     pub(crate) fn wait_at_gate(&self) -> bool {
         let closes = |state: &mut State| matches!(state.gate, Gate::Closes(_));
         let state = self.0.gate_moved.wait_while(self.state(), closes).unwrap();
@@ -171,7 +171,7 @@ impl FaultyMedium {
         previous == Gate::Held
     }
 
-    fn pass_gate<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn pass_gate_or_wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         match &mut state.gate {
             Gate::Open | Gate::Held => return state,
             Gate::Closes(0) => state.gate = Gate::Held,
@@ -204,28 +204,28 @@ impl FaultyFile {
     ) -> io::Result<T> {
         let mut state = self.medium.state();
         if matches!(call, Call::Write | Call::Sync) && state.generation == self.generation {
-            state = self.medium.pass_gate(state);
+            state = self.medium.pass_gate_or_wait(state);
         }
         if state.generation != self.generation {
             return Err(io::Error::from_raw_os_error(EIO));
         }
-        let met = match state.faults.meet(call) {
-            Err(cause) if state.faults.is_dead => return Err(cause),
-            met => met,
+        let outcome = match state.faults.count_call(call) {
+            Err(cause) if state.faults.is_power_cut => return Err(cause),
+            outcome => outcome,
         };
         let state = &mut *state;
-        run(state.disk.image(self.inode), &mut state.rng, met)
+        run(state.disk.image(self.inode), &mut state.rng, outcome)
     }
 }
 
 impl StorageBackend for FaultyFile {
     fn len(&self) -> io::Result<u64> {
-        self.call(Call::Read, |file, _, met| met.map(|()| file.bytes().len() as u64))
+        self.call(Call::Read, |file, _, outcome| outcome.map(|()| file.bytes().len() as u64))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.call(Call::Read, |file, _, met| {
-            met?;
+        self.call(Call::Read, |file, _, outcome| {
+            outcome?;
             let from = offset as usize;
             let bytes = file.bytes().get(from..from + out.len());
             out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -234,26 +234,26 @@ impl StorageBackend for FaultyFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.call(Call::SetLen, |file, _, met| {
-            met?;
+        self.call(Call::SetLen, |file, _, outcome| {
+            outcome?;
             file.set_len(len as usize);
             Ok(())
         })
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.call(Call::Sync, |file, rng, met| {
-            match &met {
+        self.call(Call::Sync, |file, rng, outcome| {
+            match &outcome {
                 Ok(()) => file.sync(),
                 Err(_) => file.fail_sync(rng),
             }
-            met
+            outcome
         })
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.call(Call::Write, |file, _, met| {
-            met?;
+        self.call(Call::Write, |file, _, outcome| {
+            outcome?;
             file.write(offset as usize, data);
             Ok(())
         })
@@ -267,7 +267,7 @@ impl Medium for FaultyMedium {
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
         let mut state = self.state();
-        state.faults.meet(Call::Open)?;
+        state.faults.count_call(Call::Open)?;
         let inode = state.disk.find(name).ok_or(io::ErrorKind::NotFound)?;
         let image = state.disk.image(inode);
         image.drop_cache();
@@ -279,7 +279,7 @@ impl Medium for FaultyMedium {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
         let mut state = self.state();
-        state.faults.meet(Call::Open)?;
+        state.faults.count_call(Call::Open)?;
         if state.disk.find(name).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -289,32 +289,32 @@ impl Medium for FaultyMedium {
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut state = self.state();
-        state.faults.meet(Call::List)?;
+        state.faults.count_call(Call::List)?;
         Ok(state.disk.files_in(folder))
     }
 
     fn folders(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut state = self.state();
-        state.faults.meet(Call::List)?;
+        state.faults.count_call(Call::List)?;
         Ok(state.disk.folders_in(folder))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
-        state.faults.meet(Call::Remove)?;
+        state.faults.count_call(Call::Remove)?;
         state.disk.remove(name);
         state.sync_folders(name)
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
         let mut state = self.state();
-        state.faults.meet(Call::List)?;
+        state.faults.count_call(Call::List)?;
         Ok(state.disk.find(name).is_some())
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
-        state.faults.meet(Call::Rename)?;
+        state.faults.count_call(Call::Rename)?;
         state.disk.rename(from, to)?;
         state.sync_folders(to)?;
         state.sync_folders(from)
@@ -328,7 +328,7 @@ impl Medium for FaultyMedium {
 
     fn allocate(&self, name: &str, _beyond: u64, _bytes_max: u64) -> io::Result<()> {
         let mut state = self.state();
-        state.faults.meet(Call::Allocate)?;
+        state.faults.count_call(Call::Allocate)?;
         state.disk.find(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
@@ -338,7 +338,7 @@ impl Medium for FaultyMedium {
 
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
         let mut state = self.state();
-        state.faults.meet(Call::Read)?;
+        state.faults.count_call(Call::Read)?;
         let file = state.disk.image_named(name).ok_or(io::ErrorKind::NotFound)?;
         std::fs::write(target, file.bytes())?;
         Ok(file.bytes().len() as u64)

@@ -1,4 +1,4 @@
-//! Settings read from files, and the messages for faults in them.
+//! Settings read from files, and the messages for errors in them.
 
 use super::*;
 
@@ -45,8 +45,8 @@ fn the_agent_table_accepts_the_options_of_the_command_line() {
 fn the_memory_limit_of_the_unit_fits_the_default_settings() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("p.yml"), "scrape_configs: []").unwrap();
-    let needed = |more: &str| {
-        let text = format!("[host]\n[statsd]\n[scrape]\nconfig = 'p.yml'\n{more}");
+    let needed = |scrape_settings: &str| {
+        let text = format!("[host]\n[statsd]\n[scrape]\nconfig = 'p.yml'\n{scrape_settings}");
         Settings::parse(&text, folder.path()).map(|settings| settings.memory_needed())
     };
     let unit = include_str!("../../../../deploy/granary-agent.service");
@@ -57,7 +57,7 @@ fn the_memory_limit_of_the_unit_fits_the_default_settings() {
 }
 
 #[test]
-fn faults_are_named_with_their_place() {
+fn errors_name_their_place() {
     let check = |text: &str, expected: &str| {
         let fault = parse(text).unwrap_err();
         assert!(fault.contains(expected), "{expected:?} is not in: {fault}");

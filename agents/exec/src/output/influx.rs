@@ -13,8 +13,12 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 /// Parses the output.
 ///
 /// # Errors
-/// The fault, with its line.
-pub(crate) fn read(output: &[u8], now_ms: i64, readings: &mut Readings) -> Result<(), String> {
+/// The first error, with its line.
+pub(crate) fn parse_output(
+    output: &[u8],
+    now_ms: i64,
+    readings: &mut Readings,
+) -> Result<(), String> {
     let text = std::str::from_utf8(output).map_err(|fault| fault.to_string())?;
     if let Some(index) = text.split('\n').position(|line| line.len() > LINE_BYTES_MAX) {
         return Err(format!("line {}: more than {LINE_BYTES_MAX} bytes", index + 1));
@@ -22,12 +26,12 @@ pub(crate) fn read(output: &[u8], now_ms: i64, readings: &mut Readings) -> Resul
     for (index, line) in parse_lines(text).enumerate() {
         let line = line.map_err(|fault| format!("line {}: {fault}", index + 1))?;
         let time_ms = line.timestamp.map(|nanos| nanos.div_euclid(1_000_000));
-        fields(&line, time_ms.filter(|time| *time != now_ms), readings);
+        push_fields(&line, time_ms.filter(|time| *time != now_ms), readings);
     }
     Ok(())
 }
 
-fn fields(line: &ParsedLine<'_>, time_ms: Option<i64>, readings: &mut Readings) {
+fn push_fields(line: &ParsedLine<'_>, time_ms: Option<i64>, readings: &mut Readings) {
     let tags = line.series.tag_set.iter().flatten();
     let tags: Vec<_> = tags.map(|(name, value)| (name.to_string(), value.to_string())).collect();
     for (field, value) in &line.field_set {
@@ -54,18 +58,20 @@ mod tests {
     fn each_number_or_boolean_field_is_a_sample() {
         let mut readings = Readings::default();
         let text = b"raid,array=md0 disks=4i,ok=true,state=\"clean\"\njobs total=5 3000000000\n";
-        read(text, 7000, &mut readings).unwrap();
-        let read: Vec<_> = readings
+        parse_output(text, 7000, &mut readings).unwrap();
+        let values: Vec<_> = readings
             .as_slice()
             .iter()
             .map(|reading| (reading.metric.to_string(), reading.value))
             .collect();
-        assert_eq!(read, [("raid_disks".to_owned(), 4.0), ("raid_ok".to_owned(), 1.0)]);
+        assert_eq!(values, [("raid_disks".to_owned(), 4.0), ("raid_ok".to_owned(), 1.0)]);
         assert_eq!(readings.as_slice()[0].tags[0].1, "md0");
         assert_eq!((readings.known()[0].time_ms, readings.known()[0].value), (3000, 5.0));
-        let fault = super::read(b"a b=1\nc\n", 0, &mut readings).unwrap_err();
+        let fault = super::parse_output(b"a b=1\nc\n", 0, &mut readings).unwrap_err();
         assert!(fault.starts_with("line 2: "), "{fault}");
         let long = format!("a b=1\n{}", "x".repeat(LINE_BYTES_MAX + 1));
-        assert!(super::read(long.as_bytes(), 0, &mut readings).unwrap_err().contains("line 2"));
+        assert!(
+            super::parse_output(long.as_bytes(), 0, &mut readings).unwrap_err().contains("line 2")
+        );
     }
 }

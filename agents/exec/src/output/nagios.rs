@@ -17,7 +17,11 @@ const STATES: std::ops::RangeInclusive<i32> = 0..=3;
 ///
 /// # Errors
 /// The exit code is not a state.
-pub(crate) fn read(output: &[u8], code: i32, readings: &mut Readings) -> Result<(), String> {
+pub(crate) fn parse_output(
+    output: &[u8],
+    code: i32,
+    readings: &mut Readings,
+) -> Result<(), String> {
     if !STATES.contains(&code) {
         return Err(format!("exit code {code} is not a state; use 0 to 3"));
     }
@@ -28,9 +32,9 @@ pub(crate) fn read(output: &[u8], code: i32, readings: &mut Readings) -> Result<
     let first = text.split_once('\n').map_or(&*text, |(first, _)| first);
     let rest = text.get(first.len()..).unwrap_or_default();
     for part in [first, rest].iter().filter_map(|part| part.split_once('|')).map(|(_, data)| data) {
-        for word in words(&part.replace('|', " ")) {
+        for word in split_words(&part.replace('|', " ")) {
             match parse_item(&word) {
-                Some(printed) => printed.push(None, readings),
+                Some(sample) => sample.push(None, readings),
                 None => readings.problem("performance data", format!("cannot parse {word:?}")),
             }
         }
@@ -39,7 +43,7 @@ pub(crate) fn read(output: &[u8], code: i32, readings: &mut Readings) -> Result<
 }
 
 /// Splits a text into words; a quoted label may contain spaces.
-fn words(data: &str) -> Vec<String> {
+fn split_words(data: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for letter in data.chars() {
         is_quoted ^= letter == '\'';
@@ -61,8 +65,8 @@ fn parse_item(word: &str) -> Option<ParsedSample> {
     // A quote in a label is doubled.
     let label = label.replace("''", "'");
     let value = rest.split(';').next()?;
-    let is_of_number = |letter: char| letter.is_ascii_digit() || "+-.eE".contains(letter);
-    let end = value.find(|letter| !is_of_number(letter)).unwrap_or(value.len());
+    let is_part_of_number = |letter: char| letter.is_ascii_digit() || "+-.eE".contains(letter);
+    let end = value.find(|letter| !is_part_of_number(letter)).unwrap_or(value.len());
     // `1e3s` is a thousand seconds; no plugin uses `E` as a unit prefix.
     let (number, unit) = value.split_at_checked(end)?;
     let number: f64 = number.parse().ok()?;
@@ -96,9 +100,9 @@ mod tests {
     use super::*;
 
     /// Returns label, value and unit of each item.
-    fn data(output: &str) -> Vec<(String, f64, String)> {
+    fn parse_data(output: &str) -> Vec<(String, f64, String)> {
         let mut readings = Readings::default();
-        read(output.as_bytes(), 0, &mut readings).unwrap();
+        parse_output(output.as_bytes(), 0, &mut readings).unwrap();
         let data = readings.as_slice().iter().filter(|reading| reading.metric == "nagios_value");
         data.map(|reading| (reading.tags[0].1.clone(), reading.value, reading.unit.to_string()))
             .collect()
@@ -111,20 +115,21 @@ mod tests {
             ("percent_packet_loss".to_owned(), 0.0, "percent".to_owned()),
             ("rta".to_owned(), 0.0008, "seconds".to_owned()),
         ];
-        assert_eq!(data(text), expected);
+        assert_eq!(parse_data(text), expected);
         // The guidelines' example of several lines; its last label has a space and a quote.
         let text = "DISK OK - free space: / 3326 MB (56%); | /=2643MB;5948;5958;0;5968\n/ 15272 MB (77%);\n/boot 68 MB (69%);\n/home 69357 MB (27%);\n/var/log 819 MB (84%); | /boot=68MB;88;93;0;98\n/home=69357MB;253404;253409;0;253414\n'/var/ l''og'=818MB\n";
-        let read: Vec<_> = data(text).into_iter().map(|(label, value, _)| (label, value)).collect();
+        let values: Vec<_> =
+            parse_data(text).into_iter().map(|(label, value, _)| (label, value)).collect();
         let mib = |count: u32| f64::from(count) * 1_048_576.0;
         let expected = [("/", 2643), ("/boot", 68), ("/home", 69_357), ("/var/ l'og", 818)];
-        assert_eq!(read, expected.map(|(label, count)| (label.to_owned(), mib(count))));
+        assert_eq!(values, expected.map(|(label, count)| (label.to_owned(), mib(count))));
     }
 
     #[test]
     fn a_state_is_one_of_four_exit_codes_and_malformed_data_is_reported() {
         let mut readings = Readings::default();
-        assert!(read(b"", 4, &mut readings).is_err() && readings.is_empty());
-        read(b"UNKNOWN|a=U;1 b=1.5c c =x", 3, &mut readings).unwrap();
+        assert!(parse_output(b"", 4, &mut readings).is_err() && readings.is_empty());
+        parse_output(b"UNKNOWN|a=U;1 b=1.5c c =x", 3, &mut readings).unwrap();
         let values: Vec<_> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [3.0, 1.5]);
         assert_eq!(readings.as_slice()[1].kind, Kind::Counter);

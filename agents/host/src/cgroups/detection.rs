@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The maximum depth of groups: Kubernetes nests containers five levels deep.
+/// The maximum depth of the searched groups; Kubernetes nests containers five levels deep.
 const DEPTH_MAX: usize = 8;
 /// The maximum number of scanned folders.
 const FOLDERS_MAX: usize = 10_000;
@@ -26,41 +26,45 @@ pub(super) enum GroupKind {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) folder: PathBuf,
-    pub(super) of: GroupKind,
+    pub(super) kind: GroupKind,
 }
 
 /// Finds the groups of version 2, even when version 1 is mounted too.
 pub(super) fn find_groups(root: &Path) -> Vec<Group> {
-    let hybrid = root.join("unified");
-    let root = if hybrid.join("cgroup.controllers").exists() { hybrid } else { root.to_owned() };
+    let unified_root = root.join("unified");
+    let root = if unified_root.join("cgroup.controllers").exists() {
+        unified_root
+    } else {
+        root.to_owned()
+    };
     let mut groups = Vec::new();
     if !root.join("cgroup.controllers").exists() {
         return groups;
     }
-    let mut seen = 0;
-    let mut level = vec![root];
+    let mut scanned = 0;
+    let mut folders = vec![root];
     for _ in 0..DEPTH_MAX {
-        let mut below = Vec::new();
-        for folder in level {
+        let mut next_level = Vec::new();
+        for folder in folders {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                seen += 1;
-                if seen > FOLDERS_MAX || groups.len() >= GROUPS_MAX {
+                scanned += 1;
+                if scanned > FOLDERS_MAX || groups.len() >= GROUPS_MAX {
                     return groups;
                 }
                 if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    seen -= 1;
+                    scanned -= 1;
                     continue;
                 }
                 let name = entry.file_name().to_string_lossy().into_owned();
                 match group_kind(&name) {
-                    Some(of) => groups.push(Group { folder: entry.path(), of }),
+                    Some(kind) => groups.push(Group { folder: entry.path(), kind }),
                     // Groups of logged-in users are skipped.
                     None if name == "user.slice" => {}
-                    None => below.push(entry.path()),
+                    None => next_level.push(entry.path()),
                 }
             }
         }
-        level = below;
+        folders = next_level;
     }
     groups
 }
@@ -76,8 +80,8 @@ fn group_kind(name: &str) -> Option<GroupKind> {
         return Some(GroupKind::Container(rest.replace("\\x2d", "-")));
     }
     let id = scope.rsplit('-').next().unwrap_or(scope);
-    let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_id && !scope.contains("conmon") {
+    let is_container_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_container_id && !scope.contains("conmon") {
         return id.get(..ID_DIGITS).map(|id| GroupKind::Container(id.to_owned()));
     }
     name.strip_suffix(".service").map(|rest| GroupKind::Unit(rest.replace("\\x2d", "-")))
@@ -124,7 +128,7 @@ mod tests {
         assert_eq!(find_groups(root.path()).len(), 0, "version 2 is not mounted");
         fs::write(root.path().join("cgroup.controllers"), "").unwrap();
         let mut found: Vec<String> =
-            find_groups(root.path()).into_iter().map(|group| format!("{:?}", group.of)).collect();
+            find_groups(root.path()).into_iter().map(|group| format!("{:?}", group.kind)).collect();
         found.sort();
         assert_eq!(found, ["Container(\"aaaaaaaaaaaa\")", "Unit(\"ssh\")"]);
     }

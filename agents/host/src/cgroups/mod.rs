@@ -56,7 +56,7 @@ impl Source for Cgroups {
             self.next_scan_ms = now_ms.saturating_add(SCAN_INTERVAL_MS);
         }
         for group in &self.groups {
-            match &group.of {
+            match &group.kind {
                 GroupKind::Container(name) => {
                     let tags = [("container", &**name), ("host", &*self.host.name)];
                     push_container(&group.folder, &tags, readings);
@@ -82,7 +82,7 @@ fn number_in(folder: &Path, file: &str) -> Option<f64> {
     read_text(folder, file)?.trim().parse::<u64>().ok().map(|value| value as f64)
 }
 
-/// Returns the number after a name at the beginning of a line.
+/// Returns the number in the line that begins with a name.
 fn value_of(text: &str, name: &str) -> Option<f64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     value.trim().parse::<u64>().ok().map(|value| value as f64)
@@ -194,14 +194,14 @@ mod tests {
             ("unit_memory_used", 4096.0),
         ];
         assert_eq!(values, expected.into());
-        let used = readings.as_slice().iter().find(|r| r.metric == "container_memory_used");
-        let tags = &used.unwrap().tags;
+        let memory_used = readings.as_slice().iter().find(|r| r.metric == "container_memory_used");
+        let tags = &memory_used.unwrap().tags;
         assert!(tags.contains(&("container".into(), "0123456789ab".to_owned())), "{tags:?}");
     }
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "[ -~\\n]{0,200}", name in "[a-w]{1,8}", value: u64) {
+        fn any_text_is_parsed(text in "[ -~\\n]{0,200}", name in "[a-w]{1,8}", value: u64) {
             prop_assert!(sum_of_devices(&text, &name).is_finite());
             prop_assert!(value_of(&text, &name).is_none_or(f64::is_finite));
             let line = format!("x 1\n{name} {value}\n");

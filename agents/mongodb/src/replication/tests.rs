@@ -12,16 +12,16 @@ const SECONDARY: i32 = 2;
 const ARBITER: i32 = 7;
 const DOWN: i32 = 8;
 
-fn values(status: &Document) -> (BTreeMap<String, f64>, Lag) {
+fn values_and_lag(status: &Document) -> (BTreeMap<String, f64>, Lag) {
     let mut readings = Readings::default();
-    let lag = read(status, &mut readings);
+    let lag = push_replication(status, &mut readings);
     (readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect(), lag)
 }
 
 #[test]
 fn a_secondary_reports_its_lag() {
     let members = [("a", PRIMARY, 0), ("b", SECONDARY, 7), ("c", SECONDARY, 20)];
-    let (values, lag) = values(&set_status("b", &members));
+    let (values, lag) = values_and_lag(&set_status("b", &members));
     assert_eq!(values["mongodb_oplog_slave_lag_master_time"], 7.0);
     assert_eq!(values["mongodb_oplog_replication_lag"], 7.25, "by the clock, to the millisecond");
     assert_eq!(lag.seconds, Some(7.0));
@@ -32,7 +32,7 @@ fn a_secondary_reports_its_lag() {
 #[test]
 fn a_primary_reports_the_largest_lag_of_its_secondaries() {
     let members = [("a", PRIMARY, 0), ("b", SECONDARY, 7), ("c", SECONDARY, 20), ("d", ARBITER, 0)];
-    let (values, lag) = values(&set_status("a", &members));
+    let (values, lag) = values_and_lag(&set_status("a", &members));
     assert_eq!(values["mongodb_oplog_replication_lag"], 20.25);
     assert_eq!(lag.seconds, None);
     assert!(!values.contains_key("mongodb_oplog_slave_lag_master_time"));
@@ -45,11 +45,11 @@ fn a_member_that_recovers_or_rolls_back_reports_its_lag() {
     for state in [3, 5, 9] {
         let members = [("a", PRIMARY, 0), ("b", state, 700), ("c", SECONDARY, 20)];
         let status = set_status("b", &members);
-        let (read, lag) = values(&status);
-        assert_eq!(read["mongodb_oplog_slave_lag_master_time"], 700.0, "{state}");
+        let (values, lag) = values_and_lag(&status);
+        assert_eq!(values["mongodb_oplog_slave_lag_master_time"], 700.0, "{state}");
         assert_eq!(lag.seconds, Some(700.0));
-        assert_eq!(read["mongodb_members_unhealthy"], 1.0);
-        let (of_primary, _) = values(&set_status("a", &members));
+        assert_eq!(values["mongodb_members_unhealthy"], 1.0);
+        let (of_primary, _) = values_and_lag(&set_status("a", &members));
         assert_eq!(of_primary["mongodb_oplog_replication_lag"], 700.25);
     }
     // A member without data is not decades behind.
@@ -59,13 +59,13 @@ fn a_member_that_recovers_or_rolls_back_reports_its_lag() {
         "optimeDate": mongodb::bson::DateTime::from_millis(0),
     };
     status.get_array_mut("members").unwrap()[1] = Bson::Document(empty);
-    assert_eq!(values(&status).1, Lag::default());
+    assert_eq!(values_and_lag(&status).1, Lag::default());
 }
 
 #[test]
 fn a_set_without_a_primary_has_no_lag_and_unhealthy_members_count() {
     let members = [("a", DOWN, 0), ("b", SECONDARY, 7), ("c", 3, 0)];
-    let (values, lag) = values(&set_status("b", &members));
+    let (values, lag) = values_and_lag(&set_status("b", &members));
     assert_eq!(values["mongodb_has_primary"], 0.0);
     assert_eq!(
         (values["mongodb_members_healthy"], values["mongodb_members_unhealthy"]),
@@ -77,15 +77,15 @@ fn a_set_without_a_primary_has_no_lag_and_unhealthy_members_count() {
 #[test]
 fn an_arbiter_has_a_state_but_no_lag() {
     let members = [("a", PRIMARY, 0), ("b", SECONDARY, 0), ("c", ARBITER, 0)];
-    let (values, lag) = values(&set_status("c", &members));
+    let (values, lag) = values_and_lag(&set_status("c", &members));
     assert_eq!((values["mongodb_state"], values["mongodb_has_primary"]), (7.0, 1.0));
     assert_eq!(lag, Lag::default());
 }
 
 #[test]
 fn the_known_fields_of_an_incomplete_response_are_read() {
-    assert_eq!(values(&doc! {}).0, BTreeMap::new());
-    let (values, _) = values(&doc! { "myState": 5, "members": [1, "x", {}] });
+    assert_eq!(values_and_lag(&doc! {}).0, BTreeMap::new());
+    let (values, _) = values_and_lag(&doc! { "myState": 5, "members": [1, "x", {}] });
     assert_eq!((values["mongodb_state"], values["mongodb_members_unhealthy"]), (5.0, 1.0));
 }
 
@@ -95,7 +95,7 @@ fn the_oplog_has_a_window_and_a_rate() {
     let stats = doc! { "storageStats": { "size": 3_221_225_472_i64 } };
     let oplog = Oplog::of(&end(NOW_S - 7200), &end(NOW_S), Some(&stats)).unwrap();
     let mut readings = Readings::default();
-    oplog.read(&mut readings);
+    oplog.push_values(&mut readings);
     let values: Vec<_> =
         readings.as_slice().iter().map(|r| (r.metric.as_ref(), r.value, r.unit.as_ref())).collect();
     assert_eq!(
@@ -107,7 +107,7 @@ fn the_oplog_has_a_window_and_a_rate() {
     );
     let fresh = Oplog::of(&end(NOW_S), &end(NOW_S), Some(&stats)).unwrap();
     let mut readings = Readings::default();
-    fresh.read(&mut readings);
+    fresh.push_values(&mut readings);
     assert_eq!(readings.as_slice().len(), 1, "a window of zero has no rate");
     assert_eq!(Oplog::of(&doc! {}, &end(NOW_S), None), None);
 }

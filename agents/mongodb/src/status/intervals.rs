@@ -26,17 +26,17 @@ const TOTALS: [&str; 11] = [
 /// The totals of the previous response.
 #[derive(Debug, Default)]
 pub(crate) struct Intervals {
-    before: Option<(i64, [Option<f64>; TOTALS.len()])>,
+    previous: Option<(i64, [Option<f64>; TOTALS.len()])>,
 }
 
 /// The growth of each total, by path.
 struct Growth {
-    passed_ms: f64,
+    elapsed_ms: f64,
     by_total: [Option<f64>; TOTALS.len()],
 }
 
 impl Growth {
-    fn of_total(&self, path: &str) -> Option<f64> {
+    fn total(&self, path: &str) -> Option<f64> {
         let index = TOTALS.iter().position(|known| *known == path)?;
         self.by_total[index]
     }
@@ -52,27 +52,27 @@ impl Intervals {
         readings: &mut Readings,
     ) {
         let totals = TOTALS.map(|path| number(status, path));
-        if let Some((at, before)) = self.before.replace((now_ms, totals))
-            && now_ms > at
+        if let Some((previous_ms, previous)) = self.previous.replace((now_ms, totals))
+            && now_ms > previous_ms
         {
             let mut by_total = [None; TOTALS.len()];
-            for (grown, (now, then)) in by_total.iter_mut().zip(totals.into_iter().zip(before)) {
+            for (growth, (now, then)) in by_total.iter_mut().zip(totals.into_iter().zip(previous)) {
                 // A total that decreased was reset, and has no growth.
-                *grown =
+                *growth =
                     now.zip(then).map(|(now, then)| now - then).filter(|growth| *growth >= 0.0);
             }
-            let growth = Growth { passed_ms: (now_ms - at) as f64, by_total };
-            targeting(&growth, readings);
-            execution_times(&growth, readings);
-            process_cpu(&growth, cores, readings);
+            let growth = Growth { elapsed_ms: (now_ms - previous_ms) as f64, by_total };
+            push_query_targeting(&growth, readings);
+            push_execution_times(&growth, readings);
+            push_process_cpu(&growth, cores, readings);
         }
     }
 }
 
 /// Adds the numbers of scanned keys and documents per returned document. Scans without a result
 /// count as if they had returned one document, so that the ratio reveals them.
-fn targeting(growth: &Growth, readings: &mut Readings) {
-    let Some(returned) = growth.of_total("metrics.document.returned") else { return };
+fn push_query_targeting(growth: &Growth, readings: &mut Readings) {
+    let Some(returned) = growth.total("metrics.document.returned") else { return };
     for (metric, path) in [
         ("mongodb_query_targeting_scanned_per_returned", "metrics.queryExecutor.scanned"),
         (
@@ -80,7 +80,7 @@ fn targeting(growth: &Growth, readings: &mut Readings) {
             "metrics.queryExecutor.scannedObjects",
         ),
     ] {
-        let Some(scanned) = growth.of_total(path) else { continue };
+        let Some(scanned) = growth.total(path) else { continue };
         // Without queries, there is no ratio.
         if scanned > 0.0 || returned > 0.0 {
             readings.gauge(metric, "", &[], scanned / returned.max(1.0));
@@ -88,13 +88,13 @@ fn targeting(growth: &Growth, readings: &mut Readings) {
     }
 }
 
-fn execution_times(growth: &Growth, readings: &mut Readings) {
+fn push_execution_times(growth: &Growth, readings: &mut Readings) {
     for (metric, kind) in [
         ("mongodb_op_execution_time_reads", "reads"),
         ("mongodb_op_execution_time_writes", "writes"),
         ("mongodb_op_execution_time_commands", "commands"),
     ] {
-        let part = |part: &str| growth.of_total(&format!("opLatencies.{kind}.{part}"));
+        let part = |part: &str| growth.total(&format!("opLatencies.{kind}.{part}"));
         if let (Some(micros), Some(ops)) = (part("latency"), part("ops"))
             && ops > 0.0
         {
@@ -103,7 +103,7 @@ fn execution_times(growth: &Growth, readings: &mut Readings) {
     }
 }
 
-fn process_cpu(growth: &Growth, cores: Option<f64>, readings: &mut Readings) {
+fn push_process_cpu(growth: &Growth, cores: Option<f64>, readings: &mut Readings) {
     for (percent, normalized, path) in [
         (
             "mongodb_process_cpu_user",
@@ -116,8 +116,8 @@ fn process_cpu(growth: &Growth, cores: Option<f64>, readings: &mut Readings) {
             "extra_info.system_time_us",
         ),
     ] {
-        let Some(micros) = growth.of_total(path) else { continue };
-        let of_a_core = micros / 1000.0 / growth.passed_ms * 100.0;
+        let Some(micros) = growth.total(path) else { continue };
+        let of_a_core = micros / 1000.0 / growth.elapsed_ms * 100.0;
         readings.gauge(percent, "percent", &[], of_a_core);
         if let Some(cores) = cores.filter(|cores| *cores >= 1.0) {
             readings.gauge(normalized, "percent", &[], of_a_core / cores);

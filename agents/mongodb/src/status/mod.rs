@@ -12,14 +12,14 @@ use self::rows::{ELECTIONS, FieldType, ROWS};
 use crate::field::{number, text, time_ms};
 
 /// The tolerance of a server's computed start time.
-const START_SLACK_MS: u64 = 5_000;
+const START_TOLERANCE_MS: u64 = 5_000;
 /// The maximum number of remembered restarts.
 const RESTARTS_MAX: usize = 1_000;
 const HOUR_MS: i64 = 3_600_000;
 
 /// The state of a server between rounds.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct ServerState {
     /// The start of the server, at which its counters start.
     started_ms: Option<i64>,
     pid: Option<f64>,
@@ -29,7 +29,7 @@ pub(crate) struct Memory {
     intervals: Intervals,
 }
 
-impl Memory {
+impl ServerState {
     /// Returns the start of the server.
     pub(crate) fn started_ms(&self) -> Option<i64> {
         self.started_ms
@@ -43,14 +43,14 @@ impl Memory {
         let Some(uptime_ms) = uptime_ms.filter(|uptime| *uptime >= 0.0) else { return };
         let pid = number(status, "pid");
         let start = now_ms.saturating_sub(uptime_ms as i64);
-        let is_near =
-            self.started_ms.is_some_and(|previous| previous.abs_diff(start) < START_SLACK_MS);
+        let is_close =
+            self.started_ms.is_some_and(|previous| previous.abs_diff(start) < START_TOLERANCE_MS);
         // A clock change moves the computed start of a running process. In a container, the server
         // usually has the id 1, so equal ids prove nothing.
         let is_pid_meaningful = pid.is_some_and(|pid| pid > 1.0);
         let is_same_run = self.pid == pid
             && self.uptime_ms.is_some_and(|before| before <= uptime_ms)
-            && (is_near || is_pid_meaningful);
+            && (is_close || is_pid_meaningful);
         if !is_same_run {
             // The first contact does not count as a restart, even if the server has just started.
             if self.started_ms.replace(start).is_some() {
@@ -72,27 +72,27 @@ pub(crate) fn read(
     status: &Document,
     now_ms: i64,
     cores: Option<f64>,
-    memory: &mut Memory,
+    server_state: &mut ServerState,
     readings: &mut Readings,
 ) {
-    memory.note_start(status, now_ms);
-    let start = memory.started_ms;
+    server_state.note_start(status, now_ms);
+    let start = server_state.started_ms;
     for row in ROWS {
         let Some(found) = row.paths.iter().find_map(|path| number(status, path)) else { continue };
         let value = found * row.factor;
-        match row.read {
+        match row.field_type {
             FieldType::Counter => readings.counter(row.metric, row.unit, &[], value, start),
             FieldType::Gauge => readings.gauge(row.metric, row.unit, &[], value),
         }
     }
-    let restarts = memory.restarts.len() as f64;
+    let restarts = server_state.restarts.len() as f64;
     readings.gauge("mongodb_restarts_in_last_hour", "restarts", &[], restarts);
-    elections(status, start, readings);
-    add_derived(status, readings);
-    memory.intervals.read(status, now_ms, cores, readings);
+    push_elections(status, start, readings);
+    push_derived(status, readings);
+    server_state.intervals.read(status, now_ms, cores, readings);
 }
 
-fn elections(status: &Document, start: Option<i64>, readings: &mut Readings) {
+fn push_elections(status: &Document, start: Option<i64>, readings: &mut Readings) {
     let sum = |field: &str| {
         let count = |reason: &&str| number(status, &format!("electionMetrics.{reason}.{field}"));
         ELECTIONS.iter().filter_map(count).reduce(|a, b| a + b)
@@ -107,7 +107,7 @@ fn elections(status: &Document, start: Option<i64>, readings: &mut Readings) {
 }
 
 /// Adds the values that are computed from several fields of a response.
-fn add_derived(status: &Document, readings: &mut Readings) {
+fn push_derived(status: &Document, readings: &mut Readings) {
     let number = |path: &str| number(status, path);
     if let (Some(current), Some(available)) =
         (number("connections.current"), number("connections.available"))

@@ -11,9 +11,9 @@ use crate::test_responses::{later, server_status, server_status_of_mmap};
 const NOW_MS: i64 = 1_700_000_000_000;
 
 /// Returns the values of a response, given the state after earlier responses.
-fn values(memory: &mut Memory, status: &Document, now_ms: i64) -> BTreeMap<String, f64> {
+fn values(server_state: &mut ServerState, status: &Document, now_ms: i64) -> BTreeMap<String, f64> {
     let mut readings = Readings::default();
-    read(status, now_ms, Some(4.0), memory, &mut readings);
+    read(status, now_ms, Some(4.0), server_state, &mut readings);
     assert_eq!(readings.not_finite(), 0);
     let values: BTreeMap<_, _> =
         readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect();
@@ -21,12 +21,12 @@ fn values(memory: &mut Memory, status: &Document, now_ms: i64) -> BTreeMap<Strin
     values
 }
 
-fn first(version: &str, role: &str) -> BTreeMap<String, f64> {
-    values(&mut Memory::default(), &server_status(version, role), NOW_MS)
+fn values_of_first_response(version: &str, role: &str) -> BTreeMap<String, f64> {
+    values(&mut ServerState::default(), &server_status(version, role), NOW_MS)
 }
 
 /// The values that one response of a mongod with `WiredTiger` contains.
-const OF_MONGOD: [(&str, f64); 46] = [
+const MONGOD_VALUES: [(&str, f64); 46] = [
     ("mongodb_assert_regular", 1.0),
     ("mongodb_assert_warning", 2.0),
     ("mongodb_assert_msg", 3.0),
@@ -78,26 +78,26 @@ const OF_MONGOD: [(&str, f64); 46] = [
 #[test]
 fn every_version_of_a_mongod_yields_the_same_series() {
     for version in ["4.4.29", "5.0.26", "6.0.15", "7.0.5", "8.0.4", "8.2.1"] {
-        let values = first(version, "primary");
-        for (metric, expected) in OF_MONGOD {
-            let found = values.get(metric).copied();
+        let values = values_of_first_response(version, "primary");
+        for (metric, expected) in MONGOD_VALUES {
+            let current = values.get(metric).copied();
             assert!(
-                found.is_some_and(|v| (v - expected).abs() < 1e-9),
-                "{version} {metric}: {found:?}"
+                current.is_some_and(|v| (v - expected).abs() < 1e-9),
+                "{version} {metric}: {current:?}"
             );
         }
         let has_spills = values.contains_key("mongodb_query_spill_to_disk_during_sort");
         assert_eq!(has_spills, !version.starts_with(['4', '5']), "{version}");
     }
-    assert_eq!(first("4.4.29", "primary")["mongodb_version"], 40_429.0);
-    assert_eq!(first("8.0.4-rc1", "primary")["mongodb_version"], 80_004.0);
+    assert_eq!(values_of_first_response("4.4.29", "primary")["mongodb_version"], 40_429.0);
+    assert_eq!(values_of_first_response("8.0.4-rc1", "primary")["mongodb_version"], 80_004.0);
 }
 
 #[test]
 fn each_role_yields_the_series_of_its_fields() {
-    let names = |role| first("7.0.5", role).into_keys().collect::<BTreeSet<_>>();
+    let names = |role| values_of_first_response("7.0.5", role).into_keys().collect::<BTreeSet<_>>();
     let (standalone, primary, mongos) = (names("standalone"), names("primary"), names("mongos"));
-    let of_set: Vec<_> = primary.difference(&standalone).map(String::as_str).collect();
+    let only_in_sets: Vec<_> = primary.difference(&standalone).map(String::as_str).collect();
     let expected = [
         "mongodb_elections_called",
         "mongodb_elections_won",
@@ -106,21 +106,21 @@ fn each_role_yields_the_series_of_its_fields() {
         "mongodb_opcounter_repl_insert",
         "mongodb_opcounter_repl_update",
     ];
-    assert_eq!(of_set, expected);
+    assert_eq!(only_in_sets, expected);
     assert_eq!((names("secondary"), names("config")), (primary.clone(), primary.clone()));
     assert!(!mongos.iter().any(|name| name.contains("cache") || name.contains("tickets")));
     for metric in ["mongodb_opcounter_query", "mongodb_connections", "mongodb_network_bytes_in"] {
         assert!(mongos.contains(metric), "{metric}");
     }
     assert!(!names("arbiter").contains("mongodb_cache_used_bytes"));
-    let elections = first("7.0.5", "primary");
+    let elections = values_of_first_response("7.0.5", "primary");
     assert_eq!(elections["mongodb_elections_called"], 5.0);
     assert_eq!(elections["mongodb_elections_won"], 5.0);
 }
 
 #[test]
 fn fields_of_mmapv1_servers_are_read() {
-    let values = values(&mut Memory::default(), &server_status_of_mmap(), NOW_MS);
+    let values = values(&mut ServerState::default(), &server_status_of_mmap(), NOW_MS);
     for (metric, expected) in [
         ("mongodb_memory_mapped", 419_430_400.0),
         ("mongodb_computed_memory", 1_153_433_600.0),
@@ -143,7 +143,7 @@ fn fields_of_mmapv1_servers_are_read() {
 
 #[test]
 fn ratios_cover_the_time_between_two_responses() {
-    let (mut memory, status) = (Memory::default(), server_status("7.0.5", "primary"));
+    let (mut server_state, status) = (ServerState::default(), server_status("7.0.5", "primary"));
     let derived = |values: BTreeMap<String, f64>| {
         let is_derived = |name: &String| {
             name.contains("per_returned")
@@ -153,7 +153,7 @@ fn ratios_cover_the_time_between_two_responses() {
         let derived = values.into_iter().filter(|(name, _)| is_derived(name));
         derived.filter(|(name, _)| !name.contains("cpu_time")).collect::<BTreeMap<_, _>>()
     };
-    assert_eq!(derived(values(&mut memory, &status, NOW_MS)), BTreeMap::new());
+    assert_eq!(derived(values(&mut server_state, &status, NOW_MS)), BTreeMap::new());
     let status = later(
         &status,
         10,
@@ -167,7 +167,7 @@ fn ratios_cover_the_time_between_two_responses() {
             ("extra_info", "system_time_us", 500_000),
         ],
     );
-    let found = derived(values(&mut memory, &status, NOW_MS + 10_000));
+    let current = derived(values(&mut server_state, &status, NOW_MS + 10_000));
     let expected = [
         ("mongodb_op_execution_time_reads", 1.5),
         ("mongodb_process_cpu_kernel", 5.0),
@@ -177,52 +177,54 @@ fn ratios_cover_the_time_between_two_responses() {
         ("mongodb_query_targeting_scanned_objects_per_returned", 5.0),
         ("mongodb_query_targeting_scanned_per_returned", 50.0),
     ];
-    assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)).into());
+    assert_eq!(current, expected.map(|(name, value)| (name.to_owned(), value)).into());
 
     // The ratio must show a search through a million documents without a result.
     let scan = [("metrics.queryExecutor", "scannedObjects", 1_000_000)];
-    let found = derived(values(&mut memory, &later(&status, 10, &scan), NOW_MS + 20_000));
-    assert_eq!(found["mongodb_query_targeting_scanned_objects_per_returned"], 1e6);
+    let current = derived(values(&mut server_state, &later(&status, 10, &scan), NOW_MS + 20_000));
+    assert_eq!(current["mongodb_query_targeting_scanned_objects_per_returned"], 1e6);
 }
 
 #[test]
 fn a_restart_counts_for_an_hour_and_resets_the_ratios() {
-    let (mut memory, status) = (Memory::default(), server_status("7.0.5", "primary"));
-    let restarts = |memory: &mut Memory, status: &Document, now_ms| {
-        let values = values(memory, status, now_ms);
+    let (mut server_state, status) = (ServerState::default(), server_status("7.0.5", "primary"));
+    let restarts = |server_state: &mut ServerState, status: &Document, now_ms| {
+        let values = values(server_state, status, now_ms);
         (values["mongodb_restarts_in_last_hour"], values.contains_key("mongodb_process_cpu_user"))
     };
-    assert_eq!(restarts(&mut memory, &status, NOW_MS), (0.0, false));
-    let start = memory.started_ms();
+    assert_eq!(restarts(&mut server_state, &status, NOW_MS), (0.0, false));
+    let start = server_state.started_ms();
     // Uptimes jitter by some milliseconds, but the start time must not change.
-    let more = later(&status, 10, &[]);
-    assert_eq!(restarts(&mut memory, &more, NOW_MS + 10_040), (0.0, true));
-    assert_eq!(memory.started_ms(), start);
+    let later_status = later(&status, 10, &[]);
+    assert_eq!(restarts(&mut server_state, &later_status, NOW_MS + 10_040), (0.0, true));
+    assert_eq!(server_state.started_ms(), start);
     let mut restarted = status.clone();
     restarted.extend(doc! { "pid": 99_i64, "uptimeMillis": 3_000_i64 });
-    assert_eq!(restarts(&mut memory, &restarted, NOW_MS + 20_000), (1.0, false));
-    assert_eq!(memory.started_ms(), Some(NOW_MS + 17_000));
+    assert_eq!(restarts(&mut server_state, &restarted, NOW_MS + 20_000), (1.0, false));
+    assert_eq!(server_state.started_ms(), Some(NOW_MS + 17_000));
     let old = later(&restarted, 3_600, &[]);
-    assert_eq!(restarts(&mut memory, &old, NOW_MS + 3_620_000), (0.0, true));
+    assert_eq!(restarts(&mut server_state, &old, NOW_MS + 3_620_000), (0.0, true));
 }
 
 /// Regression: a server that had just been set up was reported as restarted.
 #[test]
 fn the_first_contact_with_a_young_server_is_not_a_restart() {
-    let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
+    let (mut server_state, mut status) =
+        (ServerState::default(), server_status("7.0.5", "primary"));
     status.insert("uptimeMillis", 60_000_i64);
-    assert_eq!(values(&mut memory, &status, NOW_MS)["mongodb_restarts_in_last_hour"], 0.0);
+    assert_eq!(values(&mut server_state, &status, NOW_MS)["mongodb_restarts_in_last_hour"], 0.0);
 }
 
 #[test]
 fn a_restart_with_an_unchanged_process_id_is_detected_in_a_container() {
-    let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
+    let (mut server_state, mut status) =
+        (ServerState::default(), server_status("7.0.5", "primary"));
     status.extend(doc! { "pid": 1_i64, "uptimeMillis": 1_000_i64 });
-    values(&mut memory, &status, NOW_MS);
+    values(&mut server_state, &status, NOW_MS);
     // The server was restarted, and its uptime now exceeds the uptime of the previous process.
     status.insert("uptimeMillis", 200_000_i64);
-    values(&mut memory, &status, NOW_MS + 300_000);
-    assert_eq!(memory.started_ms(), Some(NOW_MS + 100_000));
+    values(&mut server_state, &status, NOW_MS + 300_000);
+    assert_eq!(server_state.started_ms(), Some(NOW_MS + 100_000));
 }
 
 /// Returns any value where a field is expected.
@@ -240,9 +242,9 @@ fn any_value() -> impl Strategy<Value = Bson> {
 /// Returns a document with some of the expected fields, of any type.
 fn any_status() -> impl Strategy<Value = Document> {
     let paths: Vec<&str> = ROWS.iter().flat_map(|row| row.paths.iter().copied()).collect();
-    let more =
+    let other_paths =
         ["uptimeMillis", "pid", "version", "metrics.document.returned", "opLatencies.reads.ops"];
-    let paths: Vec<&str> = paths.into_iter().chain(more).collect();
+    let paths: Vec<&str> = paths.into_iter().chain(other_paths).collect();
     prop::collection::vec((prop::sample::select(paths), any_value()), 0..40).prop_map(|fields| {
         let mut status = Document::new();
         for (path, value) in fields {
@@ -266,10 +268,10 @@ proptest! {
     fn every_response_yields_finite_values_without_a_panic(
         answers in prop::collection::vec((any_status(), 0..100_000_i64), 1..5)
     ) {
-        let mut memory = Memory::default();
+        let mut server_state = ServerState::default();
         for (status, now) in answers {
             let mut readings = Readings::default();
-            read(&status, NOW_MS + now, Some(0.0), &mut memory, &mut readings);
+            read(&status, NOW_MS + now, Some(0.0), &mut server_state, &mut readings);
             for reading in readings.as_slice() {
                 prop_assert!(reading.value.is_finite());
             }

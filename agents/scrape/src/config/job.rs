@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::{BODY_BYTES_MAX, Size, Span, known::IgnoredSetting};
 
 /// The default interval of Prometheus.
-const INTERVAL: Duration = Duration::from_secs(60);
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
 /// The default timeout of Prometheus.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A requested exposition format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -152,15 +152,15 @@ impl Default for Job {
 
 impl Job {
     pub(crate) fn interval(&self) -> Duration {
-        self.scrape_interval.map_or(INTERVAL, |span| span.0)
+        self.scrape_interval.map_or(DEFAULT_INTERVAL, |span| span.0)
     }
 
     pub(crate) fn timeout(&self) -> Duration {
-        self.scrape_timeout.map_or(TIMEOUT, |span| span.0)
+        self.scrape_timeout.map_or(DEFAULT_TIMEOUT, |span| span.0)
     }
 
-    /// Returns keys that have no effect in an agent.
-    pub(super) fn unused(&self) -> [(&'static str, IgnoredSetting); 10] {
+    /// Returns the keys that have no effect in an agent.
+    pub(super) fn ignored_settings(&self) -> [(&'static str, IgnoredSetting); 10] {
         [
             ("keep_dropped_targets", self.keep_dropped_targets),
             ("native_histogram_bucket_limit", self.native_histogram_bucket_limit),
@@ -187,22 +187,22 @@ impl Job {
     }
 
     /// Returns the credentials for targets and for HTTP service discovery.
-    pub(super) fn access_mut(&mut self) -> Vec<Credentials<'_>> {
+    pub(super) fn credentials_mut(&mut self) -> Vec<Credentials<'_>> {
         let Self { basic_auth, authorization, tls_config, http_sd_configs, .. } = self;
-        let lists = http_sd_configs.iter_mut().map(|list| Credentials {
+        let discoveries = http_sd_configs.iter_mut().map(|list| Credentials {
             basic_auth: &mut list.basic_auth,
             authorization: &mut list.authorization,
             tls_config: &mut list.tls_config,
         });
         std::iter::once(Credentials { basic_auth, authorization, tls_config })
-            .chain(lists)
+            .chain(discoveries)
             .collect()
     }
 
     /// Checks the settings of requests.
-    pub(super) fn check_access(&self) -> Result<(), String> {
+    pub(super) fn check_requests(&self) -> Result<(), String> {
         let mut copy = self.clone();
-        for Credentials { basic_auth, authorization, tls_config } in copy.access_mut() {
+        for Credentials { basic_auth, authorization, tls_config } in copy.credentials_mut() {
             if basic_auth.is_some() && authorization.is_some() {
                 return Err("only one of basic_auth and authorization can be sent".to_owned());
             }
@@ -220,8 +220,8 @@ impl Job {
                 return Err(format!("http_headers: {name:?} cannot be set"));
             }
         }
-        let is_web = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-        if let Some(list) = self.http_sd_configs.iter().find(|list| !is_web(&list.url)) {
+        let is_http_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+        if let Some(list) = self.http_sd_configs.iter().find(|list| !is_http_url(&list.url)) {
             return Err(format!(
                 "http_sd_configs: {:?} must begin with http:// or https://",
                 list.url
@@ -232,8 +232,8 @@ impl Job {
 
     /// Returns the maximum size of a response.
     pub(crate) fn body_bytes_max(&self) -> u64 {
-        let Size(set) = self.body_size_limit;
-        if set == 0 { BODY_BYTES_MAX } else { set.min(BODY_BYTES_MAX) }
+        let Size(limit) = self.body_size_limit;
+        if limit == 0 { BODY_BYTES_MAX } else { limit.min(BODY_BYTES_MAX) }
     }
 }
 

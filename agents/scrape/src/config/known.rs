@@ -17,7 +17,7 @@ impl<'de> Deserialize<'de> for IgnoredSetting {
 }
 
 /// Alternatives to unsupported keys.
-const INSTEAD: [(&str, &str); 14] = [
+const ALTERNATIVES: [(&str, &str); 14] = [
     (
         "remote_write",
         "the agent sends samples to --url, and to other daemons with --also: remove the key, or \
@@ -44,21 +44,21 @@ const INSTEAD: [(&str, &str); 14] = [
     ("username_file", "set username"),
     ("credentials_ref", "use credentials_file"),
 ];
-const INSTEAD_OF_DISCOVERY: &str = "list the targets in static_configs, or let a tool list them \
+const DISCOVERY_ALTERNATIVE: &str = "list the targets in static_configs, or let a tool list them \
     for file_sd_configs or http_sd_configs; dns_sd_configs find the pods of a headless service";
 
 /// Adds an alternative to the error about a key that Prometheus knows and the agent does not
 /// support.
-pub(super) fn with_remedy(fault: String) -> String {
+pub(super) fn with_alternative(fault: String) -> String {
     let Some((_, rest)) = fault.split_once("unknown field `") else { return fault };
     let Some((key, _)) = rest.split_once('`') else { return fault };
-    let instead = if key.ends_with("_sd_configs") {
-        Some(INSTEAD_OF_DISCOVERY)
+    let alternative = if key.ends_with("_sd_configs") {
+        Some(DISCOVERY_ALTERNATIVE)
     } else {
-        INSTEAD.iter().find(|(known, _)| *known == key).map(|(_, instead)| *instead)
+        ALTERNATIVES.iter().find(|(known, _)| *known == key).map(|(_, alternative)| *alternative)
     };
-    match instead {
-        Some(instead) => format!("{key} is not supported: {instead} ({fault})"),
+    match alternative {
+        Some(alternative) => format!("{key} is not supported: {alternative} ({fault})"),
         None => fault,
     }
 }

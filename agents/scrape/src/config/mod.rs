@@ -18,15 +18,15 @@ use granary_agent_kit::relabel::RULES_MAX;
 use serde::Deserialize;
 
 use self::{
-    job::TIMEOUT,
-    known::{IgnoredSetting, with_remedy},
+    job::DEFAULT_TIMEOUT,
+    known::{IgnoredSetting, with_alternative},
 };
 
 pub(crate) use job::{
     Credentials, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol,
     RecordType, Tls,
 };
-pub(crate) use units::{Size, Span, span};
+pub(crate) use units::{Size, Span, parse_span};
 
 /// The maximum size of a settings file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -106,9 +106,9 @@ impl Config {
 
     /// Parses settings; file names are relative to `folder`.
     pub(crate) fn parse(text: &str, folder: PathBuf) -> Result<Self, String> {
-        let read: Option<Self> =
-            serde_saphyr::from_str(text).map_err(|cause| with_remedy(cause.to_string()))?;
-        let mut config = read.unwrap_or_default();
+        let parsed: Option<Self> =
+            serde_saphyr::from_str(text).map_err(|cause| with_alternative(cause.to_string()))?;
+        let mut config = parsed.unwrap_or_default();
         config.folder = folder;
         config.inherit();
         config.check()?;
@@ -122,7 +122,7 @@ impl Config {
 
     /// Returns the keys that were set but have no effect in an agent, because they only concern a
     /// Prometheus server.
-    pub fn unused(&self) -> Vec<&'static str> {
+    pub fn ignored_settings(&self) -> Vec<&'static str> {
         let global = &self.global;
         let mut all = vec![
             ("alerting", self.alerting),
@@ -146,7 +146,7 @@ impl Config {
             ),
             ("global.always_scrape_classic_histograms", global.always_scrape_classic_histograms),
         ];
-        all.extend(self.scrape_configs.iter().flat_map(Job::unused));
+        all.extend(self.scrape_configs.iter().flat_map(Job::ignored_settings));
         let mut names: Vec<_> =
             all.into_iter().filter(|(_, unused)| unused.0).map(|(name, _)| name).collect();
         names.sort_unstable();
@@ -172,22 +172,22 @@ impl Config {
         for job in &mut self.scrape_configs {
             job.scrape_interval = job.scrape_interval.or(scrape_interval);
             // A shorter interval limits the default timeout and the global timeout.
-            let shared = scrape_timeout.unwrap_or(Span(TIMEOUT));
-            job.scrape_timeout.get_or_insert(shared.min(Span(job.interval())));
+            let timeout = scrape_timeout.unwrap_or(Span(DEFAULT_TIMEOUT));
+            job.scrape_timeout.get_or_insert(timeout.min(Span(job.interval())));
             if job.scrape_protocols.is_empty() {
                 job.scrape_protocols.clone_from(&global.scrape_protocols);
             }
-            let inherit =
+            let inherit_limit =
                 |value: &mut u64, global: u64| *value = if *value == 0 { global } else { *value };
-            inherit(&mut job.body_size_limit.0, global.body_size_limit.0);
-            inherit(&mut job.sample_limit, global.sample_limit);
-            inherit(&mut job.label_limit, global.label_limit);
-            inherit(&mut job.label_name_length_limit, global.label_name_length_limit);
-            inherit(&mut job.label_value_length_limit, global.label_value_length_limit);
-            inherit(&mut job.target_limit, global.target_limit);
+            inherit_limit(&mut job.body_size_limit.0, global.body_size_limit.0);
+            inherit_limit(&mut job.sample_limit, global.sample_limit);
+            inherit_limit(&mut job.label_limit, global.label_limit);
+            inherit_limit(&mut job.label_name_length_limit, global.label_name_length_limit);
+            inherit_limit(&mut job.label_value_length_limit, global.label_value_length_limit);
+            inherit_limit(&mut job.target_limit, global.target_limit);
             job.take_bearer_token();
-            let access = job.access_mut();
-            for Credentials { basic_auth, authorization, tls_config: tls } in access {
+            let credentials = job.credentials_mut();
+            for Credentials { basic_auth, authorization, tls_config: tls } in credentials {
                 if let Some(auth) = basic_auth {
                     join(&mut auth.password_file);
                 }
@@ -232,7 +232,7 @@ impl Config {
             if job.relabel_configs.len().max(job.metric_relabel_configs.len()) > RULES_MAX {
                 return fault(&format!("more than {RULES_MAX} rules in a list"));
             }
-            if let Err(problem) = job.check_access() {
+            if let Err(problem) = job.check_requests() {
                 return fault(&problem);
             }
             if job

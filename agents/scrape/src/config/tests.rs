@@ -6,7 +6,7 @@ fn parse(text: &str) -> Result<Config, String> {
     Config::parse(text, PathBuf::from("/etc/p"))
 }
 
-const WHOLE: &str = r#"
+const PROMETHEUS_YML: &str = r#"
 global:
   scrape_interval: 15s
   evaluation_interval: 15s
@@ -42,7 +42,7 @@ scrape_configs:
 
 #[test]
 fn a_prometheus_yml_is_accepted_unchanged() {
-    let config = parse(WHOLE).unwrap();
+    let config = parse(PROMETHEUS_YML).unwrap();
     let [prometheus, node] = config.jobs() else { panic!("two jobs") };
     assert_eq!(prometheus.interval(), Duration::from_secs(5));
     assert_eq!(
@@ -62,15 +62,15 @@ fn a_prometheus_yml_is_accepted_unchanged() {
     assert_eq!(node.dns_sd_configs[1].kind, RecordType::Srv);
     assert_eq!(config.external_labels()["monitor"], "m");
     assert_eq!(parse("").unwrap().jobs(), []);
-    assert_eq!(config, parse(WHOLE).unwrap());
+    assert_eq!(config, parse(PROMETHEUS_YML).unwrap());
 }
 
 #[test]
-fn unsupported_settings_are_rejected_with_name_and_place() {
+fn unsupported_settings_are_rejected_with_their_name_and_line() {
     let check = |text: &str, expected: &[&str]| {
         let fault = parse(text).unwrap_err();
-        for word in expected {
-            assert!(fault.contains(word), "{word:?} is not in: {fault}");
+        for part in expected {
+            assert!(fault.contains(part), "{part:?} is not in: {fault}");
         }
     };
     let job = |more: &str| format!("scrape_configs:\n  - job_name: j\n{more}");
@@ -107,7 +107,7 @@ fn unsupported_settings_are_rejected_with_name_and_place() {
 /// Regression: the file in Debian's package of Prometheus, here without comments, was refused.
 #[test]
 fn parts_for_a_server_are_listed_and_skipped() {
-    let debian = r"
+    let debian_yml = r"
 global:
   scrape_interval:     15s
   evaluation_interval: 15s
@@ -129,10 +129,10 @@ scrape_configs:
     static_configs:
       - targets: ['localhost:9100']
 ";
-    let config = parse(debian).unwrap();
+    let config = parse(debian_yml).unwrap();
     assert_eq!(config.jobs().len(), 2);
-    assert_eq!(config.unused(), ["alerting", "global.evaluation_interval"]);
-    let server = "
+    assert_eq!(config.ignored_settings(), ["alerting", "global.evaluation_interval"]);
+    let server_yml = "
 global: {query_log_file: q, keep_dropped_targets: 5, metric_name_validation_scheme: utf8}
 rule_files: [rules/*.yml]
 remote_read: [{url: 'http://x'}]
@@ -157,7 +157,7 @@ scrape_configs:
         "storage",
         "tracing",
     ];
-    assert_eq!(parse(server).unwrap().unused(), expected);
+    assert_eq!(parse(server_yml).unwrap().ignored_settings(), expected);
 }
 
 #[test]

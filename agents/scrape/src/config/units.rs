@@ -29,7 +29,7 @@ pub(crate) struct Size(pub(crate) u64);
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        span(&text).map(Self).ok_or_else(|| {
+        parse_span(&text).map(Self).ok_or_else(|| {
             de::Error::custom(format!("{text:?} is not a duration; use 15s or 1m30s"))
         })
     }
@@ -38,44 +38,45 @@ impl<'de> Deserialize<'de> for Span {
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        size(&text)
+        parse_size(&text)
             .map(Self)
             .ok_or_else(|| de::Error::custom(format!("{text:?} is not a size; use 10MB")))
     }
 }
 
 /// Parses a duration in Prometheus' notation.
-pub(crate) fn span(text: &str) -> Option<Duration> {
+pub(crate) fn parse_span(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut millis = 0_u64;
     let mut units = TIME_UNITS.iter();
     while !rest.is_empty() && rest != "0" {
-        let (number, behind) = number(rest)?;
-        let unit = behind.find(|letter: char| letter.is_ascii_digit()).unwrap_or(behind.len());
-        let (unit, behind) = behind.split_at_checked(unit)?;
+        let (number, after_number) = split_number(rest)?;
+        let unit =
+            after_number.find(|letter: char| letter.is_ascii_digit()).unwrap_or(after_number.len());
+        let (unit, after_unit) = after_number.split_at_checked(unit)?;
         let (_, factor) = units.by_ref().find(|(word, _)| *word == unit)?;
         millis = number.checked_mul(*factor)?.checked_add(millis)?;
-        rest = behind;
+        rest = after_unit;
     }
     let span = Duration::from_millis(millis);
     (!text.is_empty() && span <= SPAN_MAX).then_some(span)
 }
 
-fn size(text: &str) -> Option<u64> {
+fn parse_size(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);
     }
-    let (number, unit) = number(text)?;
+    let (number, unit) = split_number(text)?;
     let unit = unit.strip_suffix("iB").or_else(|| unit.strip_suffix('B').filter(|u| !u.is_empty()));
     let unit = unit.unwrap_or(if text.ends_with('B') { "B" } else { return None });
     let power = SIZE_UNITS.iter().position(|word| *word == unit)?;
     number.checked_mul(1024_u64.checked_pow(power as u32)?)
 }
 
-fn number(text: &str) -> Option<(u64, &str)> {
+fn split_number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|letter: char| !letter.is_ascii_digit())?;
-    let (digits, behind) = text.split_at_checked(end)?;
-    Some((digits.parse().ok()?, behind))
+    let (digits, after_number) = text.split_at_checked(end)?;
+    Some((digits.parse().ok()?, after_number))
 }
 
 #[cfg(test)]
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn durations_are_parsed_as_in_prometheus() {
         let check = |text, millis: Option<u64>| {
-            assert_eq!(span(text), millis.map(Duration::from_millis), "{text}");
+            assert_eq!(parse_span(text), millis.map(Duration::from_millis), "{text}");
         };
         check("15s", Some(15_000));
         check("1m30s", Some(90_000));
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn sizes_are_powers_of_1024() {
-        let check = |text, bytes| assert_eq!(size(text), bytes, "{text}");
+        let check = |text, bytes| assert_eq!(parse_size(text), bytes, "{text}");
         check("0", Some(0));
         check("512B", Some(512));
         check("1KB", Some(1024));
@@ -118,7 +119,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_parsed_or_rejected(text in "[0-9a-zA-Z é.-]{0,12}") {
-            let _read = (span(&text), size(&text));
+            let _outcome = (parse_span(&text), parse_size(&text));
         }
     }
 }

@@ -16,12 +16,12 @@ const NAME: &str = "__name__";
 pub(super) struct TargetContext<'a> {
     pub(super) job: &'a Job,
     pub(super) target: &'a Target,
-    pub(super) external: &'a Labels,
+    pub(super) external_labels: &'a Labels,
 }
 
 impl TargetContext<'_> {
     /// Parses the text of a series. Returns `None` when the rules drop it.
-    pub(super) fn describe(
+    pub(super) fn parse_series(
         &self,
         series: &[u8],
         families: &Families,
@@ -35,7 +35,7 @@ impl TargetContext<'_> {
         let mut labels: Labels = parts.labels.into_iter().collect();
         labels.set(NAME, parts.metric);
         self.check_limits(&labels)?;
-        self.join(&mut labels);
+        self.add_target_labels(&mut labels);
         if !relabel::apply(&self.job.metric_relabel_configs, &mut labels) {
             return Ok(None);
         }
@@ -44,34 +44,34 @@ impl TargetContext<'_> {
             return Ok(None);
         }
         labels.set(NAME, "");
-        add_missing(&mut labels, self.external);
+        add_missing(&mut labels, self.external_labels);
         Ok(Some(Series::new(metric, pairs(&labels), kind, unit)))
     }
 
     /// Adds the target's labels. A label of the sample with the same name is renamed to
     /// `exported_NAME`; with `honor_labels`, it takes precedence instead.
-    fn join(&self, labels: &mut Labels) {
+    fn add_target_labels(&self, labels: &mut Labels) {
         let target = &self.target.labels;
         if self.job.honor_labels {
             add_missing(labels, target);
             return;
         }
-        let mut moved = Vec::new();
+        let mut renamed_labels = Vec::new();
         for (name, value) in target.iter() {
-            let of_sample = labels.get(name).to_owned();
-            if !of_sample.is_empty() {
-                moved.push((name, of_sample));
+            let sample_value = labels.get(name).to_owned();
+            if !sample_value.is_empty() {
+                renamed_labels.push((name, sample_value));
             }
             labels.set(name, value);
         }
         // Shorter names come first, so that a new name is not renamed again.
-        moved.sort_by_key(|(name, _)| name.len());
-        for (name, value) in moved {
-            let mut free = format!("exported_{name}");
-            while labels.has(&free) {
-                free = format!("exported_{free}");
+        renamed_labels.sort_by_key(|(name, _)| name.len());
+        for (name, value) in renamed_labels {
+            let mut free_name = format!("exported_{name}");
+            while labels.has(&free_name) {
+                free_name = format!("exported_{free_name}");
             }
-            labels.set(&free, value);
+            labels.set(&free_name, value);
         }
     }
 
@@ -103,8 +103,8 @@ impl TargetContext<'_> {
     }
 }
 
-pub(super) fn add_missing(labels: &mut Labels, more: &Labels) {
-    for (name, value) in more.iter() {
+pub(super) fn add_missing(labels: &mut Labels, additional: &Labels) {
+    for (name, value) in additional.iter() {
         if !labels.has(name) {
             labels.set(name, value);
         }

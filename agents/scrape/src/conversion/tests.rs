@@ -13,43 +13,48 @@ fn job(yaml: &str) -> Job {
 struct TestTarget {
     job: Job,
     target: Target,
-    external: Labels,
+    external_labels: Labels,
     series: TargetSeries,
 }
 
 impl TestTarget {
     fn new(yaml: &str) -> Self {
         let job = job(yaml);
-        let found = [("__address__", "h:1"), ("env", "t")].into_iter().collect();
-        let target = Target::new(&job, &found).unwrap().unwrap();
-        let external = [("monitor", "m"), ("env", "x")].into_iter().collect();
-        Self::within(&Memory::new(MEMORY_MAX), job, target, external)
+        let discovered_labels = [("__address__", "h:1"), ("env", "t")].into_iter().collect();
+        let target = Target::new(&job, &discovered_labels).unwrap().unwrap();
+        let external_labels = [("monitor", "m"), ("env", "x")].into_iter().collect();
+        Self::with_memory(&Memory::new(MEMORY_MAX), job, target, external_labels)
     }
 
-    fn within(memory: &Arc<Memory>, job: Job, target: Target, external: Labels) -> Self {
-        Self { job, target, external, series: TargetSeries::new(memory) }
+    fn with_memory(
+        memory: &Arc<Memory>,
+        job: Job,
+        target: Target,
+        external_labels: Labels,
+    ) -> Self {
+        Self { job, target, external_labels, series: TargetSeries::new(memory) }
     }
 
     fn convert(&mut self, text: &str, time_ms: i64) -> Result<ConversionResult, (u64, String)> {
-        self.take_from(&mut text.as_bytes(), time_ms)
+        self.convert_stream(&mut text.as_bytes(), time_ms)
     }
 
-    fn take_from(
+    fn convert_stream(
         &mut self,
         answer: &mut dyn Read,
         time_ms: i64,
     ) -> Result<ConversionResult, (u64, String)> {
         let answer = (answer, Format::Prometheus);
-        self.series.convert((&self.job, &self.target), &self.external, answer, time_ms)
+        self.series.convert((&self.job, &self.target), &self.external_labels, answer, time_ms)
     }
 
     /// Returns `series value time` of each accepted sample.
-    fn read(&mut self, text: &str, time_ms: i64) -> Vec<String> {
-        self.convert(text, time_ms).unwrap().samples.readings.iter().map(shown).collect()
+    fn convert_to_lines(&mut self, text: &str, time_ms: i64) -> Vec<String> {
+        self.convert(text, time_ms).unwrap().samples.readings.iter().map(line_of).collect()
     }
 }
 
-fn shown(reading: &KnownReading) -> String {
+fn line_of(reading: &KnownReading) -> String {
     let series = &reading.series;
     let tags: Vec<_> = series
         .tags()
@@ -70,17 +75,17 @@ fn shown(reading: &KnownReading) -> String {
 #[test]
 fn samples_get_the_labels_of_their_target_and_the_kind_of_their_family() {
     let mut scraped_target = TestTarget::new("");
-    let taken = scraped_target.convert("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
-    assert_eq!((taken.scraped, taken.kept, taken.added), (2, 2, 2));
-    let lines: Vec<_> = taken.samples.readings.iter().map(shown).collect();
+    let result = scraped_target.convert("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
+    assert_eq!((result.samples_scraped, result.samples_kept, result.series_added), (2, 2, 2));
+    let lines: Vec<_> = result.samples.readings.iter().map(line_of).collect();
     assert_eq!(lines, ["c{a=b} counter 1 5", "g{} gauge NaN 77"]);
     let all = [("a", "b"), ("env", "t"), ("instance", "h:1"), ("job", "j"), ("monitor", "m")];
-    assert_eq!(taken.samples.readings[0].series.tags().collect::<Vec<_>>(), all);
+    assert_eq!(result.samples.readings[0].series.tags().collect::<Vec<_>>(), all);
     // The second response only contains a known series.
-    let first = Arc::clone(&taken.samples.readings[0].series);
-    let taken = scraped_target.convert("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
-    assert!(Arc::ptr_eq(&first, &taken.samples.readings[0].series));
-    assert_eq!(taken.added, 0);
+    let first = Arc::clone(&result.samples.readings[0].series);
+    let result = scraped_target.convert("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
+    assert!(Arc::ptr_eq(&first, &result.samples.readings[0].series));
+    assert_eq!(result.series_added, 0);
 }
 
 #[test]
@@ -88,8 +93,8 @@ fn the_target_wins_a_label_conflict_or_with_honor_labels_the_sample() {
     let text = "m{job=\"own\",exported_job=\"x\",instance=\"\"} 1\n";
     let tags = |yaml| {
         let mut scraped_target = TestTarget::new(yaml);
-        let taken = scraped_target.convert(text, 1).unwrap();
-        let tags = taken.samples.readings[0].series.tags();
+        let result = scraped_target.convert(text, 1).unwrap();
+        let tags = result.samples.readings[0].series.tags();
         tags.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(
@@ -105,43 +110,48 @@ fn the_target_wins_a_label_conflict_or_with_honor_labels_the_sample() {
 #[test]
 fn timestamps_of_the_target_are_used_only_with_honor_timestamps() {
     let mut scraped_target = TestTarget::new("  honor_timestamps: false\n");
-    assert_eq!(scraped_target.read("m 1 77\n", 5), ["m{} gauge 1 5"]);
-    assert_eq!(scraped_target.read("\n", 6), ["m{} gauge ends 6"]);
+    assert_eq!(scraped_target.convert_to_lines("m 1 77\n", 5), ["m{} gauge 1 5"]);
+    assert_eq!(scraped_target.convert_to_lines("\n", 6), ["m{} gauge ends 6"]);
     let mut scraped_target = TestTarget::new("");
-    assert_eq!(scraped_target.read("m 1 77\nm 2 78\n", 5), ["m{} gauge 1 77", "m{} gauge 2 78"]);
     assert_eq!(
-        scraped_target.read("\n", 6),
+        scraped_target.convert_to_lines("m 1 77\nm 2 78\n", 5),
+        ["m{} gauge 1 77", "m{} gauge 2 78"]
+    );
+    assert_eq!(
+        scraped_target.convert_to_lines("\n", 6),
         [] as [&str; 0],
         "a series with a timestamp does not end"
     );
     let mut scraped_target = TestTarget::new("  track_timestamps_staleness: true\n");
-    assert_eq!(scraped_target.read("m 1 77\n", 5), ["m{} gauge 1 77"]);
-    assert_eq!(scraped_target.read("\n", 6), ["m{} gauge ends 6"]);
+    assert_eq!(scraped_target.convert_to_lines("m 1 77\n", 5), ["m{} gauge 1 77"]);
+    assert_eq!(scraped_target.convert_to_lines("\n", 6), ["m{} gauge ends 6"]);
 }
 
 #[test]
 fn a_missing_series_ends_once_and_can_return() {
     let mut scraped_target = TestTarget::new("");
-    scraped_target.read("a 1\nb 1\na 9\n", 1);
-    assert_eq!(scraped_target.read("a 2\n", 2), ["a{} gauge 2 2", "b{} gauge ends 2"]);
-    assert_eq!(scraped_target.read("a 3\n", 3), ["a{} gauge 3 3"]);
-    let taken = scraped_target.convert("b 4\na 4\n", 4).unwrap();
-    assert_eq!(taken.added, 1);
-    let mut ended: Vec<_> = scraped_target.series.end_all(5).readings.iter().map(shown).collect();
-    ended.sort();
-    assert_eq!(ended, ["a{} gauge ends 5", "b{} gauge ends 5"]);
+    scraped_target.convert_to_lines("a 1\nb 1\na 9\n", 1);
+    assert_eq!(scraped_target.convert_to_lines("a 2\n", 2), ["a{} gauge 2 2", "b{} gauge ends 2"]);
+    assert_eq!(scraped_target.convert_to_lines("a 3\n", 3), ["a{} gauge 3 3"]);
+    let result = scraped_target.convert("b 4\na 4\n", 4).unwrap();
+    assert_eq!(result.series_added, 1);
+    let mut stale_lines: Vec<_> =
+        scraped_target.series.end_all(5).readings.iter().map(line_of).collect();
+    stale_lines.sort();
+    assert_eq!(stale_lines, ["a{} gauge ends 5", "b{} gauge ends 5"]);
     assert_eq!(scraped_target.series.end_all(6).readings.len(), 0);
 }
 
 #[test]
 fn an_invalid_response_is_discarded_and_only_sent_series_end() {
     let mut scraped_target = TestTarget::new("");
-    scraped_target.read("a 1\n", 1);
-    let (scraped, fault) = scraped_target.convert("a 2\nnew 1\nb x\n", 2).unwrap_err();
-    assert_eq!(scraped, 2);
+    scraped_target.convert_to_lines("a 1\n", 1);
+    let (samples_scraped, fault) = scraped_target.convert("a 2\nnew 1\nb x\n", 2).unwrap_err();
+    assert_eq!(samples_scraped, 2);
     assert!(fault.starts_with("line 3: "), "{fault}");
-    let ended: Vec<_> = scraped_target.series.end_all(2).readings.iter().map(shown).collect();
-    assert_eq!(ended, ["a{} gauge ends 2"], "a series that was never sent does not end");
+    let stale_lines: Vec<_> =
+        scraped_target.series.end_all(2).readings.iter().map(line_of).collect();
+    assert_eq!(stale_lines, ["a{} gauge ends 2"], "a series that was never sent does not end");
 }
 
 #[test]
@@ -154,9 +164,9 @@ fn rules_drop_and_rewrite_samples() {
     );
     let text = "go_x 1\nold_m{secret=\"s\",a=\"b\"} 2\n";
     for time in 1..3 {
-        let taken = scraped_target.convert(text, time).unwrap();
-        assert_eq!((taken.scraped, taken.kept), (2, 1));
-        assert_eq!(shown(&taken.samples.readings[0]), format!("new_m{{a=b}} gauge 2 {time}"));
+        let result = scraped_target.convert(text, time).unwrap();
+        assert_eq!((result.samples_scraped, result.samples_kept), (2, 1));
+        assert_eq!(line_of(&result.samples.readings[0]), format!("new_m{{a=b}} gauge 2 {time}"));
     }
 }
 
@@ -171,17 +181,18 @@ fn a_response_over_a_limit_is_rejected() {
     check("  label_name_length_limit: 9\n", "a{bbbbbbbbbb=\"c\"} 1\n", "label_name_length_limit");
     check("  label_value_length_limit: 2\n", "a{b=\"ccc\"} 1\n", "label_value_length_limit");
     let dropped = "  sample_limit: 1\n  metric_relabel_configs: [{source_labels: [__name__], regex: a, action: drop}]\n";
-    assert_eq!(TestTarget::new(dropped).convert("a 1\nb 1\n", 1).unwrap().kept, 1);
+    assert_eq!(TestTarget::new(dropped).convert("a 1\nb 1\n", 1).unwrap().samples_kept, 1);
 }
 
 #[test]
 fn reports_are_series_of_the_target() {
     let mut scraped_target = TestTarget::new("");
-    let report = Report { is_up: true, seconds: 0.5, scraped: 4, kept: 3, added: 2 };
-    let TestTarget { target, external, series: answer, .. } = &mut scraped_target;
+    let report =
+        Report { is_up: true, seconds: 0.5, samples_scraped: 4, samples_kept: 3, series_added: 2 };
+    let TestTarget { target, external_labels, series: answer, .. } = &mut scraped_target;
     let mut samples = answer.memory.samples();
-    answer.report(target, external, report, 9, &mut samples);
-    let lines: Vec<_> = samples.readings.iter().map(shown).collect();
+    answer.report(target, external_labels, report, 9, &mut samples);
+    let lines: Vec<_> = samples.readings.iter().map(line_of).collect();
     assert_eq!(
         lines,
         [
@@ -197,20 +208,20 @@ fn reports_are_series_of_the_target() {
 }
 
 /// Sends series without end, and counts the bytes that the client reads.
-struct Endless {
+struct EndlessResponse {
     number: u64,
     line: Vec<u8>,
     read: usize,
 }
 
-impl Read for Endless {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+impl Read for EndlessResponse {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.line.is_empty() {
             self.number += 1;
             self.line = format!("some_metric{{number=\"{}\"}} 1\n", self.number).into();
         }
-        let bytes = self.line.len().min(into.len());
-        into[..bytes].copy_from_slice(&self.line[..bytes]);
+        let bytes = self.line.len().min(buffer.len());
+        buffer[..bytes].copy_from_slice(&self.line[..bytes]);
         self.line.drain(..bytes);
         self.read += bytes;
         Ok(bytes)
@@ -222,20 +233,24 @@ impl Read for Endless {
 #[test]
 fn a_response_above_the_limit_uses_only_its_share_of_memory_and_releases_it() {
     let memory = Memory::new(4 << 20);
-    let TestTarget { job, target, external, .. } = TestTarget::new("");
-    let mut huge = TestTarget::within(&memory, job.clone(), target.clone(), external.clone());
-    let mut small = TestTarget::within(&memory, job, target, external);
-    huge.read("known 1\n", 1);
-    let mut answer = Endless { number: 0, line: Vec::new(), read: 0 };
-    let (scraped, fault) = huge.take_from(&mut answer, 2).unwrap_err();
+    let TestTarget { job, target, external_labels, .. } = TestTarget::new("");
+    let mut huge =
+        TestTarget::with_memory(&memory, job.clone(), target.clone(), external_labels.clone());
+    let mut small = TestTarget::with_memory(&memory, job, target, external_labels);
+    huge.convert_to_lines("known 1\n", 1);
+    let mut answer = EndlessResponse { number: 0, line: Vec::new(), read: 0 };
+    let (samples_scraped, fault) = huge.convert_stream(&mut answer, 2).unwrap_err();
     assert!(fault.contains("scrape_memory_max") && fault.contains("4194304"), "{fault}");
-    assert!((1000..20_000).contains(&scraped) && answer.read < 1 << 20, "{scraped}");
+    assert!(
+        (1000..20_000).contains(&samples_scraped) && answer.read < 1 << 20,
+        "{samples_scraped}"
+    );
     assert!(memory.used() <= 3 << 20, "{}", memory.used());
     assert_eq!(memory.refused(), 1);
     // Other targets are scraped while the huge target holds its memory.
-    assert_eq!(small.read("a 1\n", 2), ["a{} gauge 1 2"]);
-    let ended: Vec<_> = huge.series.end_all(2).readings.iter().map(shown).collect();
-    assert_eq!(ended, ["known{} gauge ends 2"]);
+    assert_eq!(small.convert_to_lines("a 1\n", 2), ["a{} gauge 1 2"]);
+    let stale_lines: Vec<_> = huge.series.end_all(2).readings.iter().map(line_of).collect();
+    assert_eq!(stale_lines, ["known{} gauge ends 2"]);
     assert!(memory.used() < 1000, "{}", memory.used());
     drop((huge, small));
     assert_eq!(memory.used(), 0);

@@ -21,14 +21,14 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 2;
 /// The maximum number of name servers and of search domains.
 const SERVERS_MAX: usize = 3;
-const SEARCH_MAX: usize = 6;
+const SEARCH_DOMAINS_MAX: usize = 6;
 const DATAGRAM_BYTES: usize = 4096;
 
 /// The resolver's settings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resolver {
     servers: Vec<SocketAddr>,
-    search: Vec<String>,
+    search_domains: Vec<String>,
 }
 
 impl Resolver {
@@ -38,31 +38,32 @@ impl Resolver {
     }
 
     fn parse(text: &str) -> Self {
-        let mut found = Self::default();
+        let mut resolver = Self::default();
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
             match words.next() {
                 Some("nameserver") => {
                     let address: Option<IpAddr> = words.next().and_then(|word| word.parse().ok());
-                    found.servers.extend(address.map(|address| SocketAddr::new(address, 53)));
+                    resolver.servers.extend(address.map(|address| SocketAddr::new(address, 53)));
                 }
                 Some("search" | "domain") => {
-                    found.search = words.take(SEARCH_MAX).map(str::to_owned).collect();
+                    resolver.search_domains =
+                        words.take(SEARCH_DOMAINS_MAX).map(str::to_owned).collect();
                 }
                 _ => {}
             }
         }
-        found.servers.truncate(SERVERS_MAX);
-        if found.servers.is_empty() {
-            found.servers.push(SocketAddr::from(([127, 0, 0, 1], 53)));
+        resolver.servers.truncate(SERVERS_MAX);
+        if resolver.servers.is_empty() {
+            resolver.servers.push(SocketAddr::from(([127, 0, 0, 1], 53)));
         }
-        found
+        resolver
     }
 
     /// Creates a resolver with one name server.
     #[cfg(test)]
     pub(crate) fn with_server(server: SocketAddr) -> Self {
-        Self { servers: vec![server], search: Vec::new() }
+        Self { servers: vec![server], search_domains: Vec::new() }
     }
 
     /// Resolves a name to addresses, with ports or without. The result is empty when the name does
@@ -75,12 +76,12 @@ impl Resolver {
     ) -> Result<Vec<(String, Option<u16>)>, String> {
         let is_absolute = name.ends_with('.');
         let suffixes =
-            self.search.iter().filter(|_| !is_absolute).map(|end| format!("{name}.{end}"));
+            self.search_domains.iter().filter(|_| !is_absolute).map(|end| format!("{name}.{end}"));
         let mut fault = None;
         for name in std::iter::once(name.trim_end_matches('.').to_owned()).chain(suffixes) {
             match self.query_servers(&name, kind) {
-                Ok(found) if found.is_empty() => {}
-                Ok(found) => return Ok(found),
+                Ok(records) if records.is_empty() => {}
+                Ok(records) => return Ok(records),
                 Err(cause) => fault = fault.or(Some(format!("{name}: {cause}"))),
             }
         }
@@ -92,25 +93,26 @@ impl Resolver {
         name: &str,
         kind: RecordType,
     ) -> io::Result<Vec<(String, Option<u16>)>> {
-        let query = query(name, kind)?;
-        let mut last = Err(io::Error::other("there is no name server"));
+        let query = encode_query(name, kind)?;
+        let mut outcome = Err(io::Error::other("there is no name server"));
         for _ in 0..ATTEMPTS {
             for server in &self.servers {
-                last = query_server(*server, &query).and_then(|answer| read(&answer, kind));
-                if last.is_ok() {
-                    return last;
+                outcome =
+                    query_server(*server, &query).and_then(|answer| decode_response(&answer, kind));
+                if outcome.is_ok() {
+                    return outcome;
                 }
             }
         }
-        last
+        outcome
     }
 }
 
-fn invalid(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
+fn invalid_data(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, cause)
 }
 
-fn query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
+fn encode_query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
     // Any query id is safe, because the socket has its own port and only accepts responses of this
     // server.
     let mut packet = Packet::new_query(1);
@@ -120,25 +122,26 @@ fn query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
         RecordType::A => TYPE::A,
         RecordType::Aaaa => TYPE::AAAA,
     };
-    let name = Name::new(name).map_err(invalid)?;
+    let name = Name::new(name).map_err(invalid_data)?;
     packet.questions.push(Question::new(name, QTYPE::TYPE(record_type), CLASS::IN.into(), false));
-    packet.build_bytes_vec().map_err(invalid)
+    packet.build_bytes_vec().map_err(invalid_data)
 }
 
 fn query_server(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
-    let any: IpAddr = match server {
+    let any_address: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let socket = UdpSocket::bind((any, 0))?;
+    let socket = UdpSocket::bind((any_address, 0))?;
     socket.connect(server)?;
     socket.set_read_timeout(Some(TIMEOUT))?;
     socket.send(query)?;
     let mut answer = vec![0; DATAGRAM_BYTES];
     let length = socket.recv(&mut answer)?;
     answer.truncate(length);
-    let is_cut = Packet::parse(&answer).map_err(invalid)?.has_flags(PacketFlag::TRUNCATION);
-    if is_cut { query_by_tcp(server, query) } else { Ok(answer) }
+    let is_truncated =
+        Packet::parse(&answer).map_err(invalid_data)?.has_flags(PacketFlag::TRUNCATION);
+    if is_truncated { query_by_tcp(server, query) } else { Ok(answer) }
 }
 
 /// Sends a query over TCP, where a length precedes the query and the response.
@@ -146,7 +149,7 @@ fn query_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let length = u16::try_from(query.len()).map_err(invalid)?;
+    let length = u16::try_from(query.len()).map_err(invalid_data)?;
     stream.write_all(&[&length.to_be_bytes(), query].concat())?;
     let mut length = [0; 2];
     stream.read_exact(&mut length)?;
@@ -155,13 +158,13 @@ fn query_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-fn read(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
-    let packet = Packet::parse(answer).map_err(invalid)?;
+fn decode_response(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
+    let packet = Packet::parse(answer).map_err(invalid_data)?;
     let code = packet.rcode();
     if !matches!(code, RCODE::NoError | RCODE::NameError) {
-        return Err(invalid(format!("the server answered {code:?}")));
+        return Err(invalid_data(format!("the server answered {code:?}")));
     }
-    let of_record = |data: &RData<'_>| {
+    let address_of_record = |data: &RData<'_>| {
         if let (RData::SRV(srv), RecordType::Srv) = (data, kind) {
             Some((srv.target.to_string(), Some(srv.port)))
         } else if let (RData::A(record), RecordType::A) = (data, kind) {
@@ -172,14 +175,14 @@ fn read(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)
             None
         }
     };
-    Ok(packet.answers.iter().filter_map(|record| of_record(&record.rdata)).collect())
+    Ok(packet.answers.iter().filter_map(|record| address_of_record(&record.rdata)).collect())
 }
 
 /// The discovery of one entry of `dns_sd_configs`.
 #[derive(Debug)]
-pub(crate) struct Names(pub(crate) DnsDiscovery);
+pub(crate) struct DnsNames(pub(crate) DnsDiscovery);
 
-impl Names {
+impl DnsNames {
     /// Returns the current targets of the names. When a query fails, the caller keeps the
     /// previous targets.
     pub(crate) fn look_up(&self, resolver: &Resolver) -> Result<Vec<Labels>, String> {
@@ -209,7 +212,7 @@ impl Names {
 /// Parses bytes as a response, for fuzz tests.
 pub(crate) fn fuzz(bytes: &[u8]) {
     for kind in [RecordType::Srv, RecordType::A, RecordType::Aaaa] {
-        drop(read(bytes, kind));
+        drop(decode_response(bytes, kind));
     }
 }
 

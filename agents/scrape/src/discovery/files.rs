@@ -36,14 +36,15 @@ impl Files {
     /// invalid file is an error, and the caller keeps the previous targets.
     pub(crate) fn read_if_changed(&mut self) -> Result<Option<Vec<Labels>>, String> {
         let states: Vec<FileState> =
-            self.patterns.iter().flat_map(|pattern| matching(pattern)).collect();
+            self.patterns.iter().flat_map(|pattern| matching_files(pattern)).collect();
         if self.previous.as_ref() == Some(&states) {
             return Ok(None);
         }
         let mut all = Vec::new();
         for (path, ..) in &states {
-            let read = read(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
-            all.extend(targets(&read, &[("__meta_filepath", &path.to_string_lossy())]));
+            let groups =
+                read_groups(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
+            all.extend(targets(&groups, &[("__meta_filepath", &path.to_string_lossy())]));
         }
         all.truncate(TARGETS_MAX);
         self.previous = Some(states);
@@ -51,7 +52,7 @@ impl Files {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<Group>, String> {
+fn read_groups(path: &Path) -> Result<Vec<Group>, String> {
     let bytes = fs::metadata(path).map_err(|cause| cause.to_string())?.len();
     if bytes > FILE_BYTES_MAX {
         return Err(format!("{bytes} bytes; at most {FILE_BYTES_MAX}"));
@@ -63,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<Group>, String> {
     Ok(groups.unwrap_or_default())
 }
 
-fn matching(pattern: &Path) -> Vec<FileState> {
+fn matching_files(pattern: &Path) -> Vec<FileState> {
     let name = pattern.file_name().unwrap_or_default().to_string_lossy();
     let mut paths = Vec::new();
     if name.contains('*') {
@@ -91,8 +92,8 @@ fn matches(pattern: &str, name: &str) -> bool {
     let parts: Vec<_> = parts.collect();
     let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
     for part in middle {
-        let Some((_, behind)) = rest.split_once(part) else { return false };
-        rest = behind;
+        let Some((_, after_part)) = rest.split_once(part) else { return false };
+        rest = after_part;
     }
     rest.ends_with(last)
 }
@@ -126,8 +127,8 @@ mod tests {
             .unwrap();
         fs::write(path("b.yml"), "- targets:\n  - h3:3\n").unwrap();
         let mut files = Files::new(&[path("*.json"), path("b.yml"), path("none.yml")]);
-        let addresses = |read: Result<Option<Vec<Labels>>, String>| -> Option<Vec<String>> {
-            let all = read.unwrap()?;
+        let addresses = |result: Result<Option<Vec<Labels>>, String>| -> Option<Vec<String>> {
+            let all = result.unwrap()?;
             Some(all.iter().map(|labels| labels.get("__address__").to_owned()).collect())
         };
         let first = files.read_if_changed().unwrap().unwrap();

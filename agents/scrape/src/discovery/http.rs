@@ -49,9 +49,8 @@ impl HttpEntry {
     /// Returns the current targets.
     pub(crate) fn fetch(&self) -> Result<Vec<Labels>, String> {
         let client = self.client.as_ref().map_err(String::clone)?;
-        let question =
-            FetchRequest { url: &self.url, accept: "application/json", timeout: TIMEOUT };
-        let (_, answer) = client.fetch(&self.job, &question)?;
+        let request = FetchRequest { url: &self.url, accept: "application/json", timeout: TIMEOUT };
+        let (_, answer) = client.fetch(&self.job, &request)?;
         let mut text = String::new();
         let fault = |cause: std::io::Error| format!("{}: {cause}", self.url);
         answer.take(LIST_BYTES_MAX + 1).read_to_string(&mut text).map_err(fault)?;
@@ -75,16 +74,16 @@ mod tests {
 
     use super::*;
 
-    fn answer(mut stream: TcpStream, status: &str, body: &str) -> String {
-        let mut part = [0; 4096];
-        let length = stream.read(&mut part).unwrap();
+    fn respond(mut stream: TcpStream, status: &str, body: &str) -> String {
+        let mut buffer = [0; 4096];
+        let length = stream.read(&mut buffer).unwrap();
         write!(
             stream,
             "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         )
         .unwrap();
-        String::from_utf8_lossy(&part[..length]).to_lowercase()
+        String::from_utf8_lossy(&buffer[..length]).to_lowercase()
     }
 
     #[test]
@@ -96,7 +95,7 @@ mod tests {
             for (status, body) in
                 [("200 OK", list), ("500 No", ""), ("200 OK", "{"), ("200 OK", "[]")]
             {
-                let request_head = answer(listener.accept().unwrap().0, status, body);
+                let request_head = respond(listener.accept().unwrap().0, status, body);
                 assert!(request_head.contains("authorization: bearer s3cret"), "{request_head}");
                 assert!(request_head.contains("get /list "), "{request_head}");
             }

@@ -17,14 +17,14 @@ use crate::config::{DnsDiscovery, FileDiscovery, Group, Job};
 /// The maximum number of targets of a source.
 pub(crate) const TARGETS_MAX: usize = 10_000;
 /// The interval at which files are checked.
-const FILES_CHECKED_EVERY: Duration = Duration::from_secs(5);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A source of targets.
 #[derive(Debug)]
 pub(crate) enum Source {
     Static(Vec<Group>),
     Files(files::Files),
-    Dns(dns::Names),
+    Dns(dns::DnsNames),
     Http(http::HttpEntry),
 }
 
@@ -36,7 +36,7 @@ impl Source {
         let files = job.file_sd_configs.iter();
         let files = files.map(|FileDiscovery { files, .. }| Self::Files(files::Files::new(files)));
         let names = job.dns_sd_configs.iter().cloned();
-        let names = names.map(|settings: DnsDiscovery| Self::Dns(dns::Names(settings)));
+        let names = names.map(|settings: DnsDiscovery| Self::Dns(dns::DnsNames(settings)));
         let entry =
             job.http_sd_configs.iter().map(|settings| Self::Http(http::HttpEntry::new(settings)));
         lists.into_iter().chain(files).chain(names).chain(entry).collect()
@@ -46,7 +46,7 @@ impl Source {
     pub(crate) fn interval(&self) -> Option<Duration> {
         match self {
             Self::Static(_) => None,
-            Self::Files(_) => Some(FILES_CHECKED_EVERY),
+            Self::Files(_) => Some(FILE_CHECK_INTERVAL),
             Self::Dns(names) => Some(names.0.refresh_interval.0.max(Duration::from_secs(1))),
             Self::Http(entry) => Some(entry.interval()),
         }
@@ -65,18 +65,18 @@ impl Source {
 }
 
 /// Returns the labels of each target before relabeling: its address and the labels of its group.
-pub(crate) fn targets(groups: &[Group], more: &[(&str, &str)]) -> Vec<Labels> {
-    let of_group = |Group { targets, labels }: &Group| -> Vec<Labels> {
-        let shared: BTreeMap<&str, &str> = labels
+pub(crate) fn targets(groups: &[Group], additional: &[(&str, &str)]) -> Vec<Labels> {
+    let targets_of_group = |Group { targets, labels }: &Group| -> Vec<Labels> {
+        let group_labels: BTreeMap<&str, &str> = labels
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
-            .chain(more.iter().copied())
+            .chain(additional.iter().copied())
             .collect();
-        let of_target = |address: &String| {
-            let pairs = shared.iter().map(|(name, value)| (*name, *value));
+        let labels_of_target = |address: &String| {
+            let pairs = group_labels.iter().map(|(name, value)| (*name, *value));
             pairs.chain([("__address__", address.as_str())]).collect()
         };
-        targets.iter().map(of_target).collect()
+        targets.iter().map(labels_of_target).collect()
     };
-    groups.iter().flat_map(of_group).take(TARGETS_MAX).collect()
+    groups.iter().flat_map(targets_of_group).take(TARGETS_MAX).collect()
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use granary_agent_kit::{Stopwatch, relabel::Labels, unix_ms};
 
-use super::RunnerState;
+use super::SharedState;
 use crate::{
     config::Job,
     discovery::{Resolver, Source},
@@ -16,9 +16,9 @@ use crate::{
 struct SourceState {
     source: Source,
     /// The refresh interval; `None` for a constant source.
-    every: Option<Duration>,
+    interval: Option<Duration>,
     /// The time since the last refresh.
-    since: Option<Stopwatch>,
+    last_refresh: Option<Stopwatch>,
     labels: Vec<Labels>,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct JobSources {
 
 impl SourceState {
     fn new(source: Source) -> Self {
-        Self { every: source.interval(), source, since: None, labels: Vec::new() }
+        Self { interval: source.interval(), source, last_refresh: None, labels: Vec::new() }
     }
 
     /// Returns the time until the next refresh, or `None` for a constant source.
     fn time_left(&self) -> Option<Duration> {
-        match self.since {
+        match self.last_refresh {
             None => Some(Duration::ZERO),
-            Some(since) => self.every.map(|every| since.left_of(every)),
+            Some(last_refresh) => self.interval.map(|interval| last_refresh.left_of(interval)),
         }
     }
 }
@@ -51,8 +51,8 @@ impl JobSources {
     }
 
     /// Returns true when all sources are constant.
-    pub(super) fn is_fixed(&self) -> bool {
-        self.sources.iter().all(|source| source.every.is_none())
+    pub(super) fn is_constant(&self) -> bool {
+        self.sources.iter().all(|source| source.interval.is_none())
     }
 
     /// Returns the time until the next refresh of any source.
@@ -61,7 +61,7 @@ impl JobSources {
     }
 
     /// Refreshes the sources that are due, and assigns changed targets.
-    pub(super) fn refresh_due(&mut self, shared: &RunnerState) {
+    pub(super) fn refresh_due(&mut self, shared: &SharedState) {
         let resolver = Resolver::of_this_machine();
         let mut has_changed = false;
         let name = &self.job.job_name;
@@ -69,7 +69,7 @@ impl JobSources {
             if source.time_left() != Some(Duration::ZERO) {
                 continue;
             }
-            source.since = Some(Stopwatch::start());
+            source.last_refresh = Some(Stopwatch::start());
             let outcome = source.source.refresh(&resolver);
             let place = format!("targets of job {name:?}, source {number}");
             shared.state().board.set_fault(place, outcome.as_ref().err().cloned());
@@ -83,7 +83,7 @@ impl JobSources {
         }
     }
 
-    fn assign(&self, shared: &RunnerState) {
+    fn assign(&self, shared: &SharedState) {
         let name = &self.job.job_name;
         let (mut targets, mut fault) = (Vec::new(), None);
         for labels in self.sources.iter().flat_map(|source| &source.labels) {
@@ -118,19 +118,19 @@ mod tests {
     fn waiting_ends_when_a_source_is_due_or_the_scraper_stops() {
         let text = "scrape_configs: [{job_name: j, file_sd_configs: [{files: [/none.yml]}]}]";
         let config = Config::parse(text, std::path::PathBuf::new()).unwrap();
-        let shared = RunnerState::new(&config, crate::memory::MEMORY_MAX).unwrap();
-        let mut found = JobSources::new(0, &shared.jobs[0].0);
-        assert!(!found.is_fixed() && found.time_left().is_zero());
-        found.refresh_due(&shared);
-        assert!(!found.time_left().is_zero(), "the source was queried");
-        for source in &mut found.sources {
-            (source.every, source.since) =
+        let shared = SharedState::new(&config, crate::memory::MEMORY_MAX).unwrap();
+        let mut sources = JobSources::new(0, &shared.jobs[0].0);
+        assert!(!sources.is_constant() && sources.time_left().is_zero());
+        sources.refresh_due(&shared);
+        assert!(!sources.time_left().is_zero(), "the source was queried");
+        for source in &mut sources.sources {
+            (source.interval, source.last_refresh) =
                 (Some(Duration::from_millis(200)), Some(Stopwatch::start()));
         }
         let watch = Stopwatch::start();
-        assert!(shared.wait_for_sources(&found));
+        assert!(shared.wait_for_sources(&sources));
         assert!(watch.elapsed() >= Duration::from_millis(200), "{:?}", watch.elapsed());
         shared.state().has_ended = true;
-        assert!(!shared.wait_for_sources(&found));
+        assert!(!shared.wait_for_sources(&sources));
     }
 }

@@ -6,15 +6,16 @@ use granary_agent_kit::{Stopwatch, unix_ms};
 
 use super::{workers::start_worker, *};
 
-const TEXT: &str = "scrape_configs: [{job_name: j, static_configs: [{targets: ['127.0.0.1:1']}]}]";
+const STATIC_CONFIG: &str =
+    "scrape_configs: [{job_name: j, static_configs: [{targets: ['127.0.0.1:1']}]}]";
 
 #[test]
 fn a_thread_that_cannot_be_started_loses_no_target() {
-    let config = Config::parse(TEXT, PathBuf::new()).unwrap();
-    let shared = Arc::new(RunnerState::new(&config, crate::memory::MEMORY_MAX).unwrap());
+    let config = Config::parse(STATIC_CONFIG, PathBuf::new()).unwrap();
+    let shared = Arc::new(SharedState::new(&config, crate::memory::MEMORY_MAX).unwrap());
     JobSources::new(0, &shared.jobs[0].0).refresh_due(&shared);
-    let (give, take) = sync_channel(1);
-    let queue = Arc::new(Mutex::new(take));
+    let (task_sender, task_receiver) = sync_channel(1);
+    let queue = Arc::new(Mutex::new(task_receiver));
     let mut state = shared.state();
     let now = unix_ms();
     state.board.make_all_due(now);
@@ -24,7 +25,7 @@ fn a_thread_that_cannot_be_started_loses_no_target() {
     assert!(state.board.is_due(now), "the target waits for a thread");
     assert!(start_worker(&shared, &mut state, &queue, STACK_BYTES));
     assert_eq!(state.board.problems(), []);
-    give.send(state.board.next_task(now).unwrap()).unwrap();
+    task_sender.send(state.board.next_task(now).unwrap()).unwrap();
     state.idle -= 1;
     let watch = Stopwatch::start();
     while state.idle == 0 {
@@ -36,9 +37,9 @@ fn a_thread_that_cannot_be_started_loses_no_target() {
 
 #[test]
 fn stop_ends_the_threads_at_once() {
-    let more = "scrape_configs: [{job_name: f, file_sd_configs: [{files: [/none.yml]}]}]";
+    let file_config = "scrape_configs: [{job_name: f, file_sd_configs: [{files: [/none.yml]}]}]";
     for _ in 0..200 {
-        let config = Config::parse(more, PathBuf::new()).unwrap();
+        let config = Config::parse(file_config, PathBuf::new()).unwrap();
         let mut runner = Runner::start(&config, crate::memory::MEMORY_MAX).unwrap();
         let watch = Stopwatch::start();
         runner.stop();

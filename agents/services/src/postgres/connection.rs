@@ -10,20 +10,20 @@ use crate::settings::{ServerAddress, Service};
 const PORT: u16 = 5432;
 
 /// A connection with its background task.
-pub(super) struct Open {
+pub(super) struct OpenConnection {
     client: Client,
     task: JoinHandle<()>,
     timeout: Duration,
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         // A hanging task would wait for the server to close the connection.
         self.task.abort();
     }
 }
 
-impl Open {
+impl OpenConnection {
     pub(super) async fn new(service: &Service) -> Result<Self, String> {
         let Service { timeout, user, database, .. } = service;
         let mut config = Config::new();
@@ -42,7 +42,7 @@ impl Open {
             .options(format!("-c statement_timeout={millis} -c default_transaction_read_only=on"))
             .tcp_user_timeout(*timeout)
             .keepalives_idle(Duration::from_secs(30));
-        let (client, connection) = within(*timeout, config.connect(NoTls)).await?;
+        let (client, connection) = with_timeout(*timeout, config.connect(NoTls)).await?;
         let task = tokio::spawn(async move {
             // The next round reports the error.
             let _ended = connection.await;
@@ -50,17 +50,17 @@ impl Open {
         Ok(Self { client, task, timeout: *timeout })
     }
 
-    pub(super) async fn is_good(&self) -> bool {
-        within(self.timeout, self.client.check_connection()).await.is_ok()
+    pub(super) async fn is_usable(&self) -> bool {
+        with_timeout(self.timeout, self.client.check_connection()).await.is_ok()
     }
 
     pub(super) async fn query(&self, sql: &str) -> Result<Vec<Row>, String> {
-        within(self.timeout, self.client.query(sql, &[])).await
+        with_timeout(self.timeout, self.client.query(sql, &[])).await
     }
 }
 
 /// Waits for a response of the server, with a timeout.
-async fn within<T>(
+async fn with_timeout<T>(
     timeout: Duration,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, String> {

@@ -51,9 +51,13 @@ struct DeadlineStream {
 
 impl DeadlineStream {
     /// Sets the stream's timeout to the rest of the deadline.
-    fn bound(&self) -> io::Result<()> {
-        let left = self.watch.left_of(self.timeout);
-        if left.is_zero() { Err(self.timeout_error()) } else { self.stream.set_timeouts(left) }
+    fn apply_deadline(&self) -> io::Result<()> {
+        let time_left = self.watch.left_of(self.timeout);
+        if time_left.is_zero() {
+            Err(self.timeout_error())
+        } else {
+            self.stream.set_timeouts(time_left)
+        }
     }
 
     fn timeout_error(&self) -> io::Error {
@@ -62,22 +66,22 @@ impl DeadlineStream {
 
     /// Replaces the error of an expired stream timeout.
     fn with_timeout_error(&self, outcome: io::Result<usize>) -> io::Result<usize> {
-        let is_late = |cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock;
-        outcome.map_err(|cause| if is_late(&cause) { self.timeout_error() } else { cause })
+        let is_timeout = |cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock;
+        outcome.map_err(|cause| if is_timeout(&cause) { self.timeout_error() } else { cause })
     }
 }
 
 impl Read for DeadlineStream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.bound()?;
-        let outcome = self.stream.read(into);
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.apply_deadline()?;
+        let outcome = self.stream.read(buffer);
         self.with_timeout_error(outcome)
     }
 }
 
 impl Write for DeadlineStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bound()?;
+        self.apply_deadline()?;
         let outcome = self.stream.write(bytes);
         self.with_timeout_error(outcome)
     }
@@ -121,10 +125,10 @@ impl Connection {
                 ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
             // A server without this command quotes it in the error, with the password. Only the
             // first word of the error is safe.
-            let word = |cause: String| cause.split(' ').next().unwrap_or_default().to_owned();
+            let first_word = |cause: String| cause.split(' ').next().unwrap_or_default().to_owned();
             connection
                 .send_command(&words)
-                .map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
+                .map_err(|cause| format!("AUTH is refused: {}", first_word(cause)))?;
         }
         Ok(connection)
     }
@@ -168,20 +172,21 @@ mod tests {
     use std::{net::TcpListener, thread};
 
     use super::*;
-    use crate::settings::service;
+    use crate::settings::service_at;
 
-    /// A server that sends one byte within each timeout, without end.
+    /// The server sends one byte within each timeout, without end.
     #[test]
     fn single_bytes_do_not_extend_the_deadline() {
-        for begin in ["", "$100000\r\n"] {
+        for first_bytes in ["", "$100000\r\n"] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap().to_string();
-            let (stop, ended) = std::sync::mpsc::channel::<()>();
+            let (stop, stop_receiver) = std::sync::mpsc::channel::<()>();
             let server = thread::spawn(move || {
                 let mut stream = listener.accept().unwrap().0;
-                stream.write_all(begin.as_bytes()).unwrap();
-                let between = Duration::from_millis(20);
-                while ended.recv_timeout(between) == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+                stream.write_all(first_bytes.as_bytes()).unwrap();
+                let pause = Duration::from_millis(20);
+                while stop_receiver.recv_timeout(pause)
+                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
                 {
                     if stream.write_all(b"x").is_err() {
                         return;
@@ -189,9 +194,9 @@ mod tests {
                 }
             });
             let timeout = Duration::from_millis(200);
-            let mut slow = Connection::open(&Service { timeout, ..service(address) }).unwrap();
+            let mut slow = Connection::open(&Service { timeout, ..service_at(address) }).unwrap();
             let watch = Stopwatch::start();
-            assert_eq!(slow.info().unwrap_err(), "took longer than 200ms", "{begin:?}");
+            assert_eq!(slow.info().unwrap_err(), "took longer than 200ms", "{first_bytes:?}");
             assert!(watch.elapsed() < Duration::from_secs(10));
             drop(stop);
             server.join().unwrap();

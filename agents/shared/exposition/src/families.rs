@@ -49,8 +49,8 @@ impl Family {
 
     /// Returns the unit of a metric of this family; counts of observations have none.
     pub fn unit_of(&self, metric: &str) -> &str {
-        let is_number = ["_bucket", "_count"].iter().any(|suffix| metric.ends_with(suffix));
-        if self.kind == Type::ByName && is_number { "" } else { &self.unit }
+        let is_count = ["_bucket", "_count"].iter().any(|suffix| metric.ends_with(suffix));
+        if self.kind == Type::ByName && is_count { "" } else { &self.unit }
     }
 }
 

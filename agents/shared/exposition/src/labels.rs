@@ -10,14 +10,14 @@ use crate::names::is_label_name;
 pub(crate) struct Labels<'a> {
     rest: &'a str,
     /// True when names without quotes must be valid.
-    names_are_checked: bool,
+    checks_names: bool,
 }
 
 pub(crate) type Label<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
 
 impl<'a> Labels<'a> {
-    pub(crate) fn new(text: &'a str, names_are_checked: bool) -> Self {
-        Self { rest: text, names_are_checked }
+    pub(crate) fn new(text: &'a str, checks_names: bool) -> Self {
+        Self { rest: text, checks_names }
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Label<'a>>, &'static str> {
@@ -26,35 +26,35 @@ impl<'a> Labels<'a> {
             return Ok(None);
         }
         let name = if self.rest.starts_with('"') {
-            self.quoted()?
+            self.parse_quoted()?
         } else {
             let (name, rest) = self.rest.split_once('=').ok_or("a label is not name=\"value\"")?;
             self.rest = rest;
             let name = name.trim();
-            if self.names_are_checked && !is_label_name(name) {
+            if self.checks_names && !is_label_name(name) {
                 return Err("not a label's name");
             }
-            let value = self.value()?;
+            let value = self.parse_value()?;
             return Ok(Some((Cow::Borrowed(name), Some(value))));
         };
         let rest = self.rest.trim_start_matches([' ', '\t']);
         if let Some(rest) = rest.strip_prefix('=') {
             self.rest = rest;
-            let value = self.value()?;
+            let value = self.parse_value()?;
             return Ok(Some((name, Some(value))));
         }
-        self.separator()?;
+        self.skip_separator()?;
         Ok(Some((name, None)))
     }
 
-    fn value(&mut self) -> Result<Cow<'a, str>, &'static str> {
+    fn parse_value(&mut self) -> Result<Cow<'a, str>, &'static str> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
-        let value = self.quoted()?;
-        self.separator()?;
+        let value = self.parse_quoted()?;
+        self.skip_separator()?;
         Ok(value)
     }
 
-    fn separator(&mut self) -> Result<(), &'static str> {
+    fn skip_separator(&mut self) -> Result<(), &'static str> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
         match self.rest.strip_prefix(',') {
             Some(rest) => self.rest = rest,
@@ -65,18 +65,18 @@ impl<'a> Labels<'a> {
     }
 
     /// Parses a quoted text with the escapes `\\`, `\"` and `\n`.
-    fn quoted(&mut self) -> Result<Cow<'a, str>, &'static str> {
+    fn parse_quoted(&mut self) -> Result<Cow<'a, str>, &'static str> {
         let text = self.rest.strip_prefix('"').ok_or("a label's value is not in quotes")?;
-        let mut escaped = false;
+        let mut is_escaped = false;
         let end = text.find(|letter| {
-            let closes = letter == '"' && !escaped;
-            escaped = letter == '\\' && !escaped;
-            closes
+            let is_end = letter == '"' && !is_escaped;
+            is_escaped = letter == '\\' && !is_escaped;
+            is_end
         });
-        let (inside, rest) =
+        let (content, rest) =
             end.and_then(|end| text.split_at_checked(end)).ok_or("a quote is not closed")?;
         self.rest = rest.strip_prefix('"').unwrap_or(rest);
-        Ok(unescape(inside))
+        Ok(unescape(content))
     }
 }
 
@@ -84,19 +84,19 @@ fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len());
+    let mut unescaped = String::with_capacity(text.len());
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         match (letter, letter == '\\') {
             (_, true) => match letters.next() {
-                Some('n') => out.push('\n'),
-                Some(other @ ('\\' | '"')) => out.push(other),
+                Some('n') => unescaped.push('\n'),
+                Some(other @ ('\\' | '"')) => unescaped.push(other),
                 // Prometheus keeps unknown escapes.
-                Some(other) => out.extend(['\\', other]),
-                None => out.push('\\'),
+                Some(other) => unescaped.extend(['\\', other]),
+                None => unescaped.push('\\'),
             },
-            (letter, false) => out.push(letter),
+            (letter, false) => unescaped.push(letter),
         }
     }
-    Cow::Owned(out)
+    Cow::Owned(unescaped)
 }

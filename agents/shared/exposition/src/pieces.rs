@@ -5,7 +5,7 @@
 
 use std::{io::Read, ops::Range};
 
-/// The size of a read.
+/// The size by which the buffer first grows.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Requests more bytes of memory; an error ends the parsing.
@@ -51,14 +51,14 @@ impl<'a> Pieces<'a> {
         loop {
             let rest = self.buffer.get(self.rest.clone()).unwrap_or_default();
             let unsearched = rest.get(searched..).unwrap_or_default();
-            let found = unsearched.iter().position(|byte| *byte == b'\n');
-            let length = found.map_or(rest.len(), |at| searched + at);
+            let line_end = unsearched.iter().position(|byte| *byte == b'\n');
+            let length = line_end.map_or(rest.len(), |index| searched + index);
             if length > bytes_max {
                 return Err(format!("a line of more than {bytes_max} bytes"));
             }
-            if found.is_some() || (self.has_ended && length > 0) {
-                let end = usize::from(found.is_some());
-                return Ok(Some(self.consume(length, end)));
+            if line_end.is_some() || (self.has_ended && length > 0) {
+                let line_end_bytes = usize::from(line_end.is_some());
+                return Ok(Some(self.consume(length, line_end_bytes)));
             }
             if self.has_ended {
                 return Ok(None);
@@ -72,18 +72,18 @@ impl<'a> Pieces<'a> {
     pub(crate) fn message(&mut self) -> Result<Option<&[u8]>, String> {
         let mut length = 0_u64;
         for digit in 0..10 {
-            if !self.has(1)? {
-                return if digit == 0 { Ok(None) } else { Err(CUT_OFF.to_owned()) };
+            if !self.has_bytes(1)? {
+                return if digit == 0 { Ok(None) } else { Err(TRUNCATED.to_owned()) };
             }
             let byte = self.consume(1, 0).first().copied().unwrap_or_default();
             length |= u64::from(byte & 0x7f) << (7 * digit);
             if byte < 0x80 {
-                let length = usize::try_from(length).map_err(|_| CUT_OFF.to_owned())?;
-                let is_whole = self.has(length)?;
-                return if is_whole {
+                let length = usize::try_from(length).map_err(|_| TRUNCATED.to_owned())?;
+                let is_complete = self.has_bytes(length)?;
+                return if is_complete {
                     Ok(Some(self.consume(length, 0)))
                 } else {
-                    Err(CUT_OFF.into())
+                    Err(TRUNCATED.into())
                 };
             }
         }
@@ -92,17 +92,17 @@ impl<'a> Pieces<'a> {
 
     /// Returns true when the response has this many more bytes. Memory is only requested for bytes
     /// that arrive, because a length prefix may be wrong.
-    fn has(&mut self, bytes: usize) -> Result<bool, String> {
+    fn has_bytes(&mut self, bytes: usize) -> Result<bool, String> {
         while self.rest.len() < bytes && !self.has_ended {
             self.read_more()?;
         }
         Ok(self.rest.len() >= bytes)
     }
 
-    fn consume(&mut self, length: usize, end: usize) -> &[u8] {
+    fn consume(&mut self, length: usize, line_end_bytes: usize) -> &[u8] {
         let start = self.rest.start;
-        self.rest.start += length + end;
-        self.consumed += (length + end) as u64;
+        self.rest.start += length + line_end_bytes;
+        self.consumed += (length + line_end_bytes) as u64;
         self.buffer.get(start..start + length).unwrap_or_default()
     }
 
@@ -112,25 +112,25 @@ impl<'a> Pieces<'a> {
             self.rest = 0..self.rest.len();
         }
         if self.rest.end == self.buffer.len() {
-            let more = self.buffer.len().max(CHUNK_BYTES);
-            (self.reserve_memory)(more)?;
-            self.buffer.reserve_exact(more);
-            self.buffer.resize(self.buffer.len() + more, 0);
+            let additional = self.buffer.len().max(CHUNK_BYTES);
+            (self.reserve_memory)(additional)?;
+            self.buffer.reserve_exact(additional);
+            self.buffer.resize(self.buffer.len() + additional, 0);
         }
         let free = self.buffer.get_mut(self.rest.end..).unwrap_or_default();
-        let read = loop {
+        let length = loop {
             match self.source.read(free) {
                 Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
-                read => break read.map_err(|cause| cause.to_string())?,
+                length => break length.map_err(|cause| cause.to_string())?,
             }
         };
-        self.has_ended = read == 0;
-        self.rest.end += read.min(free.len());
+        self.has_ended = length == 0;
+        self.rest.end += length.min(free.len());
         Ok(())
     }
 }
 
-const CUT_OFF: &str = "the response ends within a message";
+const TRUNCATED: &str = "the response ends within a message";
 
 #[cfg(test)]
 mod tests {
@@ -142,11 +142,11 @@ mod tests {
     struct SlowReader<'a>(&'a [u8], usize);
 
     impl Read for SlowReader<'_> {
-        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-            let bytes = into.len().min(self.1).min(self.0.len());
-            let (now, later) = self.0.split_at(bytes);
-            into[..bytes].copy_from_slice(now);
-            self.0 = later;
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let bytes = buffer.len().min(self.1).min(self.0.len());
+            let (returned, remaining) = self.0.split_at(bytes);
+            buffer[..bytes].copy_from_slice(returned);
+            self.0 = remaining;
             Ok(bytes)
         }
     }
@@ -169,23 +169,23 @@ mod tests {
 
     #[test]
     fn an_announced_length_reserves_no_memory() {
-        // A message that announces 2^40 bytes and has ten.
+        // The message announces 2^40 bytes, but has only ten.
         let answer = [&[0x80, 0x80, 0x80, 0x80, 0x80, 0x20][..], &[0; 10]].concat();
-        let (mut source, mut taken) = (&answer[..], 0);
+        let (mut source, mut reserved) = (&answer[..], 0);
         let mut reserve_memory = |bytes: usize| {
-            taken += bytes;
+            reserved += bytes;
             Ok(())
         };
         let fault = Pieces::of(&mut source, &mut reserve_memory).message().map(|_| ()).unwrap_err();
-        assert_eq!((fault.as_str(), taken), (CUT_OFF, CHUNK_BYTES));
+        assert_eq!((fault.as_str(), reserved), (TRUNCATED, CHUNK_BYTES));
     }
 
     #[test]
     fn a_line_uses_only_granted_memory() {
         let text = vec![b'a'; 100 * CHUNK_BYTES];
-        let (mut source, mut left) = (&text[..], 3 * CHUNK_BYTES);
+        let (mut source, mut available) = (&text[..], 3 * CHUNK_BYTES);
         let mut reserve_memory = |bytes: usize| {
-            left = left.checked_sub(bytes).ok_or("full")?;
+            available = available.checked_sub(bytes).ok_or("full")?;
             Ok(())
         };
         let fault = Pieces::of(&mut source, &mut reserve_memory).line(usize::MAX).map(|_| ());

@@ -65,19 +65,19 @@ impl<'a> Messages<'a> {
     }
 
     /// Passes each sample to `take`.
-    pub(crate) fn read(mut self, take: &mut SampleSink<'_>) -> Result<(), Fault> {
+    pub(crate) fn pass_all(mut self, take: &mut SampleSink<'_>) -> Result<(), Fault> {
         for index in 0_u64.. {
-            let at = self.pieces.position();
-            let fault = |problem| Fault::new(format!("family {index} at byte {at}"), problem);
+            let position = self.pieces.position();
+            let fault = |problem| Fault::new(format!("family {index} at byte {position}"), problem);
             let Some(message) = self.pieces.message().map_err(fault)? else { break };
             let before = self.state.families.bytes();
-            match self.state.family(message, take) {
+            match self.state.pass_family(message, take) {
                 Ok(()) => {}
                 Err(StopReason::Wire(cause)) => return Err(fault(cause.to_string())),
                 Err(StopReason::Rejected(problem)) => return Err(fault(problem)),
             }
-            let more = self.state.families.bytes() - before;
-            self.pieces.reserve(more).map_err(fault)?;
+            let family_bytes = self.state.families.bytes() - before;
+            self.pieces.reserve(family_bytes).map_err(fault)?;
         }
         Ok(())
     }
@@ -85,15 +85,15 @@ impl<'a> Messages<'a> {
 
 impl FamilyState {
     /// Parses `MetricFamily`, with the fields name 1, type 3, metric 4, unit 5.
-    fn family(&mut self, message: &[u8], take: &mut SampleSink<'_>) -> Result<(), StopReason> {
+    fn pass_family(&mut self, message: &[u8], take: &mut SampleSink<'_>) -> Result<(), StopReason> {
         let mut family = FamilyMessage::default();
         let mut unit = "";
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
             match field {
-                1 => family.name = text(value)?,
+                1 => family.name = parse_text(value)?,
                 3 => family.kind = value.int(),
-                5 => unit = text(value)?,
+                5 => unit = parse_text(value)?,
                 _ => {}
             }
         }
@@ -111,7 +111,7 @@ impl FamilyState {
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
             if field == 4 {
-                self.metric(&family, value.bytes(), take)?;
+                self.pass_metric(&family, value.bytes(), take)?;
             }
         }
         Ok(())
@@ -119,7 +119,7 @@ impl FamilyState {
 
     /// Parses `Metric`, with the fields label 1, time 6; gauge 2, counter 3, summary 4, untyped 5,
     /// histogram 7.
-    fn metric(
+    fn pass_metric(
         &mut self,
         family: &FamilyMessage<'_>,
         message: &[u8],
@@ -130,15 +130,15 @@ impl FamilyState {
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
             match field {
-                1 => metric.labels.push(label(value.bytes())?),
+                1 => metric.labels.push(parse_label(value.bytes())?),
                 6 => metric.time_ms = Some(value.int()),
                 2..=5 | 7 => (values_field, metric.values) = (field, value.bytes()),
                 _ => {}
             }
         }
         match values_field {
-            4 => self.distribution(family.name, &metric, &SUMMARY_FIELDS, take),
-            7 => self.distribution(family.name, &metric, &HISTOGRAM_FIELDS, take),
+            4 => self.pass_distribution(family.name, &metric, &SUMMARY_FIELDS, take),
+            7 => self.pass_distribution(family.name, &metric, &HISTOGRAM_FIELDS, take),
             2 | 3 | 5 => {
                 let (mut number, mut start_ms) = (0.0, None);
                 let mut fields = Fields::of(metric.values);
@@ -155,41 +155,41 @@ impl FamilyState {
         }
     }
 
-    fn distribution(
+    fn pass_distribution(
         &mut self,
         name: &str,
         metric: &Metric<'_>,
-        numbers: &Distribution,
+        distribution: &Distribution,
         take: &mut SampleSink<'_>,
     ) -> Result<(), StopReason> {
         let (mut count, mut sum, mut start_ms) = (0.0, 0.0, None);
-        let mut parts = Vec::new();
+        let mut buckets = Vec::new();
         let mut fields = Fields::of(metric.values);
         while let Some((field, value)) = fields.next_field()? {
             match field {
                 1 => count = value.int() as f64,
                 2 => sum = value.double(),
-                3 => parts.push(part(value.bytes(), numbers)?),
-                4 if numbers.created == 15 => count = value.double(),
-                field if field == numbers.created => {
+                3 => buckets.push(parse_bucket(value.bytes(), distribution)?),
+                4 if distribution.created == 15 => count = value.double(),
+                field if field == distribution.created => {
                     start_ms = Some(timestamp_ms(value.bytes())?);
                 }
                 _ => {}
             }
         }
-        let is_histogram = numbers.label == "le";
+        let is_histogram = distribution.label == "le";
         if is_histogram
-            && !parts.is_empty()
-            && !parts.iter().any(|(bound, _)| *bound == f64::INFINITY)
+            && !buckets.is_empty()
+            && !buckets.iter().any(|(bound, _)| *bound == f64::INFINITY)
         {
-            parts.push((f64::INFINITY, count));
+            buckets.push((f64::INFINITY, count));
         }
-        let part_name = format!("{name}{}", numbers.suffix);
-        for (bound, value) in parts {
-            let bound = float(bound);
-            let label = Some((numbers.label, bound.as_str()));
+        let bucket_name = format!("{name}{}", distribution.suffix);
+        for (bound, value) in buckets {
+            let bound = format_number(bound);
+            let label = Some((distribution.label, bound.as_str()));
             let start_ms = start_ms.filter(|_| is_histogram);
-            self.pass_sample(&part_name, metric, label, (value, start_ms), take)?;
+            self.pass_sample(&bucket_name, metric, label, (value, start_ms), take)?;
         }
         self.pass_sample(&format!("{name}_sum"), metric, None, (sum, start_ms), take)?;
         self.pass_sample(&format!("{name}_count"), metric, None, (count, start_ms), take)
@@ -200,18 +200,18 @@ impl FamilyState {
         &mut self,
         name: &str,
         metric: &Metric<'_>,
-        more: Option<(&str, &str)>,
+        additional_label: Option<(&str, &str)>,
         (value, start_ms): (f64, Option<i64>),
         take: &mut SampleSink<'_>,
     ) -> Result<(), StopReason> {
         self.series.clear();
         self.series.push('{');
-        quote(&mut self.series, name);
-        for (name, value) in metric.labels.iter().copied().chain(more) {
+        push_quoted(&mut self.series, name);
+        for (name, value) in metric.labels.iter().copied().chain(additional_label) {
             self.series.push(',');
-            quote(&mut self.series, name);
+            push_quoted(&mut self.series, name);
             self.series.push('=');
-            quote(&mut self.series, value);
+            push_quoted(&mut self.series, value);
         }
         self.series.push('}');
         if self.series.len() > LINE_BYTES_MAX {
@@ -236,30 +236,30 @@ const HISTOGRAM_FIELDS: Distribution = Distribution { suffix: "_bucket", label: 
 
 /// Parses `Quantile`, with the fields quantile 1, value 2; or `Bucket`, with the fields count 1,
 /// bound 2, count as a float 4.
-fn part(message: &[u8], numbers: &Distribution) -> Result<(f64, f64), WireFault> {
-    let (mut first, mut second, mut whole, mut float) = (0.0, 0.0, 0.0, None);
+fn parse_bucket(message: &[u8], distribution: &Distribution) -> Result<(f64, f64), WireFault> {
+    let (mut first, mut second, mut integer_count, mut float_count) = (0.0, 0.0, 0.0, None);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next_field()? {
         match (field, value) {
-            (1, Value::Varint(count)) => whole = count as f64,
+            (1, Value::Varint(count)) => integer_count = count as f64,
             (1, _) => first = value.double(),
             (2, _) => second = value.double(),
-            (4, _) => float = Some(value.double()),
+            (4, _) => float_count = Some(value.double()),
             _ => {}
         }
     }
-    let is_bucket = numbers.label == "le";
-    Ok(if is_bucket { (second, float.unwrap_or(whole)) } else { (first, second) })
+    let is_bucket = distribution.label == "le";
+    Ok(if is_bucket { (second, float_count.unwrap_or(integer_count)) } else { (first, second) })
 }
 
 /// Parses `LabelPair`, with the fields name 1, value 2.
-fn label(message: &[u8]) -> Result<(&str, &str), StopReason> {
+fn parse_label(message: &[u8]) -> Result<(&str, &str), StopReason> {
     let mut label = ("", "");
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next_field()? {
         match field {
-            1 => label.0 = text(value)?,
-            2 => label.1 = text(value)?,
+            1 => label.0 = parse_text(value)?,
+            2 => label.1 = parse_text(value)?,
             _ => {}
         }
     }
@@ -280,12 +280,12 @@ fn timestamp_ms(message: &[u8]) -> Result<i64, WireFault> {
     Ok(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
 }
 
-fn text(value: Value<'_>) -> Result<&str, StopReason> {
+fn parse_text(value: Value<'_>) -> Result<&str, StopReason> {
     str::from_utf8(value.bytes())
         .map_err(|_| StopReason::Rejected("a name or value is not UTF-8".to_owned()))
 }
 
-fn quote(out: &mut String, text: &str) {
+fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
     for letter in text.chars() {
         match letter {
@@ -299,7 +299,7 @@ fn quote(out: &mut String, text: &str) {
 }
 
 /// Formats a number for labels as OpenMetrics requires: as Go does, and integers with `.0`.
-pub(crate) fn float(number: f64) -> String {
+pub(crate) fn format_number(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
     }

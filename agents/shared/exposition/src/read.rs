@@ -9,8 +9,8 @@ use crate::{
     sample::{Fault, LINE_BYTES_MAX, Sample, SampleSink},
 };
 
-/// The maximum length of a quoted line in a fault.
-const SHOWN_BYTES_MAX: usize = 100;
+/// The maximum length of the part of a line that a fault quotes.
+const EXCERPT_BYTES_MAX: usize = 100;
 
 /// Parses a response. `take` receives each sample with the families known so far; its error ends
 /// the parsing.
@@ -38,7 +38,7 @@ pub fn read_from<'a>(
 ) -> Result<(), Fault> {
     let pieces = Pieces::of(answer, reserve_memory);
     match format {
-        Format::Protobuf => Messages::of(pieces).read(&mut take),
+        Format::Protobuf => Messages::of(pieces).pass_all(&mut take),
         Format::Prometheus | Format::OpenMetrics => read_text(pieces, format, &mut take),
     }
 }
@@ -56,8 +56,8 @@ fn read_text(
         let Some(line) = line.map_err(|problem| Fault::new(location(), problem))? else { break };
         let line = line.trim_ascii();
         let fault = |problem: String| {
-            let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]);
-            Fault::new(location(), format!("{problem}: {shown:?}"))
+            let excerpt = String::from_utf8_lossy(&line[..line.len().min(EXCERPT_BYTES_MAX)]);
+            Fault::new(location(), format!("{problem}: {excerpt:?}"))
         };
         if line.is_empty() {
             continue;
@@ -68,21 +68,26 @@ fn read_text(
         if let Some(comment) = line.strip_prefix(b"#") {
             has_ended = format == Format::OpenMetrics && comment.trim_ascii() == b"EOF";
             let before = families.bytes();
-            let noted = families.note(&String::from_utf8_lossy(comment));
-            noted.map_err(|problem| fault(problem.to_owned()))?;
-            let more = families.bytes() - before;
-            pieces.reserve(more).map_err(|problem| Fault::new(location(), problem))?;
+            let outcome = families.note(&String::from_utf8_lossy(comment));
+            outcome.map_err(|problem| fault(problem.to_owned()))?;
+            let family_bytes = families.bytes() - before;
+            pieces.reserve(family_bytes).map_err(|problem| Fault::new(location(), problem))?;
             continue;
         }
-        let cut = cut(line).map_err(|problem| fault(problem.to_owned()))?;
-        let time_ms = match cut.time {
+        let parsed_line = cut(line).map_err(|problem| fault(problem.to_owned()))?;
+        let time_ms = match parsed_line.time {
             None => None,
             Some(word) => {
-                let read = time_ms(word, format);
-                Some(read.ok_or_else(|| fault("the timestamp is not a number".to_owned()))?)
+                let parsed = parse_time_ms(word, format);
+                Some(parsed.ok_or_else(|| fault("the timestamp is not a number".to_owned()))?)
             }
         };
-        let sample = Sample { series: cut.series, value: cut.value, time_ms, start_ms: None };
+        let sample = Sample {
+            series: parsed_line.series,
+            value: parsed_line.value,
+            time_ms,
+            start_ms: None,
+        };
         take(sample, &families).map_err(fault)?;
     }
     if format == Format::OpenMetrics && !has_ended {
@@ -92,7 +97,7 @@ fn read_text(
 }
 
 /// Parses a timestamp: milliseconds in Prometheus' text, seconds with a fraction in OpenMetrics.
-fn time_ms(word: &str, format: Format) -> Option<i64> {
+fn parse_time_ms(word: &str, format: Format) -> Option<i64> {
     if format == Format::Prometheus {
         return word.parse().ok();
     }
@@ -111,7 +116,7 @@ pub fn fuzz(bytes: &[u8]) {
         });
         drop(outcome);
     }
-    let _kept = proto::float(f64::from_bits(
+    let _text = proto::format_number(f64::from_bits(
         bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
     ));
 }

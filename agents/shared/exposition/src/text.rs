@@ -32,7 +32,7 @@ pub struct SeriesParts<'a> {
 /// Splits a line into its parts. The line must be neither empty nor a comment.
 ///
 /// # Errors
-/// The fault.
+/// The reason why the text is invalid.
 pub fn cut(line: &[u8]) -> Result<Line<'_>, &'static str> {
     let end = series_end(line).ok_or("the labels have no end")?;
     let (series, rest) = line.split_at(end);
@@ -50,22 +50,22 @@ pub fn cut(line: &[u8]) -> Result<Line<'_>, &'static str> {
 
 /// Returns the end of name and labels, by scanning for quotes and braces only.
 fn series_end(line: &[u8]) -> Option<usize> {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let name = line.iter().position(|byte| *byte == b'{' || blank(byte)).unwrap_or(line.len());
-    let open = name + line[name..].iter().position(|byte| !blank(byte)).unwrap_or(0);
-    if line.get(open) != Some(&b'{') {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let name = line.iter().position(|byte| *byte == b'{' || is_blank(byte)).unwrap_or(line.len());
+    let brace = name + line[name..].iter().position(|byte| !is_blank(byte)).unwrap_or(0);
+    if line.get(brace) != Some(&b'{') {
         return Some(name);
     }
-    let mut quoted = false;
-    let mut at = open + 1;
-    while let Some(byte) = line.get(at) {
+    let mut is_quoted = false;
+    let mut index = brace + 1;
+    while let Some(byte) = line.get(index) {
         match byte {
-            b'\\' if quoted => at += 1,
-            b'"' => quoted = !quoted,
-            b'}' if !quoted => return Some(at + 1),
+            b'\\' if is_quoted => index += 1,
+            b'"' => is_quoted = !is_quoted,
+            b'}' if !is_quoted => return Some(index + 1),
             _ => {}
         }
-        at += 1;
+        index += 1;
     }
     None
 }
@@ -73,7 +73,7 @@ fn series_end(line: &[u8]) -> Option<usize> {
 /// Parses the text of a series.
 ///
 /// # Errors
-/// The fault.
+/// The reason why the text is invalid.
 pub fn parts(series: &[u8], names: Names) -> Result<SeriesParts<'_>, &'static str> {
     let text = std::str::from_utf8(series).map_err(|_| "not UTF-8")?;
     let (name, labels) = text.split_once('{').unwrap_or((text, "}"));

@@ -2,9 +2,9 @@
 
 /// A fault in a message, with its byte position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("byte {at}: {problem}")]
+#[error("byte {position}: {problem}")]
 pub struct WireFault {
-    at: usize,
+    position: usize,
     problem: &'static str,
 }
 
@@ -42,18 +42,18 @@ impl<'a> Value<'a> {
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     message: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
 impl<'a> Fields<'a> {
     /// Creates an iterator that starts at the first field.
     pub fn of(message: &'a [u8]) -> Self {
-        Self { message, at: 0 }
+        Self { message, position: 0 }
     }
 
     /// Returns the position of the next field.
     pub fn position(&self) -> usize {
-        self.at
+        self.position
     }
 
     /// Returns the number and value of the next field, or `None` at the end.
@@ -62,7 +62,7 @@ impl<'a> Fields<'a> {
     /// The message is truncated or uses an unknown wire type.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u32, Value<'a>)>, WireFault> {
-        if self.at >= self.message.len() {
+        if self.position >= self.message.len() {
             return Ok(None);
         }
         let tag = self.varint()?;
@@ -79,10 +79,10 @@ impl<'a> Fields<'a> {
     #[inline]
     fn bytes(&mut self) -> Result<&'a [u8], WireFault> {
         let length = self.varint()? as usize;
-        let end = self.at.checked_add(length).filter(|end| *end <= self.message.len());
+        let end = self.position.checked_add(length).filter(|end| *end <= self.message.len());
         let end = end.ok_or_else(|| self.fault("a field is longer than its message"))?;
-        let bytes = &self.message[self.at..end];
-        self.at = end;
+        let bytes = &self.message[self.position..end];
+        self.position = end;
         Ok(bytes)
     }
 
@@ -90,9 +90,9 @@ impl<'a> Fields<'a> {
     fn varint(&mut self) -> Result<u64, WireFault> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
-            let byte = self.message.get(self.at).copied();
+            let byte = self.message.get(self.position).copied();
             let byte = byte.ok_or_else(|| self.fault("the message ends within a number"))?;
-            self.at += 1;
+            self.position += 1;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(number);
@@ -102,14 +102,14 @@ impl<'a> Fields<'a> {
     }
 
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], WireFault> {
-        let found = self.message[self.at..].first_chunk::<N>().copied();
-        let bytes = found.ok_or_else(|| self.fault("the message ends within a number"))?;
-        self.at += N;
+        let bytes = self.message[self.position..].first_chunk::<N>().copied();
+        let bytes = bytes.ok_or_else(|| self.fault("the message ends within a number"))?;
+        self.position += N;
         Ok(bytes)
     }
 
     fn fault(&self, problem: &'static str) -> WireFault {
-        WireFault { at: self.at, problem }
+        WireFault { position: self.position, problem }
     }
 }
 
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
 /// The field is truncated.
 pub fn packed_varints(bytes: &[u8], mut visit: impl FnMut(u64)) -> Result<(), WireFault> {
     let mut fields = Fields::of(bytes);
-    while fields.at < bytes.len() {
+    while fields.position < bytes.len() {
         visit(fields.varint()?);
     }
     Ok(())
@@ -131,17 +131,17 @@ mod tests {
 
     #[test]
     fn fields_are_parsed_and_invalid_messages_are_faults() {
-        // 1: varint 300, 2: "hi", 3: double 1.5, 4: fixed32 7
+        // The fields are 1: varint 300, 2: "hi", 3: double 1.5, 4: fixed32 7.
         let mut message = vec![0x08, 0xac, 0x02, 0x12, 2, b'h', b'i', 0x19];
         message.extend(1.5_f64.to_le_bytes());
         message.extend([0x25, 7, 0, 0, 0]);
         let mut fields = Fields::of(&message);
-        let mut read = || fields.next_field().unwrap();
-        assert_eq!(read(), Some((1, Value::Varint(300))));
-        assert_eq!(read(), Some((2, Value::Bytes(b"hi"))));
-        assert_eq!(read().map(|(_, value)| value.double()), Some(1.5));
-        assert_eq!(read(), Some((4, Value::Fixed32(7))));
-        assert_eq!(read(), None);
+        let mut next = || fields.next_field().unwrap();
+        assert_eq!(next(), Some((1, Value::Varint(300))));
+        assert_eq!(next(), Some((2, Value::Bytes(b"hi"))));
+        assert_eq!(next().map(|(_, value)| value.double()), Some(1.5));
+        assert_eq!(next(), Some((4, Value::Fixed32(7))));
+        assert_eq!(next(), None);
         for end in 1..message.len() {
             let mut fields = Fields::of(&message[..end]);
             while let Ok(Some(_)) = fields.next_field() {}

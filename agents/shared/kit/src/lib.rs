@@ -1,9 +1,9 @@
 //! The foundation of all Granary agents: sampling, the spool on disk, delivery with retries.
 //!
-//! An agent parses [`AgentArgs`], builds its [`Source`]s and calls [`run`]. Each round's samples
-//! become a numbered batch in the spool, or several when one is full. A separate thread delivers
-//! the batches, oldest first, and removes them when the daemon has acknowledged them. This crate
-//! depends on the protocol, but neither on the daemon nor on the metrics of a source.
+//! An agent parses [`AgentArgs`], builds its [`Source`]s and calls [`run`]. The samples of a round
+//! become one or several numbered batches in the spool. A separate thread delivers the batches, the
+//! oldest first, and removes them when the daemon has acknowledged them. This crate depends on the
+//! protocol, but neither on the daemon nor on the metrics of a source.
 
 /// The allocator of all agents. glibc would keep freed memory in an arena for each thread.
 #[global_allocator]

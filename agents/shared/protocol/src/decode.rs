@@ -172,14 +172,14 @@ pub fn decode_batch(bytes: &[u8]) -> Result<BatchView<'_>, DecodeError> {
     for element in doc {
         let (key, value) = element.map_err(|cause| DecodeError::new("batch", cause.to_string()))?;
         match key.as_str() {
-            "v" => version = i32::try_from(integer("v", value)?).unwrap_or(-1),
-            "agent" => view.agent = text("agent", value)?,
-            "epoch" => view.epoch = integer("epoch", value)?,
+            "v" => version = i32::try_from(read_integer("v", value)?).unwrap_or(-1),
+            "agent" => view.agent = read_text("agent", value)?,
+            "epoch" => view.epoch = read_integer("epoch", value)?,
             "seq" => {
-                view.seq = u64::try_from(integer("seq", value)?)
+                view.seq = u64::try_from(read_integer("seq", value)?)
                     .map_err(|_| DecodeError::new("seq", "must not be negative"))?;
             }
-            "sent" => view.sent = integer("sent", value)?,
+            "sent" => view.sent = read_integer("sent", value)?,
             "series" => view.series = decode_series(value)?,
             "samples" => {
                 has_samples = true;
@@ -232,14 +232,14 @@ fn decode_definition(doc: &RawDocument) -> Result<SeriesView<'_>, DecodeError> {
         match key.as_str() {
             "ref" => {
                 has_ref = true;
-                view.reference = u32::try_from(integer("ref", value)?)
+                view.reference = u32::try_from(read_integer("ref", value)?)
                     .map_err(|_| DecodeError::new("ref", "must be 0 to 4294967295"))?;
             }
-            "metric" => view.metric = text("metric", value)?,
-            "unit" => view.unit = text("unit", value)?,
+            "metric" => view.metric = read_text("metric", value)?,
+            "unit" => view.unit = read_text("unit", value)?,
             "kind" => {
                 let fault = |cause: crate::UnknownKind| DecodeError::new("kind", cause.to_string());
-                view.kind = text("kind", value)?.parse().map_err(fault)?;
+                view.kind = read_text("kind", value)?.parse().map_err(fault)?;
             }
             "tags" => view.tags = decode_tags(value).map_err(|cause| cause.within("tags"))?,
             _ => {}
@@ -258,7 +258,7 @@ fn decode_tags(value: RawBsonRef<'_>) -> Result<Vec<(&str, &str)>, DecodeError> 
     let mut tags = Vec::new();
     for element in doc {
         let (key, value) = element.map_err(|cause| DecodeError::new("", cause.to_string()))?;
-        tags.push((key.as_str(), text(key.as_str(), value)?));
+        tags.push((key.as_str(), read_text(key.as_str(), value)?));
     }
     Ok(tags)
 }
@@ -271,10 +271,10 @@ fn decode_columns<'a>(value: RawBsonRef<'a>, view: &mut BatchView<'a>) -> Result
         let (key, value) =
             element.map_err(|cause| DecodeError::new("samples", cause.to_string()))?;
         match key.as_str() {
-            "refs" => view.refs = binary("samples.refs", value, 4)?,
-            "times" => view.times = binary("samples.times", value, 8)?,
-            "values" => view.values = binary("samples.values", value, 8)?,
-            "starts" => view.starts = binary("samples.starts", value, 8)?,
+            "refs" => view.refs = read_column("samples.refs", value, 4)?,
+            "times" => view.times = read_column("samples.times", value, 8)?,
+            "values" => view.values = read_column("samples.values", value, 8)?,
+            "starts" => view.starts = read_column("samples.starts", value, 8)?,
             _ => {}
         }
     }
@@ -303,13 +303,13 @@ fn check_columns(view: &BatchView<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-fn text<'a>(location: &str, value: RawBsonRef<'a>) -> Result<&'a str, DecodeError> {
+fn read_text<'a>(location: &str, value: RawBsonRef<'a>) -> Result<&'a str, DecodeError> {
     value.as_str().ok_or_else(|| {
         DecodeError::new(location, format!("must be a string, is {:?}", value.element_type()))
     })
 }
 
-fn integer(location: &str, value: RawBsonRef<'_>) -> Result<i64, DecodeError> {
+fn read_integer(location: &str, value: RawBsonRef<'_>) -> Result<i64, DecodeError> {
     value
         .as_i64()
         .or_else(|| value.as_i32().map(i64::from))
@@ -321,7 +321,7 @@ fn integer(location: &str, value: RawBsonRef<'_>) -> Result<i64, DecodeError> {
         })
 }
 
-fn binary<'a>(
+fn read_column<'a>(
     location: &str,
     value: RawBsonRef<'a>,
     width: usize,

@@ -29,11 +29,11 @@ pub fn encode_batch(batch: &Batch, out: &mut Vec<u8>) {
         doc.append(cstr!("series"), series);
     }
     let mut samples = RawDocumentBuf::new();
-    samples.append(cstr!("refs"), column(&batch.refs, u32::to_le_bytes));
-    samples.append(cstr!("times"), column(&batch.times, i64::to_le_bytes));
-    samples.append(cstr!("values"), column(&batch.values, f64::to_le_bytes));
+    samples.append(cstr!("refs"), encode_column(&batch.refs, u32::to_le_bytes));
+    samples.append(cstr!("times"), encode_column(&batch.times, i64::to_le_bytes));
+    samples.append(cstr!("values"), encode_column(&batch.values, f64::to_le_bytes));
     if !batch.starts.is_empty() {
-        samples.append(cstr!("starts"), column(&batch.starts, i64::to_le_bytes));
+        samples.append(cstr!("starts"), encode_column(&batch.starts, i64::to_le_bytes));
     }
     doc.append(cstr!("samples"), samples);
     out.extend_from_slice(doc.as_bytes());
@@ -58,7 +58,7 @@ fn encode_definition(definition: &SeriesDefinition) -> RawDocumentBuf {
     doc
 }
 
-fn column<T: Copy, const N: usize>(items: &[T], bytes: impl Fn(T) -> [u8; N]) -> Binary {
+fn encode_column<T: Copy, const N: usize>(items: &[T], bytes: impl Fn(T) -> [u8; N]) -> Binary {
     let mut column = Vec::with_capacity(items.len() * N);
     for item in items {
         column.extend_from_slice(&bytes(*item));

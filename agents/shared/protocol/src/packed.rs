@@ -29,11 +29,11 @@ const HEAD: [u8; 3] = [b'G', b'P', 2];
 /// The batch has a time of sending.
 const SENT: u8 = 1;
 /// Each sample has a time; otherwise all samples share one time.
-const TIMES_EACH: u8 = 1 << 1;
+const EACH_TIME: u8 = 1 << 1;
 /// All samples share a start.
-const STARTS_ONE: u8 = 1 << 2;
+const ONE_START: u8 = 1 << 2;
 /// Each sample has a start.
-const STARTS_EACH: u8 = 1 << 3;
+const EACH_START: u8 = 1 << 3;
 /// The batch has the same sender as the previous batch.
 const SAME_AGENT: u8 = 1 << 4;
 /// The batch defines series.
@@ -65,8 +65,8 @@ impl Decimal {
 
     /// Returns the value in the form of the ref's previous value, or with the fewest decimals.
     fn of(value: f64, previous: Option<Self>) -> Option<Self> {
-        let as_before = previous.and_then(|previous| Self::with(value, previous.decimals));
-        as_before.or_else(|| (0..10).find_map(|decimals| Self::with(value, decimals)))
+        let in_previous_form = previous.and_then(|previous| Self::with(value, previous.decimals));
+        in_previous_form.or_else(|| (0..10).find_map(|decimals| Self::with(value, decimals)))
     }
 
     fn value(self) -> f64 {
@@ -94,93 +94,93 @@ struct PreviousItem {
 /// Encodes batches as one body.
 pub fn pack(batches: &[Batch]) -> Vec<u8> {
     let mut out = HEAD.to_vec();
-    bytes::unsigned(batches.len() as u64, &mut out);
+    bytes::push_unsigned(batches.len() as u64, &mut out);
     let mut previous = PreviousItem::default();
     let mut agent = None;
     for batch in batches {
-        head(batch, agent == Some(&batch.agent), &mut previous, &mut out);
+        push_head(batch, agent == Some(&batch.agent), &mut previous, &mut out);
         agent = Some(&batch.agent);
     }
     for batch in batches {
-        let mut next = 0;
+        let mut expected = 0;
         for reference in &batch.refs {
-            bytes::signed(i64::from(*reference).wrapping_sub(next), &mut out);
-            next = i64::from(*reference) + 1;
+            bytes::push_signed(i64::from(*reference).wrapping_sub(expected), &mut out);
+            expected = i64::from(*reference) + 1;
         }
     }
-    let first = batches.first().map_or(0, |batch| batch.epoch);
-    (previous.time, previous.start) = (first, first);
-    let steps = |column: &[i64], last: &mut i64, out: &mut Vec<u8>| {
+    let first_epoch = batches.first().map_or(0, |batch| batch.epoch);
+    (previous.time, previous.start) = (first_epoch, first_epoch);
+    let push_differences = |column: &[i64], last: &mut i64, out: &mut Vec<u8>| {
         for item in column {
-            bytes::signed(item.wrapping_sub(*last), out);
+            bytes::push_signed(item.wrapping_sub(*last), out);
             *last = *item;
         }
     };
     for batch in batches {
-        steps(&batch.times, &mut previous.time, &mut out);
+        push_differences(&batch.times, &mut previous.time, &mut out);
     }
     for batch in batches {
-        steps(&batch.starts, &mut previous.start, &mut out);
+        push_differences(&batch.starts, &mut previous.start, &mut out);
     }
-    values(batches, &mut previous.values, &mut out);
+    push_values(batches, &mut previous.values, &mut out);
     out
 }
 
-fn head(batch: &Batch, is_same_agent: bool, previous: &mut PreviousItem, out: &mut Vec<u8>) {
+fn push_head(batch: &Batch, is_same_agent: bool, previous: &mut PreviousItem, out: &mut Vec<u8>) {
     let flag_if = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let samples = batch.values.len();
     out.push(
         flag_if(batch.sent != 0, SENT)
-            | flag_if(batch.times.len() != 1, TIMES_EACH)
-            | flag_if(batch.starts.len() == 1, STARTS_ONE)
-            | flag_if(batch.starts.len() > 1, STARTS_EACH)
+            | flag_if(batch.times.len() != 1, EACH_TIME)
+            | flag_if(batch.starts.len() == 1, ONE_START)
+            | flag_if(batch.starts.len() > 1, EACH_START)
             | flag_if(is_same_agent, SAME_AGENT)
             | flag_if(!batch.series.is_empty(), DEFINES),
     );
     if !is_same_agent {
-        bytes::text(&batch.agent, out);
+        bytes::push_text(&batch.agent, out);
     }
-    bytes::signed(batch.epoch.wrapping_sub(previous.epoch), out);
-    bytes::unsigned(batch.seq.wrapping_sub(previous.seq), out);
+    bytes::push_signed(batch.epoch.wrapping_sub(previous.epoch), out);
+    bytes::push_unsigned(batch.seq.wrapping_sub(previous.seq), out);
     (previous.epoch, previous.seq) = (batch.epoch, batch.seq);
     if batch.sent != 0 {
-        bytes::signed(batch.sent.wrapping_sub(batch.epoch), out);
+        bytes::push_signed(batch.sent.wrapping_sub(batch.epoch), out);
     }
     if !batch.series.is_empty() {
-        bytes::unsigned(batch.series.len() as u64, out);
-        batch.series.iter().for_each(|definition| define(definition, out));
+        bytes::push_unsigned(batch.series.len() as u64, out);
+        batch.series.iter().for_each(|definition| push_definition(definition, out));
     }
-    bytes::unsigned(samples as u64, out);
+    bytes::push_unsigned(samples as u64, out);
 }
 
-fn define(definition: &SeriesDefinition, out: &mut Vec<u8>) {
-    bytes::unsigned(definition.reference.into(), out);
+fn push_definition(definition: &SeriesDefinition, out: &mut Vec<u8>) {
+    bytes::push_unsigned(definition.reference.into(), out);
     out.push(definition.kind.code());
-    bytes::text(&definition.metric, out);
-    bytes::text(&definition.unit, out);
-    bytes::unsigned(definition.tags.len() as u64, out);
+    bytes::push_text(&definition.metric, out);
+    bytes::push_text(&definition.unit, out);
+    bytes::push_unsigned(definition.tags.len() as u64, out);
     for (name, value) in &definition.tags {
-        bytes::text(name, out);
-        bytes::text(value, out);
+        bytes::push_text(name, out);
+        bytes::push_text(value, out);
     }
 }
 
-fn values(batches: &[Batch], previous: &mut HashMap<u32, Decimal>, out: &mut Vec<u8>) {
-    let (mut digits, mut raw) = (Vec::new(), Vec::new());
+fn push_values(batches: &[Batch], previous: &mut HashMap<u32, Decimal>, out: &mut Vec<u8>) {
+    let (mut digits, mut raw_bytes) = (Vec::new(), Vec::new());
     for (reference, value) in batches.iter().flat_map(|batch| batch.refs.iter().zip(&batch.values))
     {
         let last = previous.get(reference).copied();
         if let Some(decimal) = Decimal::of(*value, last) {
             out.push(decimal.decimals);
-            bytes::signed(decimal.digits - decimal.base(last), &mut digits);
+            bytes::push_signed(decimal.digits - decimal.base(last), &mut digits);
             previous.insert(*reference, decimal);
         } else {
             out.push(RAW);
-            raw.extend_from_slice(&value.to_le_bytes());
+            raw_bytes.extend_from_slice(&value.to_le_bytes());
         }
     }
     out.append(&mut digits);
-    out.append(&mut raw);
+    out.append(&mut raw_bytes);
 }
 
 /// A batch whose columns are not decoded yet.
@@ -206,15 +206,15 @@ pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
     let count = reader.count(BATCHES_PER_REQUEST_MAX)?;
     let mut packed: Vec<PackedBatch> = Vec::new();
     for _ in 0..count {
-        let next = read_head(&mut reader, packed.last().map(|packed| &packed.batch))?;
+        let next_batch = read_head(&mut reader, packed.last().map(|packed| &packed.batch))?;
         // Each sample takes at least one byte, which bounds the allocation by the size of the body.
         let samples: usize = packed.iter().map(|packed| packed.samples).sum();
-        if samples + next.samples > reader.remaining() {
+        if samples + next_batch.samples > reader.remaining() {
             return Err(reader.fault("more samples than the body has bytes"));
         }
-        packed.push(next);
+        packed.push(next_batch);
     }
-    columns(&mut reader, &mut packed)?;
+    read_columns(&mut reader, &mut packed)?;
     read_values(&mut reader, &mut packed)?;
     if reader.remaining() > 0 {
         return Err(reader.fault("more bytes than the batches need"));
@@ -266,27 +266,27 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeEr
 }
 
 /// Decodes refs, times and starts.
-fn columns(reader: &mut Reader<'_>, packed: &mut [PackedBatch]) -> Result<(), DecodeError> {
+fn read_columns(reader: &mut Reader<'_>, packed: &mut [PackedBatch]) -> Result<(), DecodeError> {
     for PackedBatch { batch, samples, .. } in &mut *packed {
-        let mut next = 0_i64;
+        let mut expected = 0_i64;
         for _ in 0..*samples {
-            let reference = u32::try_from(next.wrapping_add(reader.signed()?));
+            let reference = u32::try_from(expected.wrapping_add(reader.signed()?));
             let reference = reference.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
             batch.refs.push(reference);
-            next = i64::from(reference) + 1;
+            expected = i64::from(reference) + 1;
         }
     }
-    let first = packed.first().map_or(0, |packed| packed.batch.epoch);
-    let (mut time, mut start) = (first, first);
+    let first_epoch = packed.first().map_or(0, |packed| packed.batch.epoch);
+    let (mut time, mut start) = (first_epoch, first_epoch);
     for PackedBatch { batch, samples, flags } in &mut *packed {
-        let count = if *flags & TIMES_EACH == 0 { 1 } else { *samples };
+        let count = if *flags & EACH_TIME == 0 { 1 } else { *samples };
         for _ in 0..count {
             time = time.wrapping_add(reader.signed()?);
             batch.times.push(time);
         }
     }
     for PackedBatch { batch, samples, flags } in packed {
-        let count = match (*flags & STARTS_EACH != 0, *flags & STARTS_ONE != 0) {
+        let count = match (*flags & EACH_START != 0, *flags & ONE_START != 0) {
             (true, _) => *samples,
             (false, is_one) => usize::from(is_one),
         };
@@ -314,7 +314,7 @@ fn read_values(reader: &mut Reader<'_>, packed: &mut [PackedBatch]) -> Result<()
         for reference in &batch.refs {
             let decimals = forms.next().copied().unwrap_or(RAW);
             let value = if decimals == RAW {
-                f64::from_le_bytes(reader.eight()?)
+                f64::from_le_bytes(reader.eight_bytes()?)
             } else {
                 let decimal = Decimal { digits: 0, decimals };
                 let base = decimal.base(previous.get(reference).copied());

@@ -104,14 +104,14 @@ pub fn decode_pings(body: &[u8]) -> Result<Vec<Result<Ping, RefusedPing>>, Strin
     if raw.pings.len() > PINGS_PER_REQUEST_MAX {
         return Err(format!("more than {PINGS_PER_REQUEST_MAX} pings in one request"));
     }
-    let read = |(index, raw): (usize, &RawValue)| {
+    let decode = |(index, raw): (usize, &RawValue)| {
         serde_json::from_str(raw.get()).map_err(|cause| {
-            let named = serde_json::from_str::<AgentField>(raw.get());
-            let agent = named.map_or_else(|_| format!("pings.{index}"), |ping| ping.agent);
+            let agent_field = serde_json::from_str::<AgentField>(raw.get());
+            let agent = agent_field.map_or_else(|_| format!("pings.{index}"), |ping| ping.agent);
             RefusedPing { agent, reason: cause.to_string() }
         })
     };
-    Ok(raw.pings.into_iter().enumerate().map(read).collect())
+    Ok(raw.pings.into_iter().enumerate().map(decode).collect())
 }
 
 #[cfg(test)]
@@ -142,10 +142,10 @@ mod tests {
         );
         json["pings"][0]["started"] = "soon".into();
         json["pings"][2] = 3.into();
-        let read = decode_pings(json.to_string().as_bytes()).unwrap();
-        assert_eq!(read[0].as_ref().unwrap_err().agent, "a");
-        assert_eq!(read[1], Ok(ping("b")));
-        assert_eq!(read[2].as_ref().unwrap_err().agent, "pings.2");
+        let decoded = decode_pings(json.to_string().as_bytes()).unwrap();
+        assert_eq!(decoded[0].as_ref().unwrap_err().agent, "a");
+        assert_eq!(decoded[1], Ok(ping("b")));
+        assert_eq!(decoded[2].as_ref().unwrap_err().agent, "pings.2");
     }
 
     #[test]

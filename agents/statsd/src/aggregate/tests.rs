@@ -3,11 +3,11 @@
 use super::*;
 use crate::line::parse;
 
-fn new(series_max: usize, memory_max: usize) -> Aggregate {
+fn new_aggregate(series_max: usize, memory_max: usize) -> Aggregate {
     Aggregate::new(Limits { series_max, memory_max })
 }
 
-fn drained(aggregate: &mut Aggregate) -> Vec<String> {
+fn drain_to_lines(aggregate: &mut Aggregate) -> Vec<String> {
     let mut readings = Readings::new(Vec::new());
     aggregate.drain(&mut readings);
     let text = |reading: &Reading| {
@@ -17,7 +17,7 @@ fn drained(aggregate: &mut Aggregate) -> Vec<String> {
     readings.as_slice().iter().map(text).collect()
 }
 
-fn add(aggregate: &mut Aggregate, lines: &[&str]) {
+fn add_lines(aggregate: &mut Aggregate, lines: &[&str]) {
     for line in lines {
         aggregate.add(&parse(line).unwrap());
     }
@@ -25,8 +25,8 @@ fn add(aggregate: &mut Aggregate, lines: &[&str]) {
 
 #[test]
 fn an_interval_becomes_readings_and_the_next_interval_begins_empty() {
-    let mut aggregate = new(100, 1 << 20);
-    add(
+    let mut aggregate = new_aggregate(100, 1 << 20);
+    add_lines(
         &mut aggregate,
         &[
             "hits:1|c|#page:a",
@@ -41,7 +41,7 @@ fn an_interval_becomes_readings_and_the_next_interval_begins_empty() {
         ],
     );
     assert_eq!(
-        drained(&mut aggregate),
+        drain_to_lines(&mut aggregate),
         [
             "hits{page=a} delta 5",
             "depth{} gauge 5",
@@ -56,29 +56,29 @@ fn an_interval_becomes_readings_and_the_next_interval_begins_empty() {
         ]
     );
     assert_eq!(aggregate.counts.bad_lines, 1);
-    assert_eq!(drained(&mut aggregate), Vec::<String>::new());
+    assert_eq!(drain_to_lines(&mut aggregate), Vec::<String>::new());
     // A relative change continues from the value of the previous interval.
-    add(&mut aggregate, &["depth:+1|g"]);
-    assert_eq!(drained(&mut aggregate), ["depth{} gauge 6"]);
+    add_lines(&mut aggregate, &["depth:+1|g"]);
+    assert_eq!(drain_to_lines(&mut aggregate), ["depth{} gauge 6"]);
 }
 
 #[test]
 fn sums_that_are_not_finite_are_rejected() {
-    let mut aggregate = new(10, 1 << 20);
-    add(&mut aggregate, &["a:1|c", "a:1|c|@1e-320", "b:1e308:1e308|ms", "c:1e308|g"]);
-    add(&mut aggregate, &["c:+1e308|g", "d:1e308:-1e308:-1e308:-1e308|c"]);
+    let mut aggregate = new_aggregate(10, 1 << 20);
+    add_lines(&mut aggregate, &["a:1|c", "a:1|c|@1e-320", "b:1e308:1e308|ms", "c:1e308|g"]);
+    add_lines(&mut aggregate, &["c:+1e308|g", "d:1e308:-1e308:-1e308:-1e308|c"]);
     assert_eq!(aggregate.counts.bad_lines, 4);
     let expected = ["a{} delta 1", "d{} delta -1", "c{} gauge 1", "b_count{} delta 1"];
-    for (line, expected) in drained(&mut aggregate).iter().zip(expected) {
+    for (line, expected) in drain_to_lines(&mut aggregate).iter().zip(expected) {
         assert!(line.starts_with(expected), "{line}");
     }
 }
 
 #[test]
-fn series_are_bounded() {
-    let mut aggregate = new(2, 1 << 20);
-    add(&mut aggregate, &["a:1|c", "b:1|c", "c:1|c", "a:1|c", "d:1|ms"]);
-    assert_eq!((drained(&mut aggregate).len(), aggregate.counts.dropped), (2, 2));
+fn series_beyond_the_limit_are_dropped_and_counted() {
+    let mut aggregate = new_aggregate(2, 1 << 20);
+    add_lines(&mut aggregate, &["a:1|c", "b:1|c", "c:1|c", "a:1|c", "d:1|ms"]);
+    assert_eq!((drain_to_lines(&mut aggregate).len(), aggregate.counts.dropped), (2, 2));
 }
 
 #[test]
@@ -92,38 +92,38 @@ fn memory_is_bounded_for_every_type_of_line() {
         |n| format!("depth{n}:1|g"),
     ];
     for line in lines {
-        let mut aggregate = new(1_000_000, MEMORY);
-        (0..10_000).for_each(|n| add(&mut aggregate, &[&line(n)]));
+        let mut aggregate = new_aggregate(1_000_000, MEMORY);
+        (0..10_000).for_each(|n| add_lines(&mut aggregate, &[&line(n)]));
         let is_timer = line(0).ends_with("ms");
         assert_eq!(aggregate.counts.dropped == 0, is_timer, "{}", line(0));
-        let text: usize = drained(&mut aggregate).iter().map(String::len).sum();
+        let text: usize = drain_to_lines(&mut aggregate).iter().map(String::len).sum();
         assert!(text < MEMORY, "{}: {text}", line(0));
         // The next interval has the full budget again; gauges release their memory one interval
         // later.
-        assert!(drained(&mut aggregate).is_empty());
+        assert!(drain_to_lines(&mut aggregate).is_empty());
         let before = aggregate.counts.dropped;
-        add(&mut aggregate, &["new:1|c"]);
+        add_lines(&mut aggregate, &["new:1|c"]);
         assert_eq!(aggregate.counts.dropped, before, "{}", line(0));
     }
 }
 
 #[test]
 fn members_beyond_the_budget_are_dropped_and_known_members_still_count() {
-    let mut aggregate = new(10, cost("susers") + 2 * MEMBER_BYTES);
-    add(&mut aggregate, &["users:a:b:c:a|s", "users:b|s", "users:d|s"]);
+    let mut aggregate = new_aggregate(10, series_bytes("susers") + 2 * MEMBER_BYTES);
+    add_lines(&mut aggregate, &["users:a:b:c:a|s", "users:b|s", "users:d|s"]);
     assert_eq!(aggregate.counts.dropped, 2);
-    assert_eq!(drained(&mut aggregate), ["users_unique{} gauge 2"]);
+    assert_eq!(drain_to_lines(&mut aggregate), ["users_unique{} gauge 2"]);
 }
 
 #[test]
 fn idle_gauges_are_removed_when_space_is_needed() {
-    let mut aggregate = new(4, 1 << 20);
-    add(&mut aggregate, &["a:1|g", "b:1|g", "c:1|g"]);
-    drained(&mut aggregate);
-    add(&mut aggregate, &["c:+1|g"]);
-    assert_eq!(drained(&mut aggregate), ["c{} gauge 2"]);
+    let mut aggregate = new_aggregate(4, 1 << 20);
+    add_lines(&mut aggregate, &["a:1|g", "b:1|g", "c:1|g"]);
+    drain_to_lines(&mut aggregate);
+    add_lines(&mut aggregate, &["c:+1|g"]);
+    assert_eq!(drain_to_lines(&mut aggregate), ["c{} gauge 2"]);
     assert_eq!(aggregate.counts.forgotten_gauges, 2);
-    add(&mut aggregate, &["a:+1|g", "c:+1|g"]);
-    assert_eq!(drained(&mut aggregate), ["a{} gauge 1", "c{} gauge 3"]);
+    add_lines(&mut aggregate, &["a:+1|g", "c:+1|g"]);
+    assert_eq!(drain_to_lines(&mut aggregate), ["a{} gauge 1", "c{} gauge 3"]);
     assert_eq!(aggregate.counts.forgotten_gauges, 2);
 }

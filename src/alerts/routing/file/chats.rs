@@ -16,7 +16,7 @@ const PARSE_MODES: [&str; 4] = ["", "HTML", "Markdown", "MarkdownV2"];
 /// The keys of a responder in Opsgenie.
 const RESPONDER_KEYS: [&str; 4] = ["id", "name", "username", "type"];
 
-fn or(text: Option<String>, default: &str) -> String {
+fn or_default(text: Option<String>, default: &str) -> String {
     text.unwrap_or_else(|| default.to_owned())
 }
 
@@ -29,7 +29,7 @@ impl FileChecker<'_> {
             (self.global.opsgenie_api_key.clone(), self.global.opsgenie_api_key_file.clone())
         };
         let api_url =
-            or(raw.api_url.or_else(|| self.global.opsgenie_api_url.clone()), OPSGENIE_URL);
+            or_default(raw.api_url.or_else(|| self.global.opsgenie_api_url.clone()), OPSGENIE_URL);
         self.is_address("api_url", &api_url);
         for name in raw.responders.iter().flat_map(|responder| responder.keys()) {
             if !RESPONDER_KEYS.contains(&name.as_str()) {
@@ -37,16 +37,16 @@ impl FileChecker<'_> {
             }
         }
         let opsgenie = Opsgenie {
-            api_key: self.needed("api_key", key, file),
+            api_key: self.required_secret("api_key", key, file),
             api_url,
-            message: or(raw.message, SUBJECT),
-            description: or(raw.description, TEXT),
-            source: or(raw.source, "Granary"),
-            note: or(raw.note, ""),
-            priority: or(raw.priority, ""),
-            entity: or(raw.entity, ""),
-            tags: or(raw.tags, ""),
-            actions: or(raw.actions, ""),
+            message: or_default(raw.message, SUBJECT),
+            description: or_default(raw.description, TEXT),
+            source: or_default(raw.source, "Granary"),
+            note: or_default(raw.note, ""),
+            priority: or_default(raw.priority, ""),
+            entity: or_default(raw.entity, ""),
+            tags: or_default(raw.tags, ""),
+            actions: or_default(raw.actions, ""),
             details: raw.details,
             responders: raw.responders,
             http: self.http(raw.http_config),
@@ -57,9 +57,9 @@ impl FileChecker<'_> {
     pub(super) fn teams(&mut self, raw: RawTeams) -> (bool, Target) {
         let teams = Teams {
             webhook_url: self.secret_address("webhook_url", raw.webhook_url, raw.webhook_url_file),
-            title: or(raw.title, SUBJECT),
-            summary: or(raw.summary, SUBJECT),
-            text: or(raw.text, TEXT),
+            title: or_default(raw.title, SUBJECT),
+            summary: or_default(raw.summary, SUBJECT),
+            text: or_default(raw.text, TEXT),
             http: self.http(raw.http_config),
         };
         (raw.send_resolved.unwrap_or(true), Target::Teams(Box::new(teams)))
@@ -67,9 +67,9 @@ impl FileChecker<'_> {
 
     pub(super) fn telegram(&mut self, raw: RawTelegram) -> (bool, Target) {
         let api_url =
-            or(raw.api_url.or_else(|| self.global.telegram_api_url.clone()), TELEGRAM_URL);
+            or_default(raw.api_url.or_else(|| self.global.telegram_api_url.clone()), TELEGRAM_URL);
         self.is_address("api_url", &api_url);
-        let parse_mode = or(raw.parse_mode, "HTML");
+        let parse_mode = or_default(raw.parse_mode, "HTML");
         if !PARSE_MODES.contains(&parse_mode.as_str()) {
             self.fault(format!("parse_mode: {parse_mode:?} is none of HTML, Markdown, MarkdownV2"));
         }
@@ -77,11 +77,11 @@ impl FileChecker<'_> {
             self.fault("chat_id is missing: set it to the number of a chat");
         }
         let telegram = Telegram {
-            bot_token: self.needed("bot_token", raw.bot_token, raw.bot_token_file),
+            bot_token: self.required_secret("bot_token", raw.bot_token, raw.bot_token_file),
             api_url,
             chat_id: raw.chat_id.unwrap_or_default(),
             message_thread_id: raw.message_thread_id,
-            message: or(raw.message, TEXT),
+            message: or_default(raw.message, TEXT),
             disable_notifications: raw.disable_notifications,
             parse_mode,
             http: self.http(raw.http_config),
@@ -92,8 +92,8 @@ impl FileChecker<'_> {
     pub(super) fn discord(&mut self, raw: RawDiscord) -> (bool, Target) {
         let discord = Discord {
             webhook_url: self.secret_address("webhook_url", raw.webhook_url, raw.webhook_url_file),
-            title: or(raw.title, SUBJECT),
-            message: or(raw.message, TEXT),
+            title: or_default(raw.title, SUBJECT),
+            message: or_default(raw.message, TEXT),
             http: self.http(raw.http_config),
         };
         (raw.send_resolved.unwrap_or(true), Target::Discord(Box::new(discord)))

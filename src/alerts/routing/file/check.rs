@@ -69,7 +69,7 @@ impl<'a> FileChecker<'a> {
         self.faults.push(FileFault { file, location, problem: problem.into() });
     }
 
-    fn at_most(&mut self, count: usize, items: &str, limit: usize) {
+    fn check_count(&mut self, count: usize, items: &str, limit: usize) {
         if count > limit {
             self.fault(format!("{count} {items} are more than {limit}"));
         }
@@ -78,15 +78,15 @@ impl<'a> FileChecker<'a> {
     pub(super) fn routing(&mut self, raw: RawFile) -> Routing {
         "global".clone_into(&mut self.location);
         let resolve_timeout =
-            self.some_length("resolve_timeout", raw.global.resolve_timeout.as_deref());
+            self.positive_duration("resolve_timeout", raw.global.resolve_timeout.as_deref());
         self.global = raw.global;
         for interval in raw.time_intervals.iter().chain(&raw.mute_time_intervals) {
             self.interval(interval);
         }
         self.location = String::new();
         let intervals = self.intervals.len();
-        self.at_most(intervals, "time intervals", ENTRIES_MAX);
-        self.at_most(raw.receivers.len(), "receivers", RECEIVERS_MAX);
+        self.check_count(intervals, "time intervals", ENTRIES_MAX);
+        self.check_count(raw.receivers.len(), "receivers", RECEIVERS_MAX);
         let mut names = BTreeSet::new();
         for raw_receiver in raw.receivers {
             self.location = format!("receiver {:?}", raw_receiver.name);
@@ -98,12 +98,12 @@ impl<'a> FileChecker<'a> {
         }
         self.location = String::new();
         let integrations = self.receivers.iter().map(|receiver| receiver.integrations.len()).sum();
-        self.at_most(integrations, "integrations of all receivers", INTEGRATIONS_MAX);
+        self.check_count(integrations, "integrations of all receivers", INTEGRATIONS_MAX);
         self.root(raw.route);
         self.location = String::new();
         let routes = self.routes.len();
-        self.at_most(routes, "routes", ENTRIES_MAX);
-        self.at_most(raw.inhibit_rules.len(), "inhibition rules", ENTRIES_MAX);
+        self.check_count(routes, "routes", ENTRIES_MAX);
+        self.check_count(raw.inhibit_rules.len(), "inhibition rules", ENTRIES_MAX);
         let inhibitions = raw.inhibit_rules.into_iter().enumerate();
         let inhibitions = inhibitions.map(|(at, rule)| self.inhibition(at, rule)).collect();
         let route_indexes = self.routes.iter().enumerate();
@@ -137,7 +137,7 @@ impl<'a> FileChecker<'a> {
         if raw.receiver.is_none() {
             self.fault("the first route has no receiver");
         }
-        if !(raw.equal.is_empty() && raw.match_re.is_empty() && raw.matchers.is_empty()) {
+        if !(raw.match_equal.is_empty() && raw.match_re.is_empty() && raw.matchers.is_empty()) {
             self.fault("the first route accepts all alerts: remove its matchers");
         }
         if !(raw.mute_time_intervals.is_empty() && raw.active_time_intervals.is_empty()) {
@@ -146,7 +146,7 @@ impl<'a> FileChecker<'a> {
         if raw.continues {
             self.fault("continue: the first route has no siblings: remove the key");
         }
-        let above = Route {
+        let parent = Route {
             key: String::new(),
             matchers: Vec::new(),
             receiver: 0,
@@ -160,31 +160,31 @@ impl<'a> FileChecker<'a> {
             muted_in: Vec::new(),
             active_in: None,
         };
-        self.route(raw, &above, 0);
+        self.route(raw, &parent, 0);
     }
 
     /// Adds a route with its child routes; returns its index.
-    fn route(&mut self, raw: RawRoute, above: &Route, depth: usize) -> usize {
-        let matchers = self.matchers(&raw.equal, &raw.match_re, &raw.matchers);
+    fn route(&mut self, raw: RawRoute, parent: &Route, depth: usize) -> usize {
+        let matchers = self.matchers(&raw.match_equal, &raw.match_re, &raw.matchers);
         let receiver =
-            raw.receiver.as_deref().map_or(above.receiver, |name| self.receiver_named(name));
+            raw.receiver.as_deref().map_or(parent.receiver, |name| self.receiver_named(name));
         let group_by = raw.group_by.map(|names| self.group_by(names));
-        let wait = self.length("group_wait", raw.group_wait.as_deref());
-        let interval = self.some_length("group_interval", raw.group_interval.as_deref());
-        let repeat = self.some_length("repeat_interval", raw.repeat_interval.as_deref());
+        let wait = self.duration("group_wait", raw.group_wait.as_deref());
+        let interval = self.positive_duration("group_interval", raw.group_interval.as_deref());
+        let repeat = self.positive_duration("repeat_interval", raw.repeat_interval.as_deref());
         let muted_in = self.times("mute_time_intervals", &raw.mute_time_intervals);
         let active_in = (!raw.active_time_intervals.is_empty())
             .then(|| self.times("active_time_intervals", &raw.active_time_intervals));
         let escalations =
             raw.escalate.iter().map(|escalation| self.escalation(escalation)).collect();
         let route = Route {
-            key: self.key(above, &matchers),
+            key: self.key(parent, &matchers),
             matchers,
             receiver,
-            group_by: group_by.unwrap_or_else(|| above.group_by.clone()),
-            group_wait_ms: wait.unwrap_or(above.group_wait_ms),
-            group_interval_ms: interval.unwrap_or(above.group_interval_ms),
-            repeat_interval_ms: repeat.unwrap_or(above.repeat_interval_ms),
+            group_by: group_by.unwrap_or_else(|| parent.group_by.clone()),
+            group_wait_ms: wait.unwrap_or(parent.group_wait_ms),
+            group_interval_ms: interval.unwrap_or(parent.group_interval_ms),
+            repeat_interval_ms: repeat.unwrap_or(parent.repeat_interval_ms),
             continues: raw.continues,
             escalations,
             children: Vec::new(),
@@ -198,11 +198,11 @@ impl<'a> FileChecker<'a> {
             return index;
         }
         let route_location = self.location.clone();
-        for (at, below) in raw.routes.into_iter().enumerate() {
+        for (at, child) in raw.routes.into_iter().enumerate() {
             self.location = format!("{route_location}.routes[{at}]");
-            let below = self.route(below, &route, depth + 1);
-            if let Some(above) = self.routes.get_mut(index) {
-                above.children.push(below);
+            let child_index = self.route(child, &route, depth + 1);
+            if let Some(parent) = self.routes.get_mut(index) {
+                parent.children.push(child_index);
             }
         }
         self.location = route_location;
@@ -210,17 +210,17 @@ impl<'a> FileChecker<'a> {
     }
 
     /// Returns Alertmanager's key for a route; a number distinguishes routes with the same key.
-    fn key(&mut self, above: &Route, matchers: &[LabelMatcher]) -> String {
+    fn key(&mut self, parent: &Route, matchers: &[LabelMatcher]) -> String {
         let texts: Vec<_> = matchers.iter().map(ToString::to_string).collect();
-        let slash = if above.key.is_empty() { "" } else { "/" };
-        let key = format!("{}{slash}{{{}}}", above.key, texts.join(","));
+        let slash = if parent.key.is_empty() { "" } else { "/" };
+        let key = format!("{}{slash}{{{}}}", parent.key, texts.join(","));
         let count = self.keys.entry(key.clone()).or_insert(0);
         *count += 1;
         if *count == 1 { key } else { format!("{key}#{count}") }
     }
 
     fn escalation(&mut self, raw: &RawEscalation) -> Escalation {
-        let after = self.some_length("escalate: after", Some(&raw.after));
+        let after = self.positive_duration("escalate: after", Some(&raw.after));
         let receiver = self.receiver_named(&raw.receiver);
         Escalation { after_ms: after.unwrap_or(0), receiver }
     }
@@ -273,11 +273,12 @@ impl<'a> FileChecker<'a> {
     /// Compiles the matchers, in Alertmanager's order.
     fn matchers(
         &mut self,
-        equal: &TextMap,
+        match_equal: &TextMap,
         patterns: &TextMap,
         texts: &[String],
     ) -> Vec<LabelMatcher> {
-        let equal = equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
+        let equal =
+            match_equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
         let patterns = patterns.iter().map(|(name, value)| {
             // In Alertmanager's keys, these patterns have anchors.
             LabelMatcher::new(name, &format!("^(?:{value})$"), true, true)
@@ -301,7 +302,7 @@ impl<'a> FileChecker<'a> {
         matchers
     }
 
-    pub(super) fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
+    pub(super) fn duration(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
         let text = text?;
         let found = parse_duration_ms(text);
         if found.is_none() {
@@ -310,8 +311,8 @@ impl<'a> FileChecker<'a> {
         found
     }
 
-    pub(super) fn some_length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
-        let found = self.length(key, text);
+    pub(super) fn positive_duration(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
+        let found = self.duration(key, text);
         if found == Some(0) {
             self.fault(format!("{key} must be longer than 0s"));
         }

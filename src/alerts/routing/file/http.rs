@@ -37,9 +37,9 @@ const RESERVED: [&str; 9] = [
 /// With all faults.
 pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
     let raw = RawHttp::deserialize(from)?;
-    let mut checking = FileChecker::new("", Path::new(""));
-    let http = checking.http(Some(raw));
-    let faults: Vec<_> = checking.into_faults().into_iter().map(|fault| fault.problem).collect();
+    let mut checker = FileChecker::new("", Path::new(""));
+    let http = checker.http(Some(raw));
+    let faults: Vec<_> = checker.into_faults().into_iter().map(|fault| fault.problem).collect();
     if faults.is_empty() { Ok(http) } else { Err(D::Error::custom(faults.join("; "))) }
 }
 
@@ -49,18 +49,22 @@ impl FileChecker<'_> {
         let mut methods = Vec::new();
         let basic = raw.basic_auth.map(|basic| {
             methods.push("basic_auth");
-            (basic.username, self.needed("password", basic.password, basic.password_file))
+            (basic.username, self.required_secret("password", basic.password, basic.password_file))
         });
         let mut authorization = None;
         if let Some(settings) = raw.authorization {
             methods.push("authorization");
-            let secret =
-                self.needed("credentials", settings.credentials, settings.credentials_file);
+            let secret = self.required_secret(
+                "credentials",
+                settings.credentials,
+                settings.credentials_file,
+            );
             authorization = Some((settings.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
         }
         if raw.bearer_token.is_some() || raw.bearer_token_file.is_some() {
             methods.push("bearer_token");
-            let secret = self.needed("bearer_token", raw.bearer_token, raw.bearer_token_file);
+            let secret =
+                self.required_secret("bearer_token", raw.bearer_token, raw.bearer_token_file);
             authorization = Some(("Bearer".to_owned(), secret));
         }
         if methods.len() > 1 {
@@ -103,7 +107,7 @@ impl FileChecker<'_> {
     }
 
     /// Returns a secret that is set either as text or as a file.
-    pub(super) fn needed(
+    pub(super) fn required_secret(
         &mut self,
         key: &str,
         text: Option<String>,

@@ -32,8 +32,8 @@ pub fn check_routing(file: &str, folder: &Path, text: &str) -> Result<Routing, V
         let (file, location, problem) = (file.to_owned(), String::new(), cause.to_string());
         vec![FileFault { file, location, problem }]
     })?;
-    let mut checking = FileChecker::new(file, folder);
-    let routing = checking.routing(raw);
-    let faults = checking.into_faults();
+    let mut checker = FileChecker::new(file, folder);
+    let routing = checker.routing(raw);
+    let faults = checker.into_faults();
     if faults.is_empty() { Ok(routing) } else { Err(faults) }
 }

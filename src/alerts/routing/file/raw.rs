@@ -61,7 +61,7 @@ pub(super) struct RawRoute {
     pub(super) group_interval: Option<String>,
     pub(super) repeat_interval: Option<String>,
     #[serde(default, rename = "match")]
-    pub(super) equal: TextMap,
+    pub(super) match_equal: TextMap,
     #[serde(default)]
     pub(super) match_re: TextMap,
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! The keys of Alertmanager's `http_config`.
 //!
-//! Must never know: which of its combinations can be used.
+//! Must never know: which combinations of the keys can be used.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

@@ -78,7 +78,7 @@ impl FileChecker<'_> {
         let http = self.http(raw.http_config);
         // In Alertmanager, 0 means the default.
         let timeout = raw.timeout.as_deref().filter(|text| !matches!(*text, "0" | "0s"));
-        let timeout_ms = self.some_length("timeout", timeout);
+        let timeout_ms = self.positive_duration("timeout", timeout);
         if timeout_ms.is_some_and(|ms| ms > SENDING_MS_MAX) {
             self.fault(format!("timeout: use {SENDING_MS_MAX} ms at most"));
         }
@@ -117,8 +117,8 @@ impl FileChecker<'_> {
         let api_url = self.secret_address("api_url", url, file);
         let slack = Slack {
             api_url,
-            texts: present(texts),
-            attachment: present(attachment),
+            texts: present_texts(texts),
+            attachment: present_texts(attachment),
             fields: raw.fields.into_iter().map(field).collect(),
             actions: raw.actions.into_iter().map(action).collect(),
             mrkdwn_in: raw
@@ -153,11 +153,11 @@ impl FileChecker<'_> {
             details.entry(key.to_owned()).or_insert_with(|| text.to_owned());
         }
         let pagerduty = Pagerduty {
-            routing_key: self.needed("routing_key", raw.routing_key, raw.routing_key_file),
+            routing_key: self.required_secret("routing_key", raw.routing_key, raw.routing_key_file),
             url,
             client: or(raw.client, "Granary"),
             client_url: or(raw.client_url, ALERTS_LINK),
-            payload: present(payload),
+            payload: present_texts(payload),
             details,
             http: self.http(raw.http_config),
         };
@@ -177,7 +177,8 @@ impl FileChecker<'_> {
         let from = raw.from.or_else(|| global.smtp_from.clone());
         let hello = raw.hello.or_else(|| global.smtp_hello.clone());
         let require_tls = raw.require_tls.or(global.smtp_require_tls).unwrap_or(true);
-        let auth = username.map(|name| (name, self.needed("auth_password", password, file)));
+        let auth =
+            username.map(|name| (name, self.required_secret("auth_password", password, file)));
         let mut headers = raw.headers;
         if !headers.keys().any(|name| name.eq_ignore_ascii_case("subject")) {
             headers.insert("Subject".to_owned(), SUBJECT.to_owned());
@@ -209,7 +210,8 @@ impl FileChecker<'_> {
         if raw.command.iter().any(|text| text.contains('\0')) {
             self.fault("command: an argument contains a NUL character");
         }
-        let timeout_ms = self.some_length("timeout", raw.timeout.as_deref()).unwrap_or(COMMAND_MS);
+        let timeout_ms =
+            self.positive_duration("timeout", raw.timeout.as_deref()).unwrap_or(COMMAND_MS);
         if timeout_ms > SENDING_MS_MAX {
             self.fault(format!("timeout: use {SENDING_MS_MAX} ms at most"));
         }
@@ -224,7 +226,7 @@ impl FileChecker<'_> {
         text: Option<String>,
         file: Option<PathBuf>,
     ) -> Secret {
-        let secret = self.needed(key, text, file);
+        let secret = self.required_secret(key, text, file);
         if let Secret::Text(url) = &secret {
             self.is_address(key, url);
         }
@@ -252,7 +254,7 @@ impl FileChecker<'_> {
 }
 
 fn action(raw: RawAction) -> BTreeMap<&'static str, String> {
-    present([
+    present_texts([
         ("type", Some(raw.kind)),
         ("text", Some(raw.text)),
         ("url", raw.url),
@@ -262,7 +264,7 @@ fn action(raw: RawAction) -> BTreeMap<&'static str, String> {
     ])
 }
 
-fn present<const N: usize>(
+fn present_texts<const N: usize>(
     texts: [(&'static str, Option<String>); N],
 ) -> BTreeMap<&'static str, String> {
     texts.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()

@@ -60,7 +60,7 @@ receivers:
 ";
 
 fn read(text: &str) -> Result<Routing, String> {
-    check_routing("own.yml", Path::new("/etc/granary"), text)
+    check_routing("notifications.yml", Path::new("/etc/granary"), text)
         .map_err(|faults| faults.iter().map(FileFault::to_string).collect::<Vec<_>>().join("\n"))
 }
 
@@ -74,9 +74,9 @@ fn labels(text: &str) -> LabelSet {
 fn the_example_file_of_alertmanager_routes_as_in_alertmanager() {
     let routing = read(EXAMPLE).unwrap();
     let check = |text: &str, expected: &[&str]| {
-        let places = routing.routes_of(&labels(text));
-        let names = places.iter().map(|location| {
-            let receiver = routing.routes[*location].receiver;
+        let route_indexes = routing.routes_of(&labels(text));
+        let names = route_indexes.iter().map(|index| {
+            let receiver = routing.routes[*index].receiver;
             routing.receivers[receiver].name.as_str()
         });
         assert_eq!(names.collect::<Vec<_>>(), expected, "{text}");
@@ -121,7 +121,7 @@ fn receivers_have_alertmanagers_defaults_and_paths_are_relative_to_the_file() {
 }
 
 #[test]
-fn each_fault_is_reported_with_its_place() {
+fn each_fault_is_reported_with_its_location() {
     let receivers = "receivers: [{name: a}]\n";
     for (text, expected) in [
         ("route: {receiver: b}", "route: no receiver is named \"b\""),
@@ -138,7 +138,10 @@ fn each_fault_is_reported_with_its_place() {
         ("route: {receiver: a}\ninhibit_rules: [{source_matchers: ['a=~(']}]", "inhibit_rules[0]"),
     ] {
         let message = read(&format!("{text}\n{receivers}")).unwrap_err();
-        assert!(message.contains("own.yml") && message.contains(expected), "{text}: {message}");
+        assert!(
+            message.contains("notifications.yml") && message.contains(expected),
+            "{text}: {message}"
+        );
     }
     let receiver = |integration: &str| {
         read(&format!("route: {{receiver: a}}\nreceivers: [{{name: a, {integration}}}]"))

@@ -129,10 +129,10 @@ impl Delivery {
         seen: &CurrentAlerts,
         context: &DecisionContext<'_>,
     ) {
-        let again = context.now.saturating_sub(context.repeat_interval_ms);
+        let repeat_before = context.now.saturating_sub(context.repeat_interval_ms);
         let before = self.pending.take();
         let is_news =
-            seen.is_news(self.confirmed.as_ref(), send_resolved, Some(again), &self.muted);
+            seen.is_news(self.confirmed.as_ref(), send_resolved, Some(repeat_before), &self.muted);
         if before.is_none() && !is_news {
             return;
         }

@@ -19,7 +19,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Integration, Message, MessageAlert, Receiver, Route, Routing};
+use super::{Integration, Receiver, Route, Routing};
+use crate::alerts::{Message, MessageAlert};
 use crate::{alerts::LabelSet, model::UnixMillis};
 use delivery::{DecisionContext, PendingDelivery};
 use group::Group;

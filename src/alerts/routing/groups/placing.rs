@@ -9,8 +9,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{Groups, group::Group, settings};
 use crate::{
     alerts::{
-        LabelSet, fingerprint,
-        routing::{MessageAlert, Route, Routing},
+        LabelSet, MessageAlert, fingerprint,
+        routing::{Route, Routing},
     },
     model::UnixMillis,
 };
@@ -75,11 +75,11 @@ impl Groups {
 
     /// Removes the groups of removed routes.
     fn forget_unrouted(&mut self, routing: &Routing) {
-        let gone = &mut self.gone;
+        let ended = &mut self.gone;
         self.all.retain(|id, group| {
             let is_routed = settings(routing, group).is_some();
             if !is_routed {
-                gone.insert(id.clone());
+                ended.insert(id.clone());
             }
             is_routed
         });

@@ -11,7 +11,7 @@ use std::{
 
 use super::*;
 use crate::alerts::routing::file::check_routing;
-use world::{AlertNames, World, alert, names, routing, said, two_integrations};
+use world::{AlertNames, World, alert, content_of, names, routing, two_integrations};
 
 const STEP_MS: i64 = 10_000;
 const INTERVAL_MS: i64 = 60_000;
@@ -51,7 +51,7 @@ fn a_group_is_sent_after_its_wait_after_changes_and_after_the_repeat_interval() 
 fn posted_alerts_are_awaited_after_a_restart_and_end_when_they_are_not_sent_again() {
     for is_sent_again in [true, false] {
         let mut world = World::new(routing("", true));
-        world.fire("own");
+        world.fire("rule");
         world.fire("posted");
         world.alerts.get_mut("posted").unwrap().is_posted = true;
         let messages = world.run(60_000);
@@ -65,7 +65,8 @@ fn posted_alerts_are_awaited_after_a_restart_and_end_when_they_are_not_sent_agai
             world.alerts.insert("posted", posted);
         }
         messages.extend(world.run(900_000));
-        let ends: Vec<_> = messages.iter().filter(|(_, said)| said.1 == names("posted")).collect();
+        let ends: Vec<_> =
+            messages.iter().filter(|(_, content)| content.1 == names("posted")).collect();
         if is_sent_again {
             assert!(ends.is_empty() && messages.len() > 1, "{messages:?}");
         } else {
@@ -97,7 +98,8 @@ fn a_receiver_that_was_down_for_an_hour_gets_current_and_ended_alerts_once() {
             }
         }
         // The group with the latest change is delivered first, even if others were decided later.
-        let messages: Vec<_> = world.tell().into_iter().map(|(_, said)| said).collect();
+        let messages: Vec<_> =
+            world.deliver_all().into_iter().map(|(_, content)| content).collect();
         let expected = [(names("c"), names("")), (names(""), names("a")), (names("b"), names(""))];
         assert_eq!(messages, expected);
         // Confirmed messages are not repeated, even after a crash.
@@ -132,8 +134,9 @@ fn an_unacknowledged_alert_is_escalated_until_it_ends() {
     let mut run = |world: &mut World, seconds: i64| {
         for _ in 0..seconds / 10 {
             world.step();
-            let messages = world.tell().into_iter().filter(|(receiver, _)| receiver == "boss");
-            boss.extend(messages.map(|(_, said)| (world.now - 1_000_000, said)));
+            let messages =
+                world.deliver_all().into_iter().filter(|(receiver, _)| receiver == "boss");
+            boss.extend(messages.map(|(_, content)| (world.now - 1_000_000, content)));
             world.now += STEP_MS;
         }
     };
@@ -144,10 +147,10 @@ fn an_unacknowledged_alert_is_escalated_until_it_ends() {
     run(&mut world, 700);
     world.end("a");
     run(&mut world, 100);
-    let said = |at: i64, firing: &str, ended: &str| (at * 1000, (names(firing), names(ended)));
+    let content = |at: i64, firing: &str, ended: &str| (at * 1000, (names(firing), names(ended)));
     // The decision that was due at 660 s is repeated right after the crash at 700 s; the next ones
     // follow each minute.
-    assert_eq!(boss, [said(600, "a", ""), said(1420, "", "a")]);
+    assert_eq!(boss, [content(600, "a", ""), content(1420, "", "a")]);
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn a_refused_message_waits_for_the_next_decision_and_an_end_is_repeated_for_a_da
 }
 
 #[test]
-fn an_end_is_owed_even_when_the_receiver_was_down_for_a_day_before() {
+fn an_end_is_sent_even_when_the_receiver_was_down_for_a_day_before() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     assert_eq!(world.run(60_000).len(), 1);
@@ -195,7 +198,7 @@ fn an_end_is_owed_even_when_the_receiver_was_down_for_a_day_before() {
     world.end("a");
     world.now += INTERVAL_MS;
     world.step();
-    assert_eq!(world.tell(), [("one".to_owned(), (names(""), names("a")))]);
+    assert_eq!(world.deliver_all(), [("one".to_owned(), (names(""), names("a")))]);
 }
 
 #[test]
@@ -212,21 +215,21 @@ fn a_new_receiver_gets_all_alerts_and_an_alert_that_changes_groups_has_not_ended
     world.fire("b");
     world.now += INTERVAL_MS;
     world.step();
-    let before = world.groups.pending_notifications(&world.routing)[0].clone();
+    let earlier = world.groups.pending_notifications(&world.routing)[0].clone();
     let text = "route: {receiver: boss, group_wait: 30s, group_interval: 1m}\n\
                 receivers:\n- name: boss\n  webhook_configs: [{url: 'http://y'}]\n";
-    let other = check_routing("own.yml", Path::new(""), text).unwrap();
-    let (message, _) = world.groups.message(&world.routing, &before).unwrap();
+    let other = check_routing("notifications.yml", Path::new(""), text).unwrap();
+    let (message, _) = world.groups.message(&world.routing, &earlier).unwrap();
     reload(&mut world, other);
     world.step();
-    world.groups.confirm(&world.routing, &before, &message);
+    world.groups.confirm(&world.routing, &earlier, &message);
     world.now += INTERVAL_MS;
     world.step();
-    assert_eq!(world.tell(), [("boss".to_owned(), (names("b"), names("a")))]);
-    // With another `group_by`, each alert has its group.
+    assert_eq!(world.deliver_all(), [("boss".to_owned(), (names("b"), names("a")))]);
+    // With another `group_by`, each alert is in a group of its own.
     let text = text.replace("group_wait", "group_by: [alertname], group_wait");
-    reload(&mut world, check_routing("own.yml", Path::new(""), &text).unwrap());
-    let messages: Vec<_> = world.run(200_000).into_iter().map(|(_, said)| said).collect();
+    reload(&mut world, check_routing("notifications.yml", Path::new(""), &text).unwrap());
+    let messages: Vec<_> = world.run(200_000).into_iter().map(|(_, content)| content).collect();
     assert_eq!(messages, [(names("b"), names(""))]);
 }
 
@@ -234,7 +237,7 @@ fn a_new_receiver_gets_all_alerts_and_an_alert_that_changes_groups_has_not_ended
 fn alerts_that_were_left_out_are_sent_once_there_is_room() {
     let mut world = World::new(routing("", false));
     let now = |world: &World| UnixMillis(world.now);
-    let all: Vec<_> = (0..501).map(|at| alert(&format!("n{at}"), 0, None)).collect();
+    let all: Vec<_> = (0..501).map(|index| alert(&format!("n{index}"), 0, None)).collect();
     let step = |world: &mut World, are_changed: bool, all: &[MessageAlert]| {
         let at = now(world);
         let mut ask = || Some(all.to_vec());
@@ -242,7 +245,7 @@ fn alerts_that_were_left_out_are_sent_once_there_is_room() {
     };
     step(&mut world, true, &all);
     assert_eq!(world.groups.left_out(), 1);
-    world.tell();
+    world.deliver_all();
     // Half of the alerts end; nothing changes afterwards.
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(500_000), ..alert.clone() };
     let half: Vec<_> = all[..250].iter().cloned().chain(all[250..].iter().map(ended)).collect();
@@ -250,7 +253,7 @@ fn alerts_that_were_left_out_are_sent_once_there_is_room() {
     for _ in 0..3 {
         world.now += INTERVAL_MS;
         step(&mut world, false, &half);
-        world.tell();
+        world.deliver_all();
     }
     assert_eq!(world.groups.left_out(), 0);
 }
@@ -259,9 +262,9 @@ fn alerts_that_were_left_out_are_sent_once_there_is_room() {
 fn groups_are_bounded_and_alerts_beyond_the_limit_are_counted() {
     let routing = routing("", true);
     let mut groups = Groups::default();
-    let many: Vec<_> = (0..600).map(|at| alert(&format!("n{at}"), 0, None)).collect();
+    let alerts: Vec<_> = (0..600).map(|index| alert(&format!("n{index}"), 0, None)).collect();
     let now = UnixMillis(100_000);
-    groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
+    groups.step(&routing, true, &mut || Some(alerts.clone()), &|_| false, now);
     assert_eq!(groups.left_out(), 100);
     let notifications = groups.pending_notifications(&routing);
     let (message, _) = groups.message(&routing, &notifications[0]).unwrap();
@@ -272,8 +275,8 @@ fn groups_are_bounded_and_alerts_beyond_the_limit_are_counted() {
     assert!(groups.is_empty() && faults.len() == 1);
 }
 
-/// A limit never means silence: alerts that are not silenced are sent, however many others there
-/// are.
+/// A limit never means silence: alerts that are not silenced are sent, however many silenced alerts
+/// there are.
 #[test]
 fn silenced_alerts_take_no_room_from_other_alerts() {
     let mut world = World::new(routing("", true));
@@ -317,9 +320,9 @@ fn silenced_alerts_take_no_room_from_other_alerts() {
 fn alerts_beyond_the_limits_are_put_into_the_overflow_group_of_their_route() {
     let routing = routing(", group_by: [alertname]", true);
     let mut groups = Groups::default();
-    let many: Vec<_> = (0..2600).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
+    let alerts: Vec<_> = (0..2600).map(|index| alert(&format!("n{index:05}"), 0, None)).collect();
     let now = UnixMillis(100_000);
-    groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
+    groups.step(&routing, true, &mut || Some(alerts.clone()), &|_| false, now);
     let notifications = groups.pending_notifications(&routing);
     let messages = notifications
         .iter()
@@ -330,13 +333,13 @@ fn alerts_beyond_the_limits_are_put_into_the_overflow_group_of_their_route() {
     assert_eq!(messages.len(), 2001);
     let overflow = messages.iter().find(|(.., key)| key == "{}:{}").unwrap();
     assert_eq!((overflow.0, overflow.1), (500, 100));
-    assert_eq!(messages.iter().map(|message| message.0 + message.1).sum::<usize>(), many.len());
+    assert_eq!(messages.iter().map(|message| message.0 + message.1).sum::<usize>(), alerts.len());
     // The alerts stay in their groups and end there.
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(200_000), ..alert.clone() };
-    let over: Vec<_> = many.iter().map(ended).collect();
+    let ended_alerts: Vec<_> = alerts.iter().map(ended).collect();
     for minute in 0..20 {
         let now = UnixMillis(200_000 + minute * INTERVAL_MS);
-        groups.step(&routing, minute == 0, &mut || Some(over.clone()), &|_| false, now);
+        groups.step(&routing, minute == 0, &mut || Some(ended_alerts.clone()), &|_| false, now);
         for notification in groups.pending_notifications(&routing) {
             if let Some((message, _)) = groups.message(&routing, &notification) {
                 groups.confirm(&routing, &notification, &message);
@@ -350,8 +353,9 @@ fn alerts_beyond_the_limits_are_put_into_the_overflow_group_of_their_route() {
 fn an_alert_that_represents_others_counts_as_all_of_them_and_keeps_the_group_firing() {
     let routing = routing("", true);
     let mut groups = Groups::default();
-    let mut many: Vec<_> = (0..700).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
-    many.push(MessageAlert { more: 99_299, ..alert("many", 0, None) });
+    let mut alerts: Vec<_> =
+        (0..700).map(|index| alert(&format!("n{index:05}"), 0, None)).collect();
+    alerts.push(MessageAlert { more: 99_299, ..alert("many", 0, None) });
     let step = |groups: &mut Groups, alerts: &[MessageAlert], now: i64| {
         groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
         let notifications = groups.pending_notifications(&routing);
@@ -359,11 +363,11 @@ fn an_alert_that_represents_others_counts_as_all_of_them_and_keeps_the_group_fir
         groups.confirm(&routing, &notifications[0], &message);
         Some((message.status(), message.alerts.len() + message.left_out))
     };
-    assert_eq!(step(&mut groups, &many, 100_000), Some(("firing", 100_000)));
-    assert_eq!(step(&mut groups, &many, 200_000), None, "the message was confirmed");
+    assert_eq!(step(&mut groups, &alerts, 100_000), Some(("firing", 100_000)));
+    assert_eq!(step(&mut groups, &alerts, 200_000), None, "the message was confirmed");
     // All listed alerts end, and the others continue to fire.
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..alert.clone() };
-    let rest: Vec<_> = many[..500].iter().map(ended).chain(many[500..].to_vec()).collect();
+    let rest: Vec<_> = alerts[..500].iter().map(ended).chain(alerts[500..].to_vec()).collect();
     let (status, _) = step(&mut groups, &rest, 300_000).unwrap();
     assert_eq!(status, "firing");
 }
@@ -373,7 +377,7 @@ fn an_alert_that_represents_others_counts_as_all_of_them_and_keeps_the_group_fir
 fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
     let routing = routing("", true);
     let mut groups = Groups::default();
-    let many: Vec<_> = (0..700).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
+    let alerts: Vec<_> = (0..700).map(|index| alert(&format!("n{index:05}"), 0, None)).collect();
     let mut step = |alerts: &[MessageAlert], now: i64| {
         groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
         let notifications = groups.pending_notifications(&routing);
@@ -383,11 +387,11 @@ fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
         Some((message.status(), document["truncatedAlerts"].as_u64(), message.unlisted_line()))
     };
     let more = |count: u64| Some(format!("and {count} more alerts"));
-    assert_eq!(step(&many, 100_000), Some(("firing", Some(200), more(200))));
+    assert_eq!(step(&alerts, 100_000), Some(("firing", Some(200), more(200))));
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..alert.clone() };
-    let over: Vec<_> = many.iter().map(ended).collect();
-    assert_eq!(step(&over, 300_000), Some(("resolved", Some(200), more(200))));
-    assert_eq!(step(&over, 400_000), None, "the message was confirmed");
+    let ended_alerts: Vec<_> = alerts.iter().map(ended).collect();
+    assert_eq!(step(&ended_alerts, 300_000), Some(("resolved", Some(200), more(200))));
+    assert_eq!(step(&ended_alerts, 400_000), None, "the message was confirmed");
 }
 
 #[test]
@@ -405,7 +409,7 @@ fn a_failing_integration_fills_no_group_and_repeats_no_end_to_another_integratio
             Some((i64::max(0, round - 10)..=round).map(alert_at).collect::<Vec<_>>())
         };
         world.groups.step(&world.routing, true, &mut { alerts }, &|_| false, UnixMillis(now));
-        for (_, (firing, ended)) in world.tell_integrations(|key| key == "webhook/0") {
+        for (_, (firing, ended)) in world.deliver_to(|key| key == "webhook/0") {
             let fires = firing.into_iter().map(|news| (news, true));
             for news in fires.chain(ended.into_iter().map(|news| (news, false))) {
                 *counts.entry(news).or_insert(0) += 1;
@@ -417,9 +421,9 @@ fn a_failing_integration_fills_no_group_and_repeats_no_end_to_another_integratio
     let ends: Vec<_> = counts.iter().filter(|((_, fires), _)| !fires).map(|news| *news.1).collect();
     assert!(ends.len() > 550 && ends.iter().all(|count| *count == 1), "{counts:?}");
     // The failing integration gets the remaining ends once.
-    let back = world.tell();
-    assert_eq!(back.len(), 1);
-    assert!((300..=500).contains(&back[0].1.1.len()), "{}", back[0].1.1.len());
+    let late_messages = world.deliver_all();
+    assert_eq!(late_messages.len(), 1);
+    assert!((300..=500).contains(&late_messages[0].1.1.len()), "{}", late_messages[0].1.1.len());
 }
 
 #[test]
@@ -430,26 +434,26 @@ fn a_refusal_of_an_earlier_decision_drops_nothing_of_a_later_one() {
     world.end("a");
     world.now += INTERVAL_MS;
     world.step();
-    let before = world.groups.pending_notifications(&world.routing)[0].clone();
+    let earlier = world.groups.pending_notifications(&world.routing)[0].clone();
     // The alert fires again, and the next decision is made, during the delivery.
     world.fire("a");
     world.now += INTERVAL_MS;
     world.step();
-    world.groups.refuse(&before);
+    world.groups.refuse(&earlier);
     let notifications = world.groups.pending_notifications(&world.routing);
     assert!(!notifications[0].is_refused);
-    assert_eq!(world.tell()[0].1, (names("a"), names("")));
+    assert_eq!(world.deliver_all()[0].1, (names("a"), names("")));
     // An end that was decided since is kept as well.
     world.now += INTERVAL_MS;
     world.end("a");
     world.step();
-    let before = world.groups.pending_notifications(&world.routing)[0].clone();
+    let earlier = world.groups.pending_notifications(&world.routing)[0].clone();
     world.now += INTERVAL_MS;
     world.fire("b");
     world.step();
     world.end("b");
     world.now += INTERVAL_MS;
     world.step();
-    world.groups.refuse(&before);
-    assert_eq!(world.tell()[0].1, (names(""), names("a b")));
+    world.groups.refuse(&earlier);
+    assert_eq!(world.deliver_all()[0].1, (names(""), names("a b")));
 }

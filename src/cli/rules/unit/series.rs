@@ -6,14 +6,14 @@ use anyhow::{Context, bail};
 
 use crate::{
     model::{METRIC_TAG, STALE_MARKER},
-    query::{Labels, MatchOperator, PromqlLimits, series_matchers},
+    query::{ExpressionLimits, Labels, MatchOperator, series_matchers},
 };
 
 /// The maximum number of values of a series.
 const VALUES_MAX: usize = 100_000;
 
 /// Parses the labels of a series; an empty text or `{}` has no labels.
-pub(super) fn labels(text: &str, limits: &PromqlLimits<'_>) -> anyhow::Result<Labels> {
+pub(super) fn labels(text: &str, limits: &ExpressionLimits<'_>) -> anyhow::Result<Labels> {
     if matches!(text.trim(), "" | "{}") {
         return Ok(Labels::default());
     }

@@ -282,13 +282,13 @@ fn without(arguments: &Arguments<'_>, suffix: &str, keep: impl Fn(f64) -> bool +
 }
 
 fn remove_above(arguments: &Arguments<'_>) -> Lines {
-    let most = arguments.number(1, "n")?;
-    without(arguments, &format!(", {most}"), |value| value <= most)
+    let count_max = arguments.number(1, "n")?;
+    without(arguments, &format!(", {count_max}"), |value| value <= count_max)
 }
 
 fn remove_below(arguments: &Arguments<'_>) -> Lines {
-    let least = arguments.number(1, "n")?;
-    without(arguments, &format!(", {least}"), |value| value >= least)
+    let minimum = arguments.number(1, "n")?;
+    without(arguments, &format!(", {minimum}"), |value| value >= minimum)
 }
 
 /// Changes the numbers of each line by a percentile of that line.

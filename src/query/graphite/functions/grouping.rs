@@ -79,8 +79,8 @@ fn by_tags(arguments: &Arguments<'_>) -> Lines {
     let lines = arguments.lines(0)?;
     let metric = |line: &Line| line.tags.get("name").cloned().unwrap_or_default();
     let first = lines.first().map(&metric).unwrap_or_default();
-    let is_same = lines.iter().all(|line| metric(line) == first);
-    let shared = if is_same { first } else { callback.to_owned() };
+    let share_metric = lines.iter().all(|line| metric(line) == first);
+    let shared = if share_metric { first } else { callback.to_owned() };
     let key = |line: &Line| {
         let by_name = tags.contains(&"name");
         let mut words = vec![if by_name { metric(line) } else { shared.clone() }];
@@ -105,7 +105,11 @@ fn by_tags(arguments: &Arguments<'_>) -> Lines {
 }
 
 /// Combines the lines whose paths are equal when some parts are ignored.
-fn without(arguments: &Arguments<'_>, aggregation: Aggregation, from: usize) -> Lines {
+fn combine_without_parts(
+    arguments: &Arguments<'_>,
+    aggregation: Aggregation,
+    from: usize,
+) -> Lines {
     let positions: Vec<_> = super::nodes(arguments, from)?
         .into_iter()
         .filter_map(|node| match node {
@@ -124,17 +128,17 @@ fn without(arguments: &Arguments<'_>, aggregation: Aggregation, from: usize) -> 
 }
 
 fn sum_without(arguments: &Arguments<'_>) -> Lines {
-    without(arguments, Aggregation::Sum, 1)
+    combine_without_parts(arguments, Aggregation::Sum, 1)
 }
 
 fn average_without(arguments: &Arguments<'_>) -> Lines {
-    without(arguments, Aggregation::Average, 1)
+    combine_without_parts(arguments, Aggregation::Average, 1)
 }
 
 fn multiply_without(arguments: &Arguments<'_>) -> Lines {
-    without(arguments, Aggregation::Product, 1)
+    combine_without_parts(arguments, Aggregation::Product, 1)
 }
 
 fn aggregate_without(arguments: &Arguments<'_>) -> Lines {
-    without(arguments, arguments.aggregation(1, "func", "sum")?, 2)
+    combine_without_parts(arguments, arguments.aggregation(1, "func", "sum")?, 2)
 }

@@ -22,15 +22,15 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     ("substr", substring),
     ("consolidateBy", consolidate_by),
     ("cumulative", cumulative),
-    ("setXFilesFactor", unchanged),
-    ("xFilesFactor", unchanged),
-    ("alpha", unchanged),
-    ("color", unchanged),
-    ("dashed", unchanged),
-    ("drawAsInfinite", unchanged),
-    ("lineWidth", unchanged),
-    ("secondYAxis", unchanged),
-    ("stacked", unchanged),
+    ("setXFilesFactor", keep_lines),
+    ("xFilesFactor", keep_lines),
+    ("alpha", keep_lines),
+    ("color", keep_lines),
+    ("dashed", keep_lines),
+    ("drawAsInfinite", keep_lines),
+    ("lineWidth", keep_lines),
+    ("secondYAxis", keep_lines),
+    ("stacked", keep_lines),
 ];
 
 /// The maximum size of a compiled pattern in bytes.
@@ -45,7 +45,7 @@ fn rename_lines(arguments: &Arguments<'_>, name: impl Fn(&Line) -> String) -> Li
     renamed.map(|line| arguments.context.reserve_line(line)).collect()
 }
 
-fn unchanged(arguments: &Arguments<'_>) -> Lines {
+fn keep_lines(arguments: &Arguments<'_>) -> Lines {
     arguments.lines(0)
 }
 

@@ -78,12 +78,13 @@ fn time_shift(arguments: &Arguments<'_>) -> Lines {
         arguments.fault(&format!("argument 2 (timeShift) is {text:?}; use a span such as '1d'"))
     })?;
     let text = text.trim();
-    let back = if text.starts_with('+') { -seconds } else { seconds.abs() };
+    let back_seconds = if text.starts_with('+') { -seconds } else { seconds.abs() };
     let sign = if text.starts_with(['+', '-']) { "" } else { "-" };
-    let lines = arguments.lines_in_context(0, &arguments.context.shifted_back(back)?)?.into_iter();
+    let lines =
+        arguments.lines_in_context(0, &arguments.context.shifted_back(back_seconds)?)?.into_iter();
     let time_shift = lines.map(|line| {
         let name = format!("timeShift({}, \"{sign}{text}\")", line.name);
-        let line = Line { start: line.start.saturating_add(back), ..line };
+        let line = Line { start: line.start.saturating_add(back_seconds), ..line };
         arguments.context.reserve_line(line.with_name(name))
     });
     time_shift.collect()
@@ -100,12 +101,13 @@ fn time_stack(arguments: &Arguments<'_>) -> Lines {
     }
     let mut all = Vec::new();
     for times in first..=last {
-        let back = unit.saturating_mul(times);
-        let lines =
-            arguments.lines_in_context(0, &arguments.context.shifted_back(back)?)?.into_iter();
+        let back_seconds = unit.saturating_mul(times);
+        let lines = arguments
+            .lines_in_context(0, &arguments.context.shifted_back(back_seconds)?)?
+            .into_iter();
         for line in lines {
-            let name = format!("timeShift({},{back}s,{times})", line.name);
-            let line = Line { start: line.start.saturating_add(back), ..line };
+            let name = format!("timeShift({},{back_seconds}s,{times})", line.name);
+            let line = Line { start: line.start.saturating_add(back_seconds), ..line };
             all.push(arguments.context.reserve_line(line.with_name(name))?);
         }
     }

@@ -10,7 +10,7 @@ use super::super::{
 use super::*;
 use crate::{
     model::Kind,
-    query::{Budget, GraphiteStore, PromqlLimits, RenderRequest},
+    query::{Budget, ExpressionLimits, GraphiteStore, RenderRequest},
     setup::{self, MINUTE, NOW, samples, send},
 };
 
@@ -52,7 +52,7 @@ fn names_of_functions_are_unique() {
 }
 
 /// Renders a target over the last four minutes of a store with a series `a.b` of some samples.
-fn rendered(target: &str, limits: &PromqlLimits<'_>) -> Result<Vec<Line>, QueryError> {
+fn rendered(target: &str, limits: &ExpressionLimits<'_>) -> Result<Vec<Line>, QueryError> {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     let id = setup::define(&mut appender, &[setup::series("a.b", &[], Kind::Gauge)], NOW)[0];
@@ -68,7 +68,7 @@ fn rendered(target: &str, limits: &PromqlLimits<'_>) -> Result<Vec<Line>, QueryE
     store.render(&request, &TimeZone::UTC, limits, NOW).map(|answer| answer.lines)
 }
 
-fn refusal(target: &str, limits: &PromqlLimits<'_>) -> String {
+fn refusal(target: &str, limits: &ExpressionLimits<'_>) -> String {
     rendered(target, limits).map(|lines| lines.len()).unwrap_err().to_string()
 }
 
@@ -95,9 +95,9 @@ fn names_and_nodes_are_limited() {
         let lines = rendered(target, &LIMITS).unwrap();
         (lines[0].name.len(), lines[0].origin.len())
     };
-    let long = "x".repeat(40_000);
-    assert_eq!(length(&format!("alias(a.b,'{long}')")).0, 16 << 10);
-    assert_eq!(length(&format!("aliasSub(a.b,'.','{long}')")).0, 16 << 10);
+    let long_target = "x".repeat(40_000);
+    assert_eq!(length(&format!("alias(a.b,'{long_target}')")).0, 16 << 10);
+    assert_eq!(length(&format!("aliasSub(a.b,'.','{long_target}')")).0, 16 << 10);
     let groups = "\\0".repeat(20_000);
     assert_eq!(length(&format!("aliasSub(a.b,'.*','{groups}')")).0, 16 << 10);
     let half = format!("threshold(1,'{}')", "x".repeat(12_000));
@@ -115,9 +115,9 @@ fn names_and_nodes_are_limited() {
 
 #[test]
 fn summaries_of_too_many_points_are_refused() {
-    let long = "group(constantLine(1),movingAverage(constantLine(1),'30d'))";
+    let long_window = "group(constantLine(1),movingAverage(constantLine(1),'30d'))";
     for function in ["summarize", "hitcount"] {
-        let error = refusal(&format!("{function}({long},'1s')"), &LIMITS);
+        let error = refusal(&format!("{function}({long_window},'1s')"), &LIMITS);
         assert!(error.contains("points are more than 1000000: use a longer"), "{error}");
     }
 }
@@ -126,7 +126,7 @@ fn summaries_of_too_many_points_are_refused() {
 fn memory_is_reserved_for_created_and_for_read_lines() {
     let scarce = |memory: usize, target: &str| {
         let budget = Budget::of_memory(memory);
-        let limits = PromqlLimits { budget: &budget, ..LIMITS };
+        let limits = ExpressionLimits { budget: &budget, ..LIMITS };
         refusal(target, &limits)
     };
     // Each copy has a different name.
@@ -135,7 +135,7 @@ fn memory_is_reserved_for_created_and_for_read_lines() {
     assert!(scarce(2 << 20, &stacked).contains("query_memory_max"));
     let window = "movingAverage(a.b,'10y')";
     assert!(scarce(4 << 10, window).contains("query_memory_max"));
-    let few = PromqlLimits { points_max: 2, ..LIMITS };
+    let few = ExpressionLimits { points_max: 2, ..LIMITS };
     let error = refusal(window, &few);
     assert!(error.contains("more than") && error.contains("limits.query_points_max"), "{error}");
 }

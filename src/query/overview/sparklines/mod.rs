@@ -224,16 +224,16 @@ impl State {
     /// Shifts the numbers to a new window and returns the first slot to read.
     fn move_to(&mut self, window: Window, now: UnixMillis) -> usize {
         let before = std::mem::replace(&mut self.window, window);
-        let by = (window.start - before.start) / window.width;
+        let shift = (window.start - before.start) / window.width;
         let is_same = (before.width, before.slots) == (window.width, window.slots);
         let is_due = self.all_at.is_none_or(|at| !(0..FULL_READ_EVERY_MS).contains(&now.since(at)));
-        let by = usize::try_from(by).ok().filter(|by| *by < window.slots);
-        match by {
-            Some(by) if is_same && !is_due => {
+        let shift = usize::try_from(shift).ok().filter(|shift| *shift < window.slots);
+        match shift {
+            Some(shift) if is_same && !is_due => {
                 for numbers in self.numbers.values_mut() {
-                    numbers.shift(by);
+                    numbers.shift(shift);
                 }
-                window.slots.saturating_sub(by + NEWEST_SLOTS)
+                window.slots.saturating_sub(shift + NEWEST_SLOTS)
             }
             _ => {
                 self.numbers.clear();

@@ -82,7 +82,7 @@ impl Sums {
     ) -> Result<Self, QueryError> {
         let slots = window.slots - from;
         let range = window.range_from(from);
-        let active = active(members, store, range.start);
+        let active_indexes = active_indexes(members, store, range.start);
         budget.reserve(members.hosts.len() * slots * size_of::<Sum>())?;
         let mut sums = vec![Sum::default(); members.hosts.len() * slots];
         let axis_request = AxisRequest {
@@ -90,16 +90,16 @@ impl Sums {
             range: &range,
             zone: None,
             points: None,
-            series: active.len(),
+            series: active_indexes.len(),
             lines: 1,
             readings: None,
         };
-        let ids: Vec<_> = active.iter().map(|index| members.series[*index].0).collect();
+        let ids: Vec<_> = active_indexes.iter().map(|index| members.series[*index].0).collect();
         let coverage = coverage(store, &ids, &range, now);
         let axis = Axis::plan(&coverage, &axis_request, &LIMITS)?;
         let mut reader = CellReader::new(store, budget, &axis, ids).spreading(&coverage);
         let mut cells = vec![Cell::EMPTY; axis.len()];
-        for index in active {
+        for index in active_indexes {
             let (_, host, part) = &members.series[index];
             cells.fill(Cell::EMPTY);
             reader.merge_next(&mut cells)?;
@@ -144,17 +144,17 @@ impl Sums {
 }
 
 /// Returns the indexes of the series that have samples since a time.
-fn active(members: &SparklineSeries, store: &Store, since: UnixMillis) -> Vec<usize> {
+fn active_indexes(members: &SparklineSeries, store: &Store, since: UnixMillis) -> Vec<usize> {
     const SERIES_AT_A_TIME: usize = 4096;
-    let mut active = Vec::new();
+    let mut active_indexes = Vec::new();
     for (chunk, first) in
         members.series.chunks(SERIES_AT_A_TIME).zip((0..).step_by(SERIES_AT_A_TIME))
     {
         let ids: Vec<SeriesId> = chunk.iter().map(|(id, ..)| *id).collect();
         let last = store.last_samples(&ids).into_iter().zip(first..);
-        active.extend(last.filter_map(|(last, index)| {
+        active_indexes.extend(last.filter_map(|(last, index)| {
             last.is_some_and(|last| last.at >= since).then_some(index)
         }));
     }
-    active
+    active_indexes
 }

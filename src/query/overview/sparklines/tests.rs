@@ -30,7 +30,7 @@ fn host_series(host: &str) -> Vec<SeriesInfo> {
 
 /// Appends one minute of readings: cores 25 % busy, memory half used, `/var` fuller from minute 30
 /// on, 100 bytes per second received and 20 sent.
-fn minute(appender: &mut Appender, series: &[SeriesId], minute: i64) {
+fn send_minute(appender: &mut Appender, series: &[SeriesId], minute: i64) {
     let at = FIRST + minute * MINUTE;
     let seconds = minute as f64 * 60.0;
     let var = if minute < 30 { 10.0 } else { 90.0 };
@@ -55,16 +55,16 @@ fn updated_lines_equal_lines_that_are_read_from_the_start() {
     let lines = Sparklines::default();
     assert!(answer(&lines, &store, 0).hosts.is_empty());
     let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
-    let mut later = None;
+    let mut late_host = None;
     for now in 0..100 {
         if !(40..43).contains(&now) {
-            minute(&mut appender, &web, now);
+            send_minute(&mut appender, &web, now);
         }
         if now == 50 {
-            later = Some(setup::define(&mut appender, &host_series("late"), UnixMillis(FIRST)));
+            late_host = Some(setup::define(&mut appender, &host_series("late"), UnixMillis(FIRST)));
         }
-        if let Some(later) = &later {
-            minute(&mut appender, later, now);
+        if let Some(late_host) = &late_host {
+            send_minute(&mut appender, late_host, now);
         }
         if now == 70 {
             store.checkpoint(UnixMillis(FIRST + now * MINUTE)).unwrap();
@@ -82,7 +82,7 @@ fn lines_show_the_numbers_of_the_readings() {
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
     for now in (0..40).chain(43..60) {
-        minute(&mut appender, &web, now);
+        send_minute(&mut appender, &web, now);
     }
     let answer = answer(&Sparklines::default(), &store, 60);
     assert_eq!((answer.start, answer.step_ms, answer.points), (FIRST, MINUTE, 60));
@@ -116,7 +116,7 @@ fn a_prepared_answer_equals_an_unprepared_answer_and_includes_new_samples() {
     for now in 0..70 {
         let at = UnixMillis(FIRST + now * MINUTE);
         lines.prepare(&store, &Budget::UNLIMITED, at).unwrap();
-        minute(&mut appender, &web, now);
+        send_minute(&mut appender, &web, now);
     }
     assert_eq!(answer(&lines, &store, 70), answer(&Sparklines::default(), &store, 70));
 }
@@ -129,7 +129,7 @@ fn lines_include_earlier_samples_of_new_series() {
     let now = UnixMillis(FIRST + 60 * MINUTE);
     lines.prepare(&store, &Budget::UNLIMITED, now).unwrap();
     let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
-    (0..60).for_each(|at| minute(&mut appender, &web, at));
+    (0..60).for_each(|at| send_minute(&mut appender, &web, at));
     let found = lines.answer(&store, &Budget::UNLIMITED, now.plus(1)).unwrap();
     let memory = found.0.hosts["web"].memory.clone().unwrap();
     assert!(!memory.line.contains('.'), "{}", memory.line);
@@ -144,10 +144,10 @@ fn an_answer_is_shared_for_ten_seconds() {
     let now = UnixMillis(FIRST + 10 * MINUTE);
     assert!(lines.latest(now).is_none());
     lines.answer(&store, &Budget::UNLIMITED, now).unwrap();
-    (0..9).for_each(|at| minute(&mut appender, &web, at));
+    (0..9).for_each(|at| send_minute(&mut appender, &web, at));
     assert!(lines.latest(now.plus(9_999)).unwrap().0.hosts.is_empty());
     assert!(lines.latest(now.plus(10_000)).is_none());
     assert!(lines.latest(now.minus(1)).is_none(), "the clock was set back");
-    let again = lines.answer(&store, &Budget::UNLIMITED, now.plus(10_000)).unwrap();
-    assert!(again.0.hosts.contains_key("web"));
+    let second_answer = lines.answer(&store, &Budget::UNLIMITED, now.plus(10_000)).unwrap();
+    assert!(second_answer.0.hosts.contains_key("web"));
 }

@@ -65,7 +65,12 @@ impl Collection {
         let shells =
             request.shells.then(|| Shells::open(store, index, &range, &ids)).transpose()?;
         let view = store.view(index, range, &ids)?;
-        Ok(Self::Slots(Box::new(Slots { view, shells, granularity: granularity.clone(), found })))
+        Ok(Self::Slots(Box::new(Slots {
+            view,
+            shells,
+            granularity: granularity.clone(),
+            series: found,
+        })))
     }
 
     /// Returns the documents in order of series and time.
@@ -84,8 +89,8 @@ fn time_bounds(
     granularity: &Granularity,
     now: UnixMillis,
 ) -> (UnixMillis, UnixMillis) {
-    let from = granularity.kept_from(now);
+    let kept_from = granularity.kept_from(now);
     let levels = store.levels().iter().filter(|level| level.width_ms == granularity.width_ms);
-    let from = levels.fold(from, |from, level| from.min(level.kept_from(now)));
-    (from, now.plus(PARTS_MS[0]))
+    let kept_from = levels.fold(kept_from, |kept_from, level| kept_from.min(level.kept_from(now)));
+    (kept_from, now.plus(PARTS_MS[0]))
 }

@@ -28,9 +28,9 @@ type Metric = (Arc<str>, SeriesId);
 
 /// The documents of months.
 pub(in crate::pipeline) struct Months {
-    open: LevelReader,
+    reader: LevelReader,
     /// The tag sets with their metrics.
-    sets: Vec<(Fields, Vec<Metric>)>,
+    tag_sets: Vec<(Fields, Vec<Metric>)>,
     /// The days in the documents, if days are shown; the sums of the document always cover the
     /// whole month.
     days: Option<Range<i64>>,
@@ -38,6 +38,7 @@ pub(in crate::pipeline) struct Months {
     with_counts: bool,
 }
 
+/// Selects the series of the months, and opens their levels.
 pub(super) fn months(
     store: &Store,
     budget: &Budget,
@@ -55,27 +56,29 @@ pub(super) fn months(
     let days = day(days.start, 0)..day(days.end, PARTS_MS[0] - 1);
     let month_start = crate::model::Span::Months(1).start_of(UnixMillis(days.start));
     let months_range = overlap(&(month_start..UnixMillis(days.end)), &request.conditions.dates);
-    let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
-    let fine = UnixMillis(days.start)..UnixMillis(days.end);
+    let depth = (0..LISTS.len()).rfind(|depth| shows_list(request, *depth));
+    let fine_range = UnixMillis(days.start)..UnixMillis(days.end);
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let coverage = coverage(store, &ids, &months_range, now);
-    let plan = LevelPlan::new(&coverage, &months_range, &fine, depth.map_or(1, |depth| depth + 1));
-    let open = plan.open(store, &ids)?;
-    let mut sets: BTreeMap<Vec<(&str, &str)>, Vec<Metric>> = BTreeMap::new();
+    let plan =
+        LevelPlan::new(&coverage, &months_range, &fine_range, depth.map_or(1, |depth| depth + 1));
+    let reader = plan.open(store, &ids)?;
+    let mut tag_sets: BTreeMap<Vec<(&str, &str)>, Vec<Metric>> = BTreeMap::new();
     for (id, info) in &found {
         let metric = field_name(info.key.metric()).into();
-        sets.entry(info.key.tags().collect()).or_default().push((metric, *id));
+        tag_sets.entry(info.key.tags().collect()).or_default().push((metric, *id));
     }
-    let sets = sets.into_iter().map(|(tags, series)| (tag_fields(tags.into_iter()), series));
-    let sets = if months_range.is_empty() { Vec::new() } else { sets.collect() };
+    let tag_sets =
+        tag_sets.into_iter().map(|(tags, series)| (tag_fields(tags.into_iter()), series));
+    let tag_sets = if months_range.is_empty() { Vec::new() } else { tag_sets.collect() };
     let days = depth.map(|_| days);
-    let wants = |name: &str| request.needed.needs(name);
-    let (with_total, with_counts) = (wants("num_samples"), wants("counts"));
-    Ok(Months { open, sets, days, with_total, with_counts })
+    let is_needed = |name: &str| request.needed.needs(name);
+    let (with_total, with_counts) = (is_needed("num_samples"), is_needed("counts"));
+    Ok(Months { reader, tag_sets, days, with_total, with_counts })
 }
 
 /// Returns true when a pipeline uses the list at a depth.
-fn shows(request: &CollectionRequest<'_>, depth: usize) -> bool {
+fn shows_list(request: &CollectionRequest<'_>, depth: usize) -> bool {
     LISTS.get(depth).is_some_and(|list| request.needed.needs(list))
         && (0..=depth).all(|outer| !request.conditions.hidden.contains(&LISTS[..=outer].join(".")))
 }
@@ -83,11 +86,11 @@ fn shows(request: &CollectionRequest<'_>, depth: usize) -> bool {
 impl Months {
     /// Returns a document for each tag set and month.
     pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
-        Box::new(self.sets.iter().flat_map(move |(tags, series)| -> Documents<'a> {
+        Box::new(self.tag_sets.iter().flat_map(move |(tags, series)| -> Documents<'a> {
             // The quota is held as long as the cells that were read.
             let mut held_share = quota.new_share(0);
             let read = |(name, id): &Metric| {
-                let parts = self.open.read(*id, quota.budget())?;
+                let parts = self.reader.read(*id, quota.budget())?;
                 held_share.charge_bytes(parts.iter().map(SeriesParts::bytes).sum())?;
                 Ok((name.clone(), parts))
             };
@@ -132,7 +135,7 @@ impl Months {
         let mut counts = Fields::default();
         for (name, parts) in levels {
             let Some(days) = parts.first() else { continue };
-            let cells = days.filled(range.clone());
+            let cells = days.non_empty_parts(range.clone());
             let n: u64 = cells.iter().map(|(_, cell)| u64::from(cell.n)).sum();
             if n > 0 {
                 let sum = cells.iter().map(|(_, cell)| cell.sum).sum();
@@ -146,7 +149,7 @@ impl Months {
         self.set_counts(&mut out, counts);
         if let Some(days) = &self.days {
             let shown_days = range.start.max(days.start)..range.end.min(days.end);
-            let days = self.list(levels, 0, shown_days, &mut share)?.unwrap_or_default();
+            let days = self.level_parts(levels, 0, shown_days, &mut share)?.unwrap_or_default();
             out.set(LISTS[0].into(), Value::List(days));
         }
         Ok(Some(Document { fields: out, share }))
@@ -164,7 +167,7 @@ impl Months {
     }
 
     /// Returns the parts of one level over a range; `None` when the level is not stored.
-    fn list(
+    fn level_parts(
         &self,
         levels: &[(Arc<str>, Vec<SeriesParts>)],
         depth: usize,
@@ -189,9 +192,10 @@ impl Months {
                 }
             }
             self.set_counts(&mut out, counts);
-            let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth], share)?;
-            if let (Some(below), Some(list)) = (below, LISTS.get(depth + 1)) {
-                out.set((*list).into(), Value::List(below));
+            let finer_parts =
+                self.level_parts(levels, depth + 1, at..at + PARTS_MS[depth], share)?;
+            if let (Some(finer_parts), Some(list)) = (finer_parts, LISTS.get(depth + 1)) {
+                out.set((*list).into(), Value::List(finer_parts));
             }
             Ok(Value::Fields(out))
         };

@@ -112,12 +112,12 @@ impl<'a> SeriesConditions<'a> {
 
 /// Returns true when a field contains the sums of a metric.
 fn is_metric_field(store: &Store, budget: &Budget, name: &str) -> Result<bool, QueryError> {
-    let is_same = |metric: &str| {
+    let is_requested = |metric: &str| {
         metric.len() == name.len()
             && metric.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'.' && b == b'_'))
     };
     let mut found = false;
-    for_each_value(store, budget, METRIC_TAG, |metric| found |= is_same(metric))?;
+    for_each_value(store, budget, METRIC_TAG, |metric| found |= is_requested(metric))?;
     Ok(found)
 }
 
@@ -202,8 +202,8 @@ pub(super) fn select(
         let found = selector
             .select_where(store, budget, limits, |info| matches(info) && is_needed(info))?;
         // A pipeline that names no metric reads documents of any metric.
-        let counts_any = found.is_empty() && !has_metric_field;
-        return if counts_any {
+        let reads_any_metric = found.is_empty() && !has_metric_field;
+        return if reads_any_metric {
             selector.select_where(store, budget, limits, matches)
         } else {
             Ok(found)

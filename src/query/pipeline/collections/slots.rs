@@ -27,7 +27,7 @@ pub(in crate::pipeline) struct Slots {
     /// The preallocated documents, when their empty slots are read too.
     pub(super) shells: Option<Shells>,
     pub(super) granularity: Granularity,
-    pub(super) found: Vec<(SeriesId, SeriesInfo)>,
+    pub(super) series: Vec<(SeriesId, SeriesInfo)>,
 }
 
 /// The preallocated documents that overlap a range.
@@ -48,15 +48,16 @@ impl Shells {
     ) -> Result<Self, QueryError> {
         let granularity = store.granularity(index);
         let last = granularity.document_start(range.end.minus(1).max(range.start));
-        let whole = granularity.document_start(range.start)..granularity.document.next(last);
-        let view = store.view(index, whole, series)?;
+        let whole_documents =
+            granularity.document_start(range.start)..granularity.document.next(last);
+        let view = store.view(index, whole_documents, series)?;
         Ok(Self { range: range.clone(), view, width_ms: granularity.width_ms })
     }
 
     /// Adds the empty slots of the preallocated documents of a series without samples.
     fn add_empty_slots(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), QueryError> {
-        let of_documents = self.view.slots(series)?;
-        for span in self.view.shells(series, &of_documents)? {
+        let document_slots = self.view.slots(series)?;
+        for span in self.view.shells(series, &document_slots)? {
             let all = (span.start.0..span.end.0).step_by(self.width_ms as usize).map(UnixMillis);
             let empty = all.filter(|start| {
                 *start < self.range.end && start.plus(self.width_ms) > self.range.start
@@ -71,7 +72,7 @@ impl Shells {
 impl Slots {
     /// Returns a document for each series and slot.
     pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
-        Box::new(self.found.iter().flat_map(move |(id, info)| -> Documents<'a> {
+        Box::new(self.series.iter().flat_map(move |(id, info)| -> Documents<'a> {
             let tags = tag_fields(info.key.tags());
             let read = || {
                 // The quota is held as long as the slots that were read.

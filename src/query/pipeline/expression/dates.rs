@@ -283,10 +283,11 @@ impl Truncation {
 
     pub(super) fn start_of(self, at: UnixMillis, zone: &TimeZone) -> UnixMillis {
         let date = || local(at, zone).date();
-        let since = |from: Date, day: Date| i64::from(from.until(day).map_or(0, |s| s.get_days()));
+        let days_between =
+            |from: Date, day: Date| i64::from(from.until(day).map_or(0, |s| s.get_days()));
         let start_in_days = |from: Date, days: i64| {
-            let into = since(from, date()).rem_euclid(days);
-            midnight(date().checked_sub(into.days()).unwrap_or(date()), zone)
+            let days_into_period = days_between(from, date()).rem_euclid(days);
+            midnight(date().checked_sub(days_into_period.days()).unwrap_or(date()), zone)
         };
         match self.unit {
             Unit::Calendar(unit) => unit.start_of(at, zone),
@@ -301,8 +302,8 @@ impl Truncation {
             Unit::Months(months) => {
                 let length = self.count.saturating_mul(months);
                 let month = i64::from(date().month()) - 1;
-                let since = (i64::from(date().year()) - 2000) * 12 + month;
-                let start = since.div_euclid(length).saturating_mul(length);
+                let months_since_2000 = (i64::from(date().year()) - 2000) * 12 + month;
+                let start = months_since_2000.div_euclid(length).saturating_mul(length);
                 let year = i16::try_from(2000 + start.div_euclid(12)).unwrap_or(-9999);
                 let first = Date::new(year, start.rem_euclid(12) as i8 + 1, 1);
                 midnight(first.unwrap_or(Date::MIN), zone)

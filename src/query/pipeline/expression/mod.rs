@@ -3,7 +3,6 @@
 //! Must never know: stages. An expression is parsed once and evaluated for each document. The depth
 //! of the request limits the recursion of parsing and evaluation.
 
-pub(super) mod arithmetic;
 mod dates;
 
 use std::sync::Arc;
@@ -11,11 +10,9 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use regex::Regex;
 
-use self::{
-    arithmetic::{Function, call, unfit},
-    dates::{DateFormat, DatePart, Truncation},
-};
+use self::dates::{DateFormat, DatePart, Truncation};
 use super::{
+    arithmetic::{Function, call, unfit},
     operator::Operator,
     order::{compare, order_all},
     path::Path,
@@ -136,7 +133,7 @@ impl Expression {
             return Ok(Self::Accumulated(operator, arguments(argument)?));
         }
         let Some((function, counts)) = Function::named(name) else {
-            return Err(unknown(name));
+            return Err(unknown_function_message(name));
         };
         let arguments = match (function, argument) {
             (Function::Cond, Value::Fields(fields)) => {
@@ -300,7 +297,7 @@ impl Bucket {
     }
 }
 
-fn unknown(name: &str) -> String {
+fn unknown_function_message(name: &str) -> String {
     let known = Function::names().chain(DatePart::names()).chain(Operator::names_in_expressions());
     let others = ["$dateTrunc", "$dateToString", "$dateToParts", "$regexMatch", "$literal"];
     let known: Vec<_> = known.chain(others).collect();
@@ -382,7 +379,7 @@ fn evaluate_call(
                 (Some(a), Some(b)) => order_all(a, b),
                 _ => a.is_some().cmp(&b.is_some()),
             };
-            Ok(Some(function.of_order(order)))
+            Ok(Some(function.comparison_result(order)))
         }
         _ => Ok(Some(call(function, evaluate_all(arguments, document, share)?)?)),
     }

@@ -5,14 +5,13 @@
 use std::collections::HashMap;
 
 use super::groups::Group;
-use crate::query::QueryError;
+use crate::query::{Labels, QueryError};
 use crate::{
     model::METRIC_TAG,
     query::promql::{
         context::Context,
         syntax::tree::Grouping,
         value::{
-            labels::Labels,
             numbers::text_of,
             series::{ABSENT, Series, is_present},
             text::{is_label_name, quoted},

@@ -6,13 +6,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use crate::query::promql::{
-    syntax::tree::Grouping,
-    value::{
-        labels::{Labels, is_kept_without_metric},
-        series::Series,
-    },
-};
+use crate::query::promql::{syntax::tree::Grouping, value::series::Series};
+use crate::query::series::labels::{Labels, is_kept_without_metric};
 
 /// A group of series, by index.
 pub(super) struct Group {

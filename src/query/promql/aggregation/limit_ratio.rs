@@ -4,13 +4,12 @@
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::query::QueryError;
 use crate::query::promql::value::{
     annotations::Notes,
-    labels::Labels,
     numbers::text_of,
     series::{ABSENT, Series},
 };
+use crate::query::{Labels, QueryError};
 
 /// Keeps about the given ratio of the series, always the same series. A negative ratio keeps the
 /// complement.

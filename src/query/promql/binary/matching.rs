@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 
 use super::operators::Operation;
+use crate::query::Labels;
 use crate::query::promql::{
     syntax::tree::{Binary, Grouping, ManySide},
-    value::{labels::Labels, series::Series},
+    value::series::Series,
 };
 
 /// The matching of series.

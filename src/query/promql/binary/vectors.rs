@@ -9,16 +9,15 @@ use super::{
     matching::{Group, Matching, groups},
     operators::Operation,
 };
-use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     syntax::tree::{Binary, ManySide},
     value::{
-        labels::Labels,
         series::{ABSENT, Series, is_present, join_same},
         steps::Steps,
     },
 };
+use crate::query::{Labels, QueryError};
 
 /// Evaluates an operator between two vectors.
 pub(super) fn operate(
@@ -29,7 +28,7 @@ pub(super) fn operate(
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
     let (matching, steps) = (Matching::new(binary), context.steps);
-    if binary.matching.fills() {
+    if binary.matching.has_fill() {
         fill(&mut left, &mut right, &binary.matching, &matching, steps);
     }
     match operation {
@@ -164,9 +163,9 @@ fn partners(
             }
             if *partner != NO_MATCH {
                 let side = if matching.many == ManySide::Right { "left" } else { "right" };
-                let mut two = [&one[*partner as usize].labels, &series.labels];
-                two.sort();
-                let [first, next] = two.map(Labels::in_braces);
+                let mut both_labels = [&one[*partner as usize].labels, &series.labels];
+                both_labels.sort();
+                let [first, next] = both_labels.map(Labels::in_braces);
                 return Err(QueryError::Execution(format!(
                     "found duplicate series for the match group {} on the {side} hand-side of the \
                      operation: [{first}, {next}];many-to-many matching not allowed: matching \

@@ -7,12 +7,9 @@ use std::{cell::Cell, sync::Arc};
 
 use regex::Regex;
 
-use crate::query::QueryError;
+use crate::query::{ExpressionLimits, QueryError};
 use crate::query::{
-    promql::{
-        request::PromqlLimits,
-        value::{cells::TimedCell, series::Value},
-    },
+    promql::value::{cells::TimedCell, series::Value},
     whole_pattern,
 };
 
@@ -22,7 +19,7 @@ const VALUES_AT_A_TIME: usize = 4;
 
 /// The limits of a query, and the resources that its evaluation has used.
 pub(crate) struct Bounds<'a> {
-    pub(crate) limits: &'a PromqlLimits<'a>,
+    pub(crate) limits: &'a ExpressionLimits<'a>,
     /// Number of cells read.
     cells: Cell<usize>,
     /// Memory charged for values so far.
@@ -33,7 +30,7 @@ pub(crate) struct Bounds<'a> {
 
 impl<'a> Bounds<'a> {
     /// Creates the limits of a new evaluation.
-    pub(crate) fn new(limits: &'a PromqlLimits<'a>) -> Self {
+    pub(crate) fn new(limits: &'a ExpressionLimits<'a>) -> Self {
         Self { limits, cells: Cell::new(0), values: Cell::new(0), held: Cell::new(0) }
     }
 

@@ -65,7 +65,7 @@ impl Evaluator<'_> {
         arguments: &[Expr],
         context: &Context<'_>,
     ) -> Result<Vec<Series>, QueryError> {
-        if let Some((matrix, extension)) = arguments.iter().find_map(extended) {
+        if let Some((matrix, extension)) = arguments.iter().find_map(extended_selector) {
             return self.extended_call(name, matrix, extension, context.steps);
         }
         let (mut windows, mut numbers) = (None, Vec::new());
@@ -134,7 +134,7 @@ impl Evaluator<'_> {
             return Ok(functions::map_values(times, |_, time| time));
         }
         let series = self.vector(argument, steps)?;
-        Ok(functions::map_values(series, |step, _| steps.at(step) as f64 / 1000.0))
+        Ok(functions::map_values(series, |step, _| steps.time_at(step) as f64 / 1000.0))
     }
 
     /// Evaluates `info`: adds labels of the info series that the second argument selects to the
@@ -167,7 +167,7 @@ impl Evaluator<'_> {
 }
 
 /// Returns the selector and the extension of an expression that is an extended range selector.
-fn extended(expression: &Expr) -> Option<(&MatrixSelector, Extension)> {
+fn extended_selector(expression: &Expr) -> Option<(&MatrixSelector, Extension)> {
     let Expr::Matrix(matrix) = expression.without_parens() else { return None };
     Some((matrix, matrix.selector.extension?))
 }

@@ -9,13 +9,13 @@ mod step_invariant;
 
 use std::cell::RefCell;
 
-use crate::query::QueryError;
+use crate::query::{ExpressionLimits, QueryError};
 use crate::{
     model::UnixMillis,
     policy::query_plan::Detail,
     query::promql::{
         context::bounds::Bounds,
-        request::{PromqlLimits, PromqlRequest},
+        request::PromqlRequest,
         selectors::Selectors,
         syntax::ParsedQuery,
         syntax::tree::Expr,
@@ -39,7 +39,7 @@ pub(crate) fn answer(
     store: &Store,
     parsed: &ParsedQuery,
     request: &PromqlRequest,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, QueryError> {
     let (expression, steps) = (&parsed.tree, steps(request, limits)?);
@@ -76,7 +76,7 @@ pub(crate) fn answer(
 }
 
 /// Returns the evaluation times.
-fn steps(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Steps, QueryError> {
+fn steps(request: &PromqlRequest, limits: &ExpressionLimits<'_>) -> Result<Steps, QueryError> {
     let (start, end, step_ms) = (request.start.0, request.end.0, request.step_ms);
     let invalid = |problem: &str| Err(QueryError::Invalid(problem.to_owned()));
     if start.abs() > TIME_MAX_MS || end.abs() > TIME_MAX_MS {

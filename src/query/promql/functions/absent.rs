@@ -2,8 +2,8 @@
 //!
 //! Must never know: the store, the tree.
 
+use crate::query::Labels;
 use crate::query::promql::value::{
-    labels::Labels,
     series::{ABSENT, Series, is_present},
     steps::Steps,
 };

@@ -18,16 +18,16 @@ pub(super) struct Bucket {
 
 /// Merges buckets with equal bounds and makes the counts monotonic. Returns `None` for an
 /// incomplete histogram. The second result is true when counts were changed by more than rounding.
-fn normalized(mut buckets: Vec<Bucket>, makes_monotonic: bool) -> Option<(Vec<Bucket>, bool)> {
+fn normalize(mut buckets: Vec<Bucket>, makes_monotonic: bool) -> Option<(Vec<Bucket>, bool)> {
     if buckets.last().is_none_or(|last| last.bound != f64::INFINITY) {
         return None;
     }
     buckets.dedup_by(|next, bucket| {
-        let same = next.bound == bucket.bound;
-        if same {
+        let is_same_bound = next.bound == bucket.bound;
+        if is_same_bound {
             bucket.count += next.count;
         }
-        same
+        is_same_bound
     });
     let mut fixed = false;
     if makes_monotonic {
@@ -56,7 +56,7 @@ pub(super) fn quantile(q: f64, buckets: Vec<Bucket>) -> (f64, bool) {
     if !(0.0..=1.0).contains(&q) {
         return (if q < 0.0 { f64::NEG_INFINITY } else { f64::INFINITY }, false);
     }
-    let Some((buckets, fixed)) = normalized(buckets, true) else { return (f64::NAN, false) };
+    let Some((buckets, fixed)) = normalize(buckets, true) else { return (f64::NAN, false) };
     let last = buckets.len() - 1;
     let observed = buckets[last].count;
     if last == 0 || observed == 0.0 {
@@ -89,7 +89,7 @@ fn first_of(buckets: &[Bucket], rank: f64) -> usize {
 
 /// Returns the fraction of the observations between two values.
 pub(super) fn fraction(low: f64, high: f64, buckets: Vec<Bucket>) -> f64 {
-    let Some((buckets, _)) = normalized(buckets, false) else { return f64::NAN };
+    let Some((buckets, _)) = normalize(buckets, false) else { return f64::NAN };
     let observed = buckets.last().map_or(0.0, |last| last.count);
     if observed == 0.0 || observed.is_nan() || low.is_nan() || high.is_nan() {
         return f64::NAN;
@@ -106,15 +106,16 @@ fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
     let mut below = Bucket { bound: f64::NEG_INFINITY, count: 0.0 };
     for bucket in buckets {
         // The first bucket begins at zero, unless its upper bound is not positive.
-        let from = if below.bound.is_infinite() && bucket.bound > 0.0 { 0.0 } else { below.bound };
-        if value <= from {
+        let lower_bound =
+            if below.bound.is_infinite() && bucket.bound > 0.0 { 0.0 } else { below.bound };
+        if value <= lower_bound {
             return below.count;
         }
         if value < bucket.bound {
-            if from == f64::NEG_INFINITY {
+            if lower_bound == f64::NEG_INFINITY {
                 return bucket.count;
             }
-            let part = (value - from) / (bucket.bound - from);
+            let part = (value - lower_bound) / (bucket.bound - lower_bound);
             return below.count + (bucket.count - below.count) * part;
         }
         below = *bucket;

@@ -18,7 +18,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowRe
             |earlier: f64, later: f64| earlier != later && !(earlier.is_nan() && later.is_nan());
         let at_start = before.is_some_and(|before| differ(before, cell.first));
         let pairs = f64::from(portion.steps());
-        let inside = match window.kind_of(cell) {
+        let changes_within = match window.kind_of(cell) {
             _ if portion.steps() == 0 => 0.0,
             _ if cell.n == 2 => f64::from(u8::from(differ(cell.first, cell.last))),
             // Rates between readings show whether no value changed or all values changed.
@@ -29,7 +29,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowRe
                 return Err(merged_samples_error("changes", "min_over_time and max_over_time"));
             }
         };
-        changes += inside + f64::from(u8::from(at_start));
+        changes += changes_within + f64::from(u8::from(at_start));
         before = Some(cell.last);
     }
     Ok(Some(changes))

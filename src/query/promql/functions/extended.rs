@@ -73,8 +73,8 @@ pub(crate) fn smoothed_at(samples: &[Sample], at: i64) -> f64 {
 
 /// Interpolates between two samples. A counter that was reset between them begins at 0.
 fn interpolated(earlier: Sample, later: Sample, at: i64, counter: bool) -> f64 {
-    let from = if counter && later.1 < earlier.1 { 0.0 } else { earlier.1 };
-    from + (later.1 - from) * (at - earlier.0) as f64 / (later.0 - earlier.0) as f64
+    let base = if counter && later.1 < earlier.1 { 0.0 } else { earlier.1 };
+    base + (later.1 - base) * (at - earlier.0) as f64 / (later.0 - earlier.0) as f64
 }
 
 /// The edges of a window whose samples extend beyond the window.
@@ -118,8 +118,8 @@ impl Edges {
             first += usize::from(samples[first].0 <= self.from);
             let end = if samples[last].0 >= self.to { last } else { last + 1 };
             let mut before = left;
-            let inside = samples.get(first..end).unwrap_or_default().iter().map(|sample| sample.1);
-            for value in inside.chain([right]) {
+            let values = samples.get(first..end).unwrap_or_default().iter().map(|sample| sample.1);
+            for value in values.chain([right]) {
                 if value < before {
                     growth += before;
                 }
@@ -135,9 +135,9 @@ impl Edges {
         samples: &[Sample],
         is_counted: impl Fn(f64, f64) -> bool,
     ) -> Option<f64> {
-        let from = &samples[self.anchor(samples)..];
-        let any_inside = from.last().is_some_and(|sample| sample.0 > self.from);
-        let pairs = from.iter().zip(from.get(1..).unwrap_or_default());
+        let in_window = &samples[self.anchor(samples)..];
+        let any_inside = in_window.last().is_some_and(|sample| sample.0 > self.from);
+        let pairs = in_window.iter().zip(in_window.get(1..).unwrap_or_default());
         any_inside
             .then(|| pairs.filter(|(earlier, later)| is_counted(earlier.1, later.1)).count() as f64)
     }

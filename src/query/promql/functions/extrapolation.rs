@@ -62,8 +62,8 @@ impl SampledChange {
             return None;
         }
         let spacing = sampled / f64::from(self.count - 1);
-        let near = spacing * 1.1;
-        let extension = |distance: f64| if distance >= near { spacing / 2.0 } else { distance };
+        let near_ms = spacing * 1.1;
+        let extension = |distance: f64| if distance >= near_ms { spacing / 2.0 } else { distance };
         let mut to_start = extension((self.from - frame.from as f64) / 1000.0);
         if let Some(floor) = self.floor {
             to_start = to_start.min(sampled * (floor / self.growth));

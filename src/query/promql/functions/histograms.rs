@@ -8,17 +8,16 @@ use super::{
     Arguments,
     buckets::{self, Bucket},
 };
-use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     value::{
         annotations::Notes,
-        labels::Labels,
         numbers::open_metrics_text,
         series::{ABSENT, Series, is_present, join_same},
         steps::Steps,
     },
 };
+use crate::query::{Labels, QueryError};
 
 /// The label with a bucket's upper bound.
 const BOUND_LABEL: &str = "le";

@@ -61,15 +61,16 @@ fn gap_before(window: &Window<'_>, index: usize) -> Option<Gap> {
     if passed <= finest_ms {
         return None;
     }
-    let between = |before: Option<&TimedCell>, after: Option<&TimedCell>| match (before, after) {
-        (Some(before), Some(after)) => (after.first_at - before.last_at) as f64,
-        _ => f64::INFINITY,
-    };
+    let increase_between =
+        |before: Option<&TimedCell>, after: Option<&TimedCell>| match (before, after) {
+            (Some(before), Some(after)) => (after.first_at - before.last_at) as f64,
+            _ => f64::INFINITY,
+        };
     let spacing = [
         spacing_ms(before.n, before.first_at, before.last_at),
         spacing_ms(after.n, after.first_at, after.last_at),
-        between(index.checked_sub(2).map(|index| &all[index]), Some(before)),
-        between(Some(after), all.get(index + 1)),
+        increase_between(index.checked_sub(2).map(|index| &all[index]), Some(before)),
+        increase_between(Some(after), all.get(index + 1)),
     ];
     let spacing = spacing.into_iter().fold(f64::INFINITY, f64::min);
     if passed as f64 <= 1.5 * spacing {
@@ -90,10 +91,10 @@ fn total(numbers: impl Iterator<Item = f64>) -> f64 {
 fn increase_in_cut_slots(window: &Window<'_>) -> Option<f64> {
     let mut portions = window.portions();
     let first = portions.next()?;
-    let inside = |portion: &Portion<'_>| portion.increase_per_step() * f64::from(portion.steps());
-    let (mut last, mut count, mut growth) = (first, first.count(), inside(&first));
+    let increase = |portion: &Portion<'_>| portion.increase_per_step() * f64::from(portion.steps());
+    let (mut last, mut count, mut growth) = (first, first.count(), increase(&first));
     for portion in portions {
-        growth += portion.increase_before().unwrap_or(0.0) + inside(&portion);
+        growth += portion.increase_before().unwrap_or(0.0) + increase(&portion);
         count += portion.count();
         last = portion;
     }

@@ -6,17 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::query::QueryError;
+use crate::query::{Labels, QueryError};
 use crate::{
     model::METRIC_TAG,
     query::{
         MatchOperator, SeriesMatcher,
         promql::{
             context::{Context, bounds::Bounds},
-            value::{
-                labels::Labels,
-                series::{ABSENT, Series, is_present, join_same},
-            },
+            value::series::{ABSENT, Series, is_present, join_same},
         },
     },
 };
@@ -167,16 +164,18 @@ fn newest_infos(infos: &[&Series], time: usize) -> Result<Vec<usize>, QueryError
     let mut newest: Vec<usize> = Vec::new();
     for (index, info) in infos.iter().enumerate().filter(|(_, info)| is_present(info.values[time]))
     {
-        let same = |other: &&mut usize| infos[**other].labels.metric() == info.labels.metric();
-        let Some(known) = newest.iter_mut().find(same) else {
+        let has_same_metric =
+            |other: &&mut usize| infos[**other].labels.metric() == info.labels.metric();
+        let Some(known) = newest.iter_mut().find(has_same_metric) else {
             newest.push(index);
             continue;
         };
         let (before, now) = (infos[*known].values[time], info.values[time]);
         if before.total_cmp(&now).is_eq() {
-            let mut two = [&infos[*known].labels, &info.labels];
-            two.sort();
-            let [first, next] = two.map(|labels| format!("{labels} @ {}", (now * 1000.0).round()));
+            let mut both_labels = [&infos[*known].labels, &info.labels];
+            both_labels.sort();
+            let [first, next] =
+                both_labels.map(|labels| format!("{labels} @ {}", (now * 1000.0).round()));
             return Err(QueryError::Execution(format!(
                 "found duplicate series for info metric: existing {first}, new {next}"
             )));

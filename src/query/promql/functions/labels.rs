@@ -159,10 +159,7 @@ fn group_name(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{
-        Budget,
-        promql::{request::PromqlLimits, tests::LIMITS, value::labels::Labels},
-    };
+    use crate::query::{Budget, ExpressionLimits, Labels, promql::tests::LIMITS};
 
     fn series(labels: &[(&str, &str)]) -> Series {
         let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
@@ -186,15 +183,15 @@ mod tests {
         check(["b", "${n}$0", "a", "(?P<n>.).*"], r#"{a="x-1", b="xx-1"}"#);
         check(["b-\u{e9}", "y", "a", ".*"], "{a=\"x-1\", b=\"2\", b-\u{e9}=\"y\"}");
         check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
-        let long = "x".repeat(1 << 20);
+        let long_text = "x".repeat(1 << 20);
         let budget = Budget::of_memory(100 << 20);
-        let scarce = PromqlLimits { budget: &budget, ..LIMITS };
+        let scarce = ExpressionLimits { budget: &budget, ..LIMITS };
         let scarce = Bounds::new(&scarce);
-        let many = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
-        let refused = replace(vec![series(&[("a", &long)])], &many, &scarce).unwrap_err();
+        let expanding = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
+        let refused = replace(vec![series(&[("a", &long_text)])], &expanding, &scarce).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
         let sources: Vec<_> = ["c", ""].into_iter().chain(["a"; 100]).map(str::to_owned).collect();
-        assert!(join(vec![series(&[("a", &long)])], &sources, &scarce).is_err());
+        assert!(join(vec![series(&[("a", &long_text)])], &sources, &scarce).is_err());
         let bad = ["", "", "a", ""].map(str::to_owned);
         assert!(replace(vec![], &bad, &bounds).is_err());
         let texts = ["c", "-", "b", "a"].map(str::to_owned);

@@ -48,9 +48,9 @@ fn sum_of_values(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f6
     if kind != Kind::Counter {
         return Ok(portion.sum());
     }
-    let instead = "rate, increase, min_over_time or max_over_time for a counter";
+    let alternatives = "rate, increase, min_over_time or max_over_time for a counter";
     let values =
-        known_values(portion, kind).ok_or_else(|| merged_samples_error(function, instead))?;
+        known_values(portion, kind).ok_or_else(|| merged_samples_error(function, alternatives))?;
     Ok(values.iter().map(|(value, times)| value * f64::from(*times)).sum())
 }
 
@@ -148,9 +148,9 @@ fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
 fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, QueryError> {
     let mut values = Vec::with_capacity(window.cells().len());
     for portion in window.portions() {
-        let instead = "avg_over_time, min_over_time or max_over_time";
+        let alternatives = "avg_over_time, min_over_time or max_over_time";
         let known = known_values(&portion, window.kind_of(portion.cell));
-        values.extend(known.ok_or_else(|| merged_samples_error(function, instead))?);
+        values.extend(known.ok_or_else(|| merged_samples_error(function, alternatives))?);
     }
     Ok(values)
 }

@@ -2,16 +2,14 @@
 //!
 //! Must never know: series, values.
 
-use crate::query::QueryError;
+use crate::query::{ExpressionLimits, Labels, QueryError};
 use crate::{
     model::METRIC_TAG,
     query::{
         MatchOperator, SeriesMatcher,
         promql::{
             parse::parse,
-            request::PromqlLimits,
             syntax::tree::{Comparison, Expr, Matcher, VectorSelector},
-            value::labels::Labels,
         },
         whole_pattern,
     },
@@ -23,7 +21,7 @@ use crate::{
 /// When the text is not a selector, or all matchers of a set match an empty value.
 pub fn series_matchers(
     text: &str,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
     let Expr::Vector(selector) = &parse(text, limits)?.tree else {
         return Err(QueryError::Invalid(format!(
@@ -58,7 +56,7 @@ pub(crate) fn named_labels(expression: &Expr) -> Labels {
 /// When a pattern cannot be compiled, or all matchers of a set match an empty value.
 pub(crate) fn matchers_of(
     selector: &VectorSelector,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
     let sets = conditions_of(selector, limits)?;
     if sets.iter().any(|set| set.iter().all(|matcher| matcher.matches(""))) {
@@ -75,17 +73,20 @@ pub(crate) fn matchers_of(
 /// When a pattern cannot be compiled.
 pub(crate) fn conditions_of(
     selector: &VectorSelector,
-    limits: &PromqlLimits<'_>,
+    limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
     let name = selector.name.as_deref().map(|name| SeriesMatcher::equal(METRIC_TAG, name));
     let conditions = |set: &Vec<Matcher>| {
-        let matchers = set.iter().map(|matcher| compiled(matcher, limits));
+        let matchers = set.iter().map(|matcher| compile_matcher(matcher, limits));
         name.iter().cloned().map(Ok).chain(matchers).collect()
     };
     selector.alternatives.iter().map(conditions).collect()
 }
 
-fn compiled(matcher: &Matcher, limits: &PromqlLimits<'_>) -> Result<SeriesMatcher, QueryError> {
+fn compile_matcher(
+    matcher: &Matcher,
+    limits: &ExpressionLimits<'_>,
+) -> Result<SeriesMatcher, QueryError> {
     let value = matcher.value.as_str();
     let operator = match matcher.comparison {
         Comparison::Equal => MatchOperator::Equal(value.to_owned()),

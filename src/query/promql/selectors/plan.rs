@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::{Selectors, neighbours::GapSearch};
-use crate::query::QueryError;
+use crate::query::{Labels, QueryError};
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{
@@ -17,10 +17,7 @@ use crate::{
         SeriesMatcher,
         budget::cache::MatchingSeries,
         cells::coverage::coverage,
-        promql::value::{
-            labels::Labels,
-            range_vector::{CellMatrix, CellSeries},
-        },
+        promql::value::range_vector::{CellMatrix, CellSeries},
         series::selection::select_cached,
         series::selector::CHUNK,
     },

@@ -103,7 +103,7 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
                 "vector matching only allowed between instant vectors".to_owned(),
             );
         }
-        if matching.fills() {
+        if matching.has_fill() {
             let problem = "filling in missing series only allowed between instant vectors";
             return at_expression(problem.to_owned());
         }
@@ -114,7 +114,7 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
         }
     } else if operator.is_set() && matching.many != ManySide::Neither {
         return at_expression(format!("no grouping allowed for \"{operator}\" operation"));
-    } else if operator.is_set() && matching.fills() {
+    } else if operator.is_set() && matching.has_fill() {
         return at_expression("filling in missing series not allowed for set operators".to_owned());
     }
     Ok(())
@@ -123,13 +123,14 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
 fn check_call(call: &Call) -> Result<(), SyntaxError> {
     let Call { function, arguments, span } = call;
     let (name, types, count) = (function.name, function.arguments, arguments.len());
-    let least = types.len() - usize::from(function.variadic != 0);
-    let most = least + usize::try_from(function.variadic).unwrap_or(usize::MAX - least);
+    let count_min = types.len() - usize::from(function.variadic != 0);
+    let count_max =
+        count_min + usize::try_from(function.variadic).unwrap_or(usize::MAX - count_min);
     let expected = match count {
-        _ if (least..=most).contains(&count) => None,
-        _ if least == most => Some(least.to_string()),
-        _ if count < least => Some(format!("at least {least}")),
-        _ => Some(format!("at most {most}")),
+        _ if (count_min..=count_max).contains(&count) => None,
+        _ if count_min == count_max => Some(count_min.to_string()),
+        _ if count < count_min => Some(format!("at least {count_min}")),
+        _ => Some(format!("at most {count_max}")),
     };
     if let Some(expected) = expected {
         let problem = format!("expected {expected} argument(s) in call to \"{name}\", got {count}");

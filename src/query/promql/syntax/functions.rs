@@ -25,7 +25,7 @@ pub(super) fn function(name: &str) -> Option<&'static Function> {
     Some(&FUNCTIONS[index])
 }
 
-const fn of(
+const fn signature(
     name: &'static str,
     arguments: &'static [ValueType],
     variadic: i8,
@@ -36,117 +36,117 @@ const fn of(
 
 /// Describes a function from an instant vector to an instant vector.
 const fn mapping(name: &'static str) -> Function {
-    of(name, &[Vector], 0, Vector)
+    signature(name, &[Vector], 0, Vector)
 }
 
 /// Describes a function from a range vector to an instant vector.
-const fn ranging(name: &'static str) -> Function {
-    of(name, &[Matrix], 0, Vector)
+const fn range_function(name: &'static str) -> Function {
+    signature(name, &[Matrix], 0, Vector)
 }
 
 /// Describes a function that returns a part of a time, by default of the evaluation time.
 const fn calendar(name: &'static str) -> Function {
-    of(name, &[Vector], 1, Vector)
+    signature(name, &[Vector], 1, Vector)
 }
 
 /// Describes a function without arguments that returns a number.
 const fn number(name: &'static str) -> Function {
-    of(name, &[], 0, Scalar)
+    signature(name, &[], 0, Scalar)
 }
 
 /// All functions, by name.
 static FUNCTIONS: [Function; 92] = [
     mapping("abs"),
     mapping("absent"),
-    ranging("absent_over_time"),
+    range_function("absent_over_time"),
     mapping("acos"),
     mapping("acosh"),
     mapping("asin"),
     mapping("asinh"),
     mapping("atan"),
     mapping("atanh"),
-    ranging("avg_over_time"),
+    range_function("avg_over_time"),
     mapping("ceil"),
-    ranging("changes"),
-    of("clamp", &[Vector, Scalar, Scalar], 0, Vector),
-    of("clamp_max", &[Vector, Scalar], 0, Vector),
-    of("clamp_min", &[Vector, Scalar], 0, Vector),
+    range_function("changes"),
+    signature("clamp", &[Vector, Scalar, Scalar], 0, Vector),
+    signature("clamp_max", &[Vector, Scalar], 0, Vector),
+    signature("clamp_min", &[Vector, Scalar], 0, Vector),
     mapping("cos"),
     mapping("cosh"),
-    ranging("count_over_time"),
+    range_function("count_over_time"),
     calendar("day_of_month"),
     calendar("day_of_week"),
     calendar("day_of_year"),
     calendar("days_in_month"),
     mapping("deg"),
-    ranging("delta"),
-    ranging("deriv"),
-    of("double_exponential_smoothing", &[Matrix, Scalar, Scalar], 0, Vector),
+    range_function("delta"),
+    range_function("deriv"),
+    signature("double_exponential_smoothing", &[Matrix, Scalar, Scalar], 0, Vector),
     number("end"),
     mapping("exp"),
-    ranging("first_over_time"),
+    range_function("first_over_time"),
     mapping("floor"),
     mapping("histogram_avg"),
     mapping("histogram_count"),
-    of("histogram_fraction", &[Scalar, Scalar, Vector], 0, Vector),
-    of("histogram_quantile", &[Scalar, Vector], 0, Vector),
-    of("histogram_quantiles", &[Vector, Text, Scalar, Scalar], 9, Vector),
+    signature("histogram_fraction", &[Scalar, Scalar, Vector], 0, Vector),
+    signature("histogram_quantile", &[Scalar, Vector], 0, Vector),
+    signature("histogram_quantiles", &[Vector, Text, Scalar, Scalar], 9, Vector),
     mapping("histogram_stddev"),
     mapping("histogram_stdvar"),
     mapping("histogram_sum"),
-    of("holt_winters", &[Matrix, Scalar, Scalar], 0, Vector),
+    signature("holt_winters", &[Matrix, Scalar, Scalar], 0, Vector),
     calendar("hour"),
-    ranging("idelta"),
-    ranging("increase"),
-    of("info", &[Vector, Vector], 1, Vector),
-    of("integral", &[Matrix, Scalar], 1, Vector),
-    ranging("irate"),
-    of("label_join", &[Vector, Text, Text, Text], -1, Vector),
-    of("label_replace", &[Vector, Text, Text, Text, Text], 0, Vector),
-    ranging("last_over_time"),
+    range_function("idelta"),
+    range_function("increase"),
+    signature("info", &[Vector, Vector], 1, Vector),
+    signature("integral", &[Matrix, Scalar], 1, Vector),
+    range_function("irate"),
+    signature("label_join", &[Vector, Text, Text, Text], -1, Vector),
+    signature("label_replace", &[Vector, Text, Text, Text, Text], 0, Vector),
+    range_function("last_over_time"),
     mapping("ln"),
     mapping("log10"),
     mapping("log2"),
-    ranging("mad_over_time"),
-    of("max_of", &[Scalar, Scalar], 0, Scalar),
-    ranging("max_over_time"),
-    of("min_of", &[Scalar, Scalar], 0, Scalar),
-    ranging("min_over_time"),
+    range_function("mad_over_time"),
+    signature("max_of", &[Scalar, Scalar], 0, Scalar),
+    range_function("max_over_time"),
+    signature("min_of", &[Scalar, Scalar], 0, Scalar),
+    range_function("min_over_time"),
     calendar("minute"),
     calendar("month"),
     number("pi"),
-    of("predict_linear", &[Matrix, Scalar], 0, Vector),
-    ranging("present_over_time"),
-    of("quantile_over_time", &[Scalar, Matrix], 0, Vector),
+    signature("predict_linear", &[Matrix, Scalar], 0, Vector),
+    range_function("present_over_time"),
+    signature("quantile_over_time", &[Scalar, Matrix], 0, Vector),
     mapping("rad"),
     number("range"),
-    ranging("rate"),
-    ranging("resets"),
-    of("round", &[Vector, Scalar], 1, Vector),
-    of("scalar", &[Vector], 0, Scalar),
+    range_function("rate"),
+    range_function("resets"),
+    signature("round", &[Vector, Scalar], 1, Vector),
+    signature("scalar", &[Vector], 0, Scalar),
     mapping("sgn"),
     mapping("sin"),
     mapping("sinh"),
     mapping("sort"),
-    of("sort_by_label", &[Vector, Text], -1, Vector),
-    of("sort_by_label_desc", &[Vector, Text], -1, Vector),
+    signature("sort_by_label", &[Vector, Text], -1, Vector),
+    signature("sort_by_label_desc", &[Vector, Text], -1, Vector),
     mapping("sort_desc"),
     mapping("sqrt"),
     number("start"),
     mapping("start_timestamp"),
-    ranging("stddev_over_time"),
-    ranging("stdvar_over_time"),
+    range_function("stddev_over_time"),
+    range_function("stdvar_over_time"),
     number("step"),
-    ranging("sum_over_time"),
+    range_function("sum_over_time"),
     mapping("tan"),
     mapping("tanh"),
     number("time"),
     mapping("timestamp"),
-    ranging("ts_of_first_over_time"),
-    ranging("ts_of_last_over_time"),
-    ranging("ts_of_max_over_time"),
-    ranging("ts_of_min_over_time"),
-    of("vector", &[Scalar], 0, Vector),
+    range_function("ts_of_first_over_time"),
+    range_function("ts_of_last_over_time"),
+    range_function("ts_of_max_over_time"),
+    range_function("ts_of_min_over_time"),
+    signature("vector", &[Scalar], 0, Vector),
     calendar("year"),
 ];
 

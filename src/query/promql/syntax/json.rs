@@ -28,7 +28,7 @@ pub(crate) fn json(expression: &Expr) -> Value {
         Expr::Binary(binary) => binary_json(binary),
         Expr::Paren(Paren { inner, .. }) => object!({ "type": "parenExpr", "expr": json(inner) }),
         Expr::Subquery(Subquery { inner, range, step, shift, .. }) => {
-            let (timestamp, start_or_end) = at(shift);
+            let (timestamp, start_or_end) = at_json(shift);
             object!({
                 "type": "subquery", "expr": json(inner), "range": millis(Some(range)).max(0),
                 "offset": millis(shift.offset.as_ref()), "step": millis(step.as_ref()).max(0),
@@ -82,7 +82,7 @@ fn binary_json(binary: &Binary) -> Value {
 
 fn selector_json(selector: &VectorSelector, kind: &str) -> Value {
     let VectorSelector { name, alternatives, shift, .. } = selector;
-    let (timestamp, start_or_end) = at(shift);
+    let (timestamp, start_or_end) = at_json(shift);
     let all = |set: &Vec<Matcher>| set.iter().map(matcher_json).collect::<Vec<_>>();
     let mut selector = object!({
         "type": kind, "name": name.as_deref().unwrap_or_default(),
@@ -111,7 +111,7 @@ fn millis(duration: Option<&DurationExpr>) -> i64 {
 }
 
 /// Returns the time of an `@`, or `start` or `end` instead.
-fn at(shift: &Shift) -> (Option<i64>, Option<&'static str>) {
+fn at_json(shift: &Shift) -> (Option<i64>, Option<&'static str>) {
     match shift.at {
         None => (None, None),
         Some(AtTime::Start) => (None, Some("start")),

@@ -42,7 +42,7 @@ impl<'a> Lexer<'a> {
             None => self.end(),
             Some(letter) if self.in_braces => self.in_braces(letter),
             Some(letter) if self.in_brackets => self.in_brackets(letter),
-            Some(letter) => self.outside(letter),
+            Some(letter) => self.token_outside_braces(letter),
         };
         let span = Span { start: start as u32, end: self.at as u32 };
         match token {
@@ -89,7 +89,7 @@ impl<'a> Lexer<'a> {
         Err(problem.to_owned())
     }
 
-    fn outside(&mut self, letter: char) -> Result<Token, String> {
+    fn token_outside_braces(&mut self, letter: char) -> Result<Token, String> {
         if letter.is_ascii_alphabetic() || matches!(letter, '_' | ':') {
             return Ok(self.word());
         }
@@ -114,7 +114,7 @@ impl<'a> Lexer<'a> {
             '=' if self.eat('=') => Token::Operator(Operator::Equal),
             '=' => Token::Assign,
             '!' if self.eat('=') => Token::Operator(Operator::NotEqual),
-            '!' => return Err(self.after("unexpected character after '!'")),
+            '!' => return Err(self.error_after("unexpected character after '!'")),
             '<' | '>' if self.rest().starts_with('/') => {
                 return Err(format!("{letter}/ trims native histograms, which are not kept"));
             }
@@ -148,8 +148,8 @@ impl<'a> Lexer<'a> {
                 Token::LeftParen
             }
             ')' => {
-                let left = self.parens.checked_sub(1);
-                self.parens = left.ok_or("unexpected right parenthesis ')'")?;
+                let remaining = self.parens.checked_sub(1);
+                self.parens = remaining.ok_or("unexpected right parenthesis ')'")?;
                 Token::RightParen
             }
             _ => return Ok(None),
@@ -192,7 +192,7 @@ impl<'a> Lexer<'a> {
             '=' => Token::Assign,
             '!' if self.eat('~') => Token::NotPattern,
             '!' if self.eat('=') => Token::Operator(Operator::NotEqual),
-            '!' => return Err(self.after("unexpected character after '!' inside braces")),
+            '!' => return Err(self.error_after("unexpected character after '!' inside braces")),
             '{' => return Err("unexpected left brace '{'".to_owned()),
             '}' => {
                 self.in_braces = false;
@@ -202,7 +202,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn after(&self, problem: &str) -> String {
+    fn error_after(&self, problem: &str) -> String {
         self.peek().map_or_else(
             || format!("{problem}: end of input"),
             |letter| format!("{problem}: {letter:?}"),

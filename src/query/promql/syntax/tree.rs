@@ -103,7 +103,7 @@ pub(crate) struct Matching {
 
 impl Matching {
     /// Returns true when missing series have a default value.
-    pub(crate) fn fills(&self) -> bool {
+    pub(crate) fn has_fill(&self) -> bool {
         self.fill_left.is_some() || self.fill_right.is_some()
     }
 }

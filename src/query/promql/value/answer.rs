@@ -4,7 +4,8 @@
 
 use std::ops::Range;
 
-use super::{labels::Labels, series::is_present, steps::Steps};
+use super::{series::is_present, steps::Steps};
+use crate::query::Labels;
 
 /// The value of an expression. A range query results in a matrix.
 #[derive(Debug, Clone, PartialEq)]

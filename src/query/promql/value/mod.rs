@@ -1,5 +1,5 @@
 //! The values of a calculation and of an answer: series with a value per time, range vectors,
-//! labels, numbers, texts.
+//! numbers, texts.
 //!
 //! These values depend on nothing else in PromQL. Must never know: how the store is read, the tree,
 //! who evaluates.
@@ -7,7 +7,6 @@
 pub(crate) mod annotations;
 pub(crate) mod answer;
 pub(crate) mod cells;
-pub(crate) mod labels;
 pub(crate) mod numbers;
 pub(crate) mod portion;
 pub(crate) mod range_vector;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use super::{
     cells::{Sample, TimedCell},
-    labels::Labels,
     steps::TimeShift,
 };
 use crate::model::Kind;
+use crate::query::Labels;
 
 /// Windows over cells.
 pub(crate) struct RangeVector {
@@ -66,7 +66,7 @@ pub(crate) struct Widths<'a> {
 
 impl Widths<'_> {
     /// Returns the slot width at a time, or 0 without slots. Times must not decrease.
-    pub(crate) fn at(&mut self, at: i64) -> i64 {
+    pub(crate) fn width_at(&mut self, at: i64) -> i64 {
         while self.all.get(self.next).is_some_and(|(from, _)| *from <= at) {
             self.next += 1;
         }

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::labels::Labels;
-use crate::query::QueryError;
+use crate::query::{Labels, QueryError};
 
 /// The mark for a missing value: a NaN that no calculation produces, like Prometheus' stale marker.
 pub(crate) const ABSENT: f64 = f64::from_bits(ABSENT_BITS);

@@ -20,19 +20,19 @@ impl Steps {
     }
 
     /// Returns the time at an index, Unix milliseconds.
-    pub(crate) fn at(&self, index: usize) -> i64 {
+    pub(crate) fn time_at(&self, index: usize) -> i64 {
         self.start.saturating_add(self.step_ms.saturating_mul(index as i64))
     }
 
     /// Returns all times.
     pub(crate) fn times(&self) -> impl Iterator<Item = i64> {
         let steps = *self;
-        (0..self.count).map(move |index| steps.at(index))
+        (0..self.count).map(move |index| steps.time_at(index))
     }
 
     /// Returns the last time.
     pub(crate) fn last(&self) -> i64 {
-        self.at(self.count.saturating_sub(1))
+        self.time_at(self.count.saturating_sub(1))
     }
 }
 

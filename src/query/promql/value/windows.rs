@@ -58,8 +58,8 @@ impl RangeVector {
         let frame = |evaluated_at| {
             let to = self.shift.of(evaluated_at);
             let from = to - self.range_ms;
-            let width_ms = at_end.at(to);
-            let cuts_slots = is_inside(from, at_start.at(from)) || is_inside(to, width_ms);
+            let width_ms = at_end.width_at(to);
+            let cuts_slots = is_inside(from, at_start.width_at(from)) || is_inside(to, width_ms);
             Frame { from, to, evaluated_at, width_ms, finest_ms, cuts_slots }
         };
         steps.times().map(frame).collect()

@@ -324,7 +324,7 @@ fn a_damaged_document_stays_a_hole_wherever_the_power_is_cut_while_it_is_replace
             });
             let late = vec![cell(7, NOON.0, 4.0)];
             let outcome = bench.merge(&place, mark(6, place.end.0), &late);
-            let was_cut = bench.medium.is_dead();
+            let was_cut = bench.medium.is_power_cut();
             assert!(was_cut || outcome.is_ok(), "{outcome:?}");
             bench.power_up();
             let read = bench.slots(FINE, place.range(), SERIES);
@@ -398,7 +398,7 @@ fn late_cells_count_once_wherever_the_power_is_cut_while_they_are_folded() {
                 Fault { call: Call::Sync, after: *after, times: 1, effect: Effect::PowerCut };
             bench.medium.arm(fault);
             let outcome = pile_up(&bench);
-            let was_cut = bench.medium.is_dead();
+            let was_cut = bench.medium.is_power_cut();
             assert!(was_cut || outcome.is_ok(), "{outcome:?}");
             bench.power_up();
             pile_up(&bench).unwrap();
@@ -448,7 +448,7 @@ fn counts_once_after_a_cut(subject: Subject, after: u64) -> bool {
     let mut bench = Bench::new(subject, after);
     bench.medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
     let outcome = merge_and_seal(&bench);
-    let was_cut = bench.medium.is_dead();
+    let was_cut = bench.medium.is_power_cut();
     assert!(was_cut || outcome.is_ok(), "{outcome:?}");
     bench.power_up();
     merge_and_seal(&bench).unwrap();

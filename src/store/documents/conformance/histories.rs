@@ -192,7 +192,7 @@ impl History {
 
     /// Ends the fault of the medium, and restores the power after a cut.
     fn recover(&mut self) {
-        let is_dead = self.bench.medium.is_dead();
+        let is_dead = self.bench.medium.is_power_cut();
         self.bench.medium.lift();
         if is_dead {
             self.bench.power_up();

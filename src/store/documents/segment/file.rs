@@ -186,8 +186,8 @@ impl Segment {
         let search = || rows.binary_search_by_key(&row, |entry| entry.id.row).ok();
         let found = first + if is_right { guess } else { search()? };
         let slots = self.entries[found].slots as usize;
-        let parse_duration_ms = slots as i64 * self.width_ms;
-        let is_inside = (i64::from(seconds) - i64::from(start)) * 1000 < parse_duration_ms;
+        let span_ms = slots as i64 * self.width_ms;
+        let is_inside = (i64::from(seconds) - i64::from(start)) * 1000 < span_ms;
         is_inside.then_some((found, start, slots))
     }
 

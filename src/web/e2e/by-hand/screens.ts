@@ -13,7 +13,7 @@ const FOLDER = join(import.meta.dirname, "../../../../target/page-screenshots");
 const THEMES = ["dark", "light"] as const;
 
 /** Takes a picture of the page in each theme and size. */
-async function pictures(
+async function takePictures(
   page: Page,
   name: string,
   open: () => Promise<void>,
@@ -30,12 +30,12 @@ async function pictures(
   }
 }
 
-/** A small fleet with hosts in every state. */
-async function fillFleet(daemon: Daemon, hosts: number): Promise<void> {
+/** Sends a daemon a fleet with different uptimes, tags and versions; few hosts have samples. */
+async function postFleet(daemon: Daemon, hosts: number): Promise<void> {
   for (let k = 0; k < Math.min(hosts, 8); k++) {
-    await daemon.accept(hostSamples(`web${k + 1}`, 3, k));
+    await daemon.postSamples(hostSamples(`web${k + 1}`, 3, k));
   }
-  await daemon.ping(
+  await daemon.postPings(
     Array.from({ length: hosts }, (_, k) =>
       ping(`web${k + 1}`, {
         booted: NOW - (k + 1) * 700 * MINUTE,
@@ -54,11 +54,11 @@ async function fillFleet(daemon: Daemon, hosts: number): Promise<void> {
 test("views with data", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
   await daemon.sampleThisMachine("real-host");
-  await fillFleet(daemon, 12);
+  await postFleet(daemon, 12);
   for (const { name, path } of VIEWS) {
-    await pictures(page, name.replaceAll(" ", "-"), () => openSettled(page, daemon.url + path));
+    await takePictures(page, name.replaceAll(" ", "-"), () => openSettled(page, daemon.url + path));
   }
-  await pictures(page, "promql", () =>
+  await takePictures(page, "promql", () =>
     openSettled(page, `${daemon.url}/explore?expression=rate(system_cpu_user[5m])&range=6h`),
   );
 });
@@ -66,14 +66,14 @@ test("views with data", async ({ page, startDaemon }) => {
 test("views without data", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
   for (const { name, path } of VIEWS) {
-    await pictures(page, `empty-${name.replaceAll(" ", "-")}`, () =>
+    await takePictures(page, `empty-${name.replaceAll(" ", "-")}`, () =>
       openSettled(page, daemon.url + path),
     );
   }
 });
 
 test("views that fail, and that load", async ({ page, startDaemon, watch }) => {
-  watch.excuse(/Failed to load resource/);
+  watch.permit(/Failed to load resource/);
   const daemon = await startDaemon();
   const body = JSON.stringify({
     error: "failed",
@@ -83,7 +83,7 @@ test("views that fail, and that load", async ({ page, startDaemon, watch }) => {
     route.fulfill({ status: 500, contentType: "application/json", body }),
   );
   for (const { name, path } of VIEWS) {
-    await pictures(page, `error-${name.replaceAll(" ", "-")}`, () =>
+    await takePictures(page, `error-${name.replaceAll(" ", "-")}`, () =>
       openSettled(page, daemon.url + path),
     );
   }
@@ -91,7 +91,7 @@ test("views that fail, and that load", async ({ page, startDaemon, watch }) => {
   // These requests never get an answer.
   await page.route("**/api/v1/**", () => undefined);
   for (const { name, path } of VIEWS) {
-    await pictures(page, `loading-${name.replaceAll(" ", "-")}`, async () => {
+    await takePictures(page, `loading-${name.replaceAll(" ", "-")}`, async () => {
       await page.goto(daemon.url + path);
       await expect(page.locator("main")).not.toBeEmpty();
     });
@@ -99,15 +99,15 @@ test("views that fail, and that load", async ({ page, startDaemon, watch }) => {
 });
 
 test("a fleet of 5,000 hosts, and a daemon that is away", async ({ page, startDaemon, watch }) => {
-  watch.excuse(/Failed to load resource/);
+  watch.permit(/Failed to load resource/);
   const daemon = await startDaemon();
-  await fillFleet(daemon, 5000);
-  await pictures(page, "many-hosts", () => openSettled(page, daemon.url), false);
-  const away = page.getByRole("alert").filter({ hasText: "The daemon has not answered" });
-  await pictures(page, "away", async () => {
+  await postFleet(daemon, 5000);
+  await takePictures(page, "many-hosts", () => openSettled(page, daemon.url), false);
+  const outageNotice = page.getByRole("alert").filter({ hasText: "The daemon has not answered" });
+  await takePictures(page, "away", async () => {
     await openSettled(page, daemon.url);
     await daemon.kill();
-    await eventually("the outage is shown", () => away.isVisible());
+    await eventually("the outage is shown", () => outageNotice.isVisible());
     await page.evaluate(() => scrollTo(0, 0));
     void daemon.run();
   });

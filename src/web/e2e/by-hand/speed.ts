@@ -7,7 +7,7 @@ import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "@playwright/test";
 import { boxOf } from "../support/charts";
-import { opened, quantile, summary, traced } from "../support/clock";
+import { measureOpening, quantile, summary, traceFrames } from "../support/clock";
 import { HOST, hostSamples, ping } from "../support/data";
 import { Daemon, freePort, type Sample } from "../support/daemon";
 import { eventually } from "../support/eventually";
@@ -20,16 +20,16 @@ const CHARTS = 12;
 
 const rows: [string, string, string][] = [];
 
-function note(what: string, granary: string, prometheus = "-"): void {
+function addRow(what: string, granary: string, prometheus = "-"): void {
   rows.push([what, granary, prometheus]);
 }
 
-function samples(): Sample[] {
+function hostsSamples(): Sample[] {
   const hosts = Array.from({ length: HOSTS }, (_, k) => (k === 0 ? HOST : `node${k}`));
   return hosts.flatMap((host, k) => hostSamples(host, 3, k));
 }
 
-/** Whether a chart has drawn values. */
+/** Returns whether a chart has drawn values. */
 function isChartDrawn(): boolean {
   for (const { series } of window.granaryCharts?.values() ?? []) {
     if (series.some(({ values }) => values.some((value) => value != null))) return true;
@@ -41,7 +41,7 @@ function isFleetShown(): boolean {
   return document.querySelectorAll("[role=grid] [role=rowheader]").length > 10;
 }
 
-/** Whether Prometheus' classic page has drawn its graph. */
+/** Returns whether Prometheus' classic page has drawn its graph. */
 function isGraphDrawn(): boolean {
   return document.querySelectorAll(".rickshaw_graph svg path").length > 0;
 }
@@ -59,15 +59,15 @@ async function startPrometheus(folder: string, all: readonly Sample[]): Promise<
   const inOrder = [...all].sort((a, b) =>
     a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : a.time - b.time,
   );
-  const lines = inOrder.map(({ metric, tags, time, value }) => {
+  const sampleLines = inOrder.map(({ metric, tags, time, value }) => {
     const labels = Object.entries(tags).map(([name, text]) => `${name}="${text}"`);
     return `${metric}{${labels.join()}} ${value} ${time / 1000}`;
   });
   const text = join(folder, "samples.om");
-  writeFileSync(text, `${lines.join("\n")}\n# EOF\n`);
+  writeFileSync(text, `${sampleLines.join("\n")}\n# EOF\n`);
   const data = join(folder, "prometheus");
-  const made = spawnSync("promtool", ["tsdb", "create-blocks-from", "openmetrics", text, data]);
-  if (made.status !== 0) throw new Error(made.stderr.toString());
+  const result = spawnSync("promtool", ["tsdb", "create-blocks-from", "openmetrics", text, data]);
+  if (result.status !== 0) throw new Error(result.stderr.toString());
   const settings = join(folder, "prometheus.yml");
   writeFileSync(settings, "global: {}\n");
   const url = `127.0.0.1:${await freePort()}`;
@@ -82,7 +82,7 @@ async function startPrometheus(folder: string, all: readonly Sample[]): Promise<
   return { url: `http://${url}`, child };
 }
 
-function graph({ url }: Prometheus, expressions: string[]): string {
+function graphUrl({ url }: Prometheus, expressions: string[]): string {
   const params = new URLSearchParams();
   expressions.forEach((expression, k) => {
     params.set(`g${k}.expr`, expression);
@@ -110,24 +110,24 @@ async function storeDashboard(daemon: Daemon): Promise<void> {
   await daemon.post("/api/v1/dashboards/twelve", body, "PUT");
 }
 
-/** Milliseconds from the end of a drag to the first frame that shows the selected range. */
-async function withZoom(page: Page): Promise<number> {
+/** Returns the milliseconds from the end of a drag to the first frame of the selected range. */
+async function measureZoom(page: Page): Promise<number> {
   const area = page.locator("[data-chart=Load]").getByRole("application");
   const { at, middle } = await boxOf(area);
   await page.evaluate(() => {
     delete window.shownAt;
-    const first = () => window.granaryCharts?.get("Load")?.times[0];
-    const before = first();
+    const firstTime = () => window.granaryCharts?.get("Load")?.times[0];
+    const before = firstTime();
     const area = document.querySelector("[data-chart=Load] [role=application]");
-    const begin = () => {
-      const begun = performance.now();
+    const startMeasuring = () => {
+      const start = performance.now();
       const look = () => {
-        if (first() === before) requestAnimationFrame(look);
-        else window.shownAt = performance.now() - begun;
+        if (firstTime() === before) requestAnimationFrame(look);
+        else window.shownAt = performance.now() - start;
       };
       requestAnimationFrame(look);
     };
-    area?.addEventListener("pointerup", begin, { once: true, capture: true });
+    area?.addEventListener("pointerup", startMeasuring, { once: true, capture: true });
   });
   await page.mouse.move(at(0.4), middle);
   await page.mouse.down();
@@ -139,7 +139,7 @@ async function withZoom(page: Page): Promise<number> {
 }
 
 /** Moves the pointer across a plot for about four seconds, one move per frame. */
-async function sweep(page: Page, box: Awaited<ReturnType<typeof boxOf>>): Promise<void> {
+async function sweepPointer(page: Page, box: Awaited<ReturnType<typeof boxOf>>): Promise<void> {
   for (let step = 0; step < 240; step++) {
     const part = 0.05 + 0.9 * Math.abs(((step / 60) % 2) - 1);
     await page.mouse.move(box.at(part), box.middle + 10 * Math.sin(step / 9));
@@ -159,35 +159,35 @@ test.afterAll(() => {
 
 test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) => {
   const daemon = await startDaemon();
-  const all = samples();
-  await daemon.accept(all);
+  const all = hostsSamples();
+  await daemon.postSamples(all);
   await storeDashboard(daemon);
   const prometheus = await startPrometheus(daemon.folder, all);
   watch.origins.push(prometheus.url);
   try {
-    const host = `${daemon.url}/hosts/${HOST}?resolution=1m&range=1h`;
-    const peer = graph(prometheus, [`system_load_1m{host="${HOST}"}`]);
-    const [ours, theirs] = [
-      await opened(browser, host, isChartDrawn),
-      await opened(browser, peer, isGraphDrawn),
+    const hostPage = `${daemon.url}/hosts/${HOST}?resolution=1m&range=1h`;
+    const prometheusPage = graphUrl(prometheus, [`system_load_1m{host="${HOST}"}`]);
+    const [granaryTimes, prometheusTimes] = [
+      await measureOpening(browser, hostPage, isChartDrawn),
+      await measureOpening(browser, prometheusPage, isGraphDrawn),
     ];
-    note("first chart drawn", summary(ours.times), summary(theirs.times));
-    note(
+    addRow("first chart drawn", summary(granaryTimes.times), summary(prometheusTimes.times));
+    addRow(
       "weight of that load",
-      `${kib(ours.bytes)} in ${ours.requests}`,
-      `${kib(theirs.bytes)} in ${theirs.requests}`,
+      `${kib(granaryTimes.bytes)} in ${granaryTimes.requests}`,
+      `${kib(prometheusTimes.bytes)} in ${prometheusTimes.requests}`,
     );
 
-    await openSettled(page, host);
+    await openSettled(page, hostPage);
     const zooms: number[] = [];
     for (let k = 0; k < 15; k++) {
-      await openSettled(page, host.replace("1h", "6h"));
+      await openSettled(page, hostPage.replace("1h", "6h"));
       await eventually("Load is drawn", () =>
         page.evaluate(() => window.granaryCharts?.has("Load") ?? false),
       );
-      zooms.push(await withZoom(page));
+      zooms.push(await measureZoom(page));
     }
-    note("zoom", summary(zooms));
+    addRow("zoom", summary(zooms));
 
     await page.setViewportSize({ width: 1920, height: 1080 });
     await openSettled(page, `${daemon.url}/dashboards/twelve`);
@@ -200,16 +200,18 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
     expect(series).toEqual(new Array(CHARTS).fill(HOSTS));
     const area = page.locator('[data-chart="Chart 1"]').getByRole("application");
     const box = await boxOf(area);
-    const frames = await traced(page, () => sweep(page, box));
+    const frames = await traceFrames(page, () => sweepPointer(page, box));
 
     // Prometheus' page has no shared cursor: one graph with the series of one chart is compared.
-    const theirPage = await (await browser.newContext()).newPage();
-    await theirPage.goto(graph(prometheus, ["system_load_1m"]));
-    await eventually("the graph is drawn", () => theirPage.evaluate(isGraphDrawn));
-    const theirBox = await boxOf(theirPage.locator(".rickshaw_graph").first());
-    const theirFrames = await traced(theirPage, () => sweep(theirPage, theirBox));
-    note(`cursor over ${CHARTS} charts of ${HOSTS} series`, framesSummary(frames));
-    note(`cursor over one chart of ${HOSTS} series`, "-", framesSummary(theirFrames));
+    const prometheusTab = await (await browser.newContext()).newPage();
+    await prometheusTab.goto(graphUrl(prometheus, ["system_load_1m"]));
+    await eventually("the graph is drawn", () => prometheusTab.evaluate(isGraphDrawn));
+    const graphBox = await boxOf(prometheusTab.locator(".rickshaw_graph").first());
+    const graphFrames = await traceFrames(prometheusTab, () =>
+      sweepPointer(prometheusTab, graphBox),
+    );
+    addRow(`cursor over ${CHARTS} charts of ${HOSTS} series`, framesSummary(frames));
+    addRow(`cursor over one chart of ${HOSTS} series`, "-", framesSummary(graphFrames));
   } finally {
     prometheus.child.kill();
   }
@@ -220,20 +222,20 @@ test("a fleet of 5,000 hosts", async ({ browser, page, startDaemon }) => {
   const hosts = Array.from({ length: FLEET }, (_, k) => `node-${k}`);
   // The last hour of each host.
   for (let from = 0; from < FLEET; from += 100) {
-    await daemon.accept(
+    await daemon.postSamples(
       hosts.slice(from, from + 100).flatMap((host, k) => hostSamples(host, 1, k)),
     );
   }
-  await daemon.ping(hosts.map((host) => ping(host)));
-  const fleet = await opened(browser, daemon.url, isFleetShown);
-  note("fleet of 5,000 shown", summary(fleet.times));
-  note("weight of that load", `${kib(fleet.bytes)} in ${fleet.requests}`);
+  await daemon.postPings(hosts.map((host) => ping(host)));
+  const fleet = await measureOpening(browser, daemon.url, isFleetShown);
+  addRow("fleet of 5,000 shown", summary(fleet.times));
+  addRow("weight of that load", `${kib(fleet.bytes)} in ${fleet.requests}`);
   await openSettled(page, daemon.url);
   await page.mouse.move(720, 600);
-  const frames = await traced(page, async () => {
+  const frames = await traceFrames(page, async () => {
     for (let step = 0; step < 200; step++) await page.mouse.wheel(0, 120);
   });
-  note("scroll of the fleet", framesSummary(frames));
+  addRow("scroll of the fleet", framesSummary(frames));
 });
 
 test("weight of all files", () => {
@@ -241,5 +243,5 @@ test("weight of all files", () => {
   const files = readdirSync(dist, { recursive: true, encoding: "utf8" });
   const all = files.filter((name) => name.endsWith(".br"));
   const bytes = all.reduce((sum, name) => sum + statSync(join(dist, name)).size, 0);
-  note("everything, compressed", `${kib(bytes)} in ${all.length}`);
+  addRow("everything, compressed", `${kib(bytes)} in ${all.length}`);
 });

@@ -2,10 +2,10 @@
 import type { Page } from "@playwright/test";
 
 /** Charts refresh every ten seconds. */
-const REFRESHED = { timeout: 25_000 };
+const REFRESH_DEADLINE = { timeout: 25_000 };
 
 /** Waits for the next answered chart request with this metric, resolution and range. */
-export function nextAsked(
+export function nextChartRequest(
   page: Page,
   metric = "system_load_1m",
   resolution = "1m",
@@ -14,13 +14,13 @@ export function nextAsked(
   return page
     .waitForResponse((answer) => {
       const { pathname, searchParams: params } = new URL(answer.url());
-      const asked = params.get("metrics")?.split(",") ?? [params.get("metric")];
-      const isOfMetric = asked.includes(metric);
+      const requestedMetrics = params.get("metrics")?.split(",") ?? [params.get("metric")];
+      const isOfMetric = requestedMetrics.includes(metric);
       const isOfSlots = pathname === "/api/v1/chart" && params.get("resolution") === resolution;
       return (
         isOfSlots && isOfMetric && isLong(Number(params.get("end")) - Number(params.get("start")))
       );
-    }, REFRESHED)
+    }, REFRESH_DEADLINE)
     .then((answer) => {
       const params = new URL(answer.url()).searchParams;
       const number = (name: string) => Number(params.get(name));

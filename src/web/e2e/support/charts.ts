@@ -1,12 +1,12 @@
 /** Actions of a reader on a chart, and the chart's texts. */
 import { expect, type Locator, type Page } from "@playwright/test";
 
-/** The card of a chart. */
+/** Returns the card of a chart. */
 export function chartOf(page: Page, title: string): Locator {
   return page.getByRole("region", { name: title, exact: true });
 }
 
-/** The area between a chart's axes, where the reader points and drags. */
+/** Returns the area between a chart's axes, where the reader points and drags. */
 export function areaOf(page: Page, title: string): Locator {
   return chartOf(page, title).getByRole("application");
 }
@@ -28,13 +28,13 @@ export async function drag(page: Page, title: string, from: number, to: number):
   await page.mouse.up();
 }
 
-/** The row of options with this label, above the charts. */
-export function choices(page: Page, label: string): Locator {
+/** Returns the row of options with this label, above the charts. */
+export function choiceGroup(page: Page, label: string): Locator {
   return page.getByRole("group", { name: label, exact: true });
 }
 
 export async function choose(page: Page, label: string, choice: string): Promise<void> {
-  const button = choices(page, label).getByRole("button", { name: choice, exact: true });
+  const button = choiceGroup(page, label).getByRole("button", { name: choice, exact: true });
   await button.click();
   await expect(button).toHaveAttribute("aria-pressed", "true");
 }
@@ -45,7 +45,7 @@ export async function chooseZone(page: Page, zone: string): Promise<void> {
   await page.getByRole("option", { name: zone.replaceAll("_", " ") }).click();
 }
 
-export async function fromMenu(page: Page, title: string, item: string): Promise<void> {
+export async function chooseFromMenu(page: Page, title: string, item: string): Promise<void> {
   await chartOf(page, title).getByRole("button", { name: "More", exact: true }).click();
   await chartOf(page, title)
     .getByRole(/^(Log|Stack)/.test(item) ? "menuitemcheckbox" : "menuitem", {
@@ -55,7 +55,7 @@ export async function fromMenu(page: Page, title: string, item: string): Promise
     .click();
 }
 
-/** The legend row of a series. */
+/** Returns the legend row of a series. */
 export function legendRow(page: Page, title: string, label: string): Locator {
   const name = page.locator(".legend-label").getByText(label, { exact: true });
   return chartOf(page, title).locator(".legend-row").filter({ has: name });
@@ -69,31 +69,31 @@ export async function nextFrame(page: Page): Promise<void> {
 }
 
 /** Records the texts that are drawn on canvases; runs in the page. */
-function noteTexts(): void {
+function recordTexts(): void {
   const written: string[] = [];
   Object.assign(window, { written });
-  const ground = CanvasRenderingContext2D.prototype;
-  const write = Object.getOwnPropertyDescriptor(ground, "fillText")
-    ?.value as typeof ground.fillText;
-  ground.fillText = function (text, ...rest) {
+  const prototype = CanvasRenderingContext2D.prototype;
+  const write = Object.getOwnPropertyDescriptor(prototype, "fillText")
+    ?.value as typeof prototype.fillText;
+  prototype.fillText = function (text, ...rest) {
     written.push(text);
     write.call(this, text, ...rest);
   };
 }
 
-const textsNoted = (page: Page) =>
+const recordedTexts = (page: Page) =>
   page.evaluate(() => (window as unknown as { written: string[] }).written);
 
-/** Records the canvas texts of pages opened from now on. */
-export async function textsDrawn(page: Page): Promise<() => Promise<string[]>> {
-  await page.addInitScript(noteTexts);
-  return () => textsNoted(page);
+/** Records the canvas texts of pages opened from now on; returns a function that reads them. */
+export async function recordDrawnTexts(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(recordTexts);
+  return () => recordedTexts(page);
 }
 
-/** The texts drawn on canvases while an action runs. */
-export async function textsDrawnBy(page: Page, act: () => Promise<void>): Promise<string[]> {
-  await page.evaluate(noteTexts);
+/** Returns the texts drawn on canvases while an action runs. */
+export async function textsDrawnDuring(page: Page, act: () => Promise<void>): Promise<string[]> {
+  await page.evaluate(recordTexts);
   await act();
   await nextFrame(page);
-  return textsNoted(page);
+  return recordedTexts(page);
 }

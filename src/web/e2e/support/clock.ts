@@ -15,13 +15,13 @@ export function quantile(numbers: readonly number[], part: number): number {
   return sorted[Math.min(Math.floor(part * sorted.length), sorted.length - 1)] ?? NaN;
 }
 
-/** "median (least to greatest)", in milliseconds. */
+/** Returns "median (least to greatest)", in milliseconds. */
 export function summary(times: readonly number[]): string {
   const [middle, least, most] = [0.5, 0, 1].map((part) => quantile(times, part).toFixed(0));
   return `${middle ?? ""} ms (${least ?? ""} to ${most ?? ""})`;
 }
 
-export interface Shown {
+export interface OpeningTimes {
   times: number[];
   /** Bytes over the wire of the first load, with an empty cache. */
   bytes: number;
@@ -32,18 +32,18 @@ export interface Shown {
  * Opens an address repeatedly, each time in a new context with an empty cache, until `isThere`
  * holds in a frame; the first time does not count.
  */
-export async function opened(
+export async function measureOpening(
   browser: Browser,
   url: string,
   isThere: () => boolean,
   runs = RUNS,
-): Promise<Shown> {
-  const shown: Shown = { times: [], bytes: 0, requests: 0 };
+): Promise<OpeningTimes> {
+  const result: OpeningTimes = { times: [], bytes: 0, requests: 0 };
   for (let run = 0; run <= runs; run++) {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
     const session = await context.newCDPSession(page);
-    const weight = await weighed(session);
+    const weight = await countFileBytes(session);
     await page.addInitScript(`{
       const isThere = ${isThere.toString()};
       const look = () => {
@@ -54,17 +54,17 @@ export async function opened(
     }`);
     await page.goto(url, { waitUntil: "commit" });
     await page.waitForFunction(() => window.shownAt !== undefined, undefined, { polling: 50 });
-    if (run > 0) shown.times.push(await page.evaluate(() => window.shownAt ?? NaN));
+    if (run > 0) result.times.push(await page.evaluate(() => window.shownAt ?? NaN));
     await page.waitForLoadState("networkidle");
-    shown.bytes = weight.bytes;
-    shown.requests = weight.requests;
+    result.bytes = weight.bytes;
+    result.requests = weight.requests;
     await context.close();
   }
-  return shown;
+  return result;
 }
 
-/** Static files sent over the network: the document, scripts, styles, images; not answers. */
-async function weighed(session: CDPSession): Promise<{ bytes: number; requests: number }> {
+/** Counts the static files that are sent: the document, scripts, styles and images; not answers. */
+async function countFileBytes(session: CDPSession): Promise<{ bytes: number; requests: number }> {
   const weight = { bytes: 0, requests: 0 };
   const files = new Set<string>();
   await session.send("Network.enable");
@@ -97,7 +97,7 @@ interface TraceEvent {
 }
 
 /** Traces the browser while an action runs. */
-export async function traced(page: Page, act: () => Promise<void>): Promise<Frames> {
+export async function traceFrames(page: Page, act: () => Promise<void>): Promise<Frames> {
   const session = await page.context().newCDPSession(page);
   const events: TraceEvent[] = [];
   session.on("Tracing.dataCollected", ({ value }) => {
@@ -106,8 +106,8 @@ export async function traced(page: Page, act: () => Promise<void>): Promise<Fram
   await page.evaluate(() => {
     const frames: number[] = [];
     Object.assign(window, { frames });
-    const tick = (at: number) => {
-      frames.push(at);
+    const tick = (frameTimes: number) => {
+      frames.push(frameTimes);
       requestAnimationFrame(tick);
     };
     requestAnimationFrame(tick);
@@ -128,26 +128,26 @@ export async function traced(page: Page, act: () => Promise<void>): Promise<Fram
   await session.send("Tracing.end");
   await complete;
   const at = await page.evaluate(() => (window as unknown as { frames: number[] }).frames);
-  return { between: at.slice(1).map((time, k) => time - (at[k] ?? time)), work: workOf(events) };
+  return { between: at.slice(1).map((time, k) => time - (at[k] ?? time)), work: frameWork(events) };
 }
 
-/** The main thread's tasks between the beginnings of two frames. */
-function workOf(events: TraceEvent[]): number[] {
-  const mains = new Set(
+/** Returns the duration of the main thread's tasks between each frame's start and the next. */
+function frameWork(events: TraceEvent[]): number[] {
+  const mainThreads = new Set(
     events
       .filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain")
       .map(({ pid, tid }) => `${pid} ${tid}`),
   );
-  const ofMain = events.filter(({ pid, tid }) => mains.has(`${pid} ${tid}`));
-  const begins = ofMain
+  const mainEvents = events.filter(({ pid, tid }) => mainThreads.has(`${pid} ${tid}`));
+  const frameStarts = mainEvents
     .filter(({ name }) => name === "FireAnimationFrame")
     .map(({ ts }) => ts)
     .sort((a, b) => a - b);
   const isTask = ({ name, ph }: TraceEvent) => ph === "X" && /RunTask$/.test(name);
-  const tasks = ofMain.filter(isTask);
-  const work = new Array<number>(Math.max(begins.length - 1, 0)).fill(0);
+  const tasks = mainEvents.filter(isTask);
+  const work = new Array<number>(Math.max(frameStarts.length - 1, 0)).fill(0);
   for (const { ts, dur = 0 } of tasks) {
-    const frame = begins.findLastIndex((begin) => begin <= ts + dur);
+    const frame = frameStarts.findLastIndex((start) => start <= ts + dur);
     if (frame >= 0 && frame < work.length) work[frame] = (work[frame] ?? 0) + dur / 1000;
   }
   return work;

@@ -80,7 +80,7 @@ export class Daemon {
   private child: ChildProcess | undefined;
   private agents: ChildProcess[] = [];
   private batches = 0;
-  private readonly epoch = Date.now();
+  private readonly batchEpoch = Date.now();
 
   private constructor(
     readonly folder: string,
@@ -91,11 +91,12 @@ export class Daemon {
     const folder = await mkdtemp(join(SCRATCH, "granary-page-"));
     for (const [name, text] of Object.entries<string>({ ...files }))
       await writeFile(join(folder, name), text);
-    const alerts = [`[alerts]`, `rules = ['${join(folder, "rules.yml")}']`];
-    if (files["receivers.yml"]) alerts.push(`notifications = '${join(folder, "receivers.yml")}'`);
+    const alertLines = [`[alerts]`, `rules = ['${join(folder, "rules.yml")}']`];
+    if (files["receivers.yml"])
+      alertLines.push(`notifications = '${join(folder, "receivers.yml")}'`);
     await writeFile(
       join(folder, "granary.toml"),
-      `${alerts.join("\n")}\n${files["granary.toml"] ?? ""}${SETTINGS}`,
+      `${alertLines.join("\n")}\n${files["granary.toml"] ?? ""}${SETTINGS}`,
     );
     const daemon = new Daemon(folder, `http://127.0.0.1:${await freePort()}`);
     await daemon.run();
@@ -143,7 +144,7 @@ export class Daemon {
   }
 
   /** Kills the daemon and its agents, and removes the data. */
-  async end(): Promise<void> {
+  async remove(): Promise<void> {
     for (const agent of this.agents) agent.kill("SIGKILL");
     await this.kill();
     await rm(this.folder, { recursive: true, force: true });
@@ -166,7 +167,7 @@ export class Daemon {
   }
 
   /** Sends a fleet of `granary-bench`; returns when all rounds are sent. */
-  async bench(...args: string[]): Promise<void> {
+  async runBench(...args: string[]): Promise<void> {
     const child = spawn(join(BINARIES, "granary-bench"), ["--url", this.url, ...args], {
       stdio: "ignore",
     });
@@ -174,7 +175,7 @@ export class Daemon {
     if (code !== 0) throw new Error(`granary-bench ${args.join(" ")}: ${code ?? "was killed"}`);
   }
 
-  async ask(path: string, init?: RequestInit): Promise<unknown> {
+  async request(path: string, init?: RequestInit): Promise<unknown> {
     const answer = await fetch(this.url + path, init);
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`);
@@ -182,7 +183,7 @@ export class Daemon {
   }
 
   post(path: string, body: unknown, method = "POST"): Promise<unknown> {
-    return this.ask(path, {
+    return this.request(path, {
       method,
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
@@ -191,15 +192,20 @@ export class Daemon {
 
   chart(params: Record<string, string>): Promise<ChartAnswer> {
     const search = new URLSearchParams(params).toString();
-    return this.ask(`/api/v1/chart?${search}`) as Promise<ChartAnswer>;
+    return this.request(`/api/v1/chart?${search}`) as Promise<ChartAnswer>;
   }
 
   /** Posts samples; the daemon must accept all of them. */
-  async accept(samples: Sample[]): Promise<void> {
+  async postSamples(samples: Sample[]): Promise<void> {
     for (let from = 0; from < samples.length; from += 20_000) {
       const part = samples.slice(from, from + 20_000);
       this.batches += 1;
-      const batch = { agent: "page-tests", epoch: this.epoch, seq: this.batches, samples: part };
+      const batch = {
+        agent: "page-tests",
+        epoch: this.batchEpoch,
+        seq: this.batches,
+        samples: part,
+      };
       const answer = (await this.post("/api/v1/ingest", batch)) as { accepted: number };
       if (answer.accepted !== part.length) {
         throw new Error(`of ${part.length} samples: ${JSON.stringify(answer)}`);
@@ -208,7 +214,7 @@ export class Daemon {
   }
 
   /** Posts pings; the daemon must accept all of them. */
-  async ping(pings: Ping[]): Promise<void> {
+  async postPings(pings: Ping[]): Promise<void> {
     for (let from = 0; from < pings.length; from += 1000) {
       const part = pings.slice(from, from + 1000);
       const answer = (await this.post("/api/v1/ping", { pings: part })) as { accepted: number };

@@ -13,22 +13,23 @@ export const NOW = Math.floor(Date.now() / MINUTE) * MINUTE;
 
 /** The host whose values are known for each minute of the last three hours. */
 export const HOST = "web1";
-/** The time ranges in which the host's load has no samples, and is zero. */
+/** The time range in which the host's load has no samples. */
 export const GAP = { from: NOW - 100 * MINUTE, to: NOW - 80 * MINUTE };
+/** The time range in which the host's load is zero. */
 export const ZEROS = { from: NOW - 60 * MINUTE, to: NOW - 50 * MINUTE };
 
 function* minutes(from: number, to: number): Generator<number> {
   for (let at = from; at < to; at += MINUTE) yield at;
 }
 
-/** A slow wave between 0 and 1, different for each `shift`; the same in every run. */
+/** Returns a slow wave between 0 and 1, different for each `shift`; the same in every run. */
 function wave(at: number, shift: number): number {
   return (1 + Math.sin((at - NOW) / (23 * MINUTE) + shift)) / 2;
 }
 
 const STATES = { user: 0.5, kernel: 0.2, iowait: 0.05, nice: 0.01, irq: 0.01, softirq: 0.02 };
 
-/** The samples that an agent would have sent for a host over the last hours. */
+/** Returns the samples that an agent would have sent for a host over the last hours. */
 export function hostSamples(host: string, hours: number, shift: number): Sample[] {
   const samples: Sample[] = [];
   const busy: Record<string, number> = { idle: 0, steal: 0 };
@@ -67,7 +68,7 @@ export function hostSamples(host: string, hours: number, shift: number): Sample[
   return samples;
 }
 
-/** A ping that an agent of this host would send now. */
+/** Returns a ping that an agent of this host would send now. */
 export function ping(host: string, changes: Partial<Ping> = {}): Ping {
   return {
     agent: host,
@@ -102,7 +103,7 @@ function clockSamples(): Sample[] {
   ]);
 }
 
-/** Samples with malicious names of hosts, metrics and tags. */
+/** Returns samples with malicious names of hosts, metrics and tags. */
 function hostileSamples(): Sample[] {
   const samples: Sample[] = [];
   for (const name of HOSTILE) {
@@ -115,10 +116,10 @@ function hostileSamples(): Sample[] {
 }
 
 /** Sends a daemon the data that the tests expect. */
-export async function fill(daemon: Daemon): Promise<void> {
-  await daemon.accept(hostSamples(HOST, 3, 0));
-  await daemon.accept(hostSamples("web2", 3, 2));
-  await daemon.accept(clockSamples());
-  await daemon.accept(hostileSamples());
-  await daemon.ping([HOST, "web2", CLOCKS, ...HOSTILE].map((host) => ping(host)));
+export async function postTestData(daemon: Daemon): Promise<void> {
+  await daemon.postSamples(hostSamples(HOST, 3, 0));
+  await daemon.postSamples(hostSamples("web2", 3, 2));
+  await daemon.postSamples(clockSamples());
+  await daemon.postSamples(hostileSamples());
+  await daemon.postPings([HOST, "web2", CLOCKS, ...HOSTILE].map((host) => ping(host)));
 }

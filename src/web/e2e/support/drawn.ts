@@ -9,8 +9,8 @@ export interface DrawnChart {
   series: Record<string, (number | null)[]>;
 }
 
-/** The chart with this title, once it draws values and no coarser preview. */
-export async function drawn(page: Page, title: string): Promise<DrawnChart> {
+/** Waits until the chart with this title draws values and not a coarser preview; returns it. */
+export async function drawnChart(page: Page, title: string): Promise<DrawnChart> {
   await page.waitForFunction(
     (title) => {
       const card = document.querySelector(`[data-chart=${CSS.escape(title)}]`);
@@ -22,11 +22,11 @@ export async function drawn(page: Page, title: string): Promise<DrawnChart> {
     title,
     { timeout: 30_000 },
   );
-  return drawnNow(page, title);
+  return currentChart(page, title);
 }
 
-/** The chart with this title, without waiting. */
-export async function drawnNow(page: Page, title: string): Promise<DrawnChart> {
+/** Returns the chart with this title, without waiting. */
+export async function currentChart(page: Page, title: string): Promise<DrawnChart> {
   const { times, series } = await page.evaluate((title) => {
     const chart = window.granaryCharts?.get(title);
     if (!chart)
@@ -43,37 +43,37 @@ export async function drawnNow(page: Page, title: string): Promise<DrawnChart> {
   return { times, series: Object.fromEntries(values) };
 }
 
-/** The pointed time among a chart's times, by the clock in Berlin. */
-export async function shownPlace(page: Page, title: string): Promise<number> {
-  const shown = await chartOf(page, title).locator(".chart-time").textContent();
-  const clock = /\d\d:\d\d/.exec(shown ?? "")?.[0] ?? "no time";
-  const { times } = await drawnNow(page, title);
-  const places = [...times.keys()].filter((place) => {
-    const local = new Date(times[place] ?? NaN).toLocaleTimeString("en-GB", {
+/** Returns the index of the pointed time among a chart's times, by the clock in Berlin. */
+export async function pointedIndex(page: Page, title: string): Promise<number> {
+  const shownTime = await chartOf(page, title).locator(".chart-time").textContent();
+  const clock = /\d\d:\d\d/.exec(shownTime ?? "")?.[0] ?? "no time";
+  const { times } = await currentChart(page, title);
+  const indices = [...times.keys()].filter((index) => {
+    const local = new Date(times[index] ?? NaN).toLocaleTimeString("en-GB", {
       timeZone: "Europe/Berlin",
     });
     return local.startsWith(clock);
   });
-  const [place, ...others] = places;
-  if (place === undefined || others.length > 0)
-    throw new Error(`${places.length} drawn times match the shown time: ${shown ?? "none"}`);
-  return place;
+  const [index, ...others] = indices;
+  if (index === undefined || others.length > 0)
+    throw new Error(`${indices.length} drawn times match the shown time: ${shownTime ?? "none"}`);
+  return index;
 }
 
-/** The titles of the charts on the page. */
-export function titles(page: Page): Promise<string[]> {
+/** Returns the titles of the charts on the page. */
+export function chartTitles(page: Page): Promise<string[]> {
   return page.evaluate(() => [...(window.granaryCharts?.keys() ?? [])]);
 }
 
-/** The page's key for a series of an answer. */
+/** Returns the page's key for a series of an answer. */
 function keyOf({ metric, tags, display }: ChartSeries): string {
   const pairs = Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1));
   const inside = pairs.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
   return `${inside ? `${metric}{${inside}}` : metric} ${display}`;
 }
 
-/** An answer of the API in the form of the drawn values. */
-export function ofAnswer(answer: ChartAnswer): DrawnChart {
+/** Returns an answer of the API in the form of the drawn values. */
+export function chartOfAnswer(answer: ChartAnswer): DrawnChart {
   const values = answer.series.map((series): [string, (number | null)[]] => [
     keyOf(series),
     series.points.map(([, value]) => value),

@@ -8,9 +8,9 @@ export async function eventually(
   holds: () => Promise<boolean> | boolean,
   deadlineMs = DEADLINE_MS,
 ): Promise<void> {
-  const until = Date.now() + deadlineMs;
+  const deadline = Date.now() + deadlineMs;
   while (!(await holds())) {
-    if (Date.now() > until) throw new Error(`${what}: not within ${deadlineMs} ms`);
+    if (Date.now() > deadline) throw new Error(`${what}: not within ${deadlineMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }

@@ -7,8 +7,8 @@ import type { Page } from "@playwright/test";
 /** The refresh interval of charts and lists. */
 const REFRESH_MS = 10_000;
 
-/** Advances the clock by this many refreshes of the view. */
-export async function refreshed(page: Page, times: number): Promise<void> {
+/** Advances the clock by this many refreshes of the view, and waits for their answers. */
+export async function passRefreshes(page: Page, times: number): Promise<void> {
   for (let k = 0; k < times; k++) {
     await page.clock.fastForward(REFRESH_MS);
     await page.waitForFunction(() => window.requestsUnderWay === 0);
@@ -34,7 +34,7 @@ export async function countRequests(page: Page): Promise<void> {
   });
 }
 
-/** Bytes in use once all garbage is collected. */
+/** Returns the bytes in use once all garbage is collected. */
 export async function heapOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   // The second collection removes weak references that the first collection left.

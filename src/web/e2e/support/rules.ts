@@ -1,20 +1,20 @@
 /** Rules that each daemon of the tests evaluates: firing, pending and failing. */
 import { HOST } from "./data";
 
-const over = (metric: string) => `last_over_time(${metric}{host="${HOST}"}[3h])`;
+const lastValue = (metric: string) => `last_over_time(${metric}{host="${HOST}"}[3h])`;
 
 export const RULES = `groups:
 - name: hosts
   interval: 1s
   rules:
   - record: host:load:last
-    expr: ${over("system_load_1m")}
+    expr: ${lastValue("system_load_1m")}
   - alert: LoadHigh
-    expr: ${over("system_load_1m")} > 0.2
+    expr: ${lastValue("system_load_1m")} > 0.2
     labels: {severity: warning}
     annotations: {summary: "Load of {{ $labels.host }} is {{ $value }}"}
   - alert: MemoryShort
-    expr: ${over("system_memory_used")} > 1000
+    expr: ${lastValue("system_memory_used")} > 1000
     for: 10h
     labels: {severity: critical}
   - alert: Quiet

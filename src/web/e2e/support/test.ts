@@ -1,7 +1,7 @@
 /** The `test` of these files: a daemon for each worker, and a watch on each page. */
 import { test as base, expect } from "@playwright/test";
 import { Daemon, type Files } from "./daemon";
-import { fill } from "./data";
+import { postTestData } from "./data";
 import { RULES } from "./rules";
 import { Watch } from "./watch";
 
@@ -25,9 +25,9 @@ export const test = base.extend<ForTests, ForWorkers>({
     async ({}, use) => {
       const daemon = await Daemon.start(USUAL);
       await daemon.sampleThisMachine("real-host");
-      await fill(daemon);
+      await postTestData(daemon);
       await use(daemon);
-      await daemon.end();
+      await daemon.remove();
     },
     { scope: "worker", timeout: 60_000 },
   ],
@@ -37,7 +37,7 @@ export const test = base.extend<ForTests, ForWorkers>({
   daemons: async ({}, use) => {
     const daemons: Daemon[] = [];
     await use(daemons);
-    for (const daemon of daemons) await daemon.end();
+    for (const daemon of daemons) await daemon.remove();
   },
   watch: [
     // eslint-disable-next-line @typescript-eslint/no-unused-vars -- what a test uses ends after it

@@ -17,12 +17,12 @@ export function textProblems(): string[] {
    * The visible part of a box: its containers may cut it off, such as by an ellipsis or a scrolling
    * list.
    */
-  const withinAll = (element: Element, box: DOMRect): DOMRect => {
+  const visiblePart = (element: Element, box: DOMRect): DOMRect => {
     let { left, top, right, bottom } = box;
-    for (let at: Element | null = element; at; at = at.parentElement) {
-      const { overflowX, overflowY, clipPath } = getComputedStyle(at);
+    for (let ancestor: Element | null = element; ancestor; ancestor = ancestor.parentElement) {
+      const { overflowX, overflowY, clipPath } = getComputedStyle(ancestor);
       if (clipPath !== "none") return new DOMRect();
-      const bound = at.getBoundingClientRect();
+      const bound = ancestor.getBoundingClientRect();
       if (overflowX !== "visible") {
         left = Math.max(left, bound.left);
         right = Math.min(right, bound.right);
@@ -35,23 +35,23 @@ export function textProblems(): string[] {
     return new DOMRect(left, top, Math.max(right - left, 0), Math.max(bottom - top, 0));
   };
   const pieces: Piece[] = [];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const node = walk.currentNode;
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
     const element = node.parentElement;
     if (!element || !node.textContent?.trim() || !isSeen(element)) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     for (const box of range.getClientRects()) {
-      const cut = withinAll(element, box);
-      if (cut.width < 2 || cut.height < 4) continue;
-      pieces.push({ text: node.textContent.trim(), node, element, box: cut });
+      const visibleBox = visiblePart(element, box);
+      if (visibleBox.width < 2 || visibleBox.height < 4) continue;
+      pieces.push({ text: node.textContent.trim(), node, element, box: visibleBox });
     }
   }
   const problems: string[] = [];
   const isFixed = (element: Element) => {
-    for (let at: Element | null = element; at; at = at.parentElement) {
-      if (["fixed", "sticky"].includes(getComputedStyle(at).position)) return true;
+    for (let ancestor: Element | null = element; ancestor; ancestor = ancestor.parentElement) {
+      if (["fixed", "sticky"].includes(getComputedStyle(ancestor).position)) return true;
     }
     return false;
   };

@@ -22,8 +22,8 @@ const HEAD = 'import type * as t from "./types";\nimport type { api } from "./cl
 /**
  * The page's client. It records the arguments and the last answer of each call, by the call's name.
  */
-export function remembering(values: Map<string, Typed>): typeof api {
-  const remember = (name: string, call: (...args: unknown[]) => Promise<unknown>) => {
+export function recordingApi(values: Map<string, Typed>): typeof api {
+  const recordCalls = (name: string, call: (...args: unknown[]) => Promise<unknown>) => {
     const type = `(typeof api)["${name}"]`;
     return async (...args: unknown[]) => {
       const key = `${name} ${JSON.stringify(args)}`;
@@ -33,42 +33,42 @@ export function remembering(values: Map<string, Typed>): typeof api {
       return value;
     };
   };
-  const calls = Object.entries(api).map(([name, call]) => [name, remember(name, call as never)]);
+  const calls = Object.entries(api).map(([name, call]) => [name, recordCalls(name, call as never)]);
   return Object.fromEntries(calls) as typeof api;
 }
 
-/** Differences between values and types, and fields that no value has. */
-export function faultsOf(values: readonly Typed[]): string[] {
-  const lines = values.map(({ type, value }, at) => {
+/** Returns the differences between values and types, and the fields that no value has. */
+export function typeFaults(values: readonly Typed[]): string[] {
+  const lines = values.map(({ type, value }, index) => {
     const literal = value === undefined ? "undefined" : JSON.stringify(value);
-    return `export const value${at}: ${type} = ${literal};\n`;
+    return `export const value${index}: ${type} = ${literal};\n`;
   });
-  const { program, file } = programOf(HEAD + lines.join(""));
-  const wrong = program.getSemanticDiagnostics(file).map(({ messageText, start = 0 }) => {
+  const { program, file } = programWith(HEAD + lines.join(""));
+  const mismatches = program.getSemanticDiagnostics(file).map(({ messageText, start = 0 }) => {
     const line = file.getLineAndCharacterOfPosition(start).line;
     const { type } = values[line - HEAD.split("\n").length + 1] ?? { type: "?" };
     return `${type}: ${ts.flattenDiagnosticMessageText(messageText, " ")}`;
   });
-  return [...wrong, ...unseen(program, file)];
+  return [...mismatches, ...fieldsWithoutValue(program, file)];
 }
 
-function programOf(text: string): { program: ts.Program; file: ts.SourceFile } {
+function programWith(text: string): { program: ts.Program; file: ts.SourceFile } {
   const config = ts.readConfigFile(join(ROOT, "tsconfig.json"), (path) => ts.sys.readFile(path));
   const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, ROOT);
   const host = ts.createCompilerHost(options);
-  const read = host.getSourceFile.bind(host);
+  const readSource = host.getSourceFile.bind(host);
   host.getSourceFile = (path, version, ...rest) =>
-    path === FILE ? ts.createSourceFile(path, text, version) : read(path, version, ...rest);
+    path === FILE ? ts.createSourceFile(path, text, version) : readSource(path, version, ...rest);
   const program = ts.createProgram([FILE], options, host);
   const file = program.getSourceFile(FILE);
   if (!file) throw new Error("the values were not read");
   return { program, file };
 }
 
-/** Fields of the types that no value has. */
-function unseen(program: ts.Program, values: ts.SourceFile): string[] {
+/** Returns the fields of the types that no value has. */
+function fieldsWithoutValue(program: ts.Program, values: ts.SourceFile): string[] {
   const checker = program.getTypeChecker();
-  const seen = new Set<ts.Node>();
+  const seenFields = new Set<ts.Node>();
   const visit = (node: ts.Node) => {
     if (ts.isObjectLiteralExpression(node)) {
       const names = node.properties.flatMap(({ name }) =>
@@ -77,27 +77,29 @@ function unseen(program: ts.Program, values: ts.SourceFile): string[] {
       const fields = typesOf(checker, node).flatMap((type) =>
         names.map((name) => type.getProperty(name)),
       );
-      for (const field of fields) for (const place of field?.declarations ?? []) seen.add(place);
+      for (const field of fields)
+        for (const declaration of field?.declarations ?? []) seenFields.add(declaration);
     }
     ts.forEachChild(node, visit);
   };
   visit(values);
   const absent: string[] = [];
-  const declared = (node: ts.Node) => {
-    if (ts.isPropertySignature(node) && !seen.has(node)) {
+  const collectAbsent = (node: ts.Node) => {
+    if (ts.isPropertySignature(node) && !seenFields.has(node)) {
       const parent = ts.isInterfaceDeclaration(node.parent) ? node.parent.name.text : "";
       absent.push(`no answer has ${parent}.${node.name.getText()}`);
     }
-    ts.forEachChild(node, declared);
+    ts.forEachChild(node, collectAbsent);
   };
-  for (const file of program.getSourceFiles()) if (file.fileName.startsWith(TYPES)) declared(file);
+  for (const file of program.getSourceFiles())
+    if (file.fileName.startsWith(TYPES)) collectAbsent(file);
   return absent;
 }
 
-/** The expected types of an object; of a union, the members that the object fits. */
+/** Returns the expected types of an object; of a union, the members that the object fits. */
 function typesOf(checker: ts.TypeChecker, node: ts.ObjectLiteralExpression): readonly ts.Type[] {
-  const asked = checker.getContextualType(node);
-  if (!asked?.isUnion()) return asked ? [asked] : [];
+  const expected = checker.getContextualType(node);
+  if (!expected?.isUnion()) return expected ? [expected] : [];
   const literalType = checker.getTypeAtLocation(node);
-  return asked.types.filter((type) => checker.isTypeAssignableTo(literalType, type));
+  return expected.types.filter((type) => checker.isTypeAssignableTo(literalType, type));
 }

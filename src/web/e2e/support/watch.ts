@@ -5,8 +5,8 @@
 import { expect, type BrowserContext, type Page } from "@playwright/test";
 
 export class Watch {
-  private readonly seen: string[] = [];
-  private readonly excused: RegExp[] = [];
+  private readonly faults: string[] = [];
+  private readonly permitted: RegExp[] = [];
 
   constructor(
     private readonly context: BrowserContext,
@@ -15,7 +15,7 @@ export class Watch {
   ) {}
 
   async begin(): Promise<void> {
-    await this.context.exposeFunction("granarySaw", (what: string) => this.seen.push(what));
+    await this.context.exposeFunction("granarySaw", (fault: string) => this.faults.push(fault));
     await this.context.addInitScript(() => {
       document.addEventListener("securitypolicyviolation", (event) => {
         window.granarySaw(
@@ -23,21 +23,21 @@ export class Watch {
         );
       });
     });
-    this.context.on("page", (page) => this.follow(page));
-    for (const page of this.context.pages()) this.follow(page);
+    this.context.on("page", (page) => this.watchPage(page));
+    for (const page of this.context.pages()) this.watchPage(page);
   }
 
-  private follow(page: Page): void {
+  private watchPage(page: Page): void {
     page.on("console", (message) => {
       if (message.type() === "error" || message.type() === "warning") {
-        this.seen.push(`console: ${message.text()} ${message.location().url}`);
+        this.faults.push(`console: ${message.text()} ${message.location().url}`);
       }
     });
-    page.on("pageerror", (cause) => this.seen.push(`thrown: ${cause.message}`));
+    page.on("pageerror", (cause) => this.faults.push(`thrown: ${cause.message}`));
     page.on("request", (request) => {
       const url = new URL(request.url());
       if (!this.origins.includes(url.origin) && !["data:", "blob:"].includes(url.protocol)) {
-        this.seen.push(`another origin: ${request.url()}`);
+        this.faults.push(`another origin: ${request.url()}`);
       }
     });
   }
@@ -45,16 +45,18 @@ export class Watch {
   /**
    * Permits messages that a test causes itself, such as the browser's error for an answer of 409.
    */
-  excuse(...patterns: RegExp[]): void {
-    this.excused.push(...patterns);
+  permit(...patterns: RegExp[]): void {
+    this.permitted.push(...patterns);
   }
 
   async end(): Promise<void> {
     for (const page of this.context.pages()) {
-      const hacked = await page.evaluate(() => window.hacked);
-      if (hacked !== undefined) this.seen.push(`a name ran as a script on ${page.url()}`);
+      const scriptResult = await page.evaluate(() => window.hacked);
+      if (scriptResult !== undefined) this.faults.push(`a name ran as a script on ${page.url()}`);
     }
-    const found = this.seen.filter((what) => !this.excused.some((pattern) => pattern.test(what)));
-    expect(found, "what the page must never do").toEqual([]);
+    const unpermitted = this.faults.filter(
+      (fault) => !this.permitted.some((pattern) => pattern.test(fault)),
+    );
+    expect(unpermitted, "what the page must never do").toEqual([]);
   }
 }

@@ -12,7 +12,7 @@ export class ApiError extends Error {
     /** The HTTP status; 0 without an answer. */
     readonly status: number,
     /** The daemon's error code, such as `invalid`, `conflict`, `busy`. */
-    readonly word: string,
+    readonly code: string,
     message: string,
     /** The whole answer, if it was JSON. */
     readonly body?: unknown,
@@ -25,11 +25,11 @@ export class ApiError extends Error {
 export const awaySince = signal<number | null>(null);
 
 /** The lead of the daemon's clock over the browser's, in milliseconds. */
-export const clockAhead = signal(0);
+export const clockLead = signal(0);
 
 export type Params = Record<string, string | number | boolean | undefined>;
 
-function query(params: Params): string {
+function queryString(params: Params): string {
   const pairs = Object.entries(params).filter(([, value]) => value !== undefined && value !== "");
   const search = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]));
   return search.size > 0 ? `?${search.toString()}` : "";
@@ -39,17 +39,17 @@ function query(params: Params): string {
 type ErrorBody = t.ErrorAnswer & { errorType: string };
 
 /** The number of requests that wait for an answer. */
-let underWay = 0;
+let pendingRequests = 0;
 /** The time of the daemon's last answer, by `performance.now()`. */
 let answeredAt = 0;
 
 async function request<T>(path: string, init: RequestInit): Promise<T> {
-  const answer = await answerOf(path, init);
+  const answer = await fetchAnswer(path, init);
   const text = await answer.text().catch((cause: unknown) => {
     if (init.signal?.aborted) throw cause;
-    throw awayError();
+    throw markAway();
   });
-  const isJson = isOfDaemon(answer);
+  const isJson = isDaemonAnswer(answer);
   const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
   if (!answer.ok) {
     // Alertmanager's API answers errors with a plain text.
@@ -61,49 +61,49 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
   return body as T;
 }
 
-async function answerOf(path: string, init: RequestInit): Promise<Response> {
-  underWay += 1;
+async function fetchAnswer(path: string, init: RequestInit): Promise<Response> {
+  pendingRequests += 1;
   try {
     const answer = await fetch(path, { credentials: "same-origin", ...init });
     // A proxy answers for a daemon that it cannot reach.
-    if ([502, 503, 504].includes(answer.status) && !isOfDaemon(answer)) throw awayError();
+    if ([502, 503, 504].includes(answer.status) && !isDaemonAnswer(answer)) throw markAway();
     awaySince.value = null;
     answeredAt = performance.now();
-    noteClock(answer);
+    updateClockLead(answer);
     return answer;
   } catch (cause) {
     if (cause instanceof ApiError || init.signal?.aborted) throw cause;
-    throw awayError();
+    throw markAway();
   } finally {
-    underWay -= 1;
+    pendingRequests -= 1;
   }
 }
 
-function isOfDaemon(answer: Response): boolean {
+function isDaemonAnswer(answer: Response): boolean {
   return answer.headers.get("content-type")?.includes("json") ?? false;
 }
 
-function awayError(): ApiError {
+function markAway(): ApiError {
   awaySince.value ??= Date.now();
   return new ApiError(0, "away", "the daemon does not answer");
 }
 
-function noteClock(answer: Response) {
+function updateClockLead(answer: Response) {
   const date = Date.parse(answer.headers.get("date") ?? "");
   // The header has a resolution of seconds: a difference below two seconds is noise.
   if (!Number.isNaN(date)) {
-    const ahead = date + 500 - Date.now();
-    clockAhead.value = Math.abs(ahead) < 2000 ? 0 : Math.round(ahead / 1000) * 1000;
+    const lead = date + 500 - Date.now();
+    clockLead.value = Math.abs(lead) < 2000 ? 0 : Math.round(lead / 1000) * 1000;
   }
 }
 
 /** The daemon's time, approximately. */
 export function now(): number {
-  return Date.now() + clockAhead.value;
+  return Date.now() + clockLead.value;
 }
 
 function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
-  return request<T>(path + query(params), signal ? { signal } : {});
+  return request<T>(path + queryString(params), signal ? { signal } : {});
 }
 
 function send<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -135,7 +135,7 @@ export interface ChartParams {
   by?: string;
 }
 
-const name = encodeURIComponent;
+const encoded = encodeURIComponent;
 
 export const api = {
   chart: (params: ChartParams, signal?: AbortSignal) =>
@@ -156,19 +156,19 @@ export const api = {
     get<t.HostsAnswer>("/api/v1/hosts", params, signal),
   sparklines: (signal?: AbortSignal) =>
     get<t.SparklinesAnswer>("/api/v1/hosts/sparklines", {}, signal),
-  removeHost: (host: string) => send<unknown>("DELETE", `/api/v1/hosts?host=${name(host)}`),
+  removeHost: (host: string) => send<unknown>("DELETE", `/api/v1/hosts?host=${encoded(host)}`),
   dashboards: (signal?: AbortSignal) => get<t.DashboardsAnswer>("/api/v1/dashboards", {}, signal),
   dashboard: (which: string, signal?: AbortSignal) =>
-    get<t.DashboardAnswer>(`/api/v1/dashboards/${name(which)}`, {}, signal),
+    get<t.DashboardAnswer>(`/api/v1/dashboards/${encoded(which)}`, {}, signal),
   saveDashboard: (which: string, version: number | null, dashboard: t.Dashboard) =>
-    send<t.DashboardSaved>("PUT", `/api/v1/dashboards/${name(which)}`, { version, dashboard }),
+    send<t.DashboardSaved>("PUT", `/api/v1/dashboards/${encoded(which)}`, { version, dashboard }),
   deleteDashboard: (which: string, version: number) =>
-    send<unknown>("DELETE", `/api/v1/dashboards/${name(which)}?version=${version}`),
+    send<unknown>("DELETE", `/api/v1/dashboards/${encoded(which)}?version=${version}`),
   annotations: (params: { start: number; end: number; tags?: string }, signal?: AbortSignal) =>
     get<t.AnnotationsAnswer>("/api/v1/annotations", params, signal),
   annotate: (annotation: t.NewAnnotation) =>
     send<{ id: string }>("POST", "/api/v1/annotations", annotation),
-  deleteAnnotation: (id: string) => send<unknown>("DELETE", `/api/v1/annotations/${name(id)}`),
+  deleteAnnotation: (id: string) => send<unknown>("DELETE", `/api/v1/annotations/${encoded(id)}`),
   storage: (signal?: AbortSignal) => get<t.StorageAnswer>("/api/v1/storage", {}, signal),
   storedDocument: (
     params: { metric: string; tags: string; resolution: string; time: number },
@@ -202,7 +202,9 @@ export const api = {
   silences: (signal?: AbortSignal) => get<t.Silence[]>("/api/v2/silences", {}, signal),
   silence: (silence: t.NewSilence) =>
     send<{ silenceID: string }>("POST", "/api/v2/silences", silence),
-  expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${name(id)}`),
+  expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${encoded(id)}`),
+  cardinality: (params: { limit: number }, signal?: AbortSignal) =>
+    get<t.CardinalityAnswer>("/api/v1/cardinality", params, signal),
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
 };
 
@@ -215,9 +217,9 @@ export async function valuesOfTag(
   metric?: string,
   signal?: AbortSignal,
 ): Promise<string[]> {
-  const match = metric ? { "match[]": `{__name__=${JSON.stringify(metric)}}` } : {};
-  const params = { limit: CHOICES_MAX, ...match };
-  const path = `/api/v1/label/${name(tag)}/values`;
+  const matchers = metric ? { "match[]": `{__name__=${JSON.stringify(metric)}}` } : {};
+  const params = { limit: CHOICES_MAX, ...matchers };
+  const path = `/api/v1/label/${encoded(tag)}/values`;
   return (await get<t.PromqlAnswer<string[]>>(path, params, signal)).data ?? [];
 }
 
@@ -226,8 +228,8 @@ export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Res
   const requested = new URL(input instanceof Request ? input.url : input, location.origin);
   const url = new URL(requested.pathname + requested.search, location.origin);
   url.searchParams.set("limit", String(CHOICES_MAX));
-  const late = AbortSignal.timeout(10_000);
-  const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
+  const timeout = AbortSignal.timeout(10_000);
+  const signal = init?.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
   return fetch(url, { ...init, credentials: "same-origin", signal });
 }
 
@@ -238,19 +240,19 @@ const SILENT_MS = 1000;
 /** The daemon counts as away when it does not answer the health check within this time. */
 const CHECK_TIMEOUT_MS = 1400;
 /** The number of requests under way from which on the browser queues requests. */
-const UNDER_WAY_MAX = 5;
+const PENDING_MAX = 5;
 const QUEUED_CHECK_TIMEOUT_MS = 10_000;
 
 async function checkHealth(): Promise<void> {
-  const late = AbortSignal.timeout(
-    underWay < UNDER_WAY_MAX ? CHECK_TIMEOUT_MS : QUEUED_CHECK_TIMEOUT_MS,
+  const timeout = AbortSignal.timeout(
+    pendingRequests < PENDING_MAX ? CHECK_TIMEOUT_MS : QUEUED_CHECK_TIMEOUT_MS,
   );
   try {
-    const answer = await answerOf("/healthz", { signal: late, cache: "no-store" });
+    const answer = await fetchAnswer("/healthz", { signal: timeout, cache: "no-store" });
     await answer.text();
   } catch {
     // `awaySince` is set already, unless the request timed out.
-    if (late.aborted) awayError();
+    if (timeout.aborted) markAway();
   }
 }
 
@@ -269,7 +271,7 @@ export function watchDaemon(): () => void {
 }
 
 /** Calls once the daemon answers again after an outage. */
-export function whenBack(call: () => void): () => void {
+export function onDaemonBack(call: () => void): () => void {
   let wasAway = awaySince.peek() !== null;
   return awaySince.subscribe((away) => {
     if (wasAway && away === null) setTimeout(call, 0);

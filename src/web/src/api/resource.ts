@@ -4,7 +4,7 @@
  */
 import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { ApiError, whenBack } from "./client";
+import { ApiError, onDaemonBack } from "./client";
 
 export interface Resource<T> {
   /** The last good answer. */
@@ -15,7 +15,7 @@ export interface Resource<T> {
   reload: () => void;
 }
 
-export interface Following {
+export interface ResourceOptions {
   /** The interval of refreshing while the page is visible; never when `undefined`. */
   everyMs?: number | undefined;
   /** Whether the data of the previous key stays until the answer for a new key arrives. */
@@ -28,29 +28,29 @@ type State<T> = Signal<Resource<T>>;
 export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
-  { everyMs, isKeptBetween = false }: Following = {},
+  { everyMs, isKeptBetween = false }: ResourceOptions = {},
 ): ReadonlySignal<Resource<T>> {
   const state: State<T> = useMemo(
     () => signal({ data: undefined, error: undefined, loading: true, reload: () => {} }),
     [isKeptBetween || key],
   );
-  const pause = useRef(everyMs);
-  pause.current = everyMs;
+  const refreshInterval = useRef(everyMs);
+  refreshInterval.current = everyMs;
   // The request starts during rendering, before anything is drawn.
-  const stop = useMemo(() => follow(state, load, () => pause.current), [key]);
+  const stop = useMemo(() => requestRepeatedly(state, load, () => refreshInterval.current), [key]);
   useLayoutEffect(() => stop, [stop]);
   return state;
 }
 
 /** Requests again and again until the returned function is called. */
-function follow<T>(
+function requestRepeatedly<T>(
   state: State<T>,
   load: (signal: AbortSignal) => Promise<T>,
-  pause: () => number | undefined,
+  refreshInterval: () => number | undefined,
 ): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let abort = new AbortController();
-  const run = async () => {
+  const requestOnce = async () => {
     clearTimeout(timer);
     abort.abort();
     abort = new AbortController();
@@ -64,7 +64,7 @@ function follow<T>(
       const error = cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
       state.value = { ...state.peek(), error, loading: false, reload };
     }
-    const everyMs = pause();
+    const everyMs = refreshInterval();
     if (everyMs !== undefined && !request.signal.aborted) timer = setTimeout(tick, everyMs);
   };
   const tick = () => {
@@ -72,15 +72,15 @@ function follow<T>(
     if (document.hidden) timer = setTimeout(tick, 1000);
     else reload();
   };
-  const reload = () => void run();
+  const reload = () => void requestOnce();
   // Requests that were sent to a hanging daemon never get an answer.
-  const back = whenBack(() => {
+  const stopWaiting = onDaemonBack(() => {
     if (state.peek().loading || state.peek().error?.status === 0) reload();
   });
   reload();
   return () => {
     clearTimeout(timer);
     abort.abort();
-    back();
+    stopWaiting();
   };
 }

@@ -10,17 +10,17 @@ export interface Address {
   params: URLSearchParams;
 }
 
-function read(): Address {
+function readAddress(): Address {
   return { path: location.pathname, params: new URLSearchParams(location.search) };
 }
 
-export const address = signal<Address>(read());
+export const address = signal<Address>(readAddress());
 
 /** Handles the browser's navigation, and links within the page. */
-export function followAddress(): void {
+export function handleNavigation(): void {
   addEventListener("popstate", () => {
     const { path, params } = address.peek();
-    if (location.pathname === path || mayLeave()) address.value = read();
+    if (location.pathname === path || mayLeave()) address.value = readAddress();
     else history.pushState(null, "", params.size > 0 ? `${path}?${params.toString()}` : path);
   });
   document.addEventListener("click", (event) => {
@@ -31,21 +31,21 @@ export function followAddress(): void {
     // The browser handles links within the current view.
     if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
-    go(link.pathname + link.search);
+    navigate(link.pathname + link.search);
   });
 }
 
 /** Opens a view; `replace` adds no step to the browser's history. */
-export function go(url: string, options: { replace?: boolean } = {}): void {
-  const url_now = location.pathname + location.search;
-  if (url === url_now) return;
+export function navigate(url: string, options: { replace?: boolean } = {}): void {
+  const currentUrl = location.pathname + location.search;
+  if (url === currentUrl) return;
   const [path = ""] = url.split("?");
   if (path !== location.pathname && !mayLeave()) return;
   if (options.replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);
-  const moved = address.peek().path !== location.pathname;
-  address.value = read();
-  if (moved) scrollTo(0, 0);
+  const isOtherView = address.peek().path !== location.pathname;
+  address.value = readAddress();
+  if (isOtherView) scrollTo(0, 0);
 }
 
 /** Changes parameters of the address; `undefined` and "" remove a parameter. */
@@ -59,7 +59,7 @@ export function setParams(
     else params.set(name, value);
   }
   const search = params.toString();
-  go(address.peek().path + (search ? `?${search}` : ""), options);
+  navigate(address.peek().path + (search ? `?${search}` : ""), options);
 }
 
 /** A parameter as a signal; `fallback` when the address lacks it. */

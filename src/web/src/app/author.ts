@@ -1,6 +1,6 @@
 /** The reader's name for acknowledgements and silences, which this browser remembers. */
 import { effect, signal } from "@preact/signals";
-import { store, stored } from "./preferences";
+import { writeStored, readStored } from "./preferences";
 
-export const author = signal(stored("author") ?? "");
-effect(() => store("author", author.value));
+export const author = signal(readStored("author") ?? "");
+effect(() => writeStored("author", author.value));

@@ -3,27 +3,27 @@ import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 
 /** A description of unsaved work; `undefined` without any. */
-export const unsaved = signal<string | undefined>(undefined);
+export const unsavedWork = signal<string | undefined>(undefined);
 
 /** Whether the reader may go to another view. */
 export function mayLeave(): boolean {
-  const lost = unsaved.peek();
-  if (lost === undefined) return true;
-  const isLeft = confirm(`${lost} Leave without saving?`);
-  if (isLeft) unsaved.value = undefined;
-  return isLeft;
+  const description = unsavedWork.peek();
+  if (description === undefined) return true;
+  const isConfirmed = confirm(`${description} Leave without saving?`);
+  if (isConfirmed) unsavedWork.value = undefined;
+  return isConfirmed;
 }
 
 /** Asks before the page is left while work is unsaved. */
-export function useUnsaved(lost: string | undefined): void {
+export function useUnsavedWarning(description: string | undefined): void {
   useEffect(() => {
-    unsaved.value = lost;
-    if (lost === undefined) return;
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", ask);
+    unsavedWork.value = description;
+    if (description === undefined) return;
+    const askBeforeUnload = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", askBeforeUnload);
     return () => {
-      unsaved.value = undefined;
-      removeEventListener("beforeunload", ask);
+      unsavedWork.value = undefined;
+      removeEventListener("beforeunload", askBeforeUnload);
     };
-  }, [lost]);
+  }, [description]);
 }

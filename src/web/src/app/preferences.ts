@@ -3,7 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 
 export type Theme = "auto" | "light" | "dark";
 
-export function stored(key: string): string | null {
+export function readStored(key: string): string | null {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -11,7 +11,7 @@ export function stored(key: string): string | null {
   }
 }
 
-export function store(key: string, value: string) {
+export function writeStored(key: string, value: string) {
   try {
     localStorage.setItem(key, value);
   } catch {
@@ -20,8 +20,10 @@ export function store(key: string, value: string) {
 }
 
 const THEMES: readonly string[] = ["auto", "light", "dark"];
-const first = stored("theme");
-export const theme = signal<Theme>(THEMES.includes(first ?? "") ? (first as Theme) : "auto");
+const storedTheme = readStored("theme");
+export const theme = signal<Theme>(
+  THEMES.includes(storedTheme ?? "") ? (storedTheme as Theme) : "auto",
+);
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 const systemIsDark = signal(prefersDark.matches);
@@ -35,12 +37,12 @@ export const isDark = computed(() =>
 export const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** The zone of all times and days; the address may name another. */
-export const preferredZone = signal(stored("zone") ?? browserZone);
+export const preferredZone = signal(readStored("zone") ?? browserZone);
 
-export function keepPreferences(): void {
+export function storePreferences(): void {
   effect(() => {
     document.documentElement.dataset["theme"] = isDark.value ? "dark" : "light";
-    store("theme", theme.value);
+    writeStored("theme", theme.value);
   });
-  effect(() => store("zone", preferredZone.value));
+  effect(() => writeStored("zone", preferredZone.value));
 }

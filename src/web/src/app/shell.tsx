@@ -6,7 +6,7 @@ import { address } from "./address";
 import { isDark, theme, type Theme } from "./preferences";
 import { viewOf } from "./views";
 
-const PLACES: { path: string; label: string; icon: IconName }[] = [
+const VIEW_LINKS: { path: string; label: string; icon: IconName }[] = [
   { path: "/", label: "Fleet", icon: "fleet" },
   { path: "/explore", label: "Explore", icon: "explore" },
   { path: "/dashboards", label: "Dashboards", icon: "dashboards" },
@@ -15,9 +15,9 @@ const PLACES: { path: string; label: string; icon: IconName }[] = [
   { path: "/status", label: "Status", icon: "status" },
 ];
 
-function isAt(place: string, path: string): boolean {
-  if (place === "/") return path === "/" || path.startsWith("/hosts/");
-  return path === place || path.startsWith(`${place}/`);
+function isCurrent(link: string, path: string): boolean {
+  if (link === "/") return path === "/" || path.startsWith("/hosts/");
+  return path === link || path.startsWith(`${link}/`);
 }
 
 const NEXT_THEME: Record<Theme, Theme> = { auto: "light", light: "dark", dark: "auto" };
@@ -30,15 +30,15 @@ function Navigation() {
         <Icon name="grain" />
         <span>Granary</span>
       </a>
-      {PLACES.map((place) => (
+      {VIEW_LINKS.map((link) => (
         <a
-          key={place.path}
-          href={place.path}
+          key={link.path}
+          href={link.path}
           class="place"
-          aria-current={isAt(place.path, path) ? "page" : undefined}
+          aria-current={isCurrent(link.path, path) ? "page" : undefined}
         >
-          <Icon name={place.icon} />
-          <span>{place.label}</span>
+          <Icon name={link.icon} />
+          <span>{link.label}</span>
         </a>
       ))}
       <button
@@ -60,11 +60,11 @@ function AwayBanner() {
   const since = awaySince.value;
   useEffect(watchDaemon, []);
   if (since === null) return null;
-  const at = new Date(since).toLocaleTimeString();
+  const sinceText = new Date(since).toLocaleTimeString();
   return (
     <div class="away" role="alert">
       <Icon name="warning" />
-      The daemon has not answered since {at}. The page shows older data and reconnects
+      The daemon has not answered since {sinceText}. The page shows older data and reconnects
       automatically.
     </div>
   );

@@ -2,18 +2,18 @@
 import { signal } from "@preact/signals";
 import { api } from "../api/client";
 import type { PanelQuery, RuleGroup } from "../api/types";
-import { comparisonOf, isAbout, plain, type Comparison } from "../model/comparison";
+import { comparisonOf, comparesSeries, withoutSpaces, type Comparison } from "../model/comparison";
 import { isSame } from "../model/same";
 import type { DrawnSeries } from "./data";
 import type { Threshold } from "./marks";
 
 /** The delay of the first request, after the charts are drawn, and the refresh interval. */
-const FIRST_MS = 1500;
-const EVERY_MS = 60_000;
+const FIRST_DELAY_MS = 1500;
+const REFRESH_MS = 60_000;
 /** The most lines of a chart. */
 const LINES_MAX = 6;
 
-interface Line {
+interface RuleComparison {
   /** The rule's name. */
   name: string;
   comparison: Comparison;
@@ -22,9 +22,9 @@ interface Line {
 let stop = () => {};
 
 /** The thresholds of all rules that compare with a number; loaded while a chart is shown. */
-export const alertLines = signal<readonly Line[]>([], {
+export const alertLines = signal<readonly RuleComparison[]>([], {
   watched() {
-    stop = requestRepeatedly(alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS);
+    stop = requestRepeatedly(alertLines.peek().length > 0 ? REFRESH_MS : FIRST_DELAY_MS);
   },
   unwatched() {
     stop();
@@ -32,27 +32,27 @@ export const alertLines = signal<readonly Line[]>([], {
 });
 
 /** Requests after a pause, and again until the returned function is called. */
-function requestRepeatedly(first: number): () => void {
+function requestRepeatedly(firstDelay: number): () => void {
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout>;
-  const wait = (pause: number) => {
+  const scheduleRequest = (delay: number) => {
     timer = setTimeout(() => {
-      void ask(abort.signal).finally(() => {
-        if (!abort.signal.aborted) wait(EVERY_MS);
+      void requestRules(abort.signal).finally(() => {
+        if (!abort.signal.aborted) scheduleRequest(REFRESH_MS);
       });
-    }, pause);
+    }, delay);
   };
-  wait(first);
+  scheduleRequest(firstDelay);
   return () => {
     clearTimeout(timer);
     abort.abort();
   };
 }
 
-async function ask(signal: AbortSignal): Promise<void> {
+async function requestRules(signal: AbortSignal): Promise<void> {
   try {
     const { data } = await api.alertingRules(signal);
-    const lines = linesOf(data.groups);
+    const lines = comparisonsOf(data.groups);
     if (!signal.aborted && !isSame(lines, alertLines.peek())) alertLines.value = lines;
   } catch {
     // Charts are drawn without thresholds; the alerts view shows the error.
@@ -60,10 +60,10 @@ async function ask(signal: AbortSignal): Promise<void> {
 }
 
 /** The parts of rules that evaluations do not change. */
-export function linesOf(groups: readonly RuleGroup[]): Line[] {
+export function comparisonsOf(groups: readonly RuleGroup[]): RuleComparison[] {
   return groups
     .flatMap((group) => group.rules)
-    .flatMap(({ type, name, query }): Line[] => {
+    .flatMap(({ type, name, query }): RuleComparison[] => {
       const comparison = type === "alerting" ? comparisonOf(query) : undefined;
       return comparison ? [{ name, comparison }] : [];
     });
@@ -71,21 +71,22 @@ export function linesOf(groups: readonly RuleGroup[]): Line[] {
 
 /** The thresholds on a chart of these queries. */
 export function thresholdsOf(
-  lines: readonly Line[],
+  lines: readonly RuleComparison[],
   queries: readonly PanelQuery[],
   series: readonly DrawnSeries[],
 ): Threshold[] {
   const expressions = queries.flatMap((query) =>
-    query.kind === "promql" && !query.hidden ? [plain(query.expression)] : [],
+    query.kind === "promql" && !query.hidden ? [withoutSpaces(query.expression)] : [],
   );
-  const found = new Map<number, Threshold>();
+  const thresholds = new Map<number, Threshold>();
   for (const { name, comparison } of lines) {
     const isShown =
-      expressions.includes(comparison.measured) || series.some((line) => isAbout(comparison, line));
+      expressions.includes(comparison.normalized) ||
+      series.some((line) => comparesSeries(comparison, line));
     if (!isShown) continue;
     const { value } = comparison;
-    const names = [found.get(value)?.label, name].filter(Boolean);
-    found.set(value, { value, label: [...new Set(names)].join(", ") });
+    const names = [thresholds.get(value)?.label, name].filter(Boolean);
+    thresholds.set(value, { value, label: [...new Set(names)].join(", ") });
   }
-  return [...found.values()].slice(0, LINES_MAX);
+  return [...thresholds.values()].slice(0, LINES_MAX);
 }

@@ -28,7 +28,7 @@ export interface ChartProps extends ChartSpecProps {
 }
 
 /** Writes the reader's changes to the address. */
-function keep(id: string, state: ChartState): void {
+function saveState(id: string, state: ChartState): void {
   setParams(writeState(state, id), { replace: true });
 }
 
@@ -45,9 +45,9 @@ export function Chart(props: ChartProps) {
   const time = useRef<HTMLSpanElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const spoken = useRef<HTMLDivElement>(null);
-  const change = (next: Partial<ChartState>) =>
-    keep(live.spec.peek().id, { ...live.state.peek(), ...next });
-  const fullScreen = () => toggleFull(root.current, live.state.peek().full, change);
+  const changeState = (next: Partial<ChartState>) =>
+    saveState(live.spec.peek().id, { ...live.state.peek(), ...next });
+  const toggleFull = () => toggleFullScreen(root.current, live.state.peek().full, changeState);
 
   // Before the first paint: requests start while the page is drawn.
   useLayoutEffect(() => {
@@ -60,7 +60,7 @@ export function Chart(props: ChartProps) {
       spoken: spoken.current,
     };
     if (Object.values(elements).some((element) => element === null)) return;
-    return live.mount(elements as Parameters<LiveChart["mount"]>[0], fullScreen);
+    return live.mount(elements as Parameters<LiveChart["mount"]>[0], toggleFull);
   }, [live]);
   useEffect(() => {
     return live.loader.data.subscribe((data) => data && onData?.(data));
@@ -68,14 +68,14 @@ export function Chart(props: ChartProps) {
   useEffect(() => {
     return live.loader.failures.subscribe((failures) => onFailures?.(failures));
   }, [live, onFailures]);
-  useLeaveFull(live.state.value.full, () => change({ full: false }));
+  useLeaveFullScreen(live.state.value.full, () => changeState({ full: false }));
 
   const onRow = useMemo(
     () => (key: string, isShift: boolean) => {
       const { id } = live.spec.peek();
       const keys = live.rows.peek().map((row) => row.key);
       const state = live.state.peek();
-      keep(id, isShift ? toggleSeries(state, key, keys) : isolateSeries(state, key));
+      saveState(id, isShift ? toggleSeries(state, key, keys) : isolateSeries(state, key));
     },
     [live],
   );
@@ -90,7 +90,7 @@ export function Chart(props: ChartProps) {
     >
       <header class="chart-head">
         <h3 title={title}>{title}</h3>
-        <UnitName live={live} />
+        <SharedUnit live={live} />
         <span class="chart-time num" ref={time} />
         <div class="chart-actions">
           {props.actions}
@@ -100,11 +100,11 @@ export function Chart(props: ChartProps) {
             aria-label={full ? "Leave full screen" : "Full screen"}
             title={full ? "Leave full screen" : "Full screen (F)"}
             aria-pressed={full}
-            onClick={fullScreen}
+            onClick={toggleFull}
           >
             <Icon name={full ? "close" : "expand"} />
           </button>
-          <More live={live} change={change} />
+          <More live={live} changeState={changeState} />
         </div>
       </header>
       <div class="chart-plot" ref={plot}>
@@ -119,7 +119,7 @@ export function Chart(props: ChartProps) {
         <div class="plot-tip" ref={tip} hidden />
         <Notice live={live} />
       </div>
-      <Legend rows={live.rows.value} onRow={onRow} onRows={live.attachLegend} />
+      <Legend rows={live.rows.value} onRowClick={onRow} onRowsChange={live.attachLegend} />
       <Notes live={live} />
       <div class="hidden-text" aria-live="polite" ref={spoken} />
     </section>
@@ -127,45 +127,45 @@ export function Chart(props: ChartProps) {
 }
 
 /** The unit of all series, if their values do not include it. */
-function UnitName({ live }: { live: LiveChart }) {
+function SharedUnit({ live }: { live: LiveChart }) {
   const names = new Set(live.rows.value.map(({ unit }) => unitText(unit)));
   const [name] = names;
   return names.size === 1 && name ? <span class="chart-unit muted">{name}</span> : null;
 }
 
-function toggleFull(
+function toggleFullScreen(
   root: HTMLElement | null,
   isFull: boolean,
-  change: (next: Partial<ChartState>) => void,
+  changeState: (next: Partial<ChartState>) => void,
 ): void {
   if (isFull) {
-    change({ full: false });
+    changeState({ full: false });
     if (document.fullscreenElement) void document.exitFullscreen();
     return;
   }
-  change({ full: true });
+  changeState({ full: true });
   // When the browser refuses full screen, the chart fills the page.
   root?.requestFullscreen().catch(() => undefined);
 }
 
 /** Escape leaves full screen, also when the chart only fills the page. */
-function useLeaveFull(isFull: boolean, leave: () => void): void {
+function useLeaveFullScreen(isFull: boolean, leave: () => void): void {
   useEffect(() => {
     if (!isFull) return;
-    const left = () => {
+    const onFullScreenChange = () => {
       if (!document.fullscreenElement) leave();
     };
-    const escape = (event: KeyboardEvent) => {
+    const onKeyDown = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       leave();
       // A browser that passes the key to the page stays in full screen.
       if (document.fullscreenElement) void document.exitFullscreen();
     };
-    document.addEventListener("fullscreenchange", left);
-    document.addEventListener("keydown", escape);
+    document.addEventListener("fullscreenchange", onFullScreenChange);
+    document.addEventListener("keydown", onKeyDown);
     return () => {
-      document.removeEventListener("fullscreenchange", left);
-      document.removeEventListener("keydown", escape);
+      document.removeEventListener("fullscreenchange", onFullScreenChange);
+      document.removeEventListener("keydown", onKeyDown);
     };
   }, [isFull]);
 }

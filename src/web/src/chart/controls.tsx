@@ -11,7 +11,7 @@ import {
   type FrameDisplay,
 } from "../model/timeframe";
 import type { TimeFrame } from "./frame";
-import { stretchText } from "./save";
+import { timeRangeText } from "./save";
 import { ZonePicker } from "./zone-picker";
 
 interface ChoicesProps<T extends string> {
@@ -67,7 +67,7 @@ const DISPLAYS: readonly { value: FrameDisplay | "auto"; label: string }[] = [
 export function TimeControls({ frame }: { frame: TimeFrame }) {
   const choice = frame.choice.value;
   const window = frame.window.value;
-  const canGoBack = frame.steps.value.length > 0 || choice.fixed !== undefined;
+  const canGoBack = frame.zoomHistory.value.length > 0 || choice.fixed !== undefined;
   const ranges = rangesOf(choice.resolution).map((value) => ({
     value,
     label: RANGE_LABELS[value],
@@ -103,10 +103,10 @@ export function TimeControls({ frame }: { frame: TimeFrame }) {
       />
       <div class="time-along">
         <div class="choices" role="group" aria-label="Move in time">
-          <Step label="Earlier" icon="left" onClick={() => frame.pan(-0.5)} />
-          <Step label="Later" icon="right" onClick={() => frame.pan(0.5)} />
-          <Step label="Zoom in" icon="plus" onClick={() => frame.magnify(2)} />
-          <Step label="Zoom out" icon="minus" onClick={() => frame.magnify(0.5)} />
+          <StepButton label="Earlier" icon="left" onClick={() => frame.pan(-0.5)} />
+          <StepButton label="Later" icon="right" onClick={() => frame.pan(0.5)} />
+          <StepButton label="Zoom in" icon="plus" onClick={() => frame.magnify(2)} />
+          <StepButton label="Zoom out" icon="minus" onClick={() => frame.magnify(0.5)} />
         </div>
         <button
           type="button"
@@ -122,7 +122,7 @@ export function TimeControls({ frame }: { frame: TimeFrame }) {
             Now
           </button>
         ) : null}
-        <span class="time-stretch num">{stretchText(window)}</span>
+        <span class="time-stretch num">{timeRangeText(window)}</span>
       </div>
     </div>
   );
@@ -134,7 +134,7 @@ interface StepProps {
   onClick: () => void;
 }
 
-function Step({ label, icon, onClick }: StepProps) {
+function StepButton({ label, icon, onClick }: StepProps) {
   return (
     <button type="button" aria-label={label} title={label} onClick={onClick}>
       <Icon name={icon} />

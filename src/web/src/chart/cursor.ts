@@ -18,37 +18,37 @@ export interface Follower {
   /** Moves its line, at once in all charts. */
   move: (pointed: PointedTime | null) => void;
   /** Writes its values: at once under the pointer, within some frames elsewhere. */
-  read: (pointed: PointedTime | null) => void;
+  writeValues: (pointed: PointedTime | null) => void;
 }
 
 /**
  * Charts whose values are written in one frame, while the pointer moves and when it rests: a dozen
  * charts would take longer than a frame.
  */
-const READ_IN_A_FRAME = { moving: 1, resting: 3 };
+const WRITES_PER_FRAME = { moving: 1, resting: 3 };
 
 export class Cursor {
   private pointed: PointedTime | null = null;
   private readonly followers: Follower[] = [];
   /** Followers with outdated values, the longest wait first. */
-  private waiting: Follower[] = [];
+  private outdated: Follower[] = [];
   private frame = 0;
   private isMoved = false;
   /** The time of the last move, on the browser's monotonic clock. */
-  private moved = -Infinity;
+  private movedAt = -Infinity;
 
   get at(): PointedTime | null {
     return this.pointed;
   }
 
   /** Whether the reader is reading a value, so that the window must not move. */
-  isRead(patienceMs: number): boolean {
-    return this.pointed !== null && performance.now() - this.moved < patienceMs;
+  isReading(patienceMs: number): boolean {
+    return this.pointed !== null && performance.now() - this.movedAt < patienceMs;
   }
 
   move(pointed: PointedTime): void {
     this.pointed = pointed;
-    this.moved = performance.now();
+    this.movedAt = performance.now();
     this.notifySoon();
   }
 
@@ -63,7 +63,7 @@ export class Cursor {
     this.followers.push(follower);
     return () => {
       this.followers.splice(this.followers.indexOf(follower), 1);
-      this.waiting = this.waiting.filter((other) => other !== follower);
+      this.outdated = this.outdated.filter((other) => other !== follower);
     };
   }
 
@@ -76,18 +76,18 @@ export class Cursor {
     this.frame = 0;
     const { pointed, isMoved } = this;
     this.isMoved = false;
-    const seen = this.followers.filter((other) => other.isOnScreen());
+    const visible = this.followers.filter((other) => other.isOnScreen());
     if (isMoved) {
-      for (const follower of seen) follower.move(pointed);
-      const waited = new Set(this.waiting);
-      this.waiting.push(...seen.filter((other) => !waited.has(other)));
+      for (const follower of visible) follower.move(pointed);
+      const alreadyWaiting = new Set(this.outdated);
+      this.outdated.push(...visible.filter((other) => !alreadyWaiting.has(other)));
     }
-    const isNow = (follower: Follower) => follower === pointed?.source;
-    for (const other of this.waiting.filter(isNow)) other.read(pointed);
-    const others = this.waiting.filter((other) => !isNow(other));
-    const count = isMoved ? READ_IN_A_FRAME.moving : READ_IN_A_FRAME.resting;
-    for (const other of others.splice(0, count)) other.read(pointed);
-    this.waiting = others;
+    const isSource = (follower: Follower) => follower === pointed?.source;
+    for (const other of this.outdated.filter(isSource)) other.writeValues(pointed);
+    const others = this.outdated.filter((other) => !isSource(other));
+    const count = isMoved ? WRITES_PER_FRAME.moving : WRITES_PER_FRAME.resting;
+    for (const other of others.splice(0, count)) other.writeValues(pointed);
+    this.outdated = others;
     if (others.length > 0 && this.frame === 0) {
       this.frame = requestAnimationFrame(() => this.notify());
     }

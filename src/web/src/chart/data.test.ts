@@ -5,7 +5,7 @@ import { DRAWN_MAX, joinParts, partOfChart, partOfPromql } from "./data";
 
 const window: Window = { start: 0, end: 180_000, resolution: "1m", zone: "UTC" };
 
-function line(
+function chartSeries(
   metric: string,
   tags: Record<string, string>,
   display: ChartSeries["display"],
@@ -14,18 +14,18 @@ function line(
   return { metric, tags, kind: "gauge", unit: "bytes", display, points };
 }
 
-function answer(...series: ChartSeries[]): ChartAnswer {
+function chartAnswer(...series: ChartSeries[]): ChartAnswer {
   return { resolution: "1m", start: 0, end: 180_000, incomplete_from: 120_000, series, notes: [] };
 }
 
 describe("an answer", () => {
   it("has its times, with gaps as gaps and zero as zero", () => {
-    const single = line("load", {}, "avg", [
+    const single = chartSeries("load", {}, "avg", [
       [0, 0],
       [60_000, null],
       [120_000, 2],
     ]);
-    const data = joinParts([partOfChart(answer(single))], window);
+    const data = joinParts([partOfChart(chartAnswer(single))], window);
     expect(data.times).toEqual([0, 60_000, 120_000]);
     expect(data.series[0]?.values).toEqual([0, null, 2]);
     expect(data.incompleteFrom).toBe(120_000);
@@ -33,49 +33,61 @@ describe("an answer", () => {
 
   it("draws min and max as the band of the average, not as lines", () => {
     const all = (["avg", "min", "max"] as const).map((display, k) =>
-      line("load", { host: "a" }, display, [[0, k]]),
+      chartSeries("load", { host: "a" }, display, [[0, k]]),
     );
-    const data = joinParts([partOfChart(answer(...all))], window);
+    const data = joinParts([partOfChart(chartAnswer(...all))], window);
     expect(data.series).toHaveLength(1);
     expect(data.series[0]?.band).toEqual({ min: [1], max: [2] });
   });
 
   it("draws max as a line when only max is requested", () => {
-    const data = joinParts([partOfChart(answer(line("load", {}, "max", [[0, 1]])))], window);
+    const data = joinParts(
+      [partOfChart(chartAnswer(chartSeries("load", {}, "max", [[0, 1]])))],
+      window,
+    );
     expect(data.series.map(({ display }) => display)).toEqual(["max"]);
   });
 
   it("is limited to a readable number of lines, and reports how many are left out", () => {
     const all = Array.from({ length: DRAWN_MAX + 5 }, (_, k) =>
-      line("load", { host: `h${k}` }, "avg", [[0, k]]),
+      chartSeries("load", { host: `h${k}` }, "avg", [[0, k]]),
     );
-    const data = joinParts([partOfChart(answer(...all))], window);
+    const data = joinParts([partOfChart(chartAnswer(...all))], window);
     expect(data.series).toHaveLength(DRAWN_MAX);
-    expect(data.left).toBe(5);
+    expect(data.undrawnCount).toBe(5);
   });
 });
 
 describe("names of series", () => {
   const labels = (...series: ChartSeries[]) =>
-    joinParts([partOfChart(answer(...series))], window).series.map(({ label }) => label);
+    joinParts([partOfChart(chartAnswer(...series))], window).series.map(({ label }) => label);
 
   it("contain the differences only", () => {
-    const at = (host: string, core: string) => line("cpu", { host, core }, "avg", [[0, 1]]);
-    expect(labels(at("a", "0"), at("a", "1"))).toEqual(["0", "1"]);
-    expect(labels(at("a", "0"), at("b", "1"))).toEqual(["core=0 host=a", "core=1 host=b"]);
-    expect(labels(at("a", "0"))).toEqual(["cpu"]);
+    const cpuSeries = (host: string, core: string) =>
+      chartSeries("cpu", { host, core }, "avg", [[0, 1]]);
+    expect(labels(cpuSeries("a", "0"), cpuSeries("a", "1"))).toEqual(["0", "1"]);
+    expect(labels(cpuSeries("a", "0"), cpuSeries("b", "1"))).toEqual([
+      "core=0 host=a",
+      "core=1 host=b",
+    ]);
+    expect(labels(cpuSeries("a", "0"))).toEqual(["cpu"]);
   });
 
   it("omit the words with which all metrics begin", () => {
-    const named = (metric: string) => line(metric, {}, "avg", [[0, 1]]);
-    expect(labels(named("system_load_1m"), named("system_load_15m"))).toEqual(["1m", "15m"]);
-    expect(labels(named("a_b"), named("a_b_c"))).toEqual(["b", "b c"]);
-    expect(labels(named("up"), named("down"))).toEqual(["up", "down"]);
+    const seriesNamed = (metric: string) => chartSeries(metric, {}, "avg", [[0, 1]]);
+    expect(labels(seriesNamed("system_load_1m"), seriesNamed("system_load_15m"))).toEqual([
+      "1m",
+      "15m",
+    ]);
+    expect(labels(seriesNamed("a_b"), seriesNamed("a_b_c"))).toEqual(["b", "b c"]);
+    expect(labels(seriesNamed("up"), seriesNamed("down"))).toEqual(["up", "down"]);
   });
 
   it("contain the requested tags, also when all are equal", () => {
-    const single = line("used", { mount: "/", host: "a" }, "avg", [[0, 1]]);
-    expect(joinParts([partOfChart(answer(single))], window, ["mount"]).series[0]?.label).toBe("/");
+    const single = chartSeries("used", { mount: "/", host: "a" }, "avg", [[0, 1]]);
+    expect(joinParts([partOfChart(chartAnswer(single))], window, ["mount"]).series[0]?.label).toBe(
+      "/",
+    );
   });
 });
 
@@ -86,14 +98,14 @@ describe("PromQL", () => {
     unit: undefined,
     times: [0, 60_000, 120_000],
   };
-  const matrix = (metric: Record<string, string>, values: [number, string][]) => ({
+  const matrixAnswer = (metric: Record<string, string>, values: [number, string][]) => ({
     resultType: "matrix" as const,
     result: [{ metric, values }],
   });
 
   it("has gaps where it has no value", () => {
     const part = partOfPromql(
-      matrix({}, [
+      matrixAnswer({}, [
         [0, "1"],
         [120, "NaN"],
       ]),
@@ -104,22 +116,22 @@ describe("PromQL", () => {
   });
 
   it("is labelled by its legend", () => {
-    const given = { ...request, legend: "of {{ host }} {{none}}" };
-    const part = partOfPromql(matrix({ host: "<b>" }, [[0, "1"]]), given, "1m");
+    const withLegend = { ...request, legend: "of {{ host }} {{none}}" };
+    const part = partOfPromql(matrixAnswer({ host: "<b>" }, [[0, "1"]]), withLegend, "1m");
     expect(part.series[0]?.label).toBe("of <b> ");
   });
 
   it("has no gaps at times that only another query has", () => {
     const slots = partOfChart(
-      answer(
-        line("load", {}, "avg", [
+      chartAnswer(
+        chartSeries("load", {}, "avg", [
           [0, 1],
           [60_000, null],
         ]),
       ),
     );
     const part = partOfPromql(
-      matrix({}, [
+      matrixAnswer({}, [
         [0, "5"],
         [60, "6"],
         [120, "7"],
@@ -136,7 +148,7 @@ describe("PromQL", () => {
   });
 
   it("of the same expression twice has two lines", () => {
-    const part = partOfPromql(matrix({}, [[0, "1"]]), request, "1m");
+    const part = partOfPromql(matrixAnswer({}, [[0, "1"]]), request, "1m");
     const keys = joinParts([part, part], window).series.map(({ key }) => key);
     expect(new Set(keys).size).toBe(2);
   });

@@ -33,13 +33,13 @@ export interface ChartData {
   /** The daemon's notes on the answer. */
   notes: string[];
   /** The number of series that are not drawn. */
-  left: number;
+  undrawnCount: number;
 }
 
 /** A query that failed. */
 export interface Failure {
   /** Its index among the queries of the chart. */
-  at: number;
+  index: number;
   message: string;
 }
 
@@ -117,15 +117,15 @@ export function partOfPromql(
   request: PromqlRequest,
   resolution: string,
 ): Part {
-  const places = new Map(request.times.map((time, place) => [time, place]));
+  const indices = new Map(request.times.map((time, index) => [time, index]));
   const series = matrix.result.map(({ metric, values }) => {
     const { __name__: name, ...tags } = metric;
-    const nameless = name === undefined && Object.keys(tags).length === 0;
-    const line: Values = request.times.map(() => null);
+    const isNameless = name === undefined && Object.keys(tags).length === 0;
+    const drawnValues: Values = request.times.map(() => null);
     for (const [seconds, text] of values) {
-      const place = places.get(Math.round(seconds * 1000));
+      const index = indices.get(Math.round(seconds * 1000));
       const value = numberOf(text);
-      if (place !== undefined && Number.isFinite(value)) line[place] = value;
+      if (index !== undefined && Number.isFinite(value)) drawnValues[index] = value;
     }
     return {
       key: `${request.expression} ${seriesName(name ?? "", tags)}`,
@@ -136,10 +136,10 @@ export function partOfPromql(
       unit: unitOf(request.unit ?? "", ""),
       label: request.legend
         ? fillLegend(request.legend, metric)
-        : nameless
+        : isNameless
           ? request.expression
           : "",
-      values: line,
+      values: drawnValues,
     };
   });
   return { times: request.times, series, resolution, incompleteFrom: undefined, notes: [] };
@@ -159,57 +159,57 @@ function fillLegend(legend: string, tags: Tags): string {
 export function joinParts(
   parts: readonly Part[],
   window: Window,
-  always: readonly string[] = [],
+  alwaysShown: readonly string[] = [],
 ): ChartData {
   const withTimes = parts.filter(({ times }) => times.length > 0);
-  const times = unionOf(withTimes.map((part) => part.times));
+  const times = joinTimes(withTimes.map((part) => part.times));
   const series = withTimes.flatMap((part) =>
-    part.series.map((series) => spreadValues(series, part.times, times)),
+    part.series.map((series) => alignValues(series, part.times, times)),
   );
   const notes = [...new Set(parts.flatMap((part) => part.notes))];
   return {
     window,
     times,
-    series: withLabels(withUniqueKeys(series).slice(0, DRAWN_MAX), always),
+    series: withLabels(withUniqueKeys(series).slice(0, DRAWN_MAX), alwaysShown),
     resolution: parts[0]?.resolution ?? window.resolution,
     isCoarse: false,
     incompleteFrom: parts.find((part) => part.incompleteFrom !== undefined)?.incompleteFrom,
     notes,
-    left: Math.max(series.length - DRAWN_MAX, 0),
+    undrawnCount: Math.max(series.length - DRAWN_MAX, 0),
   };
 }
 
-function unionOf(all: readonly number[][]): number[] {
-  const [first, ...others] = all;
+function joinTimes(timeLists: readonly number[][]): number[] {
+  const [first, ...others] = timeLists;
   if (!first) return [];
   const isFirst = (times: number[]) =>
     times.length === first.length && times.every((time, i) => time === first[i]);
   if (others.every(isFirst)) return first;
-  return [...new Set(all.flat())].sort((a, b) => a - b);
+  return [...new Set(timeLists.flat())].sort((a, b) => a - b);
 }
 
-function spreadValues(series: DrawnSeries, from: number[], to: number[]): DrawnSeries {
+function alignValues(series: DrawnSeries, from: number[], to: number[]): DrawnSeries {
   if (from === to || from.length === to.length) return series;
-  const places = new Map(from.map((time, place) => [time, place]));
-  const place = (values: Values) =>
+  const indices = new Map(from.map((time, index) => [time, index]));
+  const alignToTimes = (values: Values) =>
     to.map((time) => {
-      const at = places.get(time);
-      return at === undefined ? undefined : values[at];
+      const index = indices.get(time);
+      return index === undefined ? undefined : values[index];
     });
   const { band } = series;
   return {
     ...series,
-    values: place(series.values),
-    ...(band ? { band: { min: place(band.min), max: place(band.max) } } : {}),
+    values: alignToTimes(series.values),
+    ...(band ? { band: { min: alignToTimes(band.min), max: alignToTimes(band.max) } } : {}),
   };
 }
 
 /** Gives each series a distinct key, because two queries may return the same series. */
 function withUniqueKeys(series: DrawnSeries[]): DrawnSeries[] {
-  const times = new Map<string, number>();
+  const counts = new Map<string, number>();
   return series.map((series) => {
-    const count = (times.get(series.key) ?? 0) + 1;
-    times.set(series.key, count);
+    const count = (counts.get(series.key) ?? 0) + 1;
+    counts.set(series.key, count);
     return count === 1 ? series : { ...series, key: `${series.key} #${count}` };
   });
 }
@@ -218,15 +218,18 @@ function withUniqueKeys(series: DrawnSeries[]): DrawnSeries[] {
  * Labels each series by its differences: metric, number, tags. Tags in `always` are part of the
  * label in any case.
  */
-export function withLabels(series: DrawnSeries[], always: readonly string[] = []): DrawnSeries[] {
-  const differs = (read: (series: DrawnSeries) => string | undefined) =>
-    new Set(series.map(read)).size > 1;
+export function withLabels(
+  series: DrawnSeries[],
+  alwaysShown: readonly string[] = [],
+): DrawnSeries[] {
+  const differs = (fieldValue: (series: DrawnSeries) => string | undefined) =>
+    new Set(series.map(fieldValue)).size > 1;
   const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
   const differing = tagNames.filter(
-    (name) => always.includes(name) || differs(({ tags }) => tags[name]),
+    (name) => alwaysShown.includes(name) || differs(({ tags }) => tags[name]),
   );
   const metricDiffers = differs(({ metric }) => metric);
-  const short = shortNames(series.map(({ metric }) => metric));
+  const shortName = shortNames(series.map(({ metric }) => metric));
   const displayDiffers = differs((series) => series.display) && !metricDiffers;
   return series.map((series) => {
     if (series.label) return series;
@@ -235,7 +238,7 @@ export function withLabels(series: DrawnSeries[], always: readonly string[] = []
       differing.length > 1 ? `${name}=${series.tags[name] ?? ""}` : (series.tags[name] ?? ""),
     );
     const words = [
-      ...(metricDiffers ? [short(series.metric)] : []),
+      ...(metricDiffers ? [shortName(series.metric)] : []),
       ...values,
       ...(displayDiffers ? [series.display] : []),
     ].filter((word) => word !== "");
@@ -250,11 +253,11 @@ export function withLabels(series: DrawnSeries[], always: readonly string[] = []
 function shortNames(names: readonly string[]): (name: string) => string {
   const [first = "", ...others] = [...new Set(names)];
   const words = first.split(/(?<=[_.:])/);
-  let common = "";
+  let commonPrefix = "";
   for (const word of words.slice(0, -1)) {
-    const longer = common + word;
-    if (!others.every((name) => name.startsWith(longer) && name !== longer)) break;
-    common = longer;
+    const longerPrefix = commonPrefix + word;
+    if (!others.every((name) => name.startsWith(longerPrefix) && name !== longerPrefix)) break;
+    commonPrefix = longerPrefix;
   }
-  return (name) => name.slice(common.length).replaceAll("_", " ") || name;
+  return (name) => name.slice(commonPrefix.length).replaceAll("_", " ") || name;
 }

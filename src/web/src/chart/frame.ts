@@ -4,7 +4,7 @@
  */
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { api, now, whenBack } from "../api/client";
+import { api, now, onDaemonBack } from "../api/client";
 import type { Annotation } from "../api/types";
 import { address, setParams } from "../app/address";
 import { preferredZone } from "../app/preferences";
@@ -26,7 +26,7 @@ import { Cursor } from "./cursor";
 /** The refresh interval of charts is a sixth of a slot, within these bounds. */
 const REFRESH_MS = { min: 10_000, max: 60_000 };
 /** The window does not move for this time after the last move of the pointer. */
-const READING_MS = 30_000;
+const READING_PAUSE_MS = 30_000;
 
 export interface FrameOptions {
   /** Resolution and range for an address without them. */
@@ -42,13 +42,13 @@ export class TimeFrame {
   /** Whether charts refresh automatically. */
   readonly isLive = signal(true);
   /** The requested window: a new object also for a repeated request. */
-  readonly request: ReadonlySignal<Window & { turn: number }>;
+  readonly request: ReadonlySignal<Window & { refreshCount: number }>;
   readonly annotations = signal<Annotation[]>([]);
   readonly cursor = new Cursor();
   /** Earlier choices that undoing a zoom restores. */
-  readonly steps = signal<Choice[]>([]);
-  private readonly moment = signal(now());
-  private readonly turn = signal(0);
+  readonly zoomHistory = signal<Choice[]>([]);
+  private readonly windowTime = signal(now());
+  private readonly refreshCount = signal(0);
   private readonly defaults: ReadonlySignal<{ resolution?: string; range?: string; zone: string }>;
 
   constructor(readonly options: FrameOptions) {
@@ -59,21 +59,24 @@ export class TimeFrame {
     }));
     // Steady: other changes of the address change nothing here.
     this.choice = steady(() => readChoice(address.value.params, this.defaults.value));
-    this.window = steady(() => windowOf(this.choice.value, this.moment.value));
-    this.request = computed(() => ({ ...this.window.value, turn: this.turn.value }));
+    this.window = steady(() => windowOf(this.choice.value, this.windowTime.value));
+    this.request = computed(() => ({
+      ...this.window.value,
+      refreshCount: this.refreshCount.value,
+    }));
   }
 
   set(choice: Choice, options: { replace?: boolean } = {}): void {
-    this.moment.value = now();
+    this.windowTime.value = now();
     // The zone is always written: another reader has other defaults.
     setParams(writeChoice(choice, { ...this.defaults.peek(), zone: "" }), options);
   }
 
   /** Shows a time range; `back` undoes it. */
   zoom(start: number, end: number): void {
-    const before = this.choice.peek();
-    this.steps.value = [...this.steps.peek(), before].slice(-50);
-    this.set(withZoom(before, start, end));
+    const previous = this.choice.peek();
+    this.zoomHistory.value = [...this.zoomHistory.peek(), previous].slice(-50);
+    this.set(withZoom(previous, start, end));
   }
 
   /** Zooms in on the middle; values below 1 zoom out. */
@@ -89,10 +92,10 @@ export class TimeFrame {
 
   /** Undoes the last zoom, or returns to the present. */
   back(): void {
-    const steps = [...this.steps.peek()];
-    const before = steps.pop();
-    this.steps.value = steps;
-    if (before) this.set(before);
+    const zoomHistory = [...this.zoomHistory.peek()];
+    const previous = zoomHistory.pop();
+    this.zoomHistory.value = zoomHistory;
+    if (previous) this.set(previous);
     else this.follow();
   }
 
@@ -103,40 +106,40 @@ export class TimeFrame {
   }
 
   /** Moves by a fraction of the window, to later times when positive. */
-  pan(parts: number): void {
-    this.set(withPan(this.choice.peek(), this.window.peek(), parts, now()), { replace: true });
+  pan(fraction: number): void {
+    this.set(withPan(this.choice.peek(), this.window.peek(), fraction, now()), { replace: true });
   }
 
   /** Refreshes charts; the window follows the clock unless the reader is reading a value. */
   refresh(): void {
-    if (!this.cursor.isRead(READING_MS)) this.moment.value = now();
-    this.turn.value++;
+    if (!this.cursor.isReading(READING_PAUSE_MS)) this.windowTime.value = now();
+    this.refreshCount.value++;
   }
 
   /** Keeps the frame alive while its view is shown. */
   run(): () => void {
     let timer: ReturnType<typeof setTimeout>;
-    const wait = () => {
+    const scheduleRefresh = () => {
       const sixth = slotOf(this.choice.peek().resolution) / 6;
       timer = setTimeout(tick, Math.min(Math.max(sixth, REFRESH_MS.min), REFRESH_MS.max));
     };
     const tick = () => {
       if (!document.hidden && this.isLive.peek()) this.refresh();
-      wait();
+      scheduleRefresh();
     };
     const onVisibilityChange = () => {
       if (document.hidden || !this.isLive.peek()) return;
       clearTimeout(timer);
       tick();
     };
-    wait();
+    scheduleRefresh();
     document.addEventListener("visibilitychange", onVisibilityChange);
-    const back = whenBack(() => this.refresh());
+    const stopWaiting = onDaemonBack(() => this.refresh());
     const stopAnnotations = this.followAnnotations();
     return () => {
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", onVisibilityChange);
-      back();
+      stopWaiting();
       stopAnnotations();
     };
   }

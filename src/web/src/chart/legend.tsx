@@ -15,7 +15,7 @@ export interface LegendRow {
   key: string;
   label: string;
   /** The full name of the series. */
-  full: string;
+  fullName: string;
   look: Look;
   unit: Unit;
   shown: boolean;
@@ -37,13 +37,13 @@ type Slot = number | null | undefined;
 export class LegendValues {
   private nodes: { value: Text; band: Text | undefined }[] = [];
   private rows: HTMLElement[] = [];
-  private near = -1;
+  private nearRow = -1;
 
   /** Attaches to the rows that are on the page. */
   attach(list: HTMLElement | null): void {
     const rows = list ? [...list.querySelectorAll<HTMLElement>(".legend-row")] : [];
     this.rows = rows;
-    this.near = -1;
+    this.nearRow = -1;
     const textIn = (cell: Element | null) => {
       const text = document.createTextNode("");
       cell?.replaceChildren(text);
@@ -60,37 +60,39 @@ export class LegendValues {
       if (node && node.data !== text) node.data = text;
     };
     this.nodes.forEach(({ value, band }, k) => {
-      const [unit, at] = [units[k], read(k)];
-      set(value, unit && at ? shortText(at.value, unit) : "");
-      set(band, unit && at && band ? bandText(at, unit) : "");
+      const [unit, texts] = [units[k], read(k)];
+      set(value, unit && texts ? shortText(texts.value, unit) : "");
+      set(band, unit && texts && band ? bandText(texts, unit) : "");
     });
   }
 
   /** Marks the series nearest to the pointer. */
   mark(row: number): void {
-    if (row === this.near) return;
-    this.rows[this.near]?.classList.remove("is-near");
+    if (row === this.nearRow) return;
+    this.rows[this.nearRow]?.classList.remove("is-near");
     this.rows[row]?.classList.add("is-near");
-    this.near = row;
+    this.nearRow = row;
   }
 }
 
 /** `12 to 18 MiB`: min and max of a slot; empty without them. */
 export function bandText({ min, max }: RowValue, unit: Unit): string {
-  const isThere = (slot: Slot) => slot !== null && slot !== undefined;
-  return isThere(min) && isThere(max) ? `${shortText(min, unit)} – ${shortText(max, unit)}` : "";
+  const isPresent = (slot: Slot) => slot !== null && slot !== undefined;
+  return isPresent(min) && isPresent(max)
+    ? `${shortText(min, unit)} – ${shortText(max, unit)}`
+    : "";
 }
 
 interface LegendProps {
   rows: LegendRow[];
-  onRow: (key: string, isShift: boolean) => void;
+  onRowClick: (key: string, isShift: boolean) => void;
   /** Called when the rows change. */
-  onRows: (list: HTMLElement | null) => void;
+  onRowsChange: (list: HTMLElement | null) => void;
 }
 
-export const Legend = memo(function Legend({ rows, onRow, onRows }: LegendProps) {
+export const Legend = memo(function Legend({ rows, onRowClick, onRowsChange }: LegendProps) {
   const list = useRef<HTMLUListElement>(null);
-  useLayoutEffect(() => onRows(list.current), [rows]);
+  useLayoutEffect(() => onRowsChange(list.current), [rows]);
   const hasBands = rows.some(({ hasBand }) => hasBand);
   const classes = ["legend", rows.length > ROWS_SHORT && "is-long", hasBands && "has-bands"];
   return (
@@ -101,8 +103,8 @@ export const Legend = memo(function Legend({ rows, onRow, onRows }: LegendProps)
             type="button"
             class="legend-name"
             aria-pressed={row.shown}
-            title={`${row.full}\nClick: show only this series. Shift-click: hide it.`}
-            onClick={(event) => onRow(row.key, event.shiftKey)}
+            title={`${row.fullName}\nClick: show only this series. Shift-click: hide it.`}
+            onClick={(event) => onRowClick(row.key, event.shiftKey)}
           >
             <Swatch look={row.look} />
             <span class="legend-label">{row.label}</span>

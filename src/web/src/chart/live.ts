@@ -34,7 +34,7 @@ export interface ChartElements {
 }
 
 /** A chart within this distance of the viewport is loaded. */
-const NEAR_PX = 200;
+const LOAD_WITHIN_PX = 200;
 
 export class LiveChart implements Follower {
   readonly spec;
@@ -64,7 +64,7 @@ export class LiveChart implements Follower {
     this.state = steady(() => readState(address.value.params, id.value));
     this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
     this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
-    this.rows = steady(() => this.makeRows());
+    this.rows = steady(() => this.legendRows());
     this.thresholds = steady(() => this.makeThresholds());
   }
 
@@ -77,7 +77,7 @@ export class LiveChart implements Follower {
     return thresholdsOf(alertLines.value, queries, data.series);
   }
 
-  private makeRows(): LegendRow[] {
+  private legendRows(): LegendRow[] {
     const series = this.loader.data.value?.series ?? [];
     const paletteIndexes = this.paletteIndexes.assign(series.map(({ key }) => key));
     const shown = shownFlags(
@@ -87,7 +87,7 @@ export class LiveChart implements Follower {
     return series.map((line, k) => ({
       key: line.key,
       label: line.label,
-      full: line.metric ? seriesName(line.metric, line.tags) : line.key,
+      fullName: line.metric ? seriesName(line.metric, line.tags) : line.key,
       look: lookOf(paletteIndexes[k] ?? 0, isDark.value),
       unit: line.unit,
       shown: shown[k] ?? true,
@@ -109,41 +109,42 @@ export class LiveChart implements Follower {
     this.elements = elements;
     plot.onArea = () => overlay.fit();
     plot.onDrawn = () => overlay.redraw();
-    const sizes = new ResizeObserver((entries) => {
+    const sizeObserver = new ResizeObserver((entries) => {
       const box = entries.at(-1)?.contentRect;
       if (box) plot.resize(Math.round(box.width), Math.round(box.height));
     });
-    sizes.observe(elements.plot);
-    const views = new IntersectionObserver(
+    sizeObserver.observe(elements.plot);
+    const nearObserver = new IntersectionObserver(
       (entries) => (this.loader.isNear.value = entries.at(-1)?.isIntersecting ?? false),
-      { rootMargin: `${NEAR_PX}px` },
+      { rootMargin: `${LOAD_WITHIN_PX}px` },
     );
-    views.observe(elements.root);
+    nearObserver.observe(elements.root);
     // Observers fire after the first paint. One layout of the complete view is cheaper.
     queueMicrotask(() => {
       const { top, bottom } = elements.root.getBoundingClientRect();
       plot.resize(elements.plot.clientWidth, elements.plot.clientHeight);
-      if (bottom > -NEAR_PX && top < innerHeight + NEAR_PX) this.loader.isNear.value = true;
+      if (bottom > -LOAD_WITHIN_PX && top < innerHeight + LOAD_WITHIN_PX)
+        this.loader.isNear.value = true;
     });
-    const inView = new IntersectionObserver((entries) => {
+    const viewObserver = new IntersectionObserver((entries) => {
       this.isInView = entries.at(-1)?.isIntersecting ?? false;
-      if (this.isInView) this.pointAgain();
+      if (this.isInView) this.showPointedTime();
     });
-    inView.observe(elements.root);
+    viewObserver.observe(elements.root);
     const stops = [
-      () => sizes.disconnect(),
-      () => views.disconnect(),
+      () => sizeObserver.disconnect(),
+      () => nearObserver.disconnect(),
       this.loader.run(),
       effect(() => this.draw()),
       this.frame.cursor.follow(this),
-      () => inView.disconnect(),
+      () => viewObserver.disconnect(),
       registerChart(this.spec.peek().title, () => plot.drawn),
       listen(elements.overlay, {
         plot,
         overlay,
         frame: this.frame,
         source: this,
-        near: (y) => this.near(y),
+        onPointerHeight: (y) => this.showNearest(y),
         fullScreen,
       }),
       () => plot.destroy(),
@@ -173,17 +174,17 @@ export class LiveChart implements Follower {
       axisTop,
       dark,
       marks: { incompleteFrom: data.incompleteFrom, annotations, thresholds },
-      isRead: () => this.frame.cursor.at !== null,
+      isReading: () => this.frame.cursor.at !== null,
     });
     this.overlay?.setLooks(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
     // The values are written after the legend has its rows.
-    requestAnimationFrame(() => this.pointAgain());
+    requestAnimationFrame(() => this.showPointedTime());
   }
 
   /** Called when the legend's rows change. */
   readonly attachLegend = (list: HTMLElement | null): void => {
     this.legend.attach(list);
-    this.pointAgain();
+    this.showPointedTime();
   };
 
   /** The last complete slot. */
@@ -209,7 +210,7 @@ export class LiveChart implements Follower {
     if (!isSource) this.showTip(undefined);
   }
 
-  read(pointed: PointedTime | null): void {
+  writeValues(pointed: PointedTime | null): void {
     const data = this.loader.data.peek();
     const { plot, elements } = this;
     if (!data || !plot || !elements) return;
@@ -223,15 +224,15 @@ export class LiveChart implements Follower {
     const time = data.times[index];
     const text = time === undefined ? "" : this.timeText(time, pointedAt === undefined);
     if (elements.time.textContent !== text) elements.time.textContent = text;
-    if (pointed?.byKeys && pointed.source === this) this.speak(index, text);
+    if (pointed?.byKeys && pointed.source === this) this.announce(index, text);
   }
 
   /** Shows the pointed time again after a change of drawing or rows. */
-  private pointAgain(): void {
+  private showPointedTime(): void {
     this.pointedIndex = -2;
-    const { at } = this.frame.cursor;
-    this.move(at);
-    this.read(at);
+    const { at: pointed } = this.frame.cursor;
+    this.move(pointed);
+    this.writeValues(pointed);
   }
 
   private timeText(time: number, isLast: boolean): string {
@@ -244,7 +245,7 @@ export class LiveChart implements Follower {
     return isLast ? `last: ${text}` : text;
   }
 
-  private speak(index: number, time: string): void {
+  private announce(index: number, time: string): void {
     const series = this.loader.data.peek()?.series ?? [];
     const shown = this.shown;
     const values = series
@@ -255,7 +256,7 @@ export class LiveChart implements Follower {
   }
 
   /** Called with the pointer's height: marks the nearest series, shows annotations. */
-  private near(y: number | undefined): void {
+  private showNearest(y: number | undefined): void {
     const pointed = this.frame.cursor.at;
     const plot = this.plot;
     if (y === undefined || !pointed || !plot) {
@@ -265,11 +266,11 @@ export class LiveChart implements Follower {
     }
     const index = plot.indexOf(pointed.time);
     let nearest = -1;
-    let least = 40;
+    let leastDistance = 40;
     this.rows.peek().forEach(({ shown }, k) => {
-      const at = shown && index !== undefined ? plot.yOf(k, index) : undefined;
-      const distance = at === undefined ? Infinity : Math.abs(at - y);
-      if (distance < least) [nearest, least] = [k, distance];
+      const pointY = shown && index !== undefined ? plot.yOf(k, index) : undefined;
+      const distance = pointY === undefined ? Infinity : Math.abs(pointY - y);
+      if (distance < leastDistance) [nearest, leastDistance] = [k, distance];
     });
     this.legend.mark(nearest);
     this.showTip(pointed.time);
@@ -279,11 +280,11 @@ export class LiveChart implements Follower {
     const { elements, plot } = this;
     if (!elements || !plot || (time === undefined && !this.isTipShown)) return;
     const tolerance = time === undefined ? 0 : plot.timeAt(5) - plot.timeAt(0);
-    const found =
+    const annotations =
       time === undefined
         ? []
         : annotationsAt(this.frame.annotations.peek(), time, tolerance).slice(0, 4);
-    const text = found
+    const text = annotations
       .map((annotation) => `${this.timeText(annotation.time, false)}\n${annotation.text}`)
       .join("\n");
     if (elements.tip.textContent !== text) elements.tip.textContent = text;

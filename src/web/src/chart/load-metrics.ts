@@ -21,26 +21,26 @@ interface KnownKind {
 }
 
 /** Kind and line count of earlier answers, which decide the numbers to request. */
-const known = new Map<string, KnownKind>();
-const KNOWN_MAX = 5000;
+const knownKinds = new Map<string, KnownKind>();
+const KNOWN_KINDS_MAX = 5000;
 
-function nameOf({ metric, tags, group_by, merge, top, bottom }: MetricQuery): string {
+function cacheKey({ metric, tags, group_by, merge, top, bottom }: MetricQuery): string {
   return JSON.stringify([metric, tags, group_by, merge, top, bottom]);
 }
 
-function rememberKind(name: string, found: KnownKind): void {
-  if (known.size >= KNOWN_MAX) known.clear();
-  known.set(name, found);
+function rememberKind(name: string, foundKind: KnownKind): void {
+  if (knownKinds.size >= KNOWN_KINDS_MAX) knownKinds.clear();
+  knownKinds.set(name, foundKind);
 }
 
 /** Remembers the series of these tags, as `/api/v1/series` lists them. */
 export function rememberSeries(tags: string, series: readonly SeriesEntry[]): void {
-  const found = new Map<string, KnownKind>();
+  const foundKinds = new Map<string, KnownKind>();
   for (const { metric, kind } of series) {
-    found.set(metric, { kind, lines: (found.get(metric)?.lines ?? 0) + 1 });
+    foundKinds.set(metric, { kind, lines: (foundKinds.get(metric)?.lines ?? 0) + 1 });
   }
-  for (const [metric, series] of found)
-    rememberKind(nameOf({ kind: "metric", metric, tags }), series);
+  for (const [metric, series] of foundKinds)
+    rememberKind(cacheKey({ kind: "metric", metric, tags }), series);
 }
 
 /** A query and the numbers to request; `undefined` for the kind's default. */
@@ -57,7 +57,7 @@ export async function loadMetrics(
 ): Promise<(Part | Error)[]> {
   const parts = new Map<MetricQuery, Part | Error>();
   const requestAll = async (requests: NumbersRequest[]) => {
-    const again: NumbersRequest[] = [];
+    const repeated: NumbersRequest[] = [];
     const loadGroup = async (group: NumbersRequest[]) => {
       try {
         const chart = await api.chart(paramsOf(group, request), signal);
@@ -65,7 +65,7 @@ export async function loadMetrics(
           const queryAnswer = answerForQuery(entry.query, group.length > 1, chart);
           const display = betterDisplay(entry, queryAnswer, request);
           if (display === undefined) parts.set(entry.query, partOfChart(queryAnswer, request.unit));
-          else again.push({ query: entry.query, display });
+          else repeated.push({ query: entry.query, display });
         }
       } catch (cause) {
         const error = cause instanceof Error ? cause : new Error(String(cause));
@@ -73,22 +73,22 @@ export async function loadMetrics(
       }
     };
     await Promise.all(groupsOf(requests).map(loadGroup));
-    return again;
+    return repeated;
   };
   const firstRequest = (query: MetricQuery): NumbersRequest => {
-    const before = known.get(nameOf(query));
-    return { query, display: before ? numbersFor(before, request) : fixedDisplay(request) };
+    const knownKind = knownKinds.get(cacheKey(query));
+    return { query, display: knownKind ? numbersFor(knownKind, request) : fixedDisplay(request) };
   };
   // Kinds learned from the first answers also apply to later answers.
-  const again = await requestAll(queries.map(firstRequest));
-  if (again.length > 0) await requestAll(again);
+  const repeated = await requestAll(queries.map(firstRequest));
+  if (repeated.length > 0) await requestAll(repeated);
   return queries.map(
     (query) => parts.get(query) ?? new Error("the kind of its series keeps changing"),
   );
 }
 
 /** Whether a query requests the unmerged series of its metric. */
-function isPlain({ group_by, merge, top, bottom }: MetricQuery): boolean {
+function isUnmerged({ group_by, merge, top, bottom }: MetricQuery): boolean {
   return !group_by && !merge && !top && !bottom;
 }
 
@@ -97,7 +97,7 @@ function groupsOf(requests: readonly NumbersRequest[]): NumbersRequest[][] {
   const groups = new Map<string, NumbersRequest[]>();
   requests.forEach((entry, k) => {
     const { query, display } = entry;
-    const groupName = isPlain(query) ? Math.floor(k / METRICS_MAX) : nameOf(query);
+    const groupName = isUnmerged(query) ? Math.floor(k / METRICS_MAX) : cacheKey(query);
     const key = JSON.stringify([query.tags, display, groupName]);
     groups.set(key, [...(groups.get(key) ?? []), entry]);
   });
@@ -143,9 +143,9 @@ function betterDisplay(
   const [first] = answer.series;
   if (!first) return undefined;
   const lines = new Set(answer.series.map(({ tags }) => JSON.stringify(tags))).size;
-  const found = { kind: first.kind, lines };
-  rememberKind(nameOf(query), found);
-  const better = numbersFor(found, request);
+  const foundKind = { kind: first.kind, lines };
+  rememberKind(cacheKey(query), foundKind);
+  const better = numbersFor(foundKind, request);
   const isEquivalent =
     better === display || (display === undefined && better === defaultDisplay(first.kind));
   return isEquivalent ? undefined : better;
@@ -172,8 +172,8 @@ function defaultDisplay(kind: Kind): Display {
 /** The numbers to request for a known kind. */
 function numbersFor({ kind, lines }: KnownKind, request: ChartRequest): string {
   const { display, frameDisplay } = request;
-  const isOfFrame = display === undefined || display === "avg_per_sec" || display === "total";
-  if (!isOfFrame && display !== "avg") return display;
+  const dependsOnFrame = display === undefined || display === "avg_per_sec" || display === "total";
+  if (!dependsOnFrame && display !== "avg") return display;
   if (kind === "gauge") {
     if (display === "total") return display;
     return request.band && lines <= BANDS_MAX ? "avg,min,max" : "avg";

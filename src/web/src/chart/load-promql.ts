@@ -14,7 +14,7 @@ export async function loadPromql(
   const expression = query.expression;
   const step = slotOf(window.resolution);
   const answers = await Promise.all(
-    runs(times, step).map(([start, end]) => {
+    evenRuns(times, step).map(([start, end]) => {
       const seconds = { start: start / 1000, end: end / 1000, step: step / 1000 };
       return api.queryRange({ query: expression, ...seconds }, signal);
     }),
@@ -23,8 +23,8 @@ export async function loadPromql(
     if (!data) throw new ApiError(200, "failed", error ?? "the daemon sent no result");
     return data;
   });
-  const given = { expression, legend: query.legend, unit, times };
-  const part = partOfPromql(mergeMatrices(matrices), given, window.resolution);
+  const request = { expression, legend: query.legend, unit, times };
+  const part = partOfPromql(mergeMatrices(matrices), request, window.resolution);
   const notes = answers.flatMap(({ warnings = [], infos = [] }) => [...warnings, ...infos]);
   return { ...part, notes };
 }
@@ -32,19 +32,19 @@ export async function loadPromql(
 /** The evaluation times: the start of each slot, and the end of the last. */
 export function evaluationTimes(window: Window, present: number): number[] {
   const times = slotStarts(window).filter((at) => at <= present);
-  const isOver = window.end <= present && times.at(-1) !== window.end;
-  return isOver ? [...times, window.end] : times;
+  const isEndPast = window.end <= present && times.at(-1) !== window.end;
+  return isEndPast ? [...times, window.end] : times;
 }
 
 /** First and last of times that are one step apart: days of 23 and 25 hours end a run. */
-export function runs(times: readonly number[], step: number): [number, number][] {
-  const found: [number, number][] = [];
+export function evenRuns(times: readonly number[], step: number): [number, number][] {
+  const runs: [number, number][] = [];
   for (const at of times) {
-    const last = found.at(-1);
+    const last = runs.at(-1);
     if (last && at - last[1] === step) last[1] = at;
-    else found.push([at, at]);
+    else runs.push([at, at]);
   }
-  return found;
+  return runs;
 }
 
 /** Merges the series of several answers. */

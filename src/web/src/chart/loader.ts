@@ -10,7 +10,7 @@ import { load } from "./load";
 import { dataSpecOf, type ChartRequest, type ChartSpec } from "./chart-spec";
 
 /** A refresh moves a window by less than this fraction of its length. */
-const MOVED_MAX = 0.1;
+const REFRESH_SHIFT_MAX = 0.1;
 
 export class Loader {
   readonly data = signal<ChartData | undefined>(undefined);
@@ -20,8 +20,8 @@ export class Loader {
   readonly isLoading = signal(true);
   /** Whether the chart is near the viewport. */
   readonly isNear = signal(false);
-  /** The last request, under way or loadedSpec; "" without a request. */
-  private key = "";
+  /** The last request, under way or answered; "" without a request. */
+  private requestKey = "";
   /** The request of the loaded data, without its window. */
   private loadedSpec = "";
 
@@ -35,24 +35,24 @@ export class Loader {
     let abort = new AbortController();
     const dataSpec = steady(() => dataSpecOf(this.spec.value));
     const stop = effect(() => {
-      const { turn, ...window } = this.frame.request.value;
+      const { refreshCount, ...window } = this.frame.request.value;
       const { display: frameDisplay } = this.frame.choice.value;
       const spec = dataSpec.value;
       if (!this.isNear.value) return;
-      const key = JSON.stringify([spec, window, frameDisplay, turn]);
+      const key = JSON.stringify([spec, window, frameDisplay, refreshCount]);
       // The chart left the viewport and returned: its data is loaded or requested.
-      if (key === this.key) return;
-      this.key = key;
+      if (key === this.requestKey) return;
+      this.requestKey = key;
       abort.abort();
       abort = new AbortController();
       const onFailures = (failures: Failure[]) => (this.failures.value = failures);
       const request = { ...spec, window, frameDisplay, onFailures };
-      void this.ask(request, JSON.stringify([spec, frameDisplay]), abort.signal);
+      void this.requestData(request, JSON.stringify([spec, frameDisplay]), abort.signal);
     });
     return () => {
       stop();
       abort.abort();
-      this.key = "";
+      this.requestKey = "";
     };
   }
 
@@ -62,28 +62,33 @@ export class Loader {
     return data !== undefined && !this.error.value && !isSame(data.window, window);
   }
 
-  private async ask(request: ChartRequest, dataSpec: string, abort: AbortSignal): Promise<void> {
+  private async requestData(
+    request: ChartRequest,
+    dataSpec: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     this.isLoading.value = true;
-    const { key } = this;
-    const shown = this.data.peek()?.window;
+    const { requestKey: key } = this;
+    const drawnWindow = this.data.peek()?.window;
     // A refresh keeps the drawn data; another request or a distant window shows a preview first.
-    const isNew = dataSpec !== this.loadedSpec || !shown || differsMuch(shown, request.window);
+    const needsPreview =
+      dataSpec !== this.loadedSpec || !drawnWindow || isDistant(drawnWindow, request.window);
     const setData = (data: ChartData) => {
-      if (abort.aborted) return;
+      if (signal.aborted) return;
       const { derive } = this.spec.peek();
       this.loadedSpec = dataSpec;
       this.data.value = derive ? derive.series(data) : data;
     };
     try {
-      const data = await load(request, abort, isNew ? setData : undefined);
+      const data = await load(request, signal, needsPreview ? setData : undefined);
       batch(() => {
         setData(data);
         this.error.value = undefined;
         this.isLoading.value = false;
       });
     } catch (cause) {
-      if (abort.aborted) return;
-      if (this.key === key) this.key = "";
+      if (signal.aborted) return;
+      if (this.requestKey === key) this.requestKey = "";
       batch(() => {
         this.error.value =
           cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
@@ -94,8 +99,9 @@ export class Loader {
 }
 
 /** Whether the requested window differs much from the drawn window. */
-function differsMuch(shown: Window, request: Window): boolean {
+function isDistant(drawnWindow: Window, request: Window): boolean {
   const length = request.end - request.start;
-  const moved = Math.abs(shown.start - request.start) + Math.abs(shown.end - request.end);
-  return shown.resolution !== request.resolution || moved > 2 * MOVED_MAX * length;
+  const shift =
+    Math.abs(drawnWindow.start - request.start) + Math.abs(drawnWindow.end - request.end);
+  return drawnWindow.resolution !== request.resolution || shift > 2 * REFRESH_SHIFT_MAX * length;
 }

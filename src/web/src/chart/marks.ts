@@ -23,7 +23,7 @@ export interface MarkColours {
 }
 
 /** Pixels between the lines of a hatched area. */
-const HATCH = 7;
+const HATCH_PX = 7;
 
 /** Draws everything beneath the series. */
 export function drawBeneath(u: uPlot, marks: Marks, colours: MarkColours): void {
@@ -33,7 +33,7 @@ export function drawBeneath(u: uPlot, marks: Marks, colours: MarkColours): void 
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   if (marks.incompleteFrom !== undefined) {
-    hatch(u, u.valToPos(marks.incompleteFrom, "x", true), colours.hatch);
+    drawHatching(u, u.valToPos(marks.incompleteFrom, "x", true), colours.hatch);
   }
   for (const annotation of marks.annotations) {
     if (annotation.end === null) continue;
@@ -46,7 +46,7 @@ export function drawBeneath(u: uPlot, marks: Marks, colours: MarkColours): void 
   ctx.restore();
 }
 
-function hatch({ ctx, bbox }: uPlot, from: number, colour: string): void {
+function drawHatching({ ctx, bbox }: uPlot, from: number, colour: string): void {
   const left = Math.max(from, bbox.left);
   const right = bbox.left + bbox.width;
   if (left >= right) return;
@@ -56,7 +56,7 @@ function hatch({ ctx, bbox }: uPlot, from: number, colour: string): void {
   ctx.rect(left, bbox.top, right - left, bbox.height);
   ctx.clip();
   ctx.beginPath();
-  for (let x = left - bbox.height; x < right; x += HATCH * ratio) {
+  for (let x = left - bbox.height; x < right; x += HATCH_PX * ratio) {
     ctx.moveTo(x, bbox.top + bbox.height);
     ctx.lineTo(x + bbox.height, bbox.top);
   }
@@ -77,8 +77,8 @@ export function drawAbove(u: uPlot, marks: Marks, colours: MarkColours): void {
     ctx.strokeStyle = ctx.fillStyle = colours.annotation[source];
     ctx.lineWidth = ratio;
     ctx.setLineDash([3 * ratio, 3 * ratio]);
-    line(ctx, x, bbox.top, x, bbox.top + bbox.height);
-    flag(ctx, x, bbox.top, 5 * ratio);
+    drawLine(ctx, x, bbox.top, x, bbox.top + bbox.height);
+    drawFlag(ctx, x, bbox.top, 5 * ratio);
   }
   drawThresholds(u, marks.thresholds, colours);
   ctx.restore();
@@ -89,37 +89,42 @@ const NAME_PX = { above: 4, inside: 6, around: 3, height: 11 };
 
 /** Draws thresholds from the highest; a name that would overlap another name is left out. */
 function drawThresholds(u: uPlot, thresholds: readonly Threshold[], colours: MarkColours): void {
-  let named = -Infinity;
+  let lastNamedY = -Infinity;
   for (const threshold of [...thresholds].sort((a, b) => b.value - a.value)) {
     const y = u.valToPos(threshold.value, "y", true);
-    const isFree = y - named > 2 * NAME_PX.height * devicePixelRatio;
-    drawThreshold(u, isFree ? threshold : { value: threshold.value }, colours);
-    if (isFree) named = y;
+    const hasRoom = y - lastNamedY > 2 * NAME_PX.height * devicePixelRatio;
+    drawThreshold(u, hasRoom ? threshold : { value: threshold.value }, colours);
+    if (hasRoom) lastNamedY = y;
   }
 }
 
 function drawThreshold(u: uPlot, { value, label }: Threshold, colours: MarkColours): void {
   const { ctx, bbox } = u;
-  const row = Math.round(u.valToPos(value, "y", true));
-  if (row < bbox.top || row > bbox.top + bbox.height) return;
-  const y = row + 0.5;
+  const roundedY = Math.round(u.valToPos(value, "y", true));
+  if (roundedY < bbox.top || roundedY > bbox.top + bbox.height) return;
+  const y = roundedY + 0.5;
   ctx.strokeStyle = colours.threshold;
   ctx.lineWidth = 1.5 * devicePixelRatio;
   ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
-  line(ctx, bbox.left, y, bbox.left + bbox.width, y);
-  if (label) drawName(u, label, y, colours);
+  drawLine(ctx, bbox.left, y, bbox.left + bbox.width, y);
+  if (label) drawThresholdName(u, label, y, colours);
 }
 
 /** Draws the name of a threshold above its line, at the right; below it without room above. */
-function drawName({ ctx, bbox }: uPlot, name: string, y: number, colours: MarkColours): void {
+function drawThresholdName(
+  { ctx, bbox }: uPlot,
+  name: string,
+  y: number,
+  colours: MarkColours,
+): void {
   const ratio = devicePixelRatio;
   const { above, inside, around, height } = NAME_PX;
   ctx.font = `${height * ratio}px ${colours.font}`;
   ctx.textAlign = "right";
   ctx.textBaseline = "bottom";
-  const room = bbox.width - 2 * inside * ratio;
+  const widthMax = bbox.width - 2 * inside * ratio;
   let text = name;
-  while (text.length > 4 && ctx.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
+  while (text.length > 4 && ctx.measureText(text).width > widthMax) text = `${text.slice(0, -2)}…`;
   const right = bbox.left + bbox.width - inside * ratio;
   const isBelow = y - (height + above + around) * ratio < bbox.top;
   const bottom = isBelow ? y + (height + above + around) * ratio : y - above * ratio;
@@ -133,14 +138,14 @@ function drawName({ ctx, bbox }: uPlot, name: string, y: number, colours: MarkCo
   ctx.fillText(text, right, bottom);
 }
 
-function line(ctx: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number) {
+function drawLine(ctx: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number) {
   ctx.beginPath();
   ctx.moveTo(x0, y0);
   ctx.lineTo(x1, y1);
   ctx.stroke();
 }
 
-function flag(ctx: CanvasRenderingContext2D, x: number, y: number, size: number) {
+function drawFlag(ctx: CanvasRenderingContext2D, x: number, y: number, size: number) {
   ctx.beginPath();
   ctx.moveTo(x - size, y);
   ctx.lineTo(x + size, y);

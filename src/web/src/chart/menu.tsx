@@ -21,27 +21,28 @@ export function Menu({ label, items, children }: MenuProps) {
   const isOpen = useSignal(false);
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
-  const close = (isFocused: boolean) => {
+  const close = (returnsFocus: boolean) => {
     isOpen.value = false;
-    if (isFocused) button.current?.focus();
+    if (returnsFocus) button.current?.focus();
   };
   useEffect(() => {
     if (!isOpen.value) return;
     root.current?.querySelector<HTMLElement>("[role^=menuitem]")?.focus();
-    const away = (event: PointerEvent) => {
+    const closeOnOutsideClick = (event: PointerEvent) => {
       if (event.target instanceof Node && !root.current?.contains(event.target)) close(false);
     };
-    document.addEventListener("pointerdown", away);
-    return () => document.removeEventListener("pointerdown", away);
+    document.addEventListener("pointerdown", closeOnOutsideClick);
+    return () => document.removeEventListener("pointerdown", closeOnOutsideClick);
   }, [isOpen.value]);
   const onKeyDown = (event: KeyboardEvent) => {
-    const all = [...(root.current?.querySelectorAll<HTMLElement>("[role^=menuitem]") ?? [])];
-    const at = all.findIndex((item) => item === document.activeElement);
+    const menuItems = [...(root.current?.querySelectorAll<HTMLElement>("[role^=menuitem]") ?? [])];
+    const focusedIndex = menuItems.findIndex((item) => item === document.activeElement);
     // The focus moves on to the next element.
     if (event.key === "Tab") close(false);
-    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key === "Escape" && isOpen.value) close(true);
-    else if (move && isOpen.value) all[(at + move + all.length) % all.length]?.focus();
+    else if (step && isOpen.value)
+      menuItems[(focusedIndex + step + menuItems.length) % menuItems.length]?.focus();
     else return;
     event.preventDefault();
     event.stopPropagation();

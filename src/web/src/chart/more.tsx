@@ -2,13 +2,13 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useAttempt } from "../parts/attempt";
-import { Dialog, Problem } from "../parts/dialog";
+import { Dialog, ErrorLine } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import type { ChartSource } from "../rules/of-chart";
 import type { RuleDialogProps } from "../rules/rule-dialog";
 import type { LiveChart } from "./live";
 import { Menu } from "./menu";
-import { copy, linkTo, savePicture, saveTable } from "./save";
+import { copyText, linkTo, savePicture, saveTable } from "./save";
 import type { ChartState } from "./state";
 
 /** The form for an alert rule, loaded on demand. */
@@ -18,21 +18,22 @@ interface OpenRule extends Omit<RuleDialogProps, "onClose"> {
 
 interface MoreProps {
   live: LiveChart;
-  change: (next: Partial<ChartState>) => void;
+  changeState: (next: Partial<ChartState>) => void;
 }
 
-export function More({ live, change }: MoreProps) {
+export function More({ live, changeState }: MoreProps) {
   const rule = useSignal<OpenRule | undefined>(undefined);
   const { error, run } = useAttempt();
   const openRule = () =>
     run(async () => {
       const parts = [import("../rules/rule-dialog"), import("../rules/of-chart")] as const;
-      const [{ RuleDialog }, { ruleOf }] = await Promise.all(parts);
-      rule.value = { RuleDialog, ...ruleOf(shownBy(live)) };
+      const [{ RuleDialog }, { draftRule: ruleOf }] = await Promise.all(parts);
+      rule.value = { RuleDialog, ...ruleOf(chartSource(live)) };
     });
   const [isLog, isStacked] = [live.isLog.value, live.isStacked.value];
   const spec = live.spec.value;
-  const unlessUsual = (value: boolean, usual: boolean) => (value === usual ? undefined : value);
+  const unlessDefault = (value: boolean, byDefault: boolean) =>
+    value === byDefault ? undefined : value;
   const window = () => live.frame.window.peek();
   return (
     <>
@@ -43,19 +44,19 @@ export function More({ live, change }: MoreProps) {
             label: "Logarithmic axis",
             checked: isLog,
             disabled: isStacked,
-            onSelect: () => change({ log: unlessUsual(!isLog, spec.log) }),
+            onSelect: () => changeState({ log: unlessDefault(!isLog, spec.log) }),
           },
           {
             label: "Stacked areas",
             checked: isStacked,
-            onSelect: () => change({ stacked: unlessUsual(!isStacked, spec.stacked) }),
+            onSelect: () => changeState({ stacked: unlessDefault(!isStacked, spec.stacked) }),
           },
-          { label: "Copy link", onSelect: () => void copy(linkTo(window(), false)) },
+          { label: "Copy link", onSelect: () => void copyText(linkTo(window(), false)) },
           {
             label: "Copy link to this time range",
-            onSelect: () => void copy(linkTo(window(), true)),
+            onSelect: () => void copyText(linkTo(window(), true)),
           },
-          { label: "Save as PNG", onSelect: () => picture(live) },
+          { label: "Save as PNG", onSelect: () => savePlotPicture(live) },
           { label: "Alert rule…", onSelect: () => void openRule() },
           {
             label: "Save as CSV",
@@ -70,7 +71,7 @@ export function More({ live, change }: MoreProps) {
       </Menu>
       {error.value && (
         <Dialog title="Alert rule" onClose={() => (error.value = undefined)}>
-          <Problem message={`The form could not be loaded: ${error.value}`} />
+          <ErrorLine message={`The form could not be loaded: ${error.value}`} />
         </Dialog>
       )}
       {rule.value && (
@@ -80,13 +81,13 @@ export function More({ live, change }: MoreProps) {
   );
 }
 
-function shownBy(live: LiveChart): ChartSource {
+function chartSource(live: LiveChart): ChartSource {
   const { display: frameDisplay } = live.frame.choice.peek();
   const series = live.loader.data.peek()?.series ?? [];
   return { spec: live.spec.peek(), series, frameDisplay };
 }
 
-function picture(live: LiveChart): void {
+function savePlotPicture(live: LiveChart): void {
   const canvas = live.plot?.canvas;
   const { title } = live.spec.peek();
   const window = live.frame.window.peek();

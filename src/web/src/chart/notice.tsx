@@ -35,7 +35,7 @@ export function Notice({ live }: { live: LiveChart }) {
 export function Notes({ live }: { live: LiveChart }) {
   const data = live.loader.data.value;
   if (!data || data.series.length === 0) return null;
-  const { left } = data;
+  const { undrawnCount: left } = data;
   const notes = [
     ...(left > 0
       ? [

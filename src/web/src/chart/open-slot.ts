@@ -8,45 +8,52 @@ import type { Values } from "../model/stack";
 const DASH_PX = [3, 3];
 
 /** The number of complete slots. */
-export function closedCount(times: ArrayLike<number>, incompleteFrom: number | undefined): number {
-  let closed = times.length;
-  while (incompleteFrom !== undefined && closed > 0) {
-    if ((times[closed - 1] ?? 0) < incompleteFrom) break;
-    closed--;
+export function completeCount(
+  times: ArrayLike<number>,
+  incompleteFrom: number | undefined,
+): number {
+  let complete = times.length;
+  while (incompleteFrom !== undefined && complete > 0) {
+    if ((times[complete - 1] ?? 0) < incompleteFrom) break;
+    complete--;
   }
-  return closed;
+  return complete;
 }
 
 /** The last index before `end` with a number; `null` is a gap, `undefined` is not. */
-function numberBefore(values: Values, end: number): number | undefined {
-  for (let place = end - 1; place >= 0; place--) {
-    const value = values[place];
+function lastNumberBefore(values: Values, end: number): number | undefined {
+  for (let index = end - 1; index >= 0; index--) {
+    const value = values[index];
     if (value === null) return undefined;
-    if (value !== undefined) return place;
+    if (value !== undefined) return index;
   }
   return undefined;
 }
 
 /** The pixels of a line that uPlot leaves out: from the last complete slot on. */
-export function openGap(
+export function incompleteGap(
   u: uPlot,
   line: number,
   incompleteFrom: number | undefined,
 ): [number, number][] {
   const [times, values] = [u.data[0], u.data[line] as Values | undefined];
-  const closed = closedCount(times, incompleteFrom);
-  if (closed === times.length || !values) return [];
-  const last = numberBefore(values, closed);
-  const from = times[last ?? closed] ?? times[closed] ?? 0;
+  const complete = completeCount(times, incompleteFrom);
+  if (complete === times.length || !values) return [];
+  const last = lastNumberBefore(values, complete);
+  const from = times[last ?? complete] ?? times[complete] ?? 0;
   const to = u.bbox.left + u.bbox.width;
   return [[Math.min(u.valToPos(from, "x", true), to), to + 1]];
 }
 
 /** Draws the parts that `openGap` left out of shown lines, dashed. */
-export function drawOpen(u: uPlot, firstLine: number, incompleteFrom: number | undefined): void {
+export function drawIncomplete(
+  u: uPlot,
+  firstLine: number,
+  incompleteFrom: number | undefined,
+): void {
   const times = u.data[0];
-  const closed = closedCount(times, incompleteFrom);
-  if (closed === times.length) return;
+  const complete = completeCount(times, incompleteFrom);
+  if (complete === times.length) return;
   const { ctx, bbox } = u;
   const ratio = devicePixelRatio;
   ctx.save();
@@ -61,8 +68,12 @@ export function drawOpen(u: uPlot, firstLine: number, incompleteFrom: number | u
     ctx.strokeStyle = typeof colour === "function" ? colour(u, line) : colour;
     ctx.lineWidth = (series.width ?? 1) * ratio;
     ctx.beginPath();
-    for (let place = numberBefore(values, closed) ?? closed; place < times.length; place++) {
-      const [time, value] = [times[place], values[place]];
+    for (
+      let index = lastNumberBefore(values, complete) ?? complete;
+      index < times.length;
+      index++
+    ) {
+      const [time, value] = [times[index], values[index]];
       if (time === undefined || value === null || value === undefined) continue;
       ctx.lineTo(u.valToPos(time, "x", true), u.valToPos(value, "y", true));
     }

@@ -11,7 +11,7 @@ import { readColours } from "./plot-colours";
 const DOTS_MAX = 30;
 /** Pixels from the centre of a dot to its edge, and of the ring around it. */
 const DOT = { radius: 3.5, ring: 1.5 };
-const COLUMN_PX = 12;
+const DOTS_WIDTH_PX = 12;
 
 export interface DotLook {
   colour: string;
@@ -19,12 +19,12 @@ export interface DotLook {
 }
 
 export class Overlay {
-  private readonly line = part("plot-line");
-  private readonly chosen = part("plot-chosen");
+  private readonly line = createPart("plot-line");
+  private readonly selection = createPart("plot-chosen");
   /** The dots move with the line, on one canvas instead of a layer for each. */
   private readonly dots = document.createElement("canvas");
   private looks: readonly DotLook[] = [];
-  private ground = "";
+  private background = "";
   private index = -1;
 
   constructor(
@@ -33,8 +33,8 @@ export class Overlay {
   ) {
     this.dots.className = "plot-dots";
     this.line.append(this.dots);
-    root.append(this.chosen, this.line);
-    this.line.hidden = this.chosen.hidden = this.dots.hidden = true;
+    root.append(this.selection, this.line);
+    this.line.hidden = this.selection.hidden = this.dots.hidden = true;
   }
 
   /** Covers exactly the area between the axes. */
@@ -47,15 +47,15 @@ export class Overlay {
       height: `${height}px`,
     });
     const ratio = devicePixelRatio;
-    this.dots.width = COLUMN_PX * ratio;
-    this.dots.height = (height + COLUMN_PX) * ratio;
-    this.dots.style.height = `${height + COLUMN_PX}px`;
+    this.dots.width = DOTS_WIDTH_PX * ratio;
+    this.dots.height = (height + DOTS_WIDTH_PX) * ratio;
+    this.dots.style.height = `${height + DOTS_WIDTH_PX}px`;
     this.redraw();
   }
 
   setLooks(looks: readonly DotLook[]): void {
     this.looks = looks.slice(0, DOTS_MAX);
-    this.ground = readColours().ground;
+    this.background = readColours().ground;
   }
 
   /** Shows the pointed time at this index, with dots only in the chart under the pointer. */
@@ -72,10 +72,10 @@ export class Overlay {
       return;
     }
     this.line.style.transform = `translateX(${this.plot.xOf(time).toFixed(1)}px)`;
-    const from = isSource ? index : -1;
-    if (from !== this.index) {
-      this.index = from;
-      this.moveDots(from);
+    const dotIndex = isSource ? index : -1;
+    if (dotIndex !== this.index) {
+      this.index = dotIndex;
+      this.moveDots(dotIndex);
     }
   }
 
@@ -90,14 +90,14 @@ export class Overlay {
     if (!ctx) return;
     const ratio = devicePixelRatio;
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.clearRect(0, 0, COLUMN_PX, this.dots.height);
+    ctx.clearRect(0, 0, DOTS_WIDTH_PX, this.dots.height);
     ctx.lineWidth = DOT.ring;
-    ctx.strokeStyle = this.ground;
+    ctx.strokeStyle = this.background;
     this.looks.forEach(({ colour, shown }, k) => {
       const y = shown ? this.plot.yOf(k, index) : undefined;
       if (y === undefined) return;
       ctx.beginPath();
-      ctx.arc(COLUMN_PX / 2, y + COLUMN_PX / 2, DOT.radius, 0, 2 * Math.PI);
+      ctx.arc(DOTS_WIDTH_PX / 2, y + DOTS_WIDTH_PX / 2, DOT.radius, 0, 2 * Math.PI);
       ctx.fillStyle = colour;
       ctx.fill();
       ctx.stroke();
@@ -105,19 +105,19 @@ export class Overlay {
   }
 
   /** Marks the range between two positions of the area, in pixels. */
-  choose(from: number, to: number): void {
+  select(from: number, to: number): void {
     const [left, right] = from < to ? [from, to] : [to, from];
-    this.chosen.hidden = right - left < 1;
-    this.chosen.style.transform = `translateX(${left}px)`;
-    this.chosen.style.width = `${right - left}px`;
+    this.selection.hidden = right - left < 1;
+    this.selection.style.transform = `translateX(${left}px)`;
+    this.selection.style.width = `${right - left}px`;
   }
 
   clearSelection(): void {
-    this.chosen.hidden = true;
+    this.selection.hidden = true;
   }
 }
 
-function part(name: string): HTMLElement {
+function createPart(name: string): HTMLElement {
   const element = document.createElement("div");
   element.className = name;
   return element;

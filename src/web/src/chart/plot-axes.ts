@@ -50,17 +50,17 @@ export class Axes {
 
   private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
     const extent = [dataMin, dataMax].filter((n) => n !== null);
-    const reach = THRESHOLD_REACH * Math.max(...extent.map(Math.abs), 0);
+    const reachMax = THRESHOLD_REACH * Math.max(...extent.map(Math.abs), 0);
     const thresholds = (this.shown()?.marks.thresholds ?? []).map(({ value }) => value);
-    const numbers = [...extent, ...thresholds.filter((value) => Math.abs(value) <= reach)];
-    const most = Math.max(...numbers, 0);
+    const numbers = [...extent, ...thresholds.filter((value) => Math.abs(value) <= reachMax)];
+    const greatest = Math.max(...numbers, 0);
     const least = Math.min(...numbers, 0);
     const axisTop = this.shown()?.axisTop;
-    let max = most > 0 || least === 0 ? topOf(most, unit) : 0;
+    let max = greatest > 0 || least === 0 ? topOf(greatest, unit) : 0;
     // Rounding errors make sums of shares miss the whole.
-    if (axisTop !== undefined && most <= axisTop * 1.001) max = axisTop;
+    if (axisTop !== undefined && greatest <= axisTop * 1.001) max = axisTop;
     let min = least < 0 ? least * 1.08 : 0;
-    const { window, isRead } = this.shown() ?? {};
+    const { window, isReading: isRead } = this.shown() ?? {};
     if (this.top && isSame(this.top.window, window) && isRead?.()) {
       max = Math.max(max, this.top.max);
       min = Math.min(min, this.top.min);
@@ -69,7 +69,7 @@ export class Axes {
     return [min, max];
   }
 
-  both(state: PlotState, colours: Colours): uPlot.Axis[] {
+  axisOptions(state: PlotState, colours: Colours): uPlot.Axis[] {
     const unit = state.data.series[0]?.unit ?? NO_UNIT;
     const common: uPlot.Axis = {
       stroke: colours.muted,

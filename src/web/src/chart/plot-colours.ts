@@ -7,31 +7,31 @@ export interface Colours extends MarkColours {
 }
 
 /** Colours by theme, cached because reading styles makes the browser compute all styles. */
-const known = new Map<string, Colours>();
+const coloursByTheme = new Map<string, Colours>();
 
 /** Reads the current styles. */
 export function readColours(): Colours {
   const theme = document.documentElement.dataset["theme"] ?? "";
-  const colours = known.get(theme) ?? fromStyles();
-  known.set(theme, colours);
+  const colours = coloursByTheme.get(theme) ?? coloursFromStyles();
+  coloursByTheme.set(theme, colours);
   return colours;
 }
 
-function fromStyles(): Colours {
+function coloursFromStyles(): Colours {
   const style = getComputedStyle(document.documentElement);
-  const read = (name: string) => style.getPropertyValue(name).trim();
+  const styleValue = (name: string) => style.getPropertyValue(name).trim();
   return {
-    muted: read("--muted"),
-    line: read("--line"),
-    font: read("--font"),
-    ground: read("--surface"),
-    hatch: read("--line"),
-    threshold: read("--bad"),
+    muted: styleValue("--muted"),
+    line: styleValue("--line"),
+    font: styleValue("--font"),
+    ground: styleValue("--surface"),
+    hatch: styleValue("--line"),
+    threshold: styleValue("--bad"),
     annotation: {
-      user: read("--accent"),
-      agent_restart: read("--muted"),
-      host_reboot: read("--bad"),
-      gap: read("--warn"),
+      user: styleValue("--accent"),
+      agent_restart: styleValue("--muted"),
+      host_reboot: styleValue("--bad"),
+      gap: styleValue("--warn"),
     },
   };
 }

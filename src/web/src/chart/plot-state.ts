@@ -17,5 +17,5 @@ export interface PlotState {
   dark: boolean;
   marks: Marks;
   /** Whether the reader is reading a value, so that the axis must not move. */
-  isRead: () => boolean;
+  isReading: () => boolean;
 }

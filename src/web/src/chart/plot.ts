@@ -7,7 +7,7 @@ import "uplot/dist/uPlot.min.css";
 import { lookOf } from "../model/colours";
 import { isolatedPoints, stackValues, type Values } from "../model/stack";
 import { drawAbove, drawBeneath, type Marks } from "./marks";
-import { drawOpen, openGap } from "./open-slot";
+import { drawIncomplete, incompleteGap } from "./open-slot";
 import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
 import type { PlotState } from "./plot-state";
@@ -15,9 +15,9 @@ import type { PlotState } from "./plot-state";
 export class Plot {
   private u: uPlot | undefined;
   private state: PlotState | undefined;
-  private form = "";
+  private builtKey = "";
   private size = { width: 0, height: 0 };
-  private lonely: number[][] = [];
+  private isolated: number[][] = [];
   /** The index of the first line among uPlot's series: bands come before. */
   private firstLine = 1;
   /** Called when the plot's area moves or changes size. */
@@ -79,19 +79,19 @@ export class Plot {
   }
 
   update(state: PlotState): void {
-    const before = this.state;
+    const previous = this.state;
     this.state = state;
     if (this.size.width <= 0 || this.size.height <= 0) return;
-    const form = formOf(state);
-    if (!this.u || form !== this.form) {
-      this.form = form;
+    const key = rebuildKey(state);
+    if (!this.u || key !== this.builtKey) {
+      this.builtKey = key;
       this.build();
       return;
     }
-    const isSameShown = before?.shown.every((shown, k) => shown === state.shown[k]) ?? false;
-    if (!isSameShown) this.showSeries(state.shown);
-    if (before?.data !== state.data || (state.stacked && !isSameShown)) {
-      this.u.setData(this.aligned(), true);
+    const showsSameSeries = previous?.shown.every((shown, k) => shown === state.shown[k]) ?? false;
+    if (!showsSameSeries) this.showSeries(state.shown);
+    if (previous?.data !== state.data || (state.stacked && !showsSameSeries)) {
+      this.u.setData(this.alignedData(), true);
     } else {
       const { start, end } = state.window;
       this.u.setScale("x", { min: start, max: end });
@@ -118,23 +118,23 @@ export class Plot {
 
   /** uPlot's series of one chart series: its line, and the edges of its band. */
   private indexesInPlot(series: number): number[] {
-    const places = [this.firstLine + series];
+    const plotIndexes = [this.firstLine + series];
     const data = this.state?.data.series ?? [];
     if (data[series]?.band) {
-      const before = data.slice(0, series).filter(({ band }) => band).length;
-      places.push(1 + 2 * before, 2 + 2 * before);
+      const bandsBefore = data.slice(0, series).filter(({ band }) => band).length;
+      plotIndexes.push(1 + 2 * bandsBefore, 2 + 2 * bandsBefore);
     }
-    return places;
+    return plotIndexes;
   }
 
   private build(): void {
     this.u?.destroy();
     if (!this.state) return;
-    const data = this.aligned();
+    const data = this.alignedData();
     this.u = new uPlot(this.options(this.state), data, this.host);
   }
 
-  private aligned(): uPlot.AlignedData {
+  private alignedData(): uPlot.AlignedData {
     const state = this.state;
     if (!state) return [[]];
     const { data, shown } = state;
@@ -144,7 +144,7 @@ export class Plot {
     const values = data.series.map(({ values }) => values);
     const lines = state.stacked ? stackValues(values, shown) : values;
     this.firstLine = 1 + bands.length;
-    this.lonely = lines.map(isolatedPoints);
+    this.isolated = lines.map(isolatedPoints);
     return [data.times, ...bands, ...lines];
   }
 
@@ -170,13 +170,13 @@ export class Plot {
         ...(state.stacked ? {} : { dash }),
         gaps: (u, line, _first, _last, gaps) => [
           ...gaps,
-          ...openGap(u, line, this.marks().incompleteFrom),
+          ...incompleteGap(u, line, this.marks().incompleteFrom),
         ],
         points: {
           show: false,
           size: 5,
           fill: colour,
-          filter: () => this.lonely[k] ?? null,
+          filter: () => this.isolated[k] ?? null,
         },
       };
     });
@@ -191,11 +191,11 @@ export class Plot {
       select: { show: false, left: 0, top: 0, width: 0, height: 0 },
       padding: [8, 10, 0, 0],
       scales: { x: axes.x, y: axes.y(state) },
-      axes: axes.both(state, colours),
+      axes: axes.axisOptions(state, colours),
       hooks: {
         drawClear: [(u) => drawBeneath(u, this.marks(), colours)],
         draw: [
-          (u) => drawOpen(u, this.firstLine, this.marks().incompleteFrom),
+          (u) => drawIncomplete(u, this.firstLine, this.marks().incompleteFrom),
           (u) => drawAbove(u, this.marks(), colours),
           () => this.onDrawn(),
         ],
@@ -211,7 +211,7 @@ export class Plot {
 }
 
 /** The inputs that need a new plot; everything else is an update. */
-function formOf(state: PlotState): string {
+function rebuildKey(state: PlotState): string {
   const { data, paletteIndexes, stacked, log, dark } = state;
   const series = data.series.map(({ key, band, unit }) => [key, band !== undefined, unit]);
   return JSON.stringify([series, paletteIndexes, stacked, log, dark, stacked ? state.shown : []]);
@@ -224,12 +224,12 @@ function stackBands(
   { shown }: PlotState,
   looks: { colour: string }[],
 ): void {
-  let below: number | undefined;
+  let lineBelow: number | undefined;
   for (const [k, line] of lines.entries()) {
     if (!shown[k]) continue;
     const fill = withAlpha(looks[k]?.colour ?? "#888888", 0.55);
-    if (below === undefined) line.fill = fill;
-    else bands.push({ series: [k + 1, below + 1], fill });
-    below = k;
+    if (lineBelow === undefined) line.fill = fill;
+    else bands.push({ series: [k + 1, lineBelow + 1], fill });
+    lineBelow = k;
   }
 }

@@ -10,31 +10,31 @@ export interface Gestures {
   /** The chart's key among the charts that share a cursor. */
   source: object;
   /** The pointer's distance from the top of the area, when it moves. */
-  near: (y: number | undefined) => void;
+  onPointerHeight: (y: number | undefined) => void;
   fullScreen: () => void;
 }
 
 /** A shorter drag is a click. */
-const DRAG_PX = 5;
+const DRAG_MIN_PX = 5;
 
 /** Listens on the overlay until the returned function is called. */
 export function listen(root: HTMLElement, gestures: Gestures): () => void {
   const drag = new Drag(gestures);
-  const { frame, plot, source, near } = gestures;
+  const { frame, plot, source, onPointerHeight } = gestures;
   const abort = new AbortController();
-  const on = <K extends keyof HTMLElementEventMap>(
+  const listenFor = <K extends keyof HTMLElementEventMap>(
     name: K,
     call: (event: HTMLElementEventMap[K]) => void,
   ) => root.addEventListener(name, call, { signal: abort.signal });
 
-  on("pointermove", (event) => {
+  listenFor("pointermove", (event) => {
     const { left, top } = root.getBoundingClientRect();
     const x = event.clientX - left;
-    if (drag.isOn) drag.to(x);
+    if (drag.isUnderWay) drag.moveTo(x);
     frame.cursor.move({ time: plot.timeAt(x), source, byKeys: false });
-    near(event.clientY - top);
+    onPointerHeight(event.clientY - top);
   });
-  on("pointerdown", (event) => {
+  listenFor("pointerdown", (event) => {
     const { left } = root.getBoundingClientRect();
     if (event.button !== 0) return;
     if (event.pointerType === "touch") {
@@ -44,18 +44,18 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
     root.setPointerCapture(event.pointerId);
     drag.begin(event.clientX - left, event.shiftKey);
   });
-  on("pointerup", () => drag.end());
-  on("pointercancel", () => drag.cancel());
-  on("pointerleave", () => {
-    if (drag.isOn) return;
+  listenFor("pointerup", () => drag.end());
+  listenFor("pointercancel", () => drag.cancel());
+  listenFor("pointerleave", () => {
+    if (drag.isUnderWay) return;
     frame.cursor.leave(source);
-    near(undefined);
+    onPointerHeight(undefined);
   });
-  on("dblclick", () => frame.back());
-  on("blur", () => frame.cursor.leave(source));
-  on("keydown", (event) => {
-    if (event.key === "Escape" && drag.isOn) drag.cancel();
-    else if (!key(event, gestures)) return;
+  listenFor("dblclick", () => frame.back());
+  listenFor("blur", () => frame.cursor.leave(source));
+  listenFor("keydown", (event) => {
+    if (event.key === "Escape" && drag.isUnderWay) drag.cancel();
+    else if (!handleKey(event, gestures)) return;
     event.preventDefault();
   });
   return () => abort.abort();
@@ -67,7 +67,7 @@ class Drag {
 
   constructor(private readonly gestures: Gestures) {}
 
-  get isOn(): boolean {
+  get isUnderWay(): boolean {
     return this.start !== undefined;
   }
 
@@ -76,11 +76,11 @@ class Drag {
     this.start = { x, isPan, startTime: this.gestures.plot.timeAt(x) };
   }
 
-  to(x: number): void {
+  moveTo(x: number): void {
     const { plot, overlay } = this.gestures;
     this.x = Math.min(Math.max(x, 0), plot.area.width);
     if (!this.start) return;
-    if (!this.start.isPan) overlay.choose(this.start.x, this.x);
+    if (!this.start.isPan) overlay.select(this.start.x, this.x);
     else overlay.root.classList.add("is-panned");
   }
 
@@ -88,7 +88,7 @@ class Drag {
     const { plot, frame } = this.gestures;
     const start = this.start;
     this.cancel();
-    if (!start || Math.abs(this.x - start.x) < DRAG_PX) return;
+    if (!start || Math.abs(this.x - start.x) < DRAG_MIN_PX) return;
     if (start.isPan) frame.pan((start.x - this.x) / plot.area.width);
     else frame.zoom(plot.timeAt(start.x), plot.timeAt(this.x));
   }
@@ -101,15 +101,15 @@ class Drag {
 }
 
 /** Handles a key; returns whether the key has an action. */
-function key(event: KeyboardEvent, { plot, frame, source, fullScreen }: Gestures): boolean {
+function handleKey(event: KeyboardEvent, { plot, frame, source, fullScreen }: Gestures): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
-  const step = (places: number) => {
+  const step = (points: number) => {
     const { times } = plot.drawn;
     const last = times.length - 1;
     if (last < 0) return;
     const { at } = frame.cursor;
-    const from = at === null ? (places > 0 ? -1 : last + 1) : (plot.indexOf(at.time) ?? last);
-    const time = times[Math.min(Math.max(from + places, 0), last)];
+    const from = at === null ? (points > 0 ? -1 : last + 1) : (plot.indexOf(at.time) ?? last);
+    const time = times[Math.min(Math.max(from + points, 0), last)];
     if (time !== undefined) frame.cursor.move({ time, source, byKeys: true });
   };
   const actions: Record<string, () => void> = {

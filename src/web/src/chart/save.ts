@@ -8,10 +8,11 @@ import type { LegendRow } from "./legend";
 import { slug } from "./state";
 
 /** `Sun 29 Mar 2026 04:00 – 05:00 CEST` */
-export function stretchText({ start, end, zone }: Window): string {
+export function timeRangeText({ start, end, zone }: Window): string {
   const [from, to] = [clockAt(zone, start), clockAt(zone, end)];
-  const last = dateText(from) === dateText(to) ? timeText(to) : `${dateText(to)} ${timeText(to)}`;
-  return `${dateText(from)} ${timeText(from)} – ${last} ${zoneName(zone, end)}`;
+  const endText =
+    dateText(from) === dateText(to) ? timeText(to) : `${dateText(to)} ${timeText(to)}`;
+  return `${dateText(from)} ${timeText(from)} – ${endText} ${zoneName(zone, end)}`;
 }
 
 /** The drawn values as a table: one row for each slot. */
@@ -61,26 +62,26 @@ export interface Picture {
 /** Draws title, time range, plot and legend on the theme's background. */
 export async function savePicture(picture: Picture): Promise<void> {
   const style = getComputedStyle(document.documentElement);
-  const read = (name: string) => style.getPropertyValue(name).trim();
+  const styleValue = (name: string) => style.getPropertyValue(name).trim();
   const { canvas, title } = picture;
   const ratio = devicePixelRatio;
   const rows = picture.rows.filter(({ shown }) => shown);
   const width = canvas.width + 32 * ratio;
   const columns = Math.max(Math.floor(width / (240 * ratio)), 1);
-  const legend = Math.ceil(rows.length / columns) * 20 * ratio;
-  const whole = document.createElement("canvas");
-  whole.width = width;
-  whole.height = canvas.height + 76 * ratio + legend;
-  const ctx = whole.getContext("2d");
+  const legendHeight = Math.ceil(rows.length / columns) * 20 * ratio;
+  const pictureCanvas = document.createElement("canvas");
+  pictureCanvas.width = width;
+  pictureCanvas.height = canvas.height + 76 * ratio + legendHeight;
+  const ctx = pictureCanvas.getContext("2d");
   if (!ctx) return;
-  ctx.fillStyle = read("--surface");
-  ctx.fillRect(0, 0, whole.width, whole.height);
-  ctx.fillStyle = read("--text");
-  ctx.font = `600 ${15 * ratio}px ${read("--font")}`;
+  ctx.fillStyle = styleValue("--surface");
+  ctx.fillRect(0, 0, pictureCanvas.width, pictureCanvas.height);
+  ctx.fillStyle = styleValue("--text");
+  ctx.font = `600 ${15 * ratio}px ${styleValue("--font")}`;
   ctx.fillText(title, 16 * ratio, 26 * ratio, width - 32 * ratio);
-  ctx.fillStyle = read("--muted");
-  ctx.font = `${12 * ratio}px ${read("--font")}`;
-  ctx.fillText(stretchText(picture.window), 16 * ratio, 45 * ratio, width - 32 * ratio);
+  ctx.fillStyle = styleValue("--muted");
+  ctx.font = `${12 * ratio}px ${styleValue("--font")}`;
+  ctx.fillText(timeRangeText(picture.window), 16 * ratio, 45 * ratio, width - 32 * ratio);
   ctx.drawImage(canvas, 16 * ratio, 56 * ratio);
   rows.forEach((row, k) => {
     const x = 16 * ratio + (k % columns) * (width / columns);
@@ -92,10 +93,10 @@ export async function savePicture(picture: Picture): Promise<void> {
     ctx.moveTo(x, y - 4 * ratio);
     ctx.lineTo(x + 16 * ratio, y - 4 * ratio);
     ctx.stroke();
-    ctx.fillStyle = read("--text");
+    ctx.fillStyle = styleValue("--text");
     ctx.fillText(row.label, x + 22 * ratio, y, width / columns - 34 * ratio);
   });
-  const blob = await new Promise<Blob | null>((done) => whole.toBlob(done, "image/png"));
+  const blob = await new Promise<Blob | null>((done) => pictureCanvas.toBlob(done, "image/png"));
   if (blob) saveFile(`${slug(title)}.png`, blob);
 }
 
@@ -112,7 +113,7 @@ export function linkTo(window: Window, isFixed: boolean): string {
 }
 
 /** Copies a text to the clipboard, also when the page is served without https. */
-export async function copy(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {

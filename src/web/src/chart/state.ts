@@ -21,33 +21,33 @@ export function slug(title: string): string {
 
 /** FNV-1a of 32 bits, as at most seven letters and digits. */
 export function hash(text: string): string {
-  let sum = 0x811c9dc5;
+  let hashValue = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {
-    sum ^= text.charCodeAt(i);
-    sum = Math.imul(sum, 0x01000193);
+    hashValue ^= text.charCodeAt(i);
+    hashValue = Math.imul(hashValue, 0x01000193);
   }
-  return (sum >>> 0).toString(36);
+  return (hashValue >>> 0).toString(36);
 }
 
 const HASHES_MAX = 100;
 
-function hashes(text: string | null): string[] {
+function readHashes(text: string | null): string[] {
   return (text ?? "")
     .split(".")
     .filter((word) => /^[0-9a-z]{1,7}$/.test(word))
     .slice(0, HASHES_MAX);
 }
 
-function flag(text: string | null): boolean | undefined {
+function readFlag(text: string | null): boolean | undefined {
   return text === "1" ? true : text === "0" ? false : undefined;
 }
 
 export function readState(params: URLSearchParams, id: string): ChartState {
   return {
-    only: hashes(params.get(`only.${id}`)),
-    hide: hashes(params.get(`hide.${id}`)),
-    log: flag(params.get(`log.${id}`)),
-    stacked: flag(params.get(`stacked.${id}`)),
+    only: readHashes(params.get(`only.${id}`)),
+    hide: readHashes(params.get(`hide.${id}`)),
+    log: readFlag(params.get(`log.${id}`)),
+    stacked: readFlag(params.get(`stacked.${id}`)),
     full: params.get("full") === id,
   };
 }
@@ -83,8 +83,8 @@ export function isolateSeries(state: ChartState, key: string): ChartState {
 /** A click with Shift: hide this series, or show it again. */
 export function toggleSeries(state: ChartState, key: string, keys: readonly string[]): ChartState {
   const name = hash(key);
-  const seenNow = shownFlags(state, keys);
-  const hidden = keys.filter((_, k) => !seenNow[k]).map(hash);
+  const shownNow = shownFlags(state, keys);
+  const hidden = keys.filter((_, k) => !shownNow[k]).map(hash);
   const hide = hidden.includes(name) ? hidden.filter((other) => other !== name) : [...hidden, name];
   const isNothingLeft = hide.length >= keys.length;
   return { ...state, only: [], hide: isNothingLeft ? [] : hide };

@@ -10,13 +10,13 @@ import { now } from "../api/client";
 const LISTED_MAX = 60;
 
 /** All zones, UTC and the browser's own first. */
-function zones(): string[] {
+function allZones(): string[] {
   const first = [...new Set(["UTC", browserZone])];
   return [...first, ...Intl.supportedValuesOf("timeZone").filter((zone) => !first.includes(zone))];
 }
 
 /** The zones that contain every word of a text. */
-export function matching(all: readonly string[], text: string): string[] {
+export function matchingZones(all: readonly string[], text: string): string[] {
   const words = text
     .toLowerCase()
     .split(/[\s_/]+/)
@@ -29,12 +29,12 @@ export function ZonePicker({ zone, onChoose }: { zone: string; onChoose: (zone: 
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!isOpen.value) return;
-    const away = (event: PointerEvent) => {
+    const closeOnOutsideClick = (event: PointerEvent) => {
       if (event.target instanceof Node && !root.current?.contains(event.target))
         isOpen.value = false;
     };
-    document.addEventListener("pointerdown", away);
-    return () => document.removeEventListener("pointerdown", away);
+    document.addEventListener("pointerdown", closeOnOutsideClick);
+    return () => document.removeEventListener("pointerdown", closeOnOutsideClick);
   }, [isOpen.value]);
   return (
     <div class="menu zone" ref={root}>
@@ -73,14 +73,14 @@ interface ZoneListProps {
 function ZoneList({ zone, onChoose }: ZoneListProps) {
   const id = useId();
   const text = useSignal("");
-  const place = useSignal(0);
+  const activeIndex = useSignal(0);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
-  const found = matching(zones(), text.value).slice(0, LISTED_MAX);
-  const active = found[place.value];
-  const move = (by: number) => {
-    place.value = Math.min(Math.max(place.value + by, 0), found.length - 1);
-    document.getElementById(`${id}-${place.value}`)?.scrollIntoView({ block: "nearest" });
+  const matches = matchingZones(allZones(), text.value).slice(0, LISTED_MAX);
+  const active = matches[activeIndex.value];
+  const move = (steps: number) => {
+    activeIndex.value = Math.min(Math.max(activeIndex.value + steps, 0), matches.length - 1);
+    document.getElementById(`${id}-${activeIndex.value}`)?.scrollIntoView({ block: "nearest" });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "ArrowDown") move(1);
@@ -98,31 +98,31 @@ function ZoneList({ zone, onChoose }: ZoneListProps) {
         role="combobox"
         aria-expanded="true"
         aria-controls={`${id}-list`}
-        aria-activedescendant={active ? `${id}-${place.value}` : undefined}
+        aria-activedescendant={active ? `${id}-${activeIndex.value}` : undefined}
         aria-label="Search time zones"
         placeholder="Search, such as Berlin"
         value={text.value}
         onInput={(event) => {
           text.value = event.currentTarget.value;
-          place.value = 0;
+          activeIndex.value = 0;
         }}
         onKeyDown={onKeyDown}
       />
       <ul role="listbox" id={`${id}-list`} aria-label="Time zones">
-        {found.map((name, k) => (
+        {matches.map((name, k) => (
           <li
             key={name}
             id={`${id}-${k}`}
             role="option"
             aria-selected={name === zone}
-            class={k === place.value ? "is-active" : undefined}
+            class={k === activeIndex.value ? "is-active" : undefined}
             onClick={() => onChoose(name)}
           >
             <span>{name.replaceAll("_", " ")}</span>
             <span class="num muted">{isZone(name) ? offsetText(name, now()) : ""}</span>
           </li>
         ))}
-        {found.length === 0 && <li class="muted">No matching time zone</li>}
+        {matches.length === 0 && <li class="muted">No matching time zone</li>}
       </ul>
     </div>
   );

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { DARK, LIGHT, PaletteIndexes, lookOf } from "./colours";
 
-function channels(colour: string): [number, number, number] {
-  const read = (at: number) => {
-    const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
-    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+function linearChannels(colour: string): [number, number, number] {
+  const channelAt = (at: number) => {
+    const share = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   };
-  return [read(1), read(3), read(5)];
+  return [channelAt(1), channelAt(3), channelAt(5)];
 }
 
 function luminance([r, g, b]: [number, number, number]): number {
@@ -14,7 +14,7 @@ function luminance([r, g, b]: [number, number, number]): number {
 }
 
 function contrast(a: string, b: string): number {
-  const [x, y] = [luminance(channels(a)), luminance(channels(b))];
+  const [x, y] = [luminance(linearChannels(a)), luminance(linearChannels(b))];
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
@@ -56,12 +56,13 @@ function oklab([r, g, b]: [number, number, number]): [number, number, number] {
 }
 
 function distance(a: string, b: string, sight: Matrix): number {
-  const seen = (colour: string) => {
-    const [r, g, bl] = channels(colour);
-    const row = ([x, y, z]: [number, number, number]) => Math.max(x * r + y * g + z * bl, 0);
-    return oklab(sight.map(row) as [number, number, number]);
+  const seenColour = (colour: string) => {
+    const [red, green, blue] = linearChannels(colour);
+    const mixChannels = ([x, y, z]: [number, number, number]) =>
+      Math.max(x * red + y * green + z * blue, 0);
+    return oklab(sight.map(mixChannels) as [number, number, number]);
   };
-  const [x, y] = [seen(a), seen(b)];
+  const [x, y] = [seenColour(a), seenColour(b)];
   return Math.hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
 }
 

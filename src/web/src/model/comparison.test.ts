@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { comparisonOf, isAbout } from "./comparison";
+import { comparisonOf, comparesSeries } from "./comparison";
 
 const load = { metric: "load", tags: { host: "web1" }, kind: "gauge" as const, display: "avg" };
 const bytes = { ...load, metric: "bytes", kind: "counter" as const, display: "avg_per_sec" };
@@ -13,12 +13,12 @@ it("reads the expression that is compared with a number", () => {
   });
   expect(comparisonOf("rate(bytes[5m]) > 1e6")).toMatchObject({ metric: "bytes", isRate: true });
   expect(comparisonOf("100 * a / b >= 90")).toMatchObject({
-    measured: "100*a/b",
+    normalized: "100*a/b",
     metric: undefined,
     value: 90,
   });
   expect(comparisonOf('sum(a and b{x="or"}) by (or) > 5')).toMatchObject({ value: 5 });
-  for (const other of [
+  for (const text of [
     "load",
     "load > b",
     "a and b",
@@ -27,7 +27,7 @@ it("reads the expression that is compared with a number", () => {
     "a > 1 and b > 2",
     "a unless(b)>2",
   ]) {
-    expect(comparisonOf(other), other).toBeUndefined();
+    expect(comparisonOf(text), text).toBeUndefined();
   }
 });
 
@@ -45,11 +45,13 @@ it("applies to the series that its matchers select", () => {
     ["sum(load) > 5", false],
   ] as const) {
     const comparison = comparisonOf(expression);
-    expect(comparison && isAbout(comparison, load), expression).toBe(expected);
+    expect(comparison && comparesSeries(comparison, load), expression).toBe(expected);
   }
-  const rate = comparisonOf("rate(bytes[5m]) > 5");
-  expect(rate && isAbout(rate, bytes)).toBe(true);
-  expect(rate && isAbout(rate, { ...bytes, display: "total" })).toBe(false);
-  const reading = comparisonOf("bytes > 5");
-  expect(reading && isAbout(reading, bytes)).toBe(false);
+  const rateComparison = comparisonOf("rate(bytes[5m]) > 5");
+  expect(rateComparison && comparesSeries(rateComparison, bytes)).toBe(true);
+  expect(rateComparison && comparesSeries(rateComparison, { ...bytes, display: "total" })).toBe(
+    false,
+  );
+  const plainComparison = comparisonOf("bytes > 5");
+  expect(plainComparison && comparesSeries(plainComparison, bytes)).toBe(false);
 });

@@ -14,7 +14,7 @@ export interface Comparison {
   /** The compared expression, as written. */
   text: string;
   /** The compared expression in a normal form. */
-  measured: string;
+  normalized: string;
   metric: string | undefined;
   matchers: Matcher[];
   /** Whether the rate per second is compared. */
@@ -23,23 +23,23 @@ export interface Comparison {
   value: number;
 }
 
-const COMPARED = /^(.*?)(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*$/is;
-const CALLED = /^(rate|irate|(?:avg|min|max|last)_over_time)\((.*)\[[^[\]]+\]\s*\)$/s;
-const SELECTED = /^([a-z_:][a-z0-9_:]*)?\s*(?:\{(.*)\})?$/is;
-const MATCHER =
+const COMPARISON_PATTERN = /^(.*?)(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*$/is;
+const CALL_PATTERN = /^(rate|irate|(?:avg|min|max|last)_over_time)\((.*)\[[^[\]]+\]\s*\)$/s;
+const SELECTOR_PATTERN = /^([a-z_:][a-z0-9_:]*)?\s*(?:\{(.*)\})?$/is;
+const MATCHER_PATTERN =
   /^\s*([a-z_][a-z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?:,|$)/i;
 
 /** Reads `metric{tags} > number`, also with a rate; keeps other expressions as they are. */
 export function comparisonOf(expression: string): Comparison | undefined {
-  const [, left = "", operator, number = ""] = COMPARED.exec(expression) ?? [];
-  const measured = left.trim();
-  if (!operator || measured === "" || joinsSets(measured)) return undefined;
-  const [, call, inside] = CALLED.exec(measured) ?? [];
-  const selected = SELECTED.exec((inside ?? measured).trim());
+  const [, compared = "", operator, number = ""] = COMPARISON_PATTERN.exec(expression) ?? [];
+  const normalized = compared.trim();
+  if (!operator || normalized === "" || joinsSets(normalized)) return undefined;
+  const [, call, argument] = CALL_PATTERN.exec(normalized) ?? [];
+  const selected = SELECTOR_PATTERN.exec((argument ?? normalized).trim());
   const matchers = selected ? matchersOf(selected[2] ?? "") : undefined;
   return {
-    text: measured,
-    measured: plain(measured),
+    text: normalized,
+    normalized: withoutSpaces(normalized),
     metric: matchers ? selected?.[1] : undefined,
     matchers: matchers ?? [],
     isRate: call?.toLowerCase().endsWith("rate") ?? false,
@@ -49,38 +49,38 @@ export function comparisonOf(expression: string): Comparison | undefined {
 }
 
 /** Quoted texts, then contents of brackets, from the innermost. */
-const QUOTED = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`/gs;
-const BRACKETED = /\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/gs;
+const QUOTED_PATTERN = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`/gs;
+const BRACKET_PATTERN = /\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/gs;
 
 /** An expression without quoted texts and brackets. */
-export function outermost(expression: string): string {
-  let rest = expression.replace(QUOTED, "");
-  for (let before = ""; before !== rest;) {
-    before = rest;
-    rest = rest.replace(BRACKETED, " ");
+export function withoutBrackets(expression: string): string {
+  let rest = expression.replace(QUOTED_PATTERN, "");
+  for (let previous = ""; previous !== rest;) {
+    previous = rest;
+    rest = rest.replace(BRACKET_PATTERN, " ");
   }
   return rest;
 }
 
 /** Whether `and`, `or` and `unless` split the expression: a comparison binds tighter. */
 function joinsSets(expression: string): boolean {
-  return /\b(?:and|or|unless)\b/i.test(outermost(expression));
+  return /\b(?:and|or|unless)\b/i.test(withoutBrackets(expression));
 }
 
 function matchersOf(text: string): Matcher[] | undefined {
   const matchers: Matcher[] = [];
   for (let rest = text; rest.trim() !== "";) {
-    const [whole, name = "", operator, quoted = ""] = MATCHER.exec(rest) ?? [];
-    if (whole === undefined) return undefined;
+    const [match, name = "", operator, quoted = ""] = MATCHER_PATTERN.exec(rest) ?? [];
+    if (match === undefined) return undefined;
     const value = quoted.slice(1, -1).replace(/\\(.)/g, "$1");
     matchers.push({ name, operator: operator as MatcherOperator, value });
-    rest = rest.slice(whole.length);
+    rest = rest.slice(match.length);
   }
   return matchers;
 }
 
 /** The normal form of an expression. */
-export function plain(expression: string): string {
+export function withoutSpaces(expression: string): string {
   return expression.replaceAll(/\s+/g, "");
 }
 
@@ -92,18 +92,18 @@ export interface ComparedSeries {
   display: string;
 }
 
-const LEVELS = ["avg", "min", "max", "first", "last"];
+const GAUGE_DISPLAYS = ["avg", "min", "max", "first", "last"];
 
 /** Whether a rule compares the drawn numbers of a series. */
-export function isAbout(comparison: Comparison, series: ComparedSeries): boolean {
+export function comparesSeries(comparison: Comparison, series: ComparedSeries): boolean {
   if (comparison.metric === undefined || comparison.metric !== series.metric) return false;
-  const isNumber = comparison.isRate
+  const isComparedNumber = comparison.isRate
     ? series.display === "avg_per_sec"
-    : series.kind === "gauge" && LEVELS.includes(series.display);
-  return isNumber && comparison.matchers.every((matcher) => fits(matcher, series.tags));
+    : series.kind === "gauge" && GAUGE_DISPLAYS.includes(series.display);
+  return isComparedNumber && comparison.matchers.every((matcher) => matches(matcher, series.tags));
 }
 
-function fits({ name, operator, value }: Matcher, tags: Tags): boolean {
+function matches({ name, operator, value }: Matcher, tags: Tags): boolean {
   const actual = tags[name] ?? "";
   if (operator === "=") return actual === value;
   if (operator === "!=") return actual !== value;

@@ -3,8 +3,8 @@
 /** A text field: quoted when necessary, and never a formula. */
 export function textField(text: string): string {
   // Spreadsheets read a field that begins with one of these as a formula, also after blanks.
-  const safe = /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const escaped = /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]|^\s|\s$/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
 function numberField(value: number | null | undefined): string {

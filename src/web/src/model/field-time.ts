@@ -2,12 +2,12 @@
 import { instantOf, isoIn } from "./zone";
 
 /** The field's value for an instant: `2026-03-29T01:00`. */
-export function fieldOf(zone: string, instant: number): string {
+export function fieldValue(zone: string, instant: number): string {
   return isoIn(zone, instant).slice(0, 16);
 }
 
 /** The instant of a field's value; `undefined` for an incomplete value. */
-export function instantOfField(zone: string, text: string): number | undefined {
+export function instantOfValue(zone: string, text: string): number | undefined {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)/.exec(text);
   if (!match) return undefined;
   const [year, month, day, hour, minute] = match.slice(1).map(Number);

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { quantityOf } from "./quantity";
 
-const unit = (word: string, perSecond = false) => ({ word, perSecond });
-const value = (text: string, compared?: { word: string; perSecond: boolean }) => {
-  const found = quantityOf(text, compared);
-  return "value" in found ? found.value : found.fault;
+const comparedUnit = (word: string, perSecond = false) => ({ word, perSecond });
+const valueOrFault = (text: string, compared?: { word: string; perSecond: boolean }) => {
+  const quantity = quantityOf(text, compared);
+  return "value" in quantity ? quantity.value : quantity.fault;
 };
 
 it("reads numbers with and without a unit", () => {
@@ -26,31 +26,31 @@ it("reads numbers with and without a unit", () => {
     ["2k", 2000],
     ["3M", 3e6],
   ];
-  for (const [text, number] of cases) expect(value(text), text).toBe(number);
+  for (const [text, number] of cases) expect(valueOrFault(text), text).toBe(number);
 });
 
 it("converts a number to the unit of the compared expression", () => {
-  expect(value("90%", unit("percent"))).toBe(90);
-  expect(value("90%", unit("ratio"))).toBe(0.9);
-  expect(value("29%", unit("ratio"))).toBe(0.29);
-  expect(value("90%", unit("seconds", true))).toBe(0.9);
-  expect(value("250ms", unit("milliseconds"))).toBe(250);
-  expect(value("2s", unit("ms"))).toBe(2000);
-  expect(value("10MB/s", unit("bytes", true))).toBe(1e7);
-  expect(value("10MB", unit("bytes", true))).toBe(1e7);
-  expect(value("5k", unit("packets"))).toBe(5000);
+  expect(valueOrFault("90%", comparedUnit("percent"))).toBe(90);
+  expect(valueOrFault("90%", comparedUnit("ratio"))).toBe(0.9);
+  expect(valueOrFault("29%", comparedUnit("ratio"))).toBe(0.29);
+  expect(valueOrFault("90%", comparedUnit("seconds", true))).toBe(0.9);
+  expect(valueOrFault("250ms", comparedUnit("milliseconds"))).toBe(250);
+  expect(valueOrFault("2s", comparedUnit("ms"))).toBe(2000);
+  expect(valueOrFault("10MB/s", comparedUnit("bytes", true))).toBe(1e7);
+  expect(valueOrFault("10MB", comparedUnit("bytes", true))).toBe(1e7);
+  expect(valueOrFault("5k", comparedUnit("packets"))).toBe(5000);
 });
 
 it("names the unit that does not fit, and units that do", () => {
-  expect(value("90%")).toContain("write 90 or 0.9");
-  expect(value("90%", unit("bytes"))).toContain("is in bytes, not percent");
-  expect(value("5GB", unit("seconds"))).toContain("is in seconds, not bytes");
-  expect(value("250ms", unit("percent"))).toContain("is in percent, not a time");
-  expect(value("10MB/s", unit("bytes"))).toContain("without /s");
-  expect(value("5 parsecs")).toContain("“parsecs” is not a known unit");
+  expect(valueOrFault("90%")).toContain("write 90 or 0.9");
+  expect(valueOrFault("90%", comparedUnit("bytes"))).toContain("is in bytes, not percent");
+  expect(valueOrFault("5GB", comparedUnit("seconds"))).toContain("is in seconds, not bytes");
+  expect(valueOrFault("250ms", comparedUnit("percent"))).toContain("is in percent, not a time");
+  expect(valueOrFault("10MB/s", comparedUnit("bytes"))).toContain("without /s");
+  expect(valueOrFault("5 parsecs")).toContain("“parsecs” is not a known unit");
   for (const text of ["", "high", "1,5", "GB", "5 GB GB", "0x", "Infinity"])
-    expect(value(text), text).toContain("Enter the threshold as a number");
+    expect(valueOrFault(text), text).toContain("Enter the threshold as a number");
   for (const word of ["constructor", "toString", "__proto__"])
     for (const perSecond of [false, true])
-      expect(value("90%", unit(word, perSecond)), word).toContain(`is in ${word}`);
+      expect(valueOrFault("90%", comparedUnit(word, perSecond)), word).toContain(`is in ${word}`);
 });

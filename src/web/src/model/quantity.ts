@@ -38,7 +38,7 @@ const SUFFIXES = new Map<string, Suffix>([
 ]);
 
 /** The factor from a measure's base unit to the API's unit. */
-const WORDS: Record<Exclude<Measure, "count">, Record<string, number>> = {
+const UNIT_FACTORS: Record<Exclude<Measure, "count">, Record<string, number>> = {
   bytes: { bytes: 1, byte: 1, B: 1, By: 1, kilobytes: 1e-3, kibibytes: 1 / 1024 },
   time: {
     seconds: 1,
@@ -54,7 +54,7 @@ const WORDS: Record<Exclude<Measure, "count">, Record<string, number>> = {
   percent: { percent: 1, "%": 1, ratio: 0.01 },
 };
 
-const NAMES: Record<Measure, string> = {
+const MEASURE_NAMES: Record<Measure, string> = {
   bytes: "bytes",
   time: "a time",
   percent: "percent",
@@ -63,29 +63,29 @@ const NAMES: Record<Measure, string> = {
 
 export type Quantity = { value: number } | { fault: string };
 
-const FORM = "Enter the threshold as a number with an optional unit: 0.9, 5GB, 90%, 250ms.";
+const FORM_HINT = "Enter the threshold as a number with an optional unit: 0.9, 5GB, 90%, 250ms.";
 
 /** Whether a text is a number without a suffix. */
-export function isPlain(text: string): boolean {
+export function isPlainNumber(text: string): boolean {
   return text !== "" && Number.isFinite(Number(text));
 }
 
 /** Converts a number with a suffix to the expression's unit, which is `undefined` when unknown. */
 export function quantityOf(text: string, unit: Unit | undefined): Quantity {
-  const plain = text.trim();
-  if (isPlain(plain)) return { value: Number(plain) };
-  const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zA-Zµμ%]+?)(\/s)?$/i.exec(plain);
+  const trimmed = text.trim();
+  if (isPlainNumber(trimmed)) return { value: Number(trimmed) };
+  const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zA-Zµμ%]+?)(\/s)?$/i.exec(trimmed);
   const suffix = SUFFIXES.get(match?.[2] ?? "");
-  if (!match) return { fault: FORM };
-  if (!suffix) return { fault: `“${match[2] ?? ""}” is not a known unit. ${FORM}` };
-  const scale = scaleOf(suffix.measure, unit, match[3] !== undefined);
+  if (!match) return { fault: FORM_HINT };
+  if (!suffix) return { fault: `“${match[2] ?? ""}” is not a known unit. ${FORM_HINT}` };
+  const scale = scaleTo(suffix.measure, unit, match[3] !== undefined);
   if (typeof scale === "string") return { fault: scale };
   // The nearest short decimal: 0.29 * 100 is not 29.
   return { value: Number((Number(match[1]) * suffix.factor * scale).toPrecision(15)) };
 }
 
 /** The factor from a measure's base unit to the expression's unit, or the error message. */
-function scaleOf(measure: Measure, unit: Unit | undefined, isPerSecond: boolean): number | string {
+function scaleTo(measure: Measure, unit: Unit | undefined, isPerSecond: boolean): number | string {
   if (isPerSecond && unit && !unit.perSecond)
     return "The expression is not a rate: enter the threshold without /s.";
   if (measure === "count") return 1;
@@ -95,11 +95,13 @@ function scaleOf(measure: Measure, unit: Unit | undefined, isPerSecond: boolean)
       : 1;
   }
   // Seconds per second are a share of the time.
-  const isShare = unit.perSecond && Object.hasOwn(WORDS.time, unit.word);
-  if (measure === "percent" && isShare) return 0.01 * (WORDS.time[unit.word] ?? 1);
-  const scale = Object.hasOwn(WORDS[measure], unit.word) ? WORDS[measure][unit.word] : undefined;
+  const isShare = unit.perSecond && Object.hasOwn(UNIT_FACTORS.time, unit.word);
+  if (measure === "percent" && isShare) return 0.01 * (UNIT_FACTORS.time[unit.word] ?? 1);
+  const scale = Object.hasOwn(UNIT_FACTORS[measure], unit.word)
+    ? UNIT_FACTORS[measure][unit.word]
+    : undefined;
   return (
     scale ??
-    `The expression is in ${unit.word}, not ${NAMES[measure]}: enter the threshold in ${unit.word}.`
+    `The expression is in ${unit.word}, not ${MEASURE_NAMES[measure]}: enter the threshold in ${unit.word}.`
   );
 }

@@ -27,21 +27,21 @@ export function stackValues(series: readonly Values[], shown: readonly boolean[]
 
 /** Indexes of points without neighbours, which a line would not show. */
 export function isolatedPoints(values: Values): number[] {
-  const found: number[] = [];
-  let before: number | null = null;
-  let isBeforeAlone = false;
+  const indexes: number[] = [];
+  let previousIndex: number | null = null;
+  let isPreviousAlone = false;
   // `undefined` is a time of other series only: it does not interrupt a line.
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
     if (value === undefined) continue;
     if (value === null) {
-      if (before !== null && isBeforeAlone) found.push(before);
-      before = null;
+      if (previousIndex !== null && isPreviousAlone) indexes.push(previousIndex);
+      previousIndex = null;
       continue;
     }
-    isBeforeAlone = before === null;
-    before = i;
+    isPreviousAlone = previousIndex === null;
+    previousIndex = i;
   }
-  if (before !== null && isBeforeAlone) found.push(before);
-  return found;
+  if (previousIndex !== null && isPreviousAlone) indexes.push(previousIndex);
+  return indexes;
 }

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { timeTicks } from "./ticks";
 import { HOUR, clockAt, instantOf, isoIn, startOfDay } from "./zone";
 
-const texts = (zone: string, from: string, to: string, most: number) =>
+const tickLabels = (zone: string, from: string, to: string, most: number) =>
   timeTicks(zone, Date.parse(from), Date.parse(to), most).map(({ text }) => text);
 
 describe("ticks of hours", () => {
   it("omit the hour that is skipped in spring", () => {
-    expect(texts("Europe/Berlin", "2026-03-28T23:00Z", "2026-03-29T04:00Z", 8)).toEqual([
+    expect(tickLabels("Europe/Berlin", "2026-03-28T23:00Z", "2026-03-29T04:00Z", 8)).toEqual([
       "00:00\n29 Mar",
       "01:00",
       "03:00\nCEST",
@@ -18,7 +18,7 @@ describe("ticks of hours", () => {
   });
 
   it("appear twice in the hour that is repeated", () => {
-    expect(texts("Europe/Berlin", "2026-10-24T23:00Z", "2026-10-25T03:00Z", 6)).toEqual([
+    expect(tickLabels("Europe/Berlin", "2026-10-24T23:00Z", "2026-10-25T03:00Z", 6)).toEqual([
       "01:00\n25 Oct",
       "02:00",
       "02:00\nCET",
@@ -63,7 +63,7 @@ describe("ticks of days", () => {
   });
 
   it("of months and years are on the first day", () => {
-    expect(texts("UTC", "2025-11-20T00:00Z", "2026-05-02T00:00Z", 8)).toEqual([
+    expect(tickLabels("UTC", "2025-11-20T00:00Z", "2026-05-02T00:00Z", 8)).toEqual([
       "Dec\n2025",
       "Jan\n2026",
       "Feb",
@@ -71,7 +71,7 @@ describe("ticks of days", () => {
       "Apr",
       "May",
     ]);
-    expect(texts("UTC", "2021-06-01T00:00Z", "2026-06-01T00:00Z", 6)).toEqual([
+    expect(tickLabels("UTC", "2021-06-01T00:00Z", "2026-06-01T00:00Z", 6)).toEqual([
       "2022",
       "2023",
       "2024",
@@ -107,10 +107,10 @@ describe("clocks", () => {
         at += 5 * HOUR
       ) {
         const { year, month, day, hour, minute } = clockAt(zone, at);
-        const found = instantOf(zone, year, month, day, hour, minute);
+        const instant = instantOf(zone, year, month, day, hour, minute);
         // The first of two, when the clock shows it twice.
-        expect(clockAt(zone, found)).toEqual(clockAt(zone, at));
-        expect(found).toBeLessThanOrEqual(at);
+        expect(clockAt(zone, instant)).toEqual(clockAt(zone, at));
+        expect(instant).toBeLessThanOrEqual(at);
       }
     }
   });

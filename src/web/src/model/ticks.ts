@@ -19,18 +19,22 @@ export interface Tick {
 }
 
 /** Steps in milliseconds, of whole days, and of whole months. */
-const STEPS: { unit: "time" | "day" | "month"; count: number; about: number }[] = [
+const STEPS: { unit: "time" | "day" | "month"; count: number; approxLength: number }[] = [
   ...[1, 2, 5, 10, 15, 30].map((n) => ({
     unit: "time" as const,
     count: n * MINUTE,
-    about: n * MINUTE,
+    approxLength: n * MINUTE,
   })),
-  ...[1, 2, 3, 6, 12].map((n) => ({ unit: "time" as const, count: n * HOUR, about: n * HOUR })),
-  ...[1, 2, 7, 14].map((n) => ({ unit: "day" as const, count: n, about: n * DAY })),
+  ...[1, 2, 3, 6, 12].map((n) => ({
+    unit: "time" as const,
+    count: n * HOUR,
+    approxLength: n * HOUR,
+  })),
+  ...[1, 2, 7, 14].map((n) => ({ unit: "day" as const, count: n, approxLength: n * DAY })),
   ...[1, 2, 3, 6, 12, 24, 60, 120].map((n) => ({
     unit: "month" as const,
     count: n,
-    about: n * 30.4 * DAY,
+    approxLength: n * 30.4 * DAY,
   })),
 ];
 
@@ -38,25 +42,25 @@ type Step = (typeof STEPS)[number];
 
 /** Returns the ticks between two instants, at most `ticksMax`. */
 export function timeTicks(zone: string, start: number, end: number, ticksMax: number): Tick[] {
-  const needed = (end - start) / Math.max(ticksMax, 1);
-  const step = STEPS.find(({ about }) => about >= needed) ?? STEPS.at(-1);
+  const lengthMin = (end - start) / Math.max(ticksMax, 1);
+  const step = STEPS.find(({ approxLength }) => approxLength >= lengthMin) ?? STEPS.at(-1);
   if (!step || end <= start) return [];
-  return label(zone, step, tickTimes(zone, step, start, end));
+  return labelTicks(zone, step, tickTimes(zone, step, start, end));
 }
 
 function tickTimes(zone: string, step: Step, start: number, end: number): number[] {
   if (step.unit === "time") return timesOfDay(zone, step.count, start, end);
   const first = clockAt(zone, start);
-  const found: number[] = [];
-  for (let k = 0; found.length < 1000; k++) {
+  const times: number[] = [];
+  for (let k = 0; times.length < 1000; k++) {
     const at =
       step.unit === "day"
         ? instantOf(zone, first.year, first.month, firstDay(first, step.count) + k * step.count)
         : instantOf(zone, first.year, firstMonth(first, step.count) + k * step.count, 1);
     if (at > end) break;
-    if (at >= start) found.push(at);
+    if (at >= start) times.push(at);
   }
-  return found;
+  return times;
 }
 
 /**
@@ -65,11 +69,11 @@ function tickTimes(zone: string, step: Step, start: number, end: number): number
  */
 function timesOfDay(zone: string, step: number, start: number, end: number): number[] {
   const stride = Math.min(step, 15 * MINUTE);
-  const found: number[] = [];
+  const times: number[] = [];
   for (let at = Math.ceil(start / stride) * stride; at <= end; at += stride) {
-    if ((at + offsetAt(zone, at)) % step === 0) found.push(at);
+    if ((at + offsetAt(zone, at)) % step === 0) times.push(at);
   }
-  return found;
+  return times;
 }
 
 /** The day of the month that days count from: weeks begin on Monday. */
@@ -83,34 +87,37 @@ function firstMonth(clock: { year: number; month: number }, count: number): numb
   return clock.month - ((clock.year * 12 + clock.month - 1) % count);
 }
 
-function label(zone: string, step: Step, at: number[]): Tick[] {
-  let before: { day: string; year: number; offset: number } | undefined;
-  return at.map((instant) => {
+function labelTicks(zone: string, step: Step, times: number[]): Tick[] {
+  let previous: { day: string; year: number; offset: number } | undefined;
+  return times.map((instant) => {
     const clock = clockAt(zone, instant);
-    const now = { day: dayText(clock), year: clock.year, offset: offsetAt(zone, instant) };
-    const isFirst = before === undefined;
-    const changed = before !== undefined && before.offset !== now.offset;
-    const isNewDay = before?.day !== now.day;
-    const isNewYear = before?.year !== now.year;
-    before = now;
-    const second =
+    const current = { day: dayText(clock), year: clock.year, offset: offsetAt(zone, instant) };
+    const isFirst = previous === undefined;
+    const isOffsetChanged = previous !== undefined && previous.offset !== current.offset;
+    const isNewDay = previous?.day !== current.day;
+    const isNewYear = previous?.year !== current.year;
+    previous = current;
+    const secondLine =
       step.unit === "time"
         ? isNewDay
-          ? now.day
-          : changed
+          ? current.day
+          : isOffsetChanged
             ? zoneName(zone, instant)
             : ""
         : isNewYear && (isFirst || step.unit === "day" || step.count < 12)
-          ? String(now.year)
+          ? String(current.year)
           : "";
     const text =
       step.unit === "time"
         ? timeText(clock)
         : step.unit === "day"
-          ? now.day
+          ? current.day
           : step.count < 12
             ? (MONTHS[clock.month - 1] ?? "")
-            : String(now.year);
-    return { at: instant, text: second && second !== text ? `${text}\n${second}` : text };
+            : String(current.year);
+    return {
+      at: instant,
+      text: secondLine && secondLine !== text ? `${text}\n${secondLine}` : text,
+    };
   });
 }

@@ -16,7 +16,7 @@ import {
 import { DAY, HOUR, MINUTE } from "./zone";
 
 const zone = "Europe/Berlin";
-const read = (search: string) => readChoice(new URLSearchParams(search), { zone });
+const choiceOfSearch = (search: string) => readChoice(new URLSearchParams(search), { zone });
 const now = Date.parse("2026-11-22T04:32:10Z");
 
 describe("resolutions and ranges", () => {
@@ -34,17 +34,17 @@ describe("resolutions and ranges", () => {
   });
 
   it("keep a range that the new resolution offers, or else choose the nearest", () => {
-    expect(withResolution(read("resolution=1m&range=12h"), "5m").range).toBe("12h");
-    expect(withResolution(read("resolution=1m&range=1h"), "5m").range).toBe("6h");
-    expect(withResolution(read("resolution=5m&range=2w"), "1m").range).toBe("48h");
-    expect(withResolution(read("resolution=1m&range=24h"), "1h").range).toBe("1d");
-    expect(withResolution(read("resolution=1d&range=5y"), "1h").range).toBe("2mo");
+    expect(withResolution(choiceOfSearch("resolution=1m&range=12h"), "5m").range).toBe("12h");
+    expect(withResolution(choiceOfSearch("resolution=1m&range=1h"), "5m").range).toBe("6h");
+    expect(withResolution(choiceOfSearch("resolution=5m&range=2w"), "1m").range).toBe("48h");
+    expect(withResolution(choiceOfSearch("resolution=1m&range=24h"), "1h").range).toBe("1d");
+    expect(withResolution(choiceOfSearch("resolution=1d&range=5y"), "1h").range).toBe("2mo");
   });
 
   it("reject a range that the resolution does not offer", () => {
-    const choice = read("resolution=1m&range=6h");
+    const choice = choiceOfSearch("resolution=1m&range=6h");
     expect(withRange(choice, "2w")).toBe(choice);
-    expect(read("resolution=1m&range=5y").range).toBe("48h");
+    expect(choiceOfSearch("resolution=1m&range=5y").range).toBe("48h");
   });
 
   it.each([
@@ -60,15 +60,15 @@ describe("resolutions and ranges", () => {
     ["range=0d", "1m", "1h"],
     ["resolution=1h&range=14d", "1h", "2w"],
   ])("of an address without a resolution, %s is shown by %s over %s", (search, slot, range) => {
-    expect(read(search)).toMatchObject({ resolution: slot, range });
+    expect(choiceOfSearch(search)).toMatchObject({ resolution: slot, range });
   });
 });
 
 describe("the address", () => {
   it("is read as it was written", () => {
     const choices: Choice[] = [
-      { ...read(""), resolution: "5m", range: "1w", display: "total" },
-      { ...read(""), fixed: { start: 60_000, end: 120_000 }, zone: "America/St_Johns" },
+      { ...choiceOfSearch(""), resolution: "5m", range: "1w", display: "total" },
+      { ...choiceOfSearch(""), fixed: { start: 60_000, end: 120_000 }, zone: "America/St_Johns" },
     ];
     for (const choice of choices) {
       const params = new URLSearchParams();
@@ -80,30 +80,34 @@ describe("the address", () => {
   });
 
   it("omits defaults", () => {
-    expect(Object.values(writeChoice(read(""), { zone })).every((v) => v === undefined)).toBe(true);
+    expect(
+      Object.values(writeChoice(choiceOfSearch(""), { zone })).every((v) => v === undefined),
+    ).toBe(true);
   });
 
   it("is ignored where it is invalid", () => {
-    const wrong = read("resolution=3m&range=-1&start=x&end=9&tz=Mars/Base&display=sum");
-    expect(wrong).toEqual(read(""));
-    expect(read("start=200&end=100").fixed).toBeUndefined();
+    const invalidChoice = choiceOfSearch(
+      "resolution=3m&range=-1&start=x&end=9&tz=Mars/Base&display=sum",
+    );
+    expect(invalidChoice).toEqual(choiceOfSearch(""));
+    expect(choiceOfSearch("start=200&end=100").fixed).toBeUndefined();
   });
 
   it("accepts dates as well as milliseconds", () => {
-    const { fixed } = read("start=2026-03-29T00:00:00Z&end=1774746000000");
+    const { fixed } = choiceOfSearch("start=2026-03-29T00:00:00Z&end=1774746000000");
     expect(fixed).toEqual({ start: Date.parse("2026-03-29T00:00:00Z"), end: 1774746000000 });
   });
 });
 
 describe("a window", () => {
   it("that follows the clock ends with the current slot", () => {
-    const { start, end } = windowOf(read("range=1h"), now);
+    const { start, end } = windowOf(choiceOfSearch("range=1h"), now);
     expect(new Date(end).toISOString()).toBe("2026-11-22T04:33:00.000Z");
     expect(end - start).toBe(HOUR);
   });
 
   it("of days begins and ends at the zone's midnight", () => {
-    const window = windowOf(read("resolution=1d&range=1mo"), now);
+    const window = windowOf(choiceOfSearch("resolution=1d&range=1mo"), now);
     expect(new Date(window.start).toISOString()).toBe("2026-10-22T22:00:00.000Z");
     expect(new Date(window.end).toISOString()).toBe("2026-11-22T23:00:00.000Z");
     const lengths = slotStarts(window).map(
@@ -120,10 +124,10 @@ describe("a window", () => {
     ["America/St_Johns", "2026-11-01", 25],
     ["Australia/Lord_Howe", "2026-10-04", 23.5],
     ["Australia/Lord_Howe", "2026-04-05", 24.5],
-  ])("in %s on %s has a day of %d hours", (tz, date, hours) => {
+  ])("in %s on %s has a day of %d hours", (zoneName, date, hours) => {
     const noon = Date.parse(`${date}T12:00:00Z`);
     const fixed = { start: noon - 3 * DAY, end: noon + 3 * DAY };
-    const choice: Choice = { ...read("resolution=1d"), zone: tz, fixed };
+    const choice: Choice = { ...choiceOfSearch("resolution=1d"), zone: zoneName, fixed };
     const window = windowOf(choice, now);
     const lengths = slotStarts(window).map(
       (at, k, all) => ((all[k + 1] ?? window.end) - at) / HOUR,
@@ -135,51 +139,51 @@ describe("a window", () => {
 describe("zoom", () => {
   it("shows whole slots of the chosen range", () => {
     const start = Date.parse("2026-11-22T01:25:20Z");
-    const { fixed } = withZoom(read("range=6h"), start, start + 90 * MINUTE);
+    const { fixed } = withZoom(choiceOfSearch("range=6h"), start, start + 90 * MINUTE);
     expect(new Date(fixed?.start ?? 0).toISOString()).toBe("2026-11-22T01:25:00.000Z");
     expect(new Date(fixed?.end ?? 0).toISOString()).toBe("2026-11-22T02:56:00.000Z");
   });
 
   it("switches to finer slots when few would remain", () => {
-    const day = read("resolution=1d&range=1y");
-    expect(withZoom(day, now - 60 * DAY, now).resolution).toBe("1d");
-    expect(withZoom(day, now - 10 * DAY, now).resolution).toBe("1h");
-    expect(withZoom(day, now - DAY, now).resolution).toBe("5m");
-    expect(withZoom(day, now - HOUR, now).resolution).toBe("1m");
+    const yearByDays = choiceOfSearch("resolution=1d&range=1y");
+    expect(withZoom(yearByDays, now - 60 * DAY, now).resolution).toBe("1d");
+    expect(withZoom(yearByDays, now - 10 * DAY, now).resolution).toBe("1h");
+    expect(withZoom(yearByDays, now - DAY, now).resolution).toBe("5m");
+    expect(withZoom(yearByDays, now - HOUR, now).resolution).toBe("1m");
   });
 
   it("is the same from either side", () => {
-    const choice = read("");
+    const choice = choiceOfSearch("");
     expect(withZoom(choice, now, now - HOUR)).toEqual(withZoom(choice, now - HOUR, now));
   });
 
   it("has a minimum length", () => {
-    const { fixed } = withZoom(read(""), now, now + 1);
+    const { fixed } = withZoom(choiceOfSearch(""), now, now + 1);
     expect((fixed?.end ?? 0) - (fixed?.start ?? 0)).toBeGreaterThanOrEqual(2 * MINUTE);
   });
 
   it("out switches to coarser slots when there would be too many", () => {
-    const choice = read("resolution=1m&range=48h");
-    const wide = withWiderWindow(choice, windowOf(choice, now), 4, now);
-    expect(wide.resolution).toBe("5m");
-    expect(wide.fixed?.end).toBe(Date.parse("2026-11-22T04:35:00Z"));
+    const choice = choiceOfSearch("resolution=1m&range=48h");
+    const widened = withWiderWindow(choice, windowOf(choice, now), 4, now);
+    expect(widened.resolution).toBe("5m");
+    expect(widened.fixed?.end).toBe(Date.parse("2026-11-22T04:35:00Z"));
   });
 });
 
 describe("pan", () => {
-  const choice = read("range=1h");
-  const shown = windowOf(choice, now);
+  const choice = choiceOfSearch("range=1h");
+  const shownWindow = windowOf(choice, now);
 
   it("keeps the number of slots", () => {
-    const { fixed } = withPan(choice, shown, -0.333, now);
+    const { fixed } = withPan(choice, shownWindow, -0.333, now);
     expect((fixed?.end ?? 0) - (fixed?.start ?? 0)).toBe(HOUR);
-    expect(shown.end - (fixed?.end ?? 0)).toBe(20 * MINUTE);
+    expect(shownWindow.end - (fixed?.end ?? 0)).toBe(20 * MINUTE);
   });
 
   it("ends at the present", () => {
-    expect(withPan(choice, shown, 0.5, now)).toBe(choice);
-    const before = withPan(choice, shown, -0.25, now);
-    const after = withPan(before, windowOf(before, now), 2, now);
-    expect(after.fixed?.end).toBe(shown.end);
+    expect(withPan(choice, shownWindow, 0.5, now)).toBe(choice);
+    const earlier = withPan(choice, shownWindow, -0.25, now);
+    const later = withPan(earlier, windowOf(earlier, now), 2, now);
+    expect(later.fixed?.end).toBe(shownWindow.end);
   });
 });

@@ -66,7 +66,7 @@ export const RANGE_LABELS: Record<Range, string> = {
 };
 
 /** The default range of a resolution. */
-const FIRST_RANGES: Record<Resolution, Range> = {
+const DEFAULT_RANGES: Record<Resolution, Range> = {
   "1m": "1h",
   "5m": "24h",
   "1h": "1w",
@@ -96,19 +96,19 @@ export interface Window {
 }
 
 /** The longest and the shortest time range. */
-const STRETCH_MAX = 5 * 366 * DAY;
-const STRETCH_MIN = 2 * MINUTE;
+const LENGTH_MAX = 5 * 366 * DAY;
+const LENGTH_MIN = 2 * MINUTE;
 /** The fewest slots of a zoom; a zoom to fewer switches to finer slots. */
 const ZOOM_SLOTS_MIN = 30;
 
-function entryOf(resolution: Resolution) {
-  return RESOLUTIONS.find(({ value }) => value === resolution) ?? first;
+function optionsOf(resolution: Resolution) {
+  return RESOLUTIONS.find(({ value }) => value === resolution) ?? finest;
 }
 
-const [first] = RESOLUTIONS as [(typeof RESOLUTIONS)[number]];
+const [finest] = RESOLUTIONS as [(typeof RESOLUTIONS)[number]];
 
-export const rangesOf = (resolution: Resolution) => entryOf(resolution).ranges;
-export const slotOf = (resolution: Resolution) => entryOf(resolution).slot;
+export const rangesOf = (resolution: Resolution) => optionsOf(resolution).ranges;
+export const slotOf = (resolution: Resolution) => optionsOf(resolution).slot;
 
 /** The next coarser resolution, which loads faster. */
 export function coarser(resolution: Resolution): Resolution | undefined {
@@ -116,7 +116,7 @@ export function coarser(resolution: Resolution): Resolution | undefined {
   return RESOLUTIONS[index + 1]?.value;
 }
 
-const LENGTHS: Record<string, number> = {
+const UNIT_LENGTHS: Record<string, number> = {
   m: MINUTE,
   min: MINUTE,
   h: HOUR,
@@ -127,22 +127,22 @@ const LENGTHS: Record<string, number> = {
 };
 
 /** The approximate length of a range as an address names it, such as `2w` or `14d`. */
-function lengthNamed(text: string): number | undefined {
+function lengthOfText(text: string): number | undefined {
   const [, count, unit] = /^(\d{1,5})([a-z]+)$/.exec(text) ?? [];
-  const length = Number(count) * (LENGTHS[unit ?? ""] ?? 0);
+  const length = Number(count) * (UNIT_LENGTHS[unit ?? ""] ?? 0);
   return length > 0 ? length : undefined;
 }
 
 function lengthOf(range: Range): number {
-  return lengthNamed(range) ?? HOUR;
+  return lengthOfText(range) ?? HOUR;
 }
 
 /** The finest resolution from `usual` on that has a range of this length. */
-function resolutionFor(length: number, usual: Resolution): Resolution {
-  const fits = RESOLUTIONS.filter(({ slot }) => slot >= slotOf(usual)).find(
+function resolutionFor(length: number, preferred: Resolution): Resolution {
+  const fitting = RESOLUTIONS.filter(({ slot }) => slot >= slotOf(preferred)).find(
     ({ ranges }) => lengthOf(ranges.at(-1) ?? "1h") >= length,
   );
-  return fits?.value ?? "1d";
+  return fitting?.value ?? "1d";
 }
 
 function monthsOf(range: Range): number {
@@ -151,16 +151,16 @@ function monthsOf(range: Range): number {
 }
 
 /** The range of a resolution nearest to a length. */
-function nearest(resolution: Resolution, length: number): Range {
-  const { ranges } = entryOf(resolution);
+function nearestRange(resolution: Resolution, length: number): Range {
+  const { ranges } = optionsOf(resolution);
   const distance = (range: Range) => Math.abs(Math.log(lengthOf(range) / length));
   return ranges.reduce((best, range) => (distance(range) < distance(best) ? range : best));
 }
 
 /** Chooses a resolution; the range stays if the resolution has it. */
 export function withResolution(choice: Choice, resolution: Resolution): Choice {
-  const keeps = rangesOf(resolution).includes(choice.range);
-  const range = keeps ? choice.range : nearest(resolution, lengthOf(choice.range));
+  const isKept = rangesOf(resolution).includes(choice.range);
+  const range = isKept ? choice.range : nearestRange(resolution, lengthOf(choice.range));
   return { ...choice, resolution, range };
 }
 
@@ -174,13 +174,13 @@ export function withRange(choice: Choice, range: Range): Choice {
 /** Shows a time range, in finer slots when few would remain. */
 export function withZoom(choice: Choice, start: number, end: number): Choice {
   const [from, to] = start <= end ? [start, end] : [end, start];
-  const length = Math.min(Math.max(to - from, STRETCH_MIN), STRETCH_MAX);
+  const length = Math.min(Math.max(to - from, LENGTH_MIN), LENGTH_MAX);
   const middle = (from + to) / 2;
   const fixed = { start: Math.round(middle - length / 2), end: Math.round(middle + length / 2) };
   let resolution = choice.resolution;
-  for (const finer of [...RESOLUTIONS].reverse()) {
-    if (finer.slot >= slotOf(resolution)) continue;
-    if (length / slotOf(resolution) < ZOOM_SLOTS_MIN) resolution = finer.value;
+  for (const option of [...RESOLUTIONS].reverse()) {
+    if (option.slot >= slotOf(resolution)) continue;
+    if (length / slotOf(resolution) < ZOOM_SLOTS_MIN) resolution = option.value;
   }
   return { ...withResolution(choice, resolution), fixed: snapToSlots(choice, resolution, fixed) };
 }
@@ -197,13 +197,13 @@ function snapToSlots(
 /** Widens a time range, in coarser slots when there would be too many. */
 export function withWiderWindow(
   choice: Choice,
-  shown: Window,
+  window: Window,
   factor: number,
   now: number,
 ): Choice {
-  const length = Math.min((shown.end - shown.start) * factor, STRETCH_MAX);
-  const middle = (shown.start + shown.end) / 2;
-  const end = Math.min(middle + length / 2, ceilSlot(shown.resolution, shown.zone, now));
+  const length = Math.min((window.end - window.start) * factor, LENGTH_MAX);
+  const middle = (window.start + window.end) / 2;
+  const end = Math.min(middle + length / 2, ceilSlot(window.resolution, window.zone, now));
   let resolution = choice.resolution;
   for (const { value, slot, ranges } of RESOLUTIONS) {
     const longest = lengthOf(ranges.at(-1) ?? "1h");
@@ -217,11 +217,11 @@ export function withWiderWindow(
 }
 
 /** Moves by a fraction of the window; at the present it follows the clock again. */
-export function withPan(choice: Choice, shown: Window, part: number, now: number): Choice {
-  const { start, end, resolution, zone } = shown;
-  const last = ceilSlot(resolution, zone, now);
-  const distance = Math.min(part * (end - start), last - end);
-  if (part > 0 && distance <= 0) return choice;
+export function withPan(choice: Choice, window: Window, fraction: number, now: number): Choice {
+  const { start, end, resolution, zone } = window;
+  const presentEnd = ceilSlot(resolution, zone, now);
+  const distance = Math.min(fraction * (end - start), presentEnd - end);
+  if (fraction > 0 && distance <= 0) return choice;
   // The ends are rounded to slots, so that the number of slots stays.
   const move = (instant: number) =>
     floorSlot(resolution, zone, instant + distance + slotOf(resolution) / 2);
@@ -249,10 +249,10 @@ export function windowOf(choice: Choice, now: number): Window {
     return { start, end, resolution, zone };
   }
   const end = ceilSlot(resolution, zone, now);
-  return { start: rangeBefore(choice, end, range), end, resolution, zone };
+  return { start: rangeStart(choice, end, range), end, resolution, zone };
 }
 
-function rangeBefore({ resolution, zone }: Choice, end: number, range: Range): number {
+function rangeStart({ resolution, zone }: Choice, end: number, range: Range): number {
   const months = monthsOf(range);
   if (months > 0) return floorSlot(resolution, zone, addMonths(zone, end, -months));
   return end - lengthOf(range);
@@ -269,14 +269,14 @@ export function slotStarts({ start, end, resolution, zone }: Window): number[] {
   if (resolution === "1d") {
     const { year, month, day } = clockAt(zone, start);
     for (let k = 0; k < 10_000; k++) {
-      const at = instantOf(zone, year, month, day + k);
-      if (at >= end) break;
-      starts.push(at);
+      const time = instantOf(zone, year, month, day + k);
+      if (time >= end) break;
+      starts.push(time);
     }
     return starts;
   }
   const slot = slotOf(resolution);
-  for (let at = start; at < end && starts.length < 100_000; at += slot) starts.push(at);
+  for (let time = start; time < end && starts.length < 100_000; time += slot) starts.push(time);
   return starts;
 }
 
@@ -291,18 +291,18 @@ export interface Defaults {
  * resolution has becomes the nearest range.
  */
 export function readChoice(params: URLSearchParams, defaults: Defaults): Choice {
-  const length = lengthNamed(params.get("range") ?? "");
-  const usual = asResolution(defaults.resolution) ?? "1m";
+  const length = lengthOfText(params.get("range") ?? "");
+  const preferred = asResolution(defaults.resolution) ?? "1m";
   const resolution =
     asResolution(params.get("resolution")) ??
-    (length === undefined ? usual : resolutionFor(length, usual));
+    (length === undefined ? preferred : resolutionFor(length, preferred));
   const allowed = rangesOf(resolution);
   const asRange = (text: string | null | undefined) => allowed.find((range) => range === text);
   const range =
     asRange(params.get("range")) ??
-    (length === undefined ? undefined : nearest(resolution, length)) ??
+    (length === undefined ? undefined : nearestRange(resolution, length)) ??
     asRange(defaults.range) ??
-    FIRST_RANGES[resolution];
+    DEFAULT_RANGES[resolution];
   const zone = params.get("tz");
   const display = params.get("display");
   return {
@@ -323,7 +323,7 @@ function readFixed(params: URLSearchParams): Choice["fixed"] {
   const start = asInstant(params.get("start"));
   const end = asInstant(params.get("end"));
   if (start === undefined || end === undefined || end <= start) return undefined;
-  return { start: Math.max(start, end - STRETCH_MAX), end };
+  return { start: Math.max(start, end - LENGTH_MAX), end };
 }
 
 /** Unix milliseconds, or an ISO 8601 date. */
@@ -338,11 +338,12 @@ export function writeChoice(
   choice: Choice,
   defaults: Defaults,
 ): Record<string, string | undefined> {
-  const plain = readChoice(new URLSearchParams(), defaults);
-  const isPlain = choice.resolution === plain.resolution && choice.range === plain.range;
+  const defaultChoice = readChoice(new URLSearchParams(), defaults);
+  const isDefault =
+    choice.resolution === defaultChoice.resolution && choice.range === defaultChoice.range;
   return {
-    resolution: isPlain ? undefined : choice.resolution,
-    range: isPlain ? undefined : choice.range,
+    resolution: isDefault ? undefined : choice.resolution,
+    range: isDefault ? undefined : choice.range,
     start: choice.fixed ? String(choice.fixed.start) : undefined,
     end: choice.fixed ? String(choice.fixed.end) : undefined,
     display: choice.display,

@@ -20,24 +20,24 @@ export interface Clock {
   second: number;
 }
 
-const readers = new Map<string, Intl.DateTimeFormat>();
+const formats = new Map<string, Intl.DateTimeFormat>();
 const offsets = new Map<string, Map<number, number>>();
 /** The most offsets remembered for a zone; beyond it all are forgotten. */
 const OFFSETS_MAX = 50_000;
 
 export function isZone(zone: string): boolean {
   try {
-    reader(zone);
+    formatOf(zone);
     return true;
   } catch {
     return false;
   }
 }
 
-function reader(zone: string): Intl.DateTimeFormat {
-  let found = readers.get(zone);
-  if (!found) {
-    found = new Intl.DateTimeFormat("en-US", {
+function formatOf(zone: string): Intl.DateTimeFormat {
+  let format = formats.get(zone);
+  if (!format) {
+    format = new Intl.DateTimeFormat("en-US", {
       timeZone: zone,
       hourCycle: "h23",
       year: "numeric",
@@ -47,43 +47,43 @@ function reader(zone: string): Intl.DateTimeFormat {
       minute: "numeric",
       second: "numeric",
     });
-    readers.set(zone, found);
+    formats.set(zone, format);
   }
-  return found;
+  return format;
 }
 
 /** The zone's offset from UTC in milliseconds. */
 export function offsetAt(zone: string, instant: number): number {
   if (zone === "UTC") return 0;
-  const known = offsets.get(zone) ?? new Map<number, number>();
-  if (known.size === 0) offsets.set(zone, known);
+  const offsetsByQuarter = offsets.get(zone) ?? new Map<number, number>();
+  if (offsetsByQuarter.size === 0) offsets.set(zone, offsetsByQuarter);
   const quarter = Math.floor(instant / QUARTER);
-  let offset = known.get(quarter);
+  let offset = offsetsByQuarter.get(quarter);
   if (offset === undefined) {
-    if (known.size >= OFFSETS_MAX) known.clear();
+    if (offsetsByQuarter.size >= OFFSETS_MAX) offsetsByQuarter.clear();
     offset = readOffset(zone, quarter * QUARTER);
-    known.set(quarter, offset);
+    offsetsByQuarter.set(quarter, offset);
   }
   return offset;
 }
 
 function readOffset(zone: string, instant: number): number {
   const part: Record<string, number> = {};
-  for (const { type, value } of reader(zone).formatToParts(instant)) part[type] = Number(value);
+  for (const { type, value } of formatOf(zone).formatToParts(instant)) part[type] = Number(value);
   const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = part;
   return Date.UTC(year, month - 1, day, hour, minute, second) - instant;
 }
 
 /** The zone's clock time. */
 export function clockAt(zone: string, instant: number): Clock {
-  const shown = new Date(instant + offsetAt(zone, instant));
+  const clockMillis = new Date(instant + offsetAt(zone, instant));
   return {
-    year: shown.getUTCFullYear(),
-    month: shown.getUTCMonth() + 1,
-    day: shown.getUTCDate(),
-    hour: shown.getUTCHours(),
-    minute: shown.getUTCMinutes(),
-    second: shown.getUTCSeconds(),
+    year: clockMillis.getUTCFullYear(),
+    month: clockMillis.getUTCMonth() + 1,
+    day: clockMillis.getUTCDate(),
+    hour: clockMillis.getUTCHours(),
+    minute: clockMillis.getUTCMinutes(),
+    second: clockMillis.getUTCSeconds(),
   };
 }
 
@@ -99,12 +99,12 @@ export function instantOf(
   hour = 0,
   minute = 0,
 ) {
-  const shown = Date.UTC(year, month - 1, day, hour, minute);
-  const before = shown - offsetAt(zone, shown - DAY);
-  const after = shown - offsetAt(zone, shown + DAY);
-  const isShownBefore = before + offsetAt(zone, before) === shown;
-  const isShownAfter = after + offsetAt(zone, after) === shown;
-  return isShownAfter && !isShownBefore ? after : before;
+  const clockMillis = Date.UTC(year, month - 1, day, hour, minute);
+  const withEarlierOffset = clockMillis - offsetAt(zone, clockMillis - DAY);
+  const withLaterOffset = clockMillis - offsetAt(zone, clockMillis + DAY);
+  const isValidEarlier = withEarlierOffset + offsetAt(zone, withEarlierOffset) === clockMillis;
+  const isValidLater = withLaterOffset + offsetAt(zone, withLaterOffset) === clockMillis;
+  return isValidLater && !isValidEarlier ? withLaterOffset : withEarlierOffset;
 }
 
 /** Start of the day of the zone's clock. */
@@ -125,16 +125,16 @@ const twoDigits = (number: number) => String(number).padStart(2, "0");
 /** `+01:00` */
 export function offsetText(zone: string, instant: number): string {
   const minutes = Math.round(offsetAt(zone, instant) / MINUTE);
-  const size = Math.abs(minutes);
-  return `${minutes < 0 ? "-" : "+"}${twoDigits(Math.floor(size / 60))}:${twoDigits(size % 60)}`;
+  const minutesAbs = Math.abs(minutes);
+  return `${minutes < 0 ? "-" : "+"}${twoDigits(Math.floor(minutesAbs / 60))}:${twoDigits(minutesAbs % 60)}`;
 }
 
 /** `2026-03-29T01:00:00+01:00`: unambiguous, for machines. */
 export function isoIn(zone: string, instant: number): string {
-  const c = clockAt(zone, instant);
-  const date = `${String(c.year).padStart(4, "0")}-${twoDigits(c.month)}-${twoDigits(c.day)}`;
+  const clock = clockAt(zone, instant);
+  const date = `${String(clock.year).padStart(4, "0")}-${twoDigits(clock.month)}-${twoDigits(clock.day)}`;
   const offset = zone === "UTC" ? "Z" : offsetText(zone, instant);
-  return `${date}T${twoDigits(c.hour)}:${twoDigits(c.minute)}:${twoDigits(c.second)}${offset}`;
+  return `${date}T${twoDigits(clock.hour)}:${twoDigits(clock.minute)}:${twoDigits(clock.second)}${offset}`;
 }
 
 export const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
@@ -156,14 +156,14 @@ export function dateText(clock: Clock): string {
   return `${WEEKDAYS[weekday] ?? ""} ${dayText(clock)} ${clock.year}`;
 }
 
-const shortNames = new Map<string, Intl.DateTimeFormat>();
+const nameFormats = new Map<string, Intl.DateTimeFormat>();
 
 /** The zone's usual name at that time: `CET`, `GMT-3:30`. */
 export function zoneName(zone: string, instant: number): string {
-  let format = shortNames.get(zone);
+  let format = nameFormats.get(zone);
   if (!format) {
     format = new Intl.DateTimeFormat("en-GB", { timeZone: zone, timeZoneName: "short" });
-    shortNames.set(zone, format);
+    nameFormats.set(zone, format);
   }
   const part = format.formatToParts(instant).find(({ type }) => type === "timeZoneName");
   return part?.value ?? zone;

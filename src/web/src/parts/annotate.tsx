@@ -3,11 +3,11 @@ import { useSignal } from "@preact/signals";
 import { api, now } from "../api/client";
 import type { Annotation } from "../api/types";
 import type { TimeFrame } from "../chart/frame";
-import { fieldOf, instantOfField } from "../model/field-time";
+import { fieldValue, instantOfValue } from "../model/field-time";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { selectionOf } from "../queries/tags";
 import { useAttempt } from "./attempt";
-import { FormDialog, Problem, TextField } from "./dialog";
+import { FormDialog, ErrorLine, TextField } from "./dialog";
 import { Icon } from "./icon";
 
 interface Props {
@@ -36,17 +36,17 @@ const TEXT_MAX = 1000;
 
 function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: () => void }) {
   const { zone, fixed } = frame.choice.peek();
-  const shown = frame.window.peek();
+  const window = frame.window.peek();
   const text = useSignal("");
   const isSpan = useSignal(fixed !== undefined);
-  const start = useSignal(fieldOf(zone, fixed ? shown.start : now()));
-  const end = useSignal(fieldOf(zone, fixed ? shown.end : now()));
+  const start = useSignal(fieldValue(zone, fixed ? window.start : now()));
+  const end = useSignal(fieldValue(zone, fixed ? window.end : now()));
   const tagText = useSignal(tags);
   const { busy, error, run } = useAttempt();
 
   const save = () => {
-    const from = instantOfField(zone, start.value);
-    const to = isSpan.value ? instantOfField(zone, end.value) : undefined;
+    const from = instantOfValue(zone, start.value);
+    const to = isSpan.value ? instantOfValue(zone, end.value) : undefined;
     error.value = faultOf(text.value, from, isSpan.value ? (to ?? null) : undefined);
     if (error.value !== undefined || from === undefined) return;
     void run(async () => {
@@ -121,7 +121,7 @@ function TimeField({ label, zone, value }: TimeFieldProps) {
   return (
     <label class="labelled">
       <span>
-        {label} <small>({zoneName(zone, instantOfField(zone, value.value) ?? now())})</small>
+        {label} <small>({zoneName(zone, instantOfValue(zone, value.value) ?? now())})</small>
       </span>
       <input
         type="datetime-local"
@@ -133,7 +133,7 @@ function TimeField({ label, zone, value }: TimeFieldProps) {
 }
 
 /** The most annotations listed, the newest first. */
-const NOTED_MAX = 20;
+const LISTED_MAX = 20;
 
 /** The annotations in the visible range. */
 function AnnotationList({ frame, zone }: { frame: TimeFrame; zone: string }) {
@@ -153,11 +153,11 @@ function AnnotationList({ frame, zone }: { frame: TimeFrame; zone: string }) {
     <section class="noted">
       <h3>In the visible range</h3>
       <ul>
-        {visible.slice(-NOTED_MAX).map((annotation) => (
+        {visible.slice(-LISTED_MAX).map((annotation) => (
           <li key={annotation.id}>
             <span class="noted-text">
               {annotation.text}
-              <small class="muted">{whenOf(annotation, zone)}</small>
+              <small class="muted">{timeSpanText(annotation, zone)}</small>
             </span>
             <button
               type="button"
@@ -171,12 +171,12 @@ function AnnotationList({ frame, zone }: { frame: TimeFrame; zone: string }) {
           </li>
         ))}
       </ul>
-      <Problem message={error.value} />
+      <ErrorLine message={error.value} />
     </section>
   );
 }
 
-function whenOf({ time, end, tags }: Annotation, zone: string): string {
+function timeSpanText({ time, end, tags }: Annotation, zone: string): string {
   const at = (instant: number) => {
     const clock = clockAt(zone, instant);
     return `${dateText(clock)} ${timeText(clock)}`;

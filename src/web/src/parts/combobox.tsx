@@ -24,7 +24,7 @@ interface Props<T> {
   autoFocus?: boolean;
 }
 
-const PAUSE_MS = 120;
+const SEARCH_DELAY_MS = 120;
 
 export function Combobox<T>(props: Props<T>) {
   const { label, value, placeholder, noun, keyOf } = props;
@@ -32,23 +32,23 @@ export function Combobox<T>(props: Props<T>) {
   const text = useSignal<string | undefined>(undefined);
   const active = useSignal(0);
   const list = useRef<HTMLUListElement>(null);
-  const found = useFound(text.value, props.find);
+  const matches = useMatches(text.value, props.find);
   const isOpen = text.value !== undefined;
-  const items = found?.items ?? [];
+  const items = matches?.items ?? [];
 
   const choose = (item: T | undefined) => {
     if (item === undefined) return;
     text.value = undefined;
     props.onChoose(item);
   };
-  const step = (by: number) => {
+  const moveActive = (steps: number) => {
     if (!isOpen) text.value = "";
-    else if (items.length > 0) active.value = (active.value + by + items.length) % items.length;
+    else if (items.length > 0) active.value = (active.value + steps + items.length) % items.length;
     list.current?.children[active.value]?.scrollIntoView({ block: "nearest" });
   };
-  const keys: Record<string, () => void> = {
-    ArrowDown: () => step(1),
-    ArrowUp: () => step(-1),
+  const keyActions: Record<string, () => void> = {
+    ArrowDown: () => moveActive(1),
+    ArrowUp: () => moveActive(-1),
     Enter: () => choose(isOpen ? items[active.value] : undefined),
     Escape: () => (text.value = undefined),
   };
@@ -79,77 +79,80 @@ export function Combobox<T>(props: Props<T>) {
         }}
         onBlur={() => (text.value = undefined)}
         onKeyDown={(event) => {
-          const act = keys[event.key];
-          if (!act || event.isComposing || (event.key === "Escape" && !isOpen)) return;
+          const action = keyActions[event.key];
+          if (!action || event.isComposing || (event.key === "Escape" && !isOpen)) return;
           event.preventDefault();
           event.stopPropagation();
-          act();
+          action();
         }}
       />
       <div class="combobox-list" hidden={!isOpen}>
         <ul id={`${id}-list`} role="listbox" aria-label={noun} ref={list}>
-          {items.map((item, at) => (
+          {items.map((item, index) => (
             <li
               key={keyOf(item)}
-              id={`${id}-${at}`}
+              id={`${id}-${index}`}
               role="option"
-              aria-selected={at === active.value}
+              aria-selected={index === active.value}
               // The field keeps the focus.
               onMouseDown={(event) => event.preventDefault()}
               onClick={() => choose(item)}
-              onMouseMove={() => (active.value = at)}
+              onMouseMove={() => (active.value = index)}
             >
               {props.render(item)}
             </li>
           ))}
         </ul>
         <p class="combobox-count" role="status">
-          {isOpen ? countText(found, text.value ?? "", noun) : ""}
+          {isOpen ? countText(matches, text.value ?? "", noun) : ""}
         </p>
       </div>
     </div>
   );
 }
 
-function countText<T>(found: FoundState<T> | undefined, text: string, noun: string): string {
-  if (!found) return "Searching…";
-  if (found.failed) return found.failed;
-  if (found.total === 0) return text ? `No ${noun} match “${text}”` : `No ${noun} yet`;
-  const all = found.total.toLocaleString();
-  return found.items.length < found.total
-    ? `The best ${found.items.length} of ${all} ${noun}: type more of the name`
+function countText<T>(matches: MatchesState<T> | undefined, text: string, noun: string): string {
+  if (!matches) return "Searching…";
+  if (matches.failure) return matches.failure;
+  if (matches.total === 0) return text ? `No ${noun} match “${text}”` : `No ${noun} yet`;
+  const all = matches.total.toLocaleString();
+  return matches.items.length < matches.total
+    ? `The best ${matches.items.length} of ${all} ${noun}: type more of the name`
     : `${all} ${noun}`;
 }
 
-interface FoundState<T> extends FoundItems<T> {
-  failed?: string;
+interface MatchesState<T> extends FoundItems<T> {
+  failure?: string;
 }
 
 /** The newest answer; the previous answer stays until it arrives. */
-function useFound<T>(text: string | undefined, find: Props<T>["find"]): FoundState<T> | undefined {
-  const found = useSignal<FoundState<T> | undefined>(undefined);
+function useMatches<T>(
+  text: string | undefined,
+  find: Props<T>["find"],
+): MatchesState<T> | undefined {
+  const matches = useSignal<MatchesState<T> | undefined>(undefined);
   const isOpen = text !== undefined;
   useEffect(() => {
     if (text === undefined) return;
     const abort = new AbortController();
-    const ask = async () => {
+    const search = async () => {
       try {
         const answer = await find(text, abort.signal);
-        if (!abort.signal.aborted) found.value = answer;
+        if (!abort.signal.aborted) matches.value = answer;
       } catch (cause) {
         if (abort.signal.aborted) return;
-        const failed = cause instanceof Error ? cause.message : String(cause);
-        found.value = { total: 0, items: [], failed };
+        const failure = cause instanceof Error ? cause.message : String(cause);
+        matches.value = { total: 0, items: [], failure: failure };
       }
     };
-    const timer = setTimeout(() => void ask(), found.peek() ? PAUSE_MS : 0);
+    const timer = setTimeout(() => void search(), matches.peek() ? SEARCH_DELAY_MS : 0);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
   }, [text]);
   useEffect(() => {
-    if (!isOpen) found.value = undefined;
+    if (!isOpen) matches.value = undefined;
   }, [isOpen]);
-  return found.value;
+  return matches.value;
 }

@@ -15,24 +15,24 @@ interface Props {
 /** The dialog is open while it is rendered. */
 export function Dialog({ title, onClose, wide, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const heading = useId();
+  const headingId = useId();
   useLayoutEffect(() => {
-    const shown = dialog.current;
-    shown?.showModal();
-    return () => shown?.close();
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
   }, []);
   return (
     <dialog
       ref={dialog}
       class={wide ? "dialog wide" : "dialog"}
-      aria-labelledby={heading}
+      aria-labelledby={headingId}
       onCancel={(event) => {
         event.preventDefault();
         onClose();
       }}
     >
       <header class="dialog-head">
-        <h2 id={heading}>{title}</h2>
+        <h2 id={headingId}>{title}</h2>
         <button type="button" class="button quiet icon-only" aria-label="Close" onClick={onClose}>
           <Icon name="close" />
         </button>
@@ -67,7 +67,7 @@ export function FormDialog(props: FormProps) {
         }}
       >
         {children}
-        <Problem message={error} />
+        <ErrorLine message={error} />
         <DialogFoot action={action} isReady={isReady} onClose={dialog.onClose} />
       </form>
       {below}
@@ -117,7 +117,7 @@ interface FieldProps {
 /** A line of text with a label above. */
 export function TextField(props: FieldProps) {
   const { label, value, onText, maxLength, placeholder, isFirst, isCode, hint } = props;
-  const about = useId();
+  const hintId = useId();
   return (
     <label class="labelled">
       {label}
@@ -128,16 +128,16 @@ export function TextField(props: FieldProps) {
         maxLength={maxLength}
         placeholder={placeholder}
         value={value}
-        aria-describedby={hint ? about : undefined}
+        aria-describedby={hint ? hintId : undefined}
         onInput={(event) => onText(event.currentTarget.value)}
       />
-      {hint ? <small id={about}>{hint}</small> : null}
+      {hint ? <small id={hintId}>{hint}</small> : null}
     </label>
   );
 }
 
 /** The error of the last attempt. */
-export function Problem({ message }: { message: string | undefined }) {
+export function ErrorLine({ message }: { message: string | undefined }) {
   return (
     <p class="problem" role="alert">
       {message ? (

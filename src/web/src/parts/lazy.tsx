@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
-import { awaySince, whenBack } from "../api/client";
+import { awaySince, onDaemonBack } from "../api/client";
 import { Failed, Loading } from "./states";
 
 export interface Lazy {
@@ -12,7 +12,7 @@ export interface Lazy {
 }
 
 /** The pause after a failure, doubled for each failure up to the maximum. */
-const RETRY_MS = { min: 1000, max: 15_000 };
+const RETRY_PAUSE_MS = { min: 1000, max: 15_000 };
 /** The page reloads after this many failures while the daemon answers, but not repeatedly. */
 const FAILURES_MAX = 3;
 const RELOAD_AFTER_MS = 60_000;
@@ -21,12 +21,12 @@ export function lazy(load: () => Promise<ComponentType>): Lazy {
   const loaded = signal<ComponentType | undefined>(undefined);
   /** Consecutive failures. */
   const failures = signal(0);
-  let begun: Promise<void> | undefined;
+  let loading: Promise<void> | undefined;
   const start = () =>
-    (begun ??= load().then(
+    (loading ??= load().then(
       (component) => void (loaded.value = component),
       () => {
-        begun = undefined;
+        loading = undefined;
         failures.value += 1;
       },
     ));
@@ -35,7 +35,7 @@ export function lazy(load: () => Promise<ComponentType>): Lazy {
     const Loaded = loaded.value;
     if (Loaded) return <Loaded />;
     if (failures.value === 0) return <Loading />;
-    return <Missing failures={failures.value} start={() => void start()} />;
+    return <RetryPlaceholder failures={failures.value} start={() => void start()} />;
   }
   return { Component, start };
 }
@@ -49,21 +49,21 @@ interface MissingProps {
  * Reloads the page: an upgrade may have removed its files, or the browser remembers that the files
  * were missing. Nothing is lost, because nothing is shown yet.
  */
-function loadPageAgain(): void {
+function reloadPage(): void {
   const [navigation] = performance.getEntriesByType("navigation");
   const isFresh = (navigation as PerformanceNavigationTiming | undefined)?.type === "reload";
   if (!isFresh || performance.now() > RELOAD_AFTER_MS) location.reload();
 }
 
 /** A placeholder that retries: after a pause, and when the daemon answers again. */
-function Missing({ failures, start }: MissingProps) {
+function RetryPlaceholder({ failures, start }: MissingProps) {
   useEffect(() => {
-    if (failures >= FAILURES_MAX && awaySince.peek() === null) loadPageAgain();
-    const pause = Math.min(RETRY_MS.min * 2 ** (failures - 1), RETRY_MS.max);
+    if (failures >= FAILURES_MAX && awaySince.peek() === null) reloadPage();
+    const pause = Math.min(RETRY_PAUSE_MS.min * 2 ** (failures - 1), RETRY_PAUSE_MS.max);
     const timer = setTimeout(start, pause);
     return () => clearTimeout(timer);
   }, [failures]);
-  useEffect(() => whenBack(start), []);
+  useEffect(() => onDaemonBack(start), []);
   const isAway = awaySince.value !== null;
   return (
     <section class="card">

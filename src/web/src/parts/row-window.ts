@@ -9,9 +9,9 @@ export interface RowWindow {
 }
 
 /** The number of rows drawn beyond the visible rows, on each side. */
-const BEYOND = 6;
+const EXTRA_ROWS = 6;
 /** The window moves in steps of this many rows, so that most scroll events change nothing. */
-const STEP = 4;
+const STEP_ROWS = 4;
 
 /** Returns the window for a viewport of `height` pixels, `above` pixels below the list's top. */
 export function rowWindow(
@@ -20,10 +20,10 @@ export function rowWindow(
   rowHeight: number,
   count: number,
 ): RowWindow {
-  const seen = Math.floor(Math.max(0, above) / rowHeight);
+  const firstVisible = Math.floor(Math.max(0, above) / rowHeight);
   const rows = Math.ceil(height / rowHeight);
-  const first = Math.max(0, Math.floor((seen - BEYOND) / STEP) * STEP);
-  const rowsMax = rows + 2 * BEYOND + STEP;
+  const first = Math.max(0, Math.floor((firstVisible - EXTRA_ROWS) / STEP_ROWS) * STEP_ROWS);
+  const rowsMax = rows + 2 * EXTRA_ROWS + STEP_ROWS;
   const end = Math.min(count, first + rowsMax);
   return { first: Math.min(first, end), end, rowsMax };
 }
@@ -35,7 +35,7 @@ export interface DrawnRow {
 }
 
 /** Returns the rows of a window and the active row, which may be outside; -1 for none. */
-export function rowsDrawn(
+export function drawnRows(
   { first, end, rowsMax }: RowWindow,
   count: number,
   active: number,
@@ -56,7 +56,7 @@ export function rowOfKey(
   count: number,
   page: number,
 ): number | undefined {
-  const to = {
+  const target = {
     ArrowDown: active + 1,
     ArrowUp: active - 1,
     PageDown: active + page,
@@ -64,5 +64,5 @@ export function rowOfKey(
     Home: 0,
     End: count - 1,
   }[key];
-  return to === undefined ? undefined : Math.max(0, Math.min(count - 1, to));
+  return target === undefined ? undefined : Math.max(0, Math.min(count - 1, target));
 }

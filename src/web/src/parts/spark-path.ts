@@ -2,13 +2,13 @@
 import type { Spark } from "../api/types";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const TOP = DIGITS.length - 1;
+const DIGIT_MAX = DIGITS.length - 1;
 
 /** The values of a line; `null` for a missing value. */
 export function sparkValues(spark: Spark): (number | null)[] {
   return Array.from(spark.line, (letter) => {
-    const part = DIGITS.indexOf(letter);
-    return part < 0 ? null : (part / TOP) * spark.max;
+    const digit = DIGITS.indexOf(letter);
+    return digit < 0 ? null : (digit / DIGIT_MAX) * spark.max;
   });
 }
 
@@ -24,26 +24,26 @@ export interface SparkBox {
  */
 export function sparkPath(spark: Spark, box: SparkBox, full?: number): string {
   const values = sparkValues(spark);
-  const top = full ?? (Math.max(...values.map((value) => value ?? 0)) || 1);
+  const topValue = full ?? (Math.max(...values.map((value) => value ?? 0)) || 1);
   const step = box.width / Math.max(values.length - 1, 1);
   // A line at the edge would be cut in half.
-  const room = box.height - 2;
+  const drawnHeight = box.height - 2;
   let path = "";
-  let isDown = false;
+  let isPenDown = false;
   values.forEach((value, index) => {
     if (value === null) {
-      isDown = false;
+      isPenDown = false;
       return;
     }
-    const x = round(index * step);
-    const y = round(1 + room * (1 - Math.min(value / top, 1)));
-    const isAlone = !isDown && (values[index + 1] ?? null) === null;
-    path += isAlone ? `M${x} ${y}h1` : `${isDown ? "L" : "M"}${x} ${y}`;
-    isDown = true;
+    const x = roundToTenth(index * step);
+    const y = roundToTenth(1 + drawnHeight * (1 - Math.min(value / topValue, 1)));
+    const isAlone = !isPenDown && (values[index + 1] ?? null) === null;
+    path += isAlone ? `M${x} ${y}h1` : `${isPenDown ? "L" : "M"}${x} ${y}`;
+    isPenDown = true;
   });
   return path;
 }
 
-function round(value: number): number {
+function roundToTenth(value: number): number {
   return Math.round(value * 10) / 10;
 }

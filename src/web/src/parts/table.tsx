@@ -3,32 +3,32 @@ import type { ComponentChildren } from "preact";
 import { Icon } from "./icon";
 import { ScrollX } from "./scroll-x";
 
-export interface Head {
+export interface Column {
   name: string;
   /** Whether the column contains numbers, which are aligned right. */
   isNumber?: boolean;
   /** How the column sorts the rows; without it, the header is no button. */
-  sort?: { direction: "ascending" | "descending"; isBy: boolean; onSort: () => void };
+  sort?: { direction: "ascending" | "descending"; isActive: boolean; onSort: () => void };
 }
 
 interface Props {
   label: string;
   class?: string;
   /** The columns; a string is the name of a column of texts. */
-  heads: readonly (string | Head)[];
+  columns: readonly (string | Column)[];
   /** The rows. */
   children: ComponentChildren;
 }
 
-export function Table({ label, heads, children, ...rest }: Props) {
+export function Table({ label, columns, children, ...rest }: Props) {
   return (
     <ScrollX label={label}>
       <table class={rest.class ? `rows ${rest.class}` : "rows"}>
         <thead>
           <tr>
-            {heads.map((head) => {
-              const column: Head = typeof head === "string" ? { name: head } : head;
-              return <ColumnHeader key={column.name} {...column} />;
+            {columns.map((column) => {
+              const { name, ...rest } = typeof column === "string" ? { name: column } : column;
+              return <ColumnHeader key={name} name={name} {...rest} />;
             })}
           </tr>
         </thead>
@@ -38,14 +38,14 @@ export function Table({ label, heads, children, ...rest }: Props) {
   );
 }
 
-function ColumnHeader({ name, isNumber, sort }: Head) {
-  const order = sort && (sort.isBy ? sort.direction : "none");
+function ColumnHeader({ name, isNumber, sort }: Column) {
+  const order = sort && (sort.isActive ? sort.direction : "none");
   return (
     <th scope="col" class={isNumber ? "num" : undefined} aria-sort={order}>
       {sort ? (
         <button type="button" class="sort" onClick={sort.onSort}>
           {name}
-          {sort.isBy && <Icon name={sort.direction === "ascending" ? "up" : "down"} />}
+          {sort.isActive && <Icon name={sort.direction === "ascending" ? "up" : "down"} />}
         </button>
       ) : (
         name
@@ -55,6 +55,6 @@ function ColumnHeader({ name, isNumber, sort }: Head) {
 }
 
 /** Returns columns of numbers with these names. */
-export function numbers(...names: readonly string[]): Head[] {
+export function numberColumns(...names: readonly string[]): Column[] {
   return names.map((name) => ({ name, isNumber: true }));
 }

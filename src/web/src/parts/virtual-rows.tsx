@@ -5,7 +5,7 @@
 import { useSignal } from "@preact/signals";
 import { Fragment, type VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { rowsDrawn, rowWindow, type RowWindow } from "./row-window";
+import { drawnRows, rowWindow, type RowWindow } from "./row-window";
 
 interface Props {
   count: number;
@@ -17,7 +17,7 @@ interface Props {
 }
 
 export function VirtualRows({ count, rowHeight, active, row }: Props) {
-  const { list, seen } = useRowsSeen(count, rowHeight);
+  const { list, seen: visible } = useVisibleRows(count, rowHeight);
   return (
     <div
       ref={list}
@@ -25,7 +25,7 @@ export function VirtualRows({ count, rowHeight, active, row }: Props) {
       role="rowgroup"
       style={{ height: `${count * rowHeight}px` }}
     >
-      {rowsDrawn(seen, count, active).map(({ index, key }) => (
+      {drawnRows(visible, count, active).map(({ index, key }) => (
         <Fragment key={key}>{row(index, index * rowHeight)}</Fragment>
       ))}
     </div>
@@ -36,15 +36,15 @@ export function VirtualRows({ count, rowHeight, active, row }: Props) {
  * Tracks the visible rows. The listener lives as long as the list. It is created in a separate
  * scope: a scope shared with elements would keep the elements of each drawing in memory.
  */
-function useRowsSeen(count: number, rowHeight: number) {
+function useVisibleRows(count: number, rowHeight: number) {
   const list = useRef<HTMLDivElement>(null);
-  const seen = useSignal<RowWindow>(rowWindow(0, innerHeight, rowHeight, count));
+  const visible = useSignal<RowWindow>(rowWindow(0, innerHeight, rowHeight, count));
   useLayoutEffect(() => {
     const update = () => {
       const above = -(list.current?.getBoundingClientRect().top ?? 0);
       const next = rowWindow(above, innerHeight, rowHeight, count);
-      const { first, end } = seen.peek();
-      if (next.first !== first || next.end !== end) seen.value = next;
+      const { first, end } = visible.peek();
+      if (next.first !== first || next.end !== end) visible.value = next;
     };
     update();
     addEventListener("scroll", update, { passive: true });
@@ -54,5 +54,5 @@ function useRowsSeen(count: number, rowHeight: number) {
       removeEventListener("resize", update);
     };
   }, [count, rowHeight]);
-  return { list, seen: seen.value };
+  return { list, seen: visible.value };
 }

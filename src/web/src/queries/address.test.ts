@@ -42,9 +42,9 @@ describe("queries in an address", () => {
   });
 
   test("beyond the twelfth are dropped", () => {
-    const many = Array.from({ length: 40 }, (_, at): PanelQuery => {
-      return { kind: "metric", metric: `m${at}`, tags: "" };
+    const queries = Array.from({ length: 40 }, (_, k): PanelQuery => {
+      return { kind: "metric", metric: `m${k}`, tags: "" };
     });
-    expect(queriesOf(searchOf(many))).toEqual(many.slice(0, 12));
+    expect(queriesOf(searchOf(queries))).toEqual(queries.slice(0, 12));
   });
 });

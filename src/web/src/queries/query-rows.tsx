@@ -12,7 +12,7 @@ export interface QueryRowsProps {
   onChange: (queries: PanelQuery[]) => void;
   /** The row whose tags are shown. */
   active: number;
-  onActive: (at: number) => void;
+  onActive: (index: number) => void;
   /** The daemon's error for a query, by its index. */
   errors: Readonly<Record<number, string>>;
   /** Choices for all queries, beside the buttons that add a query. */
@@ -24,35 +24,35 @@ export const NO_EXPRESSION: PanelQuery = { kind: "promql", expression: "" };
 
 export function QueryRows(props: QueryRowsProps) {
   const { queries, onChange, active, onActive, errors } = props;
-  const change = (at: number, query: PanelQuery) => onChange(queries.with(at, query));
-  const add = (query: PanelQuery, at = queries.length) => {
-    onChange(queries.toSpliced(at, 0, query));
-    onActive(at);
+  const change = (index: number, query: PanelQuery) => onChange(queries.with(index, query));
+  const add = (query: PanelQuery, index = queries.length) => {
+    onChange(queries.toSpliced(index, 0, query));
+    onActive(index);
   };
   const isFull = queries.length >= QUERIES_MAX;
   return (
     <div class="queries">
       <ol class="query-rows">
-        {queries.map((query, at) => (
+        {queries.map((query, index) => (
           <li
-            key={at}
-            class={`query${at === active ? " active" : ""}${query.hidden ? " put-away" : ""}`}
-            onFocusCapture={() => onActive(at)}
-            onPointerDown={() => onActive(at)}
+            key={index}
+            class={`query${index === active ? " active" : ""}${query.hidden ? " put-away" : ""}`}
+            onFocusCapture={() => onActive(index)}
+            onPointerDown={() => onActive(index)}
           >
             <span class="query-letter" aria-hidden="true">
-              {letterOf(at)}
+              {letterOf(index)}
             </span>
-            <KindChoice query={query} at={at} onChange={(next) => change(at, next)} />
+            <KindChoice query={query} index={index} onChange={(next) => change(index, next)} />
             <div class="query-body">
-              <Body
+              <QueryFields
                 query={query}
-                at={at}
-                error={errors[at]}
-                onChange={(next) => change(at, next)}
+                index={index}
+                error={errors[index]}
+                onChange={(next) => change(index, next)}
               />
             </div>
-            <Actions {...props} query={query} at={at} add={isFull ? undefined : add} />
+            <QueryActions {...props} query={query} index={index} add={isFull ? undefined : add} />
           </li>
         ))}
       </ol>
@@ -77,21 +77,29 @@ export function QueryRows(props: QueryRowsProps) {
 
 interface RowProps {
   query: PanelQuery;
-  at: number;
+  index: number;
   onChange: (query: PanelQuery) => void;
 }
 
-function KindChoice({ query, at, onChange }: RowProps) {
-  const pick = (kind: PanelQuery["kind"]) => {
+function KindChoice({ query, index, onChange }: RowProps) {
+  const chooseKind = (kind: PanelQuery["kind"]) => {
     if (kind === query.kind) return;
     onChange(kind === "promql" ? asPromql(query) : NO_METRIC);
   };
   return (
-    <div class="choices" role="group" aria-label={`Kind of query ${letterOf(at)}`}>
-      <button type="button" aria-pressed={query.kind === "metric"} onClick={() => pick("metric")}>
+    <div class="choices" role="group" aria-label={`Kind of query ${letterOf(index)}`}>
+      <button
+        type="button"
+        aria-pressed={query.kind === "metric"}
+        onClick={() => chooseKind("metric")}
+      >
         Metric
       </button>
-      <button type="button" aria-pressed={query.kind === "promql"} onClick={() => pick("promql")}>
+      <button
+        type="button"
+        aria-pressed={query.kind === "promql"}
+        onClick={() => chooseKind("promql")}
+      >
         PromQL
       </button>
     </div>
@@ -104,14 +112,14 @@ function asPromql(query: PanelQuery): PanelQuery {
   return { kind: "promql", expression: isPlain ? query.metric : "" };
 }
 
-function Body({ query, at, error, onChange }: RowProps & { error: string | undefined }) {
+function QueryFields({ query, index, error, onChange }: RowProps & { error: string | undefined }) {
   if (query.kind === "metric") {
-    return <MetricRow query={query} letter={letterOf(at)} error={error} onChange={onChange} />;
+    return <MetricRow query={query} letter={letterOf(index)} error={error} onChange={onChange} />;
   }
   return (
     <>
       <PromqlEditor
-        label={`PromQL expression of query ${letterOf(at)}`}
+        label={`PromQL expression of query ${letterOf(index)}`}
         value={query.expression}
         error={error}
         onRun={(expression) => {
@@ -121,7 +129,7 @@ function Body({ query, at, error, onChange }: RowProps & { error: string | undef
       <input
         type="text"
         class="query-legend"
-        aria-label={`Legend of query ${letterOf(at)}`}
+        aria-label={`Legend of query ${letterOf(index)}`}
         placeholder="Legend, such as {{host}}"
         value={query.legend ?? ""}
         onChange={(event) => {
@@ -136,23 +144,28 @@ function Body({ query, at, error, onChange }: RowProps & { error: string | undef
 
 type ActionsProps = QueryRowsProps & {
   query: PanelQuery;
-  at: number;
-  add: ((query: PanelQuery, at: number) => void) | undefined;
+  index: number;
+  add: ((query: PanelQuery, index: number) => void) | undefined;
 };
 
-function Actions({ queries, onChange, onActive, query, at, add }: ActionsProps) {
-  const swap = (other: number) => {
-    const [a, b] = [queries[at], queries[other]];
+function QueryActions({ queries, onChange, onActive, query, index, add }: ActionsProps) {
+  const swap = (otherIndex: number) => {
+    const [a, b] = [queries[index], queries[otherIndex]];
     if (!a || !b) return;
-    onChange(queries.with(at, b).with(other, a));
-    onActive(other);
+    onChange(queries.with(index, b).with(otherIndex, a));
+    onActive(otherIndex);
   };
   const hide = () => {
     const { hidden, ...rest } = query;
-    onChange(queries.with(at, hidden ? rest : { ...rest, hidden: true }));
+    onChange(queries.with(index, hidden ? rest : { ...rest, hidden: true }));
   };
-  const letter = letterOf(at);
-  const action = (icon: IconName, label: string, act: (() => void) | undefined, more = {}) => (
+  const letter = letterOf(index);
+  const actionButton = (
+    icon: IconName,
+    label: string,
+    act: (() => void) | undefined,
+    more = {},
+  ) => (
     <button
       type="button"
       class="button quiet icon-only"
@@ -167,29 +180,29 @@ function Actions({ queries, onChange, onActive, query, at, add }: ActionsProps) 
   );
   return (
     <div class="query-actions">
-      {action(query.hidden ? "hidden" : "eye", "Hide query", hide, {
+      {actionButton(query.hidden ? "hidden" : "eye", "Hide query", hide, {
         "aria-pressed": query.hidden ?? false,
       })}
-      {action("copy", "Copy query", add && (() => add(query, at + 1)))}
+      {actionButton("copy", "Copy query", add && (() => add(query, index + 1)))}
       {queries.length > 1 ? (
         <>
-          {action("up", "Move up query", at > 0 ? () => swap(at - 1) : undefined)}
-          {action(
+          {actionButton("up", "Move up query", index > 0 ? () => swap(index - 1) : undefined)}
+          {actionButton(
             "down",
             "Move down query",
-            at + 1 < queries.length ? () => swap(at + 1) : undefined,
+            index + 1 < queries.length ? () => swap(index + 1) : undefined,
           )}
         </>
       ) : null}
-      {action("close", "Remove query", removal())}
+      {actionButton("close", "Remove query", removal())}
     </div>
   );
 
   function removal() {
     if (queries.length > 1) {
       return () => {
-        onChange(queries.toSpliced(at, 1));
-        onActive(Math.max(0, at - 1));
+        onChange(queries.toSpliced(index, 1));
+        onActive(Math.max(0, index - 1));
       };
     }
     return isComplete(query) ? () => onChange([NO_METRIC]) : undefined;

@@ -9,15 +9,15 @@ test("empty slots are ignored, and zero is a number", () => {
 
 test("rows are sorted by a column, and rows without a number come last in both directions", () => {
   const values = [1, null, 3, 0];
-  const read = (row: number) => values[row];
-  expect(rowOrder(4, { column: 0, isDown: true }, read)).toEqual([2, 0, 3, 1]);
-  expect(rowOrder(4, { column: 0, isDown: false }, read)).toEqual([3, 0, 2, 1]);
-  expect(rowOrder(4, { column: -1, isDown: true }, read)).toEqual([3, 2, 1, 0]);
+  const valueOfRow = (row: number) => values[row];
+  expect(rowOrder(4, { column: 0, isDescending: true }, valueOfRow)).toEqual([2, 0, 3, 1]);
+  expect(rowOrder(4, { column: 0, isDescending: false }, valueOfRow)).toEqual([3, 0, 2, 1]);
+  expect(rowOrder(4, { column: -1, isDescending: true }, valueOfRow)).toEqual([3, 2, 1, 0]);
 });
 
 test("a column is sorted in descending order first, and times in ascending order", () => {
-  const first = nextOrder({ column: -1, isDown: false }, 2);
-  expect(first).toEqual({ column: 2, isDown: true });
-  expect(nextOrder(first, 2)).toEqual({ column: 2, isDown: false });
-  expect(nextOrder(first, -1)).toEqual({ column: -1, isDown: false });
+  const firstOrder = nextOrder({ column: -1, isDescending: false }, 2);
+  expect(firstOrder).toEqual({ column: 2, isDescending: true });
+  expect(nextOrder(firstOrder, 2)).toEqual({ column: 2, isDescending: false });
+  expect(nextOrder(firstOrder, -1)).toEqual({ column: -1, isDescending: false });
 });

@@ -29,26 +29,26 @@ export function summaryOf(values: Values): Summary {
 export interface Order {
   /** A column; -1 is the time or the name. */
   column: number;
-  isDown: boolean;
+  isDescending: boolean;
 }
 
 /** The order after a click on a column's head: first descending, then ascending. */
 export function nextOrder(order: Order, column: number): Order {
-  if (order.column !== column) return { column, isDown: column >= 0 };
-  return { column, isDown: !order.isDown };
+  if (order.column !== column) return { column, isDescending: column >= 0 };
+  return { column, isDescending: !order.isDescending };
 }
 
 /** The sorted order of rows; rows without a number come last in both directions. */
 export function rowOrder(
   count: number,
   order: Order,
-  read: (row: number) => number | null | undefined,
+  valueOf: (row: number) => number | null | undefined,
 ): number[] {
   const rows = Array.from({ length: count }, (_, row) => row);
-  if (order.column < 0) return order.isDown ? rows.reverse() : rows;
-  const sign = order.isDown ? -1 : 1;
+  if (order.column < 0) return order.isDescending ? rows.reverse() : rows;
+  const sign = order.isDescending ? -1 : 1;
   return rows.sort((a, b) => {
-    const [x, y] = [read(a) ?? null, read(b) ?? null];
+    const [x, y] = [valueOf(a) ?? null, valueOf(b) ?? null];
     if (x === null || y === null) return Number(x === null) - Number(y === null) || a - b;
     return sign * (x - y) || a - b;
   });

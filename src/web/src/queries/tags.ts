@@ -12,28 +12,29 @@ export function selectionOf(tags: string): Selection {
   const pairs: [string, string][] = [];
   let rest = tags;
   while (rest !== "") {
-    const [name, behindName] = word(rest, /[=,]/);
-    if (!behindName.startsWith("=")) {
-      rest = behindName.slice(1);
+    const [name, afterName] = takeWord(rest, /[=,]/);
+    if (!afterName.startsWith("=")) {
+      rest = afterName.slice(1);
       continue;
     }
-    const [value, behind] = word(behindName.slice(1), /,/);
+    const [value, afterValue] = takeWord(afterName.slice(1), /,/);
     if (name !== "") pairs.push([name, value]);
-    rest = behind.slice(1);
+    rest = afterValue.slice(1);
   }
   return new Map(pairs);
 }
 
-const QUOTED = /^\s*"((?:[^"\\]|\\.)*)"?/;
+const QUOTED_PATTERN = /^\s*"((?:[^"\\]|\\.)*)"?/;
 
 /** The first word of a text, and the rest after its separator. */
-function word(text: string, ends: RegExp): [string, string] {
-  const [whole = "", inside] = QUOTED.exec(text) ?? [];
-  const rest = text.slice(whole.length);
-  const at = rest.search(ends);
-  const end = at < 0 ? rest.length : at;
-  const first = inside === undefined ? rest.slice(0, end).trim() : inside.replace(/\\(.)/g, "$1");
-  return [first, rest.slice(end)];
+function takeWord(text: string, separators: RegExp): [string, string] {
+  const [quotedPart = "", quotedText] = QUOTED_PATTERN.exec(text) ?? [];
+  const rest = text.slice(quotedPart.length);
+  const separatorIndex = rest.search(separators);
+  const end = separatorIndex < 0 ? rest.length : separatorIndex;
+  const word =
+    quotedText === undefined ? rest.slice(0, end).trim() : quotedText.replace(/\\(.)/g, "$1");
+  return [word, rest.slice(end)];
 }
 
 export function tagsOf(selection: Selection): string {

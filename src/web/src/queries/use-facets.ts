@@ -5,17 +5,17 @@ import { useResource, type Resource } from "../api/resource";
 import type { FacetsAnswer } from "../api/types";
 import { selectionOf, tagsOf } from "./tags";
 
-const NONE: FacetsAnswer = { series: 0, tags_total: 0, tags: [] };
+const NO_FACETS: FacetsAnswer = { series: 0, tags_total: 0, tags: [] };
 
 /** Recent answers, which several parts of a view share. */
 const recent = new Map<string, { at: number; answer: Promise<FacetsAnswer> }>();
 const RECENT_MS = 2000;
 const RECENT_MAX = 20;
 
-function facetsOf(metric: string, tags: string): Promise<FacetsAnswer> {
+function loadFacets(metric: string, tags: string): Promise<FacetsAnswer> {
   const key = `${metric}\n${tags}`;
-  const before = recent.get(key);
-  if (before && performance.now() - before.at < RECENT_MS) return before.answer;
+  const recentAnswer = recent.get(key);
+  if (recentAnswer && performance.now() - recentAnswer.at < RECENT_MS) return recentAnswer.answer;
   if (recent.size >= RECENT_MAX) recent.clear();
   const answer = api.facets({ metric, tags });
   recent.set(key, { at: performance.now(), answer });
@@ -26,8 +26,8 @@ function facetsOf(metric: string, tags: string): Promise<FacetsAnswer> {
 export function useFacets(metric: string, tags: string): ReadonlySignal<Resource<FacetsAnswer>> {
   return useResource(`${metric}\n${tags}`, () => {
     // The value of a variable is unknown here.
-    const known = [...selectionOf(tags)].filter(([, value]) => !value.includes("$"));
-    const plain = tagsOf(new Map(known));
-    return metric ? facetsOf(metric, plain) : Promise.resolve(NONE);
+    const knownTags = [...selectionOf(tags)].filter(([, value]) => !value.includes("$"));
+    const tagsWithoutVariables = tagsOf(new Map(knownTags));
+    return metric ? loadFacets(metric, tagsWithoutVariables) : Promise.resolve(NO_FACETS);
   });
 }

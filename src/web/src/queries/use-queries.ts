@@ -13,15 +13,15 @@ export interface AddressedQueries {
 
 export function useQueries(empty: PanelQuery): AddressedQueries {
   const queries = useMemo(() => {
-    const read = queriesOf(address.peek().params);
-    return signal<PanelQuery[]>(read.length > 0 ? read : [empty]);
+    const addressQueries = queriesOf(address.peek().params);
+    return signal<PanelQuery[]>(addressQueries.length > 0 ? addressQueries : [empty]);
   }, []);
   useEffect(
     () =>
       address.subscribe(({ params }) => {
-        const read = queriesOf(params);
-        if (isSame(paramsOf(read), paramsOf(queries.peek()))) return;
-        queries.value = read.length > 0 ? read : [empty];
+        const addressQueries = queriesOf(params);
+        if (isSame(paramsOf(addressQueries), paramsOf(queries.peek()))) return;
+        queries.value = addressQueries.length > 0 ? addressQueries : [empty];
       }),
     [],
   );

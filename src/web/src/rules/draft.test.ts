@@ -1,6 +1,13 @@
 import { expect, it } from "vitest";
 import type { MetricQuery } from "../api/types";
-import { comparedOf, expressionOf, faultOf, nameOfAlert, ruleFile, type RuleDraft } from "./draft";
+import {
+  comparisonText,
+  expressionOf,
+  draftFault,
+  alertNameOf,
+  ruleFile,
+  type RuleDraft,
+} from "./draft";
 
 const query = (changes: Partial<MetricQuery> = {}): MetricQuery => ({
   kind: "metric",
@@ -8,7 +15,7 @@ const query = (changes: Partial<MetricQuery> = {}): MetricQuery => ({
   tags: "",
   ...changes,
 });
-const draft = (changes: Partial<RuleDraft> = {}): RuleDraft => ({
+const ruleDraft = (changes: Partial<RuleDraft> = {}): RuleDraft => ({
   name: "High",
   expression: "load",
   operator: ">",
@@ -20,32 +27,37 @@ const draft = (changes: Partial<RuleDraft> = {}): RuleDraft => ({
 });
 
 it("requests the drawn numbers", () => {
-  const drawn = (query: MetricQuery, kind: "gauge" | "counter" | "delta", display?: "total") =>
-    expressionOf(query, { kind, display });
-  expect(drawn(query(), "gauge")).toBe("load");
-  expect(drawn(query({ tags: 'host=web1,mount="/a,b"' }), "gauge")).toBe(
+  const expressionFor = (
+    query: MetricQuery,
+    kind: "gauge" | "counter" | "delta",
+    display?: "total",
+  ) => expressionOf(query, { kind, display });
+  expect(expressionFor(query(), "gauge")).toBe("load");
+  expect(expressionFor(query({ tags: 'host=web1,mount="/a,b"' }), "gauge")).toBe(
     'load{host="web1",mount="/a,b"}',
   );
-  expect(drawn(query(), "counter")).toBe("rate(load[5m])");
-  expect(drawn(query(), "counter", "total")).toBe("increase(load[5m])");
-  expect(drawn(query(), "delta")).toBe("increase(load[5m])");
-  expect(drawn(query({ group_by: "host, dc" }), "counter")).toBe(
+  expect(expressionFor(query(), "counter")).toBe("rate(load[5m])");
+  expect(expressionFor(query(), "counter", "total")).toBe("increase(load[5m])");
+  expect(expressionFor(query(), "delta")).toBe("increase(load[5m])");
+  expect(expressionFor(query({ group_by: "host, dc" }), "counter")).toBe(
     "sum by (host, dc) (rate(load[5m]))",
   );
-  expect(drawn(query({ merge: true }), "gauge")).toBe("avg(load)");
-  expect(drawn(query({ metric: "a.b", tags: "x-y=1" }), "gauge")).toBe('{"a.b","x-y"="1"}');
+  expect(expressionFor(query({ merge: true }), "gauge")).toBe("avg(load)");
+  expect(expressionFor(query({ metric: "a.b", tags: "x-y=1" }), "gauge")).toBe('{"a.b","x-y"="1"}');
   const promql = { kind: "promql" as const, expression: " sum(load) " };
   expect(expressionOf(promql, { kind: undefined, display: undefined })).toBe("sum(load)");
 });
 
 it("compares the whole expression", () => {
-  expect(comparedOf(draft())).toBe("load > 5");
-  expect(comparedOf(draft({ expression: "a and b", operator: "<=" }))).toBe("(a and b) <= 5");
-  expect(comparedOf(draft({ expression: 'a{x="b or c"}' }))).toBe('a{x="b or c"} > 5');
+  expect(comparisonText(ruleDraft())).toBe("load > 5");
+  expect(comparisonText(ruleDraft({ expression: "a and b", operator: "<=" }))).toBe(
+    "(a and b) <= 5",
+  );
+  expect(comparisonText(ruleDraft({ expression: 'a{x="b or c"}' }))).toBe('a{x="b or c"} > 5');
 });
 
 it("writes a rule file", () => {
-  expect(ruleFile(draft())).toBe(
+  expect(ruleFile(ruleDraft())).toBe(
     [
       "groups:",
       '- name: "High"',
@@ -60,24 +72,26 @@ it("writes a rule file", () => {
       "",
     ].join("\n"),
   );
-  expect(ruleFile(draft({ lasting: "", severity: "", summary: "" }))).not.toMatch(/for|labels/);
+  expect(ruleFile(ruleDraft({ lasting: "", severity: "", summary: "" }))).not.toMatch(/for|labels/);
 });
 
 it("reports missing and invalid fields", () => {
-  expect(faultOf(draft())).toBeUndefined();
-  expect(faultOf(draft({ lasting: "1h30m" }))).toBeUndefined();
+  expect(draftFault(ruleDraft())).toBeUndefined();
+  expect(draftFault(ruleDraft({ lasting: "1h30m" }))).toBeUndefined();
   for (const changes of [{ name: " " }, { value: "" }, { value: "x" }, { lasting: "soon" }]) {
-    expect(faultOf(draft(changes)), JSON.stringify(changes)).toBeDefined();
+    expect(draftFault(ruleDraft(changes)), JSON.stringify(changes)).toBeDefined();
   }
-  expect(nameOfAlert("Network received (eth0)")).toBe("NetworkReceivedEth0");
+  expect(alertNameOf("Network received (eth0)")).toBe("NetworkReceivedEth0");
 });
 
 it("converts a threshold to the unit of the compared expression", () => {
   const bytes = { word: "bytes", perSecond: true };
-  expect(comparedOf(draft({ value: "1e6" }))).toBe("load > 1e6");
-  expect(comparedOf(draft({ value: "5GB" }))).toBe("load > 5000000000");
-  expect(comparedOf(draft({ value: "10 MB/s", unit: bytes }))).toBe("load > 10000000");
-  expect(faultOf(draft({ value: "90%", unit: bytes }))).toContain("is in bytes, not percent");
-  expect(faultOf(draft({ value: "90%" }))).toContain("write 90 or 0.9");
-  expect(ruleFile(draft({ value: "250ms" }))).toContain('expr: "load > 0.25"');
+  expect(comparisonText(ruleDraft({ value: "1e6" }))).toBe("load > 1e6");
+  expect(comparisonText(ruleDraft({ value: "5GB" }))).toBe("load > 5000000000");
+  expect(comparisonText(ruleDraft({ value: "10 MB/s", unit: bytes }))).toBe("load > 10000000");
+  expect(draftFault(ruleDraft({ value: "90%", unit: bytes }))).toContain(
+    "is in bytes, not percent",
+  );
+  expect(draftFault(ruleDraft({ value: "90%" }))).toContain("write 90 or 0.9");
+  expect(ruleFile(ruleDraft({ value: "250ms" }))).toContain('expr: "load > 0.25"');
 });

@@ -1,7 +1,7 @@
 /** A rule made from a chart: its expression and rule file. Pure. */
 import type { Display, Kind, PanelQuery } from "../api/types";
-import { outermost } from "../model/comparison";
-import { isPlain, quantityOf } from "../model/quantity";
+import { withoutBrackets } from "../model/comparison";
+import { isPlainNumber, quantityOf } from "../model/quantity";
 import type { Unit } from "../model/units";
 import { namesOf, selectionOf } from "../queries/tags";
 
@@ -23,17 +23,18 @@ export interface RuleDraft {
   summary: string;
 }
 
-const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
-const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
+const METRIC_NAME_PATTERN = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+const LABEL_NAME_PATTERN = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 /** The series of a query as a PromQL selector. */
 function selectorOf(metric: string, tags: string): string {
-  const isPlain = NAME.test(metric);
+  const isPlain = METRIC_NAME_PATTERN.test(metric);
   const pairs = [...selectionOf(tags)].map(
-    ([name, value]) => `${LABEL.test(name) ? name : JSON.stringify(name)}=${JSON.stringify(value)}`,
+    ([name, value]) =>
+      `${LABEL_NAME_PATTERN.test(name) ? name : JSON.stringify(name)}=${JSON.stringify(value)}`,
   );
-  const inside = [...(isPlain ? [] : [JSON.stringify(metric)]), ...pairs].join(",");
-  return `${isPlain ? metric : ""}${inside ? `{${inside}}` : ""}`;
+  const selectorText = [...(isPlain ? [] : [JSON.stringify(metric)]), ...pairs].join(",");
+  return `${isPlain ? metric : ""}${selectorText ? `{${selectorText}}` : ""}`;
 }
 
 export interface DrawnNumber {
@@ -47,44 +48,50 @@ export function expressionOf(query: PanelQuery, { kind, display }: DrawnNumber):
   const selector = selectorOf(query.metric, query.tags);
   const isCounted = kind === "counter" || kind === "delta";
   const isTotal = display === "total" || (kind === "delta" && display !== "avg_per_sec");
-  const each = isCounted ? `${isTotal ? "increase" : "rate"}(${selector}[5m])` : selector;
-  const names = namesOf(query.group_by);
-  if (names.length === 0 && !query.merge) return each;
-  const by = names.length > 0 ? ` by (${names.join(", ")}) ` : "";
-  return `${isCounted ? "sum" : "avg"}${by}(${each})`;
+  const perSeries = isCounted ? `${isTotal ? "increase" : "rate"}(${selector}[5m])` : selector;
+  const groupNames = namesOf(query.group_by);
+  if (groupNames.length === 0 && !query.merge) return perSeries;
+  const byClause = groupNames.length > 0 ? ` by (${groupNames.join(", ")}) ` : "";
+  return `${isCounted ? "sum" : "avg"}${byClause}(${perSeries})`;
 }
 
 /** Words joined to an alert name: `Network received` becomes `NetworkReceived`. */
-export function nameOfAlert(title: string): string {
+export function alertNameOf(title: string): string {
   const words = title.match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") || "Alert";
 }
 
 /** The first error in the form, before the daemon checks the rule; `undefined` without errors. */
-export function faultOf({ name, expression, value, unit, lasting }: RuleDraft): string | undefined {
+export function draftFault({
+  name,
+  expression,
+  value,
+  unit,
+  lasting,
+}: RuleDraft): string | undefined {
   if (name.trim() === "") return "Enter a name.";
   if (expression.trim() === "") return "Enter an expression.";
   const threshold = quantityOf(value, unit);
   if ("fault" in threshold) return threshold.fault;
-  const isLength = /^(\d+(ms|s|m|h|d|w|y))+$/.test(lasting.trim());
-  return lasting.trim() === "" || isLength ? undefined : "Enter the duration as 5m or 1h30m.";
+  const isDuration = /^(\d+(ms|s|m|h|d|w|y))+$/.test(lasting.trim());
+  return lasting.trim() === "" || isDuration ? undefined : "Enter the duration as 5m or 1h30m.";
 }
 
 /** Adds parentheses if needed: a comparison binds tighter than operators between series. */
-function inBrackets(expression: string): string {
+function parenthesized(expression: string): string {
   const text = expression.trim();
-  return /\b(and|or|unless|bool)\b|[<>=]/i.test(outermost(text)) ? `(${text})` : text;
+  return /\b(and|or|unless|bool)\b|[<>=]/i.test(withoutBrackets(text)) ? `(${text})` : text;
 }
 
 /** The threshold in PromQL: as typed, or converted from its unit. */
 export function thresholdOf({ value, unit }: Pick<RuleDraft, "value" | "unit">): string {
   const text = value.trim();
   const threshold = quantityOf(text, unit);
-  return "value" in threshold && !isPlain(text) ? String(threshold.value) : text;
+  return "value" in threshold && !isPlainNumber(text) ? String(threshold.value) : text;
 }
 
-export function comparedOf(draft: RuleDraft): string {
-  return `${inBrackets(draft.expression)} ${draft.operator} ${thresholdOf(draft)}`;
+export function comparisonText(draft: RuleDraft): string {
+  return `${parenthesized(draft.expression)} ${draft.operator} ${thresholdOf(draft)}`;
 }
 
 /** A rule file with only this rule, in Prometheus' format. */
@@ -95,7 +102,7 @@ export function ruleFile(draft: RuleDraft): string {
     `- name: ${JSON.stringify(name.trim())}`,
     "  rules:",
     `  - alert: ${JSON.stringify(name.trim())}`,
-    `    expr: ${JSON.stringify(comparedOf(draft))}`,
+    `    expr: ${JSON.stringify(comparisonText(draft))}`,
     ...(lasting.trim() === "" ? [] : [`    for: ${lasting.trim()}`]),
     ...(severity === "" ? [] : ["    labels:", `      severity: ${severity}`]),
     ...(summary.trim() === ""

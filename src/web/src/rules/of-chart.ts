@@ -3,7 +3,7 @@ import type { Display, MetricQuery } from "../api/types";
 import type { DrawnSeries } from "../chart/data";
 import type { ChartSpec } from "../chart/chart-spec";
 import type { Unit } from "../model/units";
-import { expressionOf, nameOfAlert, type RuleDraft } from "./draft";
+import { expressionOf, alertNameOf, type RuleDraft } from "./draft";
 
 export interface ChartSource {
   spec: Pick<ChartSpec, "title" | "queries" | "display" | "derive">;
@@ -19,18 +19,21 @@ export interface Comparable {
 }
 
 /** A draft for the chart's first series, and the expressions of all of them. */
-export function ruleOf({ spec, series, frameDisplay }: ChartSource): {
+export function draftRule({ spec, series, frameDisplay }: ChartSource): {
   draft: RuleDraft;
   expressions: Comparable[];
 } {
   const { title, queries, display, derive } = spec;
   // A derived chart does not draw all its metrics, but all have the same kind.
-  const drawnOf = (metric: string) =>
+  const drawnSeriesOf = (metric: string) =>
     series.find((line) => line.metric === metric) ?? (derive && series[0]);
   const expressionFor = (query: MetricQuery) => {
-    const drawn = drawnOf(query.metric);
-    const known = drawn?.display as Display | undefined;
-    return expressionOf(query, { kind: drawn?.kind, display: known ?? frameDisplay ?? display });
+    const drawnSeries = drawnSeriesOf(query.metric);
+    const drawnDisplay = drawnSeries?.display as Display | undefined;
+    return expressionOf(query, {
+      kind: drawnSeries?.kind,
+      display: drawnDisplay ?? frameDisplay ?? display,
+    });
   };
   const expressions = queries
     .filter(({ hidden }) => !hidden)
@@ -38,7 +41,7 @@ export function ruleOf({ spec, series, frameDisplay }: ChartSource): {
       if (query.kind === "promql") {
         return [{ expression: query.expression.trim(), unit: undefined }];
       }
-      const { unit } = drawnOf(query.metric) ?? {};
+      const { unit } = drawnSeriesOf(query.metric) ?? {};
       if (!derive) return [{ expression: expressionFor(query), unit }];
       const expression = derive.expression(query.metric, (metric) =>
         expressionFor({ ...query, metric }),
@@ -46,7 +49,7 @@ export function ruleOf({ spec, series, frameDisplay }: ChartSource): {
       return expression === undefined ? [] : [{ expression, unit }];
     });
   const draft: RuleDraft = {
-    name: nameOfAlert(title),
+    name: alertNameOf(title),
     expression: expressions[0]?.expression ?? "",
     unit: expressions[0]?.unit,
     operator: ">",

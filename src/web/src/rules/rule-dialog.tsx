@@ -2,19 +2,19 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";
-import { copy, saveFile } from "../chart/save";
+import { copyText, saveFile } from "../chart/save";
 import { slug } from "../chart/state";
-import { isPlain } from "../model/quantity";
+import { isPlainNumber } from "../model/quantity";
 import type { Unit } from "../model/units";
 import { countWithNoun } from "../model/words";
-import { Dialog, Problem, TextField } from "../parts/dialog";
+import { Dialog, ErrorLine, TextField } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import {
-  faultOf,
+  draftFault,
   OPERATORS,
   ruleFile,
   SEVERITIES,
-  comparedOf,
+  comparisonText,
   thresholdOf,
   type RuleDraft,
 } from "./draft";
@@ -29,29 +29,33 @@ export interface RuleDialogProps {
 }
 
 /** The pause in typing before the daemon checks the rule. */
-const PAUSE_MS = 400;
+const CHECK_DELAY_MS = 400;
 
-export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogProps) {
-  const draft = useSignal(first);
-  const change = (changes: Partial<RuleDraft>) => (draft.value = { ...draft.value, ...changes });
+export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDialogProps) {
+  const draft = useSignal(initialDraft);
+  const changeDraft = (changes: Partial<RuleDraft>) =>
+    (draft.value = { ...draft.value, ...changes });
   // The unit of an edited expression is unknown.
-  const compare = (expression: string) =>
-    change({
+  const chooseExpression = (expression: string) =>
+    changeDraft({
       expression,
       unit: expressions.find((choice) => choice.expression === expression)?.unit,
     });
   const { name, expression, operator, value, lasting, severity, summary } = draft.value;
   const text = ruleFile(draft.value);
-  const fault = faultOf(draft.value);
+  const fault = draftFault(draft.value);
   return (
     <Dialog title="Alert rule" wide onClose={onClose}>
       <div class="rule-dialog">
         <div class="stacked">
-          <TextField label="Name" value={name} onText={(name) => change({ name })} />
+          <TextField label="Name" value={name} onText={(name) => changeDraft({ name })} />
           {expressions.length > 1 && (
             <label class="labelled">
               Series
-              <select value={expression} onInput={(event) => compare(event.currentTarget.value)}>
+              <select
+                value={expression}
+                onInput={(event) => chooseExpression(event.currentTarget.value)}
+              >
                 {[...new Set([expression, ...expressions.map((choice) => choice.expression)])].map(
                   (word) => (
                     <option key={word}>{word}</option>
@@ -60,14 +64,14 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
               </select>
             </label>
           )}
-          <TextField label="Expression" isCode value={expression} onText={compare} />
+          <TextField label="Expression" isCode value={expression} onText={chooseExpression} />
           <div class="rule-compared">
             <label class="labelled">
               Operator
               <select
                 value={operator}
                 onInput={(event) =>
-                  change({ operator: event.currentTarget.value as RuleDraft["operator"] })
+                  changeDraft({ operator: event.currentTarget.value as RuleDraft["operator"] })
                 }
               >
                 {OPERATORS.map((word) => (
@@ -79,23 +83,23 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
               label="Threshold"
               isFirst
               isCode
-              placeholder={exampleOf(draft.value.unit)}
-              hint={hintOf(draft.value)}
+              placeholder={exampleThreshold(draft.value.unit)}
+              hint={convertedHint(draft.value)}
               value={value}
-              onText={(value) => change({ value })}
+              onText={(value) => changeDraft({ value })}
             />
             <TextField
               label="For"
               isCode
               placeholder="5m"
               value={lasting}
-              onText={(lasting) => change({ lasting })}
+              onText={(lasting) => changeDraft({ lasting })}
             />
             <label class="labelled">
               Severity
               <select
                 value={severity}
-                onInput={(event) => change({ severity: event.currentTarget.value })}
+                onInput={(event) => changeDraft({ severity: event.currentTarget.value })}
               >
                 {SEVERITIES.map((word) => (
                   <option key={word} value={word}>
@@ -109,7 +113,7 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
             label="Summary"
             placeholder="Load of {{ $labels.host }} is {{ $value }}"
             value={summary}
-            onText={(summary) => change({ summary })}
+            onText={(summary) => changeDraft({ summary })}
           />
         </div>
         <div class="stacked">
@@ -117,9 +121,9 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
             {text}
           </pre>
           {fault ? (
-            <Problem message={fault} />
+            <ErrorLine message={fault} />
           ) : (
-            <RuleCheck text={text} compared={comparedOf(draft.value)} />
+            <RuleCheck text={text} compared={comparisonText(draft.value)} />
           )}
           <p class="muted">
             Save the rule as a file that <code>alerts.rules</code> names, and reload the daemon.
@@ -135,7 +139,7 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
           type="button"
           class="button"
           disabled={fault !== undefined}
-          onClick={() => void copy(text)}
+          onClick={() => void copyText(text)}
         >
           <Icon name="copy" /> Copy
         </button>
@@ -153,28 +157,28 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
 }
 
 /** An example threshold in this unit. */
-function exampleOf(unit: Unit | undefined): string {
+function exampleThreshold(unit: Unit | undefined): string {
   if (unit === undefined) return "0.9 or 5GB";
   const examples: [string[], string][] = [
     [["bytes", "B", "By"], unit.perSecond ? "10MB/s" : "5GB"],
     [["percent", "%", "ratio"], "90%"],
     [["seconds", "s"], unit.perSecond ? "90%" : "250ms"],
   ];
-  return examples.find(([words]) => words.includes(unit.word))?.[1] ?? "5";
+  return examples.find(([message]) => message.includes(unit.word))?.[1] ?? "5";
 }
 
 /** The number that a threshold with a unit is converted to. */
-function hintOf(draft: RuleDraft): string | undefined {
+function convertedHint(draft: RuleDraft): string | undefined {
   const number = thresholdOf(draft);
-  if (faultOf({ ...draft, name: "a", expression: "a", lasting: "" })) return undefined;
-  return isPlain(draft.value.trim())
+  if (draftFault({ ...draft, name: "a", expression: "a", lasting: "" })) return undefined;
+  return isPlainNumber(draft.value.trim())
     ? undefined
     : `equals ${number}${draft.unit?.word ? ` ${draft.unit.word}` : ""}`;
 }
 
 interface CheckResult {
-  isGood: boolean;
-  words: string;
+  isValid: boolean;
+  message: string;
 }
 
 /** The daemon's check of the file, and the rule's current matches. */
@@ -183,30 +187,30 @@ function RuleCheck({ text, compared }: { text: string; compared: string }) {
   useEffect(() => {
     result.value = undefined;
     const abort = new AbortController();
-    const ask = async () => {
+    const check = async () => {
       try {
         await api.checkRules(text, abort.signal);
         const { data } = await api.query({ query: compared }, abort.signal);
         const count = data?.result.length ?? 0;
-        const found = count === 0 ? "nothing" : countWithNoun(count, "alert");
-        result.value = { isGood: true, words: `Valid. It matches ${found} now.` };
+        const matchesText = count === 0 ? "nothing" : countWithNoun(count, "alert");
+        result.value = { isValid: true, message: `Valid. It matches ${matchesText} now.` };
       } catch (cause) {
         if (abort.signal.aborted) return;
-        const words = cause instanceof ApiError ? cause.message : String(cause);
-        result.value = { isGood: false, words };
+        const message = cause instanceof ApiError ? cause.message : String(cause);
+        result.value = { isValid: false, message };
       }
     };
-    const timer = setTimeout(() => void ask(), PAUSE_MS);
+    const timer = setTimeout(() => void check(), CHECK_DELAY_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
   }, [text, compared]);
   if (!result.value) return <p class="muted">Checking…</p>;
-  if (!result.value.isGood) return <Problem message={result.value.words} />;
+  if (!result.value.isValid) return <ErrorLine message={result.value.message} />;
   return (
     <p class="rule-good" role="status">
-      <Icon name="check" /> {result.value.words}
+      <Icon name="check" /> {result.value.message}
     </p>
   );
 }

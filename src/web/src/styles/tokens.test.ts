@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import styles from "./tokens.css?raw";
 
-const blocks = [...styles.matchAll(/dark;\n([^}]*)\}/g)].map(([, block = ""]) => block);
+const darkBlocks = [...styles.matchAll(/dark;\n([^}]*)\}/g)].map(([, block = ""]) => block);
 
 function colours(block = ""): Map<string, string> {
   const pairs = block.matchAll(/(--[a-z-]+):\s*([^;]+);/g);
@@ -9,7 +9,7 @@ function colours(block = ""): Map<string, string> {
 }
 
 test("the system's dark background equals the chosen dark background", () => {
-  const [bySystem, byChoice] = blocks.map(colours);
+  const [bySystem, byChoice] = darkBlocks.map(colours);
   expect([...(bySystem?.keys() ?? [])]).toEqual(["--bg", "--text"]);
   for (const [name, value] of bySystem ?? []) expect(byChoice?.get(name)).toBe(value);
 });

@@ -18,22 +18,22 @@ import { NoReceiver, useNoReceiver } from "./alerts/no-receiver";
 import "../styles/tiles.css";
 import "./alerts/alerts.css";
 
-const RULES_EVERY_MS = 10_000;
-const SILENCES_EVERY_MS = 30_000;
+const RULES_REFRESH_MS = 10_000;
+const SILENCES_REFRESH_MS = 30_000;
 
-const place = param("show", "alerts");
+const shownList = param("show", "alerts");
 const ruleParam = param("rule");
 
 export function Alerts() {
   const rules = useResource("rules", (signal) => api.rules(signal), {
-    everyMs: RULES_EVERY_MS,
+    everyMs: RULES_REFRESH_MS,
   }).value;
   const silences = useResource("silences", (signal) => api.silences(signal), {
-    everyMs: SILENCES_EVERY_MS,
+    everyMs: SILENCES_REFRESH_MS,
   });
   const { data: silenceList = [], error, reload } = silences.value;
   const noReceiver = useNoReceiver();
-  const change = () => {
+  const reloadAll = () => {
     reload();
     rules.reload();
   };
@@ -41,9 +41,11 @@ export function Alerts() {
     <Page class="alerts-view" title="Alerts" what="the alerts" answer={rules}>
       {({ data: { groups } }) => {
         const listed = alertsOf(groups);
-        const found = ruleParam.value === "" ? undefined : ruleNamed(groups, ruleParam.value);
-        if (found) {
-          return <RulePage {...found} listed={listed} silences={silenceList} onChange={change} />;
+        const namedRule = ruleParam.value === "" ? undefined : ruleNamed(groups, ruleParam.value);
+        if (namedRule) {
+          return (
+            <RulePage {...namedRule} listed={listed} silences={silenceList} onChange={reloadAll} />
+          );
         }
         return (
           <>
@@ -51,14 +53,19 @@ export function Alerts() {
             <NoReceiver reason={noReceiver} />
             <Tiles listed={listed} groups={groups} isNotified={noReceiver === undefined} />
             <ListChoice listed={listed} groups={groups} silences={silenceList} />
-            {place.value === "rules" ? (
+            {shownList.value === "rules" ? (
               <RuleGroups groups={groups} />
-            ) : place.value === "receivers" ? (
+            ) : shownList.value === "receivers" ? (
               <Receivers />
-            ) : place.value === "silences" ? (
-              <Silences silences={silences.value.data} error={error} onChange={change} />
+            ) : shownList.value === "silences" ? (
+              <Silences silences={silences.value.data} error={error} onChange={reloadAll} />
             ) : (
-              <AlertList listed={listed} groups={groups} silences={silenceList} onChange={change} />
+              <AlertList
+                listed={listed}
+                groups={groups}
+                silences={silenceList}
+                onChange={reloadAll}
+              />
             )}
           </>
         );
@@ -113,7 +120,7 @@ const chosenState = param("state");
 
 function Tile({ name, count, state, show, children }: TileProps) {
   const isShown =
-    (show.show ?? "alerts") === place.value && (show.state ?? "") === chosenState.value;
+    (show.show ?? "alerts") === shownList.value && (show.state ?? "") === chosenState.value;
   return (
     <button
       type="button"
@@ -153,7 +160,7 @@ function ListChoice({ listed, groups, silences }: ListChoiceProps) {
         <button
           key={name}
           type="button"
-          aria-pressed={place.value === name}
+          aria-pressed={shownList.value === name}
           onClick={() =>
             setParams({ show: name === "alerts" ? undefined : name, state: undefined })
           }

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";
 import { useResource } from "../api/resource";
 import type { DashboardEntry } from "../api/types";
-import { go } from "../app/address";
+import { navigate } from "../app/address";
 import { causeText, useAttempt } from "../parts/attempt";
 import { FormDialog } from "../parts/dialog";
 import { Icon } from "../parts/icon";
@@ -123,7 +123,7 @@ function NewDialog({ taken, onClose }: { taken: string[]; onClose: () => void })
       onClose={onClose}
       onSave={async (name, title) => {
         await api.saveDashboard(name, null, emptyDashboard(title));
-        go(`/dashboards/${name}?edit=1`);
+        navigate(`/dashboards/${name}?edit=1`);
       }}
     />
   );
@@ -138,7 +138,7 @@ function DeleteDialog(props: { entry: DashboardEntry; onClose: () => void; onDon
     onClose();
   };
   const errorText = (cause: unknown) => {
-    if (!(cause instanceof ApiError && cause.word === "conflict")) return causeText(cause);
+    if (!(cause instanceof ApiError && cause.code === "conflict")) return causeText(cause);
     onDone();
     return "The dashboard was changed after this list was loaded. Review it before you delete it.";
   };

@@ -137,6 +137,6 @@ function panelOf(title: string, queries: PanelQuery[]): ChartPanel {
 /** Errors by row of the queries. */
 function errorsOf(rows: readonly PanelQuery[], failures: readonly Failure[]) {
   const rowIndexes = rows.flatMap((query, row) => (isComplete(query) ? [row] : []));
-  const errors = failures.map(({ at, message }) => [rowIndexes[at] ?? at, message] as const);
+  const errors = failures.map(({ index: at, message }) => [rowIndexes[at] ?? at, message] as const);
   return Object.fromEntries(errors);
 }

@@ -17,15 +17,15 @@ import { countWithNoun } from "../model/words";
 import "../styles/tiles.css";
 import "./fleet/fleet.css";
 
-const HOSTS_EVERY_MS = 10_000;
+const HOSTS_REFRESH_MS = 10_000;
 /** The sparklines have a point per minute. */
-const LINES_EVERY_MS = 20_000;
+const LINES_REFRESH_MS = 20_000;
 
 export function Fleet() {
   const hosts = useResource("hosts", (signal) => api.hosts({}, signal), {
-    everyMs: HOSTS_EVERY_MS,
+    everyMs: HOSTS_REFRESH_MS,
   }).value;
-  const lines = useResource("lines", api.sparklines, { everyMs: LINES_EVERY_MS }).value;
+  const lines = useResource("lines", api.sparklines, { everyMs: LINES_REFRESH_MS }).value;
   const removing = useSignal<string | undefined>(undefined);
   useEffect(() => {
     document.title = "Fleet · Granary";
@@ -87,13 +87,13 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
   const choice = useMemo(() => choiceOf(params), [params]);
   const rows = useMemo(() => rowsOf(answer.hosts, lines?.hosts), [answer, lines]);
   const ranks = useRanks(answer);
-  const fitting = useMemo(() => filterRows(rows, choice), [rows, choice]);
-  const inOrder = useMemo(() => sortRows(fitting, choice, ranks), [fitting, choice, ranks]);
+  const filtered = useMemo(() => filterRows(rows, choice), [rows, choice]);
+  const sorted = useMemo(() => sortRows(filtered, choice, ranks), [filtered, choice, ranks]);
   const isHeld = useSignal(false);
   const request = `${params.toString()} ${lines ? "with lines" : ""}`;
   const byName = useMemo(() => new Map(rows.map((row) => [row.host.host, row])), [rows]);
-  const fresh = useMemo(() => inOrder.map(({ host }) => host.host), [inOrder]);
-  const { order, isStale, renew } = useHeld(fresh, byName, request, isHeld.value);
+  const currentOrder = useMemo(() => sorted.map(({ host }) => host.host), [sorted]);
+  const { order, isStale, renew } = useHeldOrder(currentOrder, byName, request, isHeld.value);
   if (answer.hosts.length === 0) return <FirstHost />;
   const shown = order.map((name) => byName.get(name)).filter((row) => row !== undefined);
   return (
@@ -143,31 +143,32 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
 
 /** Ranks of the names by natural order, computed again when the names change. */
 function useRanks(answer: HostsAnswer): Map<string, number> {
-  const known = useRef<{ names: string[]; ranks: Map<string, number> }>({
+  const rankedNames = useRef<{ names: string[]; ranks: Map<string, number> }>({
     names: [],
     ranks: new Map(),
   });
   const names = answer.hosts.map(({ host }) => host);
-  if (!isSameOrder(names, known.current.names)) known.current = { names, ranks: ranksOf(names) };
-  return known.current.ranks;
+  if (!isSameOrder(names, rankedNames.current.names))
+    rankedNames.current = { names, ranks: ranksOf(names) };
+  return rankedNames.current.ranks;
 }
 
 /**
  * The order on screen. It is held while the reader points at a row or moves through the rows, so
  * that rows do not move under the mouse. A choice of the reader sorts immediately.
  */
-function useHeld(
-  fresh: readonly string[],
+function useHeldOrder(
+  currentOrder: readonly string[],
   present: ReadonlyMap<string, unknown>,
   request: string,
   isHeld: boolean,
 ) {
   const held = useRef<{ order: readonly string[]; key: string }>({ order: [], key: "" });
-  const renewed = useSignal(0);
-  const key = `${request} ${renewed.value}`;
+  const renewals = useSignal(0);
+  const key = `${request} ${renewals.value}`;
   const isNew = held.current.key !== key || held.current.order.length === 0;
-  if (!isHeld || isNew) held.current = { order: fresh, key };
-  const order = isHeld ? heldOrder(held.current.order, new Set(present.keys())) : fresh;
-  const renew = () => renewed.value++;
-  return { order, isStale: isHeld && !isSameOrder(order, fresh), renew };
+  if (!isHeld || isNew) held.current = { order: currentOrder, key };
+  const order = isHeld ? heldOrder(held.current.order, new Set(present.keys())) : currentOrder;
+  const renew = () => renewals.value++;
+  return { order, isStale: isHeld && !isSameOrder(order, currentOrder), renew };
 }

@@ -4,6 +4,7 @@ import { Ago } from "../parts/ago";
 import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
 import { bytesText, countWithNoun, countText, elapsedText, lengthText } from "../model/words";
+import { Cardinality } from "./status/cardinality";
 import { Ingest } from "./status/ingest";
 import { Limits } from "./status/limits";
 import { Refused } from "./status/refused";
@@ -38,6 +39,7 @@ export function Status() {
               <Ingest status={status} rates={rates} />
               <Refused refused={status.refused} />
               <Senders senders={status.senders} />
+              <Cardinality />
             </div>
             <Limits limits={status.limits} />
           </div>

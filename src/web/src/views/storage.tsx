@@ -1,7 +1,8 @@
 /** The storage: data on disk and in memory, and each document with its bytes. */
 import { api } from "../api/client";
+import type { RuleSeries } from "../api/types";
 import { useResource } from "../api/resource";
-import { countWithNoun } from "../model/words";
+import { countText, countWithNoun } from "../model/words";
 import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
 import { Checkpoints } from "./storage/checkpoints";
@@ -37,6 +38,7 @@ export function Storage() {
             </div>
             <Timeline storage={storage} />
             <PartitionTable storage={storage} />
+            <Rules rules={storage.rules} />
           </section>
           <Forecast storage={storage} />
           <DocumentSearch storage={storage} />
@@ -45,6 +47,12 @@ export function Storage() {
       )}
     </Page>
   );
+}
+
+function Rules({ rules }: { rules: RuleSeries[] }) {
+  if (rules.length === 0) return null;
+  const texts = rules.map(({ name, series }) => `${name} ${countText(series)} series`);
+  return <p class="muted">Rules of retention: {texts.join(", ")}</p>;
 }
 
 function Damaged({ files }: { files: string[] }) {

@@ -7,8 +7,8 @@ use super::*;
 use crate::{Names, parts};
 
 /// Returns `series kind unit time value` of each sample.
-fn samples(body: &[u8], format: Format) -> Result<Vec<String>, Fault> {
-    let mut out = Vec::new();
+fn sample_lines(body: &[u8], format: Format) -> Result<Vec<String>, Fault> {
+    let mut lines = Vec::new();
     read(body, format, |sample, families| {
         let parts = parts(sample.series, Names::Valid)?;
         if parts.metric.is_empty() {
@@ -18,7 +18,7 @@ fn samples(body: &[u8], format: Format) -> Result<Vec<String>, Fault> {
         let labels: Vec<_> =
             parts.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
         let time = sample.time_ms.map_or("-".to_owned(), |time| time.to_string());
-        out.push(format!(
+        lines.push(format!(
             "{}{{{}}} {} {:?} {time} {}",
             parts.metric,
             labels.join(","),
@@ -28,16 +28,16 @@ fn samples(body: &[u8], format: Format) -> Result<Vec<String>, Fault> {
         ));
         Ok(())
     })?;
-    Ok(out)
+    Ok(lines)
 }
 
 #[test]
 fn text_is_parsed_as_prometheus_parses_it() {
     let check = |line: &str, expected: &str| {
-        let all = "# HELP s A summary.\n# \tTYPE s summary\n# TYPE g gauge\n# TYPE c counter\n\
+        let comments = "# HELP s A summary.\n# \tTYPE s summary\n# TYPE g gauge\n# TYPE c counter\n\
                    # Help is no word\n#\n# HELP n1\n# HELP n2 \n# HELP n3 zero\x00byte\n";
-        let got = samples(format!("{all}{line}").as_bytes(), Format::Prometheus);
-        assert_eq!(got, Ok(vec![expected.to_owned()]), "{line}");
+        let lines = sample_lines(format!("{comments}{line}").as_bytes(), Format::Prometheus);
+        assert_eq!(lines, Ok(vec![expected.to_owned()]), "{line}");
     };
     check("s{quantile=\"0\"} 4.9351e-05", r#"s{quantile="0"} gauge "" - 0.000049351"#);
     check("s{quantile=\"0.25\",} 7e-5", r#"s{quantile="0.25"} gauge "" - 0.00007"#);
@@ -70,7 +70,7 @@ fn text_is_parsed_as_prometheus_parses_it() {
 
 #[test]
 fn text_is_rejected_where_prometheus_rejects_it() {
-    let bad: [&[u8]; 26] = [
+    let invalid_lines: [&[u8]; 26] = [
         b"a",
         b"a{b='c'} 1\n",
         b"a{b=\n",
@@ -98,11 +98,11 @@ fn text_is_rejected_where_prometheus_rejects_it() {
         b"a 0 1 2",
         b"a{b=\"c\"}{d=\"e\"} 1",
     ];
-    for line in bad {
-        let got = samples(line, Format::Prometheus);
-        assert!(got.is_err(), "{:?} is {got:?}", String::from_utf8_lossy(line));
+    for line in invalid_lines {
+        let lines = sample_lines(line, Format::Prometheus);
+        assert!(lines.is_err(), "{:?} is {lines:?}", String::from_utf8_lossy(line));
     }
-    let fault = samples(b"a 1\nb x\n", Format::Prometheus).unwrap_err();
+    let fault = sample_lines(b"a 1\nb x\n", Format::Prometheus).unwrap_err();
     assert_eq!(fault.to_string(), "line 2: not `series value timestamp`: \"b x\"");
 }
 
@@ -122,8 +122,9 @@ fn open_metrics_has_seconds_units_exemplars_and_an_end() {
         r#"i_info{v="1"} gauge "" - 1"#,
         r#"s{s="on"} gauge "" - 1"#,
     ];
-    assert_eq!(samples(text.as_bytes(), Format::OpenMetrics).unwrap(), expected);
-    let check = |text: &str| samples(text.as_bytes(), Format::OpenMetrics).unwrap_err().location;
+    assert_eq!(sample_lines(text.as_bytes(), Format::OpenMetrics).unwrap(), expected);
+    let check =
+        |text: &str| sample_lines(text.as_bytes(), Format::OpenMetrics).unwrap_err().location;
     assert_eq!(check("a 1\n"), "at the end");
     assert_eq!(check(""), "at the end");
     assert_eq!(check("a 1\n# EOF\nb 1\n"), "line 3");
@@ -131,50 +132,64 @@ fn open_metrics_has_seconds_units_exemplars_and_an_end() {
     assert_eq!(check("a 1 NaN\n# EOF\n"), "line 1");
 }
 
-fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
-    let mut out = vec![(number << 3) as u8 | 2];
-    length(&mut out, bytes.len());
-    out.extend_from_slice(bytes);
-    out
+fn bytes_field(number: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut message = vec![(number << 3) as u8 | 2];
+    push_length(&mut message, bytes.len());
+    message.extend_from_slice(bytes);
+    message
 }
 
-fn length(out: &mut Vec<u8>, mut number: usize) {
+fn push_length(message: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
-        out.push(number as u8 | 0x80);
+        message.push(number as u8 | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    message.push(number as u8);
 }
 
-fn double(number: u32, value: f64) -> Vec<u8> {
-    let mut out = vec![(number << 3) as u8 | 1];
-    out.extend(value.to_le_bytes());
-    out
+fn double_field(number: u32, value: f64) -> Vec<u8> {
+    let mut message = vec![(number << 3) as u8 | 1];
+    message.extend(value.to_le_bytes());
+    message
 }
 
-fn family(name: &str, kind: u8, metric: &[Vec<u8>]) -> Vec<u8> {
-    let parts = [field(1, name.as_bytes()), vec![3 << 3, kind], field(4, &metric.concat())];
+fn family_message(name: &str, kind: u8, metric: &[Vec<u8>]) -> Vec<u8> {
+    let parts =
+        [bytes_field(1, name.as_bytes()), vec![3 << 3, kind], bytes_field(4, &metric.concat())];
     let message = parts.concat();
-    let mut out = Vec::new();
-    length(&mut out, message.len());
-    out.extend(message);
-    out
+    let mut prefixed = Vec::new();
+    push_length(&mut prefixed, message.len());
+    prefixed.extend(message);
+    prefixed
 }
 
 #[test]
 fn messages_yield_the_same_samples_as_text() {
-    let label = field(1, &[field(1, b"a"), field(2, b"x\"\\\ny")].concat());
-    let created = field(3, &[1 << 3, 100, 2 << 3, 0]);
-    let counter = family("c_total", 0, &[label, field(3, &[double(1, 7.0), created].concat())]);
-    let gauge = family("g", 1, &[vec![6 << 3, 200, 1], field(2, &double(1, -2.5))]);
-    let untyped = family("u", 3, &[field(5, &double(1, 1.0))]);
-    let quantile = field(3, &[double(1, 0.5), double(2, 0.25)].concat());
-    let summary = family("s", 2, &[field(4, &[vec![8, 4], double(2, 1.5), quantile].concat())]);
-    let bucket = |count: u8, bound| field(3, &[vec![8, count], double(2, bound)].concat());
-    let buckets = [vec![8, 3], double(2, 9.5), bucket(1, 1.0), bucket(2, 1e6)].concat();
-    let histogram = family("h", 4, &[field(7, &buckets)]);
-    let native =
-        family("n", 4, &[field(7, &[vec![8, 3], double(2, 9.5), vec![5 << 3, 6]].concat())]);
+    let label = bytes_field(1, &[bytes_field(1, b"a"), bytes_field(2, b"x\"\\\ny")].concat());
+    let created = bytes_field(3, &[1 << 3, 100, 2 << 3, 0]);
+    let counter = family_message(
+        "c_total",
+        0,
+        &[label, bytes_field(3, &[double_field(1, 7.0), created].concat())],
+    );
+    let gauge =
+        family_message("g", 1, &[vec![6 << 3, 200, 1], bytes_field(2, &double_field(1, -2.5))]);
+    let untyped = family_message("u", 3, &[bytes_field(5, &double_field(1, 1.0))]);
+    let quantile = bytes_field(3, &[double_field(1, 0.5), double_field(2, 0.25)].concat());
+    let summary = family_message(
+        "s",
+        2,
+        &[bytes_field(4, &[vec![8, 4], double_field(2, 1.5), quantile].concat())],
+    );
+    let bucket =
+        |count: u8, bound| bytes_field(3, &[vec![8, count], double_field(2, bound)].concat());
+    let buckets = [vec![8, 3], double_field(2, 9.5), bucket(1, 1.0), bucket(2, 1e6)].concat();
+    let histogram = family_message("h", 4, &[bytes_field(7, &buckets)]);
+    let native = family_message(
+        "n",
+        4,
+        &[bytes_field(7, &[vec![8, 3], double_field(2, 9.5), vec![5 << 3, 6]].concat())],
+    );
     let body = [counter, gauge, untyped, summary, histogram, native].concat();
     let expected = [
         r#"c_total{a="x\"\\\ny"} counter "" - 7"#,
@@ -191,7 +206,7 @@ fn messages_yield_the_same_samples_as_text() {
         r#"n_sum{} counter "" - 9.5"#,
         r#"n_count{} counter "" - 3"#,
     ];
-    assert_eq!(samples(&body, Format::Protobuf).unwrap(), expected);
+    assert_eq!(sample_lines(&body, Format::Protobuf).unwrap(), expected);
     let mut starts = Vec::new();
     read(&body, Format::Protobuf, |sample, _| {
         starts.extend(sample.start_ms);
@@ -201,14 +216,14 @@ fn messages_yield_the_same_samples_as_text() {
     assert_eq!(starts, [100_000]);
     for end in 1..body.len() {
         // A truncated response is refused, or ends after a complete family.
-        drop(samples(&body[..end], Format::Protobuf));
+        drop(sample_lines(&body[..end], Format::Protobuf));
     }
-    assert!(samples(&body[..body.len() - 1], Format::Protobuf).is_err());
+    assert!(sample_lines(&body[..body.len() - 1], Format::Protobuf).is_err());
 }
 
 #[test]
 fn numbers_in_labels_are_written_as_go_writes_them() {
-    let check = |number, expected: &str| assert_eq!(crate::proto::float(number), expected);
+    let check = |number, expected: &str| assert_eq!(crate::proto::format_number(number), expected);
     check(0.0, "0.0");
     check(1.0, "1.0");
     check(0.005, "0.005");
@@ -235,7 +250,7 @@ proptest! {
     #[test]
     fn any_label_value_is_kept(value in "\\PC{1,12}", number in prop::num::f64::NORMAL) {
         let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let got = samples(format!("m{{a=\"{escaped}\"}} {number}\n").as_bytes(), Format::Prometheus);
-        prop_assert_eq!(got, Ok(vec![format!("m{{a={value:?}}} gauge \"\" - {number}")]));
+        let lines = sample_lines(format!("m{{a=\"{escaped}\"}} {number}\n").as_bytes(), Format::Prometheus);
+        prop_assert_eq!(lines, Ok(vec![format!("m{{a={value:?}}} gauge \"\" - {number}")]));
     }
 }

@@ -1,5 +1,5 @@
-//! Delivery to one daemon, or to several daemons of which one is used at a time. Each delivery has
-//! its own refs, spool and sender.
+//! Delivery to one daemon, or to one of several daemons at a time. Each delivery has its own refs,
+//! spool and sender.
 //!
 //! Must never know: what is sampled, and when.
 
@@ -15,7 +15,7 @@ use std::{
 
 use tracing::{error, info, warn};
 
-use super::{AgentError, STOP_GRACE, error::system};
+use super::{AgentError, STOP_GRACE, error::system_error};
 use crate::{
     AgentArgs, Readings,
     clock::{schedule::Schedule, skew::DaemonClock, unix_ms, wall_base_ms},
@@ -52,24 +52,25 @@ pub(super) struct Delivery {
     pub(super) totals: Arc<Totals>,
     pub(super) clock: Arc<DaemonClock>,
     refs: Refs,
-    /// The size of the spool when it began to drop batches.
-    dropping: Option<u64>,
-    /// `None` after the last round.
-    announce: Option<SyncSender<()>>,
+    /// The size of the spool when it began to drop batches, or `None` while it drops none.
+    dropping_since_bytes: Option<u64>,
+    /// The channel that wakes the sender after a round; `None` after the last round.
+    round_sender: Option<SyncSender<()>>,
     thread: JoinHandle<()>,
-    done: Receiver<Result<(), SpoolError>>,
+    result_receiver: Receiver<Result<(), SpoolError>>,
 }
 
 impl Delivery {
     /// Opens the spool and starts to deliver its batches.
     pub(super) fn start(
-        way: DeliveryParts,
+        parts: DeliveryParts,
         args: &AgentArgs,
         agent: &str,
     ) -> Result<Self, AgentError> {
-        let DeliveryParts { client, folder, report, pinger, rules } = way;
-        let fault = |cause| AgentError::Spool { folder: folder.clone(), cause };
-        let spool = Spool::open(&folder, agent, args.spool_max_bytes, unix_ms()).map_err(fault)?;
+        let DeliveryParts { client, folder, report, pinger, rules } = parts;
+        let spool_error = |cause| AgentError::Spool { folder: folder.clone(), cause };
+        let spool =
+            Spool::open(&folder, agent, args.spool_max_bytes, unix_ms()).map_err(spool_error)?;
         spool.note_clock(wall_base_ms());
         let spool = spool.with_age_max(args.spool_max_age).with_linger(args.spool_linger);
         let spool = Arc::new(spool);
@@ -80,20 +81,30 @@ impl Delivery {
         let report = report.map(|path| ReportFile::new(path, agent.to_owned()));
         let sender = Sender::new(shared, client, counts, report, delay);
         let sender = sender.with_clock(args.clock);
-        let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
-        let (result_sender, done) = sync_channel(1);
+        let (round_sender, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
+        let (result_sender, result_receiver) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("sender".to_owned())
             .spawn(move || {
                 let result = sender.run(&rounds, pinger);
-                // This fails when the agent no longer waits.
+                // Sending fails if the agent no longer waits.
                 drop(result_sender.send(result));
             })
-            .map_err(system("start the sending thread"))?;
+            .map_err(system_error("start the sending thread"))?;
         let mut refs = Refs::new(rules);
-        spool.each_definition(|definition| refs.remember(&definition)).map_err(fault)?;
-        let (dropping, announce) = (None, Some(announce));
-        Ok(Self { folder, spool, totals, clock, refs, dropping, announce, thread, done })
+        spool.each_definition(|definition| refs.remember(&definition)).map_err(spool_error)?;
+        let (dropping_since_bytes, round_sender) = (None, Some(round_sender));
+        Ok(Self {
+            folder,
+            spool,
+            totals,
+            clock,
+            refs,
+            dropping_since_bytes,
+            round_sender,
+            thread,
+            result_receiver,
+        })
     }
 
     /// Stores a round's readings.
@@ -103,7 +114,7 @@ impl Delivery {
         readings: &Readings,
         problems: &mut BTreeMap<String, String>,
     ) -> Result<(), AgentError> {
-        let waiting = self.spool.usage();
+        let spool_usage = self.spool.usage();
         self.spool.note_clock(wall_base_ms());
         let (spool, totals) = (&self.spool, &self.totals);
         let mut dropped = 0;
@@ -115,9 +126,9 @@ impl Delivery {
             dropped += appended.dropped_batches;
             Ok(())
         });
-        stored.map_err(|cause| self.fault(cause))?;
+        stored.map_err(|cause| self.spool_error(cause))?;
         totals.rounds.add(1);
-        self.log_dropping(dropped, waiting);
+        self.log_dropping(dropped, spool_usage);
         Ok(())
     }
 
@@ -133,47 +144,47 @@ impl Delivery {
             return false;
         }
         // When the channel is full, the sender finds this round together with the previous round.
-        let announced = self.announce.as_ref().map(|announce| announce.try_send(()));
-        !matches!(announced, Some(Err(TrySendError::Disconnected(()))))
+        let outcome = self.round_sender.as_ref().map(|round_sender| round_sender.try_send(()));
+        !matches!(outcome, Some(Err(TrySendError::Disconnected(()))))
     }
 
-    /// Closes the channel to the sender: no round follows.
-    pub(super) fn no_more_rounds(&mut self) {
-        self.announce = None;
+    /// Closes the channel to the sender, because no round follows.
+    pub(super) fn close_rounds(&mut self) {
+        self.round_sender = None;
     }
 
     /// Waits until the sender has delivered the batches or reached its deadline, and logs the
     /// totals.
-    pub(super) fn end(&self) -> Result<(), AgentError> {
-        let sent = match self.done.recv_timeout(FLUSH_DEADLINE + STOP_GRACE) {
-            Ok(result) => result.map_err(|cause| self.fault(cause)),
+    pub(super) fn wait_for_end(&self) -> Result<(), AgentError> {
+        let sent = match self.result_receiver.recv_timeout(FLUSH_DEADLINE + STOP_GRACE) {
+            Ok(result) => result.map_err(|cause| self.spool_error(cause)),
             Err(RecvTimeoutError::Timeout) => {
                 warn!("the sender exceeded its deadline; unacknowledged batches stay in the spool");
                 Ok(())
             }
             Err(RecvTimeoutError::Disconnected) => Err(AgentError::SenderDied),
         };
-        let written = self.spool.flush().map_err(|cause| self.fault(cause));
+        let written = self.spool.flush().map_err(|cause| self.spool_error(cause));
         self.log_totals();
         sent.and(written)
     }
 
-    fn fault(&self, cause: SpoolError) -> AgentError {
+    fn spool_error(&self, cause: SpoolError) -> AgentError {
         AgentError::Spool { folder: self.folder.clone(), cause }
     }
 
-    fn log_dropping(&mut self, dropped: u64, waiting: SpoolUsage) {
+    fn log_dropping(&mut self, dropped: u64, spool_usage: SpoolUsage) {
         let batches = self.totals.batches_dropped.get();
         let samples = self.totals.samples_dropped.get();
         let folder = self.folder.display();
-        let has_room = |before: u64| waiting.bytes < before / 10 * 9;
+        let has_space_again = |before: u64| spool_usage.bytes < before / 10 * 9;
         if dropped > 0 {
-            if self.dropping.replace(waiting.bytes).is_some() {
+            if self.dropping_since_bytes.replace(spool_usage.bytes).is_some() {
                 return;
             }
             warn!(%folder, batches, samples, "the spool is full; the oldest batches are being dropped");
-        } else if self.dropping.is_some_and(has_room) {
-            self.dropping = None;
+        } else if self.dropping_since_bytes.is_some_and(has_space_again) {
+            self.dropping_since_bytes = None;
             warn!(
                 %folder,
                 batches,

@@ -57,6 +57,6 @@ pub enum AgentError {
     SenderDied,
 }
 
-pub(super) fn system(operation: &'static str) -> impl FnOnce(io::Error) -> AgentError {
+pub(super) fn system_error(operation: &'static str) -> impl FnOnce(io::Error) -> AgentError {
     move |cause| AgentError::System { operation, cause }
 }

@@ -18,7 +18,7 @@ use tracing::info;
 pub use self::error::AgentError;
 use self::{
     delivery::{Delivery, DeliveryParts},
-    error::system,
+    error::system_error,
     sampler::Sampler,
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     },
     program::{logging, signals},
     reporting::{
-        metrics_port::{OwnMetrics, ServedMetrics},
+        metrics_port::{MetricsServer, ServedMetrics},
         print,
     },
     sampling::{
@@ -49,14 +49,14 @@ use crate::{
 
 /// The time for the last commit, in addition to the flush deadline.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// The timeout of a check of a daemon.
+/// The timeout of a daemon's answer to `--print`.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs the planner's sources until a signal arrives, or for `--rounds` rounds. SIGHUP requests a
 /// new plan from the planner.
 ///
 /// # Errors
-/// The errors of [`run`].
+/// Returns the errors of [`run`].
 pub fn run_planned(
     program: &str,
     args: &AgentArgs,
@@ -64,13 +64,13 @@ pub fn run_planned(
 ) -> Result<(), AgentError> {
     logging::init(args.log_format);
     let Plan { sources, rules } = planner.plan(&[]).map_err(AgentError::Plan)?;
-    let mut running = Vec::new();
+    let mut started_sources = Vec::new();
     for planned in sources {
         if let PlannedSource::New(start) = planned {
-            running.push(start().map_err(|cause| AgentError::Plan(cause.to_string()))?);
+            started_sources.push(start().map_err(|cause| AgentError::Plan(cause.to_string()))?);
         }
     }
-    run_with(program, args, running, rules, Some(planner))
+    run_with(program, args, started_sources, rules, Some(planner))
 }
 
 /// Samples the sources and delivers their readings until a signal arrives, or for `--rounds`
@@ -79,8 +79,8 @@ pub fn run_planned(
 /// `program` names the agent's kind, such as `host`, and with it the default spool folder.
 ///
 /// # Errors
-/// The agent cannot start or continue. The caller exits with a failure, and its supervisor restarts
-/// it.
+/// The agent cannot start or continue. The caller exits with a failure, so that a
+/// supervisor such as systemd restarts the agent.
 pub fn run(
     program: &str,
     args: &AgentArgs,
@@ -105,10 +105,10 @@ fn run_with(
             }
         }
         print::print_table(&mut io::stdout().lock(), &readings)
-            .map_err(system("write to standard output"))?;
+            .map_err(system_error("write to standard output"))?;
         return if planner.is_some() { check_daemons(args) } else { Ok(()) };
     }
-    let result = deliver(program, args, Collected { sources, rules, planner });
+    let result = deliver(program, args, CollectionPlan { sources, rules, planner });
     if let Err(AgentError::Spool { folder, cause }) = &result
         && cause.is_damage()
     {
@@ -126,7 +126,7 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
         let outcome = client.ping(Vec::new(), CHECK_TIMEOUT);
         let ahead_ms = client.clock().ahead_ms(wall_base_ms()).unwrap_or(0);
         let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS && args.clock == ClockOf::Host;
-        let word = match outcome {
+        let verdict = match outcome {
             Err(cause) => Err(cause),
             Ok(()) if is_wrong => {
                 Err(format!("this host's clock is {}: samples would wait", describe_skew(ahead_ms)))
@@ -135,17 +135,17 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
             Ok(()) => Ok(format!("answers; this host's clock is {}", describe_skew(ahead_ms))),
         };
         let url = client.url();
-        match word {
-            Ok(word) => writeln!(io::stdout(), "daemon {url}: {word}")
-                .map_err(system("write to standard output"))?,
+        match verdict {
+            Ok(verdict) => writeln!(io::stdout(), "daemon {url}: {verdict}")
+                .map_err(system_error("write to standard output"))?,
             Err(cause) => failed.push(format!("daemon {url}: {cause}")),
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(AgentError::Daemons(failed.join("; "))) }
 }
 
-/// The current sources and rules, and the planner of later sources and rules.
-struct Collected<'a> {
+/// The sources and rules at the start, and the planner of later ones.
+struct CollectionPlan<'a> {
     sources: Vec<Box<dyn Source>>,
     rules: Vec<Rule>,
     planner: Option<&'a mut dyn Planner>,
@@ -155,31 +155,32 @@ struct Collected<'a> {
 fn deliver(
     program: &str,
     args: &AgentArgs,
-    Collected { sources, rules, planner }: Collected<'_>,
+    CollectionPlan { sources, rules, planner }: CollectionPlan<'_>,
 ) -> Result<(), AgentError> {
     let agent = args.agent_name();
-    let signals = signals::signal_requests().map_err(system("handle signals"))?;
+    let signals = signals::signal_requests().map_err(system_error("handle signals"))?;
     let watched = WatchedHosts::new(args.interval);
-    let about = about(program, &agent, args, &sources);
+    let shared_ping_fields = shared_ping_fields(program, &agent, args, &sources);
     let start = |urls: &[String], folder: PathBuf, report: Option<PathBuf>| {
         let client = client(args, urls)?;
-        let pinger = Pinger::new(about.clone(), args.interval, watched.clone());
-        let way = DeliveryParts { client, folder, report, pinger, rules: rules.clone() };
-        Delivery::start(way, args, &agent)
+        let pinger = Pinger::new(shared_ping_fields.clone(), args.interval, watched.clone());
+        let parts = DeliveryParts { client, folder, report, pinger, rules: rules.clone() };
+        Delivery::start(parts, args, &agent)
     };
     let folder = args.spool_folder(program);
     let first = start(&args.url, folder.clone(), args.report.clone())?;
-    let shown = match args.metrics_listen {
+    let metrics_server = match args.metrics_listen {
         None => None,
         Some(address) => {
             let (totals, spool) = (Arc::clone(&first.totals), Arc::clone(&first.spool));
-            let shown = ServedMetrics { totals, spool, clock: Arc::clone(&first.clock) };
-            let show = OwnMetrics::listen(address, shown);
-            Some(show.map_err(|cause| AgentError::Metrics { address, cause })?)
+            let served = ServedMetrics { totals, spool, clock: Arc::clone(&first.clock) };
+            let server = MetricsServer::listen(address, served);
+            Some(server.map_err(|cause| AgentError::Metrics { address, cause })?)
         }
     };
     let also = args.also.iter();
-    let also = also.map(|url| start(std::slice::from_ref(url), folder.join(folder_of(url)), None));
+    let also =
+        also.map(|url| start(std::slice::from_ref(url), folder.join(also_folder_name(url)), None));
     let deliveries: Vec<_> =
         std::iter::once(Ok(first)).chain(also).collect::<Result<_, AgentError>>()?;
     let all =
@@ -199,15 +200,15 @@ fn deliver(
         planner,
     };
     let sampled = sampler.run(args.rounds, &signals);
-    sampler.deliveries.iter_mut().for_each(Delivery::no_more_rounds);
+    sampler.deliveries.iter_mut().for_each(Delivery::close_rounds);
     // The agent waits for every delivery, even when another delivery has failed.
-    let sent: Vec<_> = sampler.deliveries.iter().map(Delivery::end).collect();
-    drop(shown);
+    let sent: Vec<_> = sampler.deliveries.iter().map(Delivery::wait_for_end).collect();
+    drop(metrics_server);
     sampled.and(sent.into_iter().collect())
 }
 
 /// Returns the name of the spool folder of an additional daemon.
-fn folder_of(url: &str) -> String {
+fn also_folder_name(url: &str) -> String {
     let safe = |letter: char| {
         if letter.is_ascii_alphanumeric() || ".-".contains(letter) { letter } else { '_' }
     };
@@ -227,7 +228,12 @@ fn client(args: &AgentArgs, urls: &[String]) -> Result<Client, AgentError> {
 }
 
 /// Returns a ping with the fields that all pings of this agent share.
-fn about(program: &str, agent: &str, args: &AgentArgs, sources: &[Box<dyn Source>]) -> Ping {
+fn shared_ping_fields(
+    program: &str,
+    agent: &str,
+    args: &AgentArgs,
+    sources: &[Box<dyn Source>],
+) -> Ping {
     let tags: BTreeMap<_, _> = args.tags.iter().cloned().collect();
     Ping {
         agent: agent.to_owned(),

@@ -28,7 +28,7 @@ use crate::{
 
 /// The interval at which the agent reads the wall clock while it waits for a tick, to detect clock
 /// steps and suspends.
-const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readings) {
     for source in sources {
@@ -63,9 +63,9 @@ impl Sampler<'_> {
         let mut last = None;
         while rounds_max.is_none_or(|max| self.totals.rounds.get() < max) {
             let Some(tick) = self.wait_for_tick(last, signals)? else {
-                self.last_round(last)?;
+                self.store_last_round(last)?;
                 // An agent with `--rounds` does not report its end: a scheduler starts it again.
-                self.watched.end_round();
+                self.watched.record_stop();
                 break;
             };
             let missed = last.map_or(0, |last| self.schedule.missed_between(last, tick));
@@ -78,7 +78,7 @@ impl Sampler<'_> {
                 );
             }
             last = Some(tick);
-            self.round(tick)?;
+            self.run_round(tick)?;
             if !self.deliveries.iter().all(Delivery::announce_round) {
                 break;
             }
@@ -86,22 +86,23 @@ impl Sampler<'_> {
         Ok(())
     }
 
-    /// Stores the data that the sources received since the last tick, with the current time.
-    fn last_round(&mut self, last: Option<i64>) -> Result<(), AgentError> {
+    /// Stops the sources and stores the data that they received since the last tick, with the
+    /// current time.
+    fn store_last_round(&mut self, last: Option<i64>) -> Result<(), AgentError> {
         let mut has_more = false;
         for source in &mut self.sources {
             has_more |= source.stop();
         }
         if has_more {
             let after = last.map_or(i64::MIN, |last| last + 1);
-            self.round(unix_ms().max(after))?;
+            self.run_round(unix_ms().max(after))?;
         }
         Ok(())
     }
 
     /// Asks the planner for a new plan. Sources that end deliver their last readings before new
     /// sources start. When the planner fails, the old plan stays in force.
-    fn plan_again(&mut self, last: Option<i64>) -> Result<(), AgentError> {
+    fn reload_plan(&mut self, last: Option<i64>) -> Result<(), AgentError> {
         let running: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
         let Some(planner) = &mut self.planner else {
             info!("this agent has no settings file to reload");
@@ -114,20 +115,20 @@ impl Sampler<'_> {
                 return Ok(());
             }
         };
-        let mut before = std::mem::take(&mut self.sources);
+        let mut old_sources = std::mem::take(&mut self.sources);
         let mut starts = Vec::new();
         for planned in sources {
             match planned {
                 PlannedSource::New(start) => starts.push(start),
                 PlannedSource::Running(name) => {
-                    let index = before.iter().position(|source| source.name() == name);
-                    self.sources.extend(index.map(|index| before.remove(index)));
+                    let index = old_sources.iter().position(|source| source.name() == name);
+                    self.sources.extend(index.map(|index| old_sources.remove(index)));
                 }
             }
         }
-        let staying = std::mem::replace(&mut self.sources, before);
-        self.last_round(last)?;
-        self.sources = staying;
+        let kept_sources = std::mem::replace(&mut self.sources, old_sources);
+        self.store_last_round(last)?;
+        self.sources = kept_sources;
         for delivery in &mut self.deliveries {
             delivery.set_rules(rules.clone());
         }
@@ -152,10 +153,10 @@ impl Sampler<'_> {
         // After a slow round, the overdue tick runs now.
         let mut tick = self.schedule.next_after(last.map_or(now, |last| last.min(now)));
         while now < tick {
-            let left = Duration::from_millis(tick.abs_diff(now)).min(CLOCK_CHECKED_EVERY);
-            match signals.recv_timeout(left) {
+            let time_left = Duration::from_millis(tick.abs_diff(now)).min(CLOCK_CHECK_INTERVAL);
+            match signals.recv_timeout(time_left) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(SignalRequest::PlanAgain) => self.plan_again(last)?,
+                Ok(SignalRequest::PlanAgain) => self.reload_plan(last)?,
                 Ok(SignalRequest::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
             now = unix_ms();
@@ -164,24 +165,31 @@ impl Sampler<'_> {
         }
         match signals.try_recv() {
             Ok(SignalRequest::Stop) => return Ok(None),
-            Ok(SignalRequest::PlanAgain) => self.plan_again(last)?,
+            Ok(SignalRequest::PlanAgain) => self.reload_plan(last)?,
             Err(_) => {}
         }
         Ok(Some(self.schedule.due(tick, now)))
     }
 
     /// Samples once and stores the batch.
-    fn round(&mut self, tick: i64) -> Result<(), AgentError> {
+    fn run_round(&mut self, tick: i64) -> Result<(), AgentError> {
         let watch = Stopwatch::start();
         self.readings.clear();
         sample_all(&mut self.sources, tick, &mut self.readings);
         self.watched.set(self.readings.take_watched());
         let first = self.deliveries.first();
-        let waiting = first.map(|delivery| delivery.spool.usage()).unwrap_or_default();
+        let spool_usage = first.map(|delivery| delivery.spool.usage()).unwrap_or_default();
         let ahead_ms = first.and_then(|delivery| delivery.clock.ahead_ms(wall_base_ms()));
         let sampled_in = watch.elapsed();
         let (agent, totals) = (&self.agent, &self.totals);
-        self_metrics::add(&mut self.readings, agent, totals, waiting, sampled_in, self.started_ms);
+        self_metrics::add(
+            &mut self.readings,
+            agent,
+            totals,
+            spool_usage,
+            sampled_in,
+            self.started_ms,
+        );
         if let Some(ahead_ms) = ahead_ms {
             let (tags, ahead) = ([("host", &**agent)], ahead_ms as f64 / 1000.0);
             self.readings.gauge("agent_clock_ahead_seconds", "seconds", &tags, ahead);

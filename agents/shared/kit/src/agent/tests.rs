@@ -1,4 +1,4 @@
-//! Tests of the agent's loop with failing sources.
+//! Tests of complete agents with a test server.
 
 use clap::Parser;
 
@@ -77,17 +77,19 @@ fn each_daemon_receives_all_samples_from_its_own_spool() {
     let samples = self_metrics::SELF_METRICS.len() + 1;
     let answer = format!(r#"{{"accepted":{samples},"duplicates":0}}"#);
     let (url, server) = serve(vec![(200, "", answer.clone())]);
-    let (also, other) = serve(vec![(200, "", answer)]);
-    let words = ["--agent-id", "a", "--interval", "100ms", "--rounds", "1", "--spool-dir", &spool];
-    let daemons = ["agent", "--url", &url, "--also", &also, "--also", "http://127.0.0.1:1"];
-    let args = Args::parse_from(daemons.into_iter().chain(words));
+    let (second_url, second_server) = serve(vec![(200, "", answer)]);
+    let agent_args =
+        ["--agent-id", "a", "--interval", "100ms", "--rounds", "1", "--spool-dir", &spool];
+    let daemons = ["agent", "--url", &url, "--also", &second_url, "--also", "http://127.0.0.1:1"];
+    let args = Args::parse_from(daemons.into_iter().chain(agent_args));
     run("test", &args.agent, vec![Box::new(SecondSource)]).unwrap();
-    for server in [server, other] {
+    for server in [server, second_server] {
         let (seq, defined, sent) = server.join().unwrap()[0].batches[0].clone();
         assert_eq!((seq, defined.len(), sent), (1, samples, samples));
     }
-    let dead = Spool::open(&folder.path().join("spool/also-127.0.0.1_1"), "a", 1 << 20, 0).unwrap();
-    assert_eq!(dead.usage().batches, 1, "the batch waits for the unreachable daemon");
+    let unreachable =
+        Spool::open(&folder.path().join("spool/also-127.0.0.1_1"), "a", 1 << 20, 0).unwrap();
+    assert_eq!(unreachable.usage().batches, 1, "the batch waits for the unreachable daemon");
 }
 
 /// A second source, which is sampled after the failing source.

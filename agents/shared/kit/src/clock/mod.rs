@@ -17,10 +17,10 @@ pub fn unix_ms() -> i64 {
 }
 
 /// Returns the offset of the wall clock from a steady clock that started with this process, in
-/// milliseconds. It changes only when the wall clock is set.
+/// milliseconds. The offset changes only when the wall clock is set.
 pub(crate) fn wall_base_ms() -> i64 {
-    static BEGAN: OnceLock<Stopwatch> = OnceLock::new();
-    let steady = BEGAN.get_or_init(Stopwatch::start).elapsed();
+    static PROCESS_START: OnceLock<Stopwatch> = OnceLock::new();
+    let steady = PROCESS_START.get_or_init(Stopwatch::start).elapsed();
     unix_ms().saturating_sub(i64::try_from(steady.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -1,9 +1,9 @@
-//! The difference between this host's clock and the daemon's, measured by the `Date` header of
+//! The difference between the clocks of this host and the daemon, measured by the `Date` header of
 //! answers.
 //!
-//! The wall clock may step at any time, so each clock is described by its offset from a steady
-//! clock, its base. This host's clock is right when its base equals the daemon's. Must never know:
-//! which samples are held or shifted.
+//! The wall clock may step at any time, so the base of a clock describes it: the offset from a
+//! steady clock. This host's clock is right when both bases are equal. Must never know: which
+//! samples are held or shifted.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -12,10 +12,10 @@ use std::{
 
 /// The largest tolerated difference. Beyond it, samples would fall into other minutes.
 pub(crate) const SKEW_MAX_MS: u64 = 60_000;
-/// The precision of a `Date` header: whole seconds.
-const DATE_MS: i64 = 1_000;
-/// The time above which an answer is too imprecise and is ignored.
-const WAITED_MAX: Duration = Duration::from_secs(10);
+/// The precision of a `Date` header, which has whole seconds.
+const DATE_PRECISION_MS: i64 = 1_000;
+/// The duration of a request above which its answer is too imprecise and is ignored.
+const WAIT_MAX: Duration = Duration::from_secs(10);
 /// The value before the first answer.
 const UNKNOWN: i64 = i64::MIN;
 
@@ -43,25 +43,26 @@ impl DaemonClock {
         let Ok(date) = httpdate::parse_http_date(date) else { return };
         let Ok(since) = date.duration_since(UNIX_EPOCH) else { return };
         let Ok(date_ms) = i64::try_from(since.as_millis()) else { return };
-        if waited > WAITED_MAX {
+        if waited > WAIT_MAX {
             return;
         }
         // The daemon wrote the header between the request and the answer, and rounded it down to a
         // second.
         let waited_ms = waited.as_millis() as i64;
         let ahead_ms = now_ms.saturating_sub(date_ms);
-        let is_certain = !(0..=waited_ms + DATE_MS).contains(&ahead_ms);
-        let ahead_ms = if is_certain { ahead_ms - i64::midpoint(waited_ms, DATE_MS) } else { 0 };
+        let is_certain = !(0..=waited_ms + DATE_PRECISION_MS).contains(&ahead_ms);
+        let ahead_ms =
+            if is_certain { ahead_ms - i64::midpoint(waited_ms, DATE_PRECISION_MS) } else { 0 };
         self.base_ms.store(base_ms.saturating_sub(ahead_ms), Ordering::Relaxed);
     }
 
     /// Clears the offset, because another daemon is used from now on.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn clear(&self) {
         self.base_ms.store(UNKNOWN, Ordering::Relaxed);
     }
 
-    /// Returns how far a wall clock with this base is ahead of the daemon's, in milliseconds, or
-    /// `None` before the first answer.
+    /// Returns the milliseconds by which a wall clock with this base is ahead of the daemon's
+    /// clock, or `None` before the first answer.
     pub(crate) fn ahead_ms(&self, base_ms: i64) -> Option<i64> {
         let daemon_ms = self.base_ms.load(Ordering::Relaxed);
         (daemon_ms != UNKNOWN).then(|| base_ms.saturating_sub(daemon_ms))
@@ -98,7 +99,7 @@ mod tests {
         }
         // The wall clock has been corrected in the meantime.
         assert_eq!(clock.ahead_ms(500 + 7_200_000), Some(0));
-        clock.forget();
+        clock.clear();
         assert_eq!(clock.ahead_ms(500), None);
     }
 

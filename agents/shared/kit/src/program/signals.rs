@@ -31,10 +31,10 @@ pub(crate) fn signal_requests() -> io::Result<Receiver<SignalRequest>> {
     let mut signals = Signals::new(all)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            let word =
+            let request =
                 if signal == SIGHUP { SignalRequest::PlanAgain } else { SignalRequest::Stop };
-            info!(signal, ?word, "received a signal");
-            if let Err(TrySendError::Disconnected(_)) = sender.try_send(word) {
+            info!(signal, ?request, "received a signal");
+            if let Err(TrySendError::Disconnected(_)) = sender.try_send(request) {
                 return;
             }
         }

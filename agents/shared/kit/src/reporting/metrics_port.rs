@@ -28,7 +28,7 @@ const HEAD_BYTES_MAX: usize = 8 << 10;
 /// The maximum time of a connection, from request to response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The sources of the served values.
+/// The values that the server reads for each request.
 #[derive(Debug)]
 pub(crate) struct ServedMetrics {
     pub(crate) totals: Arc<Totals>,
@@ -38,13 +38,13 @@ pub(crate) struct ServedMetrics {
 
 /// The server thread, which ends when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct OwnMetrics {
+pub(crate) struct MetricsServer {
     address: SocketAddr,
-    ends: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl OwnMetrics {
+impl MetricsServer {
     /// Starts to serve at the address.
     ///
     /// # Errors
@@ -52,11 +52,11 @@ impl OwnMetrics {
     pub(crate) fn listen(address: SocketAddr, metrics: ServedMetrics) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let ends = Arc::new(AtomicBool::new(false));
-        let has_ended = Arc::clone(&ends);
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let is_stopping_now = Arc::clone(&is_stopping);
         let thread = thread::Builder::new().name("own-metrics".to_owned()).spawn(move || {
             for stream in listener.incoming() {
-                if has_ended.load(Ordering::Relaxed) {
+                if is_stopping_now.load(Ordering::Relaxed) {
                     return;
                 }
                 // An error only affects the client.
@@ -65,7 +65,7 @@ impl OwnMetrics {
                 let _answered = bounded.and_then(|peer| answer(peer, &metrics));
             }
         })?;
-        Ok(Self { address, ends, thread: Some(thread) })
+        Ok(Self { address, is_stopping, thread: Some(thread) })
     }
 
     /// Returns the address of the server.
@@ -75,9 +75,9 @@ impl OwnMetrics {
     }
 }
 
-impl Drop for OwnMetrics {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
+        self.is_stopping.store(true, Ordering::Relaxed);
         // This connection wakes the thread.
         drop(TcpStream::connect_timeout(&self.address, ANSWER_TIMEOUT));
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
@@ -86,7 +86,7 @@ impl Drop for OwnMetrics {
     }
 }
 
-/// A peer with one deadline for all reads and writes.
+/// A connection with one deadline for all reads and writes.
 struct DeadlineStream {
     stream: TcpStream,
     since: Stopwatch,
@@ -176,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
         let metrics = ServedMetrics { totals: Arc::default(), spool, clock: Arc::default() };
-        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), metrics).unwrap();
+        let metrics = MetricsServer::listen(([127, 0, 0, 1], 0).into(), metrics).unwrap();
         let address = metrics.address();
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"G").unwrap();
@@ -205,7 +205,7 @@ mod tests {
         let totals = Arc::new(Totals::default());
         totals.rounds.add(7);
         let metrics = ServedMetrics { totals, spool, clock: Arc::default() };
-        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), metrics).unwrap();
+        let metrics = MetricsServer::listen(([127, 0, 0, 1], 0).into(), metrics).unwrap();
         let address = metrics.address();
         let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");

@@ -6,7 +6,7 @@ use procfs::process::Process;
 
 use crate::{Readings, reporting::totals::Totals, spool::SpoolUsage};
 
-/// The metrics that every agent sends in addition to its own; agents list them in their METRICS.md.
+/// The metrics that every agent sends about itself; each agent lists them in its METRICS.md.
 pub const SELF_METRICS: [&str; 8] = [
     "agent_spool_batches",
     "agent_spool_bytes",
@@ -23,15 +23,15 @@ pub(crate) fn add(
     readings: &mut Readings,
     host: &str,
     totals: &Totals,
-    waiting: SpoolUsage,
-    sampled_in: Duration,
+    spool_usage: SpoolUsage,
+    sampling_time: Duration,
     started_ms: i64,
 ) {
     let tags = [("host", host)];
     let start = Some(started_ms);
-    let duration = sampled_in.as_secs_f64();
-    readings.gauge("agent_spool_batches", "batches", &tags, waiting.batches as f64);
-    readings.gauge("agent_spool_bytes", "bytes", &tags, waiting.bytes as f64);
+    let duration = sampling_time.as_secs_f64();
+    readings.gauge("agent_spool_batches", "batches", &tags, spool_usage.batches as f64);
+    readings.gauge("agent_spool_bytes", "bytes", &tags, spool_usage.bytes as f64);
     readings.gauge("agent_sample_duration_seconds", "seconds", &tags, duration);
     for (metric, unit, total) in [
         ("agent_samples_collected_total", "samples", &totals.samples_collected),

@@ -60,8 +60,8 @@ pub(crate) struct Total(AtomicU64);
 
 impl Total {
     /// Adds to the count.
-    pub(crate) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Returns the count.
@@ -70,7 +70,7 @@ impl Total {
     }
 }
 
-/// The JSON file that shows the totals.
+/// The writer of the JSON file with the totals.
 #[derive(Debug)]
 pub(crate) struct ReportFile {
     path: PathBuf,
@@ -86,8 +86,8 @@ impl ReportFile {
     }
 
     /// Writes the totals, and logs the first of several failures in a row.
-    pub(crate) fn write(&mut self, epoch: i64, totals: &Totals, waiting: SpoolUsage) {
-        let written = write_report(&self.path, &self.agent, epoch, totals, waiting);
+    pub(crate) fn write(&mut self, epoch: i64, totals: &Totals, spool_usage: SpoolUsage) {
+        let written = write_report(&self.path, &self.agent, epoch, totals, spool_usage);
         if let Err(cause) = &written
             && !self.has_failed
         {
@@ -104,7 +104,7 @@ fn write_report(
     agent: &str,
     epoch: i64,
     totals: &Totals,
-    waiting: SpoolUsage,
+    spool_usage: SpoolUsage,
 ) -> io::Result<()> {
     let mut report = serde_json::Map::new();
     report.insert("agent".to_owned(), agent.into());
@@ -112,8 +112,8 @@ fn write_report(
     for (name, value) in totals.list() {
         report.insert(name.to_owned(), value.into());
     }
-    report.insert("spool_batches".to_owned(), waiting.batches.into());
-    report.insert("spool_bytes".to_owned(), waiting.bytes.into());
+    report.insert("spool_batches".to_owned(), spool_usage.batches.into());
+    report.insert("spool_bytes".to_owned(), spool_usage.bytes.into());
     let mut text = serde_json::to_string_pretty(&report)?;
     text.push('\n');
     let mut temporary = path.as_os_str().to_owned();

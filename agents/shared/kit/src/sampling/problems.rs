@@ -7,35 +7,39 @@ use tracing::{info, warn};
 
 /// The time without failures after which a problem has ended. A failure within this time continues
 /// the problem.
-const CALM_MS: u64 = 120_000;
+const RECOVERY_MS: u64 = 120_000;
 
-/// Current problems: the place and the time of the last failure.
+/// Current problems: for each failing object, the time of the last failure.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
-    open: BTreeMap<String, i64>,
+    last_failures: BTreeMap<String, i64>,
 }
 
 impl Problems {
     /// Updates the problems after the round at `now_ms` and logs the changes. Returns the numbers
     /// of new and ended problems.
-    pub(crate) fn update(&mut self, now: BTreeMap<String, String>, now_ms: i64) -> (usize, usize) {
+    pub(crate) fn update(
+        &mut self,
+        failures: BTreeMap<String, String>,
+        now_ms: i64,
+    ) -> (usize, usize) {
         let mut started = 0;
-        for (place, cause) in now {
-            if !self.open.contains_key(&place) {
+        for (place, cause) in failures {
+            if !self.last_failures.contains_key(&place) {
                 started += 1;
                 warn!(place, cause, "cannot read; skipped until it works again");
             }
-            self.open.insert(place, now_ms);
+            self.last_failures.insert(place, now_ms);
         }
-        let before = self.open.len();
-        self.open.retain(|place, last_ms| {
-            let is_open = last_ms.abs_diff(now_ms) < CALM_MS;
+        let before = self.last_failures.len();
+        self.last_failures.retain(|place, last_ms| {
+            let is_open = last_ms.abs_diff(now_ms) < RECOVERY_MS;
             if !is_open {
                 info!(place, "can be read again");
             }
             is_open
         });
-        (started, before - self.open.len())
+        (started, before - self.last_failures.len())
     }
 }
 
@@ -60,8 +64,10 @@ mod tests {
         let mut problems = Problems::default();
         let lines: usize = (0..1_000)
             .map(|round| {
-                let now = (round % 3 == 0).then(|| ("target".to_owned(), format!("cause {round}")));
-                let (started, ended) = problems.update(now.into_iter().collect(), round * 10_000);
+                let failures =
+                    (round % 3 == 0).then(|| ("target".to_owned(), format!("cause {round}")));
+                let (started, ended) =
+                    problems.update(failures.into_iter().collect(), round * 10_000);
                 started + ended
             })
             .sum();

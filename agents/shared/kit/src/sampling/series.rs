@@ -21,7 +21,7 @@ pub struct Series {
     packed_assignment: AtomicU64,
 }
 
-/// Bytes of a series for the allocator and the counters of an `Arc`.
+/// The estimated bytes per series for the allocator and the counters of an `Arc`.
 const OVERHEAD_BYTES: usize = 64;
 
 /// The treatment of a series' readings.

@@ -14,7 +14,7 @@ use crate::{Readings, Source, SourceError, clock::Stopwatch};
 /// The time that a round waits for network answers and programs; late answers are part of a later
 /// round.
 pub const ROUND_DEADLINE: Duration = Duration::from_millis(100);
-/// The deadline of a single round.
+/// The deadline of a single round, such as a round of `--print`.
 const ALONE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Several sources that act as one source.
@@ -36,11 +36,11 @@ impl SideBySide {
         deadline: Duration,
         sources: Vec<Box<dyn Source + Send>>,
     ) -> std::io::Result<Self> {
-        let each_round = Duration::from_millis(1);
-        Self::each_at(
+        let interval = Duration::from_millis(1);
+        Self::with_intervals(
             name,
             deadline,
-            sources.into_iter().map(|source| (each_round, source)).collect(),
+            sources.into_iter().map(|source| (interval, source)).collect(),
         )
     }
 
@@ -49,18 +49,23 @@ impl SideBySide {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn each_at(
+    pub fn with_intervals(
         name: &'static str,
         deadline: Duration,
         sources: Vec<(Duration, Box<dyn Source + Send>)>,
     ) -> std::io::Result<Self> {
         let booted_ms = sources.iter().find_map(|(_, source)| source.booted_ms());
-        let start = |(every, source)| Worker::start(every, source);
+        let start = |(interval, source)| Worker::start(interval, source);
         let workers = sources.into_iter().map(start).collect::<Result<_, _>>()?;
         Ok(Self { name, deadline, workers, booted_ms })
     }
 
-    fn round(&mut self, request: &SampleRequest, deadline: Duration, readings: &mut Readings) {
+    fn sample_round(
+        &mut self,
+        request: &SampleRequest,
+        deadline: Duration,
+        readings: &mut Readings,
+    ) {
         let watch = Stopwatch::start();
         self.workers.iter_mut().for_each(|worker| worker.request(request, readings));
         for worker in &mut self.workers {
@@ -75,12 +80,20 @@ impl Source for SideBySide {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.round(&SampleRequest { tick_ms: now_ms, is_alone: false }, self.deadline, readings);
+        self.sample_round(
+            &SampleRequest { tick_ms: now_ms, is_alone: false },
+            self.deadline,
+            readings,
+        );
         Ok(())
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.round(&SampleRequest { tick_ms: now_ms, is_alone: true }, ALONE_DEADLINE, readings);
+        self.sample_round(
+            &SampleRequest { tick_ms: now_ms, is_alone: true },
+            ALONE_DEADLINE,
+            readings,
+        );
         Ok(())
     }
 
@@ -114,9 +127,9 @@ mod tests {
     }
 
     /// A source that panics.
-    struct Bug;
+    struct PanickingSource;
 
-    impl Source for Bug {
+    impl Source for PanickingSource {
         fn name(&self) -> &'static str {
             "bug"
         }
@@ -125,28 +138,29 @@ mod tests {
         }
     }
 
-    fn gated(name: &'static str) -> (SyncSender<()>, Box<dyn Source + Send>) {
+    fn gated_source(name: &'static str) -> (SyncSender<()>, Box<dyn Source + Send>) {
         let (open, gate) = sync_channel(10);
         (open, Box::new(BlockingSource(name, gate)))
     }
 
     /// Returns the readings of a round, and the places of its problems.
-    fn round(source: &mut SideBySide, tick_ms: i64) -> (Vec<(String, f64)>, Vec<String>) {
+    fn run_round(source: &mut SideBySide, tick_ms: i64) -> (Vec<(String, f64)>, Vec<String>) {
         let mut readings = Readings::default();
         source.sample(tick_ms, &mut readings).unwrap();
-        let read = readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect();
-        (read, readings.problems().keys().cloned().collect())
+        let values_read =
+            readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect();
+        (values_read, readings.problems().keys().cloned().collect())
     }
 
     #[test]
     fn a_source_that_does_not_answer_delays_no_other_source_and_late_readings_keep_their_time() {
-        let (open_slow, slow) = gated("slow");
-        let (open, quick) = gated("quick");
+        let (open_slow, slow) = gated_source("slow");
+        let (open, quick) = gated_source("quick");
         let mut both = SideBySide::new("both", DEADLINE, vec![slow, quick]).unwrap();
         let quick_read = |tick: i64| ("quick".to_owned(), tick as f64);
         for (tick, problems) in [(1000, vec![]), (2000, vec!["slow".to_owned()])] {
             open.send(()).unwrap();
-            assert_eq!(round(&mut both, tick), (vec![quick_read(tick)], problems));
+            assert_eq!(run_round(&mut both, tick), (vec![quick_read(tick)], problems));
         }
         open_slow.send(()).unwrap();
         let (watch, mut tick) = (Stopwatch::start(), 2000);
@@ -168,18 +182,19 @@ mod tests {
 
     #[test]
     fn a_source_with_its_own_interval_keeps_its_problems_between_its_samples() {
-        let (open, broken) = gated("broken");
-        let every = Duration::from_secs(3);
-        let sources = vec![(every, broken)];
-        let mut single = SideBySide::each_at("single", Duration::from_secs(20), sources).unwrap();
+        let (open, broken) = gated_source("broken");
+        let interval = Duration::from_secs(3);
+        let sources = vec![(interval, broken)];
+        let mut single =
+            SideBySide::with_intervals("single", Duration::from_secs(20), sources).unwrap();
         let problems = vec!["broken".to_owned()];
-        assert_eq!(round(&mut single, 2000), (vec![], vec![]));
+        assert_eq!(run_round(&mut single, 2000), (vec![], vec![]));
         open.send(()).unwrap();
         assert_eq!(
-            round(&mut single, 3000),
+            run_round(&mut single, 3000),
             (vec![("broken".to_owned(), 3000.0)], problems.clone())
         );
-        assert_eq!(round(&mut single, 4000), (vec![], problems), "the source still fails");
+        assert_eq!(run_round(&mut single, 4000), (vec![], problems), "the source still fails");
         let mut readings = Readings::default();
         open.send(()).unwrap();
         single.sample_alone(5000, &mut readings).unwrap();
@@ -208,7 +223,7 @@ mod tests {
         let mut single =
             SideBySide::new("single", Duration::from_secs(20), vec![Box::new(Server(receiver))])
                 .unwrap();
-        let mut ended = |is_up: bool, tick: i64| {
+        let mut stale_series = |is_up: bool, tick: i64| {
             sender.send(is_up).unwrap();
             let mut readings = Readings::default();
             single.sample(tick, &mut readings).unwrap();
@@ -220,27 +235,30 @@ mod tests {
         };
         let both =
             [("reads", granary_protocol::Kind::Counter), ("role", granary_protocol::Kind::Gauge)];
-        assert_eq!(ended(true, 1000), []);
-        assert_eq!(ended(false, 2000), both.map(|(name, kind)| (name.to_owned(), kind, 2000)));
-        assert_eq!(ended(false, 3000), []);
-        assert_eq!(ended(true, 4000), []);
-        assert_eq!(ended(false, 5000).len(), 2);
+        assert_eq!(stale_series(true, 1000), []);
+        assert_eq!(
+            stale_series(false, 2000),
+            both.map(|(name, kind)| (name.to_owned(), kind, 2000))
+        );
+        assert_eq!(stale_series(false, 3000), []);
+        assert_eq!(stale_series(true, 4000), []);
+        assert_eq!(stale_series(false, 5000).len(), 2);
     }
 
     #[test]
     fn a_failure_keeps_earlier_readings_and_a_panic_ends_only_its_source() {
-        let (open, broken) = gated("broken");
-        let mut alone = SideBySide::new("alone", Duration::from_secs(20), vec![broken]).unwrap();
+        let (open, broken) = gated_source("broken");
+        let mut single = SideBySide::new("single", Duration::from_secs(20), vec![broken]).unwrap();
         open.send(()).unwrap();
-        let read = vec![("broken".to_owned(), 5.0)];
-        assert_eq!(round(&mut alone, 5), (read, vec!["broken".to_owned()]));
-        let (open, healthy) = gated("healthy");
-        let sources: Vec<Box<dyn Source + Send>> = vec![Box::new(Bug), healthy];
+        let values_read = vec![("broken".to_owned(), 5.0)];
+        assert_eq!(run_round(&mut single, 5), (values_read, vec!["broken".to_owned()]));
+        let (open, healthy) = gated_source("healthy");
+        let sources: Vec<Box<dyn Source + Send>> = vec![Box::new(PanickingSource), healthy];
         let mut both = SideBySide::new("both", Duration::from_secs(20), sources).unwrap();
         for tick in [1, 2] {
             open.send(()).unwrap();
-            let read = vec![("healthy".to_owned(), tick as f64)];
-            assert_eq!(round(&mut both, tick), (read, vec!["bug".to_owned()]));
+            let values_read = vec![("healthy".to_owned(), tick as f64)];
+            assert_eq!(run_round(&mut both, tick), (values_read, vec!["bug".to_owned()]));
         }
     }
 }

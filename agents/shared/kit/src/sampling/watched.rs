@@ -39,7 +39,7 @@ pub(crate) struct WatchedHosts {
     /// The time for which a round is valid.
     valid_for: Duration,
     /// The number of rounds in which a host was new or changed its state.
-    newcomers: Arc<AtomicU64>,
+    state_changes: Arc<AtomicU64>,
     /// True after an orderly stop of the agent.
     has_ended: Arc<AtomicBool>,
 }
@@ -51,13 +51,13 @@ impl WatchedHosts {
         Self {
             hosts: Arc::default(),
             valid_for,
-            newcomers: Arc::default(),
+            state_changes: Arc::default(),
             has_ended: Arc::default(),
         }
     }
 
     /// Records the orderly stop of the agent: no round follows.
-    pub(crate) fn end_round(&self) {
+    pub(crate) fn record_stop(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
 
@@ -75,15 +75,15 @@ impl WatchedHosts {
         };
         let is_known = |new: &WatchedHost| known.iter().any(|old| is_same(old, new));
         if !hosts.iter().all(is_known) {
-            self.newcomers.fetch_add(1, Ordering::Relaxed);
+            self.state_changes.fetch_add(1, Ordering::Relaxed);
         }
         *last = (!hosts.is_empty()).then(|| (Stopwatch::start(), hosts));
     }
 
     /// Returns a counter that grows when a host is new or changes its state, so that the agent
     /// pings at once.
-    pub(crate) fn newcomers(&self) -> u64 {
-        self.newcomers.load(Ordering::Relaxed)
+    pub(crate) fn state_changes(&self) -> u64 {
+        self.state_changes.load(Ordering::Relaxed)
     }
 
     /// Returns the agent's own ping and one ping for each host, up to the limit of a request.
@@ -91,11 +91,11 @@ impl WatchedHosts {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = hosts.as_ref().filter(|(since, _)| !since.left_of(self.valid_for).is_zero());
         let watched = fresh.map_or(&[][..], |(_, hosts)| hosts);
-        let for_host = |seen: &WatchedHost| Ping {
-            host: Some(seen.host.clone()),
-            booted: seen.started_ms,
-            tags: agent_ping.tags.clone().into_iter().chain(seen.tags.clone()).collect(),
-            absent: seen.is_absent,
+        let for_host = |host: &WatchedHost| Ping {
+            host: Some(host.host.clone()),
+            booted: host.started_ms,
+            tags: agent_ping.tags.clone().into_iter().chain(host.tags.clone()).collect(),
+            absent: host.is_absent,
             ..agent_ping.clone()
         };
         let mut pings = vec![agent_ping.clone()];
@@ -124,16 +124,16 @@ mod tests {
         assert_eq!(watched.pings(&agent_ping()), [agent_ping()]);
         watched.set(vec![host("db1:27017"), host("db2:27017")]);
         let pings = watched.pings(&agent_ping());
-        assert_eq!((pings.len(), watched.newcomers()), (3, 1));
+        assert_eq!((pings.len(), watched.state_changes()), (3, 1));
         assert_eq!((pings[2].host.as_deref(), pings[2].booted), (Some("db2:27017"), Some(7)));
         assert_eq!(pings[2].tags.keys().collect::<Vec<_>>(), ["env", "set"]);
         watched.set(vec![host("db2:27017")]);
         assert_eq!(watched.pings(&agent_ping()).len(), 2);
-        assert_eq!(watched.newcomers(), 1);
+        assert_eq!(watched.state_changes(), 1);
         watched.set(vec![]);
         assert_eq!(watched.pings(&agent_ping()), [agent_ping()]);
         watched.set(vec![host("db1:27017")]);
-        assert_eq!(watched.newcomers(), 2, "it is back");
+        assert_eq!(watched.state_changes(), 2, "it is back");
     }
 
     /// Regression: a target with a misspelled name was invisible.
@@ -142,10 +142,10 @@ mod tests {
         let watched = WatchedHosts::new(Duration::from_secs(10));
         watched.set(vec![WatchedHost { is_absent: true, ..host("typo") }]);
         let pings = watched.pings(&agent_ping());
-        assert_eq!((pings.len(), pings[1].absent, watched.newcomers()), (2, true, 1));
+        assert_eq!((pings.len(), pings[1].absent, watched.state_changes()), (2, true, 1));
         watched.set(vec![host("typo")]);
         assert!(!watched.pings(&agent_ping())[1].absent);
-        assert_eq!(watched.newcomers(), 2);
+        assert_eq!(watched.state_changes(), 2);
     }
 
     #[test]

@@ -7,7 +7,7 @@ const HIDDEN: &str = "...";
 
 /// Returns the hosts of an address or a URI.
 pub fn hosts_of(address: &str) -> &str {
-    let (authority, rest) = parts(address);
+    let (authority, rest) = split_authority(address);
     // A password with a slash makes the URI invalid, but must not be shown either.
     let path = rest.split_once('?').map_or(rest, |(path, _)| path);
     if path.contains('@') && !authority.contains('@') {
@@ -20,12 +20,12 @@ pub fn hosts_of(address: &str) -> &str {
 pub(crate) fn without_user(url: &str) -> String {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let hosts = hosts_of(url);
-    let rest = if hosts == HIDDEN { "" } else { parts(url).1 };
+    let rest = if hosts == HIDDEN { "" } else { split_authority(url).1 };
     format!("{scheme}://{hosts}{rest}")
 }
 
 /// Splits a URI into the authority and the rest.
-fn parts(address: &str) -> (&str, &str) {
+fn split_authority(address: &str) -> (&str, &str) {
     let plain = address.split_once("://").map_or(address, |(_, plain)| plain);
     plain.split_at(plain.find(['/', '?']).unwrap_or(plain.len()))
 }

@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// Updates the daemon's clock from a response.
-    fn hear_clock<T>(&self, answer: &Response<T>, watch: Stopwatch) {
+    fn note_daemon_time<T>(&self, answer: &Response<T>, watch: Stopwatch) {
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
         if let Some(date) = date {
             self.clock.note_server_time(date, watch.elapsed(), (wall_base_ms(), unix_ms()));
@@ -139,12 +139,12 @@ impl Client {
     }
 
     /// Switches to the next daemon. Returns false when there is only one.
-    pub(crate) fn take_next(&self) -> bool {
+    pub(crate) fn switch_to_next(&self) -> bool {
         self.reads_packed.store(false, Ordering::Relaxed);
         let next = (self.current.load(Ordering::Relaxed) + 1) % self.daemons.len().max(1);
         let is_other = self.current.swap(next, Ordering::Relaxed) != next;
         if is_other {
-            self.clock.forget();
+            self.clock.clear();
         }
         is_other
     }
@@ -171,7 +171,7 @@ impl Client {
         let watch = Stopwatch::start();
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body[..]);
         let mut answer = sent.map_err(|cause| cause.to_string())?;
-        self.hear_clock(&answer, watch);
+        self.note_daemon_time(&answer, watch);
         let status = answer.status().as_u16();
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         // The body is always read, so that the connection can be reused.
@@ -182,12 +182,13 @@ impl Client {
         let answer: PingAnswer = serde_json::from_slice(&text)
             .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))?;
         // An older daemon supports neither absent hosts nor the orderly stop of agents.
-        let is_old = |reason: &str| {
+        let is_from_old_daemon = |reason: &str| {
             ["`absent`", "`ending`"]
                 .iter()
                 .any(|field| reason.contains(&format!("unknown field {field}")))
         };
-        let refused = answer.refused.into_iter().find(|refused| !is_old(&refused.reason));
+        let refused =
+            answer.refused.into_iter().find(|refused| !is_from_old_daemon(&refused.reason));
         refused.map_or(Ok(()), |refused| Err(refused.reason))
     }
 
@@ -208,9 +209,9 @@ impl Client {
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body.bytes[..]);
         let mut answer = match sent {
             Ok(answer) => answer,
-            Err(cause) => return without_answer(&cause),
+            Err(cause) => return outcome_without_answer(&cause),
         };
-        self.hear_clock(&answer, watch);
+        self.note_daemon_time(&answer, watch);
         let status = answer.status().as_u16();
         let reads_packed =
             answer.headers().get(ACCEPT_POST).is_some_and(|value| value == PACKED_MEDIA_TYPE);
@@ -221,7 +222,7 @@ impl Client {
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
         match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
-            Ok(bytes) => interpret(status, after, &bytes),
+            Ok(bytes) => outcome_of_answer(status, after, &bytes),
             Err(cause) if status == 200 => RequestOutcome::Unknown {
                 cause: format!("status {status}: {cause}"),
                 answered: true,
@@ -236,16 +237,16 @@ impl Client {
 }
 
 /// Classifies a request without a response: it was not sent, or its outcome is unknown.
-fn without_answer(fault: &ureq::Error) -> RequestOutcome {
+fn outcome_without_answer(error: &ureq::Error) -> RequestOutcome {
     use ureq::{Error, Timeout};
-    let cause = fault.to_string();
+    let cause = error.to_string();
     let is_refused = |cause: &io::Error| cause.kind() == io::ErrorKind::ConnectionRefused;
     let is_unsent = matches!(
-        fault,
+        error,
         Error::ConnectionFailed
             | Error::HostNotFound
             | Error::Timeout(Timeout::Resolve | Timeout::Connect)
-    ) || matches!(fault, Error::Io(cause) if is_refused(cause));
+    ) || matches!(error, Error::Io(cause) if is_refused(cause));
     if is_unsent {
         RequestOutcome::Retry { after: None, cause, answered: false }
     } else {
@@ -254,7 +255,7 @@ fn without_answer(fault: &ureq::Error) -> RequestOutcome {
 }
 
 /// Classifies a response by its status and body.
-fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> RequestOutcome {
+fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> RequestOutcome {
     if status == 200 {
         return match serde_json::from_slice(body) {
             Ok(answer) => RequestOutcome::Acknowledged(answer),
@@ -265,11 +266,11 @@ fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> RequestOutcom
         };
     }
     let answer: Option<ErrorAnswer> = serde_json::from_slice(body).ok();
-    let word = answer.as_ref().map_or("", |answer| answer.error.as_str());
+    let error_name = answer.as_ref().map_or("", |answer| answer.error.as_str());
     let message = answer.as_ref().map_or("", |answer| answer.message.as_str());
-    let cause = format!("status {status} {word} {message}").trim_end().to_owned();
+    let cause = format!("status {status} {error_name} {message}").trim_end().to_owned();
     match status {
-        409 if word == "unknown_refs" => RequestOutcome::UnknownRefs,
+        409 if error_name == "unknown_refs" => RequestOutcome::UnknownRefs,
         400 | 413 => RequestOutcome::Refused(cause),
         _ => RequestOutcome::Retry { after, cause, answered: true },
     }
@@ -307,7 +308,7 @@ mod tests {
     fn each_status_leads_to_its_outcome() {
         let error = |word: &str| format!(r#"{{"error":"{word}","message":"m"}}"#).into_bytes();
         let check = |status, body: &[u8], expected: fn(&RequestOutcome) -> bool| {
-            let outcome = interpret(status, None, body);
+            let outcome = outcome_of_answer(status, None, body);
             assert!(expected(&outcome), "{status}: {outcome:?}");
         };
         let retry = |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::Retry { .. });
@@ -338,15 +339,15 @@ mod tests {
     }
 
     #[test]
-    fn take_next_cycles_through_the_daemons() {
+    fn switch_to_next_cycles_through_the_daemons() {
         let all = ["http://a", "http://b"].map(str::to_owned);
         let client = Client::new(&all, None, TlsConfig::default());
         assert_eq!(client.url(), "http://a");
-        assert!(client.take_next());
+        assert!(client.switch_to_next());
         assert_eq!(client.url_of("/x"), "http://b/x");
-        assert!(client.take_next());
+        assert!(client.switch_to_next());
         assert_eq!(client.url(), "http://a");
-        assert!(!Client::new(&all[..1], None, TlsConfig::default()).take_next());
+        assert!(!Client::new(&all[..1], None, TlsConfig::default()).switch_to_next());
     }
 
     #[test]

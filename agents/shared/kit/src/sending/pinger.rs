@@ -17,42 +17,44 @@ use crate::{
 /// The timeout of a ping; batches wait for it.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The minimum time between two pings when new hosts appear.
-const NEWCOMERS_AFTER: Duration = Duration::from_secs(5);
+/// The minimum time between two pings when hosts appear or change their state.
+const STATE_CHANGE_PING_DELAY: Duration = Duration::from_secs(5);
 
 /// The schedule and the content of pings.
 #[derive(Debug)]
 pub(crate) struct Pinger {
-    about: Ping,
-    every: Duration,
+    common_fields: Ping,
+    interval: Duration,
     watched: WatchedHosts,
     /// The time since the last ping; `None` before the first ping.
     last: Option<Stopwatch>,
-    /// The counter of new hosts at the last ping.
-    newcomers: u64,
+    /// The counter of state changes at the last ping.
+    state_changes: u64,
     /// The cause of the last ping's failure.
     failure: Option<String>,
 }
 
 impl Pinger {
-    /// Creates a pinger for an agent with this sampling interval; `about` contains the constant
-    /// fields. The pinger also pings on behalf of the monitored hosts.
-    pub(crate) fn new(about: Ping, sampling: Duration, watched: WatchedHosts) -> Self {
+    /// Creates a pinger for an agent with this sampling interval. `common_fields` contains the
+    /// constant fields. The pinger also pings on behalf of the monitored hosts.
+    pub(crate) fn new(common_fields: Ping, sampling: Duration, watched: WatchedHosts) -> Self {
         Self {
-            about,
-            every: ping_interval(sampling),
+            common_fields,
+            interval: ping_interval(sampling),
             watched,
             last: None,
-            newcomers: 0,
+            state_changes: 0,
             failure: None,
         }
     }
 
-    /// Returns the time until the next ping, which is short after a new host appeared.
+    /// Returns the time until the next ping, which is short after a host appeared or changed its
+    /// state.
     pub(crate) fn time_left(&self) -> Duration {
-        let has_newcomer = self.watched.newcomers() != self.newcomers;
-        let every = if has_newcomer { self.every.min(NEWCOMERS_AFTER) } else { self.every };
-        self.last.map_or(Duration::ZERO, |last| last.left_of(every))
+        let has_change = self.watched.state_changes() != self.state_changes;
+        let interval =
+            if has_change { self.interval.min(STATE_CHANGE_PING_DELAY) } else { self.interval };
+        self.last.map_or(Duration::ZERO, |last| last.left_of(interval))
     }
 
     /// Pings when a ping is due, and logs the start and the end of failures.
@@ -61,7 +63,7 @@ impl Pinger {
             return;
         }
         self.last = Some(Stopwatch::start());
-        self.newcomers = self.watched.newcomers();
+        self.state_changes = self.watched.state_changes();
         let failure = self.ping(client, false).err();
         match (&failure, &self.failure) {
             (Some(cause), None) => {
@@ -88,7 +90,7 @@ impl Pinger {
     }
 
     fn ping(&self, client: &Client, ending: bool) -> Result<(), String> {
-        let ping = Ping { sent: unix_ms(), ending, ..self.about.clone() };
+        let ping = Ping { sent: unix_ms(), ending, ..self.common_fields.clone() };
         client.ping(self.watched.pings(&ping), PING_TIMEOUT)
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn build_body(
         if index == 0 {
             batch.sent = sent_ms;
         }
-        set_back(&mut batch, ahead_of(stored.seq));
+        subtract_lead(&mut batch, ahead_of(stored.seq));
         if let (Some(refs), Some(definitions)) = (used.remove(&batch.agent), definitions) {
             batch.series = refs.iter().filter_map(|r| definitions.get(r)).cloned().collect();
         }
@@ -64,7 +64,7 @@ pub(crate) fn build_body(
 }
 
 /// Corrects the times of a clock that was ahead.
-fn set_back(batch: &mut Batch, ahead_ms: i64) {
+fn subtract_lead(batch: &mut Batch, ahead_ms: i64) {
     if ahead_ms == 0 {
         return;
     }
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    fn stored(agent: &str, seq: u64, refs: &[u32]) -> StoredBatch {
+    fn stored_batch(agent: &str, seq: u64, refs: &[u32]) -> StoredBatch {
         let batch = Batch {
             agent: agent.to_owned(),
             epoch: 5,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     /// Decodes the batches of a BSON body.
-    fn parts(body: &Body) -> Vec<Vec<u8>> {
+    fn decode_parts(body: &Body) -> Vec<Vec<u8>> {
         let plain = || zstd::bulk::decompress(&body.bytes, 100_000).unwrap();
         let plain = if body.is_zstd { plain() } else { body.bytes.clone() };
         split_batches(&plain).unwrap().into_iter().map(<[u8]>::to_vec).collect()
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn the_first_batch_contains_the_time_of_sending_and_samples_are_unchanged() {
-        let batches = [stored("a", 1, &[1, 2]), stored("a", 2, &[2])];
+        let batches = [stored_batch("a", 1, &[1, 2]), stored_batch("a", 2, &[2])];
         let body = build_body(&batches, 5, 777, None, Form::Bson, &|_| 0).unwrap();
-        let parts = parts(&body);
+        let parts = decode_parts(&body);
         let views: Vec<_> = parts.iter().map(|part| decode_batch(part).unwrap()).collect();
         assert_eq!(views.iter().map(|v| (v.seq, v.sent)).collect::<Vec<_>>(), [(1, 777), (2, 0)]);
         assert_eq!(views[0].values().collect::<Vec<_>>(), [1.0, 2.0]);
@@ -145,22 +145,22 @@ mod tests {
 
     #[test]
     fn times_of_a_clock_that_was_ahead_are_set_back() {
-        let batches = [stored("a", 1, &[1]), stored("a", 2, &[2])];
+        let batches = [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[2])];
         let ahead_of = |seq| if seq == 1 { 300 } else { 0 };
         let body = build_body(&batches, 5, 777, None, Form::Bson, &ahead_of).unwrap();
-        let parts = parts(&body);
+        let parts = decode_parts(&body);
         let times = parts.iter().filter_map(|part| decode_batch(part).unwrap().times().max());
         assert_eq!(times.collect::<Vec<_>>(), [700, 1000]);
         let mut batch = Batch { times: vec![5000], starts: vec![0, 900], ..Batch::default() };
-        set_back(&mut batch, -100);
+        subtract_lead(&mut batch, -100);
         assert_eq!((batch.times, batch.starts), (vec![5100], vec![0, 1000]));
     }
 
     #[test]
     fn batches_of_an_earlier_epoch_are_sent_in_the_new_epoch() {
-        let batches = [stored("a", 1, &[1]), stored("a", 2, &[2])];
+        let batches = [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[2])];
         let body = build_body(&batches, 6, 0, None, Form::Bson, &|_| 0).unwrap();
-        let parts = parts(&body);
+        let parts = decode_parts(&body);
         let numbers: Vec<_> = parts
             .iter()
             .map(|part| decode_batch(part).map(|view| (view.epoch, view.seq, view.len())).unwrap())
@@ -170,10 +170,11 @@ mod tests {
 
     #[test]
     fn the_first_batch_of_each_agent_defines_all_refs() {
-        let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
+        let batches =
+            [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[1, 2]), stored_batch("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
         let body = build_body(&batches, 5, 777, Some(&definitions), Form::Bson, &|_| 0).unwrap();
-        let parts = parts(&body);
+        let parts = decode_parts(&body);
         let defined: Vec<Vec<u32>> = parts
             .iter()
             .map(|part| decode_batch(part).unwrap().series.iter().map(|s| s.reference).collect())
@@ -183,11 +184,12 @@ mod tests {
 
     #[test]
     fn a_packed_body_contains_the_same_batches_as_a_bson_body() {
-        let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
+        let batches =
+            [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[1, 2]), stored_batch("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
         let body = |form| build_body(&batches, 6, 777, Some(&definitions), form, &|_| 0).unwrap();
         let decoded = |bytes: &Vec<u8>| Batch::from(&decode_batch(bytes).unwrap());
-        let plain: Vec<_> = parts(&body(Form::Bson)).iter().map(decoded).collect();
+        let plain: Vec<_> = decode_parts(&body(Form::Bson)).iter().map(decoded).collect();
         let packed = body(Form::Packed);
         assert_eq!((packed.form, packed.is_zstd), (Form::Packed, false));
         assert_eq!(unpack(&packed.bytes).unwrap(), plain);
@@ -195,10 +197,10 @@ mod tests {
 
     #[test]
     fn only_long_bodies_are_compressed() {
-        let short = stored("a", 1, &[1]);
+        let short = stored_batch("a", 1, &[1]);
         let short = build_body(&[short], 5, 1, None, Form::Packed, &|_| 0).unwrap();
         assert!(!short.is_zstd && short.bytes.len() < 40);
-        let long = stored("a", 1, &(0..500).collect::<Vec<_>>());
+        let long = stored_batch("a", 1, &(0..500).collect::<Vec<_>>());
         let body = build_body(std::slice::from_ref(&long), 5, 0, None, Form::Bson, &|_| 0).unwrap();
         assert!(body.is_zstd);
         assert_eq!(zstd::bulk::decompress(&body.bytes, 100_000).unwrap(), long.bytes);

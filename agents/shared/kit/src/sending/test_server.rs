@@ -32,18 +32,18 @@ pub(crate) fn serve(
     let thread = std::thread::spawn(move || {
         answers
             .into_iter()
-            .map(|(status, headers, body)| {
+            .map(|(status, headers, response)| {
                 let mut pings = Vec::new();
                 loop {
                     let (stream, _) = listener.accept().unwrap();
-                    let (head, sent) = read_request(&stream);
+                    let (head, body) = read_request(&stream);
                     if head.starts_with("POST /api/v1/ping ") {
-                        pings.extend(decode_pings(&sent).unwrap().into_iter().map(Result::unwrap));
-                        answer(stream, 200, "", r#"{"accepted":1,"refused":[]}"#);
+                        pings.extend(decode_pings(&body).unwrap().into_iter().map(Result::unwrap));
+                        send_response(stream, 200, "", r#"{"accepted":1,"refused":[]}"#);
                         continue;
                     }
-                    answer(stream, status, headers.as_ref(), &body);
-                    return request(pings, head, &sent);
+                    send_response(stream, status, headers.as_ref(), &response);
+                    return decode_request(pings, head, &body);
                 }
             })
             .collect()
@@ -52,7 +52,7 @@ pub(crate) fn serve(
 }
 
 /// Sends a response and closes the connection.
-pub(crate) fn answer(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
+pub(crate) fn send_response(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
     let length = body.len();
     write!(
         stream,
@@ -90,7 +90,7 @@ pub(crate) fn batches_of(head: &str, body: &[u8]) -> Vec<Batch> {
     parts.map(|bytes| Batch::from(&decode_batch(bytes).unwrap())).collect()
 }
 
-fn request(pings: Vec<Ping>, head: String, body: &[u8]) -> Request {
+fn decode_request(pings: Vec<Ping>, head: String, body: &[u8]) -> Request {
     let batches = batches_of(&head, body);
     let epochs = batches.iter().map(|batch| batch.epoch).collect();
     let times = batches.iter().flat_map(|batch| batch.times.clone()).collect();

@@ -23,7 +23,7 @@ pub struct TlsFiles<'a> {
     /// The key of the client's certificates.
     pub key: Option<&'a Path>,
     /// True to accept any certificate of the server.
-    pub is_blind: bool,
+    pub accepts_any_certificate: bool,
 }
 
 impl TlsFiles<'_> {
@@ -34,25 +34,25 @@ impl TlsFiles<'_> {
     pub fn read(&self) -> Result<TlsConfig, String> {
         let roots = match self.ca {
             None => RootCerts::PlatformVerifier,
-            Some(file) => RootCerts::new_with_certs(&certificates(file)?),
+            Some(file) => RootCerts::new_with_certs(&read_certificates(file)?),
         };
         let client = match (self.cert, self.key) {
             (Some(cert), Some(key)) => {
-                let fault = |cause: ureq::Error| format!("{}: {cause}", key.display());
-                let key = PrivateKey::from_pem(&read_small(key)?).map_err(fault)?;
-                Some(ClientCert::new_with_certs(&certificates(cert)?, key))
+                let error = |cause: ureq::Error| format!("{}: {cause}", key.display());
+                let key = PrivateKey::from_pem(&read_small(key)?).map_err(error)?;
+                Some(ClientCert::new_with_certs(&read_certificates(cert)?, key))
             }
             _ => None,
         };
         Ok(TlsConfig::builder()
             .root_certs(roots)
             .client_cert(client)
-            .disable_verification(self.is_blind)
+            .disable_verification(self.accepts_any_certificate)
             .build())
     }
 }
 
-fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
+fn read_certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
     let bytes = read_small(file)?;
     let mut all = Vec::new();
     for item in parse_pem(&bytes) {
@@ -72,10 +72,10 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
 /// # Errors
 /// The file is unreadable or too long; the error names the file.
 pub fn read_small(file: &Path) -> Result<Vec<u8>, String> {
-    let fault = |cause: io::Error| format!("{}: {cause}", file.display());
+    let error = |cause: io::Error| format!("{}: {cause}", file.display());
     let mut bytes = Vec::new();
-    let open = fs::File::open(file).map_err(fault)?;
-    open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(fault)?;
+    let open = fs::File::open(file).map_err(error)?;
+    open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(error)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("{}: more than {FILE_BYTES_MAX} bytes", file.display()));
     }
@@ -93,8 +93,8 @@ mod tests {
         let read = |path: &Path| TlsFiles { ca: Some(path), ..TlsFiles::default() }.read();
         assert!(read(&path).unwrap_err().contains("ca.pem"));
         fs::write(&path, "no certificate").unwrap();
-        let fault = read(&path).unwrap_err();
-        assert!(fault.contains("ca.pem: no certificate found"), "{fault}");
+        let error = read(&path).unwrap_err();
+        assert!(error.contains("ca.pem: no certificate found"), "{error}");
         assert!(TlsFiles::default().read().is_ok());
     }
 }

@@ -24,7 +24,7 @@ use super::{
 };
 
 const CACHE_BYTES: usize = 1024 * 1024;
-/// The excess size from which a file is compacted when it is opened.
+/// The size beyond twice the batches' size from which a file is compacted when it is opened.
 const SLACK_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The database file. While it cannot be opened, nothing is read.
@@ -57,7 +57,7 @@ impl Disk {
         now_ms: i64,
     ) -> Result<SpoolContent, SpoolError> {
         let path = folder.join(FILE);
-        let mut db = database(&path)?;
+        let mut db = open_database(&path)?;
         // redb verifies pages only on request. Without this check, damage would surface in the
         // middle of a round after each restart, or damaged samples would be delivered.
         if !db.check_integrity().map_err(|cause| cannot_open(&path, cause))? {
@@ -81,17 +81,17 @@ impl Disk {
         counters: Counters,
     ) -> Result<(), SpoolError> {
         if self.db.is_none() {
-            self.db = Some(database(&self.path)?);
+            self.db = Some(open_database(&self.path)?);
         }
         let written = self.db.as_ref().map_or(Ok(()), |db| write(db, pending, counters));
         if written.is_err() {
-            let before = self.db.take();
+            let failed_db = self.db.take();
             // Closing the database may write, and fail again.
             let closed = panics_are_damage("close the file", || {
-                drop(before);
+                drop(failed_db);
                 Ok(())
             });
-            self.db = closed.and_then(|()| database(&self.path)).ok();
+            self.db = closed.and_then(|()| open_database(&self.path)).ok();
         }
         written
     }
@@ -172,7 +172,7 @@ impl Disk {
     }
 }
 
-fn database(path: &Path) -> Result<Database, SpoolError> {
+fn open_database(path: &Path) -> Result<Database, SpoolError> {
     let opened = Database::builder().set_cache_size(CACHE_BYTES).create(path);
     opened.map_err(|cause| cannot_open(path, cause))
 }

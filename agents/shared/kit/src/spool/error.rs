@@ -51,7 +51,7 @@ impl SpoolError {
     }
 
     /// Returns true when the file cannot be written at the moment, but is not damaged.
-    pub(super) fn is_of_medium(&self) -> bool {
+    pub(super) fn is_write_obstacle(&self) -> bool {
         use redb::Error as E;
         let Self::Store { cause, .. } = self else { return matches!(self, Self::Folder { .. }) };
         matches!(**cause, E::Io(_) | E::PreviousIo | E::DatabaseClosed) && !is_damage(cause)

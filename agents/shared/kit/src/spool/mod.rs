@@ -43,9 +43,9 @@ const DAMAGED: &str = "spool.redb.damaged";
 /// batch is removed.
 const REJECTED_BATCHES_MAX: u64 = 64;
 /// The maximum number of remembered clock steps; beyond it, the oldest step is removed.
-const STEPS_MAX: usize = 1_000;
+const CLOCK_STEPS_MAX: usize = 1_000;
 /// The smallest change that counts as a clock step.
-const STEP_MS: u64 = 200;
+const CLOCK_STEP_MIN_MS: u64 = 200;
 
 /// The effect of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -172,7 +172,7 @@ impl Spool {
         span: Range<u64>,
     ) -> Result<Vec<StoredBatch>, SpoolError> {
         let mut state = self.state();
-        let (first, last) = state.ends()?;
+        let (first, last) = state.first_and_last()?;
         if !span.contains(&(last - first)) {
             return Ok(Vec::new());
         }
@@ -285,22 +285,22 @@ impl Spool {
     /// batches.
     pub(crate) fn note_clock(&self, wall_base_ms: i64) {
         let mut state = self.state();
-        let last = state.steps.last().map(|(_, base)| *base);
-        if last.is_none_or(|last| last.abs_diff(wall_base_ms) >= STEP_MS) {
+        let last = state.clock_steps.last().map(|(_, base)| *base);
+        if last.is_none_or(|last| last.abs_diff(wall_base_ms) >= CLOCK_STEP_MIN_MS) {
             // Older batches are assumed to have the clock of the start.
             let from = if last.is_none() { 0 } else { state.next_seq };
-            if state.steps.len() >= STEPS_MAX {
-                state.steps.remove(0);
+            if state.clock_steps.len() >= CLOCK_STEPS_MAX {
+                state.clock_steps.remove(0);
             }
-            state.steps.push((from, wall_base_ms));
+            state.clock_steps.push((from, wall_base_ms));
         }
     }
 
     /// Returns the offset of the wall clock from the steady clock when a batch was stored.
     pub(crate) fn wall_base_of(&self, seq: u64) -> Option<i64> {
         let state = self.state();
-        let until = state.steps.partition_point(|(from, _)| *from <= seq);
-        state.steps.get(until.saturating_sub(1)).map(|(_, base)| *base)
+        let until = state.clock_steps.partition_point(|(from, _)| *from <= seq);
+        state.clock_steps.get(until.saturating_sub(1)).map(|(_, base)| *base)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

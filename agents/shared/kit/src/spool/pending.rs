@@ -22,7 +22,7 @@ pub(super) struct PendingFileChanges {
     pub(super) rejected: BTreeMap<u64, Vec<u8>>,
     /// New definitions.
     pub(super) definitions: Vec<SeriesDefinition>,
-    /// The age of the oldest change.
+    /// The time since the oldest change.
     since: Option<Stopwatch>,
 }
 
@@ -60,7 +60,7 @@ impl PendingFileChanges {
         self.since.get_or_insert_with(Stopwatch::start);
     }
 
-    /// Returns the age of the oldest pending change; `None` when no change is pending.
+    /// Returns the time since the oldest pending change; `None` when no change is pending.
     pub(super) fn since(&self) -> Option<Stopwatch> {
         self.since
     }

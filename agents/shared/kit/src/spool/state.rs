@@ -18,9 +18,9 @@ use super::{
 /// The maximum size of batches in memory while the file cannot be written; beyond it, the oldest
 /// batches are dropped.
 pub(super) const MEMORY_BYTES_MAX: usize = 8 << 20;
-/// Numbers that are reserved in the file in advance, so that no number is used twice after a crash.
-/// The reserve is smaller than the daemon's window.
-const NUMBERS_AHEAD: u64 = 256;
+/// The count of numbers that are reserved in the file in advance, so that no number is used twice
+/// after a crash. The reserve is smaller than the daemon's window.
+const RESERVED_NUMBERS: u64 = 256;
 /// The maximum number of delivered batches that the file still contains; after a crash they are
 /// sent again.
 const REMOVED_MAX: usize = 64;
@@ -34,7 +34,7 @@ pub(super) struct State {
     pub(super) pending: PendingFileChanges,
     pub(super) usage: SpoolUsage,
     pub(super) next_seq: u64,
-    /// The counters as stored in the file.
+    /// The next number as stored in the file.
     pub(super) written_next_seq: u64,
     pub(super) bytes_max: u64,
     /// The maximum age of a batch's newest sample; older batches are dropped.
@@ -50,7 +50,7 @@ pub(super) struct State {
     pub(super) dropped: (u64, u64),
     /// The offsets of the wall clock from the steady clock, each with the first batch number for
     /// which it is valid.
-    pub(super) steps: Vec<(u64, i64)>,
+    pub(super) clock_steps: Vec<(u64, i64)>,
 }
 
 impl State {
@@ -68,7 +68,7 @@ impl State {
             is_failing: false,
             is_unwritable: false,
             dropped: (0, 0),
-            steps: Vec::new(),
+            clock_steps: Vec::new(),
         }
     }
 
@@ -85,8 +85,8 @@ impl State {
     /// Writes the pending changes. When the disk is full or broken, the changes stay in memory, and
     /// the next batch triggers another attempt.
     pub(super) fn write(&mut self, epoch: i64) -> Result<(), SpoolError> {
-        let ahead = if self.linger.is_zero() { 0 } else { NUMBERS_AHEAD };
-        let next_seq = self.next_seq + ahead;
+        let reserved = if self.linger.is_zero() { 0 } else { RESERVED_NUMBERS };
+        let next_seq = self.next_seq + reserved;
         let counters = Counters { epoch, next_seq, bytes: self.usage.bytes };
         let mut written = self.disk.write(&self.pending, counters);
         if written.as_ref().is_err_and(SpoolError::is_full) && self.drop_oldest_of_disk(counters)? {
@@ -102,7 +102,7 @@ impl State {
                 }
                 Ok(())
             }
-            Err(fault) if fault.is_of_medium() => {
+            Err(fault) if fault.is_write_obstacle() => {
                 if !std::mem::replace(&mut self.is_unwritable, true) {
                     let cause = &fault as &dyn std::error::Error;
                     warn!(cause, "the spool cannot be written; batches wait in memory");
@@ -170,7 +170,7 @@ impl State {
     ) -> Result<(), SpoolError> {
         let mut from = self.in_flight_through + 1;
         while self.usage.bytes > self.bytes_max || oldest_ms.is_some() {
-            let Some(seq) = self.first_from(from)?.filter(|seq| *seq < newest) else { break };
+            let Some(seq) = self.oldest_from(from)?.filter(|seq| *seq < newest) else { break };
             from = seq + 1;
             if self.usage.bytes <= self.bytes_max && !self.is_older(seq, oldest_ms)? {
                 break;
@@ -194,7 +194,7 @@ impl State {
     }
 
     /// Returns the oldest batch from this number on.
-    pub(super) fn first_from(&self, from: u64) -> Result<Option<u64>, SpoolError> {
+    pub(super) fn oldest_from(&self, from: u64) -> Result<Option<u64>, SpoolError> {
         let mut first = None;
         let removed = &self.pending.removed;
         self.disk.visit_from(from, false, |seq, _| {
@@ -217,7 +217,7 @@ impl State {
     }
 
     /// Returns the numbers of the oldest and the newest batch, or zeros.
-    pub(super) fn ends(&self) -> Result<(u64, u64), SpoolError> {
+    pub(super) fn first_and_last(&self) -> Result<(u64, u64), SpoolError> {
         let removed = &self.pending.removed;
         let mut ends = (None, None);
         for (is_newest_first, end) in [(false, &mut ends.0), (true, &mut ends.1)] {

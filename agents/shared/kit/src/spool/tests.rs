@@ -25,30 +25,30 @@ fn definition(reference: u32) -> SeriesDefinition {
     }
 }
 
-fn open(folder: &Path, bytes_max: u64, now_ms: i64) -> Spool {
+fn open_spool(folder: &Path, bytes_max: u64, now_ms: i64) -> Spool {
     Spool::open(folder, "a", bytes_max, now_ms).unwrap()
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn seqs(spool: &Spool) -> Vec<u64> {
+fn waiting_seqs(spool: &Spool) -> Vec<u64> {
     let seqs = spool.fetch(1000, usize::MAX).unwrap().iter().map(|batch| batch.seq).collect();
     spool.release();
     seqs
 }
 
-const ROOMY: u64 = 1 << 30;
+const LARGE_BYTES_MAX: u64 = 1 << 30;
 
 #[test]
 fn batches_are_fetched_oldest_first_and_removed_when_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
     for _ in 0..5 {
         spool.append(&mut batch(3)).unwrap();
     }
-    assert_eq!(seqs(&spool), [1, 2, 3, 4, 5]);
+    assert_eq!(waiting_seqs(&spool), [1, 2, 3, 4, 5]);
     spool.acknowledge(&[1, 2, 3]).unwrap();
-    assert_eq!(seqs(&spool), [4, 5]);
+    assert_eq!(waiting_seqs(&spool), [4, 5]);
     assert_eq!(spool.usage().batches, 2);
     spool.acknowledge(&[4, 5, 5]).unwrap();
     assert_eq!(spool.usage(), SpoolUsage::default(), "bytes are counted down to zero");
@@ -57,7 +57,7 @@ fn batches_are_fetched_oldest_first_and_removed_when_acknowledged() {
 #[test]
 fn a_fetch_is_limited_but_returns_at_least_one_batch() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
     for _ in 0..10 {
         spool.append(&mut batch(100)).unwrap();
     }
@@ -70,13 +70,13 @@ fn a_fetch_is_limited_but_returns_at_least_one_batch() {
 #[test]
 fn epoch_numbers_and_definitions_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
     let mut first = Batch { series: vec![definition(0), definition(7)], ..batch(1) };
     spool.append(&mut first).unwrap();
     assert_eq!((first.epoch, first.seq), (5, 1));
     drop(spool);
 
-    let spool = open(folder.path(), ROOMY, 99);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 99);
     assert_eq!(spool.epoch(), 5);
     let mut all = Vec::new();
     spool.each_definition(|definition| all.push(definition)).unwrap();
@@ -88,7 +88,7 @@ fn epoch_numbers_and_definitions_survive_a_restart() {
     drop(spool);
 
     // Numbers are not reused although the spool is empty.
-    let spool = open(folder.path(), ROOMY, 100);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 100);
     let mut next = batch(1);
     spool.append(&mut next).unwrap();
     assert_eq!((next.epoch, next.seq), (5, 2));
@@ -101,57 +101,57 @@ fn epoch_numbers_and_definitions_survive_a_restart() {
 fn a_full_spool_drops_and_counts_the_oldest_batches() {
     let folder = tempfile::tempdir().unwrap();
     let bytes_of_one = {
-        let other = tempfile::tempdir().unwrap();
-        let spool = open(other.path(), ROOMY, 5);
+        let sample_folder = tempfile::tempdir().unwrap();
+        let spool = open_spool(sample_folder.path(), LARGE_BYTES_MAX, 5);
         spool.append(&mut batch(10)).unwrap();
         spool.usage().bytes
     };
-    let spool = open(folder.path(), bytes_of_one * 3, 5);
+    let spool = open_spool(folder.path(), bytes_of_one * 3, 5);
     let dropped: Vec<_> = (0..5)
         .map(|_| spool.append(&mut batch(10)).unwrap())
         .map(|appended| (appended.dropped_batches, appended.dropped_samples))
         .collect();
     assert_eq!(dropped, [(0, 0), (0, 0), (0, 0), (1, 10), (1, 10)]);
-    assert_eq!(seqs(&spool), [3, 4, 5]);
+    assert_eq!(waiting_seqs(&spool), [3, 4, 5]);
     assert_eq!(spool.usage(), SpoolUsage { batches: 3, bytes: bytes_of_one * 3 });
 }
 
 #[test]
 fn batches_in_a_request_are_not_dropped() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), 1, 5);
+    let spool = open_spool(folder.path(), 1, 5);
     spool.append(&mut batch(1)).unwrap();
     assert_eq!(spool.fetch(1, 1).unwrap()[0].seq, 1);
     assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 0);
     assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 1, "the batch between");
     spool.release();
     assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 2);
-    assert_eq!(seqs(&spool), [4], "the newest batch stays even when it alone is too large");
+    assert_eq!(waiting_seqs(&spool), [4], "the newest batch stays even when it alone is too large");
 }
 
 #[test]
 fn the_file_stays_near_its_limit_while_no_batch_is_delivered() {
     let folder = tempfile::tempdir().unwrap();
     let bytes_max = 4 * 1024 * 1024;
-    let spool = open(folder.path(), bytes_max, 5);
+    let spool = open_spool(folder.path(), bytes_max, 5);
     for _ in 0..400 {
         spool.append(&mut batch(2000)).unwrap();
     }
     let usage = spool.usage();
     assert!(usage.bytes <= bytes_max && usage.bytes > bytes_max - 100_000, "{usage:?}");
     let file = fs::metadata(folder.path().join(FILE)).unwrap().len();
-    assert!(file < bytes_max * 5 / 2, "file of {file} bytes for a bound of {bytes_max}");
+    assert!(file < bytes_max * 5 / 2, "a file of {file} bytes for a limit of {bytes_max}");
 }
 
 #[test]
 fn a_damaged_file_is_set_aside_and_a_new_epoch_begins() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
     spool.append(&mut batch(1)).unwrap();
     drop(spool);
     fs::write(folder.path().join(FILE), b"this is no database").unwrap();
 
-    let spool = open(folder.path(), ROOMY, 6);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 6);
     assert_eq!(spool.epoch(), 6);
     assert_eq!(spool.usage(), SpoolUsage::default());
     assert_eq!(fs::read(folder.path().join(DAMAGED)).unwrap(), b"this is no database");
@@ -162,7 +162,7 @@ fn a_damaged_file_is_set_aside_and_a_new_epoch_begins() {
 #[test]
 fn damage_anywhere_in_the_pages_is_found_when_the_spool_is_opened() {
     let sound = tempfile::tempdir().unwrap();
-    let spool = open(sound.path(), ROOMY, 5);
+    let spool = open_spool(sound.path(), LARGE_BYTES_MAX, 5);
     for _ in 0..40 {
         spool.append(&mut batch(300)).unwrap();
     }
@@ -185,7 +185,7 @@ fn damage_anywhere_in_the_pages_is_found_when_the_spool_is_opened() {
         }
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(FILE), &damaged).unwrap();
-        let spool = open(folder.path(), ROOMY, 6);
+        let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 6);
         set_aside += u32::from(folder.path().join(DAMAGED).exists());
         let seq = spool.append(&mut batch(1)).unwrap().seq;
         let fetched = spool.fetch(1000, usize::MAX).unwrap();
@@ -201,8 +201,8 @@ fn damage_anywhere_in_the_pages_is_found_when_the_spool_is_opened() {
 #[test]
 fn two_agents_cannot_share_a_spool() {
     let folder = tempfile::tempdir().unwrap();
-    let _spool = open(folder.path(), ROOMY, 5);
-    let second = Spool::open(folder.path(), "a", ROOMY, 6);
+    let _spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
+    let second = Spool::open(folder.path(), "a", LARGE_BYTES_MAX, 6);
     assert!(matches!(second, Err(SpoolError::InUse { .. })), "{second:?}");
     assert!(folder.path().join(FILE).exists(), "the file of the first agent is not set aside");
 }
@@ -210,7 +210,7 @@ fn two_agents_cannot_share_a_spool() {
 #[test]
 fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
     for _ in 0..REJECTED_BATCHES_MAX + 2 {
         let appended = spool.append(&mut batch(1)).unwrap();
         spool.reject(appended.seq).unwrap();
@@ -226,23 +226,24 @@ fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
 #[test]
 fn expired_batches_are_dropped_with_the_next_batch() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5).with_age_max(Some(Duration::from_secs(60)));
-    let at = |seconds: i64| {
+    let spool =
+        open_spool(folder.path(), LARGE_BYTES_MAX, 5).with_age_max(Some(Duration::from_secs(60)));
+    let append_at = |seconds: i64| {
         let mut batch = Batch { times: vec![seconds * 1000], ..batch(3) };
         spool.append(&mut batch).unwrap()
     };
     for seconds in [100, 110, 160] {
-        assert_eq!(at(seconds).dropped_batches, 0);
+        assert_eq!(append_at(seconds).dropped_batches, 0);
     }
-    let appended = at(171);
+    let appended = append_at(171);
     assert_eq!((appended.dropped_batches, appended.dropped_samples), (2, 6));
-    assert_eq!(seqs(&spool), [3, 4]);
+    assert_eq!(waiting_seqs(&spool), [3, 4]);
 }
 
 #[test]
 fn the_newest_batches_are_fetched_only_within_the_span_of_numbers() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
     for _ in 0..10 {
         spool.append(&mut batch(3)).unwrap();
     }
@@ -261,14 +262,14 @@ fn the_newest_batches_are_fetched_only_within_the_span_of_numbers() {
 #[test]
 fn batches_that_the_daemon_accepts_at_once_never_reach_the_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5).with_linger(MINUTE);
     let file = || fs::metadata(folder.path().join(FILE)).unwrap().modified().unwrap();
     spool.append(&mut batch(1)).unwrap();
     let written = file();
     spool.acknowledge(&[1]).unwrap();
     for seq in 2..100 {
         spool.append(&mut batch(3)).unwrap();
-        assert_eq!(seqs_fetched(&spool), [seq]);
+        assert_eq!(fetched_seqs(&spool), [seq]);
         spool.acknowledge(&[seq]).unwrap();
     }
     assert_eq!(file(), written);
@@ -291,56 +292,56 @@ fn break_disk(spool: &Spool, folder: &Path) {
 #[test]
 fn while_the_file_cannot_be_written_the_newest_batches_stay_in_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5);
     spool.append(&mut batch(1)).unwrap();
     break_disk(&spool, folder.path());
     let (mut appended, mut dropped) = (1, 0);
     while dropped < 3 {
-        let append = spool.append(&mut batch(20_000)).unwrap();
+        let outcome = spool.append(&mut batch(20_000)).unwrap();
         appended += 1;
-        dropped += append.dropped_batches;
-        assert!(appended < 1_000 && append.dropped_samples == append.dropped_batches * 20_000);
+        dropped += outcome.dropped_batches;
+        assert!(appended < 1_000 && outcome.dropped_samples == outcome.dropped_batches * 20_000);
     }
     assert!(spool.usage().bytes <= state::MEMORY_BYTES_MAX as u64 + 1_000_000);
     assert_eq!(spool.usage().batches, appended - dropped);
-    let waiting = seqs_fetched(&spool);
+    let waiting = fetched_seqs(&spool);
     assert_eq!(waiting.last(), Some(&appended), "the newest batch is kept");
     spool.acknowledge(&waiting[..2]).unwrap();
     spool.state().disk.path = folder.path().join(FILE);
     spool.append(&mut batch(1)).unwrap();
     drop(spool);
-    let spool = open(folder.path(), ROOMY, 6);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 6);
     let mut expected = vec![1];
     expected.extend(waiting[2..].iter().copied().chain([appended + 1]));
-    assert_eq!(seqs(&spool), expected);
+    assert_eq!(waiting_seqs(&spool), expected);
 }
 
-fn seqs_fetched(spool: &Spool) -> Vec<u64> {
+fn fetched_seqs(spool: &Spool) -> Vec<u64> {
     spool.fetch(1000, usize::MAX).unwrap().iter().map(|batch| batch.seq).collect()
 }
 
 #[test]
 fn batches_in_memory_survive_a_stop_and_no_number_is_reused_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5).with_linger(MINUTE);
     for _ in 0..3 {
         spool.append(&mut batch(3)).unwrap();
     }
-    // The file as a crash leaves it: without the batches in memory.
+    // A crash leaves the file without the batches in memory.
     let crashed = tempfile::tempdir().unwrap();
     fs::copy(folder.path().join(FILE), crashed.path().join(FILE)).unwrap();
     drop(spool);
-    let spool = open(folder.path(), ROOMY, 6);
-    assert_eq!(seqs(&spool), [1, 2, 3]);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 6);
+    assert_eq!(waiting_seqs(&spool), [1, 2, 3]);
     assert_eq!(spool.append(&mut batch(1)).unwrap().seq, 4, "reserved numbers are released");
-    let spool = open(crashed.path(), ROOMY, 6);
+    let spool = open_spool(crashed.path(), LARGE_BYTES_MAX, 6);
     assert!(spool.append(&mut batch(1)).unwrap().seq > 3);
 }
 
 #[test]
 fn new_series_are_on_disk_before_their_batch_is_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
+    let spool = open_spool(folder.path(), LARGE_BYTES_MAX, 5).with_linger(MINUTE);
     for reference in 0..3 {
         spool.append(&mut Batch { series: vec![definition(reference)], ..batch(1) }).unwrap();
         let mut on_disk = 0;
@@ -355,11 +356,11 @@ proptest::proptest! {
     /// After any sequence of operations, a spool with a linger time contains the same batches as a
     /// spool that writes each batch.
     #[test]
-    fn memory_and_file_are_one_queue(steps in proptest::collection::vec((0_u8..6, 1_usize..20), 1..40)) {
+    fn memory_and_file_act_as_one_queue(steps in proptest::collection::vec((0_u8..6, 1_usize..20), 1..40)) {
         let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let bytes_max = 3000;
-        let mut direct = open(first.path(), bytes_max, 5);
-        let mut lingers = open(second.path(), bytes_max, 5).with_linger(MINUTE);
+        let mut direct = open_spool(first.path(), bytes_max, 5);
+        let mut lingers = open_spool(second.path(), bytes_max, 5).with_linger(MINUTE);
         for (step, size) in steps {
             let both = [&direct, &lingers];
             match step {
@@ -379,12 +380,12 @@ proptest::proptest! {
                 }),
                 _ => {
                     drop((direct, lingers));
-                    direct = open(first.path(), bytes_max, 5);
-                    lingers = open(second.path(), bytes_max, 5).with_linger(MINUTE);
+                    direct = open_spool(first.path(), bytes_max, 5);
+                    lingers = open_spool(second.path(), bytes_max, 5).with_linger(MINUTE);
                 }
             }
             let [a, b] = [&direct, &lingers].map(|spool| {
-                let all = seqs_fetched(spool);
+                let all = fetched_seqs(spool);
                 spool.acknowledge(&[]).unwrap();
                 all
             });

@@ -5,35 +5,37 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Batch, SeriesDefinition, encode_batch};
 
-fn batch() -> impl Strategy<Value = Batch> {
+fn any_batch() -> impl Strategy<Value = Batch> {
     let samples = prop::collection::vec((any::<u32>(), any::<i64>(), -1e9..1e9_f64), 0..9);
     let tags = prop::collection::btree_map("[a-z]{1,4}", ".{0,5}", 0..4);
     let series = prop::collection::vec((any::<u32>(), ".{0,6}", tags, 0..3_u8, ".{0,3}"), 0..4);
-    (samples, series, any::<bool>(), 0..3_usize).prop_map(|(samples, series, shared, starts)| {
-        let times: Vec<_> = samples.iter().map(|(_, at, _)| *at).collect();
-        let definition = |(reference, metric, tags, kind, unit): (u32, _, _, u8, _)| {
-            let tags: std::collections::BTreeMap<String, String> = tags;
-            let tags = tags.into_iter().collect();
-            let kind = Kind::from_code(kind).unwrap();
-            SeriesDefinition { reference, metric, tags, kind, unit }
-        };
-        Batch {
-            agent: "web1".into(),
-            epoch: -5,
-            seq: 9,
-            sent: 77,
-            series: series.into_iter().map(definition).collect(),
-            refs: samples.iter().map(|(reference, ..)| *reference).collect(),
-            values: samples.iter().map(|(.., value)| *value).collect(),
-            starts: times.iter().copied().take([0, 1, 9][starts]).collect(),
-            times: if shared { vec![3] } else { times },
-        }
-    })
+    (samples, series, any::<bool>(), 0..3_usize).prop_map(
+        |(samples, series, share_time, start_count)| {
+            let times: Vec<_> = samples.iter().map(|(_, time, _)| *time).collect();
+            let definition = |(reference, metric, tags, kind, unit): (u32, _, _, u8, _)| {
+                let tags: std::collections::BTreeMap<String, String> = tags;
+                let tags = tags.into_iter().collect();
+                let kind = Kind::from_code(kind).unwrap();
+                SeriesDefinition { reference, metric, tags, kind, unit }
+            };
+            Batch {
+                agent: "web1".into(),
+                epoch: -5,
+                seq: 9,
+                sent: 77,
+                series: series.into_iter().map(definition).collect(),
+                refs: samples.iter().map(|(reference, ..)| *reference).collect(),
+                values: samples.iter().map(|(.., value)| *value).collect(),
+                starts: times.iter().copied().take([0, 1, 9][start_count]).collect(),
+                times: if share_time { vec![3] } else { times },
+            }
+        },
+    )
 }
 
 proptest! {
     #[test]
-    fn encoding_and_decoding_round_trip(batch in batch()) {
+    fn encoding_and_decoding_round_trip(batch in any_batch()) {
         let mut bytes = Vec::new();
         encode_batch(&batch, &mut bytes);
         encode_batch(&batch, &mut bytes);
@@ -45,11 +47,11 @@ proptest! {
         prop_assert_eq!(view.times().collect::<Vec<_>>(), batch.times);
         prop_assert_eq!(view.values().collect::<Vec<_>>(), batch.values);
         prop_assert_eq!(view.starts().collect::<Vec<_>>(), batch.starts);
-        for (found, sent) in view.series.iter().zip(&batch.series) {
-            prop_assert_eq!(found.metric, &sent.metric);
-            prop_assert_eq!((found.reference, found.kind), (sent.reference, sent.kind));
-            prop_assert_eq!(found.unit, &sent.unit);
-            let tags = found.tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        for (decoded, sent) in view.series.iter().zip(&batch.series) {
+            prop_assert_eq!(decoded.metric, &sent.metric);
+            prop_assert_eq!((decoded.reference, decoded.kind), (sent.reference, sent.kind));
+            prop_assert_eq!(decoded.unit, &sent.unit);
+            let tags = decoded.tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
             prop_assert_eq!(tags.collect::<Vec<_>>(), sent.tags.clone());
         }
         prop_assert_eq!(view.series.len(), batch.series.len());
@@ -57,13 +59,13 @@ proptest! {
 
     #[test]
     fn damaged_bytes_are_an_error_or_a_batch_and_never_a_panic(
-        batch in batch(), at: usize, flip: u8, cut: usize
+        batch in any_batch(), index: usize, flipped_bits: u8, cut_length: usize
     ) {
         let mut bytes = Vec::new();
         encode_batch(&batch, &mut bytes);
-        let at = at % bytes.len();
-        bytes[at] ^= flip;
-        bytes.truncate(cut % (bytes.len() + 1));
+        let index = index % bytes.len();
+        bytes[index] ^= flipped_bits;
+        bytes.truncate(cut_length % (bytes.len() + 1));
         for part in split_batches(&bytes).into_iter().flatten() {
             if let Ok(view) = decode_batch(part) {
                 prop_assert_eq!(view.refs().len(), view.len());

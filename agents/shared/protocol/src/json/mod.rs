@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::values::{
-    Entry, ObjectFields, Time, for_each, name_in, number, series_name, without_place,
+    Entry, ObjectFields, Time, for_each, name_in_sample, number, series_name, without_place,
 };
 use crate::{BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, Refusal, SeriesDefinition};
 
@@ -144,7 +144,7 @@ pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError>
         let problem = format!("more than {BATCHES_PER_REQUEST_MAX} batches in one request");
         return Err(DecodeError::new("JSON body", problem));
     }
-    let several = batches.len() > 1;
+    let has_several = batches.len() > 1;
     let mut converted = Vec::with_capacity(batches.len());
     for (index, raw) in batches.into_iter().enumerate() {
         let batch = serde_json::from_str(raw.get())
@@ -152,7 +152,7 @@ pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError>
             .and_then(|batch| convert(batch, now, &mut field_bytes));
         converted.push(batch.map_err(|cause| {
             let location = format!("batch {index}: {}", cause.location);
-            if several { DecodeError { location, ..cause } } else { cause }
+            if has_several { DecodeError { location, ..cause } } else { cause }
         })?);
     }
     Ok(converted)
@@ -172,7 +172,7 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
         sent: raw.sent.map_or(0, |time| time.0),
         ..Batch::default()
     };
-    let mut filling = BatchInProgress {
+    let mut in_progress = BatchInProgress {
         now,
         batch,
         invalid: InvalidSamples::default(),
@@ -182,19 +182,19 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
         field_bytes,
     };
     for (index, series) in raw.series.into_iter().enumerate() {
-        filling.define(index, series)?;
+        in_progress.define(index, series)?;
     }
     if raw.samples.get().starts_with('[') {
-        for_each(raw.samples.get(), |index, row| filling.row(index, row))
+        for_each(raw.samples.get(), |index, row| in_progress.add_row(index, row))
             .map_err(|cause| DecodeError::new("samples", cause.to_string()))?;
     } else {
         let columns: RawColumns = serde_json::from_str(raw.samples.get()).map_err(|cause| {
             let shape = "an array of samples, or an object with refs, times and values";
             DecodeError::new("samples", format!("{}; expected {shape}", without_place(&cause)))
         })?;
-        filling.columns(&columns)?;
+        in_progress.add_columns(&columns)?;
     }
-    let BatchInProgress { mut batch, invalid, .. } = filling;
+    let BatchInProgress { mut batch, invalid, .. } = in_progress;
     if batch.starts.iter().all(|start| *start == 0) {
         batch.starts.clear();
     }
@@ -202,7 +202,7 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
 }
 
 /// The identity of a series that a sample describes itself.
-type Inline = (String, Vec<(String, String)>, Kind, String);
+type InlineSeries = (String, Vec<(String, String)>, Kind, String);
 
 /// A batch that is being parsed.
 struct BatchInProgress<'b> {
@@ -214,7 +214,7 @@ struct BatchInProgress<'b> {
     /// The next unused ref.
     next_ref: u32,
     /// The refs of series that samples describe themselves.
-    inline: HashMap<Inline, u32>,
+    inline: HashMap<InlineSeries, u32>,
     /// The remaining memory for fields.
     field_bytes: &'b mut usize,
 }
@@ -242,13 +242,13 @@ impl BatchInProgress<'_> {
         let DefinitionRef { r#ref: reference } = serde_json::from_str(raw.get())
             .map_err(|_| DecodeError::new("series", fault.clone()))?;
         self.next_ref = self.next_ref.max(reference.saturating_add(1));
-        let name = name_in(raw.get()).unwrap_or_else(|| format!("ref {reference}"));
+        let name = name_in_sample(raw.get()).unwrap_or_else(|| format!("ref {reference}"));
         self.bad_refs.insert(reference, (name, fault));
         Ok(())
     }
 
-    fn row(&mut self, index: usize, raw: &RawValue) {
-        if let Err(fault) = self.read_row(raw) {
+    fn add_row(&mut self, index: usize, raw: &RawValue) {
+        if let Err(fault) = self.parse_row(raw) {
             let mut invalid = std::mem::take(&mut self.invalid);
             invalid.add(|| {
                 let location = format!("samples.{index}");
@@ -259,28 +259,29 @@ impl BatchInProgress<'_> {
         }
     }
 
-    fn read_row(&mut self, raw: &RawValue) -> Result<(), String> {
+    fn parse_row(&mut self, raw: &RawValue) -> Result<(), String> {
         const SHAPE: &str = "give ref or metric, and value or fields";
         let sample: RawSample<'_> =
             serde_json::from_str(raw.get()).map_err(|cause| without_place(&cause))?;
-        let at = sample.time.map_or(self.now, |time| time.0);
+        let time = sample.time.map_or(self.now, |time| time.0);
         let start = sample.start.map_or(0, |start| start.0);
         let (kind, unit) = (sample.kind, sample.unit);
         match (sample.r#ref, sample.metric, sample.value, sample.fields) {
             (Some(reference), None, Some(value), None) => {
                 let value = number(value)?;
-                self.push(reference, at, value, start)
+                self.push_sample(reference, time, value, start)
             }
             (None, Some(metric), Some(value), None) => {
                 let value = number(value)?;
-                let reference = self.inline((metric, sample.tags.tags()?, kind, unit));
-                self.push(reference, at, value, start)
+                let reference = self.ref_of_inline((metric, sample.tags.tags()?, kind, unit));
+                self.push_sample(reference, time, value, start)
             }
             (None, metric, None, Some(fields)) => {
                 let tags = sample.tags.tags()?;
-                self.read_fields(metric.as_deref(), &tags, &fields, |filling, metric, value| {
-                    let reference = filling.inline((metric, tags.clone(), kind, unit.clone()));
-                    filling.push(reference, at, value, start)
+                self.add_fields(metric.as_deref(), &tags, &fields, |in_progress, metric, value| {
+                    let reference =
+                        in_progress.ref_of_inline((metric, tags.clone(), kind, unit.clone()));
+                    in_progress.push_sample(reference, time, value, start)
                 })
             }
             (_, _, None, None) => Err(format!("value is missing or null; {SHAPE}")),
@@ -289,7 +290,7 @@ impl BatchInProgress<'_> {
     }
 
     /// Adds the fields of a sample, each as a separate metric.
-    fn read_fields(
+    fn add_fields(
         &mut self,
         metric: Option<&str>,
         tags: &[(String, String)],
@@ -303,17 +304,17 @@ impl BatchInProgress<'_> {
         let shared_bytes: usize = tags.iter().map(|(name, value)| name.len() + value.len()).sum();
         let shared_bytes = shared_bytes + metric.map_or(0, str::len);
         let bytes = shared_bytes.saturating_mul(fields.0.len() - 1);
-        let left = self.field_bytes.checked_sub(bytes).ok_or_else(|| {
+        let remaining = self.field_bytes.checked_sub(bytes).ok_or_else(|| {
             format!(
                 "the fields of one request take more than {FIELD_BYTES_MAX} bytes with their \
                 tags; send fewer at a time"
             )
         })?;
-        *self.field_bytes = left;
+        *self.field_bytes = remaining;
         for (field, raw) in &fields.0 {
             let name = metric.map_or_else(|| field.clone(), |metric| format!("{metric}_{field}"));
-            let taken = number(raw).and_then(|value| take(self, name.clone(), value));
-            if let Err(fault) = taken {
+            let outcome = number(raw).and_then(|value| take(self, name.clone(), value));
+            if let Err(fault) = outcome {
                 self.invalid
                     .add(|| (series_name(&name, tags), format!("field {field:?}: {fault}")));
             }
@@ -321,12 +322,18 @@ impl BatchInProgress<'_> {
         Ok(())
     }
 
-    fn push(&mut self, reference: u32, at: i64, value: f64, start: i64) -> Result<(), String> {
+    fn push_sample(
+        &mut self,
+        reference: u32,
+        time: i64,
+        value: f64,
+        start: i64,
+    ) -> Result<(), String> {
         if let Some((_, fault)) = self.bad_refs.get(&reference) {
             return Err(fault.clone());
         }
         self.batch.refs.push(reference);
-        self.batch.times.push(at);
+        self.batch.times.push(time);
         self.batch.values.push(value);
         self.batch.starts.push(start);
         Ok(())
@@ -334,7 +341,7 @@ impl BatchInProgress<'_> {
 
     /// Returns the ref of a series that a sample describes itself. A different kind or unit creates
     /// another definition; the daemon uses the first definition of a series.
-    fn inline(&mut self, series: Inline) -> u32 {
+    fn ref_of_inline(&mut self, series: InlineSeries) -> u32 {
         if let Some(reference) = self.inline.get(&series) {
             return *reference;
         }
@@ -346,7 +353,7 @@ impl BatchInProgress<'_> {
         reference
     }
 
-    fn columns(&mut self, columns: &RawColumns) -> Result<(), DecodeError> {
+    fn add_columns(&mut self, columns: &RawColumns) -> Result<(), DecodeError> {
         let samples = columns.values.len();
         let check = |name: &str, entries: usize, shared: bool| {
             let problem = format!("{entries} entries for {samples} values");
@@ -358,22 +365,24 @@ impl BatchInProgress<'_> {
         if !columns.starts.is_empty() {
             check("starts", columns.starts.len(), true)?;
         }
-        let nth = |times: &[Entry<Time>], index: usize| {
+        let time_at = |times: &[Entry<Time>], index: usize| {
             times.get(if times.len() == 1 { 0 } else { index }).map(|entry| entry.0)
         };
         for (index, (reference, value)) in columns.refs.iter().zip(&columns.values).enumerate() {
-            let bad = |column: &str| format!("samples.{column}.{index} cannot be read");
-            let start = nth(&columns.starts, index).unwrap_or(Some(Time(0)));
-            let taken = (|| {
-                let reference = reference.0.ok_or_else(|| bad("refs"))?;
-                let value = value.0.ok_or_else(|| bad("values"))?;
-                let at = nth(&columns.times, index).flatten().ok_or_else(|| bad("times"))?;
-                let start = start.ok_or_else(|| bad("starts"))?;
-                self.push(reference, at.0, value, start.0)
+            let invalid_cell = |column: &str| format!("samples.{column}.{index} cannot be read");
+            let start = time_at(&columns.starts, index).unwrap_or(Some(Time(0)));
+            let outcome = (|| {
+                let reference = reference.0.ok_or_else(|| invalid_cell("refs"))?;
+                let value = value.0.ok_or_else(|| invalid_cell("values"))?;
+                let time = time_at(&columns.times, index)
+                    .flatten()
+                    .ok_or_else(|| invalid_cell("times"))?;
+                let start = start.ok_or_else(|| invalid_cell("starts"))?;
+                self.push_sample(reference, time.0, value, start.0)
             })();
-            if let Err(fault) = taken {
+            if let Err(fault) = outcome {
                 let mut invalid = std::mem::take(&mut self.invalid);
-                invalid.add(|| (self.name_of(reference.0, index), fault));
+                invalid.add(|| (self.series_name_of(reference.0, index), fault));
                 self.invalid = invalid;
             }
         }
@@ -382,15 +391,18 @@ impl BatchInProgress<'_> {
 
     fn name_in_row(&self, raw: &RawValue) -> Option<String> {
         let reference = serde_json::from_str(raw.get()).ok().map(|DefinitionRef { r#ref }| r#ref);
-        name_in(raw.get()).or_else(|| Some(self.name_of(Some(reference?), 0)))
+        name_in_sample(raw.get()).or_else(|| Some(self.series_name_of(Some(reference?), 0)))
     }
 
-    fn name_of(&self, reference: Option<u32>, index: usize) -> String {
+    fn series_name_of(&self, reference: Option<u32>, index: usize) -> String {
         let Some(reference) = reference else { return format!("samples.{index}") };
         let mut series = self.batch.series.iter();
-        match (self.bad_refs.get(&reference), series.find(|known| known.reference == reference)) {
+        match (
+            self.bad_refs.get(&reference),
+            series.find(|definition| definition.reference == reference),
+        ) {
             (Some((name, _)), _) => name.clone(),
-            (None, Some(known)) => series_name(&known.metric, &known.tags),
+            (None, Some(definition)) => series_name(&definition.metric, &definition.tags),
             (None, None) => format!("ref {reference}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn parsed(text: &str) -> Result<JsonBatch, String> {
+fn parse(text: &str) -> Result<JsonBatch, String> {
     let mut batches = decode_json(text.as_bytes(), 5).map_err(|cause| cause.to_string())?;
     Ok(batches.remove(0))
 }
@@ -15,57 +15,88 @@ fn columns_and_rows_yield_the_same_batch() {
         r#"{head}[{{"ref": 0, "time": 7, "value": 1.5}}, {{"ref": 0, "time": 8, "value": 2}}]}}"#
     );
     let columns = format!(r#"{head}{{"refs": [0, 0], "times": [7, 8], "values": [1.5, 2]}}}}"#);
-    assert_eq!(parsed(&rows), parsed(&columns));
-    let named = r#"{"samples": [{"metric": "m", "kind": "delta", "value": 1.5}]}"#;
-    let batch = parsed(named).unwrap().batch;
+    assert_eq!(parse(&rows), parse(&columns));
+    let self_described = r#"{"samples": [{"metric": "m", "kind": "delta", "value": 1.5}]}"#;
+    let batch = parse(self_described).unwrap().batch;
     assert_eq!((batch.times, batch.seq, batch.refs), (vec![5], 0, vec![0]));
 }
 
 #[test]
 fn faults_of_a_batch_name_their_place() {
-    let check = |text: &str, part: &str| {
-        let message = parsed(text).unwrap_err();
+    let expect_fault = |text: &str, part: &str| {
+        let message = parse(text).unwrap_err();
         assert!(message.contains(part), "{part} in {message}");
     };
-    check(r#"{"samples": ["#, "at line 1 column");
-    check(r#"{"sample": []}"#, "unknown field `sample`");
-    check(r#"{"samples": 3}"#, "an array of samples, or an object");
-    check(
+    expect_fault(r#"{"samples": ["#, "at line 1 column");
+    expect_fault(r#"{"sample": []}"#, "unknown field `sample`");
+    expect_fault(r#"{"samples": 3}"#, "an array of samples, or an object");
+    expect_fault(
         r#"{"samples": {"refs": [0], "times": [1, 2], "values": [1, 2]}}"#,
         "samples.refs: 1 entries for 2 values",
     );
-    check(r#"{"seq": 3, "samples": []}"#, "agent: missing");
-    check(r#"[{"samples": []}, {"seq": 1, "samples": []}]"#, "batch 1: agent");
-    check(r#"{"series": [{"metric": "m"}], "samples": []}"#, "series.0: missing field `ref`");
+    expect_fault(r#"{"seq": 3, "samples": []}"#, "agent: missing");
+    expect_fault(r#"[{"samples": []}, {"seq": 1, "samples": []}]"#, "batch 1: agent");
+    expect_fault(
+        r#"{"series": [{"metric": "m"}], "samples": []}"#,
+        "series.0: missing field `ref`",
+    );
 }
 
 #[test]
 fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
-    let check = |sample: &str, series: &str, part: &str| {
+    let expect_invalid = |sample: &str, series: &str, part: &str| {
         let text = format!(r#"{{"samples": [{sample}, {{"metric": "ok", "value": 1}}]}}"#);
-        let JsonBatch { batch, invalid } = parsed(&text).unwrap();
+        let JsonBatch { batch, invalid } = parse(&text).unwrap();
         assert_eq!((batch.values, invalid.samples), (vec![1.0], 1), "{sample}");
         let example = &invalid.examples[0];
         assert_eq!(example.series, series);
         assert!(example.message.contains(part), "{part} in {}", example.message);
     };
-    let m = r#""metric": "m", "tags": {"host": "a"}"#;
+    let metric_and_tags = r#""metric": "m", "tags": {"host": "a"}"#;
     let name = r#"m{host="a"}"#;
-    check(&format!(r#"{{{m}, "value": null}}"#), name, "value is missing or null");
-    check(&format!(r#"{{{m}, "value": "1.5"}}"#), name, r#"value "1.5" is no number"#);
-    check(&format!(r#"{{{m}, "value": 1e999}}"#), name, "value 1e999 is no number");
-    check(&format!("{{{m}}}"), name, "value is missing");
-    check(&format!(r#"{{{m}, "time": "noon", "value": 1}}"#), name, r#""noon" is no time"#);
-    check(&format!(r#"{{{m}, "kind": "level", "value": 1}}"#), name, "unknown variant `level`");
-    check(&format!(r#"{{{m}, "vaule": 1}}"#), name, "unknown field `vaule`");
-    check(&format!(r#"{{{m}, "ref": 1, "value": 1}}"#), name, "give ref or metric");
-    check(&format!(r#"{{{m}, "fields": {{}}}}"#), name, "fields is empty");
-    check(r#"{"metric": "m", "tags": {"a": null}, "value": 1}"#, r#"m{a="null"}"#, "is null");
-    check(r#"{"metric": "m", "tags": {"a": [1]}, "value": 1}"#, r#"m{a="[1]"}"#, "is [1]");
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "value": null}}"#),
+        name,
+        "value is missing or null",
+    );
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "value": "1.5"}}"#),
+        name,
+        r#"value "1.5" is no number"#,
+    );
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "value": 1e999}}"#),
+        name,
+        "value 1e999 is no number",
+    );
+    expect_invalid(&format!("{{{metric_and_tags}}}"), name, "value is missing");
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "time": "noon", "value": 1}}"#),
+        name,
+        r#""noon" is no time"#,
+    );
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "kind": "level", "value": 1}}"#),
+        name,
+        "unknown variant `level`",
+    );
+    expect_invalid(&format!(r#"{{{metric_and_tags}, "vaule": 1}}"#), name, "unknown field `vaule`");
+    expect_invalid(
+        &format!(r#"{{{metric_and_tags}, "ref": 1, "value": 1}}"#),
+        name,
+        "give ref or metric",
+    );
+    expect_invalid(&format!(r#"{{{metric_and_tags}, "fields": {{}}}}"#), name, "fields is empty");
+    expect_invalid(
+        r#"{"metric": "m", "tags": {"a": null}, "value": 1}"#,
+        r#"m{a="null"}"#,
+        "is null",
+    );
+    expect_invalid(r#"{"metric": "m", "tags": {"a": [1]}, "value": 1}"#, r#"m{a="[1]"}"#, "is [1]");
     let nul = r#"{"metric": "m", "tags": {"a\u0000": "x"}, "value": 1}"#;
-    check(nul, "m{a\0=\"x\"}", "contains a NUL byte");
-    check("7", "samples.0", "invalid type");
-    check(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is no number");
+    expect_invalid(nul, "m{a\0=\"x\"}", "contains a NUL byte");
+    expect_invalid("7", "samples.0", "invalid type");
+    expect_invalid(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is no number");
 }
 
 #[test]
@@ -73,17 +104,18 @@ fn a_malformed_column_or_definition_affects_only_its_samples() {
     let text = r#"{"series": [{"ref": 0, "metric": "a"}, {"ref": 1, "metric": "b", "kind": "x"}],
         "samples": {"refs": [0, 0, 1, 0, "x"], "times": [1, "noon", 1, 1, 1],
                     "values": [1, 2, 3, null, 5]}}"#;
-    let JsonBatch { batch, invalid } = parsed(text).unwrap();
+    let JsonBatch { batch, invalid } = parse(text).unwrap();
     assert_eq!((batch.refs, batch.values, invalid.samples), (vec![0], vec![1.0], 4));
-    let named: Vec<_> = invalid.examples.iter().map(|example| example.series.as_str()).collect();
-    assert_eq!(named, ["a", "b", "a", "samples.4"]);
+    let series_names: Vec<_> =
+        invalid.examples.iter().map(|example| example.series.as_str()).collect();
+    assert_eq!(series_names, ["a", "b", "a", "samples.4"]);
 }
 
 #[test]
 fn numbers_and_booleans_become_tag_values_with_their_text() {
     let text = r#"{"samples": [{"metric": "m", "value": 1,
         "tags": {"port": 8080, "id": 123456789012345678901234567890, "up": true, "v": 1.50}}]}"#;
-    let tags = parsed(text).unwrap().batch.series.remove(0).tags;
+    let tags = parse(text).unwrap().batch.series.remove(0).tags;
     let tags: Vec<_> = tags.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(tags, ["id=123456789012345678901234567890", "port=8080", "up=true", "v=1.50"]);
 }
@@ -94,7 +126,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         {"metric": "disk", "tags": {"d": "sda"}, "time": 9, "kind": "counter", "unit": "bytes",
          "fields": {"read": 1, "write": 2, "bad": "x"}},
         {"fields": {"load": 0.5}}]}"#;
-    let JsonBatch { batch, invalid } = parsed(text).unwrap();
+    let JsonBatch { batch, invalid } = parse(text).unwrap();
     let names: Vec<_> = batch.series.iter().map(|series| series.metric.as_str()).collect();
     assert_eq!(names, ["disk_read", "disk_write", "load"]);
     let is_complete =
@@ -109,7 +141,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         r#"{{"samples": [{{"tags": {{"t": "{tag}"}}, "fields": {{{}}}}}]}}"#,
         fields.join(",")
     );
-    let JsonBatch { batch, invalid } = parsed(&text).unwrap();
+    let JsonBatch { batch, invalid } = parse(&text).unwrap();
     assert_eq!((batch.series.len(), invalid.samples), (0, 1));
     assert!(invalid.examples[0].message.contains("send fewer at a time"));
 }
@@ -118,7 +150,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
 fn two_kinds_of_one_series_are_two_definitions() {
     let text = r#"{"samples": [{"metric": "m", "value": 1},
         {"metric": "m", "kind": "counter", "value": 2}, {"metric": "m", "value": 3}]}"#;
-    let batch = parsed(text).unwrap().batch;
+    let batch = parse(text).unwrap().batch;
     assert_eq!(batch.refs, [0, 1, 0]);
     assert_eq!((batch.series[0].kind, batch.series[1].kind), (Kind::Gauge, Kind::Counter));
 }

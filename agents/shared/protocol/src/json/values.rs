@@ -10,7 +10,7 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 
 /// The maximum length of a quoted value or series.
-const SHOWN_BYTES_MAX: usize = 256;
+const EXCERPT_BYTES_MAX: usize = 256;
 
 /// A time: Unix milliseconds, or an RFC 3339 text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +141,7 @@ pub(super) fn series_name(metric: &str, tags: &[(String, String)]) -> String {
 }
 
 /// Formats the series of an invalid sample, as far as its metric and tags are valid.
-pub(super) fn name_in(sample: &str) -> Option<String> {
+pub(super) fn name_in_sample(sample: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Names {
         metric: String,
@@ -159,7 +159,7 @@ pub(super) fn name_in(sample: &str) -> Option<String> {
 pub(super) fn excerpt(text: &str) -> String {
     let mut text = text.to_owned();
     let end = text.char_indices().map(|(index, letter)| index + letter.len_utf8());
-    let end = end.take_while(|end| *end <= SHOWN_BYTES_MAX).last().unwrap_or(0);
+    let end = end.take_while(|end| *end <= EXCERPT_BYTES_MAX).last().unwrap_or(0);
     text.truncate(end);
     text
 }

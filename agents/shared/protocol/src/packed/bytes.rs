@@ -6,7 +6,7 @@ use crate::DecodeError;
 const NUMBER_BYTES_MAX: usize = 10;
 
 /// Appends a number with seven bits per byte, lowest first.
-pub(super) fn unsigned(mut number: u64, out: &mut Vec<u8>) {
+pub(super) fn push_unsigned(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -15,12 +15,12 @@ pub(super) fn unsigned(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends a signed number in zigzag encoding, in which small numbers take few bytes.
-pub(super) fn signed(number: i64, out: &mut Vec<u8>) {
-    unsigned(((number << 1) ^ (number >> 63)) as u64, out);
+pub(super) fn push_signed(number: i64, out: &mut Vec<u8>) {
+    push_unsigned(((number << 1) ^ (number >> 63)) as u64, out);
 }
 
-pub(super) fn text(text: &str, out: &mut Vec<u8>) {
-    unsigned(text.len() as u64, out);
+pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
+    push_unsigned(text.len() as u64, out);
     out.extend_from_slice(text.as_bytes());
 }
 
@@ -45,19 +45,19 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn read_bytes(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
-        let (taken, rest) = self
+        let (bytes, rest) = self
             .rest
             .split_at_checked(count)
             .ok_or_else(|| self.fault("the body ends too early"))?;
         self.rest = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     pub(super) fn byte(&mut self) -> Result<u8, DecodeError> {
         self.read_bytes(1).map(|bytes| bytes.first().copied().unwrap_or_default())
     }
 
-    pub(super) fn eight(&mut self) -> Result<[u8; 8], DecodeError> {
+    pub(super) fn eight_bytes(&mut self) -> Result<[u8; 8], DecodeError> {
         self.read_bytes(8)?.try_into().map_err(|_| self.fault("the body ends too early"))
     }
 

@@ -13,16 +13,16 @@ fn batch(seq: u64, values: &[f64]) -> Batch {
 }
 
 /// Asserts that all bits are equal.
-fn assert_same(left: &[Batch], right: &[Batch]) {
+fn assert_equal_bits(left: &[Batch], right: &[Batch]) {
     let bits = |batches: &[Batch]| -> Vec<Vec<u64>> {
         let values = |batch: &Batch| batch.values.iter().map(|value| value.to_bits()).collect();
         batches.iter().map(values).collect()
     };
-    let rest = |batches: &[Batch]| -> Vec<Batch> {
+    let without_values = |batches: &[Batch]| -> Vec<Batch> {
         batches.iter().map(|batch| Batch { values: vec![], ..batch.clone() }).collect()
     };
     assert_eq!(bits(left), bits(right));
-    assert_eq!(rest(left), rest(right));
+    assert_eq!(without_values(left), without_values(right));
 }
 
 #[test]
@@ -50,12 +50,12 @@ fn every_value_is_decoded_without_loss() {
     let mut reversed = values;
     reversed.reverse();
     let batches = [batch(1, &values), batch(2, &values), batch(3, &reversed)];
-    assert_same(&unpack(&pack(&batches)).unwrap(), &batches);
+    assert_equal_bits(&unpack(&pack(&batches)).unwrap(), &batches);
 }
 
 #[test]
 fn a_value_with_a_small_step_takes_three_bytes() {
-    let first: Vec<f64> = (0..100).map(|at| f64::from(at * 1_000_003) + 0.25).collect();
+    let first: Vec<f64> = (0..100).map(|index| f64::from(index * 1_000_003) + 0.25).collect();
     let next: Vec<f64> = first.iter().map(|value| value + 0.5).collect();
     let first_bytes = pack(&[batch(1, &first)]).len();
     // One byte each for the ref, the form and the step.
@@ -64,17 +64,17 @@ fn a_value_with_a_small_step_takes_three_bytes() {
 }
 
 #[test]
-fn faults_contain_their_place() {
-    let whole = pack(&[batch(1, &[1.0, f64::NAN])]);
-    for length in 0..whole.len() {
-        let fault = unpack(&whole[..length]).unwrap_err();
+fn faults_contain_their_position() {
+    let body = pack(&[batch(1, &[1.0, f64::NAN])]);
+    for length in 0..body.len() {
+        let fault = unpack(&body[..length]).unwrap_err();
         assert!(fault.location.starts_with("packed body at byte "), "{fault}");
     }
     let check = |body: &[u8], expected: &str| {
         let fault = unpack(body).unwrap_err().to_string();
         assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
     };
-    check(&[&whole[..], &[0]].concat(), "more bytes");
+    check(&[&body[..], &[0]].concat(), "more bytes");
     check(b"\x05\0\0\0\0", "no packed batches");
     check(b"GP\x03\x01", "version 3 is not known");
     check(b"GP\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "64 bits");
@@ -101,13 +101,13 @@ fn any_batch() -> impl Strategy<Value = Batch> {
     let columns = (samples, 0_usize..3, any::<bool>());
     let series = prop::collection::vec(definition.prop_map(define), 0..3);
     (("[ab]", any::<i64>(), any::<u64>(), any::<i64>()), series, columns).prop_map(
-        |((agent, epoch, seq, sent), series, (samples, starts, each))| {
+        |((agent, epoch, seq, sent), series, (samples, start_count, has_each_time))| {
             let refs = samples.iter().map(|sample| sample.0).collect();
             let values = samples.iter().map(|sample| sample.1).collect();
             let times: Vec<i64> = samples.iter().map(|sample| sample.2).collect();
-            let times = if each || times.is_empty() { times } else { vec![times[0]] };
+            let times = if has_each_time || times.is_empty() { times } else { vec![times[0]] };
             let all: Vec<i64> = samples.iter().map(|sample| sample.3).collect();
-            let starts = all.into_iter().take([0, 1, 100][starts]).collect();
+            let starts = all.into_iter().take([0, 1, 100][start_count]).collect();
             Batch { agent, epoch, seq, sent, series, refs, times, values, starts }
         },
     )
@@ -116,7 +116,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
 proptest! {
     #[test]
     fn any_batches_round_trip(batches in prop::collection::vec(any_batch(), 0..6)) {
-        assert_same(&unpack(&pack(&batches)).unwrap(), &batches);
+        assert_equal_bits(&unpack(&pack(&batches)).unwrap(), &batches);
     }
 
     #[test]

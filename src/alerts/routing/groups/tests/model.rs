@@ -15,10 +15,10 @@ enum Event {
     End(usize),
     Mute(usize),
     /// A number of steps, and whether the receiver is reachable.
-    Pass(u8, bool),
+    Advance(u8, bool),
     Crash,
-    /// The receiver got the message, and the process was killed before the confirmation was stored.
-    TakenAndCrash,
+    /// The receiver gets the messages, and the process is killed before it stores the confirmation.
+    ReceiveAndCrash,
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -26,9 +26,9 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (0..NAMES.len()).prop_map(Event::Fire),
         4 => (0..NAMES.len()).prop_map(Event::End),
         1 => (0..NAMES.len()).prop_map(Event::Mute),
-        6 => (1_u8..20, prop::bool::weighted(0.6)).prop_map(|(steps, up)| Event::Pass(steps, up)),
+        6 => (1_u8..20, prop::bool::weighted(0.6)).prop_map(|(steps, up)| Event::Advance(steps, up)),
         1 => Just(Event::Crash),
-        1 => Just(Event::TakenAndCrash),
+        1 => Just(Event::ReceiveAndCrash),
     ]
 }
 
@@ -43,10 +43,10 @@ struct NaiveModel {
     next: Option<i64>,
     firing: BTreeSet<String>,
     resolved: BTreeSet<String>,
-    at: Option<i64>,
+    sent_at: Option<i64>,
     /// True when another integration of the receiver always fails, which keeps the group.
     sibling_fails: bool,
-    is_held: bool,
+    is_kept: bool,
 }
 
 impl NaiveModel {
@@ -56,7 +56,7 @@ impl NaiveModel {
                 self.members.insert(name, *fires);
             }
         }
-        if self.members.is_empty() && !self.is_held {
+        if self.members.is_empty() && !self.is_kept {
             return None;
         }
         let next = *self.next.get_or_insert(now + WAIT_MS);
@@ -64,12 +64,12 @@ impl NaiveModel {
             return None;
         }
         self.next = Some(now + INTERVAL_MS);
-        let of = |is_firing: bool| -> BTreeSet<String> {
+        let names_of = |is_firing: bool| -> BTreeSet<String> {
             let matching = self.members.iter().filter(|(_, fires)| **fires == is_firing);
             matching.map(|(name, _)| (*name).to_owned()).collect()
         };
-        let (firing, resolved) = (of(true), of(false));
-        let is_news = match self.at {
+        let (firing, resolved) = (names_of(true), names_of(false));
+        let is_news = match self.sent_at {
             None => !firing.is_empty(),
             Some(at) => {
                 !firing.is_subset(&self.firing)
@@ -81,11 +81,11 @@ impl NaiveModel {
         self.members.retain(|_, fires| *fires);
         let sent = (firing.iter().cloned().collect(), resolved.iter().cloned().collect());
         if is_news {
-            (self.firing, self.resolved, self.at) = (firing, resolved, Some(now));
+            (self.firing, self.resolved, self.sent_at) = (firing, resolved, Some(now));
         }
-        self.is_held |= self.sibling_fails && !self.members.is_empty();
-        if self.members.is_empty() && !self.is_held {
-            (self.next, self.at) = (None, None);
+        self.is_kept |= self.sibling_fails && !self.members.is_empty();
+        if self.members.is_empty() && !self.is_kept {
+            (self.next, self.sent_at) = (None, None);
         }
         is_news.then_some(sent)
     }
@@ -110,17 +110,17 @@ fn check_against_the_naive_model(
                 world.end(NAMES[at]);
                 naive.alerts.insert(NAMES[at], false);
             }
-            Event::Pass(steps, _) => {
+            Event::Advance(steps, _) => {
                 for _ in 0..steps {
                     let expected: Vec<_> = naive.step(world.now).into_iter().collect();
                     world.step();
-                    let sent = world.tell_integrations(|key| key == "webhook/0");
-                    let sent: Vec<_> = sent.into_iter().map(|(_, said)| said).collect();
+                    let sent = world.deliver_to(|key| key == "webhook/0");
+                    let sent: Vec<_> = sent.into_iter().map(|(_, content)| content).collect();
                     prop_assert_eq!(sent, expected, "at {}", world.now);
                     world.now += STEP_MS;
                 }
             }
-            Event::Mute(_) | Event::Crash | Event::TakenAndCrash => {}
+            Event::Mute(_) | Event::Crash | Event::ReceiveAndCrash => {}
         }
     }
     Ok(())
@@ -137,13 +137,14 @@ struct ReceivedContent {
 }
 
 impl ReceivedContent {
-    fn hear(&mut self, world: &World, said: AlertNames) {
-        self.known.extend(said.0.iter().cloned());
-        self.known.retain(|name| !said.1.contains(name));
+    fn record(&mut self, world: &World, content: AlertNames) {
+        self.known.extend(content.0.iter().cloned());
+        self.known.retain(|name| !content.1.contains(name));
         if let Some((before, same)) = &self.last {
             let passed = world.now - before;
             // The repeat interval counts from decisions, which are at most an interval older.
-            let is_repeat = *same == said && !said.0.is_empty() && passed < REPEAT_MS - INTERVAL_MS;
+            let is_repeat =
+                *same == content && !content.0.is_empty() && passed < REPEAT_MS - INTERVAL_MS;
             // The message is new when an alert has fired again since the last message, or has fired
             // and ended.
             let is_new = |name: &String| world.alerts[name.as_str()].starts_at > *before;
@@ -151,11 +152,11 @@ impl ReceivedContent {
             // the mute is over.
             let is_muting = self.muted_at.is_some_and(|at| at >= *before);
             let is_allowed =
-                self.may_repeat || is_muting || said.0.iter().chain(&said.1).any(is_new);
-            assert!(!is_repeat || is_allowed, "{said:?} twice within {passed}");
+                self.may_repeat || is_muting || content.0.iter().chain(&content.1).any(is_new);
+            assert!(!is_repeat || is_allowed, "{content:?} twice within {passed}");
         }
         self.may_repeat = false;
-        self.last = Some((world.now, said));
+        self.last = Some((world.now, content));
     }
 }
 
@@ -190,23 +191,23 @@ proptest! {
                         world.muted.insert(NAMES[at]);
                     }
                 }
-                Event::Pass(steps, is_up) => {
+                Event::Advance(steps, is_up) => {
                     for _ in 0..steps {
                         world.step();
                         if is_up {
-                            for (_, said) in world.tell() {
-                                receiver.hear(&world, said);
+                            for (_, content) in world.deliver_all() {
+                                receiver.record(&world, content);
                             }
                         }
                         world.now += STEP_MS;
                     }
                 }
                 Event::Crash => world.crash(),
-                Event::TakenAndCrash => {
+                Event::ReceiveAndCrash => {
                     let notifications = world.groups.pending_notifications(&world.routing);
                     for notification in notifications {
                         if let Some((message, _)) = world.groups.message(&world.routing, &notification) {
-                            receiver.hear(&world, said(&message));
+                            receiver.record(&world, content_of(&message));
                             receiver.may_repeat = true;
                         }
                     }
@@ -219,8 +220,8 @@ proptest! {
             receiver.muted_at = Some(world.now);
         }
         for _ in 0..(INTERVAL_MS * 2 + REPEAT_MS + WAIT_MS) / STEP_MS {
-            for (_, said) in world.run(STEP_MS) {
-                receiver.hear(&world, said);
+            for (_, content) in world.run(STEP_MS) {
+                receiver.record(&world, content);
             }
         }
         let known = receiver.known;

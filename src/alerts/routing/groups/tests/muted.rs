@@ -10,7 +10,7 @@ fn inhibition_and_mute_times_silence_a_group_and_continuing_alerts_are_sent_afte
                 time_intervals: [{name: night, time_intervals: [{times: [{start_time: '00:00', \
                 end_time: '00:30'}]}]}]\n";
     let text = format!("route: {{receiver: one, group_by: [alertname]{more}}}\n{text}");
-    let mut world = World::new(check_routing("own.yml", Path::new(""), &text).unwrap());
+    let mut world = World::new(check_routing("notifications.yml", Path::new(""), &text).unwrap());
     // 1970-01-01T00:16:40Z.
     world.fire("a");
     world.fire("b");
@@ -18,7 +18,7 @@ fn inhibition_and_mute_times_silence_a_group_and_continuing_alerts_are_sent_afte
     // Decisions are made every five minutes from 00:17:10 on.
     assert_eq!(messages, [(1_930_000, (names("a"), names("")))]);
     world.end("a");
-    let messages: Vec<_> = world.run(900_000).into_iter().map(|(_, said)| said).collect();
+    let messages: Vec<_> = world.run(900_000).into_iter().map(|(_, content)| content).collect();
     assert!(messages.contains(&(names("b"), names(""))), "{messages:?}");
 }
 
@@ -34,7 +34,10 @@ fn the_end_of_a_muted_alert_is_sent_when_the_mute_ends() {
         assert_eq!(world.run(60_000).len(), 1);
         world.muted.insert("a");
         let messages = world.run(if sends_repeats { 600_000 } else { 60_000 });
-        assert!(messages.iter().all(|(_, said)| said == &(names("b"), names(""))), "{messages:?}");
+        assert!(
+            messages.iter().all(|(_, content)| content == &(names("b"), names(""))),
+            "{messages:?}"
+        );
         assert_eq!(messages.len(), usize::from(sends_repeats) * 2);
         world.end("a");
         world.step();
@@ -43,19 +46,22 @@ fn the_end_of_a_muted_alert_is_sent_when_the_mute_ends() {
         for minute in 0..2 * 24 * 60 {
             world.now += INTERVAL_MS;
             world.step();
-            for (_, said) in world.tell() {
-                assert_eq!(said, (names("b"), names("")), "minute {minute}");
+            for (_, content) in world.deliver_all() {
+                assert_eq!(content, (names("b"), names("")), "minute {minute}");
             }
         }
         world.alerts.remove("a");
         world.crash();
         world.muted.clear();
         let messages: Vec<_> =
-            world.run(2 * INTERVAL_MS).into_iter().map(|(_, said)| said).collect();
+            world.run(2 * INTERVAL_MS).into_iter().map(|(_, content)| content).collect();
         let firing = if is_beside_another { "b" } else { "" };
         assert_eq!(messages, [(names(firing), names("a"))]);
-        let again = world.run(1_200_000);
-        assert!(again.iter().all(|(_, said)| said.1.is_empty()), "{again:?}");
+        let later_messages = world.run(1_200_000);
+        assert!(
+            later_messages.iter().all(|(_, content)| content.1.is_empty()),
+            "{later_messages:?}"
+        );
         assert_eq!(world.groups.is_empty(), !is_beside_another);
     }
 }
@@ -86,10 +92,10 @@ fn an_alert_that_ended_while_muted_is_sent_when_it_fires_again() {
         assert_eq!(world.run(120_000), []);
         world.muted.clear();
         world.fire("a");
-        let messages: Vec<_> = world.run(120_000).into_iter().map(|(_, said)| said).collect();
+        let messages: Vec<_> = world.run(120_000).into_iter().map(|(_, content)| content).collect();
         assert_eq!(messages, [(names("a"), names(""))]);
         world.end("a");
-        let messages: Vec<_> = world.run(120_000).into_iter().map(|(_, said)| said).collect();
+        let messages: Vec<_> = world.run(120_000).into_iter().map(|(_, content)| content).collect();
         assert_eq!(messages.len(), usize::from(send_resolved), "{messages:?}");
         assert!(world.groups.is_empty());
     }

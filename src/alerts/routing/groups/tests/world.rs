@@ -14,14 +14,14 @@ pub(super) fn routing(more: &str, send_resolved: bool) -> Routing {
          receivers:\n- name: one\n  webhook_configs: [{{url: 'http://x', send_resolved: {send_resolved}}}]\n\
          - name: boss\n  webhook_configs: [{{url: 'http://y'}}]\n"
     );
-    check_routing("own.yml", Path::new(""), &text).unwrap()
+    check_routing("notifications.yml", Path::new(""), &text).unwrap()
 }
 
 /// Returns a routing whose receiver has two integrations.
 pub(super) fn two_integrations() -> Routing {
     let text = "route: {receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m}\n\
                 receivers:\n- name: one\n  webhook_configs: [{url: 'http://x'}, {url: 'http://y'}]\n";
-    check_routing("own.yml", Path::new(""), text).unwrap()
+    check_routing("notifications.yml", Path::new(""), text).unwrap()
 }
 
 pub(super) fn labels(name: &str) -> LabelSet {
@@ -34,10 +34,10 @@ pub(super) fn alert(name: &str, starts_at: i64, ends_at: Option<i64>) -> Message
     MessageAlert { labels, annotations, starts_at, ends_at, ..MessageAlert::default() }
 }
 
-/// The names of the alerts in a message: firing ones, and resolved ones.
+/// The names of the alerts in a message: first the firing alerts, then the resolved alerts.
 pub(super) type AlertNames = (Vec<String>, Vec<String>);
 
-pub(super) fn said(message: &Message) -> AlertNames {
+pub(super) fn content_of(message: &Message) -> AlertNames {
     let names = |is_firing: bool| {
         let alerts = message.alerts.iter().filter(|alert| alert.is_firing() == is_firing);
         alerts.map(|alert| alert.labels["alertname"].clone()).collect()
@@ -45,7 +45,7 @@ pub(super) fn said(message: &Message) -> AlertNames {
     (names(true), names(false))
 }
 
-/// The alerts of a test and their groups.
+/// The alerts of a test, their groups, and the stored groups.
 pub(super) struct World {
     pub(super) routing: Routing,
     pub(super) groups: Groups,
@@ -113,12 +113,12 @@ impl World {
     }
 
     /// Delivers all pending messages; the receivers confirm them.
-    pub(super) fn tell(&mut self) -> Vec<(String, AlertNames)> {
-        self.tell_integrations(|_| true)
+    pub(super) fn deliver_all(&mut self) -> Vec<(String, AlertNames)> {
+        self.deliver_to(|_| true)
     }
 
-    /// Delivers to some integrations; deliveries to the others fail.
-    pub(super) fn tell_integrations(
+    /// Delivers the messages to the reachable integrations; other deliveries fail.
+    pub(super) fn deliver_to(
         &mut self,
         is_reachable: impl Fn(&str) -> bool,
     ) -> Vec<(String, AlertNames)> {
@@ -127,7 +127,7 @@ impl World {
             let message = self.groups.message(&self.routing, &notification);
             if let Some((message, _)) = message.filter(|_| is_reachable(&notification.integration))
             {
-                delivered.push((notification.receiver.clone(), said(&message)));
+                delivered.push((notification.receiver.clone(), content_of(&message)));
                 self.groups.confirm(&self.routing, &notification, &message);
             }
         }
@@ -141,7 +141,8 @@ impl World {
         let mut delivered = Vec::new();
         while self.now < until {
             self.step();
-            delivered.extend(self.tell().into_iter().map(|(_, said)| (self.now, said)));
+            delivered
+                .extend(self.deliver_all().into_iter().map(|(_, content)| (self.now, content)));
             self.now += STEP_MS;
         }
         delivered

@@ -96,7 +96,7 @@ impl Parser<'_> {
                 return node_above(height, start, Calculation::Paren(Box::new(calculation)));
             }
             Token::Identifier | Token::Aggregation(_) => return self.duration_function(context),
-            _ => return Err(self.unexpected(context.name, context.expected)),
+            _ => return Err(self.unexpected_token(context.name, context.expected)),
         };
         self.advance()?;
         Ok(DurationNode { calculation, height: 0 })
@@ -110,7 +110,7 @@ impl Parser<'_> {
             "step" => Calculation::Step,
             "range" => Calculation::Range,
             _ => {
-                let unexpected = || self.unexpected(context.name, context.expected);
+                let unexpected = || self.unexpected_token(context.name, context.expected);
                 let choice = choice.ok_or_else(unexpected)?;
                 self.advance()?;
                 return self.choice(choice, start, context);

@@ -36,12 +36,12 @@ impl Parser<'_> {
                 | Token::Operator(
                     Operator::And | Operator::Or | Operator::Unless | Operator::Atan2,
                 ) => self.token_text().to_owned(),
-                _ => return Err(self.unexpected(GROUPING, "label")),
+                _ => return Err(self.unexpected_token(GROUPING, "label")),
             };
             names.push(name);
             self.advance()?;
             if !self.eat(Token::Comma)? && self.token != Token::RightParen {
-                return Err(self.unexpected(GROUPING, "\",\" or \")\""));
+                return Err(self.unexpected_token(GROUPING, "\",\" or \")\""));
             }
         }
         self.advance()?;
@@ -58,10 +58,10 @@ impl Parser<'_> {
                 self.advance()?;
                 sets.push(std::mem::take(&mut set));
                 if self.token == Token::RightBrace {
-                    return Err(self.unexpected(MATCHING, "identifier"));
+                    return Err(self.unexpected_token(MATCHING, "identifier"));
                 }
             } else if !self.eat(Token::Comma)? && self.token != Token::RightBrace {
-                return Err(self.unexpected(MATCHING, "\",\" or \"}\""));
+                return Err(self.unexpected_token(MATCHING, "\",\" or \"}\""));
             }
         }
         self.advance()?;
@@ -74,7 +74,7 @@ impl Parser<'_> {
         let label = match self.token {
             Token::Text => self.lexer.take_value(),
             Token::Identifier => self.token_text().to_owned(),
-            _ => return Err(self.unexpected(MATCHING, "identifier or \"}\"")),
+            _ => return Err(self.unexpected_token(MATCHING, "identifier or \"}\"")),
         };
         self.advance()?;
         let comparison = match self.token {
@@ -87,11 +87,11 @@ impl Parser<'_> {
                 let (value, label) = (label, METRIC_TAG.to_owned());
                 return Ok(Matcher { label, comparison: Comparison::Equal, value });
             }
-            _ => return Err(self.unexpected(MATCHING, "label matching operator")),
+            _ => return Err(self.unexpected_token(MATCHING, "label matching operator")),
         };
         self.advance()?;
         if self.token != Token::Text {
-            return Err(self.unexpected(MATCHING, "string"));
+            return Err(self.unexpected_token(MATCHING, "string"));
         }
         let value = self.lexer.take_value();
         self.advance()?;

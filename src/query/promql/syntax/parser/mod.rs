@@ -47,7 +47,7 @@ pub(crate) fn parse(text: &str, bytes_max: usize) -> Result<Expr, SyntaxError> {
     }
     let Node { expression, .. } = parser.expression(0)?;
     if parser.token != Token::End {
-        return Err(parser.unexpected("", ""));
+        return Err(parser.unexpected_token("", ""));
     }
     check(&expression)?;
     Ok(*expression)
@@ -111,7 +111,11 @@ impl<'a> Parser<'a> {
 
     /// Consumes the next token, which must equal `token`.
     fn expect(&mut self, token: Token, context: &str, expected: &str) -> ParseResult<Span> {
-        if self.token == token { self.advance() } else { Err(self.unexpected(context, expected)) }
+        if self.token == token {
+            self.advance()
+        } else {
+            Err(self.unexpected_token(context, expected))
+        }
     }
 
     /// Returns the text of the next token.
@@ -120,7 +124,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns an error about the next token.
-    fn unexpected(&self, context: &str, expected: &str) -> SyntaxError {
+    fn unexpected_token(&self, context: &str, expected: &str) -> SyntaxError {
         let mut problem = format!("unexpected {}", self.token.description(self.token_text()));
         if !context.is_empty() {
             problem += " in ";
@@ -160,7 +164,7 @@ impl<'a> Parser<'a> {
     fn binary(&mut self, left: Node, operator: Operator) -> ParseResult<Node> {
         let operator_span = self.advance()?;
         let return_bool = self.eat_keyword(Keyword::Bool)?;
-        let matching = self.matching()?;
+        let matching = self.parse_matching()?;
         let right = self.expression(operator.right_precedence())?;
         let height = left.height.max(right.height);
         let (left, right) = (left.expression, right.expression);
@@ -170,7 +174,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the modifiers that define how series of two operands match.
-    fn matching(&mut self) -> ParseResult<Matching> {
+    fn parse_matching(&mut self) -> ParseResult<Matching> {
         let mut matching = Matching::default();
         if matches!(self.token, Token::Keyword(Keyword::On | Keyword::Ignoring)) {
             matching.labels = Some(self.grouping(Keyword::On)?);
@@ -198,7 +202,7 @@ impl<'a> Parser<'a> {
                 _ => return Ok(matching),
             };
             if side.is_some() {
-                return Err(self.unexpected("", ""));
+                return Err(self.unexpected_token("", ""));
             }
             self.advance()?;
             *side = Some(self.fill_value()?);
@@ -213,7 +217,7 @@ impl<'a> Parser<'a> {
             self.advance()?;
         }
         let Token::Number(value) = self.token else {
-            return Err(self.unexpected(CONTEXT, "number"));
+            return Err(self.unexpected_token(CONTEXT, "number"));
         };
         self.advance()?;
         self.expect(Token::RightParen, CONTEXT, "\")\"")?;

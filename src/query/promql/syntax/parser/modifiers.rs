@@ -25,7 +25,7 @@ impl Parser<'_> {
             match self.token {
                 Token::LeftBracket => node = self.range_or_subquery(node)?,
                 Token::Keyword(Keyword::Offset) => self.offset(&mut node.expression)?,
-                Token::At => self.at(&mut node.expression)?,
+                Token::At => self.parse_at(&mut node.expression)?,
                 Token::Keyword(Keyword::Anchored) => {
                     self.extend(&mut node.expression, Extension::Anchored)?;
                 }
@@ -39,11 +39,11 @@ impl Parser<'_> {
 
     /// Reads the range of a selector, or the range and the step of a subquery.
     fn range_or_subquery(&mut self, node: Node) -> ParseResult<Node> {
-        let open = self.advance()?;
+        let opening = self.advance()?;
         let range = self.positive_duration("subquery or range selector", DURATION_FORMS)?;
         if !self.eat(Token::Colon)? {
             let close = self.expect(Token::RightBracket, "subquery or range", "\":\" or \"]\"")?;
-            return matrix(node, range, open.to(close));
+            return matrix(node, range, opening.to(close));
         }
         let step = if self.token == Token::RightBracket {
             None
@@ -54,7 +54,11 @@ impl Parser<'_> {
         let close = self.expect(Token::RightBracket, "subquery selector", "\"]\"")?;
         let span = node.expression.span().to(close);
         let (inner, shift) = (node.expression, Shift::default());
-        node_above(node.height, open, Expr::Subquery(Subquery { inner, range, step, shift, span }))
+        node_above(
+            node.height,
+            opening,
+            Expr::Subquery(Subquery { inner, range, step, shift, span }),
+        )
     }
 
     /// Reads a duration. A duration that does not depend on the query's times must be positive.
@@ -85,7 +89,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn at(&mut self, expression: &mut Expr) -> ParseResult<()> {
+    fn parse_at(&mut self, expression: &mut Expr) -> ParseResult<()> {
         self.advance()?;
         let at = self.time(expression.span())?;
         let last = self.last;
@@ -105,7 +109,7 @@ impl Parser<'_> {
             let at = match self.token_text().to_ascii_lowercase().as_str() {
                 "start" => AtTime::Start,
                 "end" => AtTime::End,
-                _ => return Err(self.unexpected(CONTEXT.0, CONTEXT.1)),
+                _ => return Err(self.unexpected_token(CONTEXT.0, CONTEXT.1)),
             };
             self.advance()?;
             self.expect(Token::LeftParen, CONTEXT.0, CONTEXT.1)?;
@@ -119,7 +123,7 @@ impl Parser<'_> {
         let seconds = match self.token {
             Token::Number(value) => value,
             Token::Duration(millis) => millis as f64 / 1000.0,
-            _ => return Err(self.unexpected(CONTEXT.0, CONTEXT.1)),
+            _ => return Err(self.unexpected_token(CONTEXT.0, CONTEXT.1)),
         };
         self.advance()?;
         let seconds = if is_negative { -seconds } else { seconds };

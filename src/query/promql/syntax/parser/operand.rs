@@ -64,7 +64,7 @@ impl Parser<'_> {
                 let value = self.lexer.take_value();
                 Expr::Text(Text { value, span: self.advance()? })
             }
-            _ => return Err(self.unexpected("", "")),
+            _ => return Err(self.unexpected_token("", "")),
         };
         Ok(Node::new(expression, 0))
     }
@@ -74,10 +74,10 @@ impl Parser<'_> {
     }
 
     fn paren(&mut self) -> ParseResult<Node> {
-        let open = self.advance()?;
+        let opening = self.advance()?;
         let inner = self.expression(0)?;
-        let span = open.to(self.expect(Token::RightParen, "", "")?);
-        node_above(inner.height, open, Expr::Paren(Paren { inner: inner.expression, span }))
+        let span = opening.to(self.expect(Token::RightParen, "", "")?);
+        node_above(inner.height, opening, Expr::Paren(Paren { inner: inner.expression, span }))
     }
 
     /// Reads the matchers of a selector; the name may be empty.
@@ -133,7 +133,7 @@ impl Parser<'_> {
             grouping = Some(self.grouping(Keyword::By)?);
         }
         if self.token != Token::LeftParen {
-            return Err(self.unexpected("aggregation", ""));
+            return Err(self.unexpected_token("aggregation", ""));
         }
         let Arguments { all: mut arguments, height } = self.arguments()?;
         if grouping.is_none() && is_grouping(self.token) {

@@ -239,8 +239,8 @@ fn deep_queries_are_parsed_on_a_small_stack_and_deeper_queries_are_refused() {
     // Adjacent parts are not nested.
     read(&format!("label_join(up, {}\"x\")", "\"a\", ".repeat(500))).unwrap();
     read(&format!("up{{{}}}", "a=\"b\", c!=\"d\", ".repeat(300))).unwrap();
-    let long = parse(&"x".repeat(100), 99).unwrap_err().message;
-    assert!(long.contains("100 bytes") && long.contains("shorten it"), "{long}");
+    let refusal = parse(&"x".repeat(100), 99).unwrap_err().message;
+    assert!(refusal.contains("100 bytes") && refusal.contains("shorten it"), "{refusal}");
 }
 
 #[test]

@@ -31,3 +31,23 @@ export interface StatusAnswer {
   limits: { name: string; used: number; max: number; setting: string }[];
   memory: { resident: number };
 }
+
+/** `/api/v1/cardinality` */
+export interface CardinalityAnswer {
+  /** The time of the earlier numbers; null without any. */
+  since: number | null;
+  series: CountedName;
+  /** Series by metric. */
+  metrics: CountedName[];
+  /** Values by tag. */
+  tags: CountedName[];
+  /** Series by sender. */
+  senders: CountedName[];
+}
+
+/** A number now and earlier; `before` is null when unknown. */
+export interface CountedName {
+  name: string;
+  count: number;
+  before: number | null;
+}

@@ -10,6 +10,8 @@ export interface StorageAnswer {
   disk: { free: number; total: number } | null;
   series: number;
   granularities: StoredGranularity[];
+  /** The rules of retention that select series. */
+  rules: RuleSeries[];
   /** Bytes and records that await a checkpoint, and the size of the file. */
   journal: { bytes: number; bytes_max: number; records: number; file_bytes: number };
   head: { bytes: number };
@@ -46,6 +48,12 @@ export interface DiskBudget {
   bytes_ahead: number;
   /** The page only counts them. */
   drops: unknown[];
+}
+
+/** A rule of retention with the number of its series. */
+export interface RuleSeries {
+  name: string;
+  series: number;
 }
 
 export interface StoredGranularity {

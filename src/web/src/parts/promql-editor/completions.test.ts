@@ -6,13 +6,13 @@ import {
   promQLLanguage,
 } from "@prometheus-io/codemirror-promql";
 import { expect, it } from "vitest";
-import { inDaemonsWords } from "./completions";
+import { withDaemonWords } from "./completions";
 import vocabulary from "./vocabulary.json";
 
 /** The words offered at the end of a text, without names from the daemon. */
-async function offered(text: string): Promise<string[]> {
+async function offeredWords(text: string): Promise<string[]> {
   const strategy = newCompleteStrategy();
-  const source = inDaemonsWords(strategy.promQL.bind(strategy));
+  const source = withDaemonWords(strategy.promQL.bind(strategy));
   const state = EditorState.create({ doc: text, extensions: promQLLanguage(LanguageType.PromQL) });
   const result = await source(new CompletionContext(state, text.length, true));
   return (result?.options ?? [])
@@ -23,14 +23,16 @@ async function offered(text: string): Promise<string[]> {
 it("offers exactly the functions and aggregations of the daemon's parser", async () => {
   const numbers = ["inf", "nan"];
   const expected = [...vocabulary.functions, ...vocabulary.aggregations, ...numbers];
-  expect((await offered("")).sort()).toEqual(expected.sort());
+  expect((await offeredWords("")).sort()).toEqual(expected.sort());
 });
 
 it("offers exactly the operators and keywords of the daemon's parser", async () => {
-  const words = await Promise.all(
-    ["metric ", "metric o", "metric > b", "metric + o", "sum b", "sum(metric) b"].map(offered),
+  const answers = await Promise.all(
+    ["metric ", "metric o", "metric > b", "metric + o", "sum b", "sum(metric) b"].map(offeredWords),
   );
-  const calls = new Set(await offered(""));
-  const found = new Set(words.flat().filter((word) => !calls.has(word)));
-  expect([...found].sort()).toEqual([...vocabulary.operators, ...vocabulary.keywords].sort());
+  const wordsAtStart = new Set(await offeredWords(""));
+  const operatorWords = new Set(answers.flat().filter((word) => !wordsAtStart.has(word)));
+  expect([...operatorWords].sort()).toEqual(
+    [...vocabulary.operators, ...vocabulary.keywords].sort(),
+  );
 });

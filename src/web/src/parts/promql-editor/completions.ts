@@ -7,10 +7,10 @@ import { newCompleteStrategy } from "@prometheus-io/codemirror-promql";
 import { promqlFetch } from "../../api/client";
 
 /** Words of the library that the daemon's parser rejects: operators of native histograms. */
-const UNKNOWN = new Set(["</", ">/"]);
+const REMOVED_WORDS = new Set(["</", ">/"]);
 
 /** Words of the daemon that the library lacks, by a library word that fits where they fit. */
-const ADDED: Record<string, readonly Completion[]> = {
+const ADDED_WORDS: Record<string, readonly Completion[]> = {
   abs: ["holt_winters", "integral", "max_of", "min_of"].map((label) => ({
     label,
     detail: "function",
@@ -19,26 +19,26 @@ const ADDED: Record<string, readonly Completion[]> = {
   offset: [{ label: "anchored" }, { label: "smoothed" }],
 };
 
-let shared: CompletionSource | undefined;
+let sharedSource: CompletionSource | undefined;
 
 /** Names, labels and values from the daemon, cached for all editors. */
 export function completions(): CompletionSource {
-  if (shared) return shared;
+  if (sharedSource) return sharedSource;
   const remote = { httpMethod: "GET" as const, apiPrefix: "/api/v1", fetchFn: promqlFetch };
   const strategy = newCompleteStrategy({ remote, maxMetricsMetadata: 5000 });
-  shared = inDaemonsWords(strategy.promQL.bind(strategy));
-  return shared;
+  sharedSource = withDaemonWords(strategy.promQL.bind(strategy));
+  return sharedSource;
 }
 
 /** A source of completions with the daemon's words instead of the library's. */
-export function inDaemonsWords(source: CompletionSource): CompletionSource {
+export function withDaemonWords(source: CompletionSource): CompletionSource {
   return async (context) => {
     const result = await source(context);
-    return result && { ...result, options: result.options.flatMap(daemonsWords) };
+    return result && { ...result, options: result.options.flatMap(daemonWords) };
   };
 }
 
-function daemonsWords(word: Completion): readonly Completion[] {
-  if (UNKNOWN.has(word.label)) return [];
-  return [word, ...(ADDED[word.label] ?? [])];
+function daemonWords(word: Completion): readonly Completion[] {
+  if (REMOVED_WORDS.has(word.label)) return [];
+  return [word, ...(ADDED_WORDS[word.label] ?? [])];
 }

@@ -41,20 +41,20 @@ export interface Editor {
 
 export function createEditor(options: EditorOptions): Editor {
   const root = options.parent.shadowRoot ?? options.parent.attachShadow({ mode: "open" });
-  const box = document.createElement("div");
-  root.replaceChildren(box);
+  const container = document.createElement("div");
+  root.replaceChildren(container);
   const view = new EditorView({
     root,
-    parent: box,
+    parent: container,
     state: EditorState.create({ doc: options.text, extensions: extensions(options) }),
   });
   return {
     setText: (text) => {
-      const now = view.state.doc.toString();
-      if (text === now) return;
-      view.dispatch({ changes: { from: 0, to: now.length, insert: text } });
+      const current = view.state.doc.toString();
+      if (text === current) return;
+      view.dispatch({ changes: { from: 0, to: current.length, insert: text } });
     },
-    setComplaint: (complaint) => view.dispatch({ effects: complain.of(complaint) }),
+    setComplaint: (complaint) => view.dispatch({ effects: setComplaintEffect.of(complaint) }),
     focus: () => view.focus(),
     destroy: () => view.destroy(),
   };
@@ -79,17 +79,17 @@ function extensions({ label, onChange, onRun }: EditorOptions): Extension[] {
       ...historyKeymap,
       ...defaultKeymap,
     ]),
-    syntaxHighlighting(colours),
+    syntaxHighlighting(highlightColours),
     complaintField,
     placeholder("rate(system_network_bytes_in[5m])"),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": label }),
-    typedOver,
+    replaceSelectionByTyping,
     EditorView.updateListener.of((update) => {
       if (update.docChanged) onChange(update.state.doc.toString());
       if (update.focusChanged && !update.view.hasFocus) onRun();
     }),
-    looks,
+    editorTheme,
   ];
 }
 
@@ -97,14 +97,14 @@ function extensions({ label, onChange, onRun }: EditorOptions): Extension[] {
  * Replaces the selection by the typed text. The browser itself would keep the style of the replaced
  * text in an attribute that the policy forbids.
  */
-const typedOver = EditorView.domEventHandlers({
+const replaceSelectionByTyping = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
     const isTyped = event.inputType === "insertText" && event.data !== null;
     if (!isTyped || view.composing || view.state.selection.main.empty) return false;
     const { from, to } = view.state.selection.main;
     const text = event.data;
-    const how = { userEvent: "input.type", scrollIntoView: true };
-    const insert = () => view.state.update(view.state.replaceSelection(text), how);
+    const options = { userEvent: "input.type", scrollIntoView: true };
+    const insert = () => view.state.update(view.state.replaceSelection(text), options);
     const handlers = view.state.facet(EditorView.inputHandler);
     const isHandled = handlers.some((handle) => handle(view, from, to, text, insert));
     if (!isHandled) view.dispatch(insert());
@@ -113,8 +113,8 @@ const typedOver = EditorView.domEventHandlers({
   },
 });
 
-const complain = StateEffect.define<Complaint | undefined>();
-const mark = Decoration.mark({ class: "cm-complaint" });
+const setComplaintEffect = StateEffect.define<Complaint | undefined>();
+const complaintMark = Decoration.mark({ class: "cm-complaint" });
 
 /** The daemon's error; typing removes it. */
 const complaintField = StateField.define<DecorationSet>({
@@ -122,33 +122,34 @@ const complaintField = StateField.define<DecorationSet>({
   update: (marks, transaction) => {
     if (transaction.docChanged) return Decoration.none;
     for (const effect of transaction.effects) {
-      if (effect.is(complain)) return marksOf(transaction.state, effect.value);
+      if (effect.is(setComplaintEffect))
+        return complaintDecorations(transaction.state, effect.value);
     }
     return marks;
   },
   provide: (field) => EditorView.decorations.from(field),
 });
 
-function marksOf(state: EditorState, complaint: Complaint | undefined): DecorationSet {
+function complaintDecorations(state: EditorState, complaint: Complaint | undefined): DecorationSet {
   if (!complaint) return Decoration.none;
-  const at = complaint.at ?? firstBroken(state);
+  const at = complaint.at ?? firstErrorNode(state);
   const to = Math.min(at?.to ?? 0, state.doc.length);
-  return at && at.from < to ? Decoration.set([mark.range(at.from, to)]) : Decoration.none;
+  return at && at.from < to ? Decoration.set([complaintMark.range(at.from, to)]) : Decoration.none;
 }
 
 /** The position where the grammar stops, for errors without a position. */
-function firstBroken(state: EditorState): Complaint["at"] {
-  let found: Complaint["at"];
+function firstErrorNode(state: EditorState): Complaint["at"] {
+  let span: Complaint["at"];
   syntaxTree(state).iterate({
     enter: (node) => {
-      if (found || !node.type.isError) return;
-      found = { from: node.from === node.to ? Math.max(0, node.from - 1) : node.from, to: node.to };
+      if (span || !node.type.isError) return;
+      span = { from: node.from === node.to ? Math.max(0, node.from - 1) : node.from, to: node.to };
     },
   });
-  return found;
+  return span;
 }
 
-const colours = HighlightStyle.define([
+const highlightColours = HighlightStyle.define([
   { tag: [tags.keyword, tags.function(tags.variableName)], color: "var(--code-call)" },
   { tag: tags.labelName, color: "var(--code-label)" },
   { tag: [tags.string, tags.special(tags.string)], color: "var(--good)" },
@@ -157,7 +158,7 @@ const colours = HighlightStyle.define([
   { tag: tags.invalid, color: "var(--bad)" },
 ]);
 
-const looks = EditorView.theme({
+const editorTheme = EditorView.theme({
   "&": { color: "var(--text)", fontSize: "13.5px", backgroundColor: "transparent" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },

@@ -15,7 +15,7 @@ interface Props {
   onRun: (expression: string) => void;
 }
 
-const PAUSE_MS = 700;
+const RUN_DELAY_MS = 700;
 
 export function PromqlEditor({ label, value, error, onRun }: Props) {
   const host = useRef<HTMLDivElement>(null);
@@ -27,14 +27,14 @@ export function PromqlEditor({ label, value, error, onRun }: Props) {
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const id = useId();
 
-  const runNow = () => {
+  const runImmediately = () => {
     clearTimeout(timer.current);
     run.current(text.current);
   };
-  const changed = (next: string) => {
+  const onTextChange = (next: string) => {
     text.current = next;
     clearTimeout(timer.current);
-    timer.current = setTimeout(runNow, PAUSE_MS);
+    timer.current = setTimeout(runImmediately, RUN_DELAY_MS);
   };
 
   useEffect(() => {
@@ -47,8 +47,8 @@ export function PromqlEditor({ label, value, error, onRun }: Props) {
           parent,
           label,
           text: text.current,
-          onChange: changed,
-          onRun: runNow,
+          onChange: onTextChange,
+          onRun: runImmediately,
         });
         shown.value = "editor";
       },
@@ -83,8 +83,8 @@ export function PromqlEditor({ label, value, error, onRun }: Props) {
           aria-describedby={id}
           spellcheck={false}
           value={text.current}
-          onInput={(event) => changed(event.currentTarget.value)}
-          onBlur={runNow}
+          onInput={(event) => onTextChange(event.currentTarget.value)}
+          onBlur={runImmediately}
         />
       )}
       <p class="promql-complaint" id={id} role="status">

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { api, now } from "../../api/client";
 import type { Alert } from "../../api/types";
 import { author } from "../../app/author";
-import { fieldOf, instantOfField } from "../../model/field-time";
+import { fieldValue, instantOfValue } from "../../model/field-time";
 import { zoneName } from "../../model/zone";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
@@ -26,10 +26,10 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
   const { labels, acknowledged } = alert;
   const comment = useSignal(acknowledged?.comment ?? "");
   const zone = zoneShown();
-  const until = useSignal(acknowledged?.until ? fieldOf(zone, acknowledged.until) : "");
+  const until = useSignal(acknowledged?.until ? fieldValue(zone, acknowledged.until) : "");
   const { busy, error, run } = useAttempt();
-  const end = instantOfField(zone, until.value);
-  const act = (change: () => Promise<unknown>) =>
+  const end = instantOfValue(zone, until.value);
+  const runAndClose = (change: () => Promise<unknown>) =>
     void run(async () => {
       await change();
       onDone();
@@ -42,7 +42,7 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
       isReady={!busy.value && author.value.trim() !== "" && !isPast(end)}
       error={isPast(end) ? "This time is in the past." : error.value}
       onSubmit={() =>
-        act(() => api.acknowledge(labels, author.value.trim(), comment.value.trim(), end))
+        runAndClose(() => api.acknowledge(labels, author.value.trim(), comment.value.trim(), end))
       }
       onClose={onClose}
       below={
@@ -51,7 +51,7 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
             type="button"
             class="button"
             disabled={busy.value}
-            onClick={() => act(() => api.withdrawAcknowledgement(labels))}
+            onClick={() => runAndClose(() => api.withdrawAcknowledgement(labels))}
           >
             Withdraw acknowledgement
           </button>

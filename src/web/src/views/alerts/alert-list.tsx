@@ -36,7 +36,7 @@ interface Props extends RowsProps {
 
 export function AlertList({ listed, groups, silences, onChange }: Props) {
   if (groups.length === 0) return <NoRules />;
-  const shown = filterAlerts(listed, search.value, state.value);
+  const filtered = filterAlerts(listed, search.value, state.value);
   return (
     <section class="card section">
       <div class="card-head">
@@ -48,8 +48,8 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
           text={search.value}
         />
       </div>
-      {shown.length > 0 ? (
-        <Rows listed={shown} silences={silences} onChange={onChange} />
+      {filtered.length > 0 ? (
+        <Rows listed={filtered} silences={silences} onChange={onChange} />
       ) : listed.length > 0 ? (
         <Empty title="No matching alert">
           <button
@@ -97,8 +97,8 @@ interface OpenDialog {
 export function Rows({ listed, silences, onChange }: RowsProps) {
   const openDialog = useSignal<OpenDialog | undefined>(undefined);
   const close = () => (openDialog.value = undefined);
-  const isWhole = useSignal(false);
-  const rows = isWhole.value ? listed : listed.slice(0, ROWS_MAX);
+  const showsAll = useSignal(false);
+  const rows = showsAll.value ? listed : listed.slice(0, ROWS_MAX);
   return (
     <>
       <ul class="alert-rows">
@@ -107,13 +107,13 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
             key={row.key}
             listed={row}
             silences={silences.filter(({ id }) => row.alert.silencedBy?.includes(id))}
-            onDo={(what) => (openDialog.value = { what, alert: row.alert })}
+            onOpenDialog={(what) => (openDialog.value = { what, alert: row.alert })}
           />
         ))}
       </ul>
       {rows.length < listed.length && (
         <div class="card-foot">
-          <button type="button" class="button small" onClick={() => (isWhole.value = true)}>
+          <button type="button" class="button small" onClick={() => (showsAll.value = true)}>
             Show all {listed.length}
           </button>
         </div>
@@ -131,10 +131,10 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
 interface RowProps {
   listed: ListedAlert;
   silences: readonly Silence[];
-  onDo: (what: OpenDialog["what"]) => void;
+  onOpenDialog: (what: OpenDialog["what"]) => void;
 }
 
-function Row({ listed, silences, onDo }: RowProps) {
+function Row({ listed, silences, onOpenDialog }: RowProps) {
   const { alert, rule, group } = listed;
   const since = instantOf(alert.activeAt);
   const severity = severityOf(alert);
@@ -182,10 +182,10 @@ function Row({ listed, silences, onDo }: RowProps) {
         </div>
       </dl>
       <div class="alert-actions">
-        <button type="button" class="button small" onClick={() => onDo("acknowledge")}>
+        <button type="button" class="button small" onClick={() => onOpenDialog("acknowledge")}>
           <Icon name="check" /> {alert.acknowledged ? "Acknowledged" : "Acknowledge"}
         </button>
-        <button type="button" class="button small" onClick={() => onDo("silence")}>
+        <button type="button" class="button small" onClick={() => onOpenDialog("silence")}>
           <Icon name="mute" /> Silence
         </button>
       </div>

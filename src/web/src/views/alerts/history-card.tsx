@@ -5,13 +5,13 @@ import type { AlertEpisode, AlertingRule, RuleGroup } from "../../api/types";
 import { countWithNoun, lengthText } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Failed, Loading } from "../../parts/states";
-import { Table, type Head } from "../../parts/table";
+import { Table, type Column } from "../../parts/table";
 import { instantOf, valueText } from "./listed";
 import { momentText } from "./moment";
 
-const EVERY_MS = 30_000;
+const REFRESH_MS = 30_000;
 const ROWS_MAX = 100;
-const HEADS: (string | Head)[] = [
+const COLUMNS: (string | Column)[] = [
   "State",
   "Labels",
   "From",
@@ -21,34 +21,34 @@ const HEADS: (string | Head)[] = [
 ];
 
 export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGroup }) {
-  const asked = { rule: rule.name, group: group.name, file: group.file, limit: ROWS_MAX };
+  const request = { rule: rule.name, group: group.name, file: group.file, limit: ROWS_MAX };
   const { data, error, reload } = useResource(
-    JSON.stringify(asked),
-    (signal) => api.alertHistory(asked, signal),
-    { everyMs: EVERY_MS },
+    JSON.stringify(request),
+    (signal) => api.alertHistory(request, signal),
+    { everyMs: REFRESH_MS },
   ).value;
-  const shown = data?.data.history;
+  const episodes = data?.data.history;
   return (
     <section class="card section" aria-label="History">
       <div class="card-head">
         <h2>History</h2>
       </div>
-      {!shown ? (
+      {!episodes ? (
         error ? (
           <Failed message={`Cannot load the history: ${error.message}`} onRetry={reload} />
         ) : (
           <Loading what="the history" />
         )
-      ) : shown.length === 0 ? (
+      ) : episodes.length === 0 ? (
         <p class="nothing muted">No episodes yet.</p>
       ) : (
-        <Table label="Episodes" class="history" heads={HEADS}>
-          {shown.map((episode) => (
+        <Table label="Episodes" class="history" columns={COLUMNS}>
+          {episodes.map((episode) => (
             <EpisodeRow key={JSON.stringify([episode.labels, episode.firedAt])} episode={episode} />
           ))}
         </Table>
       )}
-      {shown?.length === ROWS_MAX && (
+      {episodes?.length === ROWS_MAX && (
         <p class="card-foot muted">The newest {countWithNoun(ROWS_MAX, "episode")}.</p>
       )}
     </section>

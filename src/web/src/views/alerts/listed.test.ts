@@ -57,18 +57,22 @@ it("sorts alerts by state, severity and age, with silenced alerts last", () => {
 });
 
 it("finds each rule by its name, also rules of equal names", () => {
-  const twins = group(rule([], { labels: { severity: "a" } }), rule([]), rule([], { name: "Low" }));
-  const names = twins.rules.map((twin) => nameOfRule(twins, twin));
+  const ruleGroup = group(
+    rule([], { labels: { severity: "a" } }),
+    rule([]),
+    rule([], { name: "Low" }),
+  );
+  const names = ruleGroup.rules.map((rule) => nameOfRule(ruleGroup, rule));
   expect(names).toEqual(["own/High/1", "own/High/2", "own/Low"]);
   for (const [k, name] of names.entries()) {
-    expect(ruleNamed([twins], name)?.rule).toBe(twins.rules[k]);
+    expect(ruleNamed([ruleGroup], name)?.rule).toBe(ruleGroup.rules[k]);
   }
-  expect(ruleNamed([twins], "own/None")).toBeUndefined();
+  expect(ruleNamed([ruleGroup], "own/None")).toBeUndefined();
 });
 
 it("shows the labels that distinguish an alert from others of its rule", () => {
-  const single = alert({ severity: "page", team: "db", host: "web1", cpu: "0" });
-  expect(ownLabels({ alert: single, rule: rule([], { labels: { team: "db" } }) })).toEqual([
+  const listedAlert = alert({ severity: "page", team: "db", host: "web1", cpu: "0" });
+  expect(ownLabels({ alert: listedAlert, rule: rule([], { labels: { team: "db" } }) })).toEqual([
     ["cpu", "0"],
     ["host", "web1"],
   ]);

@@ -20,7 +20,7 @@ export function severityOf({ labels }: { labels: Tags }): string {
   return labels["severity"] ?? "";
 }
 
-function rank(alert: Alert): number {
+function stateRank(alert: Alert): number {
   const place = SEVERITIES.indexOf(severityOf(alert).toLowerCase());
   return place < 0 ? SEVERITIES.length : place;
 }
@@ -46,7 +46,7 @@ function compareAlerts(a: ListedAlert, b: ListedAlert): number {
   const state = (row: ListedAlert) => (isSilenced(row) ? 2 : row.alert.state === "firing" ? 0 : 1);
   return (
     state(a) - state(b) ||
-    rank(a.alert) - rank(b.alert) ||
+    stateRank(a.alert) - stateRank(b.alert) ||
     Date.parse(b.alert.activeAt) - Date.parse(a.alert.activeAt) ||
     (a.key < b.key ? -1 : 1)
   );

@@ -3,11 +3,11 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Callout } from "../../parts/callout";
 
-const STATUS_EVERY_MS = 30_000;
+const STATUS_REFRESH_MS = 30_000;
 
 /** The daemon's warning; `undefined` when there are receivers. */
 export function useNoReceiver(): string | undefined {
-  const { data } = useResource("status", api.status, { everyMs: STATUS_EVERY_MS }).value;
+  const { data } = useResource("status", api.status, { everyMs: STATUS_REFRESH_MS }).value;
   return data?.health.warnings.find(({ name }) => name === "no_receiver")?.message;
 }
 
@@ -15,7 +15,7 @@ export function NoReceiver({ reason }: { reason: string | undefined }) {
   if (reason === undefined) return null;
   return (
     <Callout tone="warn" label="No receivers" title="Alerts reach nobody">
-      <p>{sentence(reason)}</p>
+      <p>{asSentence(reason)}</p>
       {reason.includes("set alerts.notifications") && <pre class="file-text">{SETTINGS}</pre>}
     </Callout>
   );
@@ -24,6 +24,6 @@ export function NoReceiver({ reason }: { reason: string | undefined }) {
 const SETTINGS = `[alerts]
 notifications = "/etc/granary/notifications.yml"`;
 
-function sentence(text: string): string {
+function asSentence(text: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }

@@ -5,15 +5,15 @@ import { useResource } from "../../api/resource";
 import type { TestedIntegration } from "../../api/types";
 import { elapsedText } from "../../model/words";
 import { useAttempt } from "../../parts/attempt";
-import { Problem } from "../../parts/dialog";
+import { ErrorLine } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { Empty, Failed, Loading } from "../../parts/states";
 
-const RECEIVERS_EVERY_MS = 30_000;
+const REFRESH_MS = 30_000;
 
 export function Receivers() {
   const { data, error, reload } = useResource("receivers", (signal) => api.receivers(signal), {
-    everyMs: RECEIVERS_EVERY_MS,
+    everyMs: REFRESH_MS,
   }).value;
   return (
     <section class="card section">
@@ -47,7 +47,7 @@ export function Receivers() {
 function Row({ name }: { name: string }) {
   const integrations = useSignal<TestedIntegration[] | undefined>(undefined);
   const { busy, error, run } = useAttempt();
-  const test = () =>
+  const sendTest = () =>
     void run(async () => {
       integrations.value = undefined;
       integrations.value = (await api.testReceiver(name)).integrations;
@@ -57,7 +57,7 @@ function Row({ name }: { name: string }) {
       <div class="alert-what">
         <strong>{name}</strong>
         {busy.value && <p class="muted">Sending a test, for up to a minute…</p>}
-        {error.value !== undefined && <Problem message={error.value} />}
+        {error.value !== undefined && <ErrorLine message={error.value} />}
         <div role="status">
           {integrations.value?.length === 0 && (
             <p class="warn">This receiver has no integrations.</p>
@@ -73,7 +73,7 @@ function Row({ name }: { name: string }) {
           class="button small"
           disabled={busy.value}
           aria-label={`Send a test to ${name}`}
-          onClick={test}
+          onClick={sendTest}
         >
           <Icon name="bell" /> Send a test
         </button>
@@ -82,7 +82,7 @@ function Row({ name }: { name: string }) {
   );
 }
 
-const OUTCOMES = {
+const OUTCOME_TEXTS = {
   sent: { word: "accepted", class: "good" },
   refused: { word: "rejected", class: "bad" },
   failed: { word: "not reached", class: "bad" },
@@ -90,7 +90,7 @@ const OUTCOMES = {
 
 function Integration({ tested }: { tested: TestedIntegration }) {
   const { integration, outcome, answer, seconds } = tested;
-  const { word, class: kind } = OUTCOMES[outcome];
+  const { word, class: kind } = OUTCOME_TEXTS[outcome];
   return (
     <p class="receiver-integration">
       <span class={kind}>

@@ -6,12 +6,12 @@ import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
-import { Table, type Head } from "../../parts/table";
+import { Table, type Column } from "../../parts/table";
 import { NoRules } from "./alert-list";
 import { instantOf, nameOfRule } from "./listed";
 
 const search = param("q");
-const HEADS: (string | Head)[] = [
+const COLUMNS: (string | Column)[] = [
   "Rule",
   "State",
   "Expression",
@@ -77,7 +77,7 @@ function Group({ group, whole }: { group: RuleGroup; whole: readonly RuleGroup[]
         )}
         <code class="muted rule-file">{group.file}</code>
       </div>
-      <Table label={`Rules of ${group.name}`} class="rules" heads={HEADS}>
+      <Table label={`Rules of ${group.name}`} class="rules" columns={COLUMNS}>
         {group.rules.map((rule) => (
           <tr key={nameOfRule(all, rule)}>
             <th scope="row">

@@ -11,7 +11,7 @@ import { AuthorField } from "./author-field";
 import { zoneShown } from "./moment";
 import {
   draftOf,
-  faultOf,
+  silenceFault,
   silenceOf,
   WEEKDAYS,
   type SilenceSubject,
@@ -31,7 +31,7 @@ export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
   const change = (changes: Partial<SilenceDraft>) => (draft.value = { ...draft.value, ...changes });
   const { isRecurring, comment } = draft.value;
   const save = () => {
-    error.value = faultOf(draft.value, author.value);
+    error.value = silenceFault(draft.value, author.value);
     if (error.value !== undefined) return;
     void run(async () => {
       await api.silence(silenceOf(draft.value, author.value));

@@ -1,18 +1,18 @@
 import { expect, it } from "vitest";
 import type { Silence } from "../../api/types";
-import { draftOf, faultOf, silenceOf, type SilenceDraft } from "./silence-draft";
+import { draftOf, silenceFault, silenceOf, type SilenceDraft } from "./silence-draft";
 
 const NOW = Date.parse("2026-11-20T10:00:00Z");
 const labels = { host: "web1", alertname: "High" };
-const ready = (changes: Partial<SilenceDraft> = {}) => ({
+const completeDraft = (changes: Partial<SilenceDraft> = {}) => ({
   ...draftOf({ labels }, "Europe/Berlin", NOW),
   comment: "disk",
   ...changes,
 });
 
 it("covers one alert at first, for two hours by the reader's clock", () => {
-  const draft = ready();
-  expect(faultOf(draft, "ann")).toBeUndefined();
+  const draft = completeDraft();
+  expect(silenceFault(draft, "ann")).toBeUndefined();
   expect(silenceOf(draft, " ann ")).toEqual({
     matchers: [
       { name: "alertname", value: "High", isRegex: false, isEqual: true },
@@ -27,7 +27,12 @@ it("covers one alert at first, for two hours by the reader's clock", () => {
 });
 
 it("recurs on the chosen weekdays", () => {
-  const draft = ready({ isRecurring: true, weekdays: ["monday"], from: "22:00", until: "01:00" });
+  const draft = completeDraft({
+    isRecurring: true,
+    weekdays: ["monday"],
+    from: "22:00",
+    until: "01:00",
+  });
   expect(silenceOf(draft, "ann").recurring).toEqual({
     weekdays: ["monday"],
     from: "22:00",
@@ -70,9 +75,11 @@ it("reports missing and invalid fields", () => {
     [{ isRecurring: true, from: "" }, "start and end time"],
     [{ isRecurring: true, windowZone: "Mars" }, "time zone"],
   ] as const) {
-    expect(faultOf(ready(changes as Partial<SilenceDraft>), "ann"), problem).toContain(problem);
+    expect(silenceFault(completeDraft(changes as Partial<SilenceDraft>), "ann"), problem).toContain(
+      problem,
+    );
   }
-  expect(faultOf(ready(), " ")).toBe("Enter an author.");
+  expect(silenceFault(completeDraft(), " ")).toBe("Enter an author.");
 });
 
 it("edits an active silence, and recreates an expired one", () => {
@@ -90,11 +97,14 @@ it("edits an active silence, and recreates an expired one", () => {
   // Times that the reader did not edit keep their milliseconds.
   const { startsAt, endsAt } = silence;
   expect(changed).toMatchObject({ id: "s1", startsAt, endsAt });
-  const shorter = { ...draftOf({ silence }, "UTC", NOW), end: "2026-11-20T14:00" };
-  expect(silenceOf(shorter, "bob")).toMatchObject({ startsAt, endsAt: "2026-11-20T14:00:00.000Z" });
-  const over: Silence = { ...silence, status: { state: "expired" } };
-  const again = silenceOf(draftOf({ silence: over }, "UTC", NOW), "bob");
-  expect(again.id).toBeUndefined();
-  expect(again.startsAt).toBe("2026-11-20T10:00:00.000Z");
-  expect(again.matchers).toEqual(silence.matchers);
+  const shortened = { ...draftOf({ silence }, "UTC", NOW), end: "2026-11-20T14:00" };
+  expect(silenceOf(shortened, "bob")).toMatchObject({
+    startsAt,
+    endsAt: "2026-11-20T14:00:00.000Z",
+  });
+  const expired: Silence = { ...silence, status: { state: "expired" } };
+  const recreated = silenceOf(draftOf({ silence: expired }, "UTC", NOW), "bob");
+  expect(recreated.id).toBeUndefined();
+  expect(recreated.startsAt).toBe("2026-11-20T10:00:00.000Z");
+  expect(recreated.matchers).toEqual(silence.matchers);
 });

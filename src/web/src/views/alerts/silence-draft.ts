@@ -1,6 +1,6 @@
 /** A silence while it is edited: its errors, and the body to send. Pure. */
 import type { NewSilence, Recurrence, Silence, SilenceMatcher, Tags } from "../../api/types";
-import { fieldOf, instantOfField } from "../../model/field-time";
+import { fieldValue, instantOfValue } from "../../model/field-time";
 import { HOUR, isZone } from "../../model/zone";
 
 export const WEEKDAYS = [
@@ -56,8 +56,8 @@ export function draftOf(
     id: isOver ? undefined : silence?.id,
     matchers:
       matchers.length > 0 ? matchers : [{ name: "", value: "", isRegex: false, isEqual: true }],
-    start: fieldOf(zone, from),
-    end: until - now < FAR_MS ? fieldOf(zone, until) : "",
+    start: fieldValue(zone, from),
+    end: until - now < FAR_MS ? fieldValue(zone, until) : "",
     zone,
     initial: { start: from, end: until },
     windowZone: again?.zone ?? zone,
@@ -78,18 +78,20 @@ function matchersOf(labels: Tags): SilenceMatcher[] {
 const order = (name: string) => (name === "alertname" ? 0 : 1);
 
 /** The first error in the form; `undefined` without errors. */
-export function faultOf(draft: SilenceDraft, author: string): string | undefined {
+export function silenceFault(draft: SilenceDraft, author: string): string | undefined {
   const { matchers, isRecurring, from, until, weekdays, comment } = draft;
-  const named = matchers.filter(({ name }) => name.trim() !== "");
-  if (named.length === 0) return "Enter a label.";
-  if (named.every(({ value, isEqual }) => value === "" && isEqual)) {
+  const namedMatchers = matchers.filter(({ name }) => name.trim() !== "");
+  if (namedMatchers.length === 0) return "Enter a label.";
+  if (namedMatchers.every(({ value, isEqual }) => value === "" && isEqual)) {
     return "Enter a value for each label.";
   }
   if (isRecurring && !isZone(draft.windowZone)) return "Choose a time zone.";
-  const [first, last] = instantsOf(draft);
-  if (first === undefined || (!isRecurring && last === undefined)) return "Enter start and end.";
-  if (last !== undefined && last <= first) return "The end is before the start.";
-  if (isRecurring && (!isTime(from) || !isTime(until))) return "Enter start and end time.";
+  const [startTime, endTime] = instantsOf(draft);
+  if (startTime === undefined || (!isRecurring && endTime === undefined))
+    return "Enter start and end.";
+  if (endTime !== undefined && endTime <= startTime) return "The end is before the start.";
+  if (isRecurring && (!isClockTime(from) || !isClockTime(until)))
+    return "Enter start and end time.";
   if (isRecurring && weekdays.length === 0) return "Choose a weekday.";
   if (author.trim() === "") return "Enter an author.";
   return comment.trim() === "" ? "Enter a comment." : undefined;
@@ -97,16 +99,16 @@ export function faultOf(draft: SilenceDraft, author: string): string | undefined
 
 /** Start and end, to the millisecond unless the reader edited them. */
 function instantsOf({ zone, start, end, initial }: SilenceDraft) {
-  const instantFor = (field: string, first: number) =>
-    field === fieldOf(zone, first) ? first : instantOfField(zone, field);
-  return [instantFor(start, initial.start), instantFor(end, initial.end)] as const;
+  const editedOrInitial = (field: string, startTime: number) =>
+    field === fieldValue(zone, startTime) ? startTime : instantOfValue(zone, field);
+  return [editedOrInitial(start, initial.start), editedOrInitial(end, initial.end)] as const;
 }
 
-const isTime = (text: string) => /^\d\d:\d\d$/.test(text);
+const isClockTime = (text: string) => /^\d\d:\d\d$/.test(text);
 
 export function silenceOf(draft: SilenceDraft, author: string): NewSilence {
   const { windowZone, isRecurring, weekdays, from, until, id } = draft;
-  const [first = 0, last] = instantsOf(draft);
+  const [startTime = 0, endTime] = instantsOf(draft);
   const recurring: Recurrence | null = isRecurring
     ? { weekdays, from, until, zone: windowZone }
     : null;
@@ -115,8 +117,8 @@ export function silenceOf(draft: SilenceDraft, author: string): NewSilence {
     matchers: draft.matchers
       .filter(({ name }) => name.trim() !== "")
       .map((matcher) => ({ ...matcher, name: matcher.name.trim() })),
-    startsAt: new Date(first).toISOString(),
-    ...(last === undefined ? {} : { endsAt: new Date(last).toISOString() }),
+    startsAt: new Date(startTime).toISOString(),
+    ...(endTime === undefined ? {} : { endsAt: new Date(endTime).toISOString() }),
     createdBy: author.trim(),
     comment: draft.comment.trim(),
     recurring,

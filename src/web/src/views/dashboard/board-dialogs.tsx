@@ -44,12 +44,12 @@ export function BoardDialog(props: Props) {
         />
       );
     case "save-as":
-      return <SaveAs {...props} />;
+      return <SaveAsDialog {...props} />;
     case "conflict":
       return (
         <ConflictDialog
           name={props.name}
-          found={open.found}
+          conflictingVersion={open.found}
           onClose={onClose}
           onOverwrite={props.onOverwrite}
           onSaveAs={() => props.onOpen("save-as")}
@@ -58,31 +58,31 @@ export function BoardDialog(props: Props) {
       );
     case "panel": {
       const { panel, isNew } = open;
-      const shared = { isNew, onClose, onDone: (done: Panel) => onPanel(done, isNew) };
-      if (panel.kind === "text") return <TextEditor panel={panel} {...shared} />;
+      const commonProps = { isNew, onClose, onDone: (done: Panel) => onPanel(done, isNew) };
+      if (panel.kind === "text") return <TextEditor panel={panel} {...commonProps} />;
       return (
         <ChartEditor
           panel={panel}
           frame={props.frame}
           variables={props.dashboard.variables}
           chosen={props.chosen}
-          {...shared}
+          {...commonProps}
         />
       );
     }
   }
 }
 
-function SaveAs({ name, dashboard, savedTitle, onClose, onSaveAs }: Props) {
-  const known = useResource("dashboards", (signal) => api.dashboards(signal)).value;
-  const taken = known.data?.dashboards.map((entry) => entry.name) ?? [];
+function SaveAsDialog({ name, dashboard, savedTitle, onClose, onSaveAs }: Props) {
+  const storedDashboards = useResource("dashboards", (signal) => api.dashboards(signal)).value;
+  const takenNames = storedDashboards.data?.dashboards.map((entry) => entry.name) ?? [];
   const { title } = dashboard;
   return (
     <NameDialog
       heading="Save as"
       action="Save"
       title={title === savedTitle ? `${title || name} (copy)` : title}
-      taken={[...taken, name]}
+      taken={[...takenNames, name]}
       onClose={onClose}
       onSave={onSaveAs}
     />

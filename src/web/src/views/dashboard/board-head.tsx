@@ -16,13 +16,13 @@ interface Props {
   frame: TimeFrame;
   onTitle: (title: string) => void;
   onEdit: () => void;
-  onStop: () => void;
+  onStopEditing: () => void;
   onSave: () => void;
   onUndo: () => void;
   onAdd: (kind: "chart" | "text") => void;
   onOpen: (dialog: "variables" | "save-as") => void;
   /** Makes the shown time frame the dashboard's default. */
-  onFrame: () => void;
+  onKeepTimeFrame: () => void;
   onExport: () => void;
 }
 
@@ -46,12 +46,12 @@ export function BoardHead(props: Props) {
           {props.dashboard.title} {props.isBuiltin ? <span class="badge">Built-in</span> : null}
         </h1>
       )}
-      {props.isEditing ? <Editing {...props} /> : <Viewing {...props} />}
+      {props.isEditing ? <EditActions {...props} /> : <ViewActions {...props} />}
     </header>
   );
 }
 
-function Viewing({ isBuiltin, frame, onEdit, onOpen, onExport }: Props) {
+function ViewActions({ isBuiltin, frame, onEdit, onOpen, onExport }: Props) {
   return (
     <>
       <AnnotateButton frame={frame} />
@@ -71,7 +71,7 @@ function Viewing({ isBuiltin, frame, onEdit, onOpen, onExport }: Props) {
   );
 }
 
-function Editing(props: Props) {
+function EditActions(props: Props) {
   const { isBuiltin, isChanged, canUndo, canAdd, busy } = props;
   return (
     <>
@@ -95,14 +95,14 @@ function Editing(props: Props) {
         label="More about this dashboard"
         items={[
           { label: "Variables…", onSelect: () => props.onOpen("variables") },
-          { label: "Open with this time frame", onSelect: props.onFrame },
+          { label: "Open with this time frame", onSelect: props.onKeepTimeFrame },
           { label: "Save as…", onSelect: () => props.onOpen("save-as") },
           { label: "Export as JSON", onSelect: props.onExport },
         ]}
       >
         <Icon name="more" />
       </Menu>
-      <button type="button" class="button" onClick={props.onStop}>
+      <button type="button" class="button" onClick={props.onStopEditing}>
         {isChanged ? "Discard" : "Done"}
       </button>
       <button

@@ -6,13 +6,13 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Dashboard } from "../../api/types";
 import { useAttempt } from "../../parts/attempt";
-import { Dialog, Problem } from "../../parts/dialog";
+import { Dialog, ErrorLine } from "../../parts/dialog";
 import { Loading } from "../../parts/states";
 
 interface Props {
   name: string;
   /** The stored version; `null` if it was deleted. */
-  found: number | null;
+  conflictingVersion: number | null;
   onClose: () => void;
   /** Rejects when saving fails again. */
   onOverwrite: (version: number | null) => Promise<void>;
@@ -21,30 +21,30 @@ interface Props {
 }
 
 export function ConflictDialog(props: Props) {
-  const { name, found, onClose, onOverwrite, onSaveAs, onUseStored } = props;
+  const { name, conflictingVersion, onClose, onOverwrite, onSaveAs, onUseStored } = props;
   const { busy, error, run } = useAttempt();
-  const theirs = useResource(`${name} ${found}`, (signal) =>
-    found === null ? Promise.resolve(null) : api.dashboard(name, signal),
+  const storedVersion = useResource(`${name} ${conflictingVersion}`, (signal) =>
+    conflictingVersion === null ? Promise.resolve(null) : api.dashboard(name, signal),
   ).value;
-  const version = theirs.data?.version ?? found;
+  const version = storedVersion.data?.version ?? conflictingVersion;
   const overwrite = () => void run(() => onOverwrite(version));
   return (
     <Dialog
-      title={found === null ? "Dashboard was deleted" : "Dashboard was changed"}
+      title={conflictingVersion === null ? "Dashboard was deleted" : "Dashboard was changed"}
       onClose={onClose}
     >
-      {found === null ? (
+      {conflictingVersion === null ? (
         <p>The dashboard was deleted while you edited it. Your changes are still here.</p>
-      ) : theirs.data ? (
+      ) : storedVersion.data ? (
         <>
           <p>
-            Version {version} was saved {changedText(theirs.data.changed)}, while you edited an
-            older version. Your changes are still here.
+            Version {version} was saved {changedText(storedVersion.data.changed)}, while you edited
+            an older version. Your changes are still here.
           </p>
-          <p class="muted">Theirs: {summaryOf(theirs.data.dashboard)}</p>
+          <p class="muted">Theirs: {dashboardSummary(storedVersion.data.dashboard)}</p>
         </>
-      ) : theirs.error ? (
-        <Problem message={theirs.error.message} />
+      ) : storedVersion.error ? (
+        <ErrorLine message={storedVersion.error.message} />
       ) : (
         <Loading what="their version" />
       )}
@@ -55,18 +55,18 @@ export function ConflictDialog(props: Props) {
         <button
           type="button"
           class="button"
-          disabled={busy.value || (found !== null && !theirs.data)}
+          disabled={busy.value || (conflictingVersion !== null && !storedVersion.data)}
           onClick={overwrite}
         >
-          {found === null ? "Save mine" : `Overwrite version ${version}`}
+          {conflictingVersion === null ? "Save mine" : `Overwrite version ${version}`}
         </button>
-        {found === null ? null : (
+        {conflictingVersion === null ? null : (
           <button type="button" class="button" onClick={onUseStored}>
             Discard mine
           </button>
         )}
       </div>
-      <Problem message={error.value} />
+      <ErrorLine message={error.value} />
       <footer class="dialog-foot">
         <button type="button" class="button primary" onClick={onClose}>
           Keep editing
@@ -81,7 +81,7 @@ function changedText(changed: number | null): string {
   return `on ${new Date(changed).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })}`;
 }
 
-function summaryOf({ title, panels }: Dashboard): string {
+function dashboardSummary({ title, panels }: Dashboard): string {
   const count = panels.length === 1 ? "1 panel" : `${panels.length} panels`;
   return `“${title}” with ${count}`;
 }

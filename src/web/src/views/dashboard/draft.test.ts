@@ -3,7 +3,7 @@ import type { Dashboard } from "../../api/types";
 import {
   chartPanel,
   emptyDashboard,
-  faultOf,
+  variablesFault,
   freeName,
   isSlug,
   readDashboard,
@@ -25,16 +25,16 @@ test("titles become names that the daemon accepts", () => {
 test("a number is added to a name in use, within the limit of its length", () => {
   expect(freeName("hosts", ["hosts", "hosts-2"])).toBe("hosts-3");
   expect(freeName("", [])).toBe("dashboard");
-  const long = "x".repeat(64);
-  expect(freeName(long, [long])).toBe(`${"x".repeat(62)}-2`);
+  const longName = "x".repeat(64);
+  expect(freeName(longName, [longName])).toBe(`${"x".repeat(62)}-2`);
 });
 
 describe("panels", () => {
-  const twoOf = (dashboard: Dashboard) =>
+  const withTwoPanels = (dashboard: Dashboard) =>
     withPanel(withPanel(dashboard, chartPanel("a", [])), textPanel());
 
   test("are added with new identifiers at free places", () => {
-    const { panels } = twoOf(emptyDashboard("x"));
+    const { panels } = withTwoPanels(emptyDashboard("x"));
     expect(panels.map(({ id, x, y }) => [id, x, y])).toEqual([
       ["p1", 0, 0],
       ["p2", 6, 0],
@@ -42,7 +42,7 @@ describe("panels", () => {
   });
 
   test("are copied below the original, and removed without a gap", () => {
-    const copied = withCopy(twoOf(emptyDashboard("x")), "p1");
+    const copied = withCopy(withTwoPanels(emptyDashboard("x")), "p1");
     expect(copied.panels.at(-1)).toMatchObject({ id: "p3", title: "a", x: 0, y: 8 });
     expect(withoutPanel(copied, "p1").panels.at(-1)).toMatchObject({ id: "p3", x: 0, y: 0 });
   });
@@ -50,11 +50,11 @@ describe("panels", () => {
 
 test("each error in variables is described", () => {
   const variable = (name: string, tag = "host") => ({ name, tag, multi: false });
-  expect(faultOf([variable("a"), variable("b")])).toBeUndefined();
-  expect(faultOf([variable("a"), variable("a")])).toContain("Two");
-  expect(faultOf([variable("a b")])).toContain("“a b”");
-  expect(faultOf([variable("")])).toContain("name");
-  expect(faultOf([variable("a", "")])).toContain("tag");
+  expect(variablesFault([variable("a"), variable("b")])).toBeUndefined();
+  expect(variablesFault([variable("a"), variable("a")])).toContain("Two");
+  expect(variablesFault([variable("a b")])).toContain("“a b”");
+  expect(variablesFault([variable("")])).toContain("name");
+  expect(variablesFault([variable("a", "")])).toContain("tag");
 });
 
 test("an export is read, as a bare dashboard or as the daemon's answer", () => {

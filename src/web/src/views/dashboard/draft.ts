@@ -35,7 +35,7 @@ export function emptyDashboard(title: string): Dashboard {
 }
 
 /** An unused identifier of a panel. */
-export function newId(panels: readonly Panel[]): string {
+export function unusedPanelId(panels: readonly Panel[]): string {
   for (let count = panels.length + 1; ; count++) {
     const id = `p${count}`;
     if (!panels.some((panel) => panel.id === id)) return id;
@@ -54,7 +54,7 @@ export function textPanel(): TextPanel {
 export function withPanel(dashboard: Dashboard, panel: Panel): Dashboard {
   const { panels } = dashboard;
   const area = freeArea(panels, panel.w, panel.h);
-  return { ...dashboard, panels: [...panels, { ...panel, ...area, id: newId(panels) }] };
+  return { ...dashboard, panels: [...panels, { ...panel, ...area, id: unusedPanelId(panels) }] };
 }
 
 /** Copies a panel to the area directly below it. */
@@ -62,7 +62,11 @@ export function withCopy(dashboard: Dashboard, id: string): Dashboard {
   const { panels } = dashboard;
   const original = panels.find((panel) => panel.id === id);
   if (!original) return dashboard;
-  const copy = { ...structuredClone(original), id: newId(panels), y: original.y + original.h };
+  const copy = {
+    ...structuredClone(original),
+    id: unusedPanelId(panels),
+    y: original.y + original.h,
+  };
   return { ...dashboard, panels: compactPanels([...panels, copy], copy.id) };
 }
 
@@ -73,7 +77,7 @@ export function withoutPanel(dashboard: Dashboard, id: string): Dashboard {
   };
 }
 
-export function withChanged(dashboard: Dashboard, panel: Panel): Dashboard {
+export function withReplacedPanel(dashboard: Dashboard, panel: Panel): Dashboard {
   const panels = dashboard.panels.map((other) => (other.id === panel.id ? panel : other));
   return { ...dashboard, panels };
 }
@@ -81,30 +85,30 @@ export function withChanged(dashboard: Dashboard, panel: Panel): Dashboard {
 export const isVariableName = (name: string) => /^\w{1,64}$/.test(name);
 
 /** The first error in the variables; `undefined` without errors. */
-export function faultOf(variables: readonly Variable[]): string | undefined {
+export function variablesFault(variables: readonly Variable[]): string | undefined {
   const names = variables.map(({ name }) => name);
-  const odd = names.find((name) => !isVariableName(name));
-  if (odd !== undefined) {
-    return odd === ""
+  const invalidName = names.find((name) => !isVariableName(name));
+  if (invalidName !== undefined) {
+    return invalidName === ""
       ? "Enter a name for each variable."
-      : `“${odd}” cannot be a name: use letters, digits and _.`;
+      : `“${invalidName}” cannot be a name: use letters, digits and _.`;
   }
-  const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) return `Two variables are called ${twice}.`;
+  const duplicateName = names.find((name, at) => names.indexOf(name) !== at);
+  if (duplicateName !== undefined) return `Two variables are called ${duplicateName}.`;
   return variables.some(({ tag }) => tag === "") ? "Enter a tag for each variable." : undefined;
 }
 
 /** Reads an exported dashboard; returns an error for anything else. */
 export function readDashboard(text: string): Dashboard | string {
-  let read: unknown;
+  let parsed: unknown;
   try {
-    read = JSON.parse(text);
+    parsed = JSON.parse(text);
   } catch (cause) {
     return `This is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`;
   }
-  if (typeof read !== "object" || read === null || Array.isArray(read)) {
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
     return "This JSON is not a dashboard: an object with a title and panels is expected.";
   }
   // The daemon reports errors within the dashboard, with their place.
-  return ("dashboard" in read ? read.dashboard : read) as Dashboard;
+  return ("dashboard" in parsed ? parsed.dashboard : parsed) as Dashboard;
 }

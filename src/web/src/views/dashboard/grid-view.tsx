@@ -18,7 +18,7 @@ import {
 interface Props {
   panels: readonly Panel[];
   isEditing: boolean;
-  onMoved: (panels: Panel[]) => void;
+  onPanelsMoved: (panels: Panel[]) => void;
   onAction: (action: PanelAction, panel: Panel) => void;
   render: (panel: Panel) => ComponentChildren;
 }
@@ -41,14 +41,14 @@ const DIRECTIONS: Record<string, Direction> = {
   ArrowDown: "down",
 };
 
-export function GridView({ panels, isEditing, onMoved, onAction, render }: Props) {
+export function GridView({ panels, isEditing, onPanelsMoved, onAction, render }: Props) {
   const grid = useRef<HTMLDivElement>(null);
   const drag = useRef<Drag | undefined>(undefined);
   const preview = useSignal<Panel[] | undefined>(undefined);
   const announcement = useSignal("");
   const shown = preview.value ?? inReadingOrder(panels);
 
-  const begin = (event: PointerEvent, panel: Panel, isResize: boolean) => {
+  const beginDrag = (event: PointerEvent, panel: Panel, isResize: boolean) => {
     if (event.button !== 0 || !(event.currentTarget instanceof Element)) return;
     event.currentTarget.setPointerCapture(event.pointerId);
     // The order of the elements is fixed during a drag: a moved element would lose the pointer.
@@ -56,44 +56,44 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
     drag.current = { id: panel.id, isResize, x: event.pageX, y: event.pageY, from };
     preview.value = from;
   };
-  const follow = (event: PointerEvent) => {
-    const at = drag.current;
+  const followPointer = (event: PointerEvent) => {
+    const dragged = drag.current;
     const column = (grid.current?.clientWidth ?? 0) / COLUMNS;
-    const panel = at?.from.find(({ id }) => id === at.id);
-    if (!at || !panel || column === 0) return;
-    const across = (event.pageX - at.x) / column;
-    const down = (event.pageY - at.y) / ROW_PX;
-    const to = at.isResize
+    const panel = dragged?.from.find(({ id }) => id === dragged.id);
+    if (!dragged || !panel || column === 0) return;
+    const across = (event.pageX - dragged.x) / column;
+    const down = (event.pageY - dragged.y) / ROW_PX;
+    const target = dragged.isResize
       ? { w: Math.min(panel.w + across, COLUMNS - panel.x), h: panel.h + down }
       : { x: panel.x + across, y: panel.y + down };
-    preview.value = placePanel(at.from, at.id, to);
+    preview.value = placePanel(dragged.from, dragged.id, target);
     if (event.clientY > innerHeight - 40) scrollBy(0, 16);
     else if (event.clientY < 40) scrollBy(0, -16);
   };
-  const end = (isKept: boolean) => {
+  const endDrag = (isKept: boolean) => {
     const next = preview.peek();
-    const at = drag.current;
+    const dragged = drag.current;
     drag.current = undefined;
     preview.value = undefined;
-    if (!isKept || !at || !next || !isMoved(at.from, next)) return;
-    announce(next, at.id);
-    onMoved(next);
+    if (!isKept || !dragged || !next || !isMoved(dragged.from, next)) return;
+    announce(next, dragged.id);
+    onPanelsMoved(next);
   };
   const announce = (next: readonly Panel[], id: string) => {
     const panel = next.find((other) => other.id === id);
-    if (panel) announcement.value = `${nameOf(panel)}: ${areaText(panel)}`;
+    if (panel) announcement.value = `${panelLabel(panel)}: ${areaText(panel)}`;
   };
-  const byKey = (event: KeyboardEvent, panel: Panel) => {
+  const moveByKey = (event: KeyboardEvent, panel: Panel) => {
     const direction = DIRECTIONS[event.key];
-    if (event.key === "Escape") end(false);
+    if (event.key === "Escape") endDrag(false);
     if (!direction) return;
     event.preventDefault();
     const next = (event.shiftKey ? resizePanel : movePanel)(panels, panel.id, direction);
     if (isMoved(panels, next)) {
-      onMoved(next);
+      onPanelsMoved(next);
       announce(next, panel.id);
     } else {
-      announcement.value = `${nameOf(panel)} cannot move further ${direction}`;
+      announcement.value = `${panelLabel(panel)} cannot move further ${direction}`;
     }
   };
 
@@ -116,23 +116,23 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
                 class="panel-bar"
                 onPointerDown={(event) => {
                   const isButton = event.target instanceof Element && event.target.closest(".act");
-                  if (!isButton) begin(event, panel, false);
+                  if (!isButton) beginDrag(event, panel, false);
                 }}
-                onPointerMove={follow}
-                onPointerUp={() => end(true)}
-                onPointerCancel={() => end(false)}
+                onPointerMove={followPointer}
+                onPointerUp={() => endDrag(true)}
+                onPointerCancel={() => endDrag(false)}
               >
                 <button
                   type="button"
                   class="button quiet icon-only grip"
-                  aria-label={`Move ${nameOf(panel)}: arrow keys move it, with Shift they resize it`}
+                  aria-label={`Move ${panelLabel(panel)}: arrow keys move it, with Shift they resize it`}
                   title="Drag, or arrow keys; with Shift they resize"
-                  onKeyDown={(event) => byKey(event, panel)}
+                  onKeyDown={(event) => moveByKey(event, panel)}
                 >
                   <Icon name="drag" />
                 </button>
-                <span class="panel-name">{nameOf(panel)}</span>
-                <Actions panel={panel} onAction={onAction} />
+                <span class="panel-name">{panelLabel(panel)}</span>
+                <PanelActions panel={panel} onAction={onAction} />
               </div>
             ) : null}
             <div class="panel-body">{render(panel)}</div>
@@ -140,10 +140,10 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
               <span
                 class="panel-corner"
                 aria-hidden="true"
-                onPointerDown={(event) => begin(event, panel, true)}
-                onPointerMove={follow}
-                onPointerUp={() => end(true)}
-                onPointerCancel={() => end(false)}
+                onPointerDown={(event) => beginDrag(event, panel, true)}
+                onPointerMove={followPointer}
+                onPointerUp={() => endDrag(true)}
+                onPointerCancel={() => endDrag(false)}
               />
             ) : null}
           </div>
@@ -156,12 +156,12 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
   );
 }
 
-function Actions({ panel, onAction }: { panel: Panel; onAction: Props["onAction"] }) {
+function PanelActions({ panel, onAction }: { panel: Panel; onAction: Props["onAction"] }) {
   const action = (word: PanelAction, icon: "pencil" | "copy" | "trash", label: string) => (
     <button
       type="button"
       class="button quiet icon-only act"
-      aria-label={`${label} ${nameOf(panel)}`}
+      aria-label={`${label} ${panelLabel(panel)}`}
       title={label}
       onClick={() => onAction(word, panel)}
     >
@@ -178,7 +178,7 @@ function Actions({ panel, onAction }: { panel: Panel; onAction: Props["onAction"
 }
 
 /** The label of a panel without a title. */
-export function nameOf(panel: Panel): string {
+export function panelLabel(panel: Panel): string {
   if (panel.title) return panel.title;
   return panel.kind === "text" ? "Text" : "Chart";
 }
@@ -190,7 +190,7 @@ function inReadingOrder(panels: readonly Panel[]): Panel[] {
 function isMoved(from: readonly PlacedPanel[], to: readonly PlacedPanel[]): boolean {
   const panelsById = new Map(from.map((panel) => [panel.id, panel]));
   return to.some(({ id, x, y, w, h }) => {
-    const was = panelsById.get(id);
-    return was?.x !== x || was.y !== y || was.w !== w || was.h !== h;
+    const previous = panelsById.get(id);
+    return previous?.x !== x || previous.y !== y || previous.w !== w || previous.h !== h;
   });
 }

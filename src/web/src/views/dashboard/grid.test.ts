@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   freeArea,
   movePanel,
-  overlap,
+  overlaps,
   placePanel,
   resizePanel,
   compactPanels,
@@ -40,10 +40,10 @@ describe("panels", () => {
   });
 
   test("never overlap after any sequence of edits", () => {
-    let seed = 7;
+    let randomState = 7;
     const random = (below: number) => {
-      seed = (seed * 1103515245 + 12345) % 2147483648;
-      return seed % below;
+      randomState = (randomState * 1103515245 + 12345) % 2147483648;
+      return randomState % below;
     };
     let all = compactPanels(
       Array.from({ length: 12 }, (_, at) =>
@@ -55,7 +55,7 @@ describe("panels", () => {
       all = placePanel(all, id, { x: random(12), y: random(40), w: random(13), h: random(9) });
       for (const panel of all) {
         for (const other of all) {
-          if (panel.id !== other.id) expect(overlap(panel, other), `round ${round}`).toBe(false);
+          if (panel.id !== other.id) expect(overlaps(panel, other), `round ${round}`).toBe(false);
         }
       }
       expect(compactPanels(all)).toEqual(all);

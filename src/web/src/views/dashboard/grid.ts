@@ -31,7 +31,7 @@ function clamp(value: number, min: number, max: number): number {
   return Math.min(Math.max(Math.round(value), min), max);
 }
 
-export function overlap(a: GridArea, b: GridArea): boolean {
+export function overlaps(a: GridArea, b: GridArea): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
@@ -60,19 +60,19 @@ export function compactPanels<P extends PlacedPanel>(panels: readonly P[], first
 export function placePanel<P extends PlacedPanel>(
   panels: readonly P[],
   id: string,
-  to: Partial<GridArea>,
+  target: Partial<GridArea>,
 ): P[] {
-  const from = panels.find((panel) => panel.id === id);
-  if (!from) return [...panels];
-  const area = clampArea({ ...from, ...to });
-  const overlapped = panels.filter((panel) => panel.id !== id && overlap(panel, area));
+  const original = panels.find((panel) => panel.id === id);
+  if (!original) return [...panels];
+  const area = clampArea({ ...original, ...target });
+  const overlapped = panels.filter((panel) => panel.id !== id && overlaps(panel, area));
   const [other] = overlapped;
   const isSwap = overlapped.length === 1 && other && other.w === area.w && other.h === area.h;
   // Panels of equal size swap places: otherwise the replaced panel would leave a gap.
-  const isAside = isSwap && other.y === from.y && covers(area, other);
+  const isMovedAside = isSwap && other.y === original.y && coversHalf(area, other);
   const moved = panels.map((panel) => {
-    if (panel.id === id) return { ...panel, ...area, ...(isAside ? positionOf(other) : {}) };
-    return isAside && panel === other ? { ...panel, ...positionOf(from) } : panel;
+    if (panel.id === id) return { ...panel, ...area, ...(isMovedAside ? positionOf(other) : {}) };
+    return isMovedAside && panel === other ? { ...panel, ...positionOf(original) } : panel;
   });
   return compactPanels(moved, id);
 }
@@ -80,7 +80,7 @@ export function placePanel<P extends PlacedPanel>(
 const positionOf = ({ x, y }: GridArea) => ({ x, y });
 
 /** Whether `a` covers more than half of `b`. */
-function covers(a: GridArea, b: GridArea): boolean {
+function coversHalf(a: GridArea, b: GridArea): boolean {
   return Math.abs(a.x - b.x) * 2 < b.w && Math.abs(a.y - b.y) * 2 < b.h;
 }
 
@@ -92,17 +92,17 @@ export function movePanel<P extends PlacedPanel>(
   id: string,
   direction: Direction,
 ): P[] {
-  const from = panels.find((panel) => panel.id === id);
-  if (!from) return [...panels];
+  const original = panels.find((panel) => panel.id === id);
+  if (!original) return [...panels];
   if (direction === "left" || direction === "right") {
-    return placePanel(panels, id, { x: from.x + (direction === "left" ? -1 : 1) });
+    return placePanel(panels, id, { x: original.x + (direction === "left" ? -1 : 1) });
   }
   const last = Math.max(...panels.map((panel) => panel.y + panel.h));
   const step = direction === "up" ? -1 : 1;
-  for (let y = from.y + step; y >= 0 && y <= last; y += step) {
+  for (let y = original.y + step; y >= 0 && y <= last; y += step) {
     const next = placePanel(panels, id, { y });
     const result = next.find((panel) => panel.id === id);
-    if (result && Math.sign(result.y - from.y) === step) return next;
+    if (result && Math.sign(result.y - original.y) === step) return next;
   }
   return [...panels];
 }
@@ -113,11 +113,11 @@ export function resizePanel<P extends PlacedPanel>(
   id: string,
   direction: Direction,
 ): P[] {
-  const from = panels.find((panel) => panel.id === id);
-  if (!from) return [...panels];
-  const w = from.w + (direction === "right" ? 1 : direction === "left" ? -1 : 0);
-  const h = from.h + (direction === "down" ? 1 : direction === "up" ? -1 : 0);
-  return placePanel(panels, id, { w: Math.min(w, COLUMNS - from.x), h });
+  const original = panels.find((panel) => panel.id === id);
+  if (!original) return [...panels];
+  const w = original.w + (direction === "right" ? 1 : direction === "left" ? -1 : 0);
+  const h = original.h + (direction === "down" ? 1 : direction === "up" ? -1 : 0);
+  return placePanel(panels, id, { w: Math.min(w, COLUMNS - original.x), h });
 }
 
 /** The topmost free area of this size, which may be below all panels. */
@@ -126,7 +126,7 @@ export function freeArea(panels: readonly PlacedPanel[], w: number, h: number): 
   for (let y = 0; y <= last; y++) {
     for (let x = 0; x + w <= COLUMNS; x++) {
       const area = { x, y, w, h };
-      if (!panels.some((panel) => overlap(panel, area))) return area;
+      if (!panels.some((panel) => overlaps(panel, area))) return area;
     }
   }
   return { x: 0, y: last, w, h };

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { blocksOf, inlinesOf, safeHref } from "./markdown";
 
-const text = (text: string) => ({ kind: "text", text });
+const textPart = (textPart: string) => ({ kind: "text", text: textPart });
 
 describe("a text panel", () => {
   test("has headings, paragraphs, lists and code", () => {
     const blocks = blocksOf("# One\ntwo\nthree\n\n- a\n- b\n1. c\n\n```\n<b>\n\n# x\n```\nend");
     expect(blocks).toEqual([
-      { kind: "heading", level: 2, of: [text("One")] },
-      { kind: "paragraph", of: [text("two\nthree")] },
-      { kind: "list", ordered: false, items: [[text("a")], [text("b")]] },
-      { kind: "list", ordered: true, items: [[text("c")]] },
+      { kind: "heading", level: 2, of: [textPart("One")] },
+      { kind: "paragraph", of: [textPart("two\nthree")] },
+      { kind: "list", ordered: false, items: [[textPart("a")], [textPart("b")]] },
+      { kind: "list", ordered: true, items: [[textPart("c")]] },
       { kind: "code", text: "<b>\n\n# x" },
-      { kind: "paragraph", of: [text("end")] },
+      { kind: "paragraph", of: [textPart("end")] },
     ]);
   });
 
@@ -22,35 +22,35 @@ describe("a text panel", () => {
 
   test("has bold, emphasis, code and links within a line", () => {
     expect(inlinesOf("a **b `c`** *d* [e *f*](https://example.org/x)")).toEqual([
-      text("a "),
-      { kind: "strong", of: [text("b "), { kind: "code", text: "c" }] },
-      text(" "),
-      { kind: "em", of: [text("d")] },
-      text(" "),
+      textPart("a "),
+      { kind: "strong", of: [textPart("b "), { kind: "code", text: "c" }] },
+      textPart(" "),
+      { kind: "em", of: [textPart("d")] },
+      textPart(" "),
       {
         kind: "link",
         href: "https://example.org/x",
-        of: [text("e "), { kind: "em", of: [text("f")] }],
+        of: [textPart("e "), { kind: "em", of: [textPart("f")] }],
       },
     ]);
   });
 
   test("leaves HTML and links to other schemes as text", () => {
-    for (const hostile of [
+    for (const source of [
       "<img src=x onerror=alert(1)>",
       "[x](javascript:alert(1))",
       "[x](//evil.example)",
       "[x](data:text/html,hi)",
       "[x](/api/v1/hosts)",
     ]) {
-      const texts = inlinesOf(hostile).map((part) => ("text" in part ? part.text : "?"));
-      expect(texts.join("")).toBe(hostile);
+      const texts = inlinesOf(source).map((part) => ("text" in part ? part.text : "?"));
+      expect(texts.join("")).toBe(source);
     }
   });
 
   test("of many unclosed marks is parsed in linear time", () => {
-    for (const hostile of ["*".repeat(50_000), "[".repeat(50_000), "`a".repeat(25_000)]) {
-      expect(blocksOf(hostile)).toHaveLength(1);
+    for (const source of ["*".repeat(50_000), "[".repeat(50_000), "`a".repeat(25_000)]) {
+      expect(blocksOf(source)).toHaveLength(1);
     }
   }, 60_000);
 });

@@ -21,10 +21,11 @@ const NESTED_MAX = 4;
 export function blocksOf(markdown: string): Block[] {
   const lines = markdown.slice(0, TEXT_MAX).split(/\r?\n/);
   const blocks: Block[] = [];
-  let words: string[] = [];
+  let paragraphLines: string[] = [];
   const endParagraph = () => {
-    if (words.length > 0) blocks.push({ kind: "paragraph", of: inlinesOf(words.join("\n")) });
-    words = [];
+    if (paragraphLines.length > 0)
+      blocks.push({ kind: "paragraph", of: inlinesOf(paragraphLines.join("\n")) });
+    paragraphLines = [];
   };
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at] ?? "";
@@ -46,7 +47,7 @@ export function blocksOf(markdown: string): Block[] {
     } else if (line.trim() === "") {
       endParagraph();
     } else {
-      words.push(line);
+      paragraphLines.push(line);
     }
   }
   endParagraph();

@@ -69,7 +69,7 @@ export function NameField({ name, onName }: { name: string; onName: (name: strin
 
 /** The error of saving a dashboard under a name. */
 export function saveError(cause: unknown, name: string): string {
-  if (cause instanceof ApiError && cause.word === "conflict") {
+  if (cause instanceof ApiError && cause.code === "conflict") {
     return `There is a dashboard called ${name} already: give it another name.`;
   }
   return causeText(cause);

@@ -123,7 +123,7 @@ function errorsOf({ queries }: ChartPanel, failures: readonly Failure[], chosen:
   const rows = queries.flatMap((query, row) =>
     isComplete(query) ? expandQueries([query], chosen).map(() => row) : [],
   );
-  return Object.fromEntries(failures.map(({ at, message }) => [rows[at] ?? 0, message]));
+  return Object.fromEntries(failures.map(({ index: at, message }) => [rows[at] ?? 0, message]));
 }
 
 function titleOf({ queries }: ChartPanel): string {

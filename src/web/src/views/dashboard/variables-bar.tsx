@@ -1,6 +1,6 @@
 /** The choices above a dashboard: values of tags, in the address. */
 import { useSignal } from "@preact/signals";
-import { address, go } from "../../app/address";
+import { address, navigate } from "../../app/address";
 import { valuesOfTag } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Variable } from "../../api/types";
@@ -92,5 +92,5 @@ function choices(variable: string, values: readonly string[]) {
   next.delete(keyOf(variable));
   for (const value of values) next.append(keyOf(variable), value);
   const search = next.toString();
-  go(search ? `${path}?${search}` : path);
+  navigate(search ? `${path}?${search}` : path);
 }

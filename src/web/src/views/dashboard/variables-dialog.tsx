@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { Variable } from "../../api/types";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
-import { faultOf } from "./draft";
+import { variablesFault } from "./draft";
 
 interface Props {
   variables: readonly Variable[];
@@ -26,7 +26,7 @@ export function VariablesDialog({ variables, onClose, onDone }: Props) {
       ...(metric?.trim() ? { metric: metric.trim() } : {}),
       multi,
     }));
-    fault.value = faultOf(trimmed);
+    fault.value = variablesFault(trimmed);
     if (fault.value === undefined) onDone(trimmed);
   };
   const add = () => {

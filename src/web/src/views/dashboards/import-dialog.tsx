@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { api } from "../../api/client";
-import { go } from "../../app/address";
+import { navigate } from "../../app/address";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
@@ -33,7 +33,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
     else {
       const save = async () => {
         await api.saveDashboard(name, null, read);
-        go(`/dashboards/${name}`);
+        navigate(`/dashboards/${name}`);
       };
       void run(save, (cause) => saveError(cause, name));
     }

@@ -15,44 +15,44 @@ interface Props {
 }
 
 /** The number of attempts when others save at the same time. */
-const TRIES_MAX = 5;
+const ATTEMPTS_MAX = 5;
 
-async function addTo(name: string, panel: ChartPanel): Promise<void> {
-  for (let tried = 1; ; tried++) {
+async function addPanelTo(name: string, panel: ChartPanel): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
     const { version, dashboard } = await api.dashboard(name);
     try {
       await api.saveDashboard(name, version, withPanel(dashboard, panel));
       return;
     } catch (cause) {
-      const isConflict = cause instanceof ApiError && cause.word === "conflict";
-      if (!isConflict || tried === TRIES_MAX) throw cause;
+      const isConflict = cause instanceof ApiError && cause.code === "conflict";
+      if (!isConflict || attempt === ATTEMPTS_MAX) throw cause;
     }
   }
 }
 
 export function SaveDialog({ panel, onClose }: Props) {
-  const found = useResource("dashboards", (signal) => api.dashboards(signal)).value;
+  const dashboards = useResource("dashboards", (signal) => api.dashboards(signal)).value;
   const title = useSignal(panel.title);
   const target = useSignal("");
   const newTitle = useSignal("");
   const { busy, error, run } = useAttempt();
   const saved = useSignal<string | undefined>(undefined);
-  const all = found.data?.dashboards ?? [];
-  const editable = all.filter(({ builtin }) => !builtin);
+  const allDashboards = dashboards.data?.dashboards ?? [];
+  const editable = allDashboards.filter(({ builtin }) => !builtin);
 
   const save = () => {
-    const named = { ...panel, title: title.value.trim() };
+    const titledPanel = { ...panel, title: title.value.trim() };
     const isNew = target.value === "";
     if (isNew && newTitle.value.trim() === "") {
       error.value = "Enter a title for the new dashboard.";
       return;
     }
     void run(async () => {
-      const taken = all.map(({ name }) => name);
-      const name = isNew ? freeName(slugOf(newTitle.value), taken) : target.value;
-      const begun = emptyDashboard(newTitle.value.trim());
-      if (isNew) await api.saveDashboard(name, null, withPanel(begun, named));
-      else await addTo(name, named);
+      const takenNames = allDashboards.map(({ name }) => name);
+      const name = isNew ? freeName(slugOf(newTitle.value), takenNames) : target.value;
+      const newDashboard = emptyDashboard(newTitle.value.trim());
+      if (isNew) await api.saveDashboard(name, null, withPanel(newDashboard, titledPanel));
+      else await addPanelTo(name, titledPanel);
       saved.value = name;
     });
   };
@@ -77,11 +77,11 @@ export function SaveDialog({ panel, onClose }: Props) {
       title="Save to a dashboard"
       action="Save"
       isReady={!busy.value}
-      error={error.value ?? found.error?.message}
+      error={error.value ?? dashboards.error?.message}
       onSubmit={save}
       onClose={onClose}
     >
-      {found.loading && !found.data ? <Loading what="dashboards" /> : null}
+      {dashboards.loading && !dashboards.data ? <Loading what="dashboards" /> : null}
       <TextField
         label="Chart title"
         maxLength={200}

@@ -4,22 +4,22 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { param, setParams } from "../../app/address";
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import { seriesName } from "../../chart/data";
-import { closedCount } from "../../chart/open-slot";
-import { copy, saveTable, tableOf } from "../../chart/save";
+import { completeCount } from "../../chart/open-slot";
+import { copyText, saveTable, tableOf } from "../../chart/save";
 import { valueText } from "../../model/units";
 import { clockAt, dateText, timeText } from "../../model/zone";
 import { Icon } from "../../parts/icon";
 import { nextOrder, rowOrder, summaryOf, type Order, type Summary } from "../../queries/summary";
 
-const form = param("table", "series");
+const tableForm = param("table", "series");
 
 export function DataTable({ data, title }: { data: ChartData; title: string }) {
   const copied = useSignal(false);
-  const all = data.series.map(() => true);
-  const isRows = form.value === "rows";
-  const show = (next: string | undefined) => setParams({ table: next }, { replace: true });
+  const allShown = data.series.map(() => true);
+  const isRows = tableForm.value === "rows";
+  const showForm = (next: string | undefined) => setParams({ table: next }, { replace: true });
   const copyAll = async () => {
-    await copy(tableOf(data, all));
+    await copyText(tableOf(data, allShown));
     copied.value = true;
     setTimeout(() => (copied.value = false), 1500);
   };
@@ -27,10 +27,10 @@ export function DataTable({ data, title }: { data: ChartData; title: string }) {
     <section class="card table-card" aria-label="Table">
       <div class="card-head">
         <div class="choices" role="group" aria-label="Table of">
-          <button type="button" aria-pressed={!isRows} onClick={() => show(undefined)}>
+          <button type="button" aria-pressed={!isRows} onClick={() => showForm(undefined)}>
             Series
           </button>
-          <button type="button" aria-pressed={isRows} onClick={() => show("rows")}>
+          <button type="button" aria-pressed={isRows} onClick={() => showForm("rows")}>
             Values
           </button>
         </div>
@@ -43,11 +43,11 @@ export function DataTable({ data, title }: { data: ChartData; title: string }) {
           <Icon name={copied.value ? "check" : "copy"} />
           <span role="status">{copied.value ? "Copied" : "Copy"}</span>
         </button>
-        <button type="button" class="button quiet" onClick={() => saveTable(title, data, all)}>
+        <button type="button" class="button quiet" onClick={() => saveTable(title, data, allShown)}>
           <Icon name="download" /> CSV
         </button>
       </div>
-      {isRows ? <Rows data={data} /> : <Summaries data={data} />}
+      {isRows ? <SlotTable data={data} /> : <SummaryTable data={data} />}
     </section>
   );
 }
@@ -67,11 +67,11 @@ function Head({ label, title, column, order, isNumber, onOrder }: HeadProps) {
     <th
       scope="col"
       class={isNumber ? "num" : undefined}
-      aria-sort={isSorted ? (order.isDown ? "descending" : "ascending") : undefined}
+      aria-sort={isSorted ? (order.isDescending ? "descending" : "ascending") : undefined}
     >
       <button type="button" title={title} onClick={() => onOrder(nextOrder(order, column))}>
         <span>{label}</span>
-        {isSorted ? <Icon name={order.isDown ? "down" : "up"} /> : null}
+        {isSorted ? <Icon name={order.isDescending ? "down" : "up"} /> : null}
       </button>
     </th>
   );
@@ -85,12 +85,12 @@ const NUMBERS: readonly { key: keyof Summary; label: string }[] = [
 ];
 
 /** A row for each series. */
-function Summaries({ data }: { data: ChartData }) {
-  const order = useSignal<Order>({ column: -1, isDown: false });
+function SummaryTable({ data }: { data: ChartData }) {
+  const order = useSignal<Order>({ column: -1, isDescending: false });
   const summaries = useMemo(() => {
     // An incomplete slot is left out: it would be the minimum.
-    const closed = closedCount(data.times, data.incompleteFrom);
-    return data.series.map(({ values }) => summaryOf(values.slice(0, closed)));
+    const complete = completeCount(data.times, data.incompleteFrom);
+    return data.series.map(({ values }) => summaryOf(values.slice(0, complete)));
   }, [data]);
   const key = NUMBERS[order.value.column]?.key ?? "last";
   const rowIndexes = rowOrder(data.series.length, order.value, (row) => summaries[row]?.[key]);
@@ -136,23 +136,23 @@ function fullName({ metric, tags, label }: DrawnSeries): string {
 /** The row height, as in the styles. */
 const ROW_PX = 32;
 /** The number of rows drawn beyond the visible rows, on each side. */
-const SPARE = 12;
+const EXTRA_ROWS = 12;
 /** The window of drawn rows moves in steps of this many rows. */
 const STEP_PX = 6 * ROW_PX;
 
 /** A row for each slot; only the visible rows are drawn. */
-function Rows({ data }: { data: ChartData }) {
-  const order = useSignal<Order>({ column: -1, isDown: true });
-  const seen = useSignal({ top: 0, height: 480 });
-  const box = useRef<HTMLDivElement>(null);
+function SlotTable({ data }: { data: ChartData }) {
+  const order = useSignal<Order>({ column: -1, isDescending: true });
+  const visible = useSignal({ top: 0, height: 480 });
+  const container = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const element = box.current;
+    const element = container.current;
     if (!element) return;
     const update = () => {
       const top = Math.floor(element.scrollTop / STEP_PX) * STEP_PX;
-      const { top: before, height } = seen.peek();
+      const { top: before, height } = visible.peek();
       if (top === before && height === element.clientHeight) return;
-      seen.value = { top, height: element.clientHeight };
+      visible.value = { top, height: element.clientHeight };
     };
     update();
     element.addEventListener("scroll", update, { passive: true });
@@ -165,16 +165,16 @@ function Rows({ data }: { data: ChartData }) {
       }),
     [data, order.value],
   );
-  const first = Math.max(0, Math.floor(seen.value.top / ROW_PX) - SPARE);
+  const first = Math.max(0, Math.floor(visible.value.top / ROW_PX) - EXTRA_ROWS);
   const last = Math.min(
     rowIndexes.length,
-    Math.ceil((seen.value.top + seen.value.height) / ROW_PX) + SPARE,
+    Math.ceil((visible.value.top + visible.value.height) / ROW_PX) + EXTRA_ROWS,
   );
   const head = { order: order.value, onOrder: (next: Order) => (order.value = next) };
   const { zone } = data.window;
-  const closed = closedCount(data.times, data.incompleteFrom);
+  const complete = completeCount(data.times, data.incompleteFrom);
   return (
-    <div class="table-scroll high" ref={box} tabIndex={0} role="region" aria-label="Values">
+    <div class="table-scroll high" ref={container} tabIndex={0} role="region" aria-label="Values">
       <table class="rows data-table" aria-rowcount={rowIndexes.length + 1}>
         <thead>
           <tr>
@@ -199,7 +199,7 @@ function Rows({ data }: { data: ChartData }) {
               <tr key={row} aria-rowindex={first + at + 2}>
                 <th scope="row">
                   {dateText(clock)} {timeText(clock)}
-                  {row >= closed ? <span class="muted"> not over yet</span> : null}
+                  {row >= complete ? <span class="muted"> not over yet</span> : null}
                 </th>
                 {data.series.map(({ key, values, unit }) => (
                   <td key={key} class="num">

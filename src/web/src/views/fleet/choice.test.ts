@@ -11,12 +11,12 @@ it("reads unescaped text as it is", () => {
 });
 
 it("adds a value and removes it", () => {
-  const single = withTag(new Map(), "role", "db");
-  expect(single).toBe("role=db");
-  const two = withTag(tagsOf(single), "role", "web");
-  expect(two).toBe("role=db,role=web");
-  expect(withTag(tagsOf(two), "role", "db")).toBe("role=web");
-  expect(withTag(tagsOf(single), "role", "db")).toBe("");
+  const oneValue = withTag(new Map(), "role", "db");
+  expect(oneValue).toBe("role=db");
+  const twoValues = withTag(tagsOf(oneValue), "role", "web");
+  expect(twoValues).toBe("role=db,role=web");
+  expect(withTag(tagsOf(twoValues), "role", "db")).toBe("role=web");
+  expect(withTag(tagsOf(oneValue), "role", "db")).toBe("");
 });
 
 it("reverses a column that is chosen again, and omits the default order from the address", () => {

@@ -8,8 +8,8 @@ export function choiceOf(params: URLSearchParams): Choice {
   const state = params.get("state") ?? "";
   const sort = params.get("sort") ?? "";
   const descending = sort.startsWith("-");
-  const named = descending ? sort.slice(1) : sort;
-  const column = COLUMNS.find((column) => column === named);
+  const columnName = descending ? sort.slice(1) : sort;
+  const column = COLUMNS.find((column) => column === columnName);
   return {
     q: params.get("q") ?? "",
     state: STATES.includes(state) ? (state as HostState) : undefined,
@@ -31,11 +31,11 @@ export function nextSort(choice: Choice, column: Column): string | undefined {
   return sortParam(column, descending);
 }
 
-function escaped(text: string): string {
+function escapeTagPart(text: string): string {
   return text.replace(/[%,=]/g, (letter) => encodeURIComponent(letter));
 }
 
-function unescaped(text: string): string {
+function unescapeTagPart(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -49,9 +49,9 @@ export function tagsOf(param: string): Map<string, Set<string>> {
   for (const pair of param.split(",")) {
     const at = pair.indexOf("=");
     if (at < 1) continue;
-    const name = unescaped(pair.slice(0, at));
+    const name = unescapeTagPart(pair.slice(0, at));
     const values = tags.get(name) ?? new Set();
-    values.add(unescaped(pair.slice(at + 1)));
+    values.add(unescapeTagPart(pair.slice(at + 1)));
     tags.set(name, values);
   }
   return tags;
@@ -59,7 +59,9 @@ export function tagsOf(param: string): Map<string, Set<string>> {
 
 export function tagsParam(tags: Choice["tags"]): string {
   return [...tags]
-    .flatMap(([name, values]) => [...values].map((value) => `${escaped(name)}=${escaped(value)}`))
+    .flatMap(([name, values]) =>
+      [...values].map((value) => `${escapeTagPart(name)}=${escapeTagPart(value)}`),
+    )
     .join(",");
 }
 

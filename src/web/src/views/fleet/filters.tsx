@@ -27,14 +27,14 @@ export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {
           shortcut="/"
         />
         <SortBy choice={choice} />
-        {tags.length > 0 && <Chips tags={tags} choice={choice} isOpen={isOpen} />}
+        {tags.length > 0 && <TagChips tags={tags} choice={choice} isOpen={isOpen} />}
       </div>
       {isOpen.value && <AllTags tags={tags} choice={choice} />}
     </>
   );
 }
 
-/** Replaces the column heads where hosts are cards. */
+/** Replaces the column headers where hosts are cards. */
 function SortBy({ choice }: { choice: Choice }) {
   return (
     <label class="field sort-by">
@@ -70,7 +70,7 @@ interface ChipsProps {
   isOpen: Signal<boolean>;
 }
 
-function Chips({ tags, choice, isOpen }: ChipsProps) {
+function TagChips({ tags, choice, isOpen }: ChipsProps) {
   const chipsOf = ({ name, values }: TagCounts) =>
     values.map((value): Chip => ({ name, ...value }));
   const chosen = tags.flatMap(chipsOf).filter((chip) => chip.chosen);

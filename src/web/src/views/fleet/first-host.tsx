@@ -5,7 +5,7 @@ import { Icon } from "../../parts/icon";
 export function FirstHost() {
   const command = `granary-agent-host --url ${location.origin}`;
   const copied = useSignal(false);
-  const copy = async () => {
+  const copyCommand = async () => {
     try {
       await navigator.clipboard.writeText(command);
       copied.value = true;
@@ -22,7 +22,7 @@ export function FirstHost() {
       </p>
       <div class="command">
         <code>{command}</code>
-        <button type="button" class="button small" onClick={() => void copy()}>
+        <button type="button" class="button small" onClick={() => void copyCommand()}>
           <Icon name={copied.value ? "check" : "copy"} />
           {copied.value ? "Copied" : "Copy"}
         </button>

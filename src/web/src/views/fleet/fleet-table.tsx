@@ -1,7 +1,7 @@
 /** The rows of the fleet: a grid that scrolls with the page, by mouse and by keyboard. */
 import { useSignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
-import { go, hostPath, setParams } from "../../app/address";
+import { navigate, hostPath, setParams } from "../../app/address";
 import { Icon } from "../../parts/icon";
 import { rowOfKey } from "../../parts/row-window";
 import { VirtualRows } from "../../parts/virtual-rows";
@@ -14,7 +14,7 @@ import { COLUMNS, type Choice, type Column, type Row } from "./order";
 const ROW_HEIGHT = 44;
 const CARD_HEIGHT = 96;
 /** The height of the navigation, which covers the lower end on small screens. */
-const PLACES_HEIGHT = 60;
+const NAVIGATION_HEIGHT = 60;
 
 interface Props {
   rows: Row[];
@@ -32,15 +32,18 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
   const grid = useRef<HTMLDivElement>(null);
   const head = useRef<HTMLDivElement>(null);
   /** The host with the keyboard focus, in any row. */
-  const at = useSignal<string | undefined>(undefined);
-  const active = at.value === undefined ? -1 : rows.findIndex(({ host }) => host.host === at.value);
-  const held = useHold(hold);
+  const focusedHost = useSignal<string | undefined>(undefined);
+  const active =
+    focusedHost.value === undefined
+      ? -1
+      : rows.findIndex(({ host }) => host.host === focusedHost.value);
+  const held = useHolding(hold);
 
   const bringIntoView = (index: number) => {
     const list = grid.current?.querySelector(".virtual-rows");
     const headHeight = head.current?.getBoundingClientRect().height ?? 0;
     const rowTop = (list?.getBoundingClientRect().top ?? 0) + index * rowHeight;
-    const low = innerHeight - (isNarrow ? PLACES_HEIGHT : 0);
+    const low = innerHeight - (isNarrow ? NAVIGATION_HEIGHT : 0);
     // Whole pixels, rounded away from the edge: scroll positions have no fractions.
     if (rowTop < headHeight)
       scrollBy({ top: Math.floor(rowTop - headHeight), behavior: "instant" });
@@ -53,7 +56,7 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
     const row = rows[active];
     if (event.key === "Enter" && isGrid && row) {
       event.preventDefault();
-      go(hostPath(row.host.host));
+      navigate(hostPath(row.host.host));
       return;
     }
     if (event.key === "ArrowRight" && isGrid) {
@@ -70,12 +73,12 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
     const to = isGrid ? rowOfKey(event.key, active, rows.length, page) : undefined;
     if (to === undefined) return;
     event.preventDefault();
-    at.value = rows[to]?.host.host;
+    focusedHost.value = rows[to]?.host.host;
     bringIntoView(to);
   };
   const onFocus = (event: FocusEvent) => {
     held.focus(true);
-    if (event.target === grid.current && active < 0) at.value = rows[0]?.host.host;
+    if (event.target === grid.current && active < 0) focusedHost.value = rows[0]?.host.host;
   };
   const removeRow = useCallback(remove, [remove]);
   return (
@@ -124,7 +127,7 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
 }
 
 /** The order is held while the pointer is over the list, or the keyboard focus is in it. */
-function useHold(hold: (held: boolean) => void) {
+function useHolding(hold: (held: boolean) => void) {
   const by = useRef({ pointer: false, focus: false });
   useEffect(() => () => hold(false), []);
   const set = (what: "pointer" | "focus", is: boolean) => {

@@ -17,9 +17,13 @@ function host(name: string, changes: Partial<Host> = {}): Host {
   };
 }
 
-const cpu = (last: number | null): HostLines => ({ cpu: { last, max: 100, line: "" } });
+const cpuLines = (last: number | null): HostLines => ({ cpu: { last, max: 100, line: "" } });
 
-function shown(hosts: Host[], search: string, lines: Record<string, HostLines> = {}): string[] {
+function shownHosts(
+  hosts: Host[],
+  search: string,
+  lines: Record<string, HostLines> = {},
+): string[] {
   const choice = choiceOf(new URLSearchParams(search));
   const ranks = ranksOf(hosts.map(({ host }) => host));
   return sortRows(filterRows(rowsOf(hosts, lines), choice), choice, ranks).map(
@@ -35,24 +39,24 @@ describe("order", () => {
       host("a", { state: "late" }),
       host("z", { state: "down" }),
     ];
-    expect(shown(hosts, "")).toEqual(["z", "a", "web-2", "web-10"]);
+    expect(shownHosts(hosts, "")).toEqual(["z", "a", "web-2", "web-10"]);
   });
 
   it("puts hosts without a value last in both directions", () => {
     const hosts = [host("none"), host("low"), host("high"), host("null")];
-    const lines = { low: cpu(0), high: cpu(90), null: cpu(null) };
-    expect(shown(hosts, "sort=-cpu", lines)).toEqual(["high", "low", "none", "null"]);
-    expect(shown(hosts, "sort=cpu", lines)).toEqual(["low", "high", "none", "null"]);
+    const lines = { low: cpuLines(0), high: cpuLines(90), null: cpuLines(null) };
+    expect(shownHosts(hosts, "sort=-cpu", lines)).toEqual(["high", "low", "none", "null"]);
+    expect(shownHosts(hosts, "sort=cpu", lines)).toEqual(["low", "high", "none", "null"]);
   });
 
   it("sorts names in descending order on request", () => {
-    expect(shown([host("a"), host("b"), host("c")], "sort=-host")).toEqual(["c", "b", "a"]);
+    expect(shownHosts([host("a"), host("b"), host("c")], "sort=-host")).toEqual(["c", "b", "a"]);
   });
 
   it("puts the oldest ping and the longest uptime first in descending order", () => {
     const hosts = [host("old", { pinged: 1, booted: 5 }), host("new", { pinged: 9, booted: 1 })];
-    expect(shown(hosts, "sort=-pinged")).toEqual(["old", "new"]);
-    expect(shown(hosts, "sort=-uptime")).toEqual(["new", "old"]);
+    expect(shownHosts(hosts, "sort=-pinged")).toEqual(["old", "new"]);
+    expect(shownHosts(hosts, "sort=-uptime")).toEqual(["new", "old"]);
   });
 });
 
@@ -65,13 +69,13 @@ describe("filter", () => {
   ];
 
   it("finds hosts that have every word in name or tags", () => {
-    expect(shown(hosts, "q=DB+dc%3Deu")).toEqual(["db-1"]);
-    expect(shown(hosts, "q=nothing")).toEqual([]);
+    expect(shownHosts(hosts, "q=DB+dc%3Deu")).toEqual(["db-1"]);
+    expect(shownHosts(hosts, "q=nothing")).toEqual([]);
   });
 
   it("requires one of the chosen values of each tag", () => {
-    expect(shown(hosts, "tags=role=db,role=web,dc=eu")).toEqual(["db-1", "web-1"]);
-    expect(shown(hosts, "tags=role=db&state=down")).toEqual(["db-2"]);
+    expect(shownHosts(hosts, "tags=role=db,role=web,dc=eu")).toEqual(["db-1", "web-1"]);
+    expect(shownHosts(hosts, "tags=role=db&state=down")).toEqual(["db-2"]);
   });
 
   it("counts the hosts of each value given the other choices", () => {
@@ -105,9 +109,9 @@ describe("filter", () => {
   });
 
   it("accepts hosts whose names are object properties", () => {
-    const odd = [host("constructor"), host("__proto__")];
-    expect(shown(odd, "sort=-cpu")).toEqual(["__proto__", "constructor"]);
-    expect(shown(odd, "tags=toString=x")).toEqual([]);
+    const hosts = [host("constructor"), host("__proto__")];
+    expect(shownHosts(hosts, "sort=-cpu")).toEqual(["__proto__", "constructor"]);
+    expect(shownHosts(hosts, "tags=toString=x")).toEqual([]);
   });
 });
 

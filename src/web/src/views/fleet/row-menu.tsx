@@ -1,7 +1,7 @@
 /** The menu of actions on a host. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { go, hostPath, href } from "../../app/address";
+import { navigate, hostPath, href } from "../../app/address";
 import type { Host } from "../../api/types";
 import { Icon } from "../../parts/icon";
 import { isAway } from "./order";
@@ -86,14 +86,19 @@ function Items({ host, remove, close, isLow }: ItemsProps) {
       aria-label={`Menu of ${host.host}`}
       onKeyDown={onKeyDown}
     >
-      <button type="button" role="menuitem" tabIndex={-1} onClick={() => go(hostPath(host.host))}>
+      <button
+        type="button"
+        role="menuitem"
+        tabIndex={-1}
+        onClick={() => navigate(hostPath(host.host))}
+      >
         Open charts
       </button>
       <button
         type="button"
         role="menuitem"
         tabIndex={-1}
-        onClick={() => go(href("/storage", { tags: `host=${host.host}` }))}
+        onClick={() => navigate(href("/storage", { tags: `host=${host.host}` }))}
       >
         Show in storage
       </button>

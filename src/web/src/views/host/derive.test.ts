@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import { byOperation, percent, sharesOf } from "./derive";
 
-function lineOf(metric: string, values: DrawnSeries["values"], tags = {}): DrawnSeries {
+function drawnSeries(metric: string, values: DrawnSeries["values"], tags = {}): DrawnSeries {
   const unit = { word: "seconds", perSecond: true };
   return {
     key: metric,
@@ -16,7 +16,7 @@ function lineOf(metric: string, values: DrawnSeries["values"], tags = {}): Drawn
   };
 }
 
-function data(...series: DrawnSeries[]): ChartData {
+function chartData(...series: DrawnSeries[]): ChartData {
   return {
     window: { start: 0, end: 1, resolution: "1m", zone: "UTC" },
     times: [0, 60_000, 120_000],
@@ -25,13 +25,16 @@ function data(...series: DrawnSeries[]): ChartData {
     isCoarse: false,
     incompleteFrom: undefined,
     notes: [],
-    left: 0,
+    undrawnCount: 0,
   };
 }
 
 it("computes shares of all cores, keeps gaps, and omits idle time", () => {
   const { series } = sharesOf([]).series(
-    data(lineOf("system_cpu_user", [1, null, 0]), lineOf("system_cpu_idle", [3, null, 4])),
+    chartData(
+      drawnSeries("system_cpu_user", [1, null, 0]),
+      drawnSeries("system_cpu_idle", [3, null, 4]),
+    ),
   );
   expect(series.map(({ label, values }) => [label, values])).toEqual([["user", [25, null, 0]]]);
 });
@@ -39,7 +42,10 @@ it("computes shares of all cores, keeps gaps, and omits idle time", () => {
 it("divides time by operations, without a value when there were none", () => {
   const tags = { disk: "sda" };
   const { series } = byOperation.series(
-    data(lineOf("d_latency_read", [0.5, 0, null], tags), lineOf("d_iops_read", [100, 0, 3], tags)),
+    chartData(
+      drawnSeries("d_latency_read", [0.5, 0, null], tags),
+      drawnSeries("d_iops_read", [100, 0, 3], tags),
+    ),
   );
   expect(series.map(({ label, values }) => [label, values])).toEqual([
     ["sda read", [0.005, null, null]],
@@ -47,13 +53,13 @@ it("divides time by operations, without a value when there were none", () => {
 });
 
 it("does not divide by the operations of another disk", () => {
-  const read = lineOf("d_latency_read", [1, 1, 1], { disk: "a" });
-  const other = lineOf("d_iops_read", [1, 1, 1], { disk: "b" });
-  expect(byOperation.series(data(read, other)).series).toEqual([]);
+  const readTime = drawnSeries("d_latency_read", [1, 1, 1], { disk: "a" });
+  const operations = drawnSeries("d_iops_read", [1, 1, 1], { disk: "b" });
+  expect(byOperation.series(chartData(readTime, operations)).series).toEqual([]);
 });
 
 it("converts seconds per second to percent", () => {
-  expect(percent.series(data(lineOf("busy", [0.5, null, 0]))).series[0]?.values).toEqual([
+  expect(percent.series(chartData(drawnSeries("busy", [0.5, null, 0]))).series[0]?.values).toEqual([
     50,
     null,
     0,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { firstWord, groupsOf, matching } from "./groups";
 
-const gauges = (...metrics: string[]) =>
+const gaugesNamed = (...metrics: string[]) =>
   metrics.map((metric) => ({ metric, tags: {}, kind: "gauge" as const, unit: "" }));
 
 it("treats the text before the first separator as the first word", () => {
@@ -10,7 +10,7 @@ it("treats the text before the first separator as the first word", () => {
 });
 
 it("counts the series of each metric", () => {
-  expect(groupsOf(gauges("b_x", "a_y", "a_x", "a_y"))).toEqual([
+  expect(groupsOf(gaugesNamed("b_x", "a_y", "a_x", "a_y"))).toEqual([
     {
       word: "a",
       metrics: [
@@ -23,7 +23,7 @@ it("counts the series of each metric", () => {
 });
 
 it("finds names that contain every word, ignoring case", () => {
-  const groups = groupsOf(gauges("system_disk_bytes", "system_net_bytes", "swap"));
+  const groups = groupsOf(gaugesNamed("system_disk_bytes", "system_net_bytes", "swap"));
   expect(matching(groups, "BYTES net").flatMap(({ metrics }) => metrics)).toEqual([
     { metric: "system_net_bytes", series: 1 },
   ]);

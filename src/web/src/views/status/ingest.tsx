@@ -1,7 +1,7 @@
 /** Samples by protocol, and requests by their outcome. */
 import type { StatusAnswer } from "../../api/types";
 import { Empty } from "../../parts/states";
-import { Table, numbers } from "../../parts/table";
+import { Table, numberColumns } from "../../parts/table";
 import { countText } from "../../model/words";
 
 interface Props {
@@ -29,7 +29,7 @@ export function Ingest({ status, rates }: Props) {
         <Table
           label="Ingest by protocol"
           class="ingest"
-          heads={["Protocol", ...numbers("Samples/s", "Accepted", "Duplicate", "Refused")]}
+          columns={["Protocol", ...numberColumns("Samples/s", "Accepted", "Duplicate", "Refused")]}
         >
           {active.map((p) => (
             <tr key={p.protocol}>

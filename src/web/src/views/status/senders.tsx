@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { param, setParams } from "../../app/address";
 import type { StatusAnswer } from "../../api/types";
 import { Ago } from "../../parts/ago";
-import { Table, type Head } from "../../parts/table";
+import { Table, type Column } from "../../parts/table";
 import { countText, countWithNoun, percentText } from "../../model/words";
 import { Meter } from "./meter";
 import { sendersBy, shareOf, type SenderColumn } from "./shares";
@@ -28,10 +28,10 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
   const shown = isWhole.value ? listed : listed.slice(0, FIRST);
   const series = sum(senders.top.map((sender) => sender.series));
   const samples = sum(senders.top.map((sender) => sender.samples));
-  const heads = COLUMNS.map(({ column: which, name, isNumber }): Head => {
+  const columns = COLUMNS.map(({ column: which, name, isNumber }): Column => {
     const direction = which === "agent" ? "ascending" : "descending";
     const onSort = () => setParams({ senders: which }, { replace: true });
-    return { name, isNumber, sort: { direction, isBy: which === column, onSort } };
+    return { name, isNumber, sort: { direction, isActive: which === column, onSort } };
   });
   return (
     <section class="card section">
@@ -46,7 +46,7 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
       {listed.length === 0 ? (
         <p class="nothing">No senders yet.</p>
       ) : (
-        <Table label="Senders" class="senders" heads={heads}>
+        <Table label="Senders" class="senders" columns={columns}>
           {shown.map((sender) => (
             <tr key={sender.agent}>
               <th scope="row">{sender.agent}</th>

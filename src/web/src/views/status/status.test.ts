@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ratesOf, answersToKeep, type IngestCounters } from "./rates";
 import { levelOf, nearestFirst, sendersBy, shareOf } from "./shares";
 
-const answer = (now: number, accepted: number, started = 0): IngestCounters => ({
+const countersAt = (now: number, accepted: number, started = 0): IngestCounters => ({
   now,
   started,
   protocols: [{ protocol: "native", accepted, duplicate: 0, refused: 0 }],
@@ -10,31 +10,34 @@ const answer = (now: number, accepted: number, started = 0): IngestCounters => (
 
 describe("rates", () => {
   it("are the samples accepted between two answers, by the daemon's clock", () => {
-    expect(ratesOf(answer(1000, 100), answer(3000, 300))).toEqual(new Map([["native", 100]]));
+    expect(ratesOf(countersAt(1000, 100), countersAt(3000, 300))).toEqual(
+      new Map([["native", 100]]),
+    );
   });
 
   it("are unknown from one answer, from equal answers, or across a restart", () => {
-    expect(ratesOf(undefined, answer(1000, 1))).toBe(null);
-    expect(ratesOf(answer(1000, 1), answer(1000, 1))).toBe(null);
-    expect(ratesOf(answer(1000, 900), answer(2000, 10, 1500))).toBe(null);
+    expect(ratesOf(undefined, countersAt(1000, 1))).toBe(null);
+    expect(ratesOf(countersAt(1000, 1), countersAt(1000, 1))).toBe(null);
+    expect(ratesOf(countersAt(1000, 900), countersAt(2000, 10, 1500))).toBe(null);
   });
 
   it("count a new protocol from zero", () => {
-    const before = { ...answer(0, 0), protocols: [] };
-    expect(ratesOf(before, answer(1000, 7))).toEqual(new Map([["native", 7]]));
+    const before = { ...countersAt(0, 0), protocols: [] };
+    expect(ratesOf(before, countersAt(1000, 7))).toEqual(new Map([["native", 7]]));
   });
 });
 
 describe("answers to compare with", () => {
   it("reach back half a minute, the oldest first", () => {
     let before: IngestCounters[] = [];
-    for (const now of [0, 10_000, 20_000, 35_000]) before = answersToKeep(before, answer(now, 1));
+    for (const now of [0, 10_000, 20_000, 35_000])
+      before = answersToKeep(before, countersAt(now, 1));
     expect(before.map(({ now }) => now)).toEqual([10_000, 20_000, 35_000]);
   });
 
   it("contain no answer from before a restart, and no answer twice", () => {
-    const before = [answer(1000, 900, 0), answer(3000, 5, 2000)];
-    expect(answersToKeep(before, answer(3000, 5, 2000))).toEqual([answer(3000, 5, 2000)]);
+    const before = [countersAt(1000, 900, 0), countersAt(3000, 5, 2000)];
+    expect(answersToKeep(before, countersAt(3000, 5, 2000))).toEqual([countersAt(3000, 5, 2000)]);
   });
 });
 

@@ -3,7 +3,7 @@ import type { Checkpoint, StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
 import { bytesText, countText, elapsedText } from "../../model/words";
 import { Ago } from "../../parts/ago";
-import { Table, numbers } from "../../parts/table";
+import { Table, numberColumns } from "../../parts/table";
 import { Meter } from "../status/meter";
 import { shareOf } from "../status/shares";
 import { whenText } from "./times";
@@ -41,7 +41,7 @@ export function Checkpoints({ storage }: { storage: StorageAnswer }) {
         <Table
           label="Checkpoints"
           class="checkpoints"
-          heads={["When", ...numbers(...COLUMNS.map(({ name }) => name))]}
+          columns={["When", ...numberColumns(...COLUMNS.map(({ name }) => name))]}
         >
           {checkpoints.map((checkpoint) => (
             <tr key={checkpoint.at}>

@@ -6,7 +6,7 @@ import { useResource } from "../../api/resource";
 import type { FoundMetric, StorageAnswer } from "../../api/types";
 import { Combobox } from "../../parts/combobox";
 import { Empty, Failed, Loading } from "../../parts/states";
-import { fieldOf, instantOfField } from "../../model/field-time";
+import { fieldValue, instantOfValue } from "../../model/field-time";
 import { countText } from "../../model/words";
 import { DocumentView } from "./document-view";
 import { TagFields } from "./tag-fields";
@@ -108,10 +108,10 @@ function TimeChoice({ time }: { time: number | undefined }) {
         <span class="hidden-text">Time, {zone}</span>
         <input
           type="datetime-local"
-          value={fieldOf(zone, time ?? daemonNow())}
+          value={fieldValue(zone, time ?? daemonNow())}
           title={`Time zone: ${zone}`}
           onChange={(event) => {
-            const at = instantOfField(zone, event.currentTarget.value);
+            const at = instantOfValue(zone, event.currentTarget.value);
             if (at !== undefined) show(at);
           }}
         />

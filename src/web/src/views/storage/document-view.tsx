@@ -5,7 +5,7 @@ import { preferredZone } from "../../app/preferences";
 import { now } from "../../api/client";
 import type { StoredCell, StoredDocumentAnswer } from "../../api/types";
 import { Icon } from "../../parts/icon";
-import { Table, numbers } from "../../parts/table";
+import { Table, numberColumns } from "../../parts/table";
 import { bytesText, countWithNoun, inText } from "../../model/words";
 import { HexView } from "./hex-view";
 import { bytesOfHex } from "./hex-layout";
@@ -176,7 +176,7 @@ function CellTable({ title, cells }: { title: string; cells: StoredCell[] }) {
           </span>
         )}
       </h3>
-      <Table label={title} heads={["Slot", ...numbers(...COLUMNS)]}>
+      <Table label={title} columns={["Slot", ...numberColumns(...COLUMNS)]}>
         {shown.map((cell) => (
           <tr key={cell.start}>
             <th scope="row" class="num-left">

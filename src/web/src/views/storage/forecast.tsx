@@ -3,10 +3,14 @@ import type { StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
 import { bytesText, inText } from "../../model/words";
 import { Callout } from "../../parts/callout";
-import { Table, numbers } from "../../parts/table";
+import { Table, numberColumns } from "../../parts/table";
 import { whenText } from "./times";
 
-const HEADS = ["Granularity", "Written after", ...numbers("Due", "Bytes", "Reserved", "Missing")];
+const COLUMNS = [
+  "Granularity",
+  "Written after",
+  ...numberColumns("Due", "Bytes", "Reserved", "Missing"),
+];
 
 export function Forecast({ storage }: { storage: StorageAnswer }) {
   const { forecast, now } = storage;
@@ -17,7 +21,7 @@ export function Forecast({ storage }: { storage: StorageAnswer }) {
         <h2>Next documents</h2>
         <span class="muted">disk space for the documents of the current periods</span>
       </div>
-      <Table label="Next documents" heads={HEADS}>
+      <Table label="Next documents" columns={COLUMNS}>
         {forecast.map(({ granularity, at, bytes, reserved, missing }) => (
           <tr key={granularity}>
             <th scope="row">{granularity}</th>

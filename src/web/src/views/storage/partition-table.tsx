@@ -3,17 +3,17 @@ import { useSignal } from "@preact/signals";
 import type { StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
 import { bytesText, countText, inText } from "../../model/words";
-import { Table, numbers } from "../../parts/table";
+import { Table, numberColumns } from "../../parts/table";
 import { Meter } from "../status/meter";
 import { shareOf } from "../status/shares";
 import { STATE_TEXTS } from "./lane";
 import { spanText } from "./times";
 
-const HEADS = [
+const COLUMNS = [
   "Granularity",
   "Time",
   "State",
-  ...numbers("Documents", "Shells", "Bytes"),
+  ...numberColumns("Documents", "Shells", "Bytes"),
   "Dropped",
   "File",
 ];
@@ -33,7 +33,7 @@ export function PartitionTable({ storage }: { storage: StorageAnswer }) {
     >
       <summary>As a table, {rows.length} rows</summary>
       {isOpen.value && (
-        <Table label="Partitions" heads={HEADS}>
+        <Table label="Partitions" columns={COLUMNS}>
           {rows.map(({ name, partition }) => (
             <tr key={partition.file}>
               <th scope="row">{name}</th>

@@ -31,13 +31,13 @@ const NAME: &str = "__name__";
 /// The refs of the spool's epoch.
 #[derive(Debug)]
 pub(crate) struct Refs {
-    /// The owner number for the assignments of series; never 0.
+    /// The number of this table in the assignments that series remember; never 0.
     id: u32,
     /// The rules that apply to series before refs are assigned.
     rules: Vec<Rule>,
     /// Refs by the canonical text of the series.
     by_key: HashMap<String, u32>,
-    /// The assignments that result from the rules, by the canonical text of the original series.
+    /// The results of the rules, by the canonical text of the original series.
     assignments: HashMap<String, Assignment>,
     /// The total size of the texts.
     key_bytes: usize,
@@ -85,9 +85,9 @@ impl Refs {
         }
     }
 
-    /// Passes the batches of a round, at least one, to `write`, without epoch and number. A second
-    /// reading of a series at the same time is ignored, and so are new series beyond the limit;
-    /// both become problems.
+    /// Passes the batches of a round, at least one, to `write`. The batches have no epoch or number
+    /// yet. A second reading of a series at the same time is ignored, and so are new series beyond
+    /// the limit; both are reported as problems.
     ///
     /// # Errors
     /// The first error of `write`.
@@ -104,7 +104,11 @@ impl Refs {
         let mut pass_if_full = |batch: &mut Batch| {
             let is_full = batch.values.len() >= BATCH_SAMPLES_MAX
                 || batch.series.len() >= BATCH_DEFINITIONS_MAX;
-            if is_full { write(finish(std::mem::replace(batch, new()), time_ms)) } else { Ok(()) }
+            if is_full {
+                write(remove_constant_columns(std::mem::replace(batch, new()), time_ms))
+            } else {
+                Ok(())
+            }
         };
         let mut key = String::new();
         for reading in readings.as_slice() {
@@ -114,34 +118,34 @@ impl Refs {
             write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
             let assignment = self.assign(&key, || define(reading), &mut batch.series);
             let sample = (reading.value, time_ms, reading.start_ms);
-            self.push(assignment, sample, &reading.metric, &mut batch, problems);
+            self.push_sample(assignment, sample, &reading.metric, &mut batch, problems);
         }
         for reading in readings.known() {
             pass_if_full(&mut batch)?;
             let assignment = self.assign_known(&reading.series, readings, &mut batch.series);
             let sample = (reading.value, reading.time_ms, reading.start_ms);
-            self.push(assignment, sample, reading.series.metric(), &mut batch, problems);
+            self.push_sample(assignment, sample, reading.series.metric(), &mut batch, problems);
         }
-        write(finish(batch, time_ms))
+        write(remove_constant_columns(batch, time_ms))
     }
 
     fn assign_known(
         &mut self,
         series: &Series,
         readings: &Readings,
-        added: &mut Vec<SeriesDefinition>,
+        new_definitions: &mut Vec<SeriesDefinition>,
     ) -> Result<Assignment, TableFull> {
         if let Some(assignment) = series.assignment(self.id) {
             return Ok(assignment);
         }
         let definition = series.define(readings.common());
         let key = key_of(&definition);
-        let assignment = self.assign(&key, || definition, added)?;
+        let assignment = self.assign(&key, || definition, new_definitions)?;
         series.set_assignment(self.id, assignment);
         Ok(assignment)
     }
 
-    fn push(
+    fn push_sample(
         &mut self,
         assignment: Result<Assignment, TableFull>,
         (value, time_ms, start_ms): (f64, i64, Option<i64>),
@@ -178,18 +182,18 @@ impl Refs {
         batch.starts.push(start_ms.unwrap_or(0));
     }
 
-    /// Returns the assignment of a series; a new definition is added to `added`.
+    /// Returns the assignment of a series; a new definition is added to `new_definitions`.
     fn assign(
         &mut self,
         key: &str,
         define: impl FnOnce() -> SeriesDefinition,
-        added: &mut Vec<SeriesDefinition>,
+        new_definitions: &mut Vec<SeriesDefinition>,
     ) -> Result<Assignment, TableFull> {
         if self.rules.is_empty() {
             if let Some(reference) = self.by_key.get(key) {
                 return Ok(Assignment::Ref(*reference));
             }
-            return self.add(key.to_owned(), define(), added);
+            return self.add(key.to_owned(), define(), new_definitions);
         }
         if let Some(assignment) = self.assignments.get(key) {
             return Ok(*assignment);
@@ -197,13 +201,13 @@ impl Refs {
         if self.key_bytes + key.len() > SERIES_BYTES_MAX {
             return Err(TableFull);
         }
-        let assignment = match by_rules(&self.rules, define()) {
+        let assignment = match apply_rules(&self.rules, define()) {
             None => Assignment::Dropped,
             Some(definition) => {
                 let key = key_of(&definition);
                 match self.by_key.get(&key) {
                     Some(reference) => Assignment::Ref(*reference),
-                    None => self.add(key, definition, added)?,
+                    None => self.add(key, definition, new_definitions)?,
                 }
             }
         };
@@ -216,7 +220,7 @@ impl Refs {
         &mut self,
         key: String,
         definition: SeriesDefinition,
-        added: &mut Vec<SeriesDefinition>,
+        new_definitions: &mut Vec<SeriesDefinition>,
     ) -> Result<Assignment, TableFull> {
         let bytes = self.key_bytes + key.len();
         if self.next_ref >= SERIES_MAX || bytes > SERIES_BYTES_MAX {
@@ -226,13 +230,13 @@ impl Refs {
         self.next_ref += 1;
         self.key_bytes = bytes;
         self.by_key.insert(key, reference);
-        added.push(SeriesDefinition { reference, ..definition });
+        new_definitions.push(SeriesDefinition { reference, ..definition });
         Ok(Assignment::Ref(reference))
     }
 }
 
 /// Removes columns whose values are equal for all samples.
-fn finish(mut batch: Batch, time_ms: i64) -> Batch {
+fn remove_constant_columns(mut batch: Batch, time_ms: i64) -> Batch {
     if batch.starts.iter().all(|start| *start == 0) {
         batch.starts.clear();
     }
@@ -249,7 +253,7 @@ fn new_id() -> u32 {
 }
 
 /// Applies the rules to a series. Returns `None` when they drop it.
-fn by_rules(rules: &[Rule], definition: SeriesDefinition) -> Option<SeriesDefinition> {
+fn apply_rules(rules: &[Rule], definition: SeriesDefinition) -> Option<SeriesDefinition> {
     let SeriesDefinition { metric, tags, .. } = &definition;
     let pairs = tags.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let mut labels: Labels = pairs.chain([(NAME, metric.as_str())]).collect();

@@ -80,9 +80,9 @@ fn refs_are_defined_once_and_survive_a_restart() {
     assert_eq!((second.refs, second.series), (vec![0, 1], vec![]));
 
     let mut restarted = refs_of(&first.series);
-    let mut more = readings();
-    more.gauge("load", "", &[("host", "b")], 2.0);
-    let third = one_batch(&mut restarted, 30, &more, &mut problems);
+    let mut with_new_series = readings();
+    with_new_series.gauge("load", "", &[("host", "b")], 2.0);
+    let third = one_batch(&mut restarted, 30, &with_new_series, &mut problems);
     assert_eq!(third.refs, [0, 1, 2]);
     assert_eq!(third.series.iter().map(|s| s.reference).collect::<Vec<_>>(), [2]);
     assert_eq!(problems, BTreeMap::new());
@@ -91,9 +91,9 @@ fn refs_are_defined_once_and_survive_a_restart() {
 #[test]
 fn two_readings_of_a_series_at_one_time_count_once() {
     let mut problems = BTreeMap::new();
-    let mut twice = readings();
-    twice.gauge("load", "", &[("host", "a")], 9.0);
-    let batch = one_batch(&mut refs_of(&[]), 10, &twice, &mut problems);
+    let mut with_duplicate = readings();
+    with_duplicate.gauge("load", "", &[("host", "a")], 9.0);
+    let batch = one_batch(&mut refs_of(&[]), 10, &with_duplicate, &mut problems);
     assert_eq!(batch.values, [1.5, 7.0]);
     assert!(problems.contains_key("series load"));
 }
@@ -104,16 +104,16 @@ fn above_the_limit_known_series_continue_and_new_series_are_rejected() {
     let mut refs = refs_of(&[]);
     one_batch(&mut refs, 10, &readings(), &mut problems);
     refs.next_ref = SERIES_MAX;
-    let mut more = readings();
-    more.gauge("load", "", &[("host", "b")], 2.0);
-    let batch = one_batch(&mut refs, 20, &more, &mut problems);
+    let mut with_new_series = readings();
+    with_new_series.gauge("load", "", &[("host", "b")], 2.0);
+    let batch = one_batch(&mut refs, 20, &with_new_series, &mut problems);
     assert_eq!(batch.refs, [0, 1]);
     assert_eq!(problems.len(), 1);
 
     let mut refs = refs_of(&[]);
-    let mut long = readings();
-    long.gauge("x".repeat(SERIES_BYTES_MAX), "", &[], 2.0);
-    let batch = one_batch(&mut refs, 30, &long, &mut problems);
+    let mut with_long_name = readings();
+    with_long_name.gauge("x".repeat(SERIES_BYTES_MAX), "", &[], 2.0);
+    let batch = one_batch(&mut refs, 30, &with_long_name, &mut problems);
     assert_eq!((batch.refs, refs.by_key.len()), (vec![0, 1], 2));
 }
 
@@ -129,21 +129,21 @@ fn a_described_series_has_the_same_ref_and_keeps_the_times_of_its_readings() {
         time_ms,
         start_ms: None,
     };
-    let mut both = Readings::new(vec![("env".to_owned(), "prod".to_owned())]);
-    both.push_known(known(1.0, 3));
-    both.push_known(known(2.0, 8));
-    both.push_known(known(7.0, 8));
-    both.push_known(known(f64::NAN, 9));
-    both.gauge("load", "", &[("host", "a")], 4.0);
-    let batch = one_batch(&mut refs, 10, &both, &mut problems);
+    let mut all_readings = Readings::new(vec![("env".to_owned(), "prod".to_owned())]);
+    all_readings.push_known(known(1.0, 3));
+    all_readings.push_known(known(2.0, 8));
+    all_readings.push_known(known(7.0, 8));
+    all_readings.push_known(known(f64::NAN, 9));
+    all_readings.gauge("load", "", &[("host", "a")], 4.0);
+    let batch = one_batch(&mut refs, 10, &all_readings, &mut problems);
     assert_eq!(batch.refs, [0, 0, 0, 0], "both forms of readings share the ref");
     assert_eq!(batch.times, [10, 3, 8, 9]);
     assert_eq!(batch.values[..3], [4.0, 1.0, 2.0]);
     assert_eq!(batch.series.len(), 1);
     assert!(problems.contains_key("series load"), "{problems:?}");
-    // Each spool assigns its own refs; in this one, 0 is taken.
+    // Each spool assigns its own refs; this spool already uses ref 0.
     let mut other = refs_of(&[SeriesDefinition::default()]);
-    assert_eq!(one_batch(&mut other, 10, &both, &mut problems).refs, [1, 1, 1, 1]);
+    assert_eq!(one_batch(&mut other, 10, &all_readings, &mut problems).refs, [1, 1, 1, 1]);
 }
 
 #[test]
@@ -162,9 +162,9 @@ fn rules_drop_rename_and_join_series_before_refs_are_assigned() {
         assert_eq!(batch.series.len(), usize::from(round == 0));
     }
     assert_eq!(problems, BTreeMap::new());
-    let mut more = readings();
-    more.gauge("lode", "", &[], 3.0);
-    let batch = one_batch(&mut refs, 3, &more, &mut problems);
+    let mut with_new_series = readings();
+    with_new_series.gauge("lode", "", &[], 3.0);
+    let batch = one_batch(&mut refs, 3, &with_new_series, &mut problems);
     assert_eq!((batch.refs, batch.series), (vec![0], vec![]), "two readings of one series");
     assert_eq!(problems.len(), 1);
     refs.set_rules(Vec::new());

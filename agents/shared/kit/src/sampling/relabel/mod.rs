@@ -1,6 +1,5 @@
-//! Rules that keep, drop, rename and rewrite labels, with the keys and the semantics of Prometheus'
-//! `relabel_config` (prometheus.io, "Configuration"). `relabel/tests.rs` contains Prometheus' test
-//! cases.
+//! Rules that keep, drop, rename and rewrite labels, with the keys and the semantics of
+//! `relabel_config` in Prometheus. `relabel/tests.rs` contains the test cases of Prometheus.
 //!
 //! Must never know: the origin of the labels. The scrape agent applies rules to targets and
 //! samples, the kit applies them to the readings of all collectors.
@@ -24,17 +23,17 @@ pub struct Labels(Vec<(String, String)>);
 impl Labels {
     /// Returns the value of a label, or an empty text.
     pub fn get(&self, name: &str) -> &str {
-        self.find(name).map_or("", |at| &self.0[at].1)
+        self.find(name).map_or("", |index| &self.0[index].1)
     }
 
     /// Sets a label; an empty value removes it.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
         match (self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)), value.is_empty()) {
-            (Ok(at), true) => drop(self.0.remove(at)),
-            (Ok(at), false) => self.0[at].1 = value,
+            (Ok(index), true) => drop(self.0.remove(index)),
+            (Ok(index), false) => self.0[index].1 = value,
             (Err(_), true) => {}
-            (Err(at), false) => self.0.insert(at, (name.to_owned(), value)),
+            (Err(index), false) => self.0.insert(index, (name.to_owned(), value)),
         }
     }
 
@@ -158,7 +157,7 @@ impl Rule {
                 | Action::DropEqual
         );
         if is_targeted && target_label.is_empty() {
-            return Err(format!("action {} needs a target_label", action.word()));
+            return Err(format!("action {} needs a target_label", action.name()));
         }
         let is_valid = if action == Action::Replace {
             is_template(&target_label)
@@ -168,7 +167,7 @@ impl Rule {
         if !is_valid {
             return Err(format!(
                 "{target_label:?} is not a valid target_label for {}",
-                action.word()
+                action.name()
             ));
         }
         if action == Action::HashMod && modulus == 0 {
@@ -200,7 +199,7 @@ impl Rule {
             Action::Lowercase => labels.set(&self.target_label, source.to_lowercase()),
             Action::Uppercase => labels.set(&self.target_label, source.to_uppercase()),
             Action::HashMod => {
-                let shard = hash(&source) % self.modulus;
+                let shard = md5_hash(&source) % self.modulus;
                 labels.set(&self.target_label, shard.to_string());
             }
             Action::LabelMap => self.map(labels),
@@ -213,10 +212,10 @@ impl Rule {
     /// If the pattern matches, sets the target label to the replacement; an invalid target name has
     /// no effect.
     fn replace(&self, source: &str, labels: &mut Labels) {
-        let Some(found) = self.pattern.captures(source) else { return };
-        let target = Self::expand(&found, &self.target_label);
+        let Some(captures) = self.pattern.captures(source) else { return };
+        let target = Self::expand(&captures, &self.target_label);
         if is_name(&target) {
-            let value = Self::expand(&found, &self.replacement);
+            let value = Self::expand(&captures, &self.replacement);
             labels.set(&target, value);
         }
     }
@@ -224,17 +223,17 @@ impl Rule {
     fn map(&self, labels: &mut Labels) {
         let before = labels.clone();
         for (name, value) in before.iter() {
-            if let Some(found) = self.pattern.captures(name) {
-                let target = Self::expand(&found, &self.replacement);
+            if let Some(captures) = self.pattern.captures(name) {
+                let target = Self::expand(&captures, &self.replacement);
                 labels.set(&target, value);
             }
         }
     }
 
     /// Expands `$1` and `${1}` in a template; the regex crate uses the notation of Go.
-    fn expand(found: &Captures<'_>, template: &str) -> String {
+    fn expand(captures: &Captures<'_>, template: &str) -> String {
         let mut out = String::new();
-        found.expand(template, &mut out);
+        captures.expand(template, &mut out);
         if out.len() > VALUE_BYTES_MAX {
             let end = (0..=VALUE_BYTES_MAX).rev().find(|at| out.is_char_boundary(*at));
             out.truncate(end.unwrap_or(0));
@@ -244,7 +243,7 @@ impl Rule {
 }
 
 impl Action {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Replace => "replace",
             Self::Keep => "keep",
@@ -268,7 +267,7 @@ pub fn apply(rules: &[Rule], labels: &mut Labels) -> bool {
 
 /// Returns the last eight bytes of the MD5 sum, as Prometheus does, so that all servers agree on
 /// the shards.
-fn hash(text: &str) -> u64 {
+fn md5_hash(text: &str) -> u64 {
     let sum = Md5::digest(text.as_bytes());
     sum.iter().skip(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }

@@ -1,4 +1,4 @@
-//! The test cases of Prometheus (package model/relabel), and more.
+//! The test cases of Prometheus (package model/relabel), and further cases.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,10 +21,10 @@ fn ports() -> Value {
 fn check(cases: impl IntoIterator<Item = (Value, Value, Value)>) {
     for (input, rules, expected) in cases {
         let rules: Vec<Rule> = serde_json::from_value(rules).unwrap();
-        let mut got = labels(&input);
-        let is_kept = apply(&rules, &mut got);
-        let got = is_kept.then_some(got);
-        assert_eq!(got, (!expected.is_null()).then(|| labels(&expected)), "{rules:?}");
+        let mut found = labels(&input);
+        let is_kept = apply(&rules, &mut found);
+        let found = is_kept.then_some(found);
+        assert_eq!(found, (!expected.is_null()).then(|| labels(&expected)), "{rules:?}");
     }
 }
 
@@ -122,7 +122,7 @@ fn values_are_hashed_and_names_are_mapped() {
             json!([{"source_labels": ["a"], "regex": "some-([^-]+)-([^,]+)", "replacement": "${3}", "target_label": "${1}"}]),
             json!({"a": "some-name-value"}),
         ),
-        // Invalid target names.
+        // Invalid target names have no effect.
         (
             json!({"a": "some-name-0"}),
             json!([{"source_labels": ["a"], "regex": "some-([^-]+)-([^,]+)", "replacement": "${1}", "target_label": "${3}"},

@@ -40,7 +40,7 @@ struct Answer {
 #[derive(Debug)]
 pub(super) struct Worker {
     place: String,
-    every_ms: i64,
+    interval_ms: i64,
     requests: SyncSender<SampleRequest>,
     answers: Receiver<Answer>,
     /// The tick of the pending request.
@@ -63,32 +63,32 @@ struct LastReport {
 
 impl Worker {
     pub(super) fn start(
-        every: Duration,
+        interval: Duration,
         mut source: Box<dyn Source + Send>,
     ) -> std::io::Result<Self> {
-        let (requests, received) = sync_channel::<SampleRequest>(1);
-        let (done, answers) = sync_channel(1);
+        let (requests, request_receiver) = sync_channel::<SampleRequest>(1);
+        let (answer_sender, answers) = sync_channel(1);
         let place = source.place();
         let builder = thread::Builder::new().name(source.name().to_owned()).stack_size(STACK_BYTES);
         builder.spawn(move || {
-            for SampleRequest { tick_ms, is_alone } in received {
+            for SampleRequest { tick_ms, is_alone } in request_receiver {
                 let mut readings = Readings::default();
                 let result = if is_alone {
                     source.sample_alone(tick_ms, &mut readings)
                 } else {
                     source.sample(tick_ms, &mut readings)
                 };
-                if done.send(Answer { tick_ms, readings, result }).is_err() {
+                if answer_sender.send(Answer { tick_ms, readings, result }).is_err() {
                     return;
                 }
             }
         })?;
-        let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
+        let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
         let (last_report, pending_ms) = (LastReport::default(), None);
         let last_series = LastSeries::default();
         Ok(Self {
             place,
-            every_ms,
+            interval_ms,
             requests,
             answers,
             pending_ms,
@@ -106,7 +106,8 @@ impl Worker {
         {
             self.accept_answer(answer, request.tick_ms, readings);
         }
-        if self.pending_ms.is_some() || !(request.is_alone || request.tick_ms % self.every_ms == 0)
+        if self.pending_ms.is_some()
+            || !(request.is_alone || request.tick_ms % self.interval_ms == 0)
         {
             return;
         }
@@ -125,9 +126,10 @@ impl Worker {
             match self.answers.recv_timeout(left) {
                 Ok(answer) => self.accept_answer(answer, now_ms, readings),
                 Err(RecvTimeoutError::Timeout) if self.is_overdue(pending_ms, now_ms) => {
-                    let since = Duration::from_millis(now_ms.abs_diff(pending_ms));
+                    let overdue_for = Duration::from_millis(now_ms.abs_diff(pending_ms));
                     self.last_report = LastReport::default();
-                    return readings.problem(&*self.place, format!("no answer for {since:?}"));
+                    return readings
+                        .problem(&*self.place, format!("no answer for {overdue_for:?}"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -144,19 +146,23 @@ impl Worker {
 
     /// Returns true when another request was due in the meantime.
     fn is_overdue(&self, requested_ms: i64, now_ms: i64) -> bool {
-        requested_ms.abs_diff(now_ms) >= self.every_ms.unsigned_abs() && requested_ms != now_ms
+        requested_ms.abs_diff(now_ms) >= self.interval_ms.unsigned_abs() && requested_ms != now_ms
     }
 
     fn accept_answer(&mut self, answer: Answer, now_ms: i64, readings: &mut Readings) {
         self.pending_ms = None;
-        let Answer { tick_ms, readings: mut late, result } = answer;
+        let Answer { tick_ms, readings: mut answered, result } = answer;
         if let Err(cause) = result {
-            late.problem(&*self.place, cause);
+            answered.problem(&*self.place, cause);
         }
         self.last_report =
-            LastReport { problems: late.problems().clone(), watched: late.take_watched() };
-        self.last_series.update(&mut late, tick_ms);
-        if tick_ms == now_ms { readings.append(late) } else { readings.append_at(late, tick_ms) }
+            LastReport { problems: answered.problems().clone(), watched: answered.take_watched() };
+        self.last_series.update(&mut answered, tick_ms);
+        if tick_ms == now_ms {
+            readings.append(answered);
+        } else {
+            readings.append_at(answered, tick_ms);
+        }
     }
 }
 
@@ -164,19 +170,19 @@ impl LastSeries {
     /// Ends the series that are missing in an answer, such as the series of a removed server. The
     /// source itself ends series whose readings have their own times.
     fn update(&mut self, answer: &mut Readings, time_ms: i64) {
-        let mut before = std::mem::take(&mut self.0);
+        let mut missing = std::mem::take(&mut self.0);
         for reading in answer.as_slice() {
             let key = key_of_reading(reading);
-            let series = before.remove(&key).unwrap_or_else(|| {
+            let series = missing.remove(&key).unwrap_or_else(|| {
                 let tags = reading.tags.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
                 let Reading { metric, kind, unit, .. } = reading;
                 Arc::new(Series::new(&**metric, tags, *kind, &**unit))
             });
             self.0.insert(key, series);
         }
-        let mut ended: Vec<_> = before.into_iter().collect();
-        ended.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
-        for (_, series) in ended {
+        let mut ended_series: Vec<_> = missing.into_iter().collect();
+        ended_series.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+        for (_, series) in ended_series {
             answer.push_known(KnownReading {
                 series,
                 value: STALE_MARKER,

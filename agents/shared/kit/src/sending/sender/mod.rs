@@ -94,8 +94,8 @@ pub(crate) struct Sender {
     /// Batches up to this number are sent one by one, because a request with them was rejected.
     single_through: u64,
     refusals: Refusals,
-    /// Batches up to this number were in a request without a response.
-    unsure_through: u64,
+    /// Batches up to this number were in a request whose outcome is unknown.
+    uncertain_through: u64,
     numbers: Numbers,
     /// Batches up to this number may have been posted before; later batches were not.
     posted_through: u64,
@@ -131,7 +131,7 @@ impl Sender {
             backoff: None,
             single_through: 0,
             refusals: Refusals::default(),
-            unsure_through: 0,
+            uncertain_through: 0,
             numbers: Numbers::Unproven,
             posted_through,
             next_request: NextRequest::Oldest,
@@ -154,7 +154,7 @@ impl Sender {
     ) -> Result<(), SpoolError> {
         loop {
             pinger.ping_if_due(&self.client);
-            let stopped = match self.attempt(REQUEST_TIMEOUT)? {
+            let is_stopping = match self.attempt(REQUEST_TIMEOUT)? {
                 Attempt::Progress => wait(rounds, Duration::ZERO),
                 Attempt::Retry { delay, .. } => self.wait_pinging(rounds, delay, &mut pinger),
                 Attempt::Idle => {
@@ -162,7 +162,7 @@ impl Sender {
                         || self.wait_pinging(rounds, self.send_delay, &mut pinger)
                 }
             };
-            if stopped {
+            if is_stopping {
                 return self.flush(&pinger);
             }
         }
@@ -233,17 +233,17 @@ impl Sender {
                 if self.numbers == Numbers::Unproven && !new.is_empty() {
                     let may_be_known: u64 = old.iter().map(StoredBatch::samples).sum();
                     if answer.duplicates > may_be_known {
-                        return self.restored(old, new.len());
+                        return self.begin_epoch_after_restore(old, new.len());
                     }
                     if answer.renumber.is_empty() {
                         self.numbers = Numbers::Proven;
                     }
                 }
-                self.acknowledged(&batches, &answer)
+                self.handle_acknowledgement(&batches, &answer)
             }
             RequestOutcome::Refused(cause) => {
                 self.posted_through = posted_before;
-                self.refused(&batches, &cause)
+                self.handle_refusal(&batches, &cause)
             }
             RequestOutcome::UnknownRefs => {
                 self.posted_through = posted_before;
@@ -258,7 +258,7 @@ impl Sender {
                 Ok(self.retry(after, &cause, answered))
             }
             RequestOutcome::Unknown { cause, answered } => {
-                self.unsure_through = self.unsure_through.max(last);
+                self.uncertain_through = self.uncertain_through.max(last);
                 Ok(self.retry(None, &cause, answered))
             }
         }
@@ -273,7 +273,11 @@ impl Sender {
 
     /// Starts a new epoch because the daemon already knows numbers that are new in this spool: the
     /// spool is an older copy of itself, and its new batches looked like duplicates.
-    fn restored(&mut self, old: &[StoredBatch], batches: usize) -> Result<Attempt, SpoolError> {
+    fn begin_epoch_after_restore(
+        &mut self,
+        old: &[StoredBatch],
+        batches: usize,
+    ) -> Result<Attempt, SpoolError> {
         let seqs: Vec<u64> = old.iter().map(|batch| batch.seq).collect();
         self.spool.acknowledge(&seqs)?;
         let before = self.spool.epoch();
@@ -287,25 +291,25 @@ impl Sender {
     /// Removes acknowledged batches. Batches whose numbers the daemon rejected are sent again in a
     /// new epoch. Batches that the daemon may have accepted before are set aside instead, because
     /// they could count twice.
-    fn acknowledged(
+    fn handle_acknowledgement(
         &mut self,
         batches: &[StoredBatch],
         answer: &IngestAnswer,
     ) -> Result<Attempt, SpoolError> {
         let is_refused = |batch: &&StoredBatch| answer.renumber.contains(&batch.seq);
-        let (again, done): (Vec<_>, Vec<_>) = batches.iter().partition(is_refused);
-        let (unsure, again): (Vec<_>, Vec<_>) =
-            again.into_iter().partition(|batch| batch.seq <= self.unsure_through);
-        let seqs: Vec<u64> = done.iter().map(|batch| batch.seq).collect();
+        let (to_resend, accepted): (Vec<_>, Vec<_>) = batches.iter().partition(is_refused);
+        let (possibly_accepted, to_resend): (Vec<_>, Vec<_>) =
+            to_resend.into_iter().partition(|batch| batch.seq <= self.uncertain_through);
+        let seqs: Vec<u64> = accepted.iter().map(|batch| batch.seq).collect();
         self.spool.acknowledge(&seqs)?;
-        for batch in &unsure {
+        for batch in &possibly_accepted {
             let cause = "it may have been accepted before, and its number is no longer known";
             self.set_aside(batch, cause)?;
         }
-        let to_send: u64 = again.iter().map(|batch| batch.samples()).sum();
+        let to_send: u64 = to_resend.iter().map(|batch| batch.samples()).sum();
         self.count_acknowledged(&seqs, answer, to_send);
         self.write_report();
-        if again.is_empty() {
+        if to_resend.is_empty() {
             if self.numbers == Numbers::Renewed && !seqs.is_empty() {
                 self.numbers = Numbers::Proven;
             }
@@ -314,8 +318,8 @@ impl Sender {
         let before = self.spool.epoch();
         // An epoch in the future is replaced by the current time. Any other epoch must increase.
         let is_far = answer.refused.contains_key("far_number");
-        let least = if is_far { i64::MIN } else { before.saturating_add(1) };
-        let epoch = self.now_ms().max(least);
+        let epoch_min = if is_far { i64::MIN } else { before.saturating_add(1) };
+        let epoch = self.now_ms().max(epoch_min);
         self.spool.begin_epoch(if epoch == before { epoch + 1 } else { epoch })?;
         let (samples, epoch) = (to_send, self.spool.epoch());
         warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
@@ -350,7 +354,11 @@ impl Sender {
 
     /// Handles a rejected request: the batches are sent one by one, and a rejected batch is set
     /// aside, so that it does not block the queue.
-    fn refused(&mut self, batches: &[StoredBatch], cause: &str) -> Result<Attempt, SpoolError> {
+    fn handle_refusal(
+        &mut self,
+        batches: &[StoredBatch],
+        cause: &str,
+    ) -> Result<Attempt, SpoolError> {
         self.totals.requests_failed.add(1);
         let [batch] = batches else {
             self.single_through = batches.last().map_or(0, |batch| batch.seq);
@@ -382,7 +390,7 @@ impl Sender {
         // After an outage, live data is delivered first.
         self.next_request = NextRequest::Newest;
         let failed = self.client.url();
-        if after.is_none() && self.client.take_next() {
+        if after.is_none() && self.client.switch_to_next() {
             let url = self.client.url();
             info!(failed, url, cause, "switching to the next daemon");
         }

@@ -8,12 +8,12 @@ use tracing::warn;
 use crate::clock::Stopwatch;
 
 /// The minimum time between two log lines.
-const LOGGED_EVERY: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Refused samples since the last log line.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    logged: Option<Stopwatch>,
+    last_logged: Option<Stopwatch>,
     samples: u64,
 }
 
@@ -21,7 +21,8 @@ impl Refusals {
     /// Counts the refused samples of an answer, and logs them when a line is due.
     pub(super) fn log(&mut self, refused: u64, answer: &IngestAnswer) {
         self.samples += refused;
-        let is_due = self.logged.is_none_or(|logged| logged.elapsed() > LOGGED_EVERY);
+        let is_due =
+            self.last_logged.is_none_or(|last_logged| last_logged.elapsed() > LOG_INTERVAL);
         if refused == 0 || !is_due {
             return;
         }
@@ -31,7 +32,7 @@ impl Refusals {
             .map(|e| format!("{}: {}: {}", e.series, e.reason, e.message))
             .collect();
         let samples = std::mem::take(&mut self.samples);
-        self.logged = Some(Stopwatch::start());
+        self.last_logged = Some(Stopwatch::start());
         let reasons = &answer.refused;
         warn!(samples, ?reasons, ?examples, "the daemon refused samples; they are not sent again");
     }

@@ -24,11 +24,11 @@ mod pings;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-fn accepted(samples: u64) -> (u16, &'static str, String) {
+fn accepted_answer(samples: u64) -> (u16, &'static str, String) {
     (200, "", format!(r#"{{"accepted":{samples},"duplicates":0}}"#))
 }
 
-fn refused(status: u16, word: &str) -> (u16, &'static str, String) {
+fn refused_answer(status: u16, word: &str) -> (u16, &'static str, String) {
     (status, "", format!(r#"{{"error":"{word}","message":"because"}}"#))
 }
 
@@ -37,7 +37,7 @@ fn spool(batches: usize) -> (TempDir, Arc<Spool>) {
     let folder = tempfile::tempdir().unwrap();
     let spool = Spool::open(folder.path(), "a", 1 << 30, 5).unwrap();
     for index in 0..batches {
-        let series = if index == 0 { vec![define(0), define(1)] } else { vec![] };
+        let series = if index == 0 { vec![definition(0), definition(1)] } else { vec![] };
         let mut batch = Batch {
             agent: "a".to_owned(),
             series,
@@ -51,11 +51,11 @@ fn spool(batches: usize) -> (TempDir, Arc<Spool>) {
     (folder, Arc::new(spool))
 }
 
-fn define(reference: u32) -> SeriesDefinition {
+fn definition(reference: u32) -> SeriesDefinition {
     SeriesDefinition { reference, metric: format!("m{reference}"), ..SeriesDefinition::default() }
 }
 
-/// Returns a client of one daemon. The file of the token is removed before the token is used.
+/// Returns a client of one daemon. The token's file no longer exists when the token is used.
 fn client(url: &str, token: Option<&str>) -> Client {
     let folder = tempfile::tempdir().unwrap();
     let token = token.map(|token| {
@@ -78,17 +78,17 @@ fn pinger() -> Pinger {
     Pinger::new(Ping::default(), Duration::ZERO, WatchedHosts::new(Duration::ZERO))
 }
 
-fn waiting(spool: &Spool) -> u64 {
+fn waiting_batches(spool: &Spool) -> u64 {
     spool.usage().batches
 }
 
 #[test]
 fn a_backlog_is_sent_in_full_requests_and_removed_when_acknowledged() {
     let (_folder, spool) = spool(100);
-    let (url, server) = serve(vec![accepted(128), accepted(72)]);
+    let (url, server) = serve(vec![accepted_answer(128), accepted_answer(72)]);
     let (mut sender, totals) = sender(&spool, &url, Some("s3cret"));
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 36);
+    assert_eq!(waiting_batches(&spool), 36);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Idle);
     let requests = server.join().unwrap();
@@ -113,13 +113,13 @@ fn refused_samples_and_duplicates_are_counted_and_not_sent_again() {
     // These batches were sent before, but the response was lost.
     sender.posted_through = 2;
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 0);
+    assert_eq!(waiting_batches(&spool), 0);
     let counts = (&totals.samples_acknowledged, &totals.samples_duplicate, &totals.samples_refused);
     assert_eq!((counts.0.get(), counts.1.get(), counts.2.get()), (1, 2, 1));
     server.join().unwrap();
 }
 
-fn known(samples: u64) -> (u16, &'static str, String) {
+fn duplicates_answer(samples: u64) -> (u16, &'static str, String) {
     (200, "", format!(r#"{{"accepted":0,"duplicates":{samples}}}"#))
 }
 
@@ -127,18 +127,18 @@ fn known(samples: u64) -> (u16, &'static str, String) {
 fn a_spool_whose_first_new_numbers_are_known_begins_a_new_epoch() {
     let (_folder, spool) = spool(2);
     let epoch = spool.epoch();
-    let (url, server) = serve(vec![known(4), accepted(4)]);
+    let (url, server) = serve(vec![duplicates_answer(4), accepted_answer(4)]);
     let (mut sender, _) = sender(&spool, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert!(waiting(&spool) == 2 && spool.epoch() > epoch);
+    assert!(waiting_batches(&spool) == 2 && spool.epoch() > epoch);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 0);
+    assert_eq!(waiting_batches(&spool), 0);
     server.join().unwrap();
 }
 
 /// Returns the spool of an agent that has delivered a batch and was restarted, with two batches
 /// after the restart.
-fn restarted() -> (TempDir, Arc<Spool>) {
+fn restarted_spool() -> (TempDir, Arc<Spool>) {
     let (folder, before) = spool(1);
     before.acknowledge(&[1]).unwrap();
     drop(before);
@@ -158,29 +158,29 @@ fn restarted() -> (TempDir, Arc<Spool>) {
 
 #[test]
 fn a_restored_spool_is_detected_also_after_an_unreachable_daemon() {
-    let (_folder, spool) = restarted();
+    let (_folder, spool) = restarted_spool();
     let epoch = spool.epoch();
     let closed_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (url, server) = serve(vec![known(2), accepted(4)]);
+    let (url, server) = serve(vec![duplicates_answer(2), accepted_answer(4)]);
     let (mut sender, totals) = sender(&spool, &format!("http://{closed_port}"), None);
     assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { answered: false, .. }));
     sender.client = client(&url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert!(waiting(&spool) == 2 && spool.epoch() > epoch);
+    assert!(waiting_batches(&spool) == 2 && spool.epoch() > epoch);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!((waiting(&spool), totals.samples_acknowledged.get()), (0, 4));
+    assert_eq!((waiting_batches(&spool), totals.samples_acknowledged.get()), (0, 4));
     server.join().unwrap();
 }
 
 #[test]
 fn a_reopened_spool_sends_a_new_number_alone_until_one_is_accepted() {
-    let (_folder, spool) = restarted();
-    let (url, server) = serve(vec![accepted(2), known(2)]);
+    let (_folder, spool) = restarted_spool();
+    let (url, server) = serve(vec![accepted_answer(2), duplicates_answer(2)]);
     let (mut sender, _) = sender(&spool, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 1);
+    assert_eq!(waiting_batches(&spool), 1);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 0);
+    assert_eq!(waiting_batches(&spool), 0);
     server.join().unwrap();
 }
 
@@ -188,11 +188,11 @@ fn a_reopened_spool_sends_a_new_number_alone_until_one_is_accepted() {
 fn duplicates_are_acknowledged_after_a_new_number_was_accepted() {
     let (_folder, spool) = spool(65);
     let epoch = spool.epoch();
-    let (url, server) = serve(vec![accepted(128), known(2)]);
+    let (url, server) = serve(vec![accepted_answer(128), duplicates_answer(2)]);
     let (mut sender, _) = sender(&spool, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!((waiting(&spool), spool.epoch()), (0, epoch));
+    assert_eq!((waiting_batches(&spool), spool.epoch()), (0, epoch));
     server.join().unwrap();
 }
 
@@ -200,22 +200,23 @@ fn duplicates_are_acknowledged_after_a_new_number_was_accepted() {
 fn forgotten_refs_are_defined_again_in_the_first_batch() {
     let (_folder, spool) = spool(3);
     spool.acknowledge(&[1]).unwrap();
-    let (url, server) = serve(vec![refused(409, "unknown_refs"), accepted(4)]);
+    let (url, server) = serve(vec![refused_answer(409, "unknown_refs"), accepted_answer(4)]);
     let (mut sender, _) = sender(&spool, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     let requests = server.join().unwrap();
     assert_eq!(requests[0].batches, [(2, vec![], 2), (3, vec![], 2)]);
     assert_eq!(requests[1].batches, [(2, vec![0, 1], 2), (3, vec![], 2)]);
-    assert_eq!(waiting(&spool), 0);
+    assert_eq!(waiting_batches(&spool), 0);
 }
 
 #[test]
 fn batches_are_kept_when_their_refs_stay_unknown_despite_definitions() {
     let (_folder, spool) = spool(1);
-    let (url, server) = serve(vec![refused(409, "unknown_refs"), refused(409, "unknown_refs")]);
+    let (url, server) =
+        serve(vec![refused_answer(409, "unknown_refs"), refused_answer(409, "unknown_refs")]);
     let (mut sender, _) = sender(&spool, &url, None);
     assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { .. }));
-    assert_eq!(waiting(&spool), 1);
+    assert_eq!(waiting_batches(&spool), 1);
     server.join().unwrap();
 }
 
@@ -228,7 +229,7 @@ fn the_retry_after_of_a_busy_daemon_is_respected() {
             busy("Retry-After: 7\r\n"),
             busy("Retry-After: 3600\r\n"),
             busy(""),
-            accepted(4),
+            accepted_answer(4),
         ]);
         let (mut sender, totals) = sender(&spool, &url, None);
         let mut delay = || match sender.attempt(TIMEOUT).unwrap() {
@@ -241,9 +242,9 @@ fn the_retry_after_of_a_busy_daemon_is_respected() {
         assert_eq!(delay(), RETRY_MAX);
         let third = delay();
         assert!(third >= BACKOFF_MIN * 4 && third <= BACKOFF_MIN * 8, "{third:?}");
-        assert_eq!(waiting(&spool), 2, "no batch is lost");
+        assert_eq!(waiting_batches(&spool), 2, "no batch is lost");
         assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-        assert_eq!((waiting(&spool), totals.requests_failed.get()), (0, 3));
+        assert_eq!((waiting_batches(&spool), totals.requests_failed.get()), (0, 3));
         server.join().unwrap();
     }
 }
@@ -252,11 +253,11 @@ fn the_retry_after_of_a_busy_daemon_is_respected() {
 fn a_rejected_batch_is_set_aside_and_does_not_block_the_others() {
     let (_folder, spool) = spool(4);
     let (url, server) = serve(vec![
-        refused(400, "malformed"),
-        accepted(2),
-        refused(413, "too_large"),
-        accepted(2),
-        accepted(2),
+        refused_answer(400, "malformed"),
+        accepted_answer(2),
+        refused_answer(413, "too_large"),
+        accepted_answer(2),
+        accepted_answer(2),
     ]);
     let (mut sender, totals) = sender(&spool, &url, None);
     for _ in 0..5 {
@@ -292,13 +293,13 @@ fn an_unreachable_daemon_is_retried_with_backoff_and_no_batch_is_lost() {
     }
     assert!(delays[0] <= BACKOFF_MIN * 2 && delays[9] >= BACKOFF_MAX, "{delays:?}");
     assert!(delays.iter().all(|delay| *delay <= RETRY_MAX), "{delays:?}");
-    assert_eq!((waiting(&spool), totals.requests_failed.get()), (2, 10));
+    assert_eq!((waiting_batches(&spool), totals.requests_failed.get()), (2, 10));
 }
 
 #[test]
 fn stopping_delivers_waiting_batches_and_writes_the_report() {
     let (folder, spool) = spool(2);
-    let (url, server) = serve(vec![accepted(4)]);
+    let (url, server) = serve(vec![accepted_answer(4)]);
     let (mut sender, _) = sender(&spool, &url, None);
     let path = folder.path().join("report.json");
     sender.report = Some(ReportFile::new(path.clone(), "a".to_owned()));
@@ -319,7 +320,7 @@ fn stopping_with_an_unreachable_daemon_ends_at_once_and_keeps_the_batches() {
     let watch = Stopwatch::start();
     sender.run(&rounds, pinger()).unwrap();
     assert!(watch.elapsed() < FLUSH_DEADLINE);
-    assert_eq!(waiting(&spool), 2);
+    assert_eq!(waiting_batches(&spool), 2);
 }
 
 #[test]
@@ -329,7 +330,7 @@ fn two_agents_do_not_retry_in_step() {
     assert_ne!(delays(), delays());
 }
 
-fn stale(seqs: &[u64], reason: &str) -> (u16, &'static str, String) {
+fn renumber_answer(seqs: &[u64], reason: &str) -> (u16, &'static str, String) {
     let samples = 2 * seqs.len();
     let body = format!(
         r#"{{"accepted":0,"duplicates":0,"refused":{{"{reason}":{samples}}},"renumber":{seqs:?}}}"#
@@ -342,10 +343,10 @@ fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
     // Regression: after another client had advanced the window of numbers, every batch was lost.
     let (folder, spool) = spool(3);
     let (url, server) = serve(vec![
-        stale(&[2, 3], "stale_number"),
-        stale(&[2, 3], "stale_number"),
-        refused(409, "unknown_refs"),
-        accepted(4),
+        renumber_answer(&[2, 3], "stale_number"),
+        renumber_answer(&[2, 3], "stale_number"),
+        refused_answer(409, "unknown_refs"),
+        accepted_answer(4),
     ]);
     let (mut sender, totals) = sender(&spool, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
@@ -355,7 +356,7 @@ fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
     let third = spool.epoch();
     assert!(third > second);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 0);
+    assert_eq!(waiting_batches(&spool), 0);
     let sent: Vec<Vec<_>> = server
         .join()
         .unwrap()
@@ -375,12 +376,12 @@ fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
 fn an_epoch_in_the_future_ends_when_the_clock_is_right_again() {
     let (_folder, spool) = spool(1);
     spool.begin_epoch(i64::MAX / 2).unwrap();
-    let (url, server) = serve(vec![stale(&[1], "far_number"), accepted(2)]);
+    let (url, server) = serve(vec![renumber_answer(&[1], "far_number"), accepted_answer(2)]);
     let (mut sender, _) = sender(&spool, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert!((1_500_000_000_000..i64::MAX / 4).contains(&spool.epoch()));
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 0);
+    assert_eq!(waiting_batches(&spool), 0);
     server.join().unwrap();
 }
 
@@ -388,12 +389,12 @@ fn an_epoch_in_the_future_ends_when_the_clock_is_right_again() {
 fn a_batch_that_may_have_been_accepted_is_set_aside_rather_than_counted_twice() {
     let (_folder, spool) = spool(2);
     let lost = (200, "", "cut short".to_owned());
-    let (url, server) = serve(vec![lost, stale(&[1, 2], "stale_number")]);
+    let (url, server) = serve(vec![lost, renumber_answer(&[1, 2], "stale_number")]);
     let (mut sender, totals) = sender(&spool, &url, None);
     assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { .. }));
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     server.join().unwrap();
-    assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 2));
+    assert_eq!((waiting_batches(&spool), totals.batches_rejected.get()), (0, 2));
 }
 
 /// Starts a server that answers pings with these statuses in order, then ends.
@@ -437,7 +438,7 @@ fn a_ping_is_sent_at_the_start_and_again_only_when_it_is_due() {
 #[test]
 fn with_a_backlog_requests_alternate_between_the_newest_and_the_oldest_batches() {
     let (_folder, spool) = spool(100);
-    let (url, server) = serve(vec![accepted(128), accepted(16), accepted(56)]);
+    let (url, server) = serve(vec![accepted_answer(128), accepted_answer(16), accepted_answer(56)]);
     let (mut sender, _) = sender(&spool, &url, None);
     sender.next_request = NextRequest::Newest;
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
@@ -451,7 +452,7 @@ fn with_a_backlog_requests_alternate_between_the_newest_and_the_oldest_batches()
     assert_eq!(numbers(&requests[0]), (93..=100).collect::<Vec<_>>());
     assert_eq!(numbers(&requests[1]), (1..=64).collect::<Vec<_>>());
     assert_eq!(numbers(&requests[2]), (65..=92).collect::<Vec<_>>());
-    assert_eq!(waiting(&spool), 0);
+    assert_eq!(waiting_batches(&spool), 0);
 }
 
 /// Regression: a spool from a backup reused numbers that the daemon knew; its samples were
@@ -460,15 +461,15 @@ fn with_a_backlog_requests_alternate_between_the_newest_and_the_oldest_batches()
 fn a_known_number_of_a_batch_that_was_never_sent_begins_a_new_epoch() {
     let (_folder, spool) = spool(2);
     let known = (200, "", r#"{"accepted":0,"duplicates":4}"#.to_owned());
-    let (url, server) = serve(vec![known, accepted(4)]);
+    let (url, server) = serve(vec![known, accepted_answer(4)]);
     let (mut sender, totals) = sender(&spool, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!(waiting(&spool), 2, "no batch counts as delivered");
+    assert_eq!(waiting_batches(&spool), 2, "no batch counts as delivered");
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     let requests = server.join().unwrap();
     assert_eq!(requests[0].epochs, [5, 5]);
     assert!(requests[1].epochs.iter().all(|epoch| *epoch > 5), "{:?}", requests[1].epochs);
-    assert_eq!((waiting(&spool), totals.samples_acknowledged.get()), (0, 4));
+    assert_eq!((waiting_batches(&spool), totals.samples_acknowledged.get()), (0, 4));
 }
 
 #[test]
@@ -479,7 +480,7 @@ fn batches_of_an_earlier_run_may_be_duplicates() {
     let (url, server) = serve(vec![(200, "", r#"{"accepted":0,"duplicates":4}"#.to_owned())]);
     let (mut sender, totals) = sender(&again, &url, None);
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
-    assert_eq!((waiting(&again), totals.samples_duplicate.get()), (0, 4));
+    assert_eq!((waiting_batches(&again), totals.samples_duplicate.get()), (0, 4));
     server.join().unwrap();
 }
 
@@ -487,7 +488,7 @@ fn batches_of_an_earlier_run_may_be_duplicates() {
 fn the_next_daemon_receives_the_batches_of_an_unreachable_daemon() {
     let (_folder, spool) = spool(1);
     let closed_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (url, server) = serve(vec![accepted(2)]);
+    let (url, server) = serve(vec![accepted_answer(2)]);
     let (mut sender, totals) = sender(&spool, &url, None);
     sender.client =
         Client::new(&[format!("http://{closed_port}"), url], None, TlsConfig::default());

@@ -14,7 +14,7 @@ use crate::{
 
 /// The smallest difference that is corrected; smaller differences are below the precision of the
 /// measurement.
-const SHIFTED_FROM_MS: u64 = 2_000;
+const CORRECTED_MIN_MS: u64 = 2_000;
 
 /// The clock in use, and the logged state of this host's clock.
 #[derive(Debug, Default)]
@@ -64,12 +64,12 @@ impl Sender {
     /// when it was right.
     pub(super) fn ahead_of(&self, seq: u64) -> i64 {
         let base_ms = self.spool.wall_base_of(seq).unwrap_or_else(wall_base_ms);
-        let least = match self.clock_guard.clock_of {
+        let threshold_ms = match self.clock_guard.clock_of {
             ClockOf::Host => SKEW_MAX_MS,
-            ClockOf::Daemon => SHIFTED_FROM_MS,
+            ClockOf::Daemon => CORRECTED_MIN_MS,
         };
         let ahead_ms = self.client.clock().ahead_ms(base_ms).unwrap_or(0);
-        if ahead_ms.unsigned_abs() >= least { ahead_ms } else { 0 }
+        if ahead_ms.unsigned_abs() >= threshold_ms { ahead_ms } else { 0 }
     }
 
     /// Returns the current time, by the daemon's clock when this host's clock is wrong.

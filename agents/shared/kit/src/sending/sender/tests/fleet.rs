@@ -10,18 +10,18 @@ use std::{
 };
 
 use super::*;
-use crate::sending::test_server::{answer, batches_of, read_request};
+use crate::sending::test_server::{batches_of, read_request, send_response};
 
 const AGENTS: usize = 50;
 /// Milliseconds of the simulated clock.
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
 const INTERVAL: u64 = 20 * SECOND;
-const LEFT_AT: u64 = 2 * MINUTE;
-const BACK_AT: u64 = LEFT_AT + 30 * MINUTE;
-const END: u64 = BACK_AT + 5 * MINUTE;
+const STOPPED_AT: u64 = 2 * MINUTE;
+const RETURNED_AT: u64 = STOPPED_AT + 30 * MINUTE;
+const END: u64 = RETURNED_AT + 5 * MINUTE;
 /// The duration of a request.
-const REQUEST: u64 = 20;
+const REQUEST_DURATION: u64 = 20;
 
 /// The number of times that the daemon received each batch, by agent and number.
 type ReceiveCounts = Arc<Mutex<HashMap<(String, u64), u64>>>;
@@ -40,8 +40,8 @@ impl Daemon {
             loop {
                 let (stream, _) = listener.accept().unwrap();
                 let (head, body) = read_request(&stream);
-                if head.starts_with("POST /leave ") {
-                    return answer(stream, 200, "", "{}");
+                if head.starts_with("POST /stop ") {
+                    return send_response(stream, 200, "", "{}");
                 }
                 let (mut accepted, mut duplicates) = (0, 0);
                 for batch in batches_of(&head, &body) {
@@ -51,16 +51,16 @@ impl Daemon {
                     let count = if *times == 1 { &mut accepted } else { &mut duplicates };
                     *count += batch.values.len();
                 }
-                let reply = format!(r#"{{"accepted":{accepted},"duplicates":{duplicates}}}"#);
-                answer(stream, 200, "", &reply);
+                let response = format!(r#"{{"accepted":{accepted},"duplicates":{duplicates}}}"#);
+                send_response(stream, 200, "", &response);
             }
         });
         Self { address, thread }
     }
 
-    fn leave(self) {
+    fn stop(self) {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.write_all(b"POST /leave HTTP/1.1\r\nContent-Length: 0\r\n\r\n").unwrap();
+        stream.write_all(b"POST /stop HTTP/1.1\r\nContent-Length: 0\r\n\r\n").unwrap();
         stream.read_to_end(&mut Vec::new()).unwrap();
         self.thread.join().unwrap();
     }
@@ -74,7 +74,7 @@ struct Agent {
     rounds: u64,
     is_idle: bool,
     /// The time after the return of the daemon at which it first received the newest round.
-    live_at: Option<u64>,
+    live_again_at: Option<u64>,
     _folder: TempDir,
 }
 
@@ -91,13 +91,13 @@ impl Agent {
             name,
             rounds: 0,
             is_idle: true,
-            live_at: None,
+            live_again_at: None,
             _folder: folder,
         }
     }
 
     fn sample(&mut self) {
-        let series = if self.rounds == 0 { vec![define(0), define(1)] } else { Vec::new() };
+        let series = if self.rounds == 0 { vec![definition(0), definition(1)] } else { Vec::new() };
         self.rounds += 1;
         let (agent, values) = (self.name.clone(), vec![1.0, 2.0]);
         let times = vec![i64::try_from(self.rounds * INTERVAL).unwrap()];
@@ -109,7 +109,7 @@ impl Agent {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Leave,
+    Stop,
     Return,
     Round(usize),
     Attempt(usize),
@@ -130,8 +130,10 @@ impl Fleet {
         let daemon = Daemon::listen("127.0.0.1:0", Arc::clone(&received));
         let url = format!("http://{}", daemon.address);
         let agents = (0..AGENTS).map(|number| Agent::new(number, &url)).collect();
-        let mut events =
-            BinaryHeap::from([Reverse((LEFT_AT, Event::Leave)), Reverse((BACK_AT, Event::Return))]);
+        let mut events = BinaryHeap::from([
+            Reverse((STOPPED_AT, Event::Stop)),
+            Reverse((RETURNED_AT, Event::Return)),
+        ]);
         // The agents started at different times.
         let spread = INTERVAL / AGENTS as u64;
         events.extend(
@@ -144,7 +146,7 @@ impl Fleet {
     fn run(&mut self) {
         while let Some(Reverse((now, event))) = self.events.pop() {
             match event {
-                Event::Leave => self.daemon.take().unwrap().leave(),
+                Event::Stop => self.daemon.take().unwrap().stop(),
                 Event::Return => {
                     let address = self.url.strip_prefix("http://").unwrap();
                     self.daemon = Some(Daemon::listen(address, Arc::clone(&self.received)));
@@ -154,7 +156,7 @@ impl Fleet {
                 Event::Attempt(number) => self.attempt(now, number),
             }
         }
-        self.daemon.take().unwrap().leave();
+        self.daemon.take().unwrap().stop();
     }
 
     fn round(&mut self, now: u64, number: usize) {
@@ -169,16 +171,16 @@ impl Fleet {
     fn attempt(&mut self, now: u64, number: usize) {
         let agent = &mut self.agents[number];
         let pause = match agent.sender.attempt(TIMEOUT).unwrap() {
-            Attempt::Progress => Some(REQUEST),
+            Attempt::Progress => Some(REQUEST_DURATION),
             Attempt::Retry { delay, .. } => Some(u64::try_from(delay.as_millis()).unwrap()),
             Attempt::Idle => None,
         };
-        if pause == Some(REQUEST) {
+        if pause == Some(REQUEST_DURATION) {
             *self.requests_by_second.entry(now / SECOND).or_default() += 1;
         }
         let newest = (agent.name.clone(), agent.rounds);
-        if now >= BACK_AT && self.received.lock().unwrap().contains_key(&newest) {
-            agent.live_at.get_or_insert(now);
+        if now >= RETURNED_AT && self.received.lock().unwrap().contains_key(&newest) {
+            agent.live_again_at.get_or_insert(now);
         }
         agent.is_idle = pause.is_none();
         self.events.extend(pause.map(|pause| Reverse((now + pause, Event::Attempt(number)))));
@@ -195,8 +197,8 @@ fn after_an_outage_a_fleet_delivers_each_batch_once_and_live_data_first() {
     assert!(received.values().all(|times| *times == 1), "{received:?}");
     for agent in &fleet.agents {
         assert_eq!(agent.totals.samples_acknowledged.get(), 2 * agent.rounds, "{}", agent.name);
-        assert_eq!(waiting(&agent.spool), 0, "{}", agent.name);
-        let after = agent.live_at.unwrap() - BACK_AT;
+        assert_eq!(waiting_batches(&agent.spool), 0, "{}", agent.name);
+        let after = agent.live_again_at.unwrap() - RETURNED_AT;
         assert!(after <= 10 * SECOND, "{} delivered live data after {after} ms", agent.name);
     }
     // Jitter spreads the requests of the agents.

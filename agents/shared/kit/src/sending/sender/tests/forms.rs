@@ -3,19 +3,24 @@
 use super::*;
 
 /// Adds the header in which a daemon announces that it accepts packed bodies.
-fn reads_packed((status, _, body): (u16, &'static str, String)) -> (u16, &'static str, String) {
+fn announce_packed((status, _, body): (u16, &'static str, String)) -> (u16, &'static str, String) {
     (status, "Accept-Post: application/vnd.granary.packed\r\n", body)
 }
 
 #[test]
 fn batches_are_packed_for_a_daemon_that_announces_support() {
     let (_folder, spool) = spool(200);
-    let answers = [accepted(128), accepted(128), accepted(128)];
+    let answers = [accepted_answer(128), accepted_answer(128), accepted_answer(128)];
     let [first, second, third] = answers;
     // An older daemon replaces the newer daemon, and cannot read the packed body.
-    let refusal = refused(400, "malformed");
-    let (url, server) =
-        serve(vec![reads_packed(first), reads_packed(second), refusal, third, accepted(16)]);
+    let refusal = refused_answer(400, "malformed");
+    let (url, server) = serve(vec![
+        announce_packed(first),
+        announce_packed(second),
+        refusal,
+        third,
+        accepted_answer(16),
+    ]);
     let (mut sender, totals) = sender(&spool, &url, None);
     while sender.attempt(TIMEOUT).unwrap() == Attempt::Progress {}
     let requests = server.join().unwrap();
@@ -25,5 +30,5 @@ fn batches_are_packed_for_a_daemon_that_announces_support() {
         .collect();
     assert_eq!(packed, [false, true, true, false, false]);
     assert_eq!(requests[2].batches, requests[3].batches);
-    assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 0));
+    assert_eq!((waiting_batches(&spool), totals.batches_rejected.get()), (0, 0));
 }

@@ -26,7 +26,7 @@ pub struct TrustRules {
 
 /// A change of the trust in the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum TrustChange {
     /// The clock is doubted from now on.
     Doubted,
     /// The clock agrees with the expected time again.
@@ -37,7 +37,7 @@ pub enum Change {
 
 /// The evidence while the clock is doubted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Doubt {
+pub struct ClockDoubt {
     /// The clock's time and the expected time.
     pub now: Moment,
     /// Senders whose clocks agree with the machine's.
@@ -77,15 +77,15 @@ impl Trust {
     }
 
     /// Checks the clock's reading; returns the current time, and the change if there is one.
-    pub fn read(&mut self, clock: UnixMillis, uptime_ms: i64) -> (Moment, Option<Change>) {
+    pub fn read(&mut self, clock: UnixMillis, uptime_ms: i64) -> (Moment, Option<TrustChange>) {
         let offset = clock.0.saturating_sub(uptime_ms);
         let believed = *self.believed.get_or_insert(offset);
         if offset.abs_diff(believed) > self.rules.step_max_ms as u64 {
-            let change = self.doubted.is_none().then_some(Change::Doubted);
+            let change = self.doubted.is_none().then_some(TrustChange::Doubted);
             self.doubted.get_or_insert_default();
             return (Moment { clock, believed: UnixMillis(believed).plus(uptime_ms) }, change);
         }
-        let change = self.doubted.take().map(|_| Change::Agrees);
+        let change = self.doubted.take().map(|_| TrustChange::Agrees);
         self.believed = Some(offset);
         (clock.into(), change)
     }
@@ -103,14 +103,14 @@ impl Trust {
 
     /// Ends the doubt when the senders confirm the clock. The first call after the doubt began only
     /// starts the wait: by the next call, all senders had time to send.
-    pub fn evaluate(&mut self, clock: UnixMillis, uptime_ms: i64) -> Option<Change> {
+    pub fn evaluate(&mut self, clock: UnixMillis, uptime_ms: i64) -> Option<TrustChange> {
         let doubt = self.doubt(clock, uptime_ms)?;
         let was_due = std::mem::replace(&mut self.doubted.as_mut()?.is_due, true);
-        let Doubt { agree, contradict, .. } = doubt;
+        let ClockDoubt { agree, contradict, .. } = doubt;
         let confirmed = was_due && agree >= self.rules.senders_min && agree > contradict;
         confirmed.then(|| {
             self.confirm(clock, uptime_ms);
-            Change::Confirmed(agree)
+            TrustChange::Confirmed(agree)
         })
     }
 
@@ -121,14 +121,14 @@ impl Trust {
     }
 
     /// Returns the evidence while the clock is doubted.
-    pub fn doubt(&self, clock: UnixMillis, uptime_ms: i64) -> Option<Doubt> {
+    pub fn doubt(&self, clock: UnixMillis, uptime_ms: i64) -> Option<ClockDoubt> {
         let (evidence, believed) = (self.doubted.as_ref()?, self.believed?);
         let near = |time: i64| {
             let skew = self.rules.sender_skew_ms as u64;
             evidence.senders.values().filter(|sender| sender.abs_diff(time) <= skew).count()
         };
         let now = Moment { clock, believed: UnixMillis(believed).plus(uptime_ms) };
-        Some(Doubt {
+        Some(ClockDoubt {
             now,
             agree: near(clock.0.saturating_sub(uptime_ms)),
             contradict: near(believed),
@@ -144,7 +144,7 @@ impl Trust {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::{DAY, NOW};
+    use crate::test_times::{DAY, NOW};
 
     const UP: i64 = 5_000_000;
     const RULES: TrustRules =
@@ -155,7 +155,7 @@ mod tests {
         let mut trust = Trust::new(RULES, Some(NOW), UP);
         let clock = NOW.plus(ahead);
         let (now, change) = trust.read(clock, UP);
-        assert_eq!((now, change), (Moment { clock, believed: NOW }, Some(Change::Doubted)));
+        assert_eq!((now, change), (Moment { clock, believed: NOW }, Some(TrustChange::Doubted)));
         assert_eq!(trust.read(clock.plus(5), UP + 5).1, None, "reported once");
         assert_eq!(trust.evaluate(clock, UP), None, "no sender had time to send");
         (trust, clock)
@@ -180,7 +180,7 @@ mod tests {
             let (now, _) = trust.read(clock.plus(7000), UP + 7000);
             assert_eq!(now.believed, NOW.plus(7000));
             let right = NOW.plus(9000);
-            assert_eq!(trust.read(right, UP + 9000), (right.into(), Some(Change::Agrees)));
+            assert_eq!(trust.read(right, UP + 9000), (right.into(), Some(TrustChange::Agrees)));
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(trust.evaluate(clock, UP), None);
             trust.note_sender_time("web2", clock.minus(15_000), UP);
             trust.note_sender_time("web2", clock.minus(18 * DAY), UP);
-            assert_eq!(trust.evaluate(clock, UP), Some(Change::Confirmed(2)));
+            assert_eq!(trust.evaluate(clock, UP), Some(TrustChange::Confirmed(2)));
             assert_eq!(trust.read(clock, UP), (clock.into(), None));
         }
     }
@@ -214,7 +214,7 @@ mod tests {
         trust.note_sender_time("lost", NOW.minus(400 * DAY), UP);
         assert_eq!(trust.evaluate(clock, UP), None);
         let now = Moment { clock, believed: NOW };
-        assert_eq!(trust.doubt(clock, UP), Some(Doubt { now, agree: 2, contradict: 2 }));
+        assert_eq!(trust.doubt(clock, UP), Some(ClockDoubt { now, agree: 2, contradict: 2 }));
         trust.confirm(clock, UP);
         assert_eq!(trust.read(clock, UP), (clock.into(), None));
     }

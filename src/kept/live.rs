@@ -1,21 +1,21 @@
-//! Values that change while the daemon runs.
+//! Values that are replaced while the daemon runs, such as settings.
 //!
 //! Must never know: which values change, and why.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A value that one place replaces and many places read. All clones share the value.
+/// A value that one owner replaces and many readers read. All clones share the value.
 #[derive(Debug, Default)]
-pub struct Live<T>(Arc<RwLock<Arc<T>>>);
+pub struct LiveValue<T>(Arc<RwLock<Arc<T>>>);
 
-impl<T> Clone for Live<T> {
+impl<T> Clone for LiveValue<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Live<T> {
-    /// Returns a value that can be replaced later.
+impl<T> LiveValue<T> {
+    /// Creates a value that can be replaced later.
     pub fn new(value: T) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(value))))
     }
@@ -31,19 +31,13 @@ impl<T> Live<T> {
     }
 }
 
-impl<T> From<T> for Live<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_reader_keeps_the_value_that_it_got() {
-        let value = Live::new(1);
+        let value = LiveValue::new(1);
         let (clone, before) = (value.clone(), value.get());
         clone.set(2);
         assert_eq!((*before, *value.get()), (1, 2));

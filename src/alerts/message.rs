@@ -205,12 +205,14 @@ fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
 
 /// Compares alerts in Alertmanager's order: by job, by instance, by all labels.
 pub fn order_by_job(left: &LabelSet, right: &LabelSet) -> Ordering {
-    let by = |name: &str| match (left.get(name), right.get(name)) {
+    let order_by_label = |name: &str| match (left.get(name), right.get(name)) {
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
         (left, right) => left.cmp(&right),
     };
-    by("job").then(by("instance")).then_with(|| order_by_labels(left, right))
+    order_by_label("job")
+        .then(order_by_label("instance"))
+        .then_with(|| order_by_labels(left, right))
 }
 
 /// Compares label sets in Alertmanager's order: smaller sets first, then by the first name whose
@@ -303,9 +305,9 @@ mod tests {
         let expected = r#"{"receiver":"team","status":"firing","alerts":[{"status":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"summary":"high"},"startsAt":"2026-11-22T00:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"FIRST"}],"groupLabels":{"alertname":"A"},"commonLabels":{"alertname":"A"},"commonAnnotations":{"summary":"high"},"externalURL":"http://example.org","version":"4","groupKey":"{}:{alertname=\"A\"}","truncatedAlerts":4}"#;
         let expected = expected.replace("FIRST", &fingerprint(&labels("alertname=A x=1")));
         assert_eq!(message.to_json(1), expected);
-        let whole: serde_json::Value = serde_json::from_str(&message.to_json(0)).unwrap();
-        assert_eq!(whole["alerts"][1]["endsAt"], "2026-11-22T01:00:00.5Z");
-        assert_eq!(whole["truncatedAlerts"], 3);
+        let document: serde_json::Value = serde_json::from_str(&message.to_json(0)).unwrap();
+        assert_eq!(document["alerts"][1]["endsAt"], "2026-11-22T01:00:00.5Z");
+        assert_eq!(document["truncatedAlerts"], 3);
     }
 
     #[test]

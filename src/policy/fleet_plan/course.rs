@@ -4,7 +4,7 @@
 //! Must never know: any retention.
 
 use super::{
-    Fleet, PlanBounds,
+    Fleet, PlanBounds, PlannedClass,
     costs::{
         CELL_BYTES, COMMIT_BYTES, COMMIT_SECONDS, GROUP_SAMPLES, HEAD_SLOT_BYTES, HEAD_WRITTEN,
         LATENESS_MS, LONG_COMMIT_SECONDS, LONG_REQUESTS, RECORD_SAMPLE_BYTES, SERIES_CELL_BYTES,
@@ -105,8 +105,9 @@ pub(super) fn commits_per_second(fleet: &Fleet) -> f64 {
 
 /// Returns the bytes written per second: to the journal, to the head at each checkpoint, and to
 /// segments, once at the checkpoint and once when the partition is over.
-pub(super) fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoint_ms: f64) -> f64 {
+pub(super) fn written(fleet: &Fleet, classes: &[PlannedClass], checkpoint_ms: f64) -> f64 {
     let interval = fleet.interval_ms as f64;
+    let series: f64 = classes.iter().map(|class| class.series).sum();
     let commits = commits_per_second(fleet) / 1000.0;
     let records = commits * COMMIT_BYTES + series / interval * RECORD_SAMPLE_BYTES;
     let journal = records + series / checkpoint_ms * STATE_BYTES;
@@ -114,7 +115,9 @@ pub(super) fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoi
         let width = (granularity.width_ms as f64).max(interval);
         let rows = (checkpoint_ms / width + 1.0) * row_bytes(fleet, granularity);
         let cost = sealed((width / interval).max(1.0));
-        series * (rows * HEAD_WRITTEN / checkpoint_ms + 2.0 * cost.slot / width)
+        rows * HEAD_WRITTEN / checkpoint_ms + 2.0 * cost.slot / width
     };
-    (journal + set.iter().map(written_by).sum::<f64>()) * 1000.0
+    let written_by =
+        |class: &PlannedClass| class.series * class.levels.iter().map(written_by).sum::<f64>();
+    (journal + classes.iter().map(written_by).sum::<f64>()) * 1000.0
 }

@@ -9,7 +9,7 @@ use crate::query::{QueryError, pipeline::value::Value};
 
 /// A function of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pipeline) enum Function {
+pub(super) enum Function {
     Add,
     Subtract,
     Multiply,
@@ -72,7 +72,7 @@ impl Function {
     }
 
     /// Returns the result of a comparison for an order.
-    pub(super) fn of_order(self, order: Ordering) -> Value {
+    pub(super) fn comparison_result(self, order: Ordering) -> Value {
         Value::Bool(match self {
             Self::NotEqual => order.is_ne(),
             Self::Greater => order.is_gt(),
@@ -141,7 +141,7 @@ fn fold(function: Function, a: &Value, b: &Value) -> Result<Value, QueryError> {
                 "$subtract cannot subtract a date from a number".to_owned(),
             ));
         }
-        (Function::Subtract, ..) => numbers(a, b, i64::checked_sub, |a, b| a - b),
+        (Function::Subtract, ..) => calculate(a, b, i64::checked_sub, |a, b| a - b),
         (Function::Divide, ..) => match b.number() {
             Some(0.0) => {
                 let message = "$divide by zero; choose another value with $cond";
@@ -152,7 +152,7 @@ fn fold(function: Function, a: &Value, b: &Value) -> Result<Value, QueryError> {
                 quotient.map_or(Value::Null, Value::Float)
             }
         },
-        _ => numbers(a, b, i64::checked_mul, |a, b| a * b),
+        _ => calculate(a, b, i64::checked_mul, |a, b| a * b),
     })
 }
 
@@ -161,16 +161,16 @@ fn whole_millis(value: &Value) -> i64 {
 }
 
 /// Returns the sum of numbers, or of a date and milliseconds; otherwise `Null`.
-pub(in crate::pipeline) fn add(a: &Value, b: &Value) -> Value {
+pub(super) fn add(a: &Value, b: &Value) -> Value {
     match (a, b) {
         (Value::Date(at), Value::Int(_) | Value::Float(_)) => Value::Date(at.plus(whole_millis(b))),
         (Value::Int(_) | Value::Float(_), Value::Date(at)) => Value::Date(at.plus(whole_millis(a))),
-        _ => numbers(a, b, i64::checked_add, |a, b| a + b),
+        _ => calculate(a, b, i64::checked_add, |a, b| a + b),
     }
 }
 
 /// Calculates with integers as long as the result fits, else with floats.
-fn numbers(
+fn calculate(
     a: &Value,
     b: &Value,
     whole: fn(i64, i64) -> Option<i64>,

@@ -7,10 +7,10 @@
 mod costs;
 mod course;
 
-use crate::model::{Granularity, GranularitySet};
+use crate::model::{Granularity, GranularitySet, RetentionRule};
 use costs::{
     CORE_SECONDS, HEAD_FREE, JOURNAL_BASE, JOURNAL_SERIES_BYTES, LOG_BYTES, LOG_ROOM_BYTES,
-    MEMORY_BASE, MEMORY_SERIES_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX, sealed,
+    MEMORY_BASE, MEMORY_SERIES_BYTES, PARTITION_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX, sealed,
 };
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
@@ -23,6 +23,12 @@ pub struct Fleet {
     pub metrics: u64,
     /// The time between two samples of a series.
     pub interval_ms: i64,
+}
+
+/// Series of a fleet with the same levels.
+struct PlannedClass {
+    levels: GranularitySet,
+    series: f64,
 }
 
 /// The settings that a plan depends on, besides the granularities.
@@ -58,7 +64,7 @@ pub struct Plan {
     pub samples_per_second: f64,
     /// Bytes of memory, without queries.
     pub memory: u64,
-    /// The documents of each granularity, finest first.
+    /// The documents of each granularity, finest first, followed by those of each rule's levels.
     pub granularities: Vec<PlannedGranularity>,
     /// The maximum size of the head, in bytes.
     pub head: u64,
@@ -92,23 +98,28 @@ pub struct PlannedGranularity {
 
 impl Plan {
     /// Computes the plan for the time when all retentions are reached, or for a run of this age in
-    /// milliseconds.
+    /// milliseconds. Each rule of retention comes with the number of its series in the fleet.
     pub fn new(
         fleet: &Fleet,
-        set: &GranularitySet,
+        (set, rules): (&GranularitySet, &[(RetentionRule, u64)]),
         bounds: &PlanBounds,
         age_ms: Option<i64>,
     ) -> Self {
-        let series = fleet.hosts.saturating_mul(fleet.metrics);
+        let series = fleet.series();
         let count = series as f64;
+        let classes = classes(series, set, rules);
         let samples_per_second = count * 1000.0 / fleet.interval_ms as f64;
         let age_ms = age_ms.unwrap_or(i64::MAX) as f64;
         let checkpoint_ms = checkpoint_ms(fleet, count, set, bounds);
-        let granularities: Vec<_> = set
-            .iter()
-            .map(|granularity| planned(fleet, granularity, count, checkpoint_ms, age_ms))
-            .collect();
-        let head = head_bytes(fleet, set, checkpoint_ms, age_ms) * count * HEAD_FREE;
+        let granularities = classes.iter().flat_map(|class| {
+            let planned = |level| planned(fleet, level, class.series, checkpoint_ms, age_ms);
+            class.levels.iter().map(planned)
+        });
+        let granularities = granularities.collect();
+        let head_of = |class: &PlannedClass| {
+            head_bytes(fleet, &class.levels, checkpoint_ms, age_ms) * class.series * HEAD_FREE
+        };
+        let head: f64 = classes.iter().map(head_of).sum();
         let samples_in_log = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
         let log = (samples_in_log * RECORD_SAMPLE_BYTES + LOG_BYTES)
             .min(samples_per_second * age_ms / 1000.0 * RECORD_SAMPLE_BYTES + LOG_ROOM_BYTES);
@@ -123,7 +134,7 @@ impl Plan {
             head: head as u64,
             journal: (JOURNAL_BASE + count * JOURNAL_SERIES_BYTES) as u64,
             log: log as u64,
-            written_per_second: written(fleet, set, count, checkpoint_ms) as u64,
+            written_per_second: written(fleet, &classes, checkpoint_ms) as u64,
             cores: samples_per_second * CORE_SECONDS,
         }
     }
@@ -169,6 +180,26 @@ impl Plan {
     }
 }
 
+impl Fleet {
+    /// Returns the number of all series.
+    pub fn series(&self) -> u64 {
+        self.hosts.saturating_mul(self.metrics)
+    }
+}
+
+/// Returns the classes of the fleet's series: those that no rule selects, then those of each rule.
+fn classes(series: u64, set: &GranularitySet, rules: &[(RetentionRule, u64)]) -> Vec<PlannedClass> {
+    let of_rules: u64 = rules.iter().map(|(_, series)| series).sum();
+    let others = series.saturating_sub(of_rules) as f64;
+    let of_rule = |(rule, series): &(RetentionRule, u64)| {
+        let levels = rule.levels.iter().map(|level| level.of_class(&rule.name)).collect();
+        let levels = GranularitySet::of_checked(levels)?;
+        Some(PlannedClass { levels, series: *series as f64 })
+    };
+    let first = PlannedClass { levels: set.clone(), series: others };
+    std::iter::once(first).chain(rules.iter().filter_map(of_rule)).collect()
+}
+
 fn planned(
     fleet: &Fleet,
     granularity: &Granularity,
@@ -189,12 +220,13 @@ fn planned(
     let blocks = (kept / partition).ceil();
     let cost = sealed((width / interval).max(1.0));
     let series_bytes = filled * cost.slot + blocks * cost.block;
+    let files = if series > 0.0 { blocks * PARTITION_BYTES } else { 0.0 };
     PlannedGranularity {
         name: granularity.name.clone(),
         slots: (kept / width) as u64,
         bytes_per_slot: series_bytes / filled.max(1.0),
-        bytes: (series * series_bytes) as u64,
-        bytes_at_most: (series * (filled * cost.random_slot + blocks * cost.block)) as u64,
+        bytes: (series * series_bytes + files) as u64,
+        bytes_at_most: (series * (filled * cost.random_slot + blocks * cost.block) + files) as u64,
         turn_bytes: (series * document_bytes(granularity, interval)) as u64,
     }
 }
@@ -209,6 +241,7 @@ pub(crate) fn document_bytes(granularity: &Granularity, interval_ms: f64) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::KeySelector;
 
     const BOUNDS: PlanBounds = PlanBounds {
         checkpoint_interval_ms: 600_000,
@@ -218,7 +251,7 @@ mod tests {
 
     fn plan(hosts: u64, interval_ms: i64, age_ms: Option<i64>) -> Plan {
         let fleet = Fleet { hosts, metrics: 100, interval_ms };
-        Plan::new(&fleet, &GranularitySet::default(), &BOUNDS, age_ms)
+        Plan::new(&fleet, (&GranularitySet::default(), &[]), &BOUNDS, age_ms)
     }
 
     #[test]
@@ -231,7 +264,9 @@ mod tests {
         let bytes = |plan: &Plan| {
             plan.granularities.iter().map(|granularity| granularity.bytes).sum::<u64>()
         };
-        assert!(bytes(&plan(20, 60_000, None)).abs_diff(2 * bytes(&full)) < 8);
+        let files = 9 + 15 + 10 + 6;
+        let files = files * PARTITION_BYTES as u64;
+        assert!((bytes(&plan(20, 60_000, None)) + files).abs_diff(2 * bytes(&full)) < 8);
         let day = plan(10, 60_000, Some(86_400_000));
         // The documents of the last hour are not written yet.
         assert_eq!(day.granularities[0].slots, 23 * 60);
@@ -241,6 +276,27 @@ mod tests {
         assert_eq!([3, 5].map(|count| hours(count).granularities[1].slots), [0, 48]);
         assert!(hours(5).head > hours(1).head && hours(5).head <= full.head);
         assert!(day.disk() < full.disk() && full.disk() < full.disk_at_most());
+    }
+
+    #[test]
+    fn the_series_of_a_rule_are_planned_at_its_levels() {
+        let set = GranularitySet::default();
+        let given = [("1m".to_owned(), None), ("5m".to_owned(), Some("2d".parse().unwrap()))];
+        let selector = KeySelector::new(Vec::new()).unwrap();
+        let rule = RetentionRule::new("debug", selector, &given, &set).unwrap();
+        let fleet = Fleet { hosts: 10, metrics: 100, interval_ms: 60_000 };
+        let plan = |series| Plan::new(&fleet, (&set, &[(rule.clone(), series)]), &BOUNDS, None);
+        let (without, half, all) = (plan(0), plan(500), plan(1000));
+        let names: Vec<_> = half.granularities.iter().map(|level| level.name.clone()).collect();
+        assert_eq!(names, ["1m", "5m", "1h", "1d", "5m@debug", "1h@debug", "1d@debug"]);
+        assert_eq!(half.granularities[4].slots, 3 * 288);
+        assert!(without.granularities[4..].iter().all(|level| level.bytes == 0));
+        assert_eq!(without.disk(), super::tests::plan(10, 60_000, None).disk());
+        assert!(without.disk() > half.disk() && half.disk() > all.disk());
+        assert!(without.written_per_second > all.written_per_second);
+        let documents = |plan: &Plan, level: usize| plan.granularities[level].bytes;
+        assert!(documents(&half, 5) < documents(&all, 5));
+        assert_eq!(documents(&half, 2), documents(&half, 5));
     }
 
     #[test]

@@ -66,12 +66,12 @@ impl Labels {
 
     /// Returns the name and value of each label, in order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let (stored, made) = match &self.0 {
+        let (stored, built) = match &self.0 {
             LabelStorage::Stored(key, metric) => (Some((key, *metric)), &[][..]),
             LabelStorage::Built(pairs) => (None, &**pairs),
         };
-        let made = made.iter().map(|(name, value)| (&**name, &**value));
-        stored.into_iter().flat_map(|(key, metric)| with_metric(key, metric)).chain(made)
+        let built = built.iter().map(|(name, value)| (&**name, &**value));
+        stored.into_iter().flat_map(|(key, metric)| with_metric(key, metric)).chain(built)
     }
 
     /// Returns the value of a label; empty when the label is missing.
@@ -295,20 +295,20 @@ mod tests {
                 if dropped[index] { labels.filtered(|name| name != METRIC_TAG) } else { labels }
             });
             let pair = |(name, value): (&str, &str)| (name.into(), value.into());
-            let made = stored.each_ref().map(|labels| Labels::new(labels.iter().map(pair).collect()));
+            let built = stored.each_ref().map(|labels| Labels::new(labels.iter().map(pair).collect()));
             prop_assert!(stored.each_ref().map(Labels::iter).into_iter().all(Iterator::is_sorted));
             let hash = |labels: &Labels| FixedState::default().hash_one(labels);
-            for (labels, made) in stored.iter().zip(&made) {
-                prop_assert_eq!(labels, made);
-                prop_assert_eq!(hash(labels), hash(made));
-                prop_assert_eq!(labels.without_metric(), made.without_metric());
-                prop_assert_eq!(labels.only(&["a".into()]), made.only(&["a".into()]));
-                prop_assert_eq!(labels.with("ab", "c"), made.with("ab", "c"));
-                prop_assert_eq!((labels.metric(), labels.get("a")), (made.metric(), made.get("a")));
+            for (labels, built) in stored.iter().zip(&built) {
+                prop_assert_eq!(labels, built);
+                prop_assert_eq!(hash(labels), hash(built));
+                prop_assert_eq!(labels.without_metric(), built.without_metric());
+                prop_assert_eq!(labels.only(&["a".into()]), built.only(&["a".into()]));
+                prop_assert_eq!(labels.with("ab", "c"), built.with("ab", "c"));
+                prop_assert_eq!((labels.metric(), labels.get("a")), (built.metric(), built.get("a")));
             }
-            for other in [&stored[1], &made[1]] {
-                prop_assert_eq!(stored[0].cmp(other), made[0].cmp(&made[1]));
-                prop_assert_eq!(stored[0] == *other, made[0] == made[1]);
+            for other in [&stored[1], &built[1]] {
+                prop_assert_eq!(stored[0].cmp(other), built[0].cmp(&built[1]));
+                prop_assert_eq!(stored[0] == *other, built[0] == built[1]);
             }
         }
     }

@@ -1,4 +1,0 @@
-//! Lines of Graphite's plaintext protocol: see `granary::fuzzing::graphite`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| granary::fuzzing::graphite(bytes));
