@@ -8,12 +8,10 @@ use super::Appender;
 use crate::{
     model::Moment,
     store::{
-        erasure::{
-            plan::{ErasedLevel, ErasureRefusal, ErasureRequest},
-            stored::{Erasure, Pending},
-        },
+        erasure::plan::{ErasedLevel, ErasureRefusal, ErasureRequest},
         error::StoreError,
         file::names::JOURNAL_FILE,
+        journal::erasure_row::{Erasure, Pending},
     },
 };
 

@@ -11,7 +11,6 @@ use std::{
     ops::Range,
 };
 
-use super::stored::{CutSlot, Erasure};
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, UnixMillis},
     store::{
@@ -21,6 +20,7 @@ use crate::{
         file::names::HEAD_FILE,
         handle::Store,
         head::HeadReader,
+        journal::erasure_row::{CutSlot, Erasure},
     },
 };
 

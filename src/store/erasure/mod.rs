@@ -3,7 +3,7 @@
 //! An erasure is a barrier: a checkpoint moves all accepted cells into files, as of a record N, and
 //! then the erasure is stored in the journal ([`plan`]). Everything up to N is in files then, and
 //! everything later in memory, where later samples of the same time count as always. The files are
-//! changed afterwards ([`apply`]); cells are set, not merged, so this can be repeated until the next
+//! changed afterwards ([`apply`]); cells are set, not merged, which may be repeated until the next
 //! checkpoint writes files. Each checkpoint therefore completes an erasure first, and so does a
 //! start. Its cut removes the erasure.
 //!
@@ -15,13 +15,15 @@
 
 mod apply;
 pub(crate) mod plan;
-mod row;
-pub(crate) mod stored;
 
 use std::sync::Arc;
 
-use super::{error::StoreError, file::names::JOURNAL_FILE, handle::Store};
-use stored::{Erasure, Pending};
+use super::{
+    error::StoreError,
+    file::names::JOURNAL_FILE,
+    handle::Store,
+    journal::erasure_row::{Erasure, Pending},
+};
 
 impl Store {
     /// Returns whether an erasure is stored whose files are not changed completely.

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::{apply::whole_slots, stored::CutSlot};
+use super::apply::whole_slots;
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, UnixMillis},
     store::{
@@ -17,6 +17,7 @@ use crate::{
         documents::{Columns, Documents, Slot},
         error::StoreError,
         handle::Store,
+        journal::erasure_row::CutSlot,
         view::level::LevelView,
     },
 };

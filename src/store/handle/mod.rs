@@ -27,11 +27,10 @@ use super::{
     classes::{Classes, series_classes::RuleBook},
     dictionary::Dictionary,
     documents::{Documents, local::LocalDocuments},
-    erasure::stored::Pending,
     error::StoreError,
     file::medium::Medium,
     head::Head,
-    journal::{Journal, register::Register},
+    journal::{Journal, erasure_row::Pending, register::Register},
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{

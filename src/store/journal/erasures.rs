@@ -4,8 +4,8 @@
 
 use redb::{TableDefinition, TableError};
 
-use super::{Journal, fail, with_check, without_check};
-use crate::store::{erasure::stored::Erasure, error::StoreError};
+use super::{Journal, erasure_row::Erasure, fail, with_check, without_check};
+use crate::store::error::StoreError;
 
 /// The table of erasures. The cut removes it, so that older releases never find it after an orderly
 /// stop.

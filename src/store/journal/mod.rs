@@ -12,6 +12,7 @@ mod columns;
 mod copy;
 mod cut;
 mod epochs;
+pub(crate) mod erasure_row;
 mod erasures;
 mod files;
 mod free;
