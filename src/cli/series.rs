@@ -12,8 +12,8 @@ use super::{
     table,
 };
 use crate::{
-    model::tag_pairs,
-    query::{ChangeAnswer, ChangedSeries, NewName, SeriesAnswer},
+    model::{tag_pairs, with_noun},
+    query::{ChangeAnswer, ChangedSeries, ErasureAnswer, NewName, SeriesAnswer},
 };
 
 /// List, delete, rename or merge the series of a running daemon
@@ -22,10 +22,12 @@ use crate::{
 Examples:
   granary series list --tags host=web1
   granary series delete --tags host=web1 --dry-run
+  granary series delete --metric page_views --start 2026-11-21T08:00:00Z --end 2026-11-21T09:00:00Z
   granary series rename --tags host=web1 --set host=db1
   granary series merge --tags host=db1 --set role=db --dry-run
 
-Deleted series disappear at once; retention frees the space of their documents later. Renamed series
+Deleted series disappear at once; retention frees the space of their documents later. With a start
+and an end, only the samples in between are deleted, at every resolution, and the series stay. Renamed series
 keep their history. A sender that continues under the old name starts a new, empty series. Merged
 series become one series with the history of all: where several series have samples, all count. A
 merge cannot be undone.")]
@@ -40,19 +42,30 @@ pub(super) struct SeriesArgs {
 enum SeriesCommand {
     /// List the matching series
     List(SelectorArgs),
-    /// Delete the matching series with all their data
-    Delete {
-        #[command(flatten)]
-        selected: SelectorArgs,
-        /// Only show what would be deleted
-        #[arg(long)]
-        dry_run: bool,
-    },
+    /// Delete the matching series with all their data or, with a start and an end, their samples in
+    /// a range of time
+    Delete(DeleteArgs),
     /// Rename matching series to another metric or other tags: either all series or none
     Rename(NewKeyArgs),
     /// Rename matching series to another metric or other tags, and merge series with equal names,
     /// also with existing series
     Merge(NewKeyArgs),
+}
+
+/// A selection of series to delete, or of the samples to delete.
+#[derive(Debug, Args)]
+struct DeleteArgs {
+    #[command(flatten)]
+    selected: SelectorArgs,
+    /// Delete only samples, from this time on: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
+    #[arg(long, requires = "end")]
+    start: Option<String>,
+    /// The end of the samples, exclusive
+    #[arg(long, requires = "start")]
+    end: Option<String>,
+    /// Only show what would be deleted
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// A selection of series, with their new metric and tags.
@@ -86,7 +99,14 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
     };
     match &args.command {
         SeriesCommand::List(selected) => list(&args.client, selected),
-        SeriesCommand::Delete { selected, dry_run } => {
+        SeriesCommand::Delete(DeleteArgs { selected, start: Some(start), end, dry_run }) => {
+            let selector = selector(selected)?;
+            let body =
+                json!({ "selector": selector, "start": start, "end": end, "dry_run": dry_run });
+            let answer = args.client.daemon.post_json("admin/series/delete", &body)?;
+            args.client.print(&answer, || Ok(render_erasure(&read(&answer)?)))
+        }
+        SeriesCommand::Delete(DeleteArgs { selected, dry_run, .. }) => {
             let body = json!({ "selector": selector(selected)?, "dry_run": dry_run });
             change("admin/series/delete", &body, "deleted")
         }
@@ -134,6 +154,24 @@ fn render(answer: &ChangeAnswer, done: &str) -> String {
         .any(|changed| changed.renamed_to.is_some() || changed.merged_into.is_some());
     let list = if renamed { renamings(&answer.series) } else { table::series(&listed) };
     format!("{list}\n{total} series would be {done}; nothing was changed")
+}
+
+/// Formats the result of deleting samples, or of its dry run.
+fn render_erasure(answer: &ErasureAnswer) -> String {
+    let ErasureAnswer { total, dry_run, start, end, cells, resolutions } = answer;
+    let range = format!("from {} to {}", start.0, end.0);
+    if !dry_run {
+        let cells = with_noun(*cells, "cell");
+        return format!("deleted samples of {total} series {range}: changed {cells}");
+    }
+    let titles = ["resolution", "cells", "samples", "recomputed cells"];
+    let mut table = table::table(titles.map(str::to_owned));
+    for level in resolutions {
+        let [cells, samples, recomputed] =
+            [level.cells, level.samples, level.recomputed].map(|count| count.to_string());
+        table.add_row([level.resolution.clone(), cells, samples, recomputed]);
+    }
+    format!("{table}\nsamples of {total} series {range} would be deleted; nothing was changed")
 }
 
 fn renamings(series: &[ChangedSeries]) -> String {

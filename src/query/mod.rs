@@ -71,11 +71,11 @@ pub use promql::{
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
     COVERED_SERIES_MAX, Cardinality, ChangeAnswer, ChangedSeries, CoverageAnswer, CoverageRequest,
-    FacetsAnswer, FindAnswer, FindRequest, FoundMetric, Labels, ListedMetric, MatchOperator,
-    NewName, Rank, RequestedSeries, Selector, SeriesAnswer, SeriesCounts, SeriesEntry,
-    SeriesMatcher, SeriesMerge, TagFacet, ValueFacet, cardinality, facets, find, list_label_names,
-    list_label_values, list_metrics, preview, select_series, series, series_counts,
-    series_coverage, whole_pattern, with_samples_since,
+    ErasedResolution, ErasureAnswer, FacetsAnswer, FindAnswer, FindRequest, FoundMetric, Labels,
+    ListedMetric, MatchOperator, NewName, Rank, RequestedSeries, Selector, SeriesAnswer,
+    SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, TagFacet, ValueFacet, cardinality,
+    facets, find, list_label_names, list_label_values, list_metrics, preview, select_series,
+    series, series_counts, series_coverage, whole_pattern, with_samples_since,
 };
 pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

@@ -20,7 +20,7 @@ use super::{
         version::{self, VERSION_KEY},
     },
     head::ROWS_PREFIX,
-    journal,
+    journal::{self, ERASURES},
 };
 
 /// The format that [`downgrade`] writes.
@@ -133,6 +133,12 @@ impl StoredFile {
         file.guard("read", || {
             version::check(file.name(), self.version(&txn)?, self.present)?;
             for table in txn.list_tables().map_err(file.fail("read"))? {
+                if self.kind == FileKind::Journal && table.name() == ERASURES.name() {
+                    let problem = "samples were deleted since the last checkpoint: start the \
+                                   daemon once, stop it with SIGTERM, and repeat this command"
+                        .to_owned();
+                    return Err(StoreError::Mismatch { file: file.name().to_owned(), problem });
+                }
                 if !self.kind.has(table.name()) {
                     let problem = format!(
                         "it has the table {:?}, which this release cannot convert to format \

@@ -25,6 +25,7 @@ mod dictionary;
 mod documents;
 mod downgrade;
 mod encoding;
+mod erasure;
 mod error;
 #[cfg(test)]
 #[path = "../../tests/support/faulty/mod.rs"]
@@ -44,7 +45,7 @@ mod snapshot;
 mod verify;
 mod view;
 
-pub use append::{Appender, CheckpointBounds, Room};
+pub use append::{Appender, CheckpointBounds, ErasureReport, Room};
 pub use catalog::senders::SenderInfo;
 pub use checkpoint::CheckpointReport;
 pub use classes::ClassSpan;
@@ -58,6 +59,10 @@ pub use documents::{
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };
 pub use downgrade::{DOWNGRADE_VERSION, DowngradeReport, downgrade};
+pub use erasure::plan::{
+    ERASED_DOCUMENTS_MAX, ERASED_SERIES_MAX, ErasedLevel, ErasureRefusal, ErasureRequest,
+    RefusedSlot,
+};
 pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
 pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};

@@ -21,6 +21,7 @@ mod diagnose;
 mod document_damage;
 mod documents;
 mod downgrade;
+mod erasure;
 mod export;
 mod faults;
 mod first_hour;

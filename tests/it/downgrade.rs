@@ -10,7 +10,10 @@ use std::{
 
 use granary::{
     model::{BatchVerdict, GranularityIndex, GranularitySet, SeriesId},
-    store::{DOWNGRADE_VERSION, FORMAT_VERSION, Folder, Medium, ObjectKind, downgrade, verify},
+    store::{
+        DOWNGRADE_VERSION, ErasureRequest, FORMAT_VERSION, Folder, Matcher, Medium, ObjectKind,
+        downgrade, verify,
+    },
 };
 use redb::{Database, ReadableDatabase, TableDefinition, TableHandle};
 use serde_json::Value;
@@ -85,6 +88,24 @@ fn all_files_of_a_downgraded_directory_have_the_previous_format_and_its_tables()
         assert_eq!(version, DOWNGRADE_VERSION, "{}", path.display());
         assert!(tables.is_subset(&known_tables[&kind]), "{}: {tables:?}", path.display());
     }
+}
+
+#[test]
+fn a_directory_with_an_erasure_is_downgraded_after_an_orderly_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    unpack(&golden(FORMAT_VERSION), dir.path());
+    let (store, mut appender) = open(dir.path(), NOW);
+    let matchers = vec![Matcher { tag: "host".into(), value: "web1".into() }];
+    let range = NOW.minus(2 * HOUR)..NOW.minus(HOUR);
+    appender.erase(&ErasureRequest { matchers, range }, false, NOW).unwrap().unwrap();
+    drop((store, appender));
+    let refused = downgrade_directory(dir.path()).unwrap_err();
+    assert!(refused.contains("start the daemon once"), "{refused}");
+    let (store, appender) = open(dir.path(), NOW);
+    assert!(!store.is_erasing(), "the start completes the erasure");
+    store.checkpoint(NOW).unwrap();
+    drop((store, appender));
+    assert!(downgrade_directory(dir.path()).is_ok());
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl History {
 
     fn step(&mut self) {
         self.begin_step();
-        match self.rng.u32(0..117) {
+        match self.rng.u32(0..120) {
             _ if self.may_damage() && self.rng.u16(0..150) == 0 => self.damage(),
             _ if self.may_damage() && !self.is_damaged && self.rng.u16(0..150) == 0 => {
                 self.damage_number();
@@ -157,6 +157,7 @@ impl History {
             110..112 => self.change_kind(),
             112..115 => self.reserve(),
             115..117 => self.reload(),
+            117..120 => self.erase(),
             83..84 | 100..102 => self.save_or_restore(),
             102..110 => self.use_objects(),
             84..92 => self.run_while_held(),
@@ -329,6 +330,10 @@ impl History {
 
     fn compare_range(&mut self, level: usize, from: UnixMillis, to: UnixMillis) {
         let store = self.store();
+        // Until an erasure is complete, a view may show a part of its samples.
+        if store.is_erasing() {
+            return;
+        }
         let found = loop {
             match self.find(&store, level, from, to) {
                 Err(cause) if self.is_damaged && cause.is_transient() => {}

@@ -13,6 +13,7 @@ mod clock;
 #[expect(dead_code, reason = "the oracle of tests/it uses more of it")]
 mod counters;
 mod damage;
+mod erased;
 #[path = "../support/faulty/mod.rs"]
 mod faulty;
 mod format_upgrade;

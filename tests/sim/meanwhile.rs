@@ -16,12 +16,19 @@ impl Drop for GateOpener<'_> {
 
 impl History {
     pub(crate) fn run_while_held(&mut self) {
-        let work = match self.rng.u8(0..7) {
+        let work = match self.rng.u8(0..8) {
+            7 if self.accept_erasure() => {
+                self.tally.note("erasures held");
+                Upkeep::Erase
+            }
             0 => self.shell_work(),
             1 => Upkeep::Drop,
             2 => Upkeep::Seal,
             _ => Upkeep::Checkpoint,
         };
+        if self.open.is_none() {
+            return;
+        }
         let writes_max = [4, 20, 80][self.rng.usize(0..3)];
         self.medium.close_gate(self.rng.u64(0..writes_max));
         let (store, now, medium) = (self.store(), self.now(), self.medium.clone());

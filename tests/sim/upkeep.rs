@@ -29,6 +29,8 @@ pub(crate) enum Upkeep {
     Drop,
     /// Seals partitions that are over.
     Seal,
+    /// Completes an erasure.
+    Erase,
     /// Reserves bytes for the next documents of each granularity.
     Reserve(u64),
     /// Reserves space for the journal and the head.
@@ -58,6 +60,7 @@ impl Upkeep {
                 assert_eq!(report.refused, 0);
                 Ok(report.partitions)
             }
+            Self::Erase => store.complete_erasure().map(|()| 0),
             Self::Reserve(bytes) => {
                 let space = DocumentSpace { bytes: *bytes, is_segment: bytes % 3 != 0 };
                 let needed = vec![space; store.granularities().count()];
@@ -156,7 +159,7 @@ impl History {
         Upkeep::Preallocate(level, if self.rng.bool() { current } else { next })
     }
 
-    fn run_upkeep(&mut self, work: &Upkeep) {
+    pub(crate) fn run_upkeep(&mut self, work: &Upkeep) {
         let (store, now) = (self.store(), self.now());
         let outcome = work.run(&store, now);
         if let (Upkeep::Preallocate(level, document), Ok(_)) = (work, &outcome) {
@@ -177,6 +180,8 @@ impl History {
             (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),
             (Upkeep::Drop, Ok(dropped)) => self.tally.count("dropped partitions", dropped),
             (Upkeep::Reserve(_) | Upkeep::ReserveJournal, Ok(_)) => self.tally.note("reserves"),
+            (Upkeep::Erase, Ok(_)) => self.tally.note("erasures"),
+            (Upkeep::Erase, Err(cause)) => self.expect_fault(&cause, "failed erasures"),
             (Upkeep::Seal, Ok(sealed)) => self.tally.count("sealed partitions", sealed),
             (Upkeep::Checkpoint, Err(cause)) => self.expect_fault(&cause, "failed checkpoints"),
             (_, Err(cause)) => self.expect_fault(&cause, "failed upkeep"),

@@ -25,7 +25,10 @@ use crate::{
     clock::Clock,
     kept::LiveValue,
     model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, MetricLimits, SeriesId, SeriesInfo},
-    store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store, StoreLimits},
+    store::{
+        Appender, ChangeRefusal, CheckpointBounds, ErasureRefusal, ErasureReport, ErasureRequest,
+        SeriesChange, Store, StoreLimits,
+    },
     telemetry::{Health, Metrics},
 };
 use role::WriterThread;
@@ -56,6 +59,7 @@ pub enum WriteFault {
 type Reply<T> = oneshot::Sender<Result<T, WriteFault>>;
 /// The number of changed series, or the reason for a refusal.
 type ChangeVerdict = Result<usize, ChangeRefusal>;
+type ErasureVerdict = Result<ErasureReport, ErasureRefusal>;
 
 enum Command {
     Define { definitions: Vec<SeriesInfo>, reply: Reply<Vec<DefinitionVerdict>> },
@@ -68,6 +72,7 @@ enum Command {
 enum SingleCommand {
     Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
     ChangeKinds { definitions: Vec<SeriesInfo>, reply: Reply<Vec<Option<SeriesId>>> },
+    Erase { request: ErasureRequest, is_dry: bool, reply: Reply<ErasureVerdict> },
     ForgetSenders { senders: Vec<Arc<str>>, reply: Reply<usize> },
     ForgetSeries { series: Vec<SeriesId>, reply: Reply<usize> },
 }
@@ -182,6 +187,20 @@ impl WriterHandle {
     pub async fn change(&self, change: SeriesChange) -> Result<ChangeVerdict, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::SingleCommand(SingleCommand::Change { change, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
+    }
+
+    /// Accepts an erasure, see [`Appender::erase`]; the reply means that it is durable.
+    ///
+    /// # Errors
+    /// The queue is full or a file cannot be written; the erasure is stored or not.
+    pub async fn erase(
+        &self,
+        request: ErasureRequest,
+        is_dry: bool,
+    ) -> Result<ErasureVerdict, WriteFault> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::SingleCommand(SingleCommand::Erase { request, is_dry, reply }))?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 

@@ -10,7 +10,8 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    ChangeVerdict, Command, FORGOTTEN, Pressure, Reply, SingleCommand, WriteFault, WriterParts,
+    ChangeVerdict, Command, ErasureVerdict, FORGOTTEN, Pressure, Reply, SingleCommand, WriteFault,
+    WriterParts,
     group::{Group, deliver},
     linger::Linger,
 };
@@ -19,7 +20,7 @@ use crate::{
     clock::Stopwatch,
     model::{AcceptedBatch, SeriesId, SeriesInfo},
     policy::retention,
-    store::{SeriesChange, StoreError},
+    store::{ErasureRequest, SeriesChange, StoreError},
     telemetry::Condition,
 };
 
@@ -76,6 +77,9 @@ impl WriterThread {
                 Some(SingleCommand::Change { change, reply }) => self.change(&change, reply),
                 Some(SingleCommand::ChangeKinds { definitions, reply }) => {
                     self.change_kinds(&definitions, reply);
+                }
+                Some(SingleCommand::Erase { request, is_dry, reply }) => {
+                    self.erase(&request, is_dry, reply);
                 }
                 Some(SingleCommand::ForgetSenders { senders, reply }) => {
                     self.forget_senders(&senders, reply);
@@ -135,6 +139,18 @@ impl WriterThread {
         let result = self.parts.appender.change_kinds(definitions, now);
         let result = result.map_err(|cause| describe(&cause));
         self.note_health(0, result.as_ref().err());
+        deliver(reply, result);
+    }
+
+    fn erase(&mut self, request: &ErasureRequest, is_dry: bool, reply: Reply<ErasureVerdict>) {
+        let watch = Stopwatch::start();
+        let now = self.parts.clock.moment();
+        let result = self.parts.appender.erase(request, is_dry, now);
+        let result = result.map_err(|cause| describe(&cause));
+        if let (Ok(Ok(report)), false) = (&result, is_dry) {
+            let (series, elapsed_ms) = (report.series, watch.millis());
+            tracing::info!(series, ?request, elapsed_ms, "accepted an erasure of samples");
+        }
         deliver(reply, result);
     }
 

@@ -4,6 +4,7 @@
 //! Must never know: how a change is made.
 
 mod clock;
+mod erasure;
 mod hosts;
 mod log;
 mod preallocation;

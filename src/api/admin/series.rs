@@ -10,6 +10,7 @@ use actix_web::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
+use super::erasure;
 use crate::{
     api::{AdminParts, answer, query::selector, refusal},
     query::{self, ChangeAnswer, QueryError, Selector},
@@ -23,6 +24,10 @@ pub(super) struct DeleteParams {
     metric: Option<String>,
     /// `host=web1,core=0`
     tags: Option<String>,
+    /// RFC 3339, a date, or Unix seconds. With `start` and `end`, samples are erased.
+    start: Option<String>,
+    /// Exclusive.
+    end: Option<String>,
     #[serde(default)]
     dry_run: bool,
 }
@@ -31,6 +36,9 @@ pub(super) struct DeleteParams {
 #[serde(deny_unknown_fields)]
 struct DeleteBody {
     selector: KeyParts,
+    /// The start of the samples, see [`DeleteParams`].
+    start: Option<String>,
+    end: Option<String>,
     #[serde(default)]
     dry_run: bool,
 }
@@ -68,7 +76,24 @@ pub(super) async fn delete_matching(
         Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
     };
     match selector(params.metric.as_deref(), params.tags.as_deref()) {
-        Ok(selector) => respond(&selector, ChangeAction::Delete, params.dry_run, parts).await,
+        Ok(selector) => {
+            let DeleteParams { start, end, dry_run, .. } = params;
+            delete_or_erase(&selector, (start, end), dry_run, parts).await
+        }
+        Err(cause) => answer::query_error(&cause),
+    }
+}
+
+/// Deletes series or, with a range, erases their samples.
+async fn delete_or_erase(
+    selector: &Selector,
+    (start, end): (Option<String>, Option<String>),
+    dry_run: bool,
+    parts: web::Data<AdminParts>,
+) -> HttpResponse {
+    match erasure::range(start.as_deref(), end.as_deref(), parts.clock.moment().clock) {
+        Ok(None) => respond(selector, ChangeAction::Delete, dry_run, parts).await,
+        Ok(Some(range)) => erasure::erase(selector, range, dry_run, parts).await,
         Err(cause) => answer::query_error(&cause),
     }
 }
@@ -79,8 +104,8 @@ pub(super) async fn delete(
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     match read::<DeleteBody>(&request, payload, &parts).await {
-        Ok(body) => {
-            respond(&body.selector.selector(), ChangeAction::Delete, body.dry_run, parts).await
+        Ok(DeleteBody { selector, start, end, dry_run }) => {
+            delete_or_erase(&selector.selector(), (start, end), dry_run, parts).await
         }
         Err(refused) => refused,
     }

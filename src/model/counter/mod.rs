@@ -43,6 +43,8 @@ pub use times::READINGS_MAX;
 
 pub use granary_protocol::{STALE_MARKER, is_stale_marker};
 
+use std::ops::Range;
+
 use super::{Cell, Kind, UnixMillis};
 
 /// The state of a series between samples.
@@ -156,6 +158,14 @@ impl SeriesState {
                 let cell = Cell::reading(offset, value, contribution.increase, contribution.rate);
                 ObservedCell { cell, correction: contribution.correction }
             }
+        }
+    }
+
+    /// Notes that the samples of a range of time were erased. The readings of a counter stay known:
+    /// the growth within the range does not reappear in the next reading.
+    pub fn note_erased(&mut self, range: &Range<i64>) {
+        if let Some(counter) = &mut self.counter {
+            counter.note_erased(range);
         }
     }
 

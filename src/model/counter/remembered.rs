@@ -6,6 +6,8 @@
 //! was forgotten. Readings around gaps are forgotten last, beginning with the gap that is smallest
 //! in proportion to the time since it began.
 
+use std::ops::Range;
+
 use super::{
     Correction, UnixMillis,
     reading::{Reading, per_second},
@@ -236,6 +238,23 @@ impl RememberedReadings {
         let remembered = RememberedReading { reading: new.without_count(), after_forgotten: true };
         self.replace_all(&[remembered]);
         Contribution { increase: new.value - latest.value, ..Contribution::default() }
+    }
+
+    /// Notes that the readings of a range of time were erased. Readings that arrive later in the
+    /// range or next to it add no growth, because the remembered readings no longer show which
+    /// growth is still counted.
+    pub(super) fn note_erased(&mut self, range: &Range<i64>) {
+        let mut readings: Vec<_> = self.in_order().collect();
+        let from = readings.partition_point(|remembered| remembered.reading.at < range.start);
+        let to = readings.partition_point(|remembered| remembered.reading.at < range.end);
+        if from == to {
+            return;
+        }
+        let next = (to + 1).min(readings.len());
+        for remembered in &mut readings[from..next] {
+            remembered.after_forgotten = true;
+        }
+        self.replace_all(&readings);
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 
 mod cardinality;
 mod counts;
+mod erasure;
 mod facets;
 pub(super) mod grouping;
 pub(super) mod labels;
@@ -19,6 +20,7 @@ pub(super) mod suggestion;
 
 pub use cardinality::{Cardinality, cardinality};
 pub use counts::{SeriesCounts, series_counts};
+pub use erasure::{ErasedResolution, ErasureAnswer};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use grouping::{Rank, SeriesMerge};
 pub use labels::Labels;

@@ -5,6 +5,7 @@
 //!
 //! Must never know: who sends what, and in which protocol.
 
+mod erasing;
 mod forgetting;
 mod forgotten_series;
 mod kinds;
@@ -30,6 +31,7 @@ use crate::model::{
     AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, METRIC_TAG, MetricLimits,
     SeriesId, SeriesInfo, SeriesKey, TimesTally, UnixMillis,
 };
+pub use erasing::ErasureReport;
 use forgotten_series::Forgotten;
 use kinds::KindChanges;
 use replicas::ReplicaPicks;

@@ -172,6 +172,15 @@ impl Catalog {
         }
     }
 
+    /// Notes that the samples of series in a range of time were erased.
+    pub(crate) fn note_erased(&mut self, series: &[SeriesId], range: &Range<i64>) {
+        self.is_changing = true;
+        for id in series {
+            self.states.note_erased(*id, range);
+        }
+        self.is_changing = false;
+    }
+
     /// The states of the series, for recovery and for merging series.
     pub(crate) fn states_mut(&mut self) -> &mut SeriesStates {
         &mut self.states

@@ -159,6 +159,15 @@ impl SeriesStates {
         state.observe(at, value, if is_lost { 0 } else { start }, slot_start)
     }
 
+    /// Notes that the samples of a series in a range of time were erased.
+    pub(crate) fn note_erased(&mut self, series: SeriesId, range: &Range<i64>) {
+        if self.states.get(series.0 as usize).is_some_and(|state| state.kind == Kind::Counter) {
+            self.mark(series);
+            self.wake(series);
+            self.states[series.0 as usize].note_erased(range);
+        }
+    }
+
     /// Notes that the sender has no more samples of a series for now.
     pub(crate) fn end(&mut self, series: SeriesId, at: UnixMillis) {
         self.mark(series);

@@ -54,9 +54,15 @@ impl Store {
     /// written holds back nothing else: its cells stay in the head, the other partitions and
     /// granularities are written, and the journal is truncated.
     pub fn checkpoint(&self, now: impl Into<Moment>) -> Result<CheckpointReport, StoreError> {
-        let now = now.into();
+        let _one_at_a_time = self.inner.checkpointing.lock();
+        self.checkpoint_held(now.into())
+    }
+
+    /// Runs a checkpoint. The caller holds the lock of checkpoints.
+    pub(super) fn checkpoint_held(&self, now: Moment) -> Result<CheckpointReport, StoreError> {
         let inner = &*self.inner;
-        let _one_at_a_time = inner.checkpointing.lock();
+        // After this checkpoint has begun, files contain cells that were accepted later.
+        self.settle_erasure()?;
         let counters = &inner.counters;
         let documents = || counters.documents_patched.get() + counters.documents_created.get();
         let cells = || counters.cells_to_head.get() + counters.cells_written.get();

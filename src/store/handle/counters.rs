@@ -39,6 +39,8 @@ pub struct Counters {
     pub cells_written: Count,
     /// Cells merged into the head by checkpoints.
     pub cells_to_head: Count,
+    /// Cells that erasures emptied or recomputed.
+    pub cells_erased: Count,
     /// Documents that a checkpoint found and patched in place.
     pub documents_patched: Count,
     /// Documents that a checkpoint created, because nothing of them was stored.

@@ -30,7 +30,7 @@ use super::{
     error::StoreError,
     file::medium::Medium,
     head::Head,
-    journal::{Journal, register::Register},
+    journal::{Journal, erasure_row::Pending, register::Register},
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) room_wanted: AtomicBool,
     /// Held during a checkpoint: one runs at a time.
     pub(crate) checkpointing: Mutex<()>,
+    /// The erasure since the last cut.
+    pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
     pub(crate) counters: Counters,

@@ -262,12 +262,34 @@ impl Head {
         through: u64,
         change: impl FnOnce(&mut HeadWriter<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        self.write_version(index, (through, through), change)
+    }
+
+    /// Changes cells of one granularity that are in the head already, in one transaction. No
+    /// checkpoint may run meanwhile.
+    pub(crate) fn rewrite(
+        &self,
+        index: GranularityIndex,
+        change: impl FnOnce(&mut HeadWriter<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let through = self.read(index)?.through;
+        // Until a later record raises `through`, no reader uses the cached rows of changed slots.
+        self.write_version(index, (through, through + 1), change)
+    }
+
+    /// Changes one granularity; changed slots are of another version in the cache.
+    fn write_version(
+        &self,
+        index: GranularityIndex,
+        (through, version): (u64, u64),
+        change: impl FnOnce(&mut HeadWriter<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let file = self.file.read().clone();
         let (name, damage) = (&self.names[index.0], &self.damage[index.0]);
         let holes = file.transact("write", |txn| {
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
-            let note_change = |slot| self.cache.note_change(index.0, slot, through);
+            let note_change = |slot| self.cache.note_change(index.0, slot, version);
             let keys = (self.keys[index.0], self.widths_ms[index.0]);
             let mut writer = HeadWriter::new(damage, keys, rows, &note_change);
             change(&mut writer)?;

@@ -6,10 +6,10 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{fail, key, read_row, row::RowWriter, slots};
 use crate::{
-    model::{Cell, UnixMillis},
+    model::{Cell, SeriesId, UnixMillis},
     store::{
         catalog::fan_out::WideSlot,
-        encoding::lanes::SERIES_PER_ROW,
+        encoding::lanes::{SERIES_PER_ROW, row_and_lane, row_of},
         error::StoreError,
         file::{damage::Damage, database::DatabaseFile, holes::Holes},
     },
@@ -76,6 +76,40 @@ impl HeadWriter<'_> {
         (self.note_change)(slot_start);
         let rows = key(slot_start, 0)..key(slot_start + 1000, 0);
         self.rows.retain_in(rows, |_, _| false).map_err(fail("write"))
+    }
+
+    /// Replaces the cells of series (ascending) in a slot; an empty cell removes the stored one.
+    /// Damaged rows stay as they are. Returns the number of cells that were not empty before.
+    pub(crate) fn replace_cells(
+        &mut self,
+        slot_start: i64,
+        cells: &[(SeriesId, Cell)],
+    ) -> Result<u64, StoreError> {
+        (self.note_change)(slot_start);
+        let mut count = 0;
+        let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
+        for of_row in cells.chunk_by(|(id, _), (next, _)| row_of(*id) == row_of(*next)) {
+            let Some((first, _)) = of_row.first() else { continue };
+            let key = key(slot_start, row_of(*first));
+            merged.fill(Cell::EMPTY);
+            {
+                let Some(guard) = self.rows.get(key).map_err(fail("write"))? else { continue };
+                let row = read_row(self.damage, key, guard.value()).ok().flatten();
+                if row.and_then(|row| row.merge_into(&mut merged)).is_none() {
+                    continue;
+                }
+            }
+            for (id, cell) in of_row {
+                let stored = &mut merged[row_and_lane(*id).1];
+                count += u64::from(!stored.is_empty());
+                *stored = *cell;
+            }
+            match self.encoder.write(&merged, key) {
+                Some(bytes) => self.rows.insert(key, bytes).map_err(fail("write"))?,
+                None => self.rows.remove(key).map_err(fail("write"))?,
+            };
+        }
+        Ok(count)
     }
 
     /// Merges cells into the rows of a slot; returns the number of cells.

@@ -8,7 +8,8 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTra
 
 use super::{
     CHANGES, ENDS, GRANULARITIES, HOLES, IN_HEAD, Journal, MERGED, META, OPTIONS, SEEN, SENDERS,
-    SERIES, STATES, epochs::EPOCHS, fail, files::note_files, log::copy::LogCopies,
+    SERIES, STATES, epochs::EPOCHS, erasures::ERASURES, fail, files::note_files,
+    log::copy::LogCopies,
 };
 use crate::store::{
     error::StoreError,
@@ -51,6 +52,7 @@ impl Journal {
             copy_table(&from, to, HOLES)?;
             copy_table(&from, to, IN_HEAD)?;
             copy_table(&from, to, EPOCHS)?;
+            copy_table(&from, to, ERASURES)?;
             note_files(to, files)
         })?;
         Ok((copies.files(), copies.bytes))
@@ -63,7 +65,7 @@ fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
     table: TableDefinition<'_, K, V>,
 ) -> Result<(), StoreError> {
     let source = match from.open_table(table) {
-        // The table of epochs begins with the first rules.
+        // The table of epochs begins with the first rules, that of erasures with an erasure.
         Err(TableError::TableDoesNotExist(_)) => return Ok(()),
         source => source.map_err(fail("copy"))?,
     };

@@ -12,7 +12,9 @@ use redb::WriteTransaction;
 
 use super::{
     Journal, LAST_RUN_KEY, META, SEEN, SENDERS, STATES, STATES_ROWS_KEY, STATES_THROUGH_KEY,
-    THROUGH_KEY, fail,
+    THROUGH_KEY,
+    erasures::ERASURES,
+    fail,
     in_head::{self, InHead},
     set_number, with_check,
 };
@@ -29,7 +31,8 @@ pub(crate) enum CutPart {
     /// Windows of senders; `None` for forgotten senders.
     Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
     /// The last part: the records up to `through` are no longer needed. `in_head` are the slots
-    /// whose cells are in the head, `lost` the slots that were lost with heads.
+    /// whose cells are in the head, `lost` the slots that were lost with heads. The states contain
+    /// the effect of an erasure, so its row is removed.
     End { through: u64, now: UnixMillis, in_head: Vec<InHead>, lost: Vec<InHead> },
 }
 
@@ -79,6 +82,7 @@ impl CutPart {
             Self::End { through, now, in_head, lost } => {
                 in_head::store(txn, in_head, OPERATION)?;
                 in_head::store_lost(txn, lost, OPERATION)?;
+                txn.delete_table(ERASURES).map_err(fail(OPERATION))?;
                 // The start has already reported damage of the former number.
                 set(VERSION_KEY, format)?;
                 set(THROUGH_KEY, *through)?;

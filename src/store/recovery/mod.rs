@@ -128,11 +128,14 @@ impl Store {
             known_long: Mutex::default(),
             room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
+            erasure: Mutex::default(),
             sealing: Mutex::new(()),
             counters: Counters::default(),
         };
         let store = Self { inner: Arc::new(inner) };
+        store.restore_erasure()?;
         let (report, latest) = store.recover()?;
+        store.resume_erasure();
         store.begin_epoch(resolved.epochs, resolved.has_new_epoch, latest, now)?;
         if store.inner.journal.is_through_damaged()? {
             // Without this checkpoint, later damage of the head could not be detected.

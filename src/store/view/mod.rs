@@ -12,7 +12,7 @@
 
 mod gathered;
 mod kinds;
-mod level;
+pub(crate) mod level;
 mod locations;
 
 use std::ops::Range;

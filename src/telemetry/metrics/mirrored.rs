@@ -20,7 +20,7 @@ pub(super) struct MirroredMetrics {
 
 impl MirroredMetrics {
     pub(super) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 26] = [
+        let counters: [(&str, ReadStore); 27] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_samples_not_kept_total", |s| s.counters().samples_not_kept.get()),
@@ -28,6 +28,7 @@ impl MirroredMetrics {
             ("granary_ha_failovers_total", |s| s.counters().failovers.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
             ("granary_cells_written_total", |s| s.counters().cells_written.get()),
+            ("granary_cells_erased_total", |s| s.counters().cells_erased.get()),
             ("granary_documents_created_total", |s| s.counters().documents_created.get()),
             ("granary_documents_patched_total", |s| s.counters().documents_patched.get()),
             ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),

@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 89] = [
+pub const METRIC_NAMES: [(&str, &str); 90] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -41,6 +41,7 @@ pub const METRIC_NAMES: [(&str, &str); 89] = [
     ("granary_checkpoints_total", "Completed checkpoints"),
     ("granary_checkpoint_errors_total", "Failed checkpoints, which are retried"),
     ("granary_checkpoint_duration_seconds", "Duration of a checkpoint"),
+    ("granary_cells_erased_total", "Cells emptied or recomputed when samples were deleted"),
     ("granary_cells_written_total", "Cells merged into documents"),
     ("granary_documents_created_total", "Documents that checkpoints created"),
     ("granary_documents_patched_total", "Existing documents that were changed"),

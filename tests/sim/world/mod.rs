@@ -163,6 +163,16 @@ impl World {
         }
     }
 
+    /// Erases samples. Later readings of counters next to them may add no growth.
+    fn erase(&mut self, series: &[SeriesId], range: &Range<UnixMillis>) {
+        self.samples.retain(|sample| {
+            !(series.contains(&sample.series) && range.contains(&UnixMillis(sample.at)))
+        });
+        for id in series {
+            self.counters.entry(*id).or_default().is_guaranteed_so_far = false;
+        }
+    }
+
     fn accept(&mut self, batch: &AcceptedBatch, set: &GranularitySet, now: UnixMillis) -> Verdict {
         if batch.values.is_empty() {
             // A refused batch changes nothing, not even the state of its sender.

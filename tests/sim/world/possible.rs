@@ -1,5 +1,7 @@
 //! The possible worlds; see the folder's `mod.rs`.
 
+use std::ops::Range;
+
 use granary::model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
 
 use super::{Comparison, StoreContents, Verdict, World};
@@ -11,6 +13,7 @@ pub(crate) enum Request {
     Accept { batches: Vec<AcceptedBatch>, set: GranularitySet, now: UnixMillis },
     Change(Vec<(SeriesId, Option<SeriesKey>)>),
     ChangeKind(SeriesInfo),
+    Erase(Vec<SeriesId>, Range<UnixMillis>),
 }
 
 /// The answer to a request.
@@ -32,6 +35,10 @@ impl Request {
             Self::Change(updates) => {
                 world.change(updates);
                 Outcome::Changed(updates.len())
+            }
+            Self::Erase(series, range) => {
+                world.erase(series, range);
+                Outcome::Changed(series.len())
             }
             Self::ChangeKind(info) => Outcome::Defined(world.change_kind(info)),
         }

@@ -221,7 +221,10 @@ impl<'p, 't> DocumentWriter<'p, 't> {
                 return Ok(Target::Row);
             }
             self.merged.patched += 1;
-            if layout.is_shell(&self.buffer) {
+            // A row without samples over sealed parts hides erased cells.
+            if layout.is_shell(&self.buffer)
+                && matches!(self.sealed(start, series)?, Sealed::Nothing)
+            {
                 self.table.remove(key).map_err(partition.fail("write"))?;
                 return Ok(Target::Fresh);
             }

@@ -1,0 +1,86 @@
+//! Erasure of samples: a checkpoint, the plan, and its row in the journal.
+//!
+//! Must never know: how files are changed.
+
+use std::sync::Arc;
+
+use super::Appender;
+use crate::{
+    model::Moment,
+    store::{
+        erasure::plan::{ErasedLevel, ErasureRefusal, ErasureRequest},
+        error::StoreError,
+        file::names::JOURNAL_FILE,
+        journal::erasure_row::{Erasure, Pending},
+    },
+};
+
+/// The number of checkpoints after which everything is in files: one may continue an earlier one.
+const CHECKPOINTS: usize = 2;
+
+/// An accepted erasure, or the effect that it would have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErasureReport {
+    /// The number of series that match.
+    pub series: usize,
+    /// The levels with cells to erase; only in a dry run.
+    pub levels: Vec<ErasedLevel>,
+}
+
+impl Appender {
+    /// Erases samples: stores the erasure durably. It is complete after
+    /// [`crate::store::Store::complete_erasure`]. A dry run changes nothing.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written: the erasure is stored or not, and a later checkpoint
+    /// or start completes or removes it.
+    pub fn erase(
+        &mut self,
+        request: &ErasureRequest,
+        is_dry: bool,
+        now: impl Into<Moment>,
+    ) -> Result<Result<ErasureReport, ErasureRefusal>, StoreError> {
+        let (inner, now) = (&*self.store.inner, now.into());
+        let Some(_no_checkpoint) = inner.checkpointing.try_lock() else {
+            return Ok(Err(ErasureRefusal::Running));
+        };
+        if !is_dry {
+            self.empty_memory(now)?;
+        }
+        let plan = match self.store.plan_erasure(request)? {
+            Ok(plan) => plan,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let mut report = ErasureReport { series: plan.matched, levels: Vec::new() };
+        if is_dry {
+            report.levels = self.store.count_erased(&plan, &request.range)?;
+        } else if !plan.series.is_empty() {
+            let erasure = Erasure {
+                through: inner.catalog.read().applied(),
+                is_applied: false,
+                range: request.range.clone(),
+                series: plan.series,
+                cut: plan.cut,
+            };
+            // A failed transaction may be on the disk.
+            *inner.erasure.lock() = Pending::Unsure;
+            inner.journal.set_erasure(&erasure)?;
+            let range = erasure.range.start.0..erasure.range.end.0;
+            inner.catalog.write().note_erased(&erasure.series, &range);
+            *inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
+        }
+        Ok(Ok(report))
+    }
+
+    /// Moves all cells in memory into files.
+    fn empty_memory(&self, now: Moment) -> Result<(), StoreError> {
+        let applied = self.store.inner.catalog.read().applied();
+        for _ in 0..CHECKPOINTS {
+            if self.store.checkpoint_held(now)?.through == applied {
+                return Ok(());
+            }
+        }
+        let problem = "a checkpoint did not include all records: repeat the request".to_owned();
+        Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem })
+    }
+}

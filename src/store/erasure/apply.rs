@@ -1,0 +1,243 @@
+//! The files after an erasure: the cells of each level are set, first in the head, then in
+//! documents. A repetition changes nothing more.
+//!
+//! A cell of the head counts unless its partition's mark includes it. When a slot that is erased in
+//! part has a cell in the head, the remaining cell goes there, and otherwise into its document.
+//!
+//! Must never know: how the remaining cells were computed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use crate::{
+    model::{Cell, Granularity, GranularityIndex, SeriesId, UnixMillis},
+    store::{
+        documents::{Columns, Documents, HoleChange, Slot, place::Place},
+        encoding::lanes::{row_and_lane, row_of, series_at},
+        error::StoreError,
+        file::names::HEAD_FILE,
+        handle::Store,
+        head::HeadReader,
+        journal::erasure_row::{CutSlot, Erasure},
+    },
+};
+
+/// The series that have a cell in the head, with the slots that are erased in part.
+type InHead = BTreeSet<(i64, SeriesId)>;
+
+impl Store {
+    /// Changes the files of all levels. Nobody else may write them meanwhile, except for seals.
+    /// Returns the number of changed cells.
+    pub(super) fn apply(&self, erasure: &Erasure) -> Result<u64, StoreError> {
+        let mut erased = 0;
+        for index in (0..self.all_granularities().len()).map(GranularityIndex) {
+            let level = LevelErasure::new(self, index, erasure);
+            erased += match self.or_replace_head(level.run()) {
+                // An empty head replaced the damaged one.
+                Err(fault) if fault.is_damage_of(HEAD_FILE) => level.run()?,
+                outcome => outcome?,
+            };
+        }
+        Ok(erased)
+    }
+}
+
+/// The erasure at one level.
+struct LevelErasure<'a> {
+    store: &'a Store,
+    index: GranularityIndex,
+    level: &'a Granularity,
+    series: &'a [SeriesId],
+    /// The slots that are emptied.
+    whole: Range<i64>,
+    cut: Vec<&'a CutSlot>,
+}
+
+/// The changed slots of a document.
+struct ChangedDocument {
+    start: UnixMillis,
+    series: SeriesId,
+    /// The slots that are emptied.
+    emptied: Vec<u16>,
+    /// The slots that keep some samples, with the remaining cells.
+    kept: Vec<(u16, Cell)>,
+}
+
+impl<'a> LevelErasure<'a> {
+    fn new(store: &'a Store, index: GranularityIndex, erasure: &'a Erasure) -> Self {
+        let level = store.granularity(index);
+        let whole = whole_slots(level, &erasure.range);
+        let cut = erasure.cut.iter().filter(|slot| slot.level == level.name).collect();
+        Self { store, index, level, series: &erasure.series, whole, cut }
+    }
+
+    /// The range of all changed slots.
+    fn bounds(&self) -> Range<i64> {
+        let cut = || self.cut.iter().map(|slot| slot.start.0);
+        let starts = cut().chain((!self.whole.is_empty()).then_some(self.whole.start));
+        let ends = cut().map(|start| start + self.level.width_ms);
+        let ends = ends.chain((!self.whole.is_empty()).then_some(self.whole.end));
+        starts.min().unwrap_or(0)..ends.max().unwrap_or(0)
+    }
+
+    /// Returns the remaining cell of a slot; `None` when the slot does not change.
+    fn remaining(&self, slot: i64, series: SeriesId) -> Option<Cell> {
+        if self.whole.contains(&slot) {
+            return Some(Cell::EMPTY);
+        }
+        let cells = &self.cut.iter().find(|cut| cut.start.0 == slot)?.cells;
+        let place = cells.binary_search_by_key(&series, |(id, _)| *id).ok()?;
+        Some(cells[place].1)
+    }
+
+    /// Returns the number of changed cells.
+    fn run(&self) -> Result<u64, StoreError> {
+        let bounds = self.bounds();
+        if bounds.is_empty() {
+            return Ok(0);
+        }
+        let (mut cells, in_head) = self.erase_in_head(&bounds)?;
+        for place in self.store.inner.documents.places(self.index, bounds.clone()) {
+            cells += match self.erase_in_partition(&place, &bounds, &in_head) {
+                // The damaged partition was set aside with its cells.
+                Err(fault) if fault.is_damage() && fault.file() != HEAD_FILE => 0,
+                outcome => outcome?,
+            };
+        }
+        Ok(cells)
+    }
+
+    fn erase_in_head(&self, bounds: &Range<i64>) -> Result<(u64, InHead), StoreError> {
+        let (head, documents) = (&self.store.inner.head, &self.store.inner.documents);
+        let reader = head.read(self.index)?;
+        let mut marks = BTreeMap::new();
+        let (mut changes, mut in_head) = (Vec::new(), InHead::new());
+        for slot in reader.slots(bounds.clone())? {
+            let place = documents.place(self.index, UnixMillis(slot));
+            let mark = match marks.get(&place.id) {
+                Some(mark) => *mark,
+                None => *marks.entry(place.id).or_insert(documents.mark(&place)?),
+            };
+            if mark.has_absorbed(reader.through, slot) {
+                continue;
+            }
+            let present = self.present(&reader, slot)?;
+            let change = |id: SeriesId| Some((id, self.remaining(slot, id)?));
+            let cells: Vec<_> = present.into_iter().filter_map(change).collect();
+            if !self.whole.contains(&slot) {
+                in_head.extend(cells.iter().map(|(id, _)| (slot, *id)));
+            }
+            if !cells.is_empty() {
+                changes.push((slot, cells));
+            }
+        }
+        let mut count = 0;
+        if !changes.is_empty() {
+            head.rewrite(self.index, |rows| {
+                for (slot, cells) in &changes {
+                    count += rows.replace_cells(*slot, cells)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok((count, in_head))
+    }
+
+    /// Returns the series that have a cell in a slot of the head.
+    fn present(&self, head: &HeadReader, slot: i64) -> Result<Vec<SeriesId>, StoreError> {
+        let (rows, mut present) = (head.slot(slot), Vec::new());
+        for of_row in self.series.chunk_by(|id, next| row_of(*id) == row_of(*next)) {
+            let Some(first) = of_row.first() else { continue };
+            let number = row_of(*first);
+            let wanted = of_row.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1);
+            let read = rows.row(number, |row| {
+                // The row is verified, so all wanted cells are readable.
+                let _all = row.cells(wanted, |lane, cell| {
+                    if !cell.is_empty() {
+                        present.push(series_at(number, lane));
+                    }
+                });
+            });
+            match read {
+                // The cells of a damaged row are lost.
+                Err(StoreError::DamagedPart { .. }) => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(present)
+    }
+
+    fn erase_in_partition(
+        &self,
+        place: &Place,
+        bounds: &Range<i64>,
+        in_head: &InHead,
+    ) -> Result<u64, StoreError> {
+        let changed = self.changed_documents(place, bounds, in_head)?;
+        if changed.is_empty() {
+            return Ok(0);
+        }
+        let mut cells = Vec::new();
+        let documents = &self.store.inner.documents;
+        let merged = documents.replace(place, &HoleChange::default(), &mut |sink| {
+            for ChangedDocument { start, series, emptied, kept } in &changed {
+                cells.clear();
+                cells.extend(emptied.iter().map(|slot| (usize::from(*slot), Cell::EMPTY)));
+                cells.extend(kept.iter().map(|(slot, cell)| (usize::from(*slot), *cell)));
+                sink.document(*start, *series, &cells)?;
+            }
+            Ok(())
+        })?;
+        Ok(merged.cells)
+    }
+
+    /// Returns the documents of a partition that change, by start and then series.
+    fn changed_documents(
+        &self,
+        place: &Place,
+        bounds: &Range<i64>,
+        in_head: &InHead,
+    ) -> Result<Vec<ChangedDocument>, StoreError> {
+        let (mut changed, mut found) = (Vec::new(), Vec::new());
+        let first = UnixMillis(bounds.start.max(place.id.start.0));
+        let mut start = place.document_start(first);
+        while start.0 < bounds.end && start < place.end {
+            let next = place.next_document(start);
+            let view = self.store.inner.documents.view(self.index, start.0..next.0)?;
+            for series in self.series.iter().copied() {
+                found.clear();
+                match view.slots(series, Columns::ALL, &mut found) {
+                    // The cells of a damaged document are lost.
+                    Err(StoreError::DamagedPart { .. }) => continue,
+                    outcome => outcome?,
+                }
+                let (mut emptied, mut kept) = (Vec::new(), Vec::new());
+                for Slot { start: at, cell } in &found {
+                    let number = place.slot_index(start, *at) as u16;
+                    match self.remaining(at.0, series) {
+                        Some(rest) if rest.is_empty() || in_head.contains(&(at.0, series)) => {
+                            emptied.push(number);
+                        }
+                        Some(rest) if rest != *cell => kept.push((number, rest)),
+                        Some(_) | None => {}
+                    }
+                }
+                if !(emptied.is_empty() && kept.is_empty()) {
+                    changed.push(ChangedDocument { start, series, emptied, kept });
+                }
+            }
+            start = next;
+        }
+        Ok(changed)
+    }
+}
+
+/// Returns the range of the whole slots of a level within a range; empty when there is none.
+pub(super) fn whole_slots(level: &Granularity, range: &Range<UnixMillis>) -> Range<i64> {
+    let end = level.slot_start(range.end).0;
+    let start = level.slot_start(range.start).0;
+    let first = if start == range.start.0 { start } else { start + level.width_ms };
+    first..end.max(first)
+}

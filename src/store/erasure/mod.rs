@@ -1,0 +1,84 @@
+//! Erasure: the samples of chosen series in a range of time are deleted at every level.
+//!
+//! An erasure is a barrier: a checkpoint moves all accepted cells into files, as of a record N, and
+//! then the erasure is stored in the journal ([`plan`]). Everything up to N is in files then, and
+//! everything later in memory, where later samples of the same time count as always. The files are
+//! changed afterwards ([`apply`]); cells are set, not merged, which may be repeated until the next
+//! checkpoint writes files. Each checkpoint therefore completes an erasure first, and so does a
+//! start. Its cut removes the erasure.
+//!
+//! Whole slots in the range are emptied. A slot that the range cuts gets the merged cells of the
+//! next finer level outside of the range, which the erasure contains; when the finer level does not
+//! have all samples of the slot, the erasure is refused.
+//!
+//! Must never know: who erases, and why.
+
+mod apply;
+pub(crate) mod plan;
+
+use std::sync::Arc;
+
+use super::{
+    error::StoreError,
+    file::names::JOURNAL_FILE,
+    handle::Store,
+    journal::erasure_row::{Erasure, Pending},
+};
+
+impl Store {
+    /// Returns whether an erasure is stored whose files are not changed completely.
+    pub fn is_erasing(&self) -> bool {
+        !matches!(*self.inner.erasure.lock(), Pending::Nothing)
+    }
+
+    /// Completes the erasure that an appender stored, unless a checkpoint completed it already.
+    ///
+    /// # Errors
+    /// When a file cannot be written: the next checkpoint completes the erasure.
+    pub fn complete_erasure(&self) -> Result<(), StoreError> {
+        let _no_checkpoint = self.inner.checkpointing.lock();
+        self.settle_erasure()
+    }
+
+    /// Completes or removes an erasure. The caller holds the lock of checkpoints.
+    pub(super) fn settle_erasure(&self) -> Result<(), StoreError> {
+        let pending = self.inner.erasure.lock().clone();
+        match pending {
+            Pending::Nothing => return Ok(()),
+            Pending::Unsure => self.inner.journal.remove_erasure()?,
+            Pending::Stored(erasure) => {
+                let cells = self.apply(&erasure)?;
+                let applied = Erasure { is_applied: true, ..(*erasure).clone() };
+                self.inner.journal.set_erasure(&applied)?;
+                self.inner.counters.cells_erased.add(cells);
+            }
+        }
+        *self.inner.erasure.lock() = Pending::Nothing;
+        Ok(())
+    }
+
+    /// Restores the erasure since the last cut: its effect on states, which may be stored as they
+    /// were before it.
+    pub(super) fn restore_erasure(&self) -> Result<(), StoreError> {
+        let Some(erasure) = self.inner.journal.erasure()? else { return Ok(()) };
+        let series_count = self.inner.dictionary.read().id_count();
+        if erasure.series.last().is_some_and(|last| last.0 as usize >= series_count) {
+            let problem = format!("an erasure names a series beyond the {series_count} existing");
+            return Err(StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem });
+        }
+        let range = erasure.range.start.0..erasure.range.end.0;
+        self.inner.catalog.write().note_erased(&erasure.series, &range);
+        if !erasure.is_applied {
+            *self.inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
+        }
+        Ok(())
+    }
+
+    /// Completes an erasure at a start. When that fails, the next checkpoint retries.
+    pub(super) fn resume_erasure(&self) {
+        if let Err(cause) = self.complete_erasure() {
+            let cause = cause.with_causes();
+            tracing::error!(cause, "cannot complete an erasure; the next checkpoint retries");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Erasure of samples: in random histories, and with a power cut at each sync in turn.
+
+use std::sync::Arc;
+
+use granary::{
+    model::{GranularitySet, SeriesId, UnixMillis},
+    store::{Appender, ErasureRequest, Matcher, Store, StoreError},
+};
+
+use crate::{
+    faulty::{Call, Effect, Fault, FaultyMedium},
+    format_upgrade::{cells, golden_medium},
+    history::History,
+    setup::{DAY, HOUR, NOW, samples, send, slots},
+    upkeep::Upkeep,
+    world::{Outcome, Request},
+};
+
+const MINUTE: i64 = 60_000;
+
+impl History {
+    /// Erases samples of the series of a name.
+    pub(crate) fn erase(&mut self) {
+        if self.accept_erasure() {
+            self.run_upkeep(&Upkeep::Erase);
+        }
+    }
+
+    /// Lets the store accept an erasure; returns false when it refuses.
+    pub(crate) fn accept_erasure(&mut self) -> bool {
+        let name = self.rng.u32(0..12).to_string();
+        let matchers = vec![Matcher { tag: "name".into(), value: name }];
+        let unit = [1, MINUTE, 5 * MINUTE, HOUR, DAY][self.rng.usize(0..5)];
+        let start = self.clock.time.minus(self.rng.i64(-HOUR..2 * DAY)).0 / unit * unit;
+        let end = start + unit * self.rng.i64(1..20);
+        let range = UnixMillis(start)..UnixMillis(end);
+        let series = self.store().dictionary().select(&matchers);
+        let request = Request::Erase(series, range.clone());
+        let now = self.now();
+        let outcome = self.appender().erase(&ErasureRequest { matchers, range }, false, now);
+        self.trace(|| format!("{request:?}: {outcome:?}"));
+        match outcome {
+            Ok(Ok(report)) => {
+                self.worlds.succeeded(&request, &Outcome::Changed(report.series));
+                true
+            }
+            Ok(Err(_)) => {
+                self.tally.note("refused erasures");
+                false
+            }
+            Err(cause) => {
+                self.worlds.failed(request);
+                self.expect_fault(&cause, "failed erasures");
+                // A restart completes an erasure whose storing failed, or never finds it.
+                self.restart();
+                false
+            }
+        }
+    }
+}
+
+/// The golden directory, with some samples in memory.
+fn filled(seed: u64) -> (FaultyMedium, Store, Appender) {
+    let medium = golden_medium(seed);
+    let (store, mut appender) = open(&medium).unwrap();
+    let series = store.dictionary().select(&[])[0];
+    send(&mut appender, samples(series, [(NOW.0 - 90 * MINUTE, 7.0), (NOW.0, 9.0)]), NOW);
+    (medium, store, appender)
+}
+
+fn open(medium: &FaultyMedium) -> Result<(Store, Appender), StoreError> {
+    let opened = Store::open(Arc::new(medium.clone()), GranularitySet::default(), NOW);
+    opened.map(|(store, appender, _)| (store, appender))
+}
+
+/// Times that cut slots of five minutes, of an hour and of a day.
+fn request() -> ErasureRequest {
+    let matchers = vec![Matcher { tag: "__name__".into(), value: "golden_metric".into() }];
+    ErasureRequest { matchers, range: NOW.minus(3 * HOUR - 7 * MINUTE)..NOW.minus(57 * MINUTE) }
+}
+
+fn erase(store: &Store, appender: &mut Appender) -> Result<(), StoreError> {
+    appender.erase(&request(), false, NOW)?.unwrap();
+    store.complete_erasure()
+}
+
+#[test]
+fn a_power_cut_during_an_erasure_leaves_all_or_nothing_of_it() {
+    let (medium, store, mut appender) = filled(0);
+    let before = cells(&store);
+    erase(&store, &mut appender).unwrap();
+    let after_erasure = cells(&store);
+    assert!(after_erasure.len() + 60 < before.len(), "{} cells", after_erasure.len());
+    let later = samples(SeriesId(0), [(NOW.0 - 80 * MINUTE, 3.0)]);
+    drop((medium, store, appender));
+    let (mut cuts, mut undone) = (0, 0);
+    for after in 0.. {
+        let (medium, store, mut appender) = filled(after);
+        medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
+        let outcome = erase(&store, &mut appender);
+        drop((store, appender));
+        if !medium.is_power_cut() {
+            outcome.unwrap();
+            break;
+        }
+        cuts += 1;
+        medium.power_up();
+        let (store, mut appender) = open(&medium).unwrap();
+        assert!(!store.is_erasing());
+        let found = cells(&store);
+        if found == before {
+            undone += 1;
+            erase(&store, &mut appender).unwrap();
+        }
+        assert!(cells(&store) == after_erasure, "cut after {after} syncs");
+        // Samples that are accepted later count, and nothing else comes back.
+        send(&mut appender, later.clone(), NOW);
+        let with_later = cells(&store);
+        for _ in 0..2 {
+            store.checkpoint(NOW).unwrap();
+            assert!(cells(&store) == with_later, "cut after {after} syncs, checkpoint");
+        }
+        store.seal(NOW, 0, &|_| true).unwrap();
+        drop((store, appender));
+        let (store, _appender) = open(&medium).unwrap();
+        assert!(cells(&store) == with_later, "cut after {after} syncs, restart");
+        let minute = slots(&store, 0, NOW.minus(81 * MINUTE)..NOW.minus(79 * MINUTE), SeriesId(0));
+        assert_eq!(minute.len(), 1);
+    }
+    assert!(cuts > 8 && undone > 2 && undone < cuts, "{cuts} cuts, {undone} undone");
+}
