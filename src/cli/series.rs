@@ -27,7 +27,7 @@ Examples:
   granary series merge --tags host=db1 --set role=db --dry-run
 
 Deleted series disappear at once; retention frees the space of their documents later. With a start
-and an end, only the samples in between are deleted, at every resolution, and the series stay. Renamed series
+and an end, only the samples in between are deleted, at every resolution. Renamed series
 keep their history. A sender that continues under the old name starts a new, empty series. Merged
 series become one series with the history of all: where several series have samples, all count. A
 merge cannot be undone.")]

@@ -1,8 +1,8 @@
 //! The plan of an erasure: the slots that its range cuts, and the cells that remain there.
 //!
 //! A slot that is erased in part keeps the samples outside of the range. When all samples of its
-//! cell are on one side of an edge, the first and last time show it. Otherwise the cells of the next
-//! finer level are merged again, if these have as many samples as the cell.
+//! cell are on one side of an edge, the first and last time show it. Otherwise the cells of the
+//! next finer level are merged again, if these have as many samples as the cell.
 //!
 //! Must never know: files; it reads views.
 
