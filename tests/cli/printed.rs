@@ -212,7 +212,10 @@ fn create_work_folder() -> tempfile::TempDir {
         symlink(root().join(name), folder.path().join(name)).unwrap();
     }
     let now = jiff::Timestamp::now().as_second();
+    let rule =
+        "[[retention.rule]]\nname = 'debug'\nselector = '{env=\"debug\"}'\nkeep = { 5m = '2d' }\n";
     for (name, text) in [
+        ("granary.toml", rule.to_owned()),
         ("samples.csv", "time,metric,value\n2026-11-01,a,1\n".to_owned()),
         ("rooms.csv", "when,room,celsius\n2026-11-01,lab,20.5\n".to_owned()),
         ("dump.om", format!("# TYPE up gauge\nup{{job=\"a\"}} 1 {now}\n# EOF\n")),
