@@ -4,7 +4,7 @@
 //! A turn is the end of a document period, after which a checkpoint writes the documents of the
 //! period. Must never know: the disk, and how the documents of past periods are measured.
 
-use super::fleet_plan::document_bytes;
+use super::costs::document_bytes;
 use crate::model::{Granularity, UnixMillis};
 
 /// The growth from one turn to the next that a forecast allows for, in percent.

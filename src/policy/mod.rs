@@ -17,6 +17,7 @@ use granary_model as model;
 pub mod admission;
 mod check_pass;
 pub mod clock_trust;
+mod costs;
 pub mod coverage;
 pub mod fleet_plan;
 pub mod forecast;

@@ -54,7 +54,7 @@ const HISTORIES: u64 = 5_000;
 const FIRST_SEED: u64 = 15_785_805_091_343_651_900;
 /// Runs with fewer histories need not reach every kind of event.
 const HISTORIES_THAT_REACH_ALL: u64 = 2_000;
-/// So many histories have at least one reload while batches are sent, on average.
+/// The maximum number of histories per reload while batches are sent, on average.
 const HISTORIES_PER_RELOAD: u64 = 10;
 /// A thread stops after this many failures.
 const FAILURES_MAX: usize = 5;

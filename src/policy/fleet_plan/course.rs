@@ -4,12 +4,12 @@
 //! Must never know: any retention.
 
 use super::{
-    Fleet, PlanBounds, PlannedClass,
-    costs::{
+    super::costs::{
         CELL_BYTES, COMMIT_BYTES, COMMIT_SECONDS, GROUP_SAMPLES, HEAD_SLOT_BYTES, HEAD_WRITTEN,
         LATENESS_MS, LONG_COMMIT_SECONDS, LONG_REQUESTS, RECORD_SAMPLE_BYTES, SERIES_CELL_BYTES,
         STATE_BYTES, sealed,
     },
+    Fleet, PlanBounds, PlannedClass,
 };
 use crate::model::{Granularity, GranularitySet};
 

@@ -4,16 +4,15 @@
 //! constant names its measurement, and a test compares the plan with the disk usage of a real run.
 //! Must never know: the machine.
 
-mod costs;
 mod course;
 
-use super::forecast::{MeasuredDocuments, turn_bytes};
-use crate::model::{Granularity, GranularitySet, RetentionRule};
-use costs::{
+use super::costs::{
     CORE_SECONDS, HEAD_FREE, JOURNAL_BASE, JOURNAL_SERIES_BYTES, LOG_BYTES, LOG_ROOM_BYTES,
     MEMORY_BASE, MEMORY_SERIES_BYTES, PARTITION_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX,
-    SPARE_LOG_BYTES, sealed,
+    SPARE_LOG_BYTES, document_bytes, sealed,
 };
+use super::forecast::{MeasuredDocuments, turn_bytes};
+use crate::model::{Granularity, GranularitySet, RetentionRule};
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
 /// The senders, all alike.
@@ -262,13 +261,6 @@ fn reserved(
         at_most = at_most.saturating_add((turn as f64 * random) as u64);
     }
     [bytes, at_most]
-}
-
-/// Returns the size of a sealed document of a series with a sample at each interval.
-pub(crate) fn document_bytes(granularity: &Granularity, interval_ms: f64) -> f64 {
-    let width = granularity.width_ms as f64;
-    let cost = sealed((width / interval_ms).max(1.0));
-    granularity.document.longest_ms() as f64 / width.max(interval_ms) * cost.slot + cost.block
 }
 
 #[cfg(test)]

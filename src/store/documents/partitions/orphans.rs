@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 
 use super::Partitions;
 use crate::store::{
-    documents::partition::segments::room::is_blank, error::StoreError,
-    file::names::partition_of_segment,
+    documents::segment::room::is_blank, error::StoreError, file::names::partition_of_segment,
 };
 
 impl Partitions {

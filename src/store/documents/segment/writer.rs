@@ -12,12 +12,12 @@ use super::{
     bits::PADDING,
     buffers::Buffers,
     file::{Entry, MAGIC, Segment, TileId, VERSION, fault},
+    room::TakenRoom,
     tile::TileWriter,
 };
 use crate::{
     model::UnixMillis,
     store::{
-        documents::partition::segments::room::TakenRoom,
         error::StoreError,
         file::{database::UNFINISHED, medium::Medium, watched::note_written},
     },

@@ -4,7 +4,6 @@
 //! in segments.
 
 pub(crate) mod parts;
-pub(crate) mod room;
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +17,16 @@ use std::{
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-use self::room::{Room, TakenRoom};
 use crate::{
     model::UnixMillis,
     store::{
         documents::{
             place::Place,
-            segment::{file::Segment, writer::SegmentWriter},
+            segment::{
+                file::Segment,
+                room::{self, Room, TakenRoom},
+                writer::SegmentWriter,
+            },
         },
         error::StoreError,
         file::{

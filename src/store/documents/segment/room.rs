@@ -53,7 +53,7 @@ impl Drop for TakenRoom {
 
 /// Allocates bytes for a file, and creates a missing one. Returns the length of the file, at most
 /// twice the bytes. After a failure, the file is as large as before.
-pub(super) fn fit(medium: &Arc<dyn Medium>, name: &str, bytes: u64) -> io::Result<u64> {
+pub(crate) fn fit(medium: &Arc<dyn Medium>, name: &str, bytes: u64) -> io::Result<u64> {
     let is_new = !medium.exists(name)?;
     let file = if is_new { medium.create(name)? } else { medium.open(name)? };
     let before = file.len()?;

@@ -2,6 +2,8 @@
 //!
 //! Must never know: the numbers of slots, series, commits and samples.
 
+use crate::model::Granularity;
+
 /// The cost of one series in a sealed block, by the number of samples per slot: bytes per slot,
 /// bytes per block, and bytes per slot for values that are random to the last bit. Measured with
 /// the history of `benches/disk_peers.py`, and with random doubles, at one sample a minute.
@@ -94,6 +96,13 @@ pub(super) fn sealed(samples: f64) -> SealedBytes {
         block: between(low.block, high.block),
         random_slot: between(low.random_slot, high.random_slot),
     }
+}
+
+/// Returns the size of a sealed document of a series with a sample at each interval.
+pub(super) fn document_bytes(granularity: &Granularity, interval_ms: f64) -> f64 {
+    let width = granularity.width_ms as f64;
+    let cost = sealed((width / interval_ms).max(1.0));
+    granularity.document.longest_ms() as f64 / width.max(interval_ms) * cost.slot + cost.block
 }
 
 #[cfg(test)]
