@@ -68,7 +68,7 @@ pub const METRIC_NAMES: [(&str, &str); 90] = [
     ("granary_sealed_bytes_total", "Bytes written by sealing"),
     (
         "granary_sealing_refused_total",
-        "Documents refused because sealing would change them; must stay 0",
+        "Documents and partitions left open because sealing would change them; must stay 0",
     ),
     ("granary_checker_files_total", "Files that the checker read"),
     ("granary_checker_bytes_total", "Bytes that the checker read"),
