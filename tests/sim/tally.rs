@@ -62,6 +62,7 @@ const KINDS: &[&str] = &[
     "renamed series",
     "changed kinds",
     "erasures",
+    "refused erasures",
     "failed erasures",
     "erasures held",
     "reloads",
