@@ -23,8 +23,8 @@ use super::{
 };
 use crate::model::UnixMillis;
 
-/// The maximum decoded size of one byte of a packed body, in bytes: a tag of a series takes two
-/// bytes of the body, and a sample three.
+/// The maximum ratio of the decoded size of a packed body to its own size. The smallest parts grow
+/// most: a tag of a series takes at least two bytes of the body, and a sample three.
 const PACKED_FACTOR: usize = 48;
 
 /// The encodings of native batches.
@@ -40,17 +40,17 @@ pub enum BatchEncoding {
     Updates,
 }
 
-/// The prefix in the names of senders that are files of an import.
-const IMPORTS: &str = "import:";
+/// The prefix of the sender name of an imported file.
+const IMPORT_PREFIX: &str = "import:";
 
 impl BatchEncoding {
     /// Returns true when a sender declares the kinds of its series. Imports and updates guess them,
     /// and JSON may omit them.
     pub fn declares_kinds(self, sender: &str) -> bool {
-        matches!(self, Self::Bson | Self::Packed) && !sender.starts_with(IMPORTS)
+        matches!(self, Self::Bson | Self::Packed) && !sender.starts_with(IMPORT_PREFIX)
     }
 
-    /// Returns the bytes that a decoded body takes: a batch and a record of the journal.
+    /// Returns the memory in bytes of a decoded body: its batches and their journal record.
     pub fn memory(self, body: &[u8]) -> usize {
         match self {
             Self::Bson => 2 * body.len(),
@@ -61,8 +61,8 @@ impl BatchEncoding {
         }
     }
 
-    /// Converts the body to BSON, with the parts of each batch that are malformed. All encodings
-    /// share BSON's decoder: there is one path to test.
+    /// Converts the body to BSON, and returns the invalid samples of each batch of JSON or updates.
+    /// All encodings share BSON's decoder: there is one path to test.
     ///
     /// # Errors
     /// The error names the location of the malformed part.
@@ -72,9 +72,9 @@ impl BatchEncoding {
         now: UnixMillis,
     ) -> Result<(Bytes, Vec<InvalidSamples>), DecodeError> {
         let mut bson = Vec::new();
-        let mut all = Vec::new();
+        let mut invalid_samples = Vec::new();
         let batches = match self {
-            Self::Bson => return Ok((body, all)),
+            Self::Bson => return Ok((body, invalid_samples)),
             Self::Json => decode_json(&body, now.0)?,
             Self::Updates => updates::decode(&body)?,
             Self::Packed => {
@@ -84,16 +84,17 @@ impl BatchEncoding {
         };
         for JsonBatch { batch, invalid } in batches {
             encode_batch(&batch, &mut bson);
-            all.push(invalid);
+            invalid_samples.push(invalid);
         }
-        Ok((bson.into(), all))
+        Ok((bson.into(), invalid_samples))
     }
 }
 
 /// Returns the batches of a BSON body.
 ///
 /// # Errors
-/// The error names the number of the batch and the location of the malformed part.
+/// The error names the location of the malformed part, and the index of its batch if the body has
+/// several.
 pub fn batches(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {
     let batches = split_batches(body)?;
     let several = batches.len() > 1;
@@ -148,28 +149,28 @@ pub struct RowDecoder {
 }
 
 impl RowDecoder {
-    /// Returns a decoder with the templates for Graphite's paths, and the types of remote write.
+    /// Returns a decoder with the templates for Graphite's paths, and the metric families that remote
+    /// write declared.
     pub fn new(templates: Arc<[Template]>, families: Families) -> Self {
         Self { families, templates }
     }
 
-    /// Replaces the templates; returns true when they are others, so that paths must be looked up
-    /// again.
+    /// Replaces the templates; returns true when they differ, so that paths must be looked up again.
     pub fn set_templates(&mut self, templates: &Arc<[Template]>) -> bool {
-        let is_other = *self.templates != **templates;
-        if is_other {
+        let is_changed = *self.templates != **templates;
+        if is_changed {
             self.templates = templates.clone();
         }
-        is_other
+        is_changed
     }
 
-    /// Returns true once when the declared kinds of series changed: the series must be looked up
-    /// again.
-    pub fn has_other_kinds(&mut self) -> bool {
+    /// Returns true at the first call after declared kinds of series changed: the series must be
+    /// looked up again.
+    pub fn take_changed_kinds(&mut self) -> bool {
         self.families.has_changed()
     }
 
-    /// Adds the rows of a body, and returns the counts of everything else in it.
+    /// Adds the rows of a body. For remote write, returns the numbers of its entries.
     ///
     /// # Errors
     /// The error names the location of the malformed part.

@@ -1,9 +1,9 @@
 //! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
-//! other programs, dashboards, annotations, snapshots. Most of this state is in the store's
+//! other programs, dashboards, annotations, snapshots, the settings in use, cardinality. Most of this state is in the store's
 //! objects. [`LiveValue`] is a setting or other value that can be replaced.
 //!
-//! Each file has a handle whose clones are cheap; it validates its input and works on the caller's
-//! thread. Must never know: HTTP, actors, rendering.
+//! A type such as `KnownRules` is a handle to one kind of state. Its clones are cheap; it validates
+//! its input and works on the caller's thread. Must never know: HTTP, actors, rendering.
 //!
 //! | handle | limit and overflow rule |
 //! |---|---|
@@ -66,7 +66,7 @@ pub enum ObjectFault {
     Store(#[from] StoreError),
 }
 
-/// Refuses a text that is too long or has control characters.
+/// Refuses a text that is too long or has control characters other than tabs and line breaks.
 fn check_text(location: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
     if text.len() > bytes_max {
         let length = text.len();

@@ -81,7 +81,10 @@ fn count_partition_files(data: &Path) -> usize {
 fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     let now = SystemClock.now();
     let last = now.minus(MONTH);
-    let daemon = Daemon::start_in(data_last_used_at(last), SETTINGS);
+    let dir = data_last_used_at(last);
+    let old = partition_files(&dir.path().join("data"), "1m");
+    assert!(!old.is_empty());
+    let daemon = Daemon::start_in(dir, SETTINGS);
     let before = count_partition_files(&daemon.data(""));
     // The hour of samples is in one or two partitions.
     assert!(before > 0, "{before}");
@@ -106,10 +109,8 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     assert_eq!(readiness(&daemon)["status"], "degraded");
     assert!(run_clock(&daemon, &["--json"]).contains("\"senders_agree\":1"));
     assert!(count_partition_files(&daemon.data("")) >= before, "{}", daemon.log());
-    let old = partition_files(&daemon.data(""), "1m");
-    assert!(!old.is_empty());
     assert_eq!(send(&daemon, "web2", 1, SystemClock.now().minus(1))["accepted"], 1);
-    // In the second half of an hour, a partition of the next hour exists for its shells.
+    // Partitions of the current and of the next hour exist for reserved space and shells.
     let is_old = |file: &PathBuf| old.contains(file);
     let expired = || !partition_files(&daemon.data(""), "1m").iter().any(is_old);
     wait_until(&daemon, "the clock is confirmed", expired);

@@ -1,4 +1,4 @@
-//! A script as a source: each round waits for a slot, runs the script, and reports its readings
+//! A script as a source: each round waits for a run slot, runs the script, and reports its readings
 //! and its state.
 
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub(crate) struct ScriptSource {
     script: Script,
     /// The tags of the script's series.
     tags: Vec<(String, String)>,
-    slots: Arc<RunSlots>,
+    run_slots: Arc<RunSlots>,
 }
 
 impl ScriptSource {
-    pub(crate) fn new(script: Script, agent: &str, slots: Arc<RunSlots>) -> Self {
+    pub(crate) fn new(script: Script, agent: &str, run_slots: Arc<RunSlots>) -> Self {
         let default_tags = [("host", agent), ("script", script.name.as_str())];
         let default_tags = default_tags.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let additional_tags = script.tags.clone();
@@ -34,10 +34,10 @@ impl ScriptSource {
             .filter(|(name, _)| !script.tags.contains_key(name))
             .chain(additional_tags);
         let tags = tags.collect();
-        Self { script, tags, slots }
+        Self { script, tags, run_slots }
     }
 
-    /// Runs the script and returns its output.
+    /// Runs the script and returns the readings in its output.
     fn run(&self, now_ms: i64, slot: &RunSlot<'_>) -> Result<Readings, String> {
         let Script { command, timeout, output_max, format, .. } = &self.script;
         let finished = run(command, *timeout, *output_max, slot.end())?;
@@ -68,8 +68,8 @@ impl Source for ScriptSource {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        // Without a slot, the agent is stopping.
-        let Some(slot) = self.slots.acquire() else { return Ok(()) };
+        // Only an agent that stops gives no run slot.
+        let Some(slot) = self.run_slots.acquire() else { return Ok(()) };
         let watch = Stopwatch::start();
         let outcome = self.run(now_ms, &slot);
         let duration = watch.elapsed();
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Returns the values by metric and script, and the problems.
+    /// Returns the values by metric and tags, and the problems.
     fn sample_round(
         scripts: Vec<Script>,
         concurrency: usize,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_script_is_parsed_in_its_format_and_a_failing_script_stops_no_other() {
+    fn each_output_is_parsed_in_its_format_and_a_failing_script_does_not_stop_others() {
         let (values, problems) = sample_round(
             vec![
                 script("om", "printf 'a_total{x=\"y\"} 3\\n# EOF\\n'", OutputFormat::OpenMetrics),

@@ -16,7 +16,8 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Prefixes of loop, memory, floppy and optical devices, which are not sampled.
 const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 
-/// Prefixes of volumes. These are volumes even when /sys lists no devices below them (`slaves`).
+/// Name prefixes of volumes. A device with one is a volume even when /sys lists no devices below it
+/// (`slaves`).
 const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
 
 /// A unit, and the function that reads the value.
@@ -37,18 +38,18 @@ const COUNTERS: [DiskCounter; 11] = [
     ("seconds", |disk| disk.weighted_time_in_progress as f64 / 1000.0),
 ];
 
-/// The metric names of one family: disks, partitions or volumes. An operation belongs to one device
-/// of a family, so that the series of one metric can be summed up.
+/// The metric names of one family: disks, partitions or volumes. Each operation is
+/// counted by one device of a family, so the series of a metric can be added up.
 struct FamilyNames {
-    counted: [&'static str; COUNTERS.len()],
+    counters: [&'static str; COUNTERS.len()],
     in_progress: &'static str,
-    /// The names of the gauges since the previous round.
+    /// The names of the gauges of activity since the previous round.
     activity: ActivityNames,
 }
 
 /// The family of whole disks.
 const DISKS: FamilyNames = FamilyNames {
-    counted: [
+    counters: [
         "system_disk_iops_read",
         "system_disk_iops_write",
         "system_disk_iops_total",
@@ -72,7 +73,7 @@ const DISKS: FamilyNames = FamilyNames {
 
 /// The family of partitions.
 const PARTITIONS: FamilyNames = FamilyNames {
-    counted: [
+    counters: [
         "disk_partition_iops_read",
         "disk_partition_iops_write",
         "disk_partition_iops_total",
@@ -96,7 +97,7 @@ const PARTITIONS: FamilyNames = FamilyNames {
 
 /// The family of volumes: RAID, logical volumes, encryption.
 const VOLUMES: FamilyNames = FamilyNames {
-    counted: [
+    counters: [
         "system_volume_iops_read",
         "system_volume_iops_write",
         "system_volume_iops_total",
@@ -126,7 +127,7 @@ enum DeviceKind<'a> {
     Partition(&'a str),
     Volume,
     /// A device that is not sampled: a loop, memory, floppy or optical device, one of its
-    /// partitions, or a device whose operations a volume counts.
+    /// partitions, or a volume whose operations another volume counts.
     LeftOut,
 }
 
@@ -146,22 +147,27 @@ impl Source for Disk {
         let stats: DiskStats = self.host.parse("diskstats")?;
         self.intervals.begin(now_ms);
         let names: BTreeSet<&str> = stats.0.iter().map(|disk| disk.name.as_str()).collect();
-        for disk in &stats.0 {
-            let name = disk.name.as_str();
+        for device in &stats.0 {
+            let name = device.name.as_str();
             match self.device_kind(name, &names) {
                 DeviceKind::Disk => {
-                    self.add(disk, &[("disk", name)], &DISKS, readings);
+                    self.add(device, &[("disk", name)], &DISKS, readings);
                     // A disk without a partition table, such as most data disks in clouds, is its
                     // own partition.
-                    if !names.iter().any(|part| disk_of_partition(part, &names) == Some(name)) {
+                    if !names.iter().any(|part| device_of_partition(part, &names) == Some(name)) {
                         let tags = [("disk", name), ("partition", name)];
-                        self.add(disk, &tags, &PARTITIONS, readings);
+                        self.add(device, &tags, &PARTITIONS, readings);
                     }
                 }
                 DeviceKind::Partition(whole) => {
-                    self.add(disk, &[("disk", whole), ("partition", name)], &PARTITIONS, readings);
+                    self.add(
+                        device,
+                        &[("disk", whole), ("partition", name)],
+                        &PARTITIONS,
+                        readings,
+                    );
                 }
-                DeviceKind::Volume => self.add(disk, &[("volume", name)], &VOLUMES, readings),
+                DeviceKind::Volume => self.add(device, &[("volume", name)], &VOLUMES, readings),
                 DeviceKind::LeftOut => {}
             }
         }
@@ -178,7 +184,7 @@ impl Disk {
         if !has_sampled_name(name) {
             return DeviceKind::LeftOut;
         }
-        if let Some(disk) = disk_of_partition(name, names) {
+        if let Some(disk) = device_of_partition(name, names) {
             let is_of_disk = self.device_kind(disk, names) == DeviceKind::Disk;
             return if is_of_disk { DeviceKind::Partition(disk) } else { DeviceKind::LeftOut };
         }
@@ -186,8 +192,8 @@ impl Disk {
             let path = self.host.sys.join("block").join(name).join(folder);
             fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
         };
-        let is_volume = VOLUME_PREFIXES.iter().any(|prefix| is_numbered(name, prefix));
-        match is_volume || has_entries("slaves") {
+        let has_volume_prefix = VOLUME_PREFIXES.iter().any(|prefix| is_numbered(name, prefix));
+        match has_volume_prefix || has_entries("slaves") {
             false => DeviceKind::Disk,
             // A volume that is built on this one (`holders`) counts the same operations.
             true if has_entries("holders") => DeviceKind::LeftOut,
@@ -197,7 +203,7 @@ impl Disk {
 
     fn add(
         &mut self,
-        disk: &DiskStat,
+        device: &DiskStat,
         device_tags: &[(&'static str, &str)],
         names: &FamilyNames,
         readings: &mut Readings,
@@ -205,17 +211,17 @@ impl Disk {
         let host = Arc::clone(&self.host);
         let mut tags = vec![("host", host.name.as_str())];
         tags.extend_from_slice(device_tags);
-        for (metric, (unit, value)) in names.counted.into_iter().zip(COUNTERS) {
-            readings.counter(metric, unit, &tags, value(disk), Some(host.boot_ms));
+        for (metric, (unit, value)) in names.counters.into_iter().zip(COUNTERS) {
+            readings.counter(metric, unit, &tags, value(device), Some(host.boot_ms));
         }
-        readings.gauge(names.in_progress, "operations", &tags, disk.in_progress as f64);
-        self.intervals.add(disk, &names.activity, &tags, readings);
+        readings.gauge(names.in_progress, "operations", &tags, device.in_progress as f64);
+        self.intervals.add(device, &names.activity, &tags, readings);
     }
 }
 
 /// Returns the device of which `name` is a partition: `sda` for `sda1`, `nvme0n1` for `nvme0n1p2`,
 /// `md0` for `md0p1`.
-fn disk_of_partition<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
+fn device_of_partition<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     let disk = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
     let ends_in_digit = |text: &str| text.ends_with(|last: char| last.is_ascii_digit());
     let disk = match disk.strip_suffix('p').filter(|disk| ends_in_digit(disk)) {
@@ -225,7 +231,7 @@ fn disk_of_partition<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a st
     names.get(disk).copied().filter(|disk| *disk != name)
 }
 
-/// Returns true when the name is the prefix and a number, such as `ram0` but not `ramdisk`.
+/// Returns true when only digits follow the prefix in the name, such as `ram0` but not `ramdisk`.
 fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -1,4 +1,4 @@
-//! Memory, swap space and swap traffic.
+//! Memory, swap space, swap traffic, page faults and processes killed for lack of memory.
 
 use std::sync::Arc;
 
@@ -47,14 +47,14 @@ impl Source for Memory {
                 ("swap_usage_free", bytes(info.swap_free)),
             ],
         );
-        let since_newer_kernels = [
+        let optional_gauges = [
             ("system_memory_anonymous", info.anon_pages),
             ("system_memory_shared", info.shmem),
             ("system_memory_slab_reclaimable", info.s_reclaimable),
             ("system_memory_page_tables", info.page_tables),
             ("system_memory_kernel_stack", info.kernel_stack),
         ];
-        for (metric, value) in since_newer_kernels {
+        for (metric, value) in optional_gauges {
             if let Some(value) = value {
                 self.0.gauges(readings, "bytes", [(metric, bytes(value))]);
             }
@@ -65,10 +65,10 @@ impl Source for Memory {
 
 impl Memory {
     fn push_vmstat(&self, vmstat: &VmStat, readings: &mut Readings) {
-        let page = procfs::page_size() as f64;
+        let page_bytes = procfs::page_size() as f64;
         for (key, metric, unit, factor) in [
-            ("pswpin", "swap_io_in", "bytes", page),
-            ("pswpout", "swap_io_out", "bytes", page),
+            ("pswpin", "swap_io_in", "bytes", page_bytes),
+            ("pswpout", "swap_io_out", "bytes", page_bytes),
             ("pgfault", "system_page_faults", "faults", 1.0),
             ("pgmajfault", "system_page_faults_major", "faults", 1.0),
             ("oom_kill", "system_oom_kills", "processes", 1.0),

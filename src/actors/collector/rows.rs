@@ -81,7 +81,7 @@ impl RowCollector {
             let mut decoder = self.decoder.borrow_mut();
             let has_conflicts = self.conflicts.borrow_mut().expire(parts.clock.now());
             let has_other_paths = decoder.set_templates(&settings.graphite_templates);
-            if decoder.has_other_kinds() || has_conflicts || has_other_paths {
+            if decoder.take_changed_kinds() || has_conflicts || has_other_paths {
                 cache.clear();
             }
             let find = |key: &SeriesKey| {

@@ -4,20 +4,20 @@ import { Ago } from "../../parts/ago";
 import { countText } from "../../model/words";
 
 export function Refused({ refused }: { refused: StatusAnswer["refused"] }) {
-  const reasons = [...refused].filter(({ count }) => count > 0).sort((a, b) => b.count - a.count);
+  const refusals = [...refused].filter(({ count }) => count > 0).sort((a, b) => b.count - a.count);
   return (
     <section class="card section">
       <div class="card-head">
         <h2>Refused samples</h2>
         <span class="muted">since start, with recent examples</span>
       </div>
-      {reasons.length === 0 ? (
+      {refusals.length === 0 ? (
         <p class="nothing">
-          <span class="good">None.</span> All samples were accepted or duplicates.
+          <span class="good">None.</span> Every sample was accepted or was a duplicate.
         </p>
       ) : (
         <ul class="refused">
-          {reasons.map(({ protocol, reason, count, examples }) => (
+          {refusals.map(({ protocol, reason, count, examples }) => (
             <li key={`${protocol} ${reason}`}>
               <div class="refused-head">
                 <span class="num refused-count">{countText(count)}</span>

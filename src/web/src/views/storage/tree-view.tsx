@@ -54,7 +54,7 @@ function TreeNode({ node, isOpen, depth }: { node: Node; isOpen: boolean; depth:
   const place = isCell ? { "data-slot": node.slot } : {};
   return (
     <details
-      class={node.isEmpty ? "branch empty-cell" : "branch"}
+      class={node.isEmptyCell ? "branch empty-cell" : "branch"}
       open={isCell ? isOpen : depth < 2}
     >
       <summary {...place}>
