@@ -150,3 +150,23 @@ fn a_deletion_that_would_divide_a_cell_or_lacks_an_end_is_refused_and_changes_no
     assert_eq!(exact.status, 200, "{}", exact.body);
     assert_eq!(counts(&daemon, "temperature", "lab"), [180.0; 4]);
 }
+
+#[test]
+fn parameters_at_the_wrong_place_of_a_deletion_are_refused() {
+    let daemon = start_with_samples();
+    let send = |method: &str, uri: &str, body: String| {
+        let request = ureq::http::Request::builder().method(method);
+        let request = request.header("Content-Type", "application/json");
+        let request = request.uri(format!("{}/api/v1/{uri}", daemon.url)).body(body).unwrap();
+        let mut response = client().run(request).unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    let range = format!("start={}&end={}", at(490), at(547));
+    let body = json!({"selector": {"metric": "temperature"}}).to_string();
+    let (status, text) = send("POST", &format!("admin/series/delete?{range}"), body);
+    assert!(status == 400 && text.contains("into the body"), "{status} {text}");
+    let body = json!({"start": at(490), "end": at(547)}).to_string();
+    let (status, text) = send("DELETE", "series?metric=temperature", body);
+    assert!(status == 400 && text.contains("parameters of the URL"), "{status} {text}");
+    assert_eq!(counts(&daemon, "temperature", "lab"), [240.0; 4]);
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::StatusCode,
+    http::{StatusCode, header},
     web::{self, Query},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -68,6 +68,7 @@ impl KeyParts {
 }
 
 pub(super) async fn delete_matching(
+    request: HttpRequest,
     params: Result<Query<DeleteParams>, actix_web::Error>,
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
@@ -75,6 +76,11 @@ pub(super) async fn delete_matching(
         Ok(params) => params.into_inner(),
         Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
     };
+    // A range in an ignored body would delete whole series.
+    if has_body(&request) {
+        let problem = "this request has no body: use parameters of the URL, such as start and end";
+        return answer::query_error(&QueryError::Invalid(problem.to_owned()));
+    }
     match selector(params.metric.as_deref(), params.tags.as_deref()) {
         Ok(selector) => {
             let DeleteParams { start, end, dry_run, .. } = params;
@@ -82,6 +88,12 @@ pub(super) async fn delete_matching(
         }
         Err(cause) => answer::query_error(&cause),
     }
+}
+
+fn has_body(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let length = headers.get(header::CONTENT_LENGTH);
+    headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
 }
 
 /// Deletes series or, with a range, erases their samples.
@@ -149,6 +161,11 @@ pub(super) async fn read<T: DeserializeOwned>(
     payload: web::Payload,
     parts: &AdminParts,
 ) -> Result<T, HttpResponse> {
+    // An ignored parameter could be the one that limits the change.
+    if !request.query_string().is_empty() {
+        let problem = "this request has no parameters in the URL: put them into the body";
+        return Err(answer::query_error(&QueryError::Invalid(problem.to_owned())));
+    }
     let body = parts.bodies.receive_change(request, payload).await;
     let body = body.map_err(|refusal| refusal.response())?;
     serde_json::from_slice(&body.bytes)
