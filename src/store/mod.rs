@@ -59,9 +59,9 @@ pub use documents::{
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };
 pub use downgrade::{DOWNGRADE_VERSION, DowngradeReport, downgrade};
-pub use erasure::plan::{
-    ERASED_DOCUMENTS_MAX, ERASED_SERIES_MAX, ErasedLevel, ErasureRefusal, ErasureRequest,
-    RefusedSlot,
+pub use erasure::{
+    cut::RefusedSlot,
+    plan::{ERASED_DOCUMENTS_MAX, ERASED_SERIES_MAX, ErasedLevel, ErasureRefusal, ErasureRequest},
 };
 pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};

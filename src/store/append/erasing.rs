@@ -65,8 +65,7 @@ impl Appender {
             // A failed transaction may be on the disk.
             *inner.erasure.lock() = Pending::Unsure;
             inner.journal.set_erasure(&erasure)?;
-            let range = erasure.range.start.0..erasure.range.end.0;
-            inner.catalog.write().note_erased(&erasure.series, &range);
+            inner.catalog.write().note_erased(&erasure.series, &erasure.range);
             *inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
         }
         Ok(Ok(report))

@@ -173,10 +173,10 @@ impl Catalog {
     }
 
     /// Notes that the samples of series in a range of time were erased.
-    pub(crate) fn note_erased(&mut self, series: &[SeriesId], range: &Range<i64>) {
+    pub(crate) fn note_erased(&mut self, series: &[SeriesId], range: &Range<UnixMillis>) {
         self.is_changing = true;
         for id in series {
-            self.states.note_erased(*id, range);
+            self.states.note_erased(*id, &(range.start.0..range.end.0));
         }
         self.is_changing = false;
     }

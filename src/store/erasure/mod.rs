@@ -14,6 +14,7 @@
 //! Must never know: who erases, and why.
 
 mod apply;
+pub(crate) mod cut;
 pub(crate) mod plan;
 
 use std::sync::Arc;
@@ -66,8 +67,7 @@ impl Store {
             let problem = format!("an erasure names a series beyond the {series_count} existing");
             return Err(StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem });
         }
-        let range = erasure.range.start.0..erasure.range.end.0;
-        self.inner.catalog.write().note_erased(&erasure.series, &range);
+        self.inner.catalog.write().note_erased(&erasure.series, &erasure.range);
         if !erasure.is_applied {
             *self.inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
         }

@@ -34,23 +34,22 @@ impl Partitions {
         at: UnixMillis,
         DocumentSpace { bytes, is_segment }: DocumentSpace,
     ) -> Result<u64, StoreError> {
+        let all = || self.overlapping(index, i64::MIN..i64::MAX).into_iter();
         if bytes == 0 {
-            self.overlapping(index, i64::MIN..i64::MAX).iter().try_for_each(release)?;
+            all().try_for_each(|partition| release(&partition))?;
             return Ok(0);
         }
         let partition = self.get_or_create(index, at)?;
         let of_rows = if is_segment { 0 } else { bytes };
         partition.file.allocate(of_rows + COMMIT_BYTES, u64::MAX)?;
         if !is_segment {
-            self.overlapping(index, i64::MIN..i64::MAX).iter().try_for_each(release)?;
+            all().try_for_each(|partition| release(&partition))?;
             return Ok(bytes);
         }
-        for other in self.overlapping(index, i64::MIN..i64::MAX) {
-            if !Arc::ptr_eq(&other, &partition) {
-                let moved = partition.segments.move_room(&other.segments);
-                moved.map_err(fault("move the reserved space of", &other))?;
-                release(&other)?;
-            }
+        for other in all().filter(|other| !Arc::ptr_eq(other, &partition)) {
+            let moved = partition.segments.move_room(&other.segments);
+            moved.map_err(fault("move the reserved space of", &other))?;
+            release(&other)?;
         }
         partition.segments.reserve(bytes).map_err(fault("reserve space for", &partition))
     }
