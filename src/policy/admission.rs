@@ -210,7 +210,8 @@ impl Admission {
         class: impl FnOnce() -> usize,
     ) -> Result<f64, RefusalReason> {
         let is_marker = is_stale_marker(value);
-        let oldest = || self.class(class()).1;
+        let has_rules = self.classes.len() > 1;
+        let oldest = || if has_rules { self.class(class()).1 } else { self.oldest };
         self.check_since(at, if is_marker { 0.0 } else { value }, kind, oldest)?;
         Ok(if value.is_nan() && !is_marker { f64::NAN } else { value })
     }
