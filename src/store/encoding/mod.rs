@@ -2,6 +2,7 @@
 //!
 //! Must never know: the meaning of numbers, the place where they are stored.
 
+pub(crate) mod fixed;
 pub(crate) mod lanes;
 pub(crate) mod number;
 pub(crate) mod varint;

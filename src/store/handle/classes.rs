@@ -71,9 +71,12 @@ impl Store {
     /// Returns the rules of retention that apply at a time, by name, each with the number of its
     /// series; rules without series are missing.
     pub fn series_by_rule(&self, at: UnixMillis) -> Vec<(String, usize)> {
+        if !self.has_classes() {
+            return Vec::new();
+        }
         let mut counts = BTreeMap::new();
         let count = self.dictionary().id_count();
-        for first in (0..if self.has_classes() { count } else { 0 }).step_by(SERIES_AT_ONCE) {
+        for first in (0..count).step_by(SERIES_AT_ONCE) {
             let ids = (first..count.min(first + SERIES_AT_ONCE)).map(|id| SeriesId(id as u32));
             let dictionary = self.dictionary();
             let known: Vec<_> = ids.filter(|id| dictionary.key(*id).is_some()).collect();

@@ -4,7 +4,10 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crate::model::{Cell, SeriesId, UnixMillis};
+use crate::{
+    model::{Cell, SeriesId, UnixMillis},
+    store::encoding::fixed::take_bytes,
+};
 
 /// An accepted erasure.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,8 +79,8 @@ impl Erasure {
     /// Reads a row; `None` when it is damaged.
     pub(crate) fn from_row(mut row: &[u8]) -> Option<Self> {
         let row = &mut row;
-        let [is_applied] = take::<1>(row)?;
-        let through = u64::from_le_bytes(take(row)?);
+        let [is_applied] = take_bytes::<1>(row)?;
+        let through = u64::from_le_bytes(take_bytes(row)?);
         let range = take_time(row)?..take_time(row)?;
         let mut series = Vec::new();
         for _ in 0..take_u32(row)? {
@@ -110,22 +113,16 @@ fn put_i64(number: i64, row: &mut Vec<u8>) {
     row.extend_from_slice(&number.to_le_bytes());
 }
 
-fn take<const N: usize>(row: &mut &[u8]) -> Option<[u8; N]> {
-    let (bytes, rest) = row.split_first_chunk()?;
-    *row = rest;
-    Some(*bytes)
-}
-
 fn take_u32(row: &mut &[u8]) -> Option<u32> {
-    take(row).map(u32::from_le_bytes)
+    take_bytes(row).map(u32::from_le_bytes)
 }
 
 fn take_time(row: &mut &[u8]) -> Option<UnixMillis> {
-    take(row).map(|bytes| UnixMillis(i64::from_le_bytes(bytes)))
+    take_bytes(row).map(|bytes| UnixMillis(i64::from_le_bytes(bytes)))
 }
 
 fn take_f64(row: &mut &[u8]) -> Option<f64> {
-    take(row).map(f64::from_le_bytes)
+    take_bytes(row).map(f64::from_le_bytes)
 }
 
 fn take_cell(row: &mut &[u8]) -> Option<Cell> {

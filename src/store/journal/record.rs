@@ -7,7 +7,10 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::columns::{put_doubles, put_numbers, take_doubles, take_numbers};
-use crate::model::{AcceptedBatch, BatchNumber, Deduplication, SeriesId, UnixMillis};
+use crate::{
+    model::{AcceptedBatch, BatchNumber, Deduplication, SeriesId, UnixMillis},
+    store::encoding::fixed::take_bytes,
+};
 
 const RECORD_VERSION: u8 = 1;
 
@@ -61,16 +64,16 @@ fn checked(bytes: &[u8]) -> Option<&[u8]> {
 /// Reads a record; `None` when it is damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     let mut rest = checked(bytes)?.strip_prefix(&[RECORD_VERSION])?;
-    let now = UnixMillis(i64::from_le_bytes(take(&mut rest)?));
+    let now = UnixMillis(i64::from_le_bytes(take_bytes(&mut rest)?));
     let mut batches = Vec::new();
     while !rest.is_empty() {
-        let sender_bytes = u16::from_le_bytes(take(&mut rest)?);
+        let sender_bytes = u16::from_le_bytes(take_bytes(&mut rest)?);
         let (sender, tail) = rest.split_at_checked(usize::from(sender_bytes))?;
         let sender = std::str::from_utf8(sender).ok()?;
         rest = tail;
-        let epoch = i64::from_le_bytes(take(&mut rest)?);
-        let seq = u64::from_le_bytes(take(&mut rest)?);
-        let mut length = || take(&mut rest).map(|bytes| u32::from_le_bytes(bytes) as usize);
+        let epoch = i64::from_le_bytes(take_bytes(&mut rest)?);
+        let seq = u64::from_le_bytes(take_bytes(&mut rest)?);
+        let mut length = || take_bytes(&mut rest).map(|bytes| u32::from_le_bytes(bytes) as usize);
         let (samples, times, starts) = (length()?, length()?, length()?);
         let fits = |length: usize| length == samples || length == 1;
         // Two samples take at least one byte.
@@ -105,12 +108,6 @@ fn take_columns(
         values: take_doubles(rest, samples)?,
         ..AcceptedBatch::default()
     })
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (head, tail) = rest.split_first_chunk::<N>()?;
-    *rest = tail;
-    Some(*head)
 }
 
 /// Fuzz entry point: decodes bytes as a record, and again with a valid checksum appended.
