@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    Classes,
-    epochs::{Epoch, StoredRule},
-};
+use super::Classes;
 use crate::{
     model::{GranularitySet, RetentionRule, UnixMillis, split_level},
     store::{
         error::StoreError,
         file::names::JOURNAL_FILE,
-        journal::granularities::{StoredGranularity, guess, remembered},
+        journal::{
+            epoch_row::{Epoch, StoredRule},
+            granularities::{StoredGranularity, guess, remembered},
+        },
     },
 };
 

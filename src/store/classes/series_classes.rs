@@ -8,8 +8,11 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use foldhash::fast::FixedState;
 
-use super::{ClassIndex, Classes, epochs::Epoch};
-use crate::model::{KeySelector, SeriesId, SeriesKey, UnixMillis};
+use super::{ClassIndex, Classes};
+use crate::{
+    model::{KeySelector, SeriesId, SeriesKey, UnixMillis},
+    store::journal::epoch_row::Epoch,
+};
 
 /// The classes of a series, by epoch.
 pub(crate) type History = Box<[ClassIndex]>;
@@ -161,7 +164,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{GranularitySet, METRIC_TAG, SeriesLimits, TagComparison, TagMatcher},
-        store::classes::epochs::StoredRule,
+        store::journal::epoch_row::StoredRule,
     };
 
     #[test]

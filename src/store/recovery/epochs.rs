@@ -7,14 +7,12 @@
 use crate::{
     model::{Gaps, Granularity, GranularitySet, RetentionRule, UnixMillis, split_level},
     store::{
-        classes::{
-            epochs::Epoch,
-            resolve::{Known, Resolved, resolve},
-        },
+        classes::resolve::{Known, Resolved, resolve},
         error::StoreError,
         handle::Store,
         journal::{
             Journal,
+            epoch_row::Epoch,
             granularities::{self, StoredGranularity},
         },
     },
