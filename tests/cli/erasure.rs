@@ -1,5 +1,5 @@
-//! Deleting the samples of series in a range of time, and correcting single readings, on the command
-//! line and over HTTP, with kill -9.
+//! Deleting the samples of series in a range of time, and correcting single readings, on the
+//! command line and over HTTP, with kill -9.
 
 use serde_json::{Value, json};
 
