@@ -194,7 +194,8 @@ fn a_power_cut_during_a_replacement_loses_no_reading_and_a_retry_counts_once() {
 }
 
 #[test]
-fn readings_that_share_a_cell_have_another_time_or_count_are_refused_and_the_others_replaced() {
+fn readings_that_share_a_cell_or_are_of_a_counter_are_refused_and_the_others_replaced() {
+    use ReplaceVerdict::{Added, Refused, Replaced};
     let (_medium, store, mut appender) = filled(1);
     let doubled = samples(GAUGE, [(at(5).plus(1).0, 5.0)]);
     send(&mut appender, doubled, NOW);
@@ -213,7 +214,6 @@ fn readings_that_share_a_cell_have_another_time_or_count_are_refused_and_the_oth
     ];
     let verdicts = appender.replace(&asked, NOW).unwrap().unwrap();
     store.complete_erasure().unwrap();
-    use ReplaceVerdict::{Added, Refused, Replaced};
     assert!(
         matches!(
             &*verdicts,

@@ -248,20 +248,16 @@ impl ReplaceStep<'_> {
             } else if cell.n == 1 && first_at == at {
                 Some(single)
             } else {
-                match self.recomputed((&times, cell.n), &finer, &changes)? {
-                    // Without a change at a finer level, no sample has this time.
-                    Some(merged) => finest.is_some().then_some(merged),
-                    None => {
-                        let (level, n) = (level.name.clone(), cell.n);
-                        return Ok(Err(match finer.is_empty() {
-                            true if n == 1 => {
-                                ReplaceRefusal::OtherTime { level, times, at: first_at }
-                            }
-                            true => ReplaceRefusal::Several { level, times, n },
-                            false => ReplaceRefusal::Incomplete { level, times, n },
-                        }));
-                    }
-                }
+                let Some(merged) = self.recomputed((&times, &cell), &finer, &changes)? else {
+                    let (level, n) = (level.name.clone(), cell.n);
+                    return Ok(Err(match (finer.is_empty(), n) {
+                        (true, 1) => ReplaceRefusal::OtherTime { level, times, at: first_at },
+                        (true, _) => ReplaceRefusal::Several { level, times, n },
+                        (false, _) => ReplaceRefusal::Incomplete { level, times, n },
+                    }));
+                };
+                // Without a change at a finer level, no sample has this time.
+                finest.is_some().then_some(merged)
             };
             if let Some(new) = new {
                 changes.insert((index, start, self.series), new);
@@ -272,10 +268,10 @@ impl ReplaceStep<'_> {
         Ok(Ok(finest.map(|finest| (changes, finest))))
     }
 
-    /// Merges the cells of a finer level in a slot, of the first level with all `n` samples.
+    /// Merges the cells of a finer level in a slot, of the next level with all samples of a cell.
     fn recomputed(
         &self,
-        (times, n): (&Range<UnixMillis>, u32),
+        (times, cell): (&Range<UnixMillis>, &Cell),
         finer: &[GranularityIndex],
         changes: &ChangedCells,
     ) -> Result<Option<Cell>, StoreError> {
@@ -287,10 +283,11 @@ impl ReplaceStep<'_> {
             }
             self.cells(index, times, changes, &mut slots)?;
             let mut merged = Cell::EMPTY;
-            for Slot { start, cell } in &slots {
-                merged.merge(&cell.shifted((start.0 - times.start.0) as u32));
+            for Slot { start, cell: part } in &slots {
+                merged.merge(&part.shifted((start.0 - times.start.0) as u32));
             }
-            if merged.n == n {
+            let times_of = |cell: &Cell| (cell.n, cell.first_at, cell.last_at);
+            if times_of(&merged) == times_of(cell) {
                 return Ok(Some(merged));
             }
         }

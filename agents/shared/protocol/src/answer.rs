@@ -30,6 +30,7 @@ pub struct IngestAnswer {
     pub renumber: Vec<u64>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
