@@ -66,6 +66,7 @@ const KINDS: &[&str] = &[
     "failed erasures",
     "erasures held",
     "reloads",
+    "reloads that open the store again",
     "failed reloads",
     "retentions changed",
     "retentions of rules changed",

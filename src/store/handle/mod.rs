@@ -4,6 +4,7 @@
 
 mod checking;
 mod classes;
+mod closing;
 mod counters;
 mod retention;
 mod sealing;
@@ -38,6 +39,8 @@ use crate::model::{
     SeriesState, StoredHosts, UnixMillis,
 };
 pub use checking::CheckedFile;
+pub use closing::ClosedStore;
+pub(crate) use closing::OpenStore;
 pub use counters::{Count, Counters};
 pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
@@ -84,6 +87,8 @@ pub(crate) struct Inner {
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
     pub(crate) counters: Counters,
+    /// Dropped after all files.
+    pub(crate) open: OpenStore,
 }
 
 /// The latest sample of a series.

@@ -25,7 +25,7 @@ use super::{
         medium::Medium,
         names::{HEAD_FILE, JOURNAL_FILE, granularities_with_files},
     },
-    handle::{Counters, Inner, Store},
+    handle::{Counters, Inner, OpenStore, Store},
     head::Head,
     journal::{Journal, granularities, register::Register},
     objects::Objects,
@@ -131,6 +131,7 @@ impl Store {
             erasure: Mutex::default(),
             sealing: Mutex::new(()),
             counters: Counters::default(),
+            open: OpenStore::default(),
         };
         let store = Self { inner: Arc::new(inner) };
         store.restore_erasure()?;
