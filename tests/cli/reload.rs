@@ -305,7 +305,7 @@ fn samples_that_arrive_during_reloads_count_once() {
 
 #[test]
 fn rules_and_granularities_change_while_samples_arrive() {
-    let mut daemon = Daemon::start("");
+    let mut daemon = Daemon::start("[limits]\nseries_max = 100\n");
     let is_finished = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
         let daemon = &daemon;
