@@ -125,6 +125,7 @@ impl Store {
             catalog_bytes: AtomicUsize::new(0),
             journal_pending: AtomicUsize::new(0),
             living_series,
+            class_counts: Mutex::default(),
             known_long: Mutex::default(),
             room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
