@@ -19,11 +19,11 @@ const RULES: &str = "retention.rule";
 /// The way in which a change of a setting is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Applied {
-    /// By a reload.
+    /// A reload applies it at once.
     Live,
-    /// By a reload that opens the store and the HTTP server again.
+    /// A reload applies it when the store and the HTTP server begin again.
     Reopening,
-    /// By a restart, for a reason.
+    /// A restart applies it, for a reason.
     Restart(&'static str),
 }
 use Applied::{Live, Reopening, Restart};
