@@ -130,13 +130,21 @@ impl SeriesClasses {
         series: SeriesId,
         range: &Range<i64>,
     ) -> impl Iterator<Item = ClassIndex> {
-        const DEFAULT: &[ClassIndex] = &[ClassIndex::DEFAULT];
-        let history = self.of_series.get(series.0 as usize).map(|place| {
-            let (first, last) = (UnixMillis(range.start), UnixMillis(range.end.saturating_sub(1)));
-            let first = self.epoch(first);
-            &self.histories[*place as usize][first..=self.epoch(last).max(first)]
-        });
-        history.unwrap_or(DEFAULT).iter().copied()
+        let history = self.history_of(series).map(|history| self.classes_within(history, range));
+        let default = history.is_none().then_some(ClassIndex::DEFAULT);
+        history.into_iter().flatten().chain(default)
+    }
+
+    /// Returns the classes of a history in a range of time; a class may occur several times.
+    pub(crate) fn classes_within(
+        &self,
+        history: u32,
+        range: &Range<i64>,
+    ) -> impl Iterator<Item = ClassIndex> {
+        let (first, last) = (UnixMillis(range.start), UnixMillis(range.end.saturating_sub(1)));
+        let first = self.epoch(first);
+        let epochs = first..=self.epoch(last).max(first);
+        self.histories[history as usize][epochs].iter().copied()
     }
 
     /// Returns the number of the history of a series, which is equal for series with equal classes;
