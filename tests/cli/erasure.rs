@@ -121,6 +121,10 @@ fn the_growth_of_a_counter_in_a_deleted_time_does_not_reappear() {
     let grown: [f64; 4] = ["1m", "5m", "1h", "1d"]
         .map(|resolution| points(&daemon, "doors", "lab", "total", resolution).iter().sum());
     assert_eq!(grown, [358.0; 4]);
+    // Each minute after the first reading shows the growth of its two readings, or nothing.
+    let of_minutes = points(&daemon, "doors", "lab", "total", "1m");
+    assert_eq!(of_minutes[0], 2.0);
+    assert_eq!(of_minutes[1..], [4.0; 89]);
     assert_eq!(counts(&daemon, "doors", "lab"), [180.0; 4]);
 }
 
