@@ -58,8 +58,9 @@ impl Gap {
     /// Returns the gap between the last reading of one slot and the first reading of a later one.
     ///
     /// `counted` is the sum of the slot of `after`, the most that can be moved out of it, and
-    /// `after_last` is the value of its last reading; `spacing_ms` is the smaller [`spacing_ms`] of the two slots; `width_ms` is the width of the
-    /// finest slots in the store, whatever is queried, so that all resolutions agree.
+    /// `after_last` is the value of its last reading; `spacing_ms` is the smaller [`spacing_ms`] of
+    /// the two slots; `width_ms` is the width of the finest slots in the store, whatever is queried,
+    /// so that all resolutions agree.
     ///
     /// Returns `None` when nothing is distributed: the value fell, the slot of `after` lacks growth
     /// of the gap, or the readings are no further apart than one and a half spacings or one slot, or
