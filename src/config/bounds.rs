@@ -13,6 +13,8 @@ use crate::{
 
 /// The maximum idle time between two requests of a connection.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// The longest time limit for a TLS handshake; a shorter `server.client_timeout` also limits it.
+pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 /// The timeout of an ordered stop; acknowledged samples are safe in any case.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of batches that wait for the journal; further batches are refused with 429.

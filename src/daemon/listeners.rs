@@ -5,14 +5,14 @@
 use std::net::TcpListener;
 
 use actix::{Actor, Addr, Arbiter};
-use actix_http::{HttpService, Protocol, error::DispatchError};
+use actix_http::{HttpService, error::DispatchError};
 use actix_server::{Server, ServerHandle};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
 use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
 use tokio::net::TcpStream;
 
-use super::{binding::cannot_listen, notice_changes, parts::machine_name};
+use super::{accepting::Accepting, binding::cannot_listen, notice_changes, parts::machine_name};
 use crate::{
     actors::{
         CannotListen, Collector, CollectorParts, CollectorSettings, GraphiteListeners,
@@ -24,6 +24,7 @@ use crate::{
     ingest::remote_write::Families,
     kept::LiveValue,
     model::SeriesLimits,
+    tls::{Handshakes, ServerTls, Stream},
 };
 
 /// Returns the settings of all collectors.
@@ -140,6 +141,7 @@ pub(super) fn start_server(
     settings: &Settings,
     settings_of_collectors: &LiveValue<CollectorSettings>,
     listener: TcpListener,
+    tls: LiveValue<Option<ServerTls>>,
     parts: ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -150,6 +152,9 @@ pub(super) fn start_server(
     let mut server_lifeline = lifelines.for_role("HTTP server");
     let collector_lifelines = lifelines.clone();
     let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);
+    let metrics = parts.admin.metrics.clone();
+    let connections_max = settings.server.connections_max.div_ceil(settings.worker_threads());
+    let handshake_timeout = settings.server.client_timeout.min(bounds::HANDSHAKE_TIMEOUT_MAX);
     let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
     let app = move || {
         let lifeline = collector_lifelines.for_role("collector");
@@ -164,13 +169,16 @@ pub(super) fn start_server(
     let server = server
         .workers(settings.worker_threads())
         .worker_max_blocking_threads(blocking_threads())
-        .max_concurrent_connections(
-            settings.server.connections_max.div_ceil(settings.worker_threads()),
-        )
+        .max_concurrent_connections(connections_max)
         .shutdown_timeout((bounds::SHUTDOWN_TIMEOUT / 4).as_secs())
         .disable_signals()
         .listen("http", listener, move || {
-            let (stop, connections) = (stop.clone(), connections.clone());
+            let connections = connections.clone();
+            // Half of the worker's connections, so that clients that never finish a handshake leave
+            // room for others.
+            let handshakes = Handshakes::new(connections_max.div_ceil(2), handshake_timeout);
+            let (tls, metrics, stop) = (tls.clone(), metrics.clone(), stop.clone());
+            let accepting = Accepting { tls, handshakes, metrics, stop: stop.clone() };
             let http = HttpService::build()
                 .graceful_shutdown_signal(move || {
                     let stop = stop.clone();
@@ -180,19 +188,12 @@ pub(super) fn start_server(
                 .client_request_timeout(client_timeout)
                 // Ends work for a client that has disconnected.
                 .h1_allow_half_closed(false)
-                .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
+                .on_connect_ext(move |connection: &OneAtATime<Stream>, data| {
                     connections.count(connection, data);
                 })
                 .finish(map_config(app().into_factory(), |()| AppConfig::default()))
                 .map_err(log_fault);
-            fn_service(|stream: TcpStream| async move {
-                // Without this, the end of an answer may wait 40 ms until the client acknowledges
-                // its beginning.
-                stream.set_nodelay(true)?;
-                let peer = stream.peer_addr().ok();
-                Ok::<_, DispatchError>((OneAtATime::new(stream), Protocol::Http1, peer))
-            })
-            .and_then(http)
+            fn_service(move |stream: TcpStream| accepting.clone().accept(stream)).and_then(http)
         })
         .with_context(|| format!("listen on {}", settings.server.listen))?
         .run();

@@ -1,7 +1,9 @@
 //! The daemon's life: start, run, and the ordered stop.
 
+mod accepting;
 mod alerting;
 mod binding;
+mod certificates;
 mod data_dir;
 mod listeners;
 mod parts;
@@ -101,8 +103,8 @@ impl Daemon {
         let published = PublishedState::default();
         let health = published.health.clone();
         health.raise(Condition::Lifecycle, "starting");
-        // The address is bound first, so that nothing is created when it cannot be bound.
-        let listener = binding::bind(settings.server.listen)?;
+        // Nothing is created when the address cannot be bound or the certificate cannot be used.
+        let (listener, certificate) = binding::open(settings)?;
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(settings)?;
         let trusted = trusted_clock(settings, last_run);
@@ -138,10 +140,10 @@ impl Daemon {
             start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let reload_parts = ReloadParts::new(&parts);
-        let listen = settings.server.listen;
+        let reload_parts = ReloadParts::new(&parts, certificate);
+        let (tls, listen) = (reload_parts.tls(), settings.server.listen);
         let server =
-            start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
+            start_server(settings, &collecting, listener, tls, parts, &lifelines, &mut arbiters)?;
         // Whoever waits for "ready" may send signals from then on.
         let reloader = Reloader::new(live, sources, reload_parts, requests);
         let stop_signals = StopSignals::new();
