@@ -17,7 +17,7 @@ const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided 
 const RULES_FIXED: &str = "with rules of retention, retentions change at a start";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 49] = [
+const SETTINGS: [(&str, Option<&str>); 50] = [
     ("server.listen", Some("the address is opened at the start")),
     ("server.workers", Some("the threads begin at the start")),
     ("server.connections_max", Some("the HTTP server begins with it")),
@@ -42,6 +42,7 @@ const SETTINGS: [(&str, Option<&str>); 49] = [
     ("ingest.body_memory_max", None),
     ("graphite.listen", Some("the address is opened at the start")),
     ("graphite.pickle_listen", Some("the address is opened at the start")),
+    ("graphite.tls_listen", Some("the address is opened at the start")),
     ("graphite.templates", None),
     ("limits.series_max", None),
     ("limits.sender_series_max", None),

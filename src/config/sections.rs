@@ -95,6 +95,8 @@ pub struct Graphite {
     pub listen: Option<SocketAddr>,
     #[serde(with = "address_or_none")]
     pub pickle_listen: Option<SocketAddr>,
+    #[serde(with = "address_or_none")]
+    pub tls_listen: Option<SocketAddr>,
     pub templates: Vec<String>,
 }
 

@@ -83,7 +83,7 @@ impl Settings {
         let mut faults = Faults::default();
         sections.check_bounds(&mut faults);
         check_ha_senders(&sections.ingest, &mut faults);
-        check_tls(&sections.tls, &mut faults);
+        check_tls(&sections, &mut faults);
         let rules = rules(&sections, &mut faults);
         let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
@@ -181,7 +181,7 @@ fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
 }
 
 /// Checks that a certificate has a key. The files are read later.
-fn check_tls(tls: &Tls, faults: &mut Faults) {
+fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut Faults) {
     let is_set = |path: &Path| !path.as_os_str().is_empty();
     let (certificate, key) = (is_set(&tls.certificate_file), is_set(&tls.key_file));
     let fault = match (certificate, key) {
@@ -189,6 +189,9 @@ fn check_tls(tls: &Tls, faults: &mut Faults) {
         (false, true) => "tls.certificate_file is missing; name the certificate of tls.key_file",
         (false, false) if is_set(&tls.client_ca_file) => {
             "tls.client_ca_file needs TLS; set tls.certificate_file and tls.key_file, too"
+        }
+        (false, false) if graphite.tls_listen.is_some() => {
+            "graphite.tls_listen needs a certificate; set tls.certificate_file and tls.key_file"
         }
         _ => return,
     };

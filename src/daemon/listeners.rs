@@ -27,8 +27,20 @@ use crate::{
     tls::{Handshakes, ServerTls, Stream},
 };
 
+/// The values that all listeners and collectors follow while they change.
+pub(super) struct ReceivingParts {
+    collectors: LiveValue<CollectorSettings>,
+    tls: LiveValue<Option<ServerTls>>,
+}
+
+impl ReceivingParts {
+    pub(super) fn new(settings: &mut LiveSettings, tls: LiveValue<Option<ServerTls>>) -> Self {
+        Self { collectors: settings.derive(collector_settings), tls }
+    }
+}
+
 /// Returns the settings of all collectors.
-pub(super) fn collector_settings(settings: &Settings) -> CollectorSettings {
+fn collector_settings(settings: &Settings) -> CollectorSettings {
     CollectorSettings {
         sender_series_max: settings.limits.sender_series_max,
         series_max: settings.limits.series_max,
@@ -72,7 +84,7 @@ fn start_collector(
 
 pub(super) fn start_graphite(
     settings: &Settings,
-    settings_of_collectors: &LiveValue<CollectorSettings>,
+    receiving: &ReceivingParts,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -80,22 +92,29 @@ pub(super) fn start_graphite(
     let graphite = GraphiteSettings {
         listen: settings.graphite.listen,
         pickle_listen: settings.graphite.pickle_listen,
+        tls_listen: settings.graphite.tls_listen,
         first_timeout: settings.server.client_timeout,
+        handshake_timeout: bounds::handshake_timeout(settings),
     };
     if !graphite.listens() {
         return Ok(GraphiteListeners::default());
     }
     let lifeline = lifelines.for_role("Graphite collector");
-    let collector = collector_parts(settings_of_collectors, &parts.overview);
+    let collector = collector_parts(&receiving.collectors, &parts.overview);
     let collector = start_collector(collector, lifeline, arbiters);
-    GraphiteListeners::start(&graphite, collector, parts.admin.metrics.clone())
-        .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
+    GraphiteListeners::start(
+        &graphite,
+        receiving.tls.clone(),
+        collector,
+        parts.admin.metrics.clone(),
+    )
+    .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
 
 /// Starts the role that samples the daemon itself.
 pub(super) fn start_self_sampler(
     settings: &mut LiveSettings,
-    settings_of_collectors: &LiveValue<CollectorSettings>,
+    receiving: &ReceivingParts,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -104,7 +123,7 @@ pub(super) fn start_self_sampler(
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
         collector: start_collector(
-            collector_parts(settings_of_collectors, &parts.overview),
+            collector_parts(&receiving.collectors, &parts.overview),
             lifeline,
             arbiters,
         ),
@@ -139,22 +158,21 @@ const fn blocking_threads() -> usize {
 
 pub(super) fn start_server(
     settings: &Settings,
-    settings_of_collectors: &LiveValue<CollectorSettings>,
+    receiving: &ReceivingParts,
     listener: TcpListener,
-    tls: LiveValue<Option<ServerTls>>,
     parts: ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
     let lifeline = lifelines.for_role("collector of large bodies");
-    let collector = collector_parts(settings_of_collectors, &parts.overview);
+    let collector = collector_parts(&receiving.collectors, &parts.overview);
     let large = start_collector(collector.clone(), lifeline, arbiters);
     let mut server_lifeline = lifelines.for_role("HTTP server");
     let collector_lifelines = lifelines.clone();
     let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);
-    let metrics = parts.admin.metrics.clone();
+    let (tls, metrics) = (receiving.tls.clone(), parts.admin.metrics.clone());
     let connections_max = settings.server.connections_max.div_ceil(settings.worker_threads());
-    let handshake_timeout = settings.server.client_timeout.min(bounds::HANDSHAKE_TIMEOUT_MAX);
+    let handshake_timeout = bounds::handshake_timeout(settings);
     let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
     let app = move || {
         let lifeline = collector_lifelines.for_role("collector");

@@ -1,8 +1,13 @@
 //! Clients over TLS, with and without certificates of their own.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    process::{Command, Stdio},
+};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Authority, TlsDaemon, run, text_of};
 
@@ -24,6 +29,36 @@ fn samples_and_queries_pass_over_https() {
     // The page's own origin begins with https.
     let mut own = served.curl("/api/v1/status");
     run(own.args(["--header", &format!("Origin: {}", served.daemon.url)]));
+}
+
+#[test]
+fn graphite_lines_pass_over_tls() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let served = TlsDaemon::start(&format!("[graphite]\ntls_listen = '{port}'\n"));
+    let mut client = Command::new("openssl");
+    client.args(["s_client", "-quiet", "-verify_return_error", "-connect", &port.to_string()]);
+    client.arg("-CAfile").arg(served.authority.file("pem"));
+    client.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut client = client.spawn().unwrap();
+    let mut lines = client.stdin.take().unwrap();
+    writeln!(lines, "over.tls 4 -1\nover.tls.too 5 -1").unwrap();
+    let total = || {
+        let answer = run(&mut served.curl("/api/v1/series"));
+        serde_json::from_str::<Value>(&answer).unwrap()["total"].as_u64().unwrap()
+    };
+    served.wait_until("no lines", || total() == 2);
+    // A client without TLS, and one that leaves.
+    let mut plain = TcpStream::connect(port).unwrap();
+    plain.write_all(b"without.tls 6 -1\n").unwrap();
+    assert_eq!(plain.read(&mut [0; 10]).unwrap_or(0), 0);
+    drop(TcpStream::connect(port).unwrap());
+    served.wait_until("not counted", || {
+        served.metric("granary_tls_handshakes_total{outcome=\"plain\"}") == 1.0
+            && served.metric("granary_tls_handshakes_total{outcome=\"failed\"}") == 1.0
+    });
+    assert_eq!(total(), 2);
+    client.kill().unwrap();
+    client.wait().unwrap();
 }
 
 #[test]
