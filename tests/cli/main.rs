@@ -75,3 +75,4 @@ mod storage;
 mod tail;
 mod terminal;
 mod tls;
+mod units;
