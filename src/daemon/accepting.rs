@@ -19,10 +19,8 @@ use crate::{
     tls::{Handshakes, NotAccepted, ServerTls, Stream},
 };
 
-/// The answer to a client without TLS.
-const USE_HTTPS: &str = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\
-    content-type: application/json\r\ncontent-length: 95\r\n\r\n\
-    {\"error\":\"tls_required\",\"message\":\"this port serves https only: use https:// instead of http://\"}";
+/// The answer to a client without TLS: a word for programs, a sentence for people.
+const USE_HTTPS: &str = "{\"error\":\"tls_required\",\"message\":\"this port serves https only: use https:// instead of http://\"}";
 /// The maximum number of bytes that are read from a client without TLS, so that the closed
 /// connection does not discard the answer.
 const DISCARDED_BYTES_MAX: u64 = 64 << 10;
@@ -82,21 +80,13 @@ impl Accepting {
 
 /// Answers a client without TLS, and waits until it closes the connection.
 async fn answer_plain(mut stream: TcpStream) -> io::Result<()> {
-    stream.write_all(USE_HTTPS.as_bytes()).await?;
+    let answer = format!(
+        "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{USE_HTTPS}",
+        USE_HTTPS.len()
+    );
+    stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await?;
     tokio::io::copy(&mut stream.take(DISCARDED_BYTES_MAX), &mut tokio::io::sink()).await?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_answer_to_a_client_without_tls_has_the_length_of_its_header() {
-        let (head, body) = USE_HTTPS.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
-        let body: serde_json::Value = serde_json::from_str(body).unwrap();
-        assert!(body["message"].as_str().unwrap().contains("https://"), "{body}");
-    }
 }

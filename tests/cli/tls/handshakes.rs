@@ -61,6 +61,9 @@ fn a_client_without_tls_learns_that_the_port_speaks_https() {
     .call()
     .unwrap();
     assert_eq!(answer.status().as_u16(), 400);
+    let answer = answer.into_body().read_to_string().unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["error"], "tls_required");
     let mut stream = TcpStream::connect(served.address()).unwrap();
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
     stream.write_all(head.as_bytes()).unwrap();
