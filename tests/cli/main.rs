@@ -74,4 +74,5 @@ mod status;
 mod storage;
 mod tail;
 mod terminal;
+mod tls;
 mod units;
