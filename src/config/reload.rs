@@ -17,13 +17,14 @@ const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided 
 const RULES_FIXED: &str = "with rules of retention, retentions change at a start";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 46] = [
+const SETTINGS: [(&str, Option<&str>); 47] = [
     ("server.listen", Some("the address is opened at the start")),
     ("server.workers", Some("the threads begin at the start")),
     ("server.connections_max", Some("the HTTP server begins with it")),
     ("server.client_timeout", Some("the HTTP server begins with it")),
     ("server.host_names", None),
     ("server.external_url", None),
+    ("security.access", Some("the routes begin with the check of keys")),
     ("storage.data_dir", Some("the data directory is opened at the start")),
     ("storage.snapshot_dir", None),
     ("storage.checkpoint_interval", None),

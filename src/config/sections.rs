@@ -23,6 +23,7 @@ use crate::{policy::retention::budget::DiskMax, telemetry::LogFormat};
 )]
 pub struct Sections {
     pub server: Server,
+    pub security: Security,
     pub storage: Storage,
     pub ingest: Ingest,
     pub graphite: Graphite,
@@ -48,6 +49,12 @@ pub struct Server {
     pub client_timeout: Duration,
     pub host_names: Vec<String>,
     pub external_url: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Security {
+    pub access: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

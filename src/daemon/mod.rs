@@ -3,6 +3,7 @@
 mod alerting;
 mod binding;
 mod data_dir;
+mod first_key;
 mod listeners;
 mod parts;
 mod reloading;
