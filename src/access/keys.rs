@@ -2,19 +2,18 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{
     scopes::Scopes,
-    token::{self, KeyId},
+    token::{self, Digest, KeyId},
 };
 use crate::model::UnixMillis;
 
@@ -24,34 +23,6 @@ pub const NAME_BYTES_MAX: usize = 100;
 pub const SENDERS_BYTES_MAX: usize = 128;
 /// The maximum time for which the previous secret stays valid: 90 days.
 pub const OVERLAP_MS_MAX: i64 = 90 * 86_400_000;
-
-/// The SHA-256 of a secret. A secret of 256 random bits needs no slow hash.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Digest(pub(super) [u8; 32]);
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Digest(..)")
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&hex)
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let digits = text.as_bytes().chunks_exact(2);
-        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
-        let bytes = bytes.filter(|_| text.len() == 64).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or_else(|| D::Error::custom("a digest is not 64 hexadecimal digits"))
-    }
-}
 
 /// The stored part of a key. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +56,7 @@ struct Secret {
 
 impl Secret {
     /// No digest is valid at this time.
-    const NONE: Self = Self { sha256: Digest([0; 32]), until: Some(i64::MIN) };
+    const NONE: Self = Self { sha256: Digest::ZERO, until: Some(i64::MIN) };
 
     fn is_valid(&self, now: UnixMillis) -> bool {
         self.until.is_none_or(|until| now.0 < until)
@@ -191,7 +162,8 @@ impl Key {
 
     fn fits(&self, digest: &Digest, now: UnixMillis) -> Choice {
         let fits = |secret: &Secret| {
-            secret.sha256.0.ct_eq(&digest.0) & Choice::from(u8::from(secret.is_valid(now)))
+            secret.sha256.as_bytes().ct_eq(digest.as_bytes())
+                & Choice::from(u8::from(secret.is_valid(now)))
         };
         let [present, previous] = &self.secrets;
         fits(present) | fits(previous)

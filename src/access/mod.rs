@@ -13,9 +13,9 @@ mod token;
 pub use admit::{Denial, Right, admit};
 pub use failures::{ADDRESSES_MAX, FAILURES_MAX, FailedKeys};
 pub use keys::{
-    Caller, Digest, Key, KeyRecord, KeyRefusal, KeySet, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX,
+    Caller, Key, KeyRecord, KeyRefusal, KeySet, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX,
     SENDERS_BYTES_MAX,
 };
 pub use routes::{ROUTES, Row, right_of, table};
 pub use scopes::{Scope, Scopes};
-pub use token::{Token, is_token};
+pub use token::{Digest, Token};

@@ -159,20 +159,27 @@ pub fn right_of(method: &str, path: &str) -> Option<Right> {
 
 /// Returns the table in Markdown: for each route, the scopes whose keys may use it.
 pub fn table() -> String {
-    let mut text = "| route | key |\n|---|---|\n".to_owned();
-    for Row { methods, path, right } in ROUTES {
+    let rows = ROUTES.iter().map(|Row { methods, path, right }| {
         let methods = if *methods == "*" { "any method" } else { methods };
-        let is_admitted = |scope: &&Scope| admit(*right, Some(Scopes::of(&[**scope]))).is_ok();
-        let scopes: Vec<_> = Scope::ALL.iter().filter(is_admitted).collect();
-        let scopes: Vec<_> = scopes.iter().map(|scope| format!("`{}`", scope.as_str())).collect();
-        let key = match right {
-            Right::Open => "none".to_owned(),
-            Right::Control => "`admin` and `operate`".to_owned(),
-            _ => scopes.join(", "),
-        };
-        text += &format!("| {methods} `{path}` | {key} |\n");
+        format!("| {methods} `{path}` | {} |\n", keys_with(*right))
+    });
+    std::iter::once("| route | key |\n|---|---|\n".to_owned()).chain(rows).collect()
+}
+
+/// Returns the scopes that have a right, each alone or, when none does, all together.
+fn keys_with(right: Right) -> String {
+    let has = |scopes| admit(right, Some(scopes)).is_ok();
+    let list = |scopes: Scopes, separator| {
+        let names = scopes.iter().map(|scope| format!("`{}`", scope.as_str()));
+        names.collect::<Vec<_>>().join(separator)
+    };
+    let alone = |scope: &&Scope| has(Scopes::of(&[**scope]));
+    let alone: Vec<_> = Scope::ALL.iter().filter(alone).copied().collect();
+    match &alone[..] {
+        _ if has(Scopes::NONE) => "none".to_owned(),
+        [] => list(right.scopes(), " and "),
+        scopes => list(Scopes::of(scopes), ", "),
     }
-    text
 }
 
 #[cfg(test)]

@@ -95,13 +95,15 @@ async fn readyz(request: HttpRequest, parts: web::Data<AdminParts>) -> HttpRespo
 }
 
 /// Returns warnings about settings that work but are seldom intended, and about partitions that the
-/// disk budget will drop, and about metrics that may be typos, by topic.
+/// disk budget will drop, about metrics that may be typos, and about addresses without keys, by
+/// topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
     let no_receiver = parts.rules.no_receiver().map(|reason| ("no_receiver", reason));
     let budget = parts.budget.warning().map(|reason| ("disk_max", reason));
     let names = parts.near_names.warning(parts.clock.now());
     let names = names.map(|reason| ("near_names", reason));
-    no_receiver.into_iter().chain(budget).chain(names).collect()
+    let exposure = parts.access.exposure.as_ref().map(|reason| ("open", reason.to_string()));
+    no_receiver.into_iter().chain(budget).chain(names).chain(exposure).collect()
 }
 
 /// Returns the daemon's status and its problems.

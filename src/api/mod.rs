@@ -6,13 +6,14 @@
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
 //! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
 //! (keys), and `health` and `page`, which are mostly open to all. All areas share the other files:
-//! connections, `guard`, bodies, answers. `scope` lets `access` check the key of each request.
+//! connections, `guard`, bodies, answers. `scope` lets `caller` check the key of each request.
 
 mod access;
 mod admin;
 mod alerting;
 mod answer;
 mod body;
+mod caller;
 mod connection;
 mod decompress;
 mod graphite;
@@ -28,10 +29,10 @@ mod query;
 mod refusal;
 mod scope;
 
-pub use access::AccessParts;
 pub use admin::AdminParts;
 pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
+pub use caller::AccessParts;
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;

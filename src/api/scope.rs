@@ -15,8 +15,8 @@ use actix_web::{
     web::{self, ServiceConfig},
 };
 
-use super::access::AccessParts;
-use crate::access::right_of;
+use super::caller::AccessParts;
+use crate::access::{Right, right_of};
 
 /// The routes whose handlers use the parts `P`.
 pub(super) struct Scope<'a, P> {
@@ -37,8 +37,9 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let resource = self.resource(path).guard(guard::Method(method.clone()));
-        self.add(&method, path, resource.route(web::to(handler)));
+        let right = required_right(&method, path);
+        let resource = self.resource(path).guard(guard::Method(method));
+        self.register(right, resource.route(web::to(handler)));
     }
 
     /// Registers a route for one method with compressed responses for clients that accept them.
@@ -48,9 +49,9 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let resource =
-            self.resource(path).guard(guard::Method(method.clone())).wrap(Compress::default());
-        self.add(&method, path, resource.route(web::to(handler)));
+        let right = required_right(&method, path);
+        let resource = self.resource(path).guard(guard::Method(method)).wrap(Compress::default());
+        self.register(right, resource.route(web::to(handler)));
     }
 
     /// Registers a route for any method; the row of GET applies to all.
@@ -77,16 +78,35 @@ impl<'a, P: 'static> Scope<'a, P> {
             > + 'static,
         B: MessageBody + 'static,
     {
-        let right = right_of(method.as_str(), path);
-        assert!(right.is_some(), "{method} {path} has no row in src/access/routes.rs");
-        let Some(right) = right.filter(|_| self.access.is_on) else {
+        self.register(required_right(method, path), resource);
+    }
+
+    fn register<T, B>(&mut self, right: Right, resource: Resource<T>)
+    where
+        T: ServiceFactory<
+                ServiceRequest,
+                Config = (),
+                Response = ServiceResponse<B>,
+                Error = Error,
+                InitError = (),
+            > + 'static,
+        B: MessageBody + 'static,
+    {
+        if !self.access.is_on {
             self.config.service(resource);
             return;
-        };
+        }
         let access = self.access.clone();
         // The last wrap runs first: before compression, and before a body is read.
         self.config.service(
             resource.wrap(from_fn(move |request, next| access.clone().check(right, request, next))),
         );
     }
+}
+
+/// Returns the right that a route requires. A route without a row is a bug.
+fn required_right(method: &Method, path: &str) -> Right {
+    let right = right_of(method.as_str(), path);
+    assert!(right.is_some(), "{method} {path} has no row in src/access/routes.rs");
+    right.unwrap_or(Right::Control)
 }

@@ -29,7 +29,7 @@ admin (all of these; delete data, manage keys), operate (read metrics, status, l
 Examples:
   granary key add agents --scope ingest --out agents.key
   granary key add web1 --scope ingest --senders web1 --expires 90d
-  granary key add prometheus --scope read,operate
+  granary key add prometheus --scope ingest,operate
   granary key list
   granary key rotate agents --overlap 7d
   granary key revoke agents")]

@@ -17,7 +17,7 @@ const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided 
 const RULES_FIXED: &str = "with rules of retention, retentions change at a start";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 47] = [
+const SETTINGS: [(&str, Option<&str>); 48] = [
     ("server.listen", Some("the address is opened at the start")),
     ("server.workers", Some("the threads begin at the start")),
     ("server.connections_max", Some("the HTTP server begins with it")),
@@ -25,6 +25,7 @@ const SETTINGS: [(&str, Option<&str>); 47] = [
     ("server.host_names", None),
     ("server.external_url", None),
     ("security.access", Some("the routes begin with the check of keys")),
+    ("security.open", Some("the addresses are checked at the start")),
     ("storage.data_dir", Some("the data directory is opened at the start")),
     ("storage.snapshot_dir", None),
     ("storage.checkpoint_interval", None),

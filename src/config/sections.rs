@@ -55,6 +55,7 @@ pub struct Server {
 #[serde(deny_unknown_fields)]
 pub struct Security {
     pub access: bool,
+    pub open: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

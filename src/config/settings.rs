@@ -7,6 +7,7 @@ use std::{
 use super::{
     ConfigError,
     alerting::{alertmanagers, rules},
+    exposure,
     faults::Faults,
     retention::retention_rules,
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections},
@@ -76,6 +77,7 @@ impl Settings {
         let mut faults = Faults::default();
         sections.check_bounds(&mut faults);
         check_ha_senders(&sections.ingest, &mut faults);
+        exposure::check(&sections, &mut faults);
         let rules = rules(&sections, &mut faults);
         let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
@@ -110,6 +112,11 @@ impl Settings {
             sources.external = Arc::new(external);
         }
         sources
+    }
+
+    /// Returns the warning about addresses that others can use without a key, if there are any.
+    pub fn exposure(&self) -> Option<String> {
+        exposure::warning(&self.sections)
     }
 
     /// Returns the number of HTTP worker threads.

@@ -71,13 +71,7 @@ pub(super) fn api_parts(
     SharedState { hosts, rules, silences, keys, settings: known_settings }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
-    let access = AccessParts::new(
-        settings.security.access,
-        keys,
-        clock.clone(),
-        metrics.clone(),
-        bodies.clone(),
-    );
+    let access = access_parts(settings, keys, &clock, &metrics, &bodies);
     let limits = settings.derive(query_limits);
     let query = QueryParts {
         access: access.clone(),
@@ -102,14 +96,7 @@ pub(super) fn api_parts(
         cardinality: published.cardinality.clone(),
         lines: SparklineCache::default(),
     };
-    let objects = ObjectsParts {
-        store: store.clone(),
-        clock: clock.clone(),
-        metrics: metrics.clone(),
-        bodies: bodies.clone(),
-        hosts: hosts.clone(),
-        annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
-    };
+    let objects = objects_parts(&store, &hosts, &metrics, &clock, &bodies);
     let alerting = alerting_parts(&rules, silences, &metrics, &clock, &bodies);
     let snapshots = Snapshots::new(
         store.clone(),
@@ -146,6 +133,35 @@ pub(super) fn api_parts(
         started: SystemClock.now(),
     };
     ApiParts { host_names, access, bodies, query, objects, alerting, admin, overview }
+}
+
+fn access_parts(
+    settings: &Settings,
+    keys: KnownKeys,
+    clock: &TrustedClock,
+    metrics: &Metrics,
+    bodies: &Bodies,
+) -> AccessParts {
+    let (clock, metrics, bodies) = (clock.clone(), metrics.clone(), bodies.clone());
+    let exposure = settings.exposure();
+    AccessParts::new(settings.security.access, exposure, keys, clock, metrics, bodies)
+}
+
+fn objects_parts(
+    store: &Store,
+    hosts: &KnownHosts,
+    metrics: &Metrics,
+    clock: &TrustedClock,
+    bodies: &Bodies,
+) -> ObjectsParts {
+    ObjectsParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        bodies: bodies.clone(),
+        hosts: hosts.clone(),
+        annotations: Annotations::new(store, bounds::ANNOTATIONS_MAX),
+    }
 }
 
 fn alerting_parts(

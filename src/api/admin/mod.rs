@@ -15,7 +15,7 @@ mod snapshot;
 
 use actix_web::http::Method;
 
-use super::{access::AccessParts, body::Bodies, scope::Scope};
+use super::{body::Bodies, caller::AccessParts, scope::Scope};
 use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,

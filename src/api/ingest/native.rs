@@ -10,7 +10,7 @@ use granary_protocol::{ACCEPT_POST, IngestAnswer, PACKED_MEDIA_TYPE};
 use super::{IngestParts, answer_and_count};
 use crate::{
     actors::CollectBatches,
-    api::{access::caller, body, refusal::Refusal},
+    api::{body, caller::caller, refusal::Refusal},
     ingest::protocol::BatchEncoding,
 };
 

@@ -6,7 +6,7 @@ use granary_protocol::{Ping, PingAnswer, RefusedPing, decode_pings};
 use super::{IngestParts, Refusal};
 use crate::{
     access::Caller,
-    api::{access::caller, body::must_be_json},
+    api::{body::must_be_json, caller::caller},
 };
 
 /// The maximum size of a body.

@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use super::{IngestParts, answer_and_count};
 use crate::{
     actors::{CollectRows, RowsAnswer, protocol_label},
-    api::{access::caller, refusal::Refusal},
+    api::{caller::caller, refusal::Refusal},
     ingest::protocol::RowProtocol,
 };
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use actix_web::http::Method;
 use tokio::sync::Semaphore;
 
-use super::{access::AccessParts, body::Bodies, scope::Scope};
+use super::{body::Bodies, caller::AccessParts, scope::Scope};
 use crate::{
     clock::TrustedClock,
     kept::{KnownCardinality, KnownHosts, KnownRules, KnownSilences, LiveValue},

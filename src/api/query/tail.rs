@@ -21,7 +21,7 @@ use tokio::{
 use super::{endpoints, params};
 use crate::{
     access::Caller,
-    api::{QueryParts, access::caller, answer},
+    api::{QueryParts, answer, caller::caller},
     clock::Stopwatch,
     query::{self, QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
     telemetry::QueryOutcome,

@@ -41,8 +41,8 @@ impl AccessRefusal {
         match self {
             Self::NoKey => unauthorized(
                 "no_key",
-                "this daemon requires a key: send it as `Authorization: Bearer gry_...`, as the \
-                 password of Basic, or as ?api_key=",
+                "this daemon requires a key: commands and agents read it from --key-file; others \
+                 send `Authorization: Bearer gry_...`, the password of Basic, or ?api_key=",
             ),
             Self::Wrong => unauthorized(
                 "wrong_key",

@@ -1,9 +1,8 @@
-//! Access control over HTTP: the check of a request's key, and the changes of keys.
+//! The caller of a request: the check of its key, around each route.
 //!
-//! Must never know: how a key is compared, which right a route requires.
+//! Must never know: how a key is compared, which right a route requires, handlers.
 
 mod credentials;
-mod keys;
 mod refusal;
 
 use std::{
@@ -15,12 +14,11 @@ use actix_web::{
     Error, HttpMessage, HttpRequest,
     body::{EitherBody, MessageBody},
     dev::{RequestHead, ServiceRequest, ServiceResponse},
-    http::Method,
     middleware::Next,
 };
 use parking_lot::Mutex;
 
-use super::{body::Bodies, scope::Scope};
+use super::body::Bodies;
 use crate::{
     access::{Caller, Denial, FAILURES_MAX, FailedKeys, Right, admit},
     clock::TrustedClock,
@@ -34,6 +32,8 @@ use refusal::AccessRefusal;
 pub struct AccessParts {
     /// True when each request needs a key.
     pub is_on: bool,
+    /// The warning about addresses that others can use without a key.
+    pub exposure: Option<Arc<str>>,
     /// The keys.
     pub keys: KnownKeys,
     /// The clock, by which keys expire.
@@ -45,14 +45,6 @@ pub struct AccessParts {
     failures: Arc<Mutex<FailedKeys>>,
 }
 
-/// Registers the routes.
-pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
-    scope.route(Method::GET, "/api/v1/access/keys", keys::list);
-    scope.route(Method::POST, "/api/v1/access/keys", keys::create);
-    scope.route(Method::DELETE, "/api/v1/access/keys/{id}", keys::revoke);
-    scope.route(Method::POST, "/api/v1/access/keys/{id}/rotate", keys::rotate);
-}
-
 /// Returns the caller of a request; `None` without access control.
 pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Caller>().cloned()
@@ -62,12 +54,14 @@ impl AccessParts {
     /// Creates the parts.
     pub fn new(
         is_on: bool,
+        exposure: Option<String>,
         keys: KnownKeys,
         clock: TrustedClock,
         metrics: Metrics,
         bodies: Bodies,
     ) -> Self {
-        Self { is_on, keys, clock, metrics, bodies, failures: Arc::default() }
+        let (exposure, failures) = (exposure.map(Arc::from), Arc::default());
+        Self { is_on, exposure, keys, clock, metrics, bodies, failures }
     }
 
     /// Passes a request to its route if its caller has the right, and answers it otherwise.

@@ -1,14 +1,25 @@
 //! `GET` and `POST /api/v1/access/keys`, `DELETE /api/v1/access/keys/{id}` and
 //! `POST /api/v1/access/keys/{id}/rotate`.
+//!
+//! Must never know: how keys are stored and checked.
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{Method, StatusCode, header},
+    web,
+};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AccessParts, caller};
+use super::{
+    answer,
+    caller::{AccessParts, caller},
+    objects,
+    refusal::Refusal,
+    scope::Scope,
+};
 use crate::{
     access::NewKey,
-    api::{answer, objects, refusal::Refusal},
     kept::{KeyFault, ObjectFault},
 };
 
@@ -28,12 +39,20 @@ fn default_overlap_ms() -> i64 {
     OVERLAP_MS
 }
 
-pub(super) async fn list(parts: web::Data<AccessParts>) -> HttpResponse {
+/// Registers the routes.
+pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
+    scope.route(Method::GET, "/api/v1/access/keys", list);
+    scope.route(Method::POST, "/api/v1/access/keys", create);
+    scope.route(Method::DELETE, "/api/v1/access/keys/{id}", revoke);
+    scope.route(Method::POST, "/api/v1/access/keys/{id}/rotate", rotate);
+}
+
+async fn list(parts: web::Data<AccessParts>) -> HttpResponse {
     let keys = parts.keys.list(parts.clock.now());
     HttpResponse::Ok().json(json!({ "access": parts.is_on, "keys": keys }))
 }
 
-pub(super) async fn create(
+async fn create(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<AccessParts>,
@@ -48,7 +67,7 @@ pub(super) async fn create(
     Ok(respond(create, |made| shown_once(HttpResponse::Created().json(made))).await)
 }
 
-pub(super) async fn rotate(
+async fn rotate(
     id: web::Path<String>,
     request: HttpRequest,
     payload: web::Payload,
@@ -64,7 +83,7 @@ pub(super) async fn rotate(
     Ok(respond(rotate, |made| shown_once(HttpResponse::Ok().json(made))).await)
 }
 
-pub(super) async fn revoke(
+async fn revoke(
     id: web::Path<String>,
     request: HttpRequest,
     parts: web::Data<AccessParts>,
@@ -76,8 +95,8 @@ pub(super) async fn revoke(
 
 /// Marks a response with a secret, which no cache may store.
 fn shown_once(mut response: HttpResponse) -> HttpResponse {
-    let value = actix_web::http::header::HeaderValue::from_static("no-store");
-    response.headers_mut().insert(actix_web::http::header::CACHE_CONTROL, value);
+    let value = header::HeaderValue::from_static("no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, value);
     response
 }
 
