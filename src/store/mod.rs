@@ -24,6 +24,7 @@ mod classes;
 mod dictionary;
 mod documents;
 mod downgrade;
+mod due;
 mod encoding;
 mod erasure;
 mod error;
@@ -42,6 +43,7 @@ mod objects;
 mod rebuild;
 mod recovery;
 mod snapshot;
+mod states;
 mod verify;
 mod view;
 

@@ -75,3 +75,4 @@ mod status;
 mod storage;
 mod tail;
 mod terminal;
+mod units;

@@ -68,6 +68,7 @@ const KINDS: &[&str] = &[
     "reloads",
     "failed reloads",
     "retentions changed",
+    "retentions of rules changed",
     "snapshots",
     "snapshots compared",
     "snapshots cut short",
