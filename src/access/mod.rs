@@ -1,7 +1,7 @@
 //! Access control: the text of keys, what each key may do, and the right that each route requires.
 //!
-//! Pure: time is an argument, and [`KeySet::check`] allocates nothing. Must never know: HTTP, files,
-//! the store.
+//! Pure: time is an argument, and [`KeySet::check`] allocates nothing. Must never know: HTTP,
+//! files, the store.
 
 mod admit;
 mod failures;

@@ -3,7 +3,9 @@
 //! Areas share path prefixes, so a prefix does not identify an area. Each area registers its routes
 //! with its own scope, which passes the area's parts only to these routes. The check of keys is
 //! around each route, so it runs after routing: no other spelling of a path avoids it. A route
-//! without a row in the table of rights is a bug that prevents the start. Must never know: handlers.
+//! without a row in the table of rights is a bug that prevents the start.
+//!
+//! Must never know: handlers.
 
 use actix_web::{
     Error, FromRequest, Handler, Resource, Responder, Route,

@@ -60,7 +60,8 @@ fn systemd_finds_the_units_hardened() {
     need("systemd-analyze");
     for path in units() {
         let name = path.file_name().unwrap().to_string_lossy();
-        let limit = if name == "granary.service" { DAEMON_EXPOSURE_MAX } else { AGENT_EXPOSURE_MAX };
+        let limit =
+            if name == "granary.service" { DAEMON_EXPOSURE_MAX } else { AGENT_EXPOSURE_MAX };
         let output = systemd_analyze(&["security", "--offline=true", "--no-pager"], &path);
         let report = String::from_utf8_lossy(&output.stdout);
         let exposure = exposure(&report).unwrap_or_else(|| panic!("{name}: {output:?}"));

@@ -238,6 +238,26 @@ fn a_caller_cannot_make_or_rotate_a_key_that_may_do_more() {
 }
 
 #[test]
+fn many_wrong_keys_are_limited_and_a_valid_key_of_the_same_address_still_passes() {
+    let guarded = Guarded::start();
+    let key = guarded.scoped("agents", &["ingest"]);
+    let wrong = key.replace(secret(&key), &secret(&key).chars().rev().collect::<String>());
+    let get = |key: &str| guarded.send("GET", "/api/v1/series", key, "").0;
+    let statuses: Vec<_> = (0..100).map(|_| get(&wrong)).collect();
+    let refused = statuses.iter().filter(|status| **status == 401).count();
+    // A minute may end in between.
+    assert!((30..=60).contains(&refused), "{statuses:?}");
+    assert_eq!(statuses[99], 429);
+    let body = json!({ "samples": [{ "metric": "load", "value": 1 }] }).to_string();
+    assert_eq!(guarded.send("POST", "/api/v1/ingest", &key, &body).0, 200);
+    let (_, metrics) = guarded.send("GET", "/metrics", &guarded.admin, "");
+    let line = "granary_requests_refused_total{reason=\"key\"} 100";
+    assert!(metrics.as_str().unwrap().contains(line), "{metrics}");
+    let lines = guarded.daemon.log().matches("refused a request: its key is wrong").count();
+    assert!((1..=2).contains(&lines), "{lines} lines");
+}
+
+#[test]
 fn readyz_names_no_reasons_to_strangers_and_the_page_loads_without_a_key() {
     let guarded = Guarded::start();
     let (status, answer) = guarded.send_with("GET", "/readyz", &[], "");
