@@ -10,7 +10,7 @@ use crate::{manual::root, peers::need};
 
 /// The highest exposure, of 10, that `systemd-analyze security` may report for the daemon.
 const DAEMON_EXPOSURE_MAX: f64 = 2.5;
-/// The same limit for agents; some read files of the whole machine.
+/// The highest exposure of an agent; some agents read files of the whole machine.
 const AGENT_EXPOSURE_MAX: f64 = 3.0;
 
 /// Returns the paths of the units.
