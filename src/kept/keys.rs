@@ -153,10 +153,7 @@ impl KnownKeys {
     ) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
         new.check(now).map_err(ObjectFault::Invalid)?;
-        if let Some(caller) = caller {
-            let granted = caller.may_grant(new.scopes, new.senders.as_deref());
-            granted.map_err(KeyFault::Forbidden)?;
-        }
+        may_grant(new.scopes, new.senders.as_deref(), caller)?;
         if self.current().list().iter().any(|(_, key)| key.record.name == new.name) {
             let message = format!("name: a key {:?} exists; rotate it or revoke it", new.name);
             return Err(ObjectFault::Invalid(message).into());
@@ -181,7 +178,8 @@ impl KnownKeys {
         if !(0..=OVERLAP_MS_MAX).contains(&overlap_ms) {
             return Err(ObjectFault::Invalid("overlap_ms: use 0 to 90 days".to_owned()).into());
         }
-        let mut record = self.changeable(id, caller)?.record.clone();
+        let mut record = self.current().get(id).ok_or_else(|| no_key(id))?.record.clone();
+        may_change(&record, caller)?;
         let token = Token::random_for(id)?.ok_or_else(|| no_key(id))?;
         record.rotate(token.digest(), now, overlap_ms);
         self.put(&token, record, now)
@@ -193,21 +191,18 @@ impl KnownKeys {
     /// There is no such key, it may do more than the caller, or the store cannot be written.
     pub fn revoke(&self, id: &str, caller: Option<&Caller>) -> Result<(), KeyFault> {
         let _change_lock = self.0.change_lock.lock();
-        self.changeable(id, caller)?;
+        let stored = || self.0.records.get(id).ok().flatten();
+        // After a failed write, the key is only in the store.
+        let record = match self.current().get(id) {
+            Some(key) => key.record.clone(),
+            None => stored().ok_or_else(|| no_key(id))?,
+        };
+        may_change(&record, caller)?;
         // The key is invalid before the store is written: a failed write must not leave it valid.
         let mut keys = KeySet::clone(&self.current());
         keys.remove(id);
         self.0.keys.set(keys);
         Ok(self.0.records.remove(id)??)
-    }
-
-    fn changeable(&self, id: &str, caller: Option<&Caller>) -> Result<Arc<Key>, KeyFault> {
-        let key = self.current().get(id).cloned().ok_or_else(|| no_key(id))?;
-        if let Some(caller) = caller {
-            let granted = caller.may_grant(key.record.scopes, key.record.senders.as_deref());
-            granted.map_err(KeyFault::Forbidden)?;
-        }
-        Ok(key)
     }
 
     fn put(
@@ -226,6 +221,56 @@ impl KnownKeys {
     }
 }
 
+fn may_change(record: &KeyRecord, caller: Option<&Caller>) -> Result<(), KeyFault> {
+    may_grant(record.scopes, record.senders.as_deref(), caller)
+}
+
+/// Refuses a key that may do more than the caller; without access control, there is no caller.
+fn may_grant(
+    scopes: Scopes,
+    senders: Option<&str>,
+    caller: Option<&Caller>,
+) -> Result<(), KeyFault> {
+    let granted = caller.map_or(Ok(()), |caller| caller.may_grant(scopes, senders));
+    granted.map_err(KeyFault::Forbidden)
+}
+
 fn no_key(id: &str) -> ObjectFault {
     ObjectFault::NotFound(format!("there is no key {id:?}; `granary key list` shows the ids"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        access::Scope,
+        faulty::{Call, EIO, Effect, Fault, FaultyMedium},
+        model::GranularitySet,
+        setup::{NOW, open_on},
+    };
+
+    #[test]
+    fn a_key_whose_revocation_failed_on_the_disk_is_invalid_and_can_be_revoked_again() {
+        let (medium, now) = (FaultyMedium::new(1), NOW);
+        let (store, _appender) = open_on(Arc::new(medium.clone()), &GranularitySet::default(), now);
+        let keys = KnownKeys::open(&store).unwrap();
+        let scopes = Scopes::of(&[Scope::Ingest]);
+        let new = NewKey { name: "a".to_owned(), scopes, senders: None, expires: None };
+        let made = keys.create(new, None, now).unwrap();
+        let is_valid = || keys.current().check(made.token().as_bytes(), now).is_ok();
+        assert!(is_valid());
+        medium.arm(Fault {
+            call: Call::Sync,
+            after: 0,
+            times: u64::MAX,
+            effect: Effect::Error(EIO),
+        });
+        assert!(keys.revoke(&made.key.id, None).is_err());
+        assert!(!is_valid());
+        medium.lift();
+        keys.revoke(&made.key.id, None).unwrap();
+        assert_eq!(KnownKeys::open(&store).unwrap().list(now), []);
+        let again = keys.revoke(&made.key.id, None).unwrap_err();
+        assert!(again.to_string().contains("there is no key"), "{again}");
+    }
 }
