@@ -7,6 +7,7 @@ mod alerts;
 mod attacks;
 mod backup;
 mod cardinality;
+mod cert;
 mod changes;
 mod charts;
 mod checker;
