@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use granary_https::{FailureReason, HttpsArgs, RequestFailure, TrustOptions};
 use granary_protocol::ErrorAnswer;
 use serde::de::DeserializeOwned;
-use ureq::http::Response;
+use ureq::{config::ConfigBuilder, http::Response, typestate::AgentScope};
 
 use super::screen;
 
@@ -47,17 +48,36 @@ pub(super) struct Daemon {
     /// Address of the daemon
     #[arg(long, env = "GRANARY_URL", default_value = DEFAULT_URL, value_parser = url, global = true)]
     pub(super) url: String,
+    #[command(flatten)]
+    https: HttpsArgs,
 }
 
 impl Daemon {
+    /// Returns a client with the options of https. A status is never an error.
+    ///
+    /// # Errors
+    /// A file of the options cannot be used.
+    fn agent(&self, timeout: Option<Duration>) -> anyhow::Result<ureq::Agent> {
+        self.agent_with(ureq::Agent::config_builder().timeout_global(timeout))
+    }
+
+    /// Returns a client with this configuration and the options of https.
+    pub(super) fn agent_with(
+        &self,
+        config: ConfigBuilder<AgentScope>,
+    ) -> anyhow::Result<ureq::Agent> {
+        let agent = self.https.settings().agent(config.http_status_as_error(false));
+        agent.map_err(anyhow::Error::msg)
+    }
+
     /// Gets a path directly below the address.
     pub(super) fn get_path(&self, path: &str) -> anyhow::Result<String> {
-        self.body(agent(Some(TIMEOUT)).get(format!("{}/{path}", self.url)).call())
+        self.body(self.agent(Some(TIMEOUT))?.get(format!("{}/{path}", self.url)).call())
     }
 
     /// Gets a path of the API with parameters.
     pub(super) fn get(&self, path: &str, pairs: &[Pair]) -> anyhow::Result<String> {
-        let mut request = agent(Some(TIMEOUT)).get(self.endpoint(path));
+        let mut request = self.agent(Some(TIMEOUT))?.get(self.endpoint(path));
         for (name, value) in pairs {
             request = request.query(*name, value);
         }
@@ -66,13 +86,13 @@ impl Daemon {
 
     /// Posts a text to a path of the API, and returns the response's body.
     pub(super) fn post_text(&self, path: &str, text: &str) -> anyhow::Result<String> {
-        let request = agent(Some(TIMEOUT)).post(self.endpoint(path));
+        let request = self.agent(Some(TIMEOUT))?.post(self.endpoint(path));
         self.body(request.content_type("application/json").send(text))
     }
 
     /// Posts to a path of the API without a body or a timeout, and returns the response's body.
     pub(super) fn post_empty(&self, path: &str) -> anyhow::Result<String> {
-        self.body(agent(None).post(self.endpoint(path)).send_empty())
+        self.body(self.agent(None)?.post(self.endpoint(path)).send_empty())
     }
 
     /// Posts JSON to a path of the API without a timeout, and returns the response's body.
@@ -81,7 +101,7 @@ impl Daemon {
         path: &str,
         content: &serde_json::Value,
     ) -> anyhow::Result<String> {
-        let request = agent(None).post(self.endpoint(path));
+        let request = self.agent(None)?.post(self.endpoint(path));
         self.body(request.content_type("application/json").send(content.to_string()))
     }
 
@@ -91,13 +111,13 @@ impl Daemon {
         path: &str,
         content: &serde_json::Value,
     ) -> anyhow::Result<String> {
-        let request = agent(Some(TIMEOUT)).post(format!("{}/{path}", self.url));
+        let request = self.agent(Some(TIMEOUT))?.post(format!("{}/{path}", self.url));
         self.body(request.content_type("application/json").send(content.to_string()))
     }
 
     /// Deletes a path directly below the address.
     pub(super) fn delete_path(&self, path: &str) -> anyhow::Result<String> {
-        self.body(agent(Some(TIMEOUT)).delete(format!("{}/{path}", self.url)).call())
+        self.body(self.agent(Some(TIMEOUT))?.delete(format!("{}/{path}", self.url)).call())
     }
 
     /// Returns a response's body as a stream.
@@ -106,7 +126,7 @@ impl Daemon {
         path: &str,
         pairs: &[Pair],
     ) -> anyhow::Result<impl std::io::Read + use<>> {
-        let request = agent(None).get(self.endpoint(path));
+        let request = self.agent(None)?.get(self.endpoint(path));
         let request =
             pairs.iter().fold(request, |request, (name, value)| request.query(*name, value));
         match request.call() {
@@ -126,11 +146,7 @@ impl Daemon {
 
     fn body(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> anyhow::Result<String> {
         let url = &self.url;
-        let mut response = answer.with_context(|| {
-            format!(
-                "cannot reach granary at {url}; is the daemon running? Set its address with --url"
-            )
-        })?;
+        let mut response = answer.map_err(|cause| describe_failure(url, &cause))?;
         let status = response.status();
         let body = response
             .body_mut()
@@ -153,9 +169,15 @@ pub(super) fn read<T: DeserializeOwned>(answer: &str) -> anyhow::Result<T> {
     serde_json::from_str(answer).context("read the answer")
 }
 
-fn agent(timeout: Option<Duration>) -> ureq::Agent {
-    let config = ureq::Agent::config_builder().http_status_as_error(false);
-    config.timeout_global(timeout).build().into()
+/// Describes a request without a response, with a remedy.
+fn describe_failure(url: &str, cause: &ureq::Error) -> anyhow::Error {
+    let RequestFailure { reason, text } = RequestFailure::of(cause, TrustOptions::Flags);
+    let context = if reason == FailureReason::Tls {
+        format!("cannot connect to granary at {url}")
+    } else {
+        format!("cannot reach granary at {url}; is the daemon running? Set its address with --url")
+    };
+    anyhow::Error::msg(text).context(context)
 }
 
 /// Returns the message of an error, in the format of the daemon, Prometheus or Alertmanager.

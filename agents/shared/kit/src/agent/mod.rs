@@ -22,7 +22,7 @@ use self::{
     sampler::Sampler,
 };
 use crate::{
-    AgentArgs, ClockOf, Readings, Source, TlsFiles,
+    AgentArgs, ClockOf, Readings, Source,
     clock::{
         schedule::Schedule,
         skew::{SKEW_MAX_MS, describe_skew},
@@ -223,8 +223,13 @@ fn client(args: &AgentArgs, urls: &[String]) -> Result<Client, AgentError> {
         Token::read(path).map_err(|cause| AgentError::Token { path: path.clone(), cause })
     };
     let token = args.token_file.as_ref().map(read).transpose()?;
-    let files = TlsFiles { ca: args.ca_file.as_deref(), ..TlsFiles::default() };
-    Ok(Client::new(urls, token, files.read().map_err(AgentError::Tls)?))
+    let https = args.https.settings();
+    let is_plain = |url: &&String| url.starts_with("http://");
+    if let Some(url) = urls.iter().find(is_plain).filter(|_| !https.pins.is_empty()) {
+        let fault = format!("--pin: {} does not begin with https://", without_user(url));
+        return Err(AgentError::Tls(fault));
+    }
+    Client::new(urls, token, https).map_err(AgentError::Tls)
 }
 
 /// Returns a ping with the fields that all pings of this agent share.
