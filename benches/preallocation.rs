@@ -1,23 +1,27 @@
-//! The cost of shells: turns of an hour, the last one also of a day, with and without shells.
+//! The cost of preallocation and of reserved space: turns of an hour, the last one also of a day,
+//! with and without both.
 //!
 //! 50,000 series (or the number in the argument) send a sample every ten minutes, followed by a
-//! checkpoint. Shells are inserted twice before each period, as the daemon does. Small batches are
-//! sent while the checkpoint of a turn runs, and queries read the current hour. Runs with and
-//! without shells alternate; the output has a line for each run, the medians of both variants, and
-//! their difference beside the range of equal runs.
+//! checkpoint. Shells are inserted twice before each period, and space for the next turns is
+//! reserved after each checkpoint, as the daemon does. Small batches are sent while the checkpoint
+//! of a turn runs, and queries read the current hour. Runs with and without both alternate; the
+//! output has a line for each run, the medians of both variants, and their difference beside the
+//! range of equal runs.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
 #[path = "../tests/support/setup.rs"]
 #[allow(dead_code, clippy::panic, reason = "tests use more of it")]
 mod setup;
 
-use std::{fs, thread};
+use std::{fs, path::Path, thread};
 
 use granary::{
+    actors::{Forecast, SpaceKeeper, SpaceKeeperParts},
     clock::Stopwatch,
     model::{AcceptedBatch, GranularityIndex, Kind, SeriesId, UnixMillis},
     policy::preallocation::live_since,
     store::{Appender, Columns, Store},
+    telemetry::{Health, Metrics},
 };
 use setup::{HOUR, MINUTE, define, open, series};
 
@@ -105,9 +109,43 @@ fn quantile(numbers: &mut [f64], fraction: f64) -> f64 {
 }
 
 /// The measured numbers by name.
-type Measurements = [(&'static str, f64); 9];
+type Measurements = [(&'static str, f64); 10];
 
-fn run(series_count: u32, with_shells: bool) -> Measurements {
+/// Checkpoints, and the reservation of space after each one if there is a space keeper.
+struct Checkpoints<'a> {
+    store: &'a Store,
+    keeper: Option<SpaceKeeper>,
+    /// The seconds of each reservation.
+    reserving: Vec<f64>,
+}
+
+impl<'a> Checkpoints<'a> {
+    fn new(store: &'a Store, data_dir: &Path, reserves: bool) -> Self {
+        let parts = || SpaceKeeperParts {
+            store: store.clone(),
+            data_dir: data_dir.to_owned(),
+            metrics: Metrics::new().unwrap(),
+            health: Health::default(),
+            forecast: Forecast::default(),
+        };
+        Self { store, keeper: reserves.then(|| SpaceKeeper::new(parts())), reserving: Vec::new() }
+    }
+
+    fn run(&mut self, now: UnixMillis) {
+        self.store.checkpoint(now).unwrap();
+        self.reserve(now);
+    }
+
+    fn reserve(&mut self, now: UnixMillis) {
+        let Some(keeper) = &mut self.keeper else { return };
+        let watch = Stopwatch::start();
+        keeper.note_checkpoint(now);
+        keeper.run(now);
+        self.reserving.push(watch.seconds());
+    }
+}
+
+fn run(series_count: u32, is_on: bool) -> Measurements {
     let dir = tempfile::tempdir_in("target").unwrap();
     let (store, mut appender) = open(dir.path(), BEGIN);
     let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
@@ -119,6 +157,7 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
     let (mut pass_seconds, mut turn_seconds, mut queries) = (Vec::new(), Vec::new(), Vec::new());
     let mut batches = Vec::new();
     let written_before = bytes_written();
+    let mut checkpoints = Checkpoints::new(&store, dir.path(), is_on);
     let mut day_turn_seconds = 0.0;
     for hour in 0..HOURS {
         let start = BEGIN.plus(hour * HOUR);
@@ -126,8 +165,8 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
         for step in 1..6 {
             let time = start.plus(step * 10 * MINUTE);
             appender.commit(&[], &[batch_of_samples(series_count, time)], time).unwrap();
-            store.checkpoint(time).unwrap();
-            if with_shells && (step == 3 || step == 5) {
+            checkpoints.run(time);
+            if is_on && (step == 3 || step == 5) {
                 let watch = Stopwatch::start();
                 preallocate(&store, time, next);
                 pass_seconds.push(watch.seconds());
@@ -139,11 +178,13 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
         let turn = time_work_under_load(&mut appender, time, &mut batches, || {
             store.checkpoint(time).unwrap();
         });
+        checkpoints.reserve(time);
         query_hour(&store, next, &mut queries);
         if hour == HOURS - 1 { day_turn_seconds = turn } else { turn_seconds.push(turn) }
     }
     let partitions: u64 = store.partitions().iter().map(|partition| partition.bytes).sum();
-    let longest_pass = if with_shells { quantile(&mut pass_seconds, 1.0) } else { 0.0 };
+    let longest =
+        |seconds: &mut [f64]| if seconds.is_empty() { 0.0 } else { quantile(seconds, 1.0) };
     [
         ("checkpoint at an hour's turn, s", quantile(&mut turn_seconds, 0.5)),
         ("checkpoint at the day's turn, s", day_turn_seconds),
@@ -153,7 +194,8 @@ fn run(series_count: u32, with_shells: bool) -> Measurements {
         ("query of the current hour p99, ms", quantile(&mut queries, 0.99) * 1e3),
         ("written, MiB", (bytes_written() - written_before) as f64 / f64::from(1 << 20)),
         ("partitions, KiB", partitions as f64 / 1024.0),
-        ("longest pass over the series, ms", longest_pass * 1e3),
+        ("longest pass over the series, ms", longest(&mut pass_seconds) * 1e3),
+        ("longest reservation of space, ms", longest(&mut checkpoints.reserving) * 1e3),
     ]
 }
 
@@ -163,10 +205,10 @@ fn main() {
     let runs = numbers.next().map_or(RUNS, |runs| runs as usize);
     let mut runs_by_variant: [Vec<Measurements>; 2] = Default::default();
     for round in 0..runs * 2 {
-        let with_shells = round % 2 == 1;
-        let measurements = run(series_count, with_shells);
-        println!("shells={with_shells}: {measurements:.2?}");
-        runs_by_variant[usize::from(with_shells)].push(measurements);
+        let is_on = round % 2 == 1;
+        let measurements = run(series_count, is_on);
+        println!("on={is_on}: {measurements:.2?}");
+        runs_by_variant[usize::from(is_on)].push(measurements);
     }
     println!("{series_count} series, medians of {runs} runs (least to most): off, on, difference");
     for (index, (name, _)) in runs_by_variant[0][0].iter().enumerate() {

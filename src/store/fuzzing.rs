@@ -4,11 +4,11 @@
 //! Must never know: the other fuzz targets.
 
 use super::{
-    catalog::series_states,
     dictionary::changes,
     documents::segment,
     head,
     journal::{granularities::StoredGranularity, log, record, series_row},
+    states,
 };
 
 /// Fuzz entry point: decodes bytes as rows of the journal's tables.
@@ -19,7 +19,7 @@ pub fn fuzz_rows(bytes: &[u8]) {
     record::fuzz(bytes);
     log::read::fuzz(bytes);
     series_row::fuzz_rows(bytes);
-    series_states::fuzz_rows(bytes);
+    states::fuzz_rows(bytes);
     changes::fuzz_rows(bytes);
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Some(stored) = StoredGranularity::from_text("1m", text)

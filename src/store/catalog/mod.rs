@@ -12,12 +12,9 @@ pub(crate) mod cell_map;
 pub(crate) mod cell_row;
 pub(crate) mod fan_out;
 pub(crate) mod frozen;
-mod idle;
 mod rounds;
 pub(crate) mod senders;
-pub(crate) mod series_states;
 mod slots;
-mod state_row;
 
 use std::{
     borrow::Cow,
@@ -30,15 +27,17 @@ use crate::{
         AcceptedBatch, Cell, Correction, GranularityIndex, Kind, RetentionStarts, SeriesId,
         SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
     },
-    store::classes::{
-        Class, Classes,
-        series_classes::{History, SeriesClasses},
+    store::{
+        classes::{
+            Class, Classes,
+            series_classes::{History, SeriesClasses},
+        },
+        states::{EncodedRow, SeriesStates},
     },
 };
 use cell_map::{CellMap, Growth, SlotPlace};
 use frozen::Frozen;
 use senders::Senders;
-use series_states::{EncodedRow, SeriesStates};
 use slots::Slots;
 
 /// Cells, counter states and senders' windows, as of one journal record.

@@ -12,10 +12,10 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use super::series_states::SeriesStates;
 use crate::model::{
     AcceptedBatch, Kind, SeriesId, UnixMillis, counter::START_COUNTS_MS, is_stale_marker,
 };
+use crate::store::states::SeriesStates;
 
 /// A counter that began within this many intervals of its sender counts from its start, even if
 /// there was a round in between.

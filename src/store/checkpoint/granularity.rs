@@ -11,16 +11,13 @@ use crate::{
     store::{
         catalog::fan_out::{FanOut, WideRow, WideSlot},
         documents::{CellSink, Documents, mark::Mark, place::Place},
+        due::due_before,
         encoding::lanes::{SERIES_PER_ROW, series_at},
         error::StoreError,
         file::names::HEAD_FILE,
         head::HeadReader,
     },
 };
-
-/// Documents are written this long after their period, or a period later if that is sooner: most
-/// late samples arrive within that time, so that documents need no patches.
-const LATENESS_MS: i64 = 120_000;
 
 /// The part of a checkpoint that concerns one granularity.
 pub(super) struct GranularityStep<'a> {
@@ -215,14 +212,6 @@ impl<'a> GranularityStep<'a> {
         self.to.counters.cells_to_head.add(moved);
         Ok(())
     }
-}
-
-/// Returns the time before which documents must begin to be due.
-pub(crate) fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
-    let current = granularity.document_start(now);
-    let before = granularity.document_start(now.minus(LATENESS_MS));
-    // When documents are shorter than the wait, waiting for one period is enough.
-    before.max(granularity.document_start(current.minus(1)))
 }
 
 /// Merges the cells of a row into the documents of its series.

@@ -8,7 +8,7 @@
 //!
 //! Must never know: when one is due.
 
-pub(crate) mod granularity;
+mod granularity;
 
 use std::{ops::Range, sync::atomic::Ordering};
 

@@ -4,7 +4,6 @@
 //!
 //! Must never know: how the rules are stored, and what the levels contain.
 
-pub(crate) mod epochs;
 pub(crate) mod resolve;
 pub(crate) mod series_classes;
 

@@ -8,8 +8,11 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use foldhash::fast::FixedState;
 
-use super::{ClassIndex, Classes, epochs::Epoch};
-use crate::model::{KeySelector, SeriesId, SeriesKey, UnixMillis};
+use super::{ClassIndex, Classes};
+use crate::{
+    model::{KeySelector, SeriesId, SeriesKey, UnixMillis},
+    store::journal::epoch_row::Epoch,
+};
 
 /// The classes of a series, by epoch.
 pub(crate) type History = Box<[ClassIndex]>;
@@ -36,6 +39,11 @@ impl RuleBook {
     /// Returns true when no epoch has a rule: all series are in the first class.
     pub(crate) fn is_empty(&self) -> bool {
         self.epochs.iter().all(Vec::is_empty)
+    }
+
+    /// Returns the class of each rule of the last epoch.
+    pub(crate) fn last_classes(&self) -> impl Iterator<Item = ClassIndex> {
+        self.epochs.last().into_iter().flatten().map(|(class, _)| *class)
     }
 
     /// Returns the classes of a series that was defined with a key.
@@ -156,7 +164,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{GranularitySet, METRIC_TAG, SeriesLimits, TagComparison, TagMatcher},
-        store::classes::epochs::StoredRule,
+        store::journal::epoch_row::StoredRule,
     };
 
     #[test]

@@ -5,7 +5,7 @@
 use super::Store;
 use crate::{
     model::{GranularityIndex, UnixMillis},
-    store::{checkpoint::granularity::due_before, documents::DocumentSpace, error::StoreError},
+    store::{documents::DocumentSpace, due::due_before, error::StoreError},
 };
 
 impl Store {

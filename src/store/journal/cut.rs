@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     model::{SenderWindow, UnixMillis},
-    store::{catalog::series_states::EncodedRow, error::StoreError, file::version::VERSION_KEY},
+    store::{error::StoreError, file::version::VERSION_KEY, states::EncodedRow},
 };
 
 /// A part of the states at the end of a checkpoint.

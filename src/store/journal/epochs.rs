@@ -4,8 +4,8 @@
 
 use redb::{ReadableTable, TableDefinition, TableError};
 
-use super::{Journal, corrupt, fail, with_check, without_check};
-use crate::store::{classes::epochs::Epoch, error::StoreError};
+use super::{Journal, corrupt, epoch_row::Epoch, fail, with_check, without_check};
+use crate::store::error::StoreError;
 
 /// The table of epochs, numbered from 0. A journal without rules may lack it.
 pub(super) const EPOCHS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("retention");

@@ -13,9 +13,7 @@ use super::{
 };
 use crate::{
     model::{Kind, UnixMillis},
-    store::{
-        catalog::series_states::SeriesStates, encoding::lanes::SERIES_PER_ROW, error::StoreError,
-    },
+    store::{encoding::lanes::SERIES_PER_ROW, error::StoreError, states::SeriesStates},
 };
 
 /// The approximate number of bytes of series to pass on at a time.

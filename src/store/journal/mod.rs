@@ -11,6 +11,7 @@ mod checked;
 mod columns;
 mod copy;
 mod cut;
+pub(crate) mod epoch_row;
 mod epochs;
 pub(crate) mod erasure_row;
 mod erasures;

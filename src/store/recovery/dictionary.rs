@@ -9,12 +9,12 @@ use crossbeam_channel::{Receiver, bounded};
 use crate::{
     model::{Kind, SeriesKey},
     store::{
-        catalog::series_states::SeriesStates,
         classes::series_classes::SeriesClasses,
         dictionary::{Dictionary, changes::SeriesUpdate, filling::Filling},
         error::StoreError,
         file::names::JOURNAL_FILE,
         journal::{Journal, series_row},
+        states::SeriesStates,
     },
 };
 

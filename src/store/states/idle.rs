@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::state_row;
+use super::row;
 use crate::{
     model::{Kind, SeriesState, UnixMillis},
     store::encoding::lanes::SERIES_PER_ROW,
@@ -25,7 +25,7 @@ pub(super) struct IdleCounters {
 struct IdleRow {
     /// A bit for each series.
     lanes: u64,
-    /// The encoded states of these series, see [`state_row`].
+    /// The encoded states of these series, see [`row`].
     states: Box<[u8]>,
 }
 
@@ -57,7 +57,7 @@ impl IdleCounters {
             lanes |= 1_u64 << lane;
             taken.push(state.take_counter());
         }
-        let bytes = state_row::encode(&taken);
+        let bytes = row::encode(&taken);
         if !is_lossless(&bytes, taken.len()) {
             tracing::error!(row, "states of idle series stay unpacked: packing would change them");
             put_back(lanes, taken, states);
@@ -106,10 +106,10 @@ fn put_back(lanes: u64, taken: Vec<SeriesState>, states: &mut [SeriesState]) {
 
 fn decode(bytes: &[u8], count: usize) -> Option<Vec<SeriesState>> {
     let mut states = vec![SeriesState::new(Kind::Counter); count];
-    state_row::decode(bytes, &mut states)?;
+    row::decode(bytes, &mut states)?;
     Some(states)
 }
 
 fn is_lossless(bytes: &[u8], count: usize) -> bool {
-    decode(bytes, count).is_some_and(|states| state_row::encode(&states) == bytes)
+    decode(bytes, count).is_some_and(|states| row::encode(&states) == bytes)
 }

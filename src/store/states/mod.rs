@@ -2,12 +2,14 @@
 //!
 //! Must never know: the table that keeps the rows.
 
+mod idle;
+mod row;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
 };
 
-use super::{idle::IdleCounters, state_row};
 use crate::{
     model::{
         Kind, ObservedCell, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
@@ -15,6 +17,7 @@ use crate::{
     },
     store::encoding::lanes::{SERIES_PER_ROW, row_of},
 };
+use idle::IdleCounters;
 
 /// The states of all series, and the seen times of the series that need them.
 #[derive(Debug, Default)]
@@ -234,7 +237,7 @@ impl SeriesStates {
         let range = self.range(row);
         let states = &self.states[range.clone()];
         let whole = self.idle.whole(row, states);
-        let states = state_row::encode(whole.as_deref().unwrap_or(states));
+        let states = row::encode(whole.as_deref().unwrap_or(states));
         let mut seen = Vec::new();
         let count = self.seen.len();
         let times = &self.seen[range.start.min(count)..range.end.min(count)];
@@ -252,7 +255,7 @@ impl SeriesStates {
         // A stored row may lack series that were added later.
         let states = self.states.get_mut(first..)?;
         let count = states.len().min(SERIES_PER_ROW);
-        state_row::decode(bytes, &mut states[..count])
+        row::decode(bytes, &mut states[..count])
     }
 
     /// Replaces a damaged row of states: its series count as sampled up to `latest`, and its

@@ -1,0 +1,17 @@
+//! The time from which a document is due, so that a checkpoint writes it.
+//!
+//! Must never know: documents, and when a checkpoint runs.
+
+use crate::model::{Granularity, UnixMillis};
+
+/// Documents are written this long after their period, or a period later if that is sooner: most
+/// late samples arrive within that time, so that documents need no patches.
+const LATENESS_MS: i64 = 120_000;
+
+/// Returns the time before which documents must begin to be due.
+pub(crate) fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
+    let current = granularity.document_start(now);
+    let before = granularity.document_start(now.minus(LATENESS_MS));
+    // When documents are shorter than the wait, waiting for one period is enough.
+    before.max(granularity.document_start(current.minus(1)))
+}
