@@ -153,6 +153,17 @@ fn wrong_input_is_refused_with_a_remedy() {
     let error = refused(at, &["server", "--host", "mon"]);
     assert!(error.contains("ca.key: no private key found"), "{error}");
     assert!(!at.join("server.key").exists(), "nothing is half made");
+    // The CA of another tool has another name.
+    let request =
+        ["req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+    let files = ["-subj", "/CN=other", "-keyout", "ca.key", "-out", "ca.pem"];
+    openssl(at, &[&request[..], &files].concat());
+    let error = refused(at, &["server", "--host", "mon"]);
+    assert!(
+        error.contains("ca.pem is not the certificate that `granary cert ca` makes"),
+        "{error}"
+    );
+    assert!(!at.join("server.key").exists(), "nothing is half made");
     let error = refused(at, &["show", "ca.key"]);
     assert!(error.contains("ca.key: no certificate found"), "{error}");
 }

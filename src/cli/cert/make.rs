@@ -62,6 +62,12 @@ pub(super) fn pin_of(key: &KeyPair) -> Pin {
     Pin::of_key(&key.subject_public_key_info())
 }
 
+/// Returns the name of the CA with this key.
+pub(super) fn authority_name(key: &KeyPair) -> String {
+    let [a, b, c, d, ..] = *pin_of(key).digest();
+    format!("Granary CA {:08x}", u32::from_be_bytes([a, b, c, d]))
+}
+
 /// Returns the certificate of a CA, signed by itself (DER).
 pub(super) fn authority(key: &KeyPair, validity: Validity) -> anyhow::Result<Vec<u8>> {
     let certificate = authority_params(key, validity).self_signed(key).context("sign the CA")?;
@@ -100,9 +106,7 @@ pub(super) fn signed(
 
 fn authority_params(key: &KeyPair, validity: Validity) -> CertificateParams {
     let mut params = params(key, validity);
-    let [a, b, c, d, ..] = *pin_of(key).digest();
-    let digits = u32::from_be_bytes([a, b, c, d]);
-    params.distinguished_name.push(DnType::CommonName, format!("Granary CA {digits:08x}"));
+    params.distinguished_name.push(DnType::CommonName, authority_name(key));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params

@@ -122,9 +122,18 @@ impl Place {
             let (dir, shown) = (self.dir(), authority.key.display());
             bail!("{shown} does not exist; make a CA first: granary cert ca --dir {dir}");
         }
+        let (authority_key, stored) = (authority.stored_key()?, authority.stored_certificate()?);
+        let expected = (make::authority_name(&authority_key), make::pin_of(&authority_key));
+        if (stored.subject, stored.pin) != expected {
+            let (certificate, key) = (authority.certificate.display(), authority.key.display());
+            bail!(
+                "{certificate} is not the certificate that `granary cert ca` makes for {key}; \
+                 select another folder with --dir, or sign with the tools of that CA"
+            );
+        }
         let validity = Validity { now: SystemClock.now(), days };
         let key = pair.key(self.renew)?;
-        let signed = make::signed(&key, names, purpose, validity, authority.stored_key()?)?;
+        let signed = make::signed(&key, names, purpose, validity, authority_key)?;
         pair.write(&signed, &key, self.renew)?;
         Certificate::read(&signed).context("read the new certificate")
     }
