@@ -76,4 +76,5 @@ mod status;
 mod storage;
 mod tail;
 mod terminal;
+mod tls_proxy;
 mod units;
