@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use granary_https::{FailureReason, HttpsArgs, RequestFailure, TrustOptions};
 use granary_protocol::ErrorAnswer;
 use serde::de::DeserializeOwned;
 use ureq::{
@@ -62,11 +63,13 @@ pub(super) struct Daemon {
     /// File with a key of the daemon [default: the key in `GRANARY_KEY`, if it is set]
     #[arg(long, value_name = "FILE", env = "GRANARY_KEY_FILE", global = true)]
     key_file: Option<PathBuf>,
+    #[command(flatten)]
+    https: HttpsArgs,
 }
 
 impl Daemon {
     /// Returns the key for the daemon, if one is set.
-    pub(super) fn key(&self) -> anyhow::Result<Option<String>> {
+    fn key(&self) -> anyhow::Result<Option<String>> {
         let (text, source) = match &self.key_file {
             Some(path) => {
                 let source = format!("--key-file {}", path.display());
@@ -84,11 +87,22 @@ impl Daemon {
         Ok(Some(key.to_owned()))
     }
 
-    /// Returns a client that sends the key.
+    /// Returns a client with the key and the options of https. A status is never an error.
+    ///
+    /// # Errors
+    /// The key or a file of the options cannot be used.
     fn agent(&self, timeout: Option<Duration>) -> anyhow::Result<ureq::Agent> {
-        let config = ureq::Agent::config_builder().http_status_as_error(false);
-        let config = config.timeout_global(timeout);
-        Ok(with_key(config, self.key()?)?.build().into())
+        self.agent_with(ureq::Agent::config_builder().timeout_global(timeout))
+    }
+
+    /// Returns a client with this configuration, the key and the options of https.
+    pub(super) fn agent_with(
+        &self,
+        config: ConfigBuilder<AgentScope>,
+    ) -> anyhow::Result<ureq::Agent> {
+        let config = with_key(config.http_status_as_error(false), self.key()?)?;
+        let agent = self.https.settings().agent(config);
+        agent.map_err(anyhow::Error::msg)
     }
 
     /// Gets a path directly below the address.
@@ -167,11 +181,7 @@ impl Daemon {
 
     fn body(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> anyhow::Result<String> {
         let url = &self.url;
-        let mut response = answer.with_context(|| {
-            format!(
-                "cannot reach granary at {url}; is the daemon running? Set its address with --url"
-            )
-        })?;
+        let mut response = answer.map_err(|cause| describe_failure(url, &cause))?;
         let status = response.status();
         let body = response
             .body_mut()
@@ -196,7 +206,7 @@ pub(super) fn read<T: DeserializeOwned>(answer: &str) -> anyhow::Result<T> {
 
 /// Lets a client send a key with each request. It is not sent to other hosts, because a redirect
 /// drops the header.
-pub(super) fn with_key(
+fn with_key(
     config: ConfigBuilder<AgentScope>,
     key: Option<String>,
 ) -> anyhow::Result<ConfigBuilder<AgentScope>> {
@@ -207,6 +217,17 @@ pub(super) fn with_key(
         request.headers_mut().insert(AUTHORIZATION, value.clone());
         next.handle(request)
     }))
+}
+
+/// Describes a request without a response, with a remedy.
+fn describe_failure(url: &str, cause: &ureq::Error) -> anyhow::Error {
+    let RequestFailure { reason, text } = RequestFailure::of(cause, TrustOptions::Flags);
+    let context = if reason == FailureReason::Tls {
+        format!("cannot connect to granary at {url}")
+    } else {
+        format!("cannot reach granary at {url}; is the daemon running? Set its address with --url")
+    };
+    anyhow::Error::msg(text).context(context)
 }
 
 /// Returns the message of an error, in the format of the daemon, Prometheus or Alertmanager.

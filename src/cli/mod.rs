@@ -2,6 +2,7 @@
 
 mod alerts;
 mod cardinality;
+mod cert;
 mod clock;
 mod config;
 mod diagnose;
@@ -65,6 +66,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Preallocate(preallocate::PreallocateArgs),
     Clock(clock::ClockArgs),
+    Cert(cert::CertArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
@@ -96,6 +98,7 @@ pub fn run() -> ExitCode {
         Command::Plan(args) => plan::plan(&args),
         Command::Preallocate(args) => preallocate::preallocate(&args),
         Command::Clock(args) => clock::clock(&args),
+        Command::Cert(args) => cert::cert(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),

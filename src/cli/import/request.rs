@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use granary_https::{RequestFailure, TrustOptions};
 use granary_protocol::{BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer};
 use ureq::http::header::RETRY_AFTER;
 
-use crate::cli::http::{Daemon, with_key};
+use crate::cli::http::Daemon;
 
 /// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -35,14 +36,16 @@ pub(super) enum Outcome {
 }
 
 impl Connection {
+    /// Creates a connection with the options of the command.
+    ///
+    /// # Errors
+    /// A file of the options of https cannot be used.
     pub(super) fn new(daemon: &Daemon) -> anyhow::Result<Self> {
         let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(TIMEOUT))
             .user_agent(concat!("granary-import/", env!("CARGO_PKG_VERSION")));
-        let http = with_key(config, daemon.key()?)?.build().into();
-        Ok(Self { http, url: daemon.url.trim_end_matches('/').to_owned() })
+        Ok(Self { http: daemon.agent_with(config)?, url: daemon.url.clone() })
     }
 
     /// Returns the daemon's address.
@@ -56,7 +59,7 @@ impl Connection {
         let mut response = match request.content_type(BSON_MEDIA_TYPE).send(body) {
             Ok(response) => response,
             Err(cause) => {
-                let cause = cause.to_string();
+                let cause = RequestFailure::of(&cause, TrustOptions::Flags).text;
                 return Outcome::Retry { after: None, cause, answered: false };
             }
         };

@@ -23,7 +23,7 @@ use self::{
     sampler::Sampler,
 };
 use crate::{
-    AgentArgs, ClockOf, Readings, Source, TlsFiles,
+    AgentArgs, ClockOf, Readings, Source,
     clock::{
         schedule::Schedule,
         skew::{SKEW_MAX_MS, describe_skew},
@@ -230,8 +230,13 @@ fn client(args: &AgentArgs, urls: &[String]) -> Result<Client, AgentError> {
         (None, Ok(text)) => Some(Token::of_text(&text).map_err(AgentError::Key)?),
         (None, Err(_)) => None,
     };
-    let files = TlsFiles { ca: args.ca_file.as_deref(), ..TlsFiles::default() };
-    Ok(Client::new(urls, token, files.read().map_err(AgentError::Tls)?))
+    let https = args.https.settings();
+    let is_plain = |url: &&String| url.starts_with("http://");
+    if let Some(url) = urls.iter().find(is_plain).filter(|_| !https.pins.is_empty()) {
+        let fault = format!("--pin: {} does not begin with https://", without_user(url));
+        return Err(AgentError::Tls(fault));
+    }
+    Client::new(urls, token, https).map_err(AgentError::Tls)
 }
 
 /// Returns a ping with the fields that all pings of this agent share.
