@@ -11,6 +11,7 @@ mod flags;
 mod hosts;
 mod http;
 mod import;
+mod key;
 mod offline;
 mod plan;
 mod preallocate;
@@ -57,6 +58,7 @@ enum Command {
     Rules(rules::RulesArgs),
     Tail(tail::TailArgs),
     Update(update::UpdateArgs),
+    Key(key::KeyArgs),
     Ready(ready::ReadyArgs),
     Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
@@ -87,6 +89,7 @@ pub fn run() -> ExitCode {
         Command::Rules(args) => rules::rules(&args),
         Command::Tail(args) => tail::tail(&args),
         Command::Update(args) => update::update(&args),
+        Command::Key(args) => key::key(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),

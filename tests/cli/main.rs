@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "tests say what they skip and how to repeat them")]
 
+mod access;
 mod alertmanager;
 mod alerts;
 mod attacks;

@@ -6,6 +6,8 @@ use anyhow::Context;
 use granary_protocol::{BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer};
 use ureq::http::header::RETRY_AFTER;
 
+use crate::cli::http::{Daemon, with_key};
+
 /// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,13 +35,14 @@ pub(super) enum Outcome {
 }
 
 impl Connection {
-    pub(super) fn new(url: &str) -> Self {
+    pub(super) fn new(daemon: &Daemon) -> anyhow::Result<Self> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(TIMEOUT))
             .user_agent(concat!("granary-import/", env!("CARGO_PKG_VERSION")));
-        Self { http: config.build().into(), url: url.trim_end_matches('/').to_owned() }
+        let http = with_key(config, daemon.key()?)?.build().into();
+        Ok(Self { http, url: daemon.url.trim_end_matches('/').to_owned() })
     }
 
     /// Returns the daemon's address.

@@ -25,6 +25,9 @@ pub enum AgentError {
         #[source]
         cause: io::Error,
     },
+    /// The key in the environment is invalid.
+    #[error("GRANARY_KEY")]
+    Key(#[source] io::Error),
     /// The certificates are unreadable.
     #[error("--ca-file {0}")]
     Tls(String),

@@ -24,9 +24,9 @@ pub struct AgentArgs {
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 
-    /// File with the access token of the daemon, sent as `Authorization: Bearer`; the agent reads
-    /// it for each request.
-    #[arg(long, value_name = "FILE")]
+    /// File with the key of the daemon, sent as `Authorization: Bearer`; the agent reads it for
+    /// each request (default: the key in `GRANARY_KEY`, if it is set).
+    #[arg(long, visible_alias = "key-file", value_name = "FILE", env = "GRANARY_KEY_FILE")]
     pub token_file: Option<PathBuf>,
 
     /// Name of this agent, unique in the fleet (default: the host's name).

@@ -73,10 +73,10 @@ pub(crate) struct Client {
     clock: Arc<DaemonClock>,
 }
 
-/// A token in a file that may change.
+/// A token, which may be in a file that changes.
 #[derive(Debug)]
 pub(crate) struct Token {
-    path: PathBuf,
+    path: Option<PathBuf>,
     /// The last valid content: a file can be empty for a moment while it is replaced.
     last: Mutex<String>,
 }
@@ -85,12 +85,17 @@ impl Token {
     /// Reads the token of this file.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let last = Mutex::new(read_token(path)?);
-        Ok(Self { path: path.to_owned(), last })
+        Ok(Self { path: Some(path.to_owned()), last })
+    }
+
+    /// Returns the token with this text.
+    pub(crate) fn of_text(text: &str) -> io::Result<Self> {
+        Ok(Self { path: None, last: Mutex::new(trimmed(text)?) })
     }
 
     fn authorization(&self) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(token) = read_token(&self.path) {
+        if let Some(Ok(token)) = self.path.as_deref().map(read_token) {
             *last = token;
         }
         format!("Bearer {last}")
@@ -281,7 +286,10 @@ fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> Reque
 /// # Errors
 /// The file is unreadable, empty, or contains bytes that are invalid in a header.
 pub(crate) fn read_token(path: &Path) -> io::Result<String> {
-    let text = fs::read_to_string(path)?;
+    trimmed(&fs::read_to_string(path)?)
+}
+
+fn trimmed(text: &str) -> io::Result<String> {
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let problem = "must contain one token of printable ASCII without spaces";
