@@ -1,7 +1,7 @@
 //! Granary: a monitoring store that aggregates every sample at several resolutions.
 //!
 //! ARCHITECTURE.md describes the modules. A module may only use modules to its left in this list,
-//! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `shell`,
+//! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `tls`, `shell`,
 //! `store` <- `ingest`, `import`, `query`, `telemetry` <- `alerts` <- `notify`, `kept` <- `actors`
 //! <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
@@ -30,6 +30,7 @@ pub mod import;
 pub mod kept;
 pub mod notify;
 pub mod telemetry;
+pub mod tls;
 
 // The folders that are crates.
 pub use granary_clock as clock;

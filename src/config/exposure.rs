@@ -30,13 +30,17 @@ fn exposed(sections: &Sections) -> Vec<Exposed> {
         allows: "read and delete everything",
         remedy: "set security.access = true (docs/security.md)",
     };
+    let relay = "use a loopback address and a relay, because Graphite's protocols have no keys";
+    let certificates = "set tls.client_ca_file, so that senders must show a certificate";
+    // With authorities for clients, each sender over TLS shows a certificate.
+    let is_strict = !sections.tls.client_ca_file.as_os_str().is_empty();
+    let tls_listen = sections.graphite.tls_listen.filter(|_| !is_strict);
     let graphite = [
-        ("graphite.listen", sections.graphite.listen),
-        ("graphite.pickle_listen", sections.graphite.pickle_listen),
+        ("graphite.listen", sections.graphite.listen, relay),
+        ("graphite.pickle_listen", sections.graphite.pickle_listen, relay),
+        ("graphite.tls_listen", tls_listen, certificates),
     ];
-    let graphite = graphite.into_iter().filter_map(|(setting, address)| {
-        let remedy =
-            "use a loopback address and a relay, because Graphite's protocols have no keys";
+    let graphite = graphite.into_iter().filter_map(|(setting, address, remedy)| {
         Some(Exposed { setting, address: address?, allows: "send samples", remedy })
     });
     let http = Some(http).filter(|_| !sections.security.access);
@@ -97,5 +101,11 @@ mod tests {
         assert!(fault.contains("graphite.listen") && !fault.contains("server.listen"), "{fault}");
         let open = read(&format!("{text}security.open = true")).unwrap().exposure().unwrap();
         assert!(open.contains("can send samples") && !open.contains("delete"), "{open}");
+        let tls = "tls = { certificate_file = 'c', key_file = 'k' }\n\
+                   graphite.tls_listen = '0.0.0.0:2005'\n";
+        let fault = read(tls).unwrap_err().to_string();
+        assert!(fault.contains("tls_listen") && fault.contains("tls.client_ca_file"), "{fault}");
+        let strict = tls.replace("'k' }", "'k', client_ca_file = 'ca' }");
+        assert_eq!(read(&strict).unwrap().exposure(), None);
     }
 }

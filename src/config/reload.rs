@@ -19,13 +19,16 @@ const RULES: &str = "retention.rule";
 const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 48] = [
+const SETTINGS: [(&str, Option<&str>); 52] = [
     ("server.listen", Some("the address is opened at the start")),
     ("server.workers", Some("the threads begin at the start")),
     ("server.connections_max", Some("the HTTP server begins with it")),
     ("server.client_timeout", Some("the HTTP server begins with it")),
     ("server.host_names", None),
     ("server.external_url", None),
+    ("tls.certificate_file", None),
+    ("tls.key_file", None),
+    ("tls.client_ca_file", None),
     ("security.access", Some("the routes begin with the check of keys")),
     ("security.open", Some("the addresses are checked at the start")),
     ("storage.data_dir", Some("the data directory is opened at the start")),
@@ -43,6 +46,7 @@ const SETTINGS: [(&str, Option<&str>); 48] = [
     ("ingest.body_memory_max", None),
     ("graphite.listen", Some("the address is opened at the start")),
     ("graphite.pickle_listen", Some("the address is opened at the start")),
+    ("graphite.tls_listen", Some("the address is opened at the start")),
     ("graphite.templates", None),
     ("limits.series_max", None),
     ("limits.sender_series_max", None),

@@ -1,4 +1,5 @@
-//! The addresses on which the daemon listens, and remedies when an address cannot be bound.
+//! The addresses on which the daemon listens, with the certificate, and remedies when an address
+//! cannot be bound.
 //!
 //! Must never know: what is served.
 
@@ -7,8 +8,20 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
+use anyhow::Context;
+
+use super::certificates::ReadCertificate;
+use crate::config::Settings;
+
+/// Binds the daemon's address, and reads the certificate for it.
+pub(super) fn open(settings: &Settings) -> anyhow::Result<(TcpListener, ReadCertificate)> {
+    let listener = bind(settings.server.listen)?;
+    let certificate = ReadCertificate::read(settings.tls_files());
+    Ok((listener, certificate.context("turn on TLS, as the settings of [tls] say")?))
+}
+
 /// Binds the address; connections wait until the server accepts them.
-pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listen = || {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;

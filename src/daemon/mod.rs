@@ -1,7 +1,9 @@
 //! The daemon's life: start, run, and the ordered stop.
 
+mod accepting;
 mod alerting;
 mod binding;
+mod certificates;
 mod data_dir;
 mod first_key;
 mod listeners;
@@ -36,7 +38,7 @@ use crate::{
 use alerting::AlertingRoles;
 pub use data_dir::{DataDir, process_using};
 use listeners::{
-    collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
+    ReceivingParts, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
 use parts::{SharedState, api_parts};
 pub use reloading::ReloadSources;
@@ -102,8 +104,8 @@ impl Daemon {
         let published = PublishedState::default();
         let health = published.health.clone();
         health.raise(Condition::Lifecycle, "starting");
-        // The address is bound first, so that nothing is created when it cannot be bound.
-        let listener = binding::bind(settings.server.listen)?;
+        // Nothing is created when the address cannot be bound or the certificate cannot be used.
+        let (listener, certificate) = binding::open(settings)?;
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(settings)?;
         let trusted = trusted_clock(settings, last_run);
@@ -132,17 +134,17 @@ impl Daemon {
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
-        let collecting = settings.derive(collector_settings);
-        let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
+        let reload_parts = ReloadParts::new(&parts, certificate);
+        let receiving = ReceivingParts::new(settings, reload_parts.tls());
+        let graphite = start_graphite(settings, &receiving, &parts, &lifelines, &mut arbiters)?;
         let alerting = AlertingRoles::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler =
-            start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
+            start_self_sampler(settings, &receiving, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let reload_parts = ReloadParts::new(&parts);
         let listen = settings.server.listen;
         let server =
-            start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
+            start_server(settings, &receiving, listener, parts, &lifelines, &mut arbiters)?;
         // Whoever waits for "ready" may send signals from then on.
         let reloader = Reloader::new(live, sources, reload_parts, requests);
         let stop_signals = StopSignals::new();

@@ -8,9 +8,14 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
     task::spawn_blocking,
+    time::interval,
 };
 
-use super::{parts::machine_name, systemd};
+use super::{
+    certificates::{CHECK_INTERVAL, Certificate, ReadCertificate},
+    parts::machine_name,
+    systemd,
+};
 use crate::{
     api::ApiParts,
     clock::{Clock, SystemClock, TrustedClock},
@@ -19,6 +24,7 @@ use crate::{
     model::with_causes,
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
+    tls::ServerTls,
 };
 
 /// The sources of the settings, and the log that follows them.
@@ -47,15 +53,22 @@ pub(super) struct ReloadParts {
     store: Store,
     clock: TrustedClock,
     metrics: Metrics,
+    certificate: Certificate,
 }
 
 impl ReloadParts {
-    pub(super) fn new(parts: &ApiParts) -> Self {
+    pub(super) fn new(parts: &ApiParts, certificate: ReadCertificate) -> Self {
         let admin = &parts.admin;
+        let certificate = Certificate::new(certificate, &admin.metrics, &admin.health);
         let rules = admin.rules.clone();
         let (store, clock, metrics) =
             (admin.store.clone(), admin.clock.clone(), admin.metrics.clone());
-        Self { rules, store, clock, metrics }
+        Self { rules, store, clock, metrics, certificate }
+    }
+
+    /// Returns the certificate for new connections.
+    pub(super) fn tls(&self) -> LiveValue<Option<ServerTls>> {
+        self.certificate.in_use()
     }
 }
 
@@ -88,10 +101,13 @@ impl Reloader {
         Self { settings, source, parts, requests, hangup }
     }
 
-    /// Reloads at each SIGHUP since `new` and at each request; never returns.
+    /// Reloads at each SIGHUP since `new` and at each request, and the certificate when its files
+    /// change; never returns.
     pub(super) async fn serve(&mut self) {
+        let mut checks = interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
+                _ = checks.tick() => self.parts.certificate.check().await,
                 () = next_signal(&mut self.hangup) => drop(self.reload().await),
                 Some(request) = self.requests.recv() => {
                     let outcome = if request.is_trial {
@@ -110,7 +126,7 @@ impl Reloader {
         systemd::notify_reloading();
         let outcome = self.apply().await;
         systemd::notify(&[sd_notify::NotifyState::Ready]);
-        let metrics = &self.parts.metrics;
+        let metrics = self.parts.metrics.clone();
         metrics.config_last_reload_successful.set(i64::from(outcome.is_ok()));
         match &outcome {
             Ok(answer) => {
@@ -120,13 +136,15 @@ impl Reloader {
             Err(cause) => {
                 metrics.config_reload_failures.inc();
                 tracing::error!(cause, "the reload failed; the previous settings and rules stay");
+                // Faulty files of the certificate in use are reported at once.
+                self.parts.certificate.check().await;
             }
         }
         outcome
     }
 
     async fn apply(&mut self) -> Result<ReloadAnswer, String> {
-        let CheckedReload { settings, rules, answer } = self.read().await?;
+        let CheckedReload { settings, rules, certificate, answer } = self.read().await?;
         let (store, now) = (self.parts.store.clone(), self.parts.clock.moment());
         let (set, of_series) = (settings.granularities.clone(), settings.retention_rules.clone());
         // A checkpoint may be running, which this change waits for.
@@ -135,6 +153,7 @@ impl Reloader {
         changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
         self.settings.replace(settings);
         self.parts.rules.replace(rules);
+        self.parts.certificate.replace(certificate);
         self.parts.rules.note_reload(None);
         Ok(answer)
     }
@@ -147,6 +166,10 @@ impl Reloader {
         let merged = self.settings.reloaded(&read).map_err(|cause| cause.to_string())?;
         let (settings, Difference { changed, kept }) = merged;
         check_filter(&settings.log.filter)?;
+        let tls_files = settings.tls_files();
+        let certificate = spawn_blocking(move || ReadCertificate::read(tls_files));
+        let certificate = certificate.await.map_err(|cause| cause.to_string())?;
+        let certificate = certificate.map_err(|cause| with_causes(&cause))?;
         let sources = settings.rule_sources(machine_name().as_deref());
         let (known, promql) = (self.parts.rules.clone(), settings.promql_settings());
         let rules = spawn_blocking(move || {
@@ -158,7 +181,7 @@ impl Reloader {
         });
         let rules = rules.await.map_err(|cause| cause.to_string()).and_then(identity)?;
         let answer = ReloadAnswer { rules: rules.count(), changed, kept };
-        Ok(CheckedReload { settings, rules, answer })
+        Ok(CheckedReload { settings, rules, certificate, answer })
     }
 }
 
@@ -166,6 +189,7 @@ impl Reloader {
 struct CheckedReload {
     settings: Settings,
     rules: ReadRules,
+    certificate: ReadCertificate,
     answer: ReloadAnswer,
 }
 

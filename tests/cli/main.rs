@@ -77,5 +77,6 @@ mod status;
 mod storage;
 mod tail;
 mod terminal;
+mod tls;
 mod tls_proxy;
 mod units;

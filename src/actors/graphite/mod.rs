@@ -1,4 +1,4 @@
-//! Graphite's listeners: plaintext and pickle over TCP, plaintext over UDP.
+//! Graphite's listeners: plaintext and pickle over TCP, plaintext over TLS and over UDP.
 //!
 //! Graphite has no acknowledgements. Over TCP, the listener reads from a connection only after the
 //! previous samples are durable: back-pressure slows a sender down. Idle connections are closed.
@@ -19,7 +19,12 @@ use tokio::{
 };
 
 use super::collector::{CollectFault, CollectRows, Collector};
-use crate::{ingest::protocol::RowProtocol, telemetry::Metrics};
+use crate::{
+    ingest::protocol::RowProtocol,
+    kept::LiveValue,
+    telemetry::Metrics,
+    tls::{Handshakes, NotAccepted, ServerTls, Stream},
+};
 use udp::UdpReader;
 
 /// The maximum length of a line or pickle; after a longer message, the connection is closed.
@@ -42,14 +47,18 @@ pub struct GraphiteSettings {
     pub listen: Option<SocketAddr>,
     /// Pickle over TCP.
     pub pickle_listen: Option<SocketAddr>,
+    /// Plaintext over TLS.
+    pub tls_listen: Option<SocketAddr>,
     /// The longest time until the first message of a connection.
     pub first_timeout: Duration,
+    /// The longest time of a TLS handshake.
+    pub handshake_timeout: Duration,
 }
 
 impl GraphiteSettings {
     /// Returns true when at least one address is set.
     pub fn listens(&self) -> bool {
-        self.listen.is_some() || self.pickle_listen.is_some()
+        [self.listen, self.pickle_listen, self.tls_listen].iter().any(Option::is_some)
     }
 }
 
@@ -67,6 +76,27 @@ struct Sink {
     metrics: Metrics,
     connections: Arc<Semaphore>,
     first_timeout: Duration,
+}
+
+/// The step between an accepted connection and its first bytes.
+#[derive(Debug, Clone)]
+enum Opening {
+    /// No handshake.
+    Plain,
+    /// A handshake with the certificate in use.
+    Tls(LiveValue<Option<ServerTls>>, Handshakes),
+}
+
+impl Opening {
+    async fn open(&self, stream: TcpStream, metrics: &Metrics) -> Result<Stream, String> {
+        let Self::Tls(tls, handshakes) = self else { return Ok(Stream::Plain(stream)) };
+        let config = tls.get().as_ref().as_ref().map(|tls| tls.strict.clone());
+        let config = config.ok_or("TLS is off")?;
+        let accepted = handshakes.accept(stream, config).await;
+        let outcome = accepted.as_ref().map_or_else(NotAccepted::as_str, |_| "accepted");
+        metrics.tls.handshakes.with_label_values(&[outcome]).inc();
+        accepted.map_err(|refused| refused.to_string())
+    }
 }
 
 /// A listener's address that cannot be bound.
@@ -87,6 +117,7 @@ impl GraphiteListeners {
     /// An address cannot be bound.
     pub fn start(
         settings: &GraphiteSettings,
+        tls: LiveValue<Option<ServerTls>>,
         collector: Addr<Collector>,
         metrics: Metrics,
     ) -> Result<Self, CannotListen> {
@@ -98,14 +129,19 @@ impl GraphiteListeners {
             first_timeout: settings.first_timeout.min(IDLE_TIMEOUT),
         };
         let mut tasks = Vec::new();
-        for (setting, address, protocol) in [
-            ("graphite.listen", settings.listen, RowProtocol::GraphiteLines),
-            ("graphite.pickle_listen", settings.pickle_listen, RowProtocol::GraphitePickle),
+        // Half of the connections, so that clients that never finish a handshake leave room for
+        // others.
+        let handshakes = Handshakes::new(CONNECTIONS_MAX / 2, settings.handshake_timeout);
+        let (lines, pickles) = (RowProtocol::GraphiteLines, RowProtocol::GraphitePickle);
+        for (setting, address, protocol, opening) in [
+            ("graphite.listen", settings.listen, lines, Opening::Plain),
+            ("graphite.pickle_listen", settings.pickle_listen, pickles, Opening::Plain),
+            ("graphite.tls_listen", settings.tls_listen, lines, Opening::Tls(tls, handshakes)),
         ] {
             if let Some(address) = address {
                 let listener =
                     bind(address).map_err(|cause| CannotListen { setting, address, cause })?;
-                tasks.push(actix::spawn(accept(listener, protocol, sink.clone())));
+                tasks.push(actix::spawn(accept(listener, protocol, opening, sink.clone())));
             }
         }
         let read_from =
@@ -132,7 +168,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {
+async fn accept(listener: TcpListener, protocol: RowProtocol, opening: Opening, sink: Sink) {
     // Dropping the set closes the connections.
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -143,9 +179,16 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {
                     tracing::warn!(%peer, "more than 1000 Graphite connections; the connection is closed");
                     continue;
                 };
-                let sink = sink.clone();
+                let (sink, opening) = (sink.clone(), opening.clone());
                 connections.spawn_local(async move {
                     let _permit = permit;
+                    let stream = match opening.open(stream, &sink.metrics).await {
+                        Ok(stream) => stream,
+                        Err(cause) => {
+                            tracing::debug!(%peer, cause, "refused a Graphite connection");
+                            return;
+                        }
+                    };
                     sink.metrics.connections.inc();
                     sink.metrics.connections_accepted.inc();
                     if let Err(cause) = serve(stream, peer, protocol, &sink).await {
@@ -163,7 +206,7 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {
 }
 
 async fn serve(
-    mut stream: TcpStream,
+    mut stream: Stream,
     peer: SocketAddr,
     protocol: RowProtocol,
     sink: &Sink,
