@@ -28,8 +28,8 @@ pub enum AgentError {
     /// The key in the environment is invalid.
     #[error("GRANARY_KEY")]
     Key(#[source] io::Error),
-    /// The certificates are unreadable.
-    #[error("--ca-file {0}")]
+    /// The settings of https cannot be used.
+    #[error("https: {0}")]
     Tls(String),
     /// The address for the agent's own metrics cannot be opened.
     #[error("--metrics-listen {address}")]
