@@ -24,6 +24,7 @@ use crate::{policy::retention::budget::DiskMax, telemetry::LogFormat};
 pub struct Sections {
     pub server: Server,
     pub tls: Tls,
+    pub security: Security,
     pub storage: Storage,
     pub ingest: Ingest,
     pub graphite: Graphite,
@@ -57,6 +58,13 @@ pub struct Tls {
     pub certificate_file: PathBuf,
     pub key_file: PathBuf,
     pub client_ca_file: PathBuf,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Security {
+    pub access: bool,
+    pub open: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

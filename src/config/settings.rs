@@ -13,6 +13,7 @@ use std::{
 use super::{
     ConfigError,
     alerting::{alertmanagers, rules},
+    exposure,
     faults::Faults,
     retention::retention_rules,
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections, Tls},
@@ -84,6 +85,7 @@ impl Settings {
         sections.check_bounds(&mut faults);
         check_ha_senders(&sections.ingest, &mut faults);
         check_tls(&sections, &mut faults);
+        exposure::check(&sections, &mut faults);
         let rules = rules(&sections, &mut faults);
         let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
@@ -127,6 +129,11 @@ impl Settings {
         let path = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
         let (certificate, key) = path(certificate_file).zip(path(key_file))?;
         Some(TlsFiles { certificate, key, client_ca: path(client_ca_file) })
+    }
+
+    /// Returns the warning about addresses that others can use without a key, if there are any.
+    pub fn exposure(&self) -> Option<String> {
+        exposure::warning(&self.sections)
     }
 
     /// Returns the number of HTTP worker threads.

@@ -19,7 +19,10 @@ fn the_default_external_address_is_the_machine_and_the_port() {
         with(text).unwrap().rule_sources(machine).external.url.clone()
     };
     assert_eq!(url("", Some("web1")), "http://web1:7117");
-    assert_eq!(url("server.listen = '0.0.0.0:80'", None), "http://localhost:80");
+    assert_eq!(
+        url("server.listen = '0.0.0.0:80'\nsecurity.open = true", None),
+        "http://localhost:80"
+    );
     let tls = "tls = { certificate_file = 'c.pem', key_file = 'k.pem' }";
     assert_eq!(url(tls, Some("web1")), "https://web1:7117");
     let configured = "server.external_url = 'https://granary.example.org/'";

@@ -5,6 +5,7 @@ mod alerting;
 mod binding;
 mod certificates;
 mod data_dir;
+mod first_key;
 mod listeners;
 mod parts;
 mod reloading;

@@ -49,8 +49,11 @@ pub struct Versions(Vec<Option<[i64; 5]>>);
 /// A configuration that accepts connections.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
-    /// The configuration.
+    /// The configuration that accepts clients with and without a certificate.
     pub config: Arc<ServerConfig>,
+    /// The configuration for protocols without other credentials: clients must have a certificate
+    /// if there are authorities for them.
+    pub strict: Arc<ServerConfig>,
     /// The end of validity of the certificate that expires first in the chain.
     pub expires: UnixMillis,
 }
@@ -118,29 +121,44 @@ impl TlsFiles {
             content("certificate", &self.certificate, problem.to_owned())
         })?;
         let key = read_key(&self.key)?;
+        let authorities = self.client_ca.as_deref().map(roots).transpose()?;
+        let config = |is_strict| self.config(&chain, &key, authorities.as_ref(), is_strict);
+        Ok(ServerTls { config: config(false)?, strict: config(true)?, expires })
+    }
+
+    fn config(
+        &self,
+        chain: &[CertificateDer<'static>],
+        key: &PrivateKeyDer<'static>,
+        authorities: Option<&Arc<RootCertStore>>,
+        is_strict: bool,
+    ) -> Result<Arc<ServerConfig>, TlsFault> {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&TLS13, &TLS12])
             .map_err(TlsFault::Library)?;
-        let builder = match &self.client_ca {
-            None => builder.with_no_client_auth(),
-            Some(path) => {
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots(path)?, provider)
-                    // Clients without a certificate are anonymous.
-                    .allow_unauthenticated()
+        let builder = match (&self.client_ca, authorities) {
+            (Some(path), Some(roots)) => {
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider);
+                let verifier = if is_strict { verifier } else { verifier.allow_unauthenticated() };
+                let verifier = verifier
                     .build()
                     .map_err(|cause| content("client CA", path, cause.to_string()))?;
                 builder.with_client_cert_verifier(verifier)
             }
+            _ => builder.with_no_client_auth(),
         };
-        let mut config =
-            builder.with_single_cert(chain, key).map_err(|cause| self.not_a_pair(&cause))?;
-        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+        let mut config = builder
+            .with_single_cert(chain.to_vec(), key.clone_key())
+            .map_err(|cause| self.not_a_pair(&cause))?;
+        if !is_strict {
+            config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+        }
         // The keys of tickets are new in each configuration, so no session outlives a change of the
         // authorities. Tickets replace the list of sessions, which is limited to 256.
         config.ticketer = ring::Ticketer::new().map_err(TlsFault::Library)?;
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        Ok(ServerTls { config: Arc::new(config), expires })
+        Ok(Arc::new(config))
     }
 
     fn not_a_pair(&self, cause: &rustls::Error) -> TlsFault {

@@ -137,7 +137,7 @@ enum Opening {
 impl Opening {
     async fn open(&self, stream: TcpStream, metrics: &Metrics) -> Result<Stream, String> {
         let Self::Tls(tls, handshakes) = self else { return Ok(Stream::Plain(stream)) };
-        let config = tls.get().as_ref().as_ref().map(|tls| tls.config.clone());
+        let config = tls.get().as_ref().as_ref().map(|tls| tls.strict.clone());
         let config = config.ok_or("TLS is off")?;
         let accepted = handshakes.accept(stream, config).await;
         let outcome = accepted.as_ref().map_or_else(NotAccepted::as_str, |_| "accepted");

@@ -203,7 +203,7 @@ impl Metrics {
         for outcome in ["taken", "invalid", "refused"] {
             self.posted_alerts.with_label_values(&[outcome]);
         }
-        for reason in ["host", "origin"] {
+        for reason in ["host", "origin", "key", "scope", "unread"] {
             self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [

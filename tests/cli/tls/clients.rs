@@ -3,8 +3,8 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpStream,
-    process::{Command, Stdio},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -31,21 +31,54 @@ fn samples_and_queries_pass_over_https() {
     run(own.args(["--header", &format!("Origin: {}", served.daemon.url)]));
 }
 
+/// Starts openssl's client, which sends what is written to its standard input.
+fn line_client(served: &TlsDaemon, port: SocketAddr, args: &[&str]) -> Child {
+    let mut client = Command::new("openssl");
+    client.current_dir(served.folder()).args(["s_client", "-quiet", "-verify_return_error"]);
+    client.args(["-connect", &port.to_string(), "-CAfile"]).arg(served.authority.file("pem"));
+    client.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    client.args(args).spawn().unwrap()
+}
+
+fn free_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Returns the number of series in the store.
+fn series(served: &TlsDaemon) -> u64 {
+    let answer = run(&mut served.curl("/api/v1/series"));
+    serde_json::from_str::<Value>(&answer).unwrap()["total"].as_u64().unwrap()
+}
+
+#[test]
+fn with_an_authority_for_clients_graphite_requires_a_certificate() {
+    let (port, dir) = (free_port(), tempfile::tempdir().unwrap());
+    let clients = Authority::new(dir.path(), "clients");
+    clients.sign("relay");
+    let (ca, relay) = (clients.file("pem"), dir.path().join("relay").display().to_string());
+    let settings = format!("client_ca_file = '{ca}'\n[graphite]\ntls_listen = '{port}'\n");
+    let served = TlsDaemon::start(&settings);
+    // The daemon ends the connection, so the client ends, too.
+    let mut anonymous = line_client(&served, port, &[]);
+    writeln!(anonymous.stdin.as_mut().unwrap(), "without.certificate 1 -1").unwrap();
+    served.wait_until("not refused", || anonymous.try_wait().unwrap().is_some());
+    assert_eq!(served.metric("granary_tls_handshakes_total{outcome=\"failed\"}"), 1.0);
+    let (certificate, key) = (format!("{relay}.pem"), format!("{relay}.key"));
+    let mut known = line_client(&served, port, &["-cert", &certificate, "-key", &key]);
+    writeln!(known.stdin.as_mut().unwrap(), "with.certificate 1 -1").unwrap();
+    served.wait_until("no line", || series(&served) == 1);
+    known.kill().unwrap();
+    known.wait().unwrap();
+}
+
 #[test]
 fn graphite_lines_pass_over_tls() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = free_port();
     let served = TlsDaemon::start(&format!("[graphite]\ntls_listen = '{port}'\n"));
-    let mut client = Command::new("openssl");
-    client.args(["s_client", "-quiet", "-verify_return_error", "-connect", &port.to_string()]);
-    client.arg("-CAfile").arg(served.authority.file("pem"));
-    client.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut client = client.spawn().unwrap();
+    let mut client = line_client(&served, port, &[]);
     let mut lines = client.stdin.take().unwrap();
     writeln!(lines, "over.tls 4 -1\nover.tls.too 5 -1").unwrap();
-    let total = || {
-        let answer = run(&mut served.curl("/api/v1/series"));
-        serde_json::from_str::<Value>(&answer).unwrap()["total"].as_u64().unwrap()
-    };
+    let total = || series(&served);
     served.wait_until("no lines", || total() == 2);
     // A client without TLS, and one that leaves.
     let mut plain = TcpStream::connect(port).unwrap();
