@@ -78,7 +78,7 @@ pub struct DiskBudget {
 struct StoreSizes {
     partitions: Vec<SizedPartition>,
     bytes: u64,
-    /// The size of a period's documents of each granularity.
+    /// The size of a period's documents of each level.
     turn_bytes: Vec<u64>,
 }
 
@@ -86,10 +86,9 @@ impl StoreSizes {
     fn new(store: &Store, now: UnixMillis) -> Self {
         let sized =
             |info: PartitionInfo| SizedPartition { id: info.id, end: info.end, bytes: info.bytes };
-        let set = store.granularities();
-        let finest_ms = set[GranularityIndex::FINEST].width_ms;
+        let finest_ms = store.granularities()[GranularityIndex::FINEST].width_ms;
         let written = measured(store, now);
-        let turns = set.iter().zip(&written);
+        let turns = store.levels().iter().zip(&written);
         Self {
             partitions: store.partitions().into_iter().map(sized).collect(),
             bytes: store.file_bytes(),

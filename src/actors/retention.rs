@@ -95,10 +95,10 @@ impl Retention {
     /// Removes some of the series without samples; the next run continues.
     fn forget_series(&mut self) {
         let now = self.clock.moment();
-        let Some(since) = retention::kept_since(self.store.all_granularities(), now) else {
+        if now.is_doubted() {
             return;
-        };
-        let series = self.store.series_without_samples(now.clock, since, FORGOTTEN_AT_ONCE);
+        }
+        let series = self.store.series_without_samples(now.clock, FORGOTTEN_AT_ONCE);
         self.looked_for_series = Stopwatch::start();
         self.looks_for_series = !series.is_empty();
         if series.is_empty() {

@@ -53,7 +53,7 @@ pub struct SpaceKeeper {
     checkpoint: Option<UnixMillis>,
     /// The measured documents; `None` when they must be measured again, after a checkpoint.
     measured: Option<Vec<MeasuredDocuments>>,
-    /// The reserved bytes of each granularity.
+    /// The reserved bytes of each level.
     reserved: Vec<u64>,
     /// True when space must be reserved: after a checkpoint, and after a failed attempt.
     is_due: bool,
@@ -85,9 +85,8 @@ impl SpaceKeeper {
     pub fn run(&mut self, now: UnixMillis) {
         let store = &self.parts.store;
         let mut measured = self.measured.get_or_insert_with(|| measured(store, now)).clone();
-        let series = store.dictionary().len() as u64;
-        for documents in &mut measured {
-            documents.series = series;
+        for (documents, series) in measured.iter_mut().zip(store.series_by_level(now)) {
+            documents.series = series as u64;
         }
         if self.is_due {
             self.reserve(&measured, now);
@@ -104,19 +103,18 @@ impl SpaceKeeper {
         };
         // Some file systems report free bytes that they do not give to any file.
         let free = if self.has_failed && free < UNUSABLE_BYTES_MAX { 0 } else { free };
-        self.publish(&forecast(self.parts.store.granularities().as_slice(), &measured, free, now));
+        self.publish(&forecast(self.parts.store.levels(), &measured, free, now));
     }
 
     /// Reserves space for the log, the head and the documents of the next turns.
     fn reserve(&mut self, measured: &[MeasuredDocuments], now: UnixMillis) {
         let store = &self.parts.store;
-        let set = store.granularities();
-        let finest_ms = set[GranularityIndex::FINEST].width_ms;
+        let finest_ms = store.granularities()[GranularityIndex::FINEST].width_ms;
         let needed = |(level, written): (&Granularity, &MeasuredDocuments)| {
             let bytes = turn_bytes(level, *written, finest_ms);
             DocumentSpace { bytes, is_segment: writes_segment(*written) }
         };
-        let needed: Vec<_> = set.iter().zip(measured).map(needed).collect();
+        let needed: Vec<_> = store.levels().iter().zip(measured).map(needed).collect();
         let checkpoint = *self.checkpoint.get_or_insert(now);
         let (reserved, documents) = store.reserve_documents(checkpoint, &needed);
         let outcome = documents.and(store.reserve_journal());
@@ -166,19 +164,16 @@ fn report_changes(before: &[TurnForecast], turns: &[TurnForecast]) {
     }
 }
 
-/// Returns the documents of the last period of each granularity of the settings.
+/// Returns the documents of the last period of each level.
 pub(super) fn measured(store: &Store, now: UnixMillis) -> Vec<MeasuredDocuments> {
-    let series = store.dictionary().len() as u64;
-    let written = |index| {
-        let last = store.last_periods(index, now, PERIODS);
-        let is_young = last.len() < PERIODS;
+    let written = |(level, series): (usize, usize)| {
+        let last = store.last_periods(GranularityIndex(level), now, PERIODS);
         MeasuredDocuments {
-            series,
+            series: series as u64,
+            is_young: last.len() < PERIODS,
             last: last.into_iter().max().unwrap_or(0),
-            is_young,
             reserved: 0,
         }
     };
-    let all = store.granularities().indexed();
-    all.map(|(index, _)| written(index)).collect()
+    store.series_by_level(now).into_iter().enumerate().map(written).collect()
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{flags::ClientArgs, http::read, screen, table::table};
 use crate::{
-    config::{self, SettingsSource},
+    config::{self, Difference, SettingsSource},
     kept::{KeptSetting, ReloadAnswer, SettingChange, SettingsAnswer},
 };
 
@@ -47,15 +47,15 @@ pub(super) fn config(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
             let (file, running) = (source.load()?, ask.daemon.get("admin/settings", &[])?);
             let SettingsAnswer { settings, flags } = read(&running)?;
             let found = config::compare(settings, &file, &flags)?;
-            let (changed, kept) = (found.changed, found.kept);
-            serde_json::to_string(&ReloadAnswer { rules: 0, changed, kept })?
+            let Difference { changed, reopens, kept } = found;
+            serde_json::to_string(&ReloadAnswer { rules: 0, changed, reopens, kept })?
         }
     };
     ask.print(&answer, || Ok(shown(&read(&answer)?)))
 }
 
 fn shown(answer: &ReloadAnswer) -> String {
-    let ReloadAnswer { changed, kept, .. } = answer;
+    let ReloadAnswer { changed, kept, reopens, .. } = answer;
     if changed.is_empty() && kept.is_empty() {
         return "a reload would change no setting".to_owned();
     }
@@ -69,5 +69,10 @@ fn shown(answer: &ReloadAnswer) -> String {
     for KeptSetting { change, reason } in kept {
         table.add_row(row(change, &format!("with a restart: {reason}")));
     }
-    table.to_string()
+    let note = if *reopens {
+        "\nthe reload opens the store again: requests wait until it is open"
+    } else {
+        ""
+    };
+    format!("{table}{note}")
 }

@@ -59,7 +59,7 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     }
     Ok(match daemon::run(settings, ReloadSources { source, logging })? {
         ExitReason::Signal => ExitCode::SUCCESS,
-        ExitReason::RoleDied(_) => ExitCode::FAILURE,
+        ExitReason::RoleDied(_) | ExitReason::StoreInUse => ExitCode::FAILURE,
     })
 }
 

@@ -19,7 +19,7 @@ mod values;
 pub use live::LiveSettings;
 pub(crate) use load::read;
 pub use load::{Overrides, SettingsSource, load};
-pub use reload::{Difference, compare, from_shown, restart_settings};
+pub use reload::{Difference, compare, from_shown, reopening_settings, restart_settings};
 pub use sections::{
     Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, QUERIES_MAX, Retention,
     Rule, Sections, Security, Server, Snapshots, Storage, Telemetry,

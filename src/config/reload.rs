@@ -15,64 +15,69 @@ use crate::{
 const GRANULARITY: &str = "granularity";
 /// The setting with the rules of retention.
 const RULES: &str = "retention.rule";
-/// The reason why other parts of granularities need a restart.
-const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
 
-/// The setting, and the reason why it needs a restart; `None` when a reload applies it.
-const SETTINGS: [(&str, Option<&str>); 48] = [
-    ("server.listen", Some("the address is opened at the start")),
-    ("server.workers", Some("the threads begin at the start")),
-    ("server.connections_max", Some("the HTTP server begins with it")),
-    ("server.client_timeout", Some("the HTTP server begins with it")),
-    ("server.host_names", None),
-    ("server.external_url", None),
-    ("security.access", Some("the routes begin with the check of keys")),
-    ("security.open", Some("the addresses are checked at the start")),
-    ("storage.data_dir", Some("the data directory is opened at the start")),
-    ("storage.snapshot_dir", None),
-    ("storage.checkpoint_interval", None),
-    ("storage.catalog_bytes_max", None),
-    ("storage.cache_bytes_max", None),
-    ("storage.disk_max", None),
-    ("storage.check_interval", Some("the checker begins with it")),
-    ("ingest.future_skew", None),
-    ("ingest.out_of_order_window", None),
-    ("ingest.ha_senders", None),
-    ("ingest.ha_failover", None),
-    ("ingest.request_bytes_max", None),
-    ("ingest.body_memory_max", None),
-    ("graphite.listen", Some("the address is opened at the start")),
-    ("graphite.pickle_listen", Some("the address is opened at the start")),
-    ("graphite.templates", None),
-    ("limits.series_max", None),
-    ("limits.sender_series_max", None),
-    ("limits.metric_series", None),
-    ("limits.senders_max", None),
-    ("limits.queries_max", None),
-    ("limits.query_timeout", None),
-    ("limits.query_series_max", None),
-    ("limits.query_points_max", None),
-    ("limits.query_memory_max", None),
-    ("promql.lookback", None),
-    ("promql.delayed_name_removal", None),
-    ("alerts.rules", None),
-    ("alerts.alertmanagers", None),
-    ("alerts.external_labels", None),
-    ("alerts.notifications", None),
-    ("alerts.interval", None),
-    ("preallocation.enabled", None),
-    ("snapshots.bytes_max", None),
-    ("snapshots.retention", None),
-    ("log.format", None),
-    ("log.filter", None),
-    ("telemetry.interval", None),
-    (
-        RULES,
-        Some(
-            "rules are added, removed and selected differently at a start; only their retentions change",
-        ),
-    ),
-    ("granularity", None),
+/// The way in which a change of a setting is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Applied {
+    /// A reload applies it at once.
+    Live,
+    /// A reload applies it when the store and the HTTP server begin again.
+    Reopening,
+    /// A restart applies it, for a reason.
+    Restart(&'static str),
+}
+use Applied::{Live, Reopening, Restart};
+
+/// The settings, and the way in which their changes are applied.
+const SETTINGS: [(&str, Applied); 48] = [
+    ("server.listen", Restart("the address is opened at the start")),
+    ("server.workers", Reopening),
+    ("server.connections_max", Reopening),
+    ("server.client_timeout", Reopening),
+    ("server.host_names", Live),
+    ("server.external_url", Live),
+    ("security.access", Reopening),
+    ("security.open", Reopening),
+    ("storage.data_dir", Restart("the data directory is opened at the start")),
+    ("storage.snapshot_dir", Live),
+    ("storage.checkpoint_interval", Live),
+    ("storage.catalog_bytes_max", Live),
+    ("storage.cache_bytes_max", Live),
+    ("storage.disk_max", Live),
+    ("storage.check_interval", Reopening),
+    ("ingest.future_skew", Live),
+    ("ingest.out_of_order_window", Live),
+    ("ingest.ha_senders", Live),
+    ("ingest.ha_failover", Live),
+    ("ingest.request_bytes_max", Live),
+    ("ingest.body_memory_max", Live),
+    ("graphite.listen", Restart("the address is opened at the start")),
+    ("graphite.pickle_listen", Restart("the address is opened at the start")),
+    ("graphite.templates", Live),
+    ("limits.series_max", Live),
+    ("limits.sender_series_max", Live),
+    ("limits.metric_series", Live),
+    ("limits.senders_max", Live),
+    ("limits.queries_max", Live),
+    ("limits.query_timeout", Live),
+    ("limits.query_series_max", Live),
+    ("limits.query_points_max", Live),
+    ("limits.query_memory_max", Live),
+    ("promql.lookback", Live),
+    ("promql.delayed_name_removal", Live),
+    ("alerts.rules", Live),
+    ("alerts.alertmanagers", Live),
+    ("alerts.external_labels", Live),
+    ("alerts.notifications", Live),
+    ("alerts.interval", Live),
+    ("preallocation.enabled", Live),
+    ("snapshots.bytes_max", Live),
+    ("snapshots.retention", Live),
+    ("log.format", Live),
+    ("log.filter", Live),
+    ("telemetry.interval", Live),
+    (RULES, Reopening),
+    (GRANULARITY, Reopening),
 ];
 
 /// The difference between the settings in use and others.
@@ -80,6 +85,8 @@ const SETTINGS: [(&str, Option<&str>); 48] = [
 pub struct Difference {
     /// The settings that a reload applies.
     pub changed: Vec<SettingChange>,
+    /// True when the store must be opened again to apply some of them.
+    pub reopens: bool,
     /// The settings that stay until a restart.
     pub kept: Vec<KeptSetting>,
 }
@@ -109,7 +116,8 @@ impl Settings {
                 continue;
             }
             let change = change(path, &key, &from, &to);
-            let Some(reason) = fixed(&change.key) else {
+            let Restart(reason) = applied(&change.key) else {
+                found.reopens |= applied(&change.key) == Reopening;
                 found.changed.push(change);
                 continue;
             };
@@ -121,7 +129,7 @@ impl Settings {
         if has_same_levels {
             self.compare_retentions(others, &mut found);
         } else {
-            self.keep_granularities(others, &mut merged, &mut found);
+            self.compare_granularities(others, &mut found);
         }
         let mut settings = load::valid(merged)?;
         settings.notes.clone_from(&others.notes);
@@ -152,15 +160,13 @@ impl Settings {
         }
     }
 
-    fn keep_granularities(&self, others: &Self, merged: &mut toml::Table, found: &mut Difference) {
+    fn compare_granularities(&self, others: &Self, found: &mut Difference) {
         let value = |settings: &Self| settings.raw.0.get(GRANULARITY).cloned();
         if let (Some(from), Some(to)) = (value(self), value(others))
             && from != to
         {
-            let change = change(GRANULARITY.to_owned(), GRANULARITY, &from, &to);
-            let reason = GRANULARITIES_FIXED.to_owned();
-            found.kept.push(KeptSetting { change, reason });
-            merged.insert(GRANULARITY.to_owned(), from);
+            found.changed.push(change(GRANULARITY.to_owned(), GRANULARITY, &from, &to));
+            found.reopens = true;
         }
     }
 }
@@ -202,12 +208,16 @@ pub fn from_shown(shown: serde_json::Value) -> Result<Settings, ConfigError> {
 
 /// Returns the settings that need a restart.
 pub fn restart_settings() -> impl Iterator<Item = &'static str> {
-    SETTINGS.iter().filter(|(_, reason)| reason.is_some()).map(|(key, _)| *key)
+    SETTINGS.iter().filter(|(_, applied)| matches!(applied, Restart(_))).map(|(key, _)| *key)
 }
 
-/// Returns the reason why a setting needs a restart; `None` when it can change.
-fn fixed(key: &str) -> Option<&'static str> {
-    SETTINGS.iter().find(|(known, _)| *known == key).and_then(|(_, reason)| *reason)
+/// Returns the settings for which a reload opens the store again.
+pub fn reopening_settings() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().filter(|(_, applied)| *applied == Reopening).map(|(key, _)| *key)
+}
+
+fn applied(key: &str) -> Applied {
+    SETTINGS.iter().find(|(known, _)| *known == key).map_or(Live, |(_, applied)| *applied)
 }
 
 /// Describes a change without its secrets.
@@ -273,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn retentions_change_and_other_granularities_need_a_restart() {
+    fn retentions_change_at_once_and_other_changes_open_the_store_again() {
         let with = |text: &str| read(&DEFAULTS.replace("retention = \"48h\"", text)).unwrap();
         let (before, longer) = (read("").unwrap(), with("retention = \"96h\""));
         let (merged, found) = before.reloaded(&longer).unwrap();
@@ -289,17 +299,18 @@ mod tests {
             let is_new = merged.granularities == after.granularities
                 && merged.retention_rules == after.retention_rules;
             let changed: Vec<_> = found.changed.into_iter().map(|change| change.key).collect();
-            (is_new, changed, found.kept.len())
+            assert!(is_new && found.kept.is_empty(), "{found:?}");
+            (found.reopens, changed)
         };
         let of_rule = "retention.rule.x.1m.retention".to_owned();
-        assert_eq!(change("1m = '6h'", "1m = '12h'"), (true, vec![of_rule], 0));
+        assert_eq!(change("1m = '6h'", "1m = '12h'"), (false, vec![of_rule]));
         let keys = ["granularity.1h.retention", "retention.rule.x.1h.retention"];
-        assert_eq!(change("\"9w\"", "\"10w\""), (true, keys.map(str::to_owned).to_vec(), 0));
-        assert_eq!(change("selector = 'x'", "selector = 'y'"), (false, vec![], 1));
-        assert_eq!(change("1m = '6h'", "1m = 'none'"), (false, vec![], 1));
-        let other = DEFAULTS.replace("partition = \"6h\"", "partition = \"12h\"");
-        let (merged, found) = before.reloaded(&read(&other).unwrap()).unwrap();
-        assert_eq!(merged.granularities, before.granularities);
-        assert!(found.changed.is_empty() && found.kept[0].change.key == "granularity", "{found:?}");
+        assert_eq!(change("\"9w\"", "\"10w\""), (false, keys.map(str::to_owned).to_vec()));
+        for (from, to) in [("selector = 'x'", "selector = 'y'"), ("1m = '6h'", "1m = 'none'")] {
+            assert_eq!(change(from, to), (true, vec![RULES.to_owned()]));
+        }
+        let other = ("partition = \"6h\"", "partition = \"12h\"");
+        let (reopens, changed) = change(other.0, other.1);
+        assert_eq!((reopens, changed), (true, vec![GRANULARITY.to_owned()]));
     }
 }

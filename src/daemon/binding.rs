@@ -7,18 +7,34 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
-/// Binds the address; connections wait until the server accepts them.
-pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listen = || {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    listen().map_err(|cause| cannot_listen(address, "--listen or server.listen", cause))
+use crate::{
+    actors::{CannotListen, GraphiteSockets},
+    config::Settings,
+};
+
+/// The bound addresses. They stay bound while the store is opened again: connections wait until
+/// they are accepted.
+pub(super) struct Addresses {
+    pub(super) http: TcpListener,
+    pub(super) graphite: GraphiteSockets,
+}
+
+impl Addresses {
+    pub(super) fn bind(settings: &Settings) -> anyhow::Result<Self> {
+        let listen = settings.server.listen;
+        let http = TcpListener::bind(listen)
+            .map_err(|cause| cannot_listen(listen, "--listen or server.listen", cause))?;
+        http.set_nonblocking(true)?;
+        let graphite = &settings.graphite;
+        let graphite = GraphiteSockets::bind(graphite.listen, graphite.pickle_listen).map_err(
+            |CannotListen { setting, address, cause }| cannot_listen(address, setting, cause),
+        )?;
+        Ok(Self { http, graphite })
+    }
 }
 
 /// Adds the remedy to the error of binding an address, whose settings and flags are `names`.
-pub(super) fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) -> anyhow::Error {
+fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) -> anyhow::Error {
     let remedies = [
         (
             io::ErrorKind::AddrInUse,

@@ -12,11 +12,11 @@ use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
 use tokio::net::TcpStream;
 
-use super::{binding::cannot_listen, notice_changes, parts::machine_name};
+use super::{notice_changes, parts::machine_name};
 use crate::{
     actors::{
-        CannotListen, Collector, CollectorParts, CollectorSettings, GraphiteListeners,
-        GraphiteSettings, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
+        Collector, CollectorParts, CollectorSettings, GraphiteListeners, GraphiteSockets, Lifeline,
+        Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
@@ -70,25 +70,22 @@ fn start_collector(
 }
 
 pub(super) fn start_graphite(
+    sockets: &GraphiteSockets,
     settings: &Settings,
     settings_of_collectors: &LiveValue<CollectorSettings>,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<GraphiteListeners> {
-    let graphite = GraphiteSettings {
-        listen: settings.graphite.listen,
-        pickle_listen: settings.graphite.pickle_listen,
-        first_timeout: settings.server.client_timeout,
-    };
-    if !graphite.listens() {
+    if sockets.is_empty() {
         return Ok(GraphiteListeners::default());
     }
     let lifeline = lifelines.for_role("Graphite collector");
     let collector = collector_parts(settings_of_collectors, &parts.overview);
     let collector = start_collector(collector, lifeline, arbiters);
-    GraphiteListeners::start(&graphite, collector, parts.admin.metrics.clone())
-        .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
+    let (metrics, first_timeout) = (parts.admin.metrics.clone(), settings.server.client_timeout);
+    GraphiteListeners::start(sockets, first_timeout, collector, metrics)
+        .context("start the Graphite listeners")
 }
 
 /// Starts the role that samples the daemon itself.
@@ -139,7 +136,7 @@ const fn blocking_threads() -> usize {
 pub(super) fn start_server(
     settings: &Settings,
     settings_of_collectors: &LiveValue<CollectorSettings>,
-    listener: TcpListener,
+    listener: &TcpListener,
     parts: ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -159,6 +156,7 @@ pub(super) fn start_server(
             .wrap(from_fn(api::receive))
             .configure(|config| api::routes(config, parts, collectors))
     };
+    let listener = listener.try_clone().context("copy the listener")?;
     let server = Server::build();
     let stop = server.graceful_shutdown_signal();
     let server = server

@@ -7,18 +7,16 @@ mod first_key;
 mod listeners;
 mod parts;
 mod reloading;
+mod signals;
 mod storing;
 mod systemd;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter, Handler, Recipient, System, dev::ToEnvelope};
 use actix_server::ServerHandle;
 use anyhow::Context;
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time::timeout,
-};
+use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{
     actors::{
@@ -34,14 +32,18 @@ use crate::{
     telemetry::{Condition, Health, Metrics},
 };
 use alerting::AlertingRoles;
+use binding::Addresses;
 pub use data_dir::{DataDir, process_using};
 use listeners::{
     collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
 use parts::{SharedState, api_parts};
 pub use reloading::ReloadSources;
-use reloading::{ReloadParts, Reloader};
-use storing::{checker, checkpointer, open_store, preallocator, retention, sealer, writer_parts};
+use reloading::{ReloadParts, Reloader, Reopening};
+use signals::Signals;
+use storing::{
+    Opened, checker, checkpointer, open_store, preallocator, retention, sealer, writer_parts,
+};
 
 /// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +52,16 @@ pub enum ExitReason {
     Signal,
     /// A role died; the service manager should restart the process.
     RoleDied(Death),
+    /// A thread still used the store when it was to be opened again; the service manager should
+    /// restart the process.
+    StoreInUse,
+}
+
+/// The end of a run.
+enum End {
+    Stopped(ExitReason),
+    /// A reload opens the store again.
+    Reopening(Reopening),
 }
 
 /// The number of threads of the main runtime for blocking work: joining the roles' threads.
@@ -66,9 +78,52 @@ pub fn run(settings: Settings, sources: ReloadSources) -> anyhow::Result<ExitRea
         .build()
         .context("start the main thread's runtime")?;
     System::with_tokio_rt(move || runtime).block_on(async move {
-        let daemon = Daemon::start(LiveSettings::new(settings), sources)?;
-        Ok(daemon.run_until_stopped().await)
+        let reason = serve(settings, &sources).await;
+        System::current().stop();
+        reason
     })
+}
+
+/// Runs the daemon until it is stopped: after a reload that opens the store again, with the new
+/// settings, and on the same addresses.
+async fn serve(settings: Settings, sources: &ReloadSources) -> anyhow::Result<ExitReason> {
+    let mut watch = Stopwatch::start();
+    // The addresses are bound first, so that nothing is created when one cannot be bound.
+    let addresses = Addresses::bind(&settings)?;
+    let _data_dir = DataDir::claim(&settings.storage.data_dir)?;
+    let mut opened = open_store(settings).await?;
+    let (mut signals, mut fault) = (None, None);
+    loop {
+        let closed = opened.store.closed();
+        let daemon = Daemon::start(opened, sources, &addresses)?;
+        if let Some(cause) = fault.take() {
+            daemon.reloader.note_failure(&cause);
+        }
+        if signals.is_none() {
+            systemd::feed_watchdog();
+        }
+        // Whoever waits for "ready" may send signals from then on.
+        let signals = signals.get_or_insert_with(Signals::new);
+        daemon.announce_ready(watch);
+        let reopening = match daemon.run(signals).await {
+            End::Stopped(reason) => return Ok(reason),
+            End::Reopening(reopening) => reopening,
+        };
+        watch = Stopwatch::start();
+        if !spawn_blocking(move || closed.wait(bounds::SHUTDOWN_TIMEOUT)).await? {
+            tracing::error!(
+                "a thread still uses the store; the daemon stops so that it can be restarted"
+            );
+            return Ok(ExitReason::StoreInUse);
+        }
+        opened = match open_store(reopening.settings).await {
+            Ok(opened) => opened,
+            Err(cause) => {
+                fault = Some(cause);
+                open_store(reopening.before).await?
+            }
+        };
+    }
 }
 
 struct Daemon {
@@ -82,7 +137,6 @@ struct Daemon {
     host_keeper: Addr<HostKeeper>,
     alerting: AlertingRoles,
     reloader: Reloader,
-    stop_signals: StopSignals,
     sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
@@ -93,19 +147,19 @@ struct Daemon {
     health: Health,
     watcher: Watcher,
     tails: Tails,
-    _data_dir: DataDir,
 }
 
 impl Daemon {
-    fn start(mut live: LiveSettings, sources: ReloadSources) -> anyhow::Result<Self> {
-        let (settings, watch) = (&mut live, Stopwatch::start());
+    fn start(
+        opened: Opened,
+        sources: &ReloadSources,
+        addresses: &Addresses,
+    ) -> anyhow::Result<Self> {
+        let Opened { settings: mut live, store, appender, last_run } = opened;
+        let settings = &mut live;
         let published = PublishedState::default();
         let health = published.health.clone();
         health.raise(Condition::Lifecycle, "starting");
-        // The address is bound first, so that nothing is created when it cannot be bound.
-        let listener = binding::bind(settings.server.listen)?;
-        let data_dir = DataDir::claim(&settings.storage.data_dir)?;
-        let (store, appender, last_run) = open_store(settings)?;
         let trusted = trusted_clock(settings, last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
@@ -133,20 +187,17 @@ impl Daemon {
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
         let collecting = settings.derive(collector_settings);
-        let graphite = start_graphite(settings, &collecting, &parts, &lifelines, &mut arbiters)?;
+        let (http, sockets) = (&addresses.http, &addresses.graphite);
+        let graphite =
+            start_graphite(sockets, settings, &collecting, &parts, &lifelines, &mut arbiters)?;
         let alerting = AlertingRoles::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler =
             start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
         let reload_parts = ReloadParts::new(&parts);
-        let listen = settings.server.listen;
-        let server =
-            start_server(settings, &collecting, listener, parts, &lifelines, &mut arbiters)?;
-        // Whoever waits for "ready" may send signals from then on.
+        let server = start_server(settings, &collecting, http, parts, &lifelines, &mut arbiters)?;
         let reloader = Reloader::new(live, sources, reload_parts, requests);
-        let stop_signals = StopSignals::new();
-        announce_ready(&health, listen, watch);
         Ok(Self {
             server,
             graphite,
@@ -158,7 +209,6 @@ impl Daemon {
             host_keeper,
             alerting,
             reloader,
-            stop_signals,
             sparkline_refresher,
             self_sampler,
             sealer,
@@ -168,27 +218,35 @@ impl Daemon {
             health,
             watcher,
             tails,
-            _data_dir: data_dir,
         })
     }
 
-    async fn run_until_stopped(mut self) -> ExitReason {
-        let reason = tokio::select! {
-            () = self.stop_signals.next() => ExitReason::Signal,
-            () = self.reloader.serve() => ExitReason::Signal,
+    fn announce_ready(&self, watch: Stopwatch) {
+        self.health.clear(Condition::Lifecycle);
+        systemd::notify(&[sd_notify::NotifyState::Ready]);
+        tracing::info!(listen = %self.reloader.listen(), elapsed_ms = watch.millis(), "ready");
+    }
+
+    async fn run(mut self, signals: &mut Signals) -> End {
+        let mut end = tokio::select! {
+            () = signals.stop.next() => End::Stopped(ExitReason::Signal),
+            reopening = self.reloader.serve(&mut signals.reload) => End::Reopening(reopening),
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
-                ExitReason::RoleDied(death)
+                End::Stopped(ExitReason::RoleDied(death))
             }
         };
-        self.stop().await;
-        reason
+        self.stop(&mut end).await;
+        end
     }
 
     /// Stops everything in order. Acknowledged samples are already in the journal; each step only
     /// saves work for the next start.
-    async fn stop(self) {
-        systemd::notify(&[sd_notify::NotifyState::Stopping]);
+    async fn stop(self, end: &mut End) {
+        match end {
+            End::Stopped(_) => systemd::notify(&[sd_notify::NotifyState::Stopping]),
+            End::Reopening(_) => tracing::info!("the store is opened again with other settings"),
+        }
         self.health.raise(Condition::Lifecycle, "stopping");
         tracing::info!("stopping");
         // The server and the roles share the timeout; the last checkpoint gets the largest part.
@@ -196,6 +254,13 @@ impl Daemon {
         // 1. No new requests are accepted and live tails end; running requests are answered.
         self.graphite.stop();
         self.tails.end();
+        // Requests for further reloads fail.
+        drop(self.reloader);
+        if let End::Reopening(reopening) = end {
+            // Later connections wait for the new settings.
+            self.server.pause().await;
+            reopening.answer();
+        }
         within("the HTTP server", step, self.server.stop(true)).await;
         within("the self-sampler", step, self.self_sampler.send(Stop)).await;
         self.alerting.stop(step).await;
@@ -214,12 +279,11 @@ impl Daemon {
         // 4. A checkpoint leaves nothing to replay for the next start.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;
-        within("the writer's thread", step, tokio::task::spawn_blocking(|| writer.join())).await;
+        within("the writer's thread", step, spawn_blocking(|| writer.join())).await;
         for arbiter in &self.arbiters {
             arbiter.stop();
         }
         tracing::info!("stopped");
-        System::current().stop();
     }
 }
 
@@ -260,34 +324,4 @@ fn trusted_clock(settings: &mut LiveSettings, last_run: Option<UnixMillis>) -> T
     let clock = trusted.clone();
     settings.after_changes(move |settings| clock.set_rules(bounds::trust_rules(settings)));
     trusted
-}
-
-/// The signals that stop the daemon, from the creation of this value on.
-struct StopSignals(Option<(Signal, Signal)>);
-
-impl StopSignals {
-    fn new() -> Self {
-        let listen = |kind| signal(kind).ok();
-        let signals = listen(SignalKind::terminate()).zip(listen(SignalKind::interrupt()));
-        if signals.is_none() {
-            tracing::error!("cannot listen for signals; stop the daemon with SIGKILL");
-        }
-        Self(signals)
-    }
-
-    /// Waits for the next signal; forever without a listener.
-    async fn next(&mut self) {
-        let Some((term, int)) = &mut self.0 else { return std::future::pending().await };
-        tokio::select! {
-            _ = term.recv() => tracing::info!(signal = "SIGTERM", "stopping on request"),
-            _ = int.recv() => tracing::info!(signal = "SIGINT", "stopping on request"),
-        }
-    }
-}
-
-fn announce_ready(health: &Health, listen: SocketAddr, watch: Stopwatch) {
-    health.clear(Condition::Lifecycle);
-    systemd::notify(&[sd_notify::NotifyState::Ready]);
-    systemd::feed_watchdog();
-    tracing::info!(%listen, elapsed_ms = watch.millis(), "ready");
 }

@@ -2,15 +2,14 @@
 //!
 //! Must never know: what the roles do with a setting.
 
-use std::convert::identity;
+use std::{convert::identity, net::SocketAddr};
 
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::spawn_blocking,
 };
 
-use super::{parts::machine_name, systemd};
+use super::{parts::machine_name, signals::ReloadSignal, systemd};
 use crate::{
     api::ApiParts,
     clock::{Clock, SystemClock, TrustedClock},
@@ -65,68 +64,116 @@ pub(super) struct Reloader {
     source: SettingsSource,
     parts: ReloadParts,
     requests: mpsc::Receiver<ReloadRequest>,
-    hangup: Option<Signal>,
+}
+
+/// A reload for which the store is opened again.
+pub(super) struct Reopening {
+    /// The new settings.
+    pub(super) settings: Settings,
+    /// The settings in use until then.
+    pub(super) before: Settings,
+    answer: Option<(Reply, ReloadAnswer)>,
+}
+
+/// The channel for the answer to a request.
+type Reply = oneshot::Sender<Result<ReloadAnswer, String>>;
+
+impl Reopening {
+    /// Answers the request, if there is one.
+    pub(super) fn answer(&mut self) {
+        if let Some((reply, answer)) = self.answer.take() {
+            // The client may have disconnected meanwhile.
+            drop(reply.send(Ok(answer)));
+        }
+    }
 }
 
 impl Reloader {
     pub(super) fn new(
         mut settings: LiveSettings,
-        sources: ReloadSources,
+        sources: &ReloadSources,
         parts: ReloadParts,
         requests: mpsc::Receiver<ReloadRequest>,
     ) -> Self {
-        let ReloadSources { source, logging } = sources;
-        settings.after_changes(move |settings| {
+        let ReloadSources { source, logging } = sources.clone();
+        settings.follow(move |settings| {
             logging.change(settings.log.format, &settings.log.filter);
         });
         parts.metrics.config_last_reload_successful.set(1);
         parts.metrics.config_last_reload_success.set(seconds());
-        let hangup = signal(SignalKind::hangup()).ok();
-        if hangup.is_none() {
-            tracing::error!("cannot listen for SIGHUP; reload with POST /-/reload");
-        }
-        Self { settings, source, parts, requests, hangup }
+        Self { settings, source, parts, requests }
     }
 
-    /// Reloads at each SIGHUP since `new` and at each request; never returns.
-    pub(super) async fn serve(&mut self) {
+    /// Returns the address of the HTTP server.
+    pub(super) fn listen(&self) -> SocketAddr {
+        self.settings.server.listen
+    }
+
+    /// Notes that the store could not be opened with the settings of a reload.
+    pub(super) fn note_failure(&self, cause: &anyhow::Error) {
+        self.count_failure(&format!("{cause:#}"));
+    }
+
+    /// Reloads at each signal and at each request, until a reload for which the store is opened
+    /// again.
+    pub(super) async fn serve(&mut self, signal: &mut ReloadSignal) -> Reopening {
         loop {
-            tokio::select! {
-                () = next_signal(&mut self.hangup) => drop(self.reload().await),
-                Some(request) = self.requests.recv() => {
-                    let outcome = if request.is_trial {
-                        self.read().await.map(|read| read.answer)
-                    } else {
-                        self.reload().await
-                    };
+            let request = tokio::select! {
+                () = signal.next() => None,
+                Some(request) = self.requests.recv() => Some(request),
+            };
+            let reply = match request {
+                Some(ReloadRequest { is_trial: true, reply }) => {
+                    let outcome = self.read().await.map(|read| read.answer);
                     // The client may have disconnected meanwhile.
-                    drop(request.reply.send(outcome));
+                    drop(reply.send(outcome));
+                    continue;
                 }
+                request => request.map(|request| request.reply),
+            };
+            match (self.reload().await, reply) {
+                (Ok((answer, Some(settings))), reply) => {
+                    let before = Settings::clone(&self.settings);
+                    let answer = reply.map(|reply| (reply, answer));
+                    return Reopening { settings, before, answer };
+                }
+                (outcome, Some(reply)) => drop(reply.send(outcome.map(|(answer, _)| answer))),
+                (_, None) => {}
             }
         }
     }
 
-    async fn reload(&mut self) -> Result<ReloadAnswer, String> {
+    /// Reloads settings and rules. Returns the settings when the store must be opened again to
+    /// apply them; nothing has changed then.
+    async fn reload(&mut self) -> Result<(ReloadAnswer, Option<Settings>), String> {
         systemd::notify_reloading();
         let outcome = self.apply().await;
-        systemd::notify(&[sd_notify::NotifyState::Ready]);
-        let metrics = &self.parts.metrics;
-        metrics.config_last_reload_successful.set(i64::from(outcome.is_ok()));
+        // Otherwise, the daemon is ready when the store is open.
+        if !matches!(outcome, Ok((_, Some(_)))) {
+            systemd::notify(&[sd_notify::NotifyState::Ready]);
+        }
         match &outcome {
-            Ok(answer) => {
-                metrics.config_last_reload_success.set(seconds());
+            Ok((answer, _)) => {
+                self.parts.metrics.config_last_reload_successful.set(1);
+                self.parts.metrics.config_last_reload_success.set(seconds());
                 log_reload(answer);
             }
-            Err(cause) => {
-                metrics.config_reload_failures.inc();
-                tracing::error!(cause, "the reload failed; the previous settings and rules stay");
-            }
+            Err(cause) => self.count_failure(cause),
         }
         outcome
     }
 
-    async fn apply(&mut self) -> Result<ReloadAnswer, String> {
+    fn count_failure(&self, cause: &str) {
+        self.parts.metrics.config_last_reload_successful.set(0);
+        self.parts.metrics.config_reload_failures.inc();
+        tracing::error!(cause, "the reload failed; the previous settings and rules stay");
+    }
+
+    async fn apply(&mut self) -> Result<(ReloadAnswer, Option<Settings>), String> {
         let CheckedReload { settings, rules, answer } = self.read().await?;
+        if answer.reopens {
+            return Ok((answer, Some(settings)));
+        }
         let (store, now) = (self.parts.store.clone(), self.parts.clock.moment());
         let (set, of_series) = (settings.granularities.clone(), settings.retention_rules.clone());
         // A checkpoint may be running, which this change waits for.
@@ -136,7 +183,7 @@ impl Reloader {
         self.settings.replace(settings);
         self.parts.rules.replace(rules);
         self.parts.rules.note_reload(None);
-        Ok(answer)
+        Ok((answer, None))
     }
 
     /// Reads settings and rules, and checks them, without using them.
@@ -145,8 +192,13 @@ impl Reloader {
         let read = spawn_blocking(move || source.load().map_err(|cause| cause.to_string()));
         let read = read.await.map_err(|cause| cause.to_string()).and_then(identity)?;
         let merged = self.settings.reloaded(&read).map_err(|cause| cause.to_string())?;
-        let (settings, Difference { changed, kept }) = merged;
+        let (settings, Difference { changed, reopens, kept }) = merged;
         check_filter(&settings.log.filter)?;
+        if reopens {
+            let (set, rules) = (&settings.granularities, &settings.retention_rules);
+            let checked = self.parts.store.check_rules(set, rules, self.parts.clock.now());
+            checked.map_err(|cause| format!("retention.rule: {}", with_causes(&cause)))?;
+        }
         let sources = settings.rule_sources(machine_name().as_deref());
         let (known, promql) = (self.parts.rules.clone(), settings.promql_settings());
         let rules = spawn_blocking(move || {
@@ -157,7 +209,7 @@ impl Reloader {
             })
         });
         let rules = rules.await.map_err(|cause| cause.to_string()).and_then(identity)?;
-        let answer = ReloadAnswer { rules: rules.count(), changed, kept };
+        let answer = ReloadAnswer { rules: rules.count(), changed, reopens, kept };
         Ok(CheckedReload { settings, rules, answer })
     }
 }
@@ -167,16 +219,6 @@ struct CheckedReload {
     settings: Settings,
     rules: ReadRules,
     answer: ReloadAnswer,
-}
-
-/// Waits for the next signal; forever without a listener.
-async fn next_signal(hangup: &mut Option<Signal>) {
-    if let Some(hangup) = hangup
-        && hangup.recv().await.is_some()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
 }
 
 fn log_reload(answer: &ReloadAnswer) {

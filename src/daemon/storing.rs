@@ -2,10 +2,11 @@
 //!
 //! Must never know: the other roles, and when they end.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use actix::Recipient;
 use anyhow::Context;
+use tokio::task::spawn_blocking;
 
 use crate::{
     actors::{
@@ -20,37 +21,46 @@ use crate::{
     telemetry::{Health, Metrics},
 };
 
-/// Opens the store, and returns it with the latest time that its last run knew.
-pub(super) fn open_store(
-    settings: &mut LiveSettings,
-) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
+/// An open store, and the settings with which it was opened.
+pub(super) struct Opened {
+    pub(super) settings: LiveSettings,
+    pub(super) store: Store,
+    pub(super) appender: Appender,
+    /// The latest time that the last run of the store knew.
+    pub(super) last_run: Option<UnixMillis>,
+}
+
+/// Opens the store. The thread of the caller feeds the watchdog meanwhile.
+pub(super) async fn open_store(settings: Settings) -> anyhow::Result<Opened> {
     let folder = settings.storage.data_dir.clone();
-    let folder: &Path = &folder;
-    let medium = Folder::new(folder)
-        .with_context(|| format!("create the data directory {}", folder.display()))?;
-    let watch = Stopwatch::start();
-    let (store, mut appender, report) = Store::open_with_rules(
-        Arc::new(medium),
-        settings.granularities.clone(),
-        Some(&settings.retention_rules),
-        SystemClock.now(),
-    )
-    .map_err(with_remedy)
-    .with_context(|| format!("open the store in {}", folder.display()))?;
-    tracing::info!(
-        data_dir = %folder.display(),
-        series = store.dictionary().len(),
-        partitions = store.partitions().len(),
-        replayed_records = report.records,
-        replayed_samples = report.samples,
-        resumes_checkpoint = report.resumes_checkpoint,
-        elapsed_ms = watch.millis(),
-        "opened the store"
-    );
-    appender.set_limits(bounds::store_limits(settings));
+    let (set, rules) = (settings.granularities.clone(), settings.retention_rules.clone());
+    let open = move || {
+        let medium = Folder::new(&folder)
+            .with_context(|| format!("create the data directory {}", folder.display()))?;
+        let watch = Stopwatch::start();
+        let (store, appender, report) =
+            Store::open_with_rules(Arc::new(medium), set, Some(&rules), SystemClock.now())
+                .map_err(with_remedy)
+                .with_context(|| format!("open the store in {}", folder.display()))?;
+        tracing::info!(
+            data_dir = %folder.display(),
+            series = store.dictionary().len(),
+            partitions = store.partitions().len(),
+            replayed_records = report.records,
+            replayed_samples = report.samples,
+            resumes_checkpoint = report.resumes_checkpoint,
+            elapsed_ms = watch.millis(),
+            "opened the store"
+        );
+        Ok::<_, anyhow::Error>((store, appender, report.last_run))
+    };
+    let (store, mut appender, last_run) =
+        spawn_blocking(open).await.context("open the store")??;
+    let mut settings = LiveSettings::new(settings);
+    appender.set_limits(bounds::store_limits(&settings));
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
-    Ok((store, appender, report.last_run))
+    Ok(Opened { settings, store, appender, last_run })
 }
 
 /// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.

@@ -64,6 +64,9 @@ pub struct ReloadAnswer {
     pub rules: usize,
     /// The settings that changed.
     pub changed: Vec<SettingChange>,
+    /// True when the store is opened again to apply some of the changes: later requests wait until
+    /// it is open.
+    pub reopens: bool,
     /// The settings that differ and need a restart.
     pub kept: Vec<KeptSetting>,
 }

@@ -14,7 +14,7 @@ const OPEN_MAX: u64 = 512;
 /// The size of an open document: a page.
 const OPEN_BYTES: u64 = 4096;
 
-/// The measured documents of one granularity.
+/// The measured documents of one level: a granularity, or a level of a rule of retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeasuredDocuments {
     /// The number of series.
@@ -35,7 +35,7 @@ pub struct TurnForecast {
     /// The end of the document period.
     pub at: UnixMillis,
     /// The bytes that the turn writes, including finer granularities whose periods end at the same
-    /// time.
+    /// time, and levels of rules of retention.
     pub bytes: u64,
     /// The bytes that are reserved for the turn on the disk.
     pub reserved: u64,
@@ -52,6 +52,9 @@ pub fn writes_segment(written: MeasuredDocuments) -> bool {
 /// finest granularity: until the documents of two periods have been measured, a slot of that width
 /// counts as one sample, at the costs of `granary plan`.
 pub fn turn_bytes(granularity: &Granularity, written: MeasuredDocuments, finest_ms: i64) -> u64 {
+    if written.series == 0 {
+        return 0;
+    }
     let planned = || (written.series as f64 * document_bytes(granularity, finest_ms as f64)) as u64;
     let sealed = if written.is_young { written.last.max(planned()) } else { written.last };
     let open = if written.series < OPEN_MAX { written.series * OPEN_BYTES } else { 0 };
@@ -60,15 +63,16 @@ pub fn turn_bytes(granularity: &Granularity, written: MeasuredDocuments, finest_
 }
 
 /// Returns the forecast of the next turn of each granularity, finest first, for a disk with `free`
-/// bytes. `measured` has the documents of each granularity.
+/// bytes. `levels` are the granularities and the levels of rules of retention, and `measured` has
+/// the documents of each.
 pub fn forecast(
-    granularities: &[Granularity],
+    levels: &[Granularity],
     measured: &[MeasuredDocuments],
     free: u64,
     now: UnixMillis,
 ) -> Vec<TurnForecast> {
-    let finest_ms = granularities.first().map_or(1, |finest| finest.width_ms);
-    let all = || granularities.iter().zip(measured);
+    let finest_ms = levels.first().map_or(1, |finest| finest.width_ms);
+    let all = || levels.iter().zip(measured);
     let turn = |granularity: &Granularity| {
         let at = granularity.document.next(granularity.document_start(now));
         let due = all().filter(|(other, _)| {
@@ -84,7 +88,7 @@ pub fn forecast(
         let missing = unreserved.saturating_sub(free);
         TurnForecast { granularity: granularity.name.clone(), at, bytes, reserved, missing }
     };
-    granularities.iter().map(turn).collect()
+    levels.iter().filter(|level| level.class().is_none()).map(turn).collect()
 }
 
 #[cfg(test)]
@@ -158,6 +162,28 @@ mod tests {
         assert_eq!(missing, [0, 10, 70, 180]);
         let reserved: Vec<_> = turns.iter().map(|turn| mib(turn.reserved)).collect();
         assert_eq!(reserved, [120, 120, 170, 170]);
+    }
+
+    #[test]
+    fn a_turn_includes_the_levels_of_rules_of_retention() {
+        let set = GranularitySet::default();
+        let of_rule = set.iter().skip(1).map(|level| level.of_class("debug"));
+        let levels: Vec<_> = set.iter().cloned().chain(of_rule).collect();
+        let written = |series: u64, mib: u64| MeasuredDocuments {
+            series,
+            last: mib * MIB,
+            is_young: false,
+            reserved: mib * MIB,
+        };
+        let of_settings = [10, 20, 40, 80].map(|mib| written(1000, mib));
+        let of_rule = [100, 200, 400].map(|mib| written(5000, mib));
+        let measured = [&of_settings[..], &of_rule].concat();
+        let turns = forecast(&levels, &measured, 1 << 40, NOW);
+        let mib: Vec<_> = turns.iter().map(|turn| turn.bytes / MIB).collect();
+        assert_eq!(mib, [11, 143, 407, 935]);
+        assert_eq!(turns[3].reserved, 850 * MIB);
+        // A level without series writes nothing, whatever its last periods had.
+        assert_eq!(turn_bytes(&levels[4], written(0, 100), 60_000), 0);
     }
 
     #[test]

@@ -11,14 +11,6 @@ pub fn is_expired(granularity: &Granularity, end: UnixMillis, now: impl Into<Mom
     !now.is_doubted() && !granularity.keeps(end.minus(1), now.clock)
 }
 
-/// Returns the start of the longest retention; `None` while the clock is doubted. Granularities
-/// that were removed from the settings count too, because their data is kept until it expires.
-pub fn kept_since(all: &[Granularity], now: impl Into<Moment>) -> Option<UnixMillis> {
-    let now = now.into();
-    let kept_since = |granularity: &Granularity| granularity.kept_since(now.clock);
-    if now.is_doubted() { None } else { all.iter().map(kept_since).min() }
-}
-
 /// Returns the time at which a partition that ends at `end` expires, provided that the clock is not
 /// doubted.
 pub fn dropped_at(granularity: &Granularity, end: UnixMillis) -> UnixMillis {

@@ -178,7 +178,7 @@ fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
     assert_eq!(wait_for_alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
     // Without rules, no alert fires, and the series end.
     fs::write(rules_file(&daemon), "").unwrap();
-    assert_eq!(reload(), (200, json!({ "rules": 0, "changed": [], "kept": [] })));
+    assert_eq!(reload(), (200, json!({ "rules": 0, "changed": [], "reopens": false, "kept": [] })));
     poll_until(&daemon, "the end", || query_values(&daemon, "ALERTS").is_empty().then_some(()));
 }
 

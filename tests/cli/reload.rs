@@ -59,7 +59,8 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
         { "metric": "load", "tags": { "host": name }, "value": 1.0 } ] }))
     };
     assert_eq!(define("a").body["accepted"], 1);
-    let file = "[server]\nworkers = 7\nhost_names = ['granary.example.com']\n\
+    let file = "[graphite]\nlisten = '127.0.0.1:1'\n\
+        [server]\nhost_names = ['granary.example.com']\n\
         [limits]\nseries_max = 1\nqueries_max = 3\nquery_memory_max = 2000000\n\
         [ingest]\nbody_memory_max = 300000000\nfuture_skew = '1h'\n\
         [log]\nformat = 'json'\nfilter = 'debug'\n\
@@ -68,13 +69,17 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
     assert_eq!(request(&daemon.url, "GET", "/api/v1/status", &host, "").unwrap().0, 421);
     write_settings(&daemon, file);
     let diff = config_diff(&daemon, &[]);
-    for part in ["server.workers", "with a restart", "limits.series_max", "1000", "with a reload"] {
+    for part in ["graphite.listen", "with a restart", "limits.series_max", "1000", "with a reload"]
+    {
         assert!(diff.contains(part), "{part} in {diff}");
     }
     assert_eq!(limit_in_status(&daemon, "limits.series_max"), 1000);
     let (status, answer) = reload(&daemon);
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(keys_of(&answer["kept"]), ["server.workers"]);
+    assert_eq!(
+        (keys_of(&answer["kept"]), &answer["reopens"]),
+        (vec!["graphite.listen"], &json!(false))
+    );
     assert_eq!(
         keys_of(&answer["changed"]),
         [
@@ -159,7 +164,7 @@ fn the_difference_to_a_file_hides_secrets_and_ignores_settings_of_flags() {
 }
 
 #[test]
-fn a_longer_retention_applies_at_once_and_other_granularities_need_a_restart() {
+fn a_longer_retention_applies_at_once_and_another_granularity_opens_the_store_again() {
     let granularities_with = |slot: &str, retention: &str| {
         format!(
             "[[granularity]]\nslot = '{slot}'\ndocument = '1m'\npartition = '1h'\n\
@@ -184,14 +189,24 @@ fn a_longer_retention_applies_at_once_and_other_granularities_need_a_restart() {
     let chart = ["chart", "--metric", "load", "--range", "10h", "--resolution", "1s"];
     let found = daemon.query(&chart).to_string();
     assert!(found.contains("4.0"), "the sample is stored at 1s: {found}");
-    write_settings(&daemon, &granularities_with("10s", "12h"));
-    let (_, answer) = reload(&daemon);
-    assert_eq!(keys_of(&answer["kept"]), ["granularity"], "{answer}");
-    write_settings(&daemon, &granularities_with("1s", "12h"));
     daemon.kill();
     daemon.restart();
     assert_eq!(retentions(&daemon), ["12h", "2d"]);
     assert!(daemon.query(&chart).to_string().contains("4.0"));
+    // Another granularity: the old one keeps its files.
+    write_settings(&daemon, &granularities_with("10s", "12h"));
+    assert!(config_diff(&daemon, &[]).contains("opens the store again"));
+    let (_, answer) = reload(&daemon);
+    assert_eq!(keys_of(&answer["changed"]), ["granularity"], "{answer}");
+    assert_eq!(answer["reopens"], true, "{answer}");
+    assert_eq!(retentions(&daemon), ["12h", "2d", "12h"]);
+    daemon.accept(&json!([{ "metric": "load", "tags": {}, "value": 5.0 }]));
+    let chart = ["chart", "--metric", "load", "--range", "10h", "--resolution", "10s"];
+    let found = daemon.query(&chart).to_string();
+    assert!(found.contains("5.0"), "{found}");
+    assert!(daemon.log().contains("the store is opened again"), "{}", daemon.log());
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
 }
 
 #[test]
@@ -203,9 +218,13 @@ fn systemd_is_notified_of_the_beginning_and_the_end_of_a_reload() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
+    let config = dir.path().join("granary.toml");
+    fs::write(&config, "").unwrap();
     let mut child = granary()
         .args(["serve", "--listen", &address, "--data-dir"])
         .arg(dir.path().join("data"))
+        .arg("--config")
+        .arg(&config)
         .env("NOTIFY_SOCKET", &path)
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -222,8 +241,15 @@ fn systemd_is_notified_of_the_beginning_and_the_end_of_a_reload() {
     let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
     assert!(since.parse::<u64>().unwrap() > 0, "{reloading}");
     assert_eq!(next_message(), "READY=1");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    // A reload that opens the store again ends when the store is open.
+    fs::write(&config, "[server]\nworkers = 3\n").unwrap();
+    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    for message in ["RELOADING=1", "READY=1"] {
+        assert!(next_message().starts_with(message));
+    }
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(next_message(), "STOPPING=1");
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
@@ -275,4 +301,81 @@ fn samples_that_arrive_during_reloads_count_once() {
     assert!(daemon.verify().status.success());
     daemon.restart();
     assert_eq!(count(&daemon), f64::from(sent));
+}
+
+#[test]
+fn rules_and_granularities_change_while_samples_arrive() {
+    let mut daemon = Daemon::start("[limits]\nseries_max = 100\n");
+    let is_finished = AtomicBool::new(false);
+    let sent = thread::scope(|scope| {
+        let daemon = &daemon;
+        // A batch with a number is repeated until it is answered, as agents do.
+        let send = |sender: usize| {
+            let mut sent = 0;
+            while !is_finished.load(Ordering::Relaxed) {
+                let time = jiff::Timestamp::now().to_string();
+                let sample = json!({ "metric": format!("load_{sender}"), "tags": {},
+                    "value": 1.0, "time": time });
+                let batch = json!({ "agent": format!("sender {sender}"), "epoch": 1,
+                    "seq": sent + 1, "samples": [sample] });
+                let body = batch.to_string();
+                let answer = loop {
+                    let headers = [("Content-Type", "application/json")];
+                    match request(&daemon.url, "POST", "/api/v1/ingest", &headers, &body) {
+                        Ok((200, answer)) => break answer,
+                        Ok((503, _)) => {}
+                        Ok((status, answer)) => panic!("{status}: {answer}"),
+                        Err(cause) => {
+                            let cause = cause.to_string();
+                            assert!(!cause.contains("refused"), "{cause}");
+                        }
+                    }
+                };
+                assert!(answer["accepted"] == 1 || answer["duplicates"] == 1, "{answer}");
+                sent += 1;
+            }
+            sent
+        };
+        let senders: Vec<_> = (0..3).map(|sender| scope.spawn(move || send(sender))).collect();
+        for turn in 0..8 {
+            let rule = |name: &str, keep: &str| {
+                format!(
+                    "[[retention.rule]]\nname = '{name}'\nselector = '{{__name__=~\"load_{name}\"}}'\n\
+                     keep = {{ {keep} }}\n"
+                )
+            };
+            let rules = match turn % 4 {
+                0 => rule("a", "1m = '12h'").replace("load_a", "load_0"),
+                1 => rule("b", "1m = 'none'").replace("load_b", "load_[01]"),
+                2 => rule("a", "5m = 'none'").replace("load_a", ".*") + &rule("b", ""),
+                _ => String::new(),
+            };
+            let mut levels = vec![["1m", "1h", "6h", "2d"], ["5m", "4h", "1d", "14d"]];
+            if turn % 3 != 0 {
+                levels.push(["1h", "1d", "1w", "9w"]);
+            }
+            levels.push(["1d", "1mo", "1y", "5y"]);
+            write_settings(daemon, &(rules + &crate::daemon::granularities(&levels)));
+            let (status, answer) = reload(daemon);
+            assert_eq!((status, &answer["reopens"]), (200, &json!(true)), "{answer}");
+            assert_eq!(request(&daemon.url, "GET", "/readyz", &[], "").unwrap().0, 200);
+        }
+        is_finished.store(true, Ordering::Relaxed);
+        senders.into_iter().map(|sender| sender.join().unwrap()).collect::<Vec<u32>>()
+    });
+    let counts = |daemon: &Daemon| {
+        let of = |sender: usize| {
+            let count = format!("sum(count_over_time(load_{sender}[1d]))");
+            let found = daemon.query(&["promql", &count]);
+            found["data"]["result"][0]["value"][1].as_str().unwrap().parse::<f64>().unwrap()
+        };
+        [0, 1, 2].map(of)
+    };
+    let sent: Vec<_> = sent.into_iter().map(f64::from).collect();
+    assert_eq!(counts(&daemon)[..], sent[..]);
+    daemon.kill();
+    daemon.restart();
+    assert_eq!(counts(&daemon)[..], sent[..]);
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
 }

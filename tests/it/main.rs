@@ -42,6 +42,7 @@ mod rebuild_random;
 mod removed_granularities;
 mod replay;
 mod replicas;
+mod reserved_space;
 mod retention;
 mod retention_rules;
 #[path = "../support/rounds.rs"]

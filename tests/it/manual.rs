@@ -6,7 +6,7 @@ mod pages;
 
 use std::{collections::BTreeSet, fs};
 
-use granary::store::DocumentLayout;
+use granary::{config, store::DocumentLayout};
 use pages::{Page, pages, root};
 
 use crate::tidy::rust_files;
@@ -229,13 +229,20 @@ fn the_computed_disk_use_equals_that_of_the_documents() {
 }
 
 #[test]
-fn settings_lists_every_setting_that_needs_a_restart() {
+fn settings_lists_every_setting_that_a_reload_does_not_apply_at_once() {
     let text = page("docs/settings.md").text;
-    let part = text.split("| setting | reason |").nth(1).unwrap().split("\n\n").next().unwrap();
-    let cells = part.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    let listed: BTreeSet<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    let needed: BTreeSet<_> = granary::config::restart_settings().chain(["granularity"]).collect();
-    assert_eq!(listed, needed);
+    let listed = |header: &str| {
+        let part = text.split(header).nth(1).unwrap().split("\n\n").next().unwrap();
+        let cells = part.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+        let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        names.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let needed = |settings: &mut dyn Iterator<Item = &'static str>| {
+        settings.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(listed("| setting | reason |"), needed(&mut config::restart_settings()));
+    let reopening = needed(&mut config::reopening_settings());
+    assert_eq!(listed("| setting | reason to open the store again |"), reopening);
 }
 
 /// Returns the table of each section of config/default.toml: keys, defaults and comments. A page of

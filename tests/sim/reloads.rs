@@ -3,8 +3,16 @@
 use crate::{history::History, rules};
 
 impl History {
-    /// Changes retentions and sizes, as a reload does.
+    /// Changes retentions and sizes, as a reload does, or stops in order and opens the store again,
+    /// perhaps with other rules or granularities.
     pub(crate) fn reload(&mut self) {
+        if self.rng.u8(0..3) == 0 {
+            self.tally.note("reloads");
+            self.tally.note("reloads that open the store again");
+            self.checkpoint();
+            self.restart();
+            return;
+        }
         let (store, now) = (self.store(), self.now());
         let rules = self.rules.as_ref().map_or(&[][..], |rules| &rules.current);
         // Levels of former rules keep their retentions, which the oracle expects to be no shorter.

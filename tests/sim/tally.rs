@@ -70,6 +70,7 @@ const KINDS: &[&str] = &[
     "refused replacements",
     "failed replacements",
     "reloads",
+    "reloads that open the store again",
     "failed reloads",
     "retentions changed",
     "retentions of rules changed",

@@ -3,8 +3,10 @@
 
 use granary::{
     actors::{DroppedPartitions, drop_expired},
-    model::{GranularityIndex, Kind, Moment, SeriesId, SeriesInfo, SeriesLimits, UnixMillis},
-    policy::retention,
+    model::{
+        GranularityIndex, GranularitySet, Kind, Moment, SeriesId, SeriesInfo, SeriesLimits,
+        UnixMillis,
+    },
     store::{
         ChangeAction, Columns, DocumentSpace, Matcher, Renaming, SeriesChange, Store, StoreError,
     },
@@ -31,7 +33,7 @@ pub(crate) enum Upkeep {
     Seal,
     /// Completes an erasure.
     Erase,
-    /// Reserves bytes for the next documents of each granularity.
+    /// Reserves bytes for the next documents of each level.
     Reserve(u64),
     /// Reserves space for the journal and the head.
     ReserveJournal,
@@ -63,7 +65,7 @@ impl Upkeep {
             Self::Erase => store.complete_erasure().map(|()| 0),
             Self::Reserve(bytes) => {
                 let space = DocumentSpace { bytes: *bytes, is_segment: bytes % 3 != 0 };
-                let needed = vec![space; store.granularities().count()];
+                let needed = vec![space; store.levels().len()];
                 let (reserved, outcome) = store.reserve_documents(now.latest(), &needed);
                 outcome.map(|()| reserved.iter().sum())
             }
@@ -92,17 +94,21 @@ impl History {
     /// Deletes series without samples.
     fn forget_series(&mut self) {
         let now = self.now();
-        let kept_since = retention::kept_since(self.store().all_granularities(), now);
-        let Some(since) = kept_since else { return };
-        let series = self.store().series_without_samples(now.clock, since, 9);
-        if series.is_empty() {
+        let store = self.store();
+        let series = store.series_without_samples(now.clock, 9);
+        if now.is_doubted() || series.is_empty() {
             return;
         }
+        // The head may still contain older cells.
+        let kept_since = |levels: &GranularitySet| {
+            levels.iter().map(|level| level.kept_since(now.clock)).min().unwrap()
+        };
+        let since = store.classes().map(|(_, levels)| kept_since(levels)).max().unwrap();
         if !self.assert_no_cells(&series, since) {
             return;
         }
         let request = Request::Change(series.iter().map(|id| (*id, None)).collect());
-        match self.appender().forget_series(&series, since) {
+        match self.appender().forget_series(&series, now.clock) {
             Ok(forgotten) => {
                 self.tally.count("forgotten series", forgotten as u64);
                 self.trace(|| format!("forgot {series:?}"));
@@ -118,8 +124,7 @@ impl History {
     /// Asserts that series have no cells; returns false if a fault prevents the check.
     fn assert_no_cells(&mut self, series: &[SeriesId], since: UnixMillis) -> bool {
         let (store, mut slots) = (self.store(), Vec::new());
-        let starts = store.partitions().into_iter().map(|partition| partition.id.start);
-        let range = starts.fold(since, UnixMillis::min)..BEGIN.plus(HISTORY_REACH_MS);
+        let range = since..BEGIN.plus(HISTORY_REACH_MS);
         for level in 0..store.all_granularities().len() {
             let view = store.view(GranularityIndex(level), range.clone(), series);
             let seen = view.and_then(|view| {

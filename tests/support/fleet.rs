@@ -16,10 +16,7 @@ use granary::{
         AcceptedBatch, BatchNumber, Deduplication, GranularitySet, Kind, RetentionRule, SeriesId,
         SeriesInfo, UnixMillis,
     },
-    policy::{
-        fleet_plan::{Fleet, Plan, PlanBounds},
-        retention::kept_since,
-    },
+    policy::fleet_plan::{Fleet, Plan, PlanBounds},
     store::{Appender, Folder, Store},
 };
 
@@ -205,10 +202,9 @@ impl Simulation {
         assert_eq!(sealed.refused, 0);
         let dropped = drop_expired(&self.store, self.now);
         assert!(dropped.failed.is_none(), "{dropped:?}");
-        let since = kept_since(self.store.all_granularities(), self.now).unwrap();
-        let unused = self.store.series_without_samples(self.now, since, REMOVED_SERIES_MAX);
+        let unused = self.store.series_without_samples(self.now, REMOVED_SERIES_MAX);
         if !unused.is_empty() {
-            self.appender.forget_series(&unused, since).unwrap();
+            self.appender.forget_series(&unused, self.now).unwrap();
         }
     }
 

@@ -6,7 +6,11 @@
 
 mod udp;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddr, UdpSocket},
+    sync::Arc,
+    time::Duration,
+};
 
 use actix::Addr;
 use bytes::{Buf, BytesMut};
@@ -35,21 +39,48 @@ const UDP_BUFFER_BYTES_MAX: usize = 8 << 20;
 /// The delay before a failed write is repeated.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// The addresses of the listeners.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GraphiteSettings {
-    /// Plaintext over TCP and UDP.
-    pub listen: Option<SocketAddr>,
-    /// Pickle over TCP.
-    pub pickle_listen: Option<SocketAddr>,
-    /// The longest time until the first message of a connection.
-    pub first_timeout: Duration,
+/// The bound sockets of the listeners, which outlive the listeners: when the store is opened again,
+/// senders wait instead of being refused.
+#[derive(Debug)]
+pub struct GraphiteSockets {
+    lines: Option<std::net::TcpListener>,
+    datagrams: Option<UdpSocket>,
+    pickles: Option<std::net::TcpListener>,
 }
 
-impl GraphiteSettings {
-    /// Returns true when at least one address is set.
-    pub fn listens(&self) -> bool {
-        self.listen.is_some() || self.pickle_listen.is_some()
+impl GraphiteSockets {
+    /// Binds the addresses: `listen` for plaintext over TCP and UDP, `pickle_listen` for pickle over
+    /// TCP.
+    ///
+    /// # Errors
+    /// An address cannot be bound.
+    pub fn bind(
+        listen: Option<SocketAddr>,
+        pickle_listen: Option<SocketAddr>,
+    ) -> Result<Self, CannotListen> {
+        let tcp = |setting, address| {
+            let bound = std::net::TcpListener::bind(address);
+            bound.map_err(|cause| CannotListen { setting, address, cause })
+        };
+        let udp = |address| {
+            UdpSocket::bind(address).map_err(|cause| CannotListen {
+                setting: "graphite.listen",
+                address,
+                cause,
+            })
+        };
+        Ok(Self {
+            lines: listen.map(|address| tcp("graphite.listen", address)).transpose()?,
+            datagrams: listen.map(udp).transpose()?,
+            pickles: pickle_listen
+                .map(|address| tcp("graphite.pickle_listen", address))
+                .transpose()?,
+        })
+    }
+
+    /// Returns true when no address is set.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_none() && self.pickles.is_none()
     }
 }
 
@@ -81,39 +112,35 @@ pub struct CannotListen {
 }
 
 impl GraphiteListeners {
-    /// Starts the configured listeners.
+    /// Starts the listeners of the sockets; the first message of a connection must arrive within
+    /// `first_timeout`.
     ///
     /// # Errors
-    /// An address cannot be bound.
+    /// The operating system refuses a socket.
     pub fn start(
-        settings: &GraphiteSettings,
+        sockets: &GraphiteSockets,
+        first_timeout: Duration,
         collector: Addr<Collector>,
         metrics: Metrics,
-    ) -> Result<Self, CannotListen> {
+    ) -> std::io::Result<Self> {
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let sink = Sink {
-            collector,
-            metrics,
-            connections,
-            first_timeout: settings.first_timeout.min(IDLE_TIMEOUT),
-        };
+        let first_timeout = first_timeout.min(IDLE_TIMEOUT);
+        let sink = Sink { collector, metrics, connections, first_timeout };
         let mut tasks = Vec::new();
-        for (setting, address, protocol) in [
-            ("graphite.listen", settings.listen, RowProtocol::GraphiteLines),
-            ("graphite.pickle_listen", settings.pickle_listen, RowProtocol::GraphitePickle),
+        for (socket, protocol) in [
+            (&sockets.lines, RowProtocol::GraphiteLines),
+            (&sockets.pickles, RowProtocol::GraphitePickle),
         ] {
-            if let Some(address) = address {
-                let listener =
-                    bind(address).map_err(|cause| CannotListen { setting, address, cause })?;
+            if let Some(socket) = socket {
+                let listener = socket.try_clone()?;
+                listener.set_nonblocking(true)?;
+                let listener = TcpListener::from_std(listener)?;
                 tasks.push(actix::spawn(accept(listener, protocol, sink.clone())));
             }
         }
         let read_from =
-            |address| {
-                UdpReader::start(address, UDP_BUFFER_BYTES_MAX, &sink)
-                    .map_err(|cause| CannotListen { setting: "graphite.listen", address, cause })
-            };
-        let udp = settings.listen.map(read_from).transpose()?;
+            |socket: &UdpSocket| UdpReader::start(socket.try_clone()?, UDP_BUFFER_BYTES_MAX, &sink);
+        let udp = sockets.datagrams.as_ref().map(read_from).transpose()?;
         tasks.extend(udp.iter().map(|reader| actix::spawn(reader.write(sink.clone()))));
         Ok(Self { tasks, _udp: udp })
     }
@@ -124,12 +151,6 @@ impl GraphiteListeners {
             task.abort();
         }
     }
-}
-
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let listener = std::net::TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
 }
 
 async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {

@@ -9,7 +9,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    net::{IpAddr, SocketAddr, UdpSocket},
+    net::{IpAddr, UdpSocket},
     os::fd::AsFd,
     sync::{
         Arc,
@@ -66,9 +66,8 @@ struct WaitingDatagrams {
 }
 
 impl UdpReader {
-    /// Binds the address and starts the reader; at most `bytes_max` bytes wait to be written.
-    pub(super) fn start(address: SocketAddr, bytes_max: usize, sink: &Sink) -> io::Result<Self> {
-        let socket = UdpSocket::bind(address)?;
+    /// Starts the reader of a socket; at most `bytes_max` bytes wait to be written.
+    pub(super) fn start(socket: UdpSocket, bytes_max: usize, sink: &Sink) -> io::Result<Self> {
         socket.set_read_timeout(Some(CHECK_INTERVAL))?;
         // A size above the system's limit needs a privilege.
         if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {

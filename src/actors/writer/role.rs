@@ -19,7 +19,6 @@ use crate::{
     actors::CheckpointNow,
     clock::Stopwatch,
     model::{AcceptedBatch, SeriesId, SeriesInfo},
-    policy::retention,
     store::{ErasureRequest, NewReading, SeriesChange},
     telemetry::Condition,
 };
@@ -150,7 +149,7 @@ impl WriterThread {
         let result = result.map_err(|cause| WriteFault::from(&cause));
         if let (Ok(Ok(report)), false) = (&result, is_dry) {
             let (series, elapsed_ms) = (report.series, watch.millis());
-            tracing::info!(series, ?request, elapsed_ms, "accepted an erasure of samples");
+            tracing::info!(series, ?request, elapsed_ms, "accepted a deletion of samples");
         }
         deliver(reply, result);
     }
@@ -181,10 +180,10 @@ impl WriterThread {
 
     fn forget_series(&mut self, series: &[SeriesId], reply: Reply<usize>) {
         let (parts, watch) = (&mut self.parts, Stopwatch::start());
-        let kept_since =
-            retention::kept_since(parts.store.all_granularities(), parts.clock.moment());
+        let now = parts.clock.moment();
         // While the time is doubted, no series is removed.
-        let result = kept_since.map_or(Ok(0), |since| parts.appender.forget_series(series, since));
+        let series = if now.is_doubted() { &[] } else { series };
+        let result = parts.appender.forget_series(series, now.clock);
         let result = result.map_err(|cause| WriteFault::from(&cause));
         if let Ok(series @ 1..) = result {
             let elapsed_ms = watch.millis();

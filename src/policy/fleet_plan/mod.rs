@@ -73,7 +73,7 @@ pub struct Plan {
     pub journal: u64,
     /// The maximum size of the journal's log, in bytes.
     pub log: u64,
-    /// The bytes that are reserved for the next documents of each granularity and for the log.
+    /// The bytes that are reserved for the next documents of each level and for the log.
     pub reserve: u64,
     /// The bytes that are reserved when the values are random to the last bit.
     pub reserve_at_most: u64,
@@ -121,7 +121,7 @@ impl Plan {
             class.levels.iter().map(planned)
         });
         let granularities: Vec<_> = granularities.collect();
-        let [reserve, reserve_at_most] = reserved(fleet, series, set, &granularities);
+        let [reserve, reserve_at_most] = reserved(fleet, &classes, &granularities);
         let head_of = |class: &PlannedClass| {
             head_bytes(fleet, &class.levels, checkpoint_ms, age_ms) * class.series * HEAD_FREE
         };
@@ -246,16 +246,19 @@ fn planned(
 }
 
 /// Returns the bytes that are reserved, and the bytes when the values are random to the last bit.
-fn reserved(
+fn reserved<'a>(
     fleet: &Fleet,
-    series: u64,
-    set: &GranularitySet,
+    classes: &'a [PlannedClass],
     planned: &[PlannedGranularity],
 ) -> [u64; 2] {
-    let young = MeasuredDocuments { series, is_young: true, ..MeasuredDocuments::default() };
     let (mut bytes, mut at_most) = (SPARE_LOG_BYTES, SPARE_LOG_BYTES);
-    for (granularity, planned) in set.iter().zip(planned) {
-        let turn = turn_bytes(granularity, young, fleet.interval_ms);
+    let of_class = |class: &'a PlannedClass| {
+        let series = class.series as u64;
+        class.levels.iter().map(move |level| (series, level))
+    };
+    for ((series, level), planned) in classes.iter().flat_map(of_class).zip(planned) {
+        let young = MeasuredDocuments { series, is_young: true, ..MeasuredDocuments::default() };
+        let turn = turn_bytes(level, young, fleet.interval_ms);
         bytes = bytes.saturating_add(turn);
         let random = planned.bytes_at_most as f64 / planned.bytes.max(1) as f64;
         at_most = at_most.saturating_add((turn as f64 * random) as u64);

@@ -65,6 +65,22 @@ fn the_reserve_has_the_next_documents_of_each_granularity_and_a_file_of_the_log(
     assert!(documents.abs_diff(turns + turns / 10) < 1000, "{documents} {turns}");
     assert!(plan.reserve_at_most > 2 * plan.reserve);
     assert_eq!(plan.disk(), plan.documents() + plan.rest() + plan.reserve);
+    // The series of a rule need the space of its levels.
+    let set = GranularitySet::default();
+    let given = [("1m".to_owned(), None), ("5m".to_owned(), None)];
+    let selector = KeySelector::new(Vec::new()).unwrap();
+    let rule = RetentionRule::new("debug", selector, &given, &set).unwrap();
+    let fleet = Fleet { hosts: 500, metrics: 100, interval_ms: 60_000 };
+    let of_rule = |series| {
+        let plan = Plan::new(&fleet, (&set, &[(rule.clone(), series)]), &BOUNDS, None);
+        plan.reserve - SPARE_LOG_BYTES
+    };
+    let all = |levels: &[usize]| -> u64 {
+        levels.iter().map(|level| plan.granularities[*level].turn_bytes).sum()
+    };
+    assert_eq!(of_rule(0), documents);
+    let (half, coarse) = ((all(&[0, 1]) / 2 + all(&[2, 3])) * 11 / 10, all(&[2, 3]) * 11 / 10);
+    assert!(of_rule(25_000).abs_diff(half) < 1000 && of_rule(50_000).abs_diff(coarse) < 1000);
     // Few documents stay open and take a page each.
     let of_few = self::plan(1, 60_000, None);
     assert!((1_600_000..2_000_000).contains(&(of_few.reserve - SPARE_LOG_BYTES)));

@@ -19,12 +19,12 @@ impl Appender {
     pub fn forget_series(
         &mut self,
         series: &[SeriesId],
-        kept_since: UnixMillis,
+        now: UnixMillis,
     ) -> Result<usize, StoreError> {
-        let before = self.store.samples_since(kept_since);
+        let kept_since = self.store.kept_since(now);
         let mut gone = Vec::new();
         for series in series.chunks(CHUNK) {
-            self.store.add_without_samples(series.iter().copied(), before, &mut gone);
+            self.store.add_without_samples(series.iter().copied(), &kept_since, &mut gone);
         }
         if gone.is_empty() {
             return Ok(0);

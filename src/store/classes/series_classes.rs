@@ -4,7 +4,11 @@
 //! later name changes no class, because records and files from before would then belong to another
 //! one. Series with the same classes share them. Must never know: cells.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+    sync::Arc,
+};
 
 use foldhash::fast::FixedState;
 
@@ -130,19 +134,45 @@ impl SeriesClasses {
         series: SeriesId,
         range: &Range<i64>,
     ) -> impl Iterator<Item = ClassIndex> {
-        const DEFAULT: &[ClassIndex] = &[ClassIndex::DEFAULT];
-        let history = self.of_series.get(series.0 as usize).map(|place| {
-            let (first, last) = (UnixMillis(range.start), UnixMillis(range.end.saturating_sub(1)));
-            let first = self.epoch(first);
-            &self.histories[*place as usize][first..=self.epoch(last).max(first)]
-        });
-        history.unwrap_or(DEFAULT).iter().copied()
+        let history = self.history_of(series).map(|history| self.classes_within(history, range));
+        let default = history.is_none().then_some(ClassIndex::DEFAULT);
+        history.into_iter().flatten().chain(default)
+    }
+
+    /// Returns the classes of a history in a range of time; a class may occur several times.
+    pub(crate) fn classes_within(
+        &self,
+        history: u32,
+        range: &Range<i64>,
+    ) -> impl Iterator<Item = ClassIndex> {
+        let (first, last) = (UnixMillis(range.start), UnixMillis(range.end.saturating_sub(1)));
+        let first = self.epoch(first);
+        let epochs = first..=self.epoch(last).max(first);
+        self.histories[history as usize][epochs].iter().copied()
     }
 
     /// Returns the number of the history of a series, which is equal for series with equal classes;
     /// `None` while all series are in the first class.
     pub(crate) fn history_of(&self, series: SeriesId) -> Option<u32> {
         self.of_series.get(series.0 as usize).copied()
+    }
+
+    /// Returns the number of series of each class that keeps some of their samples in a range.
+    pub(crate) fn count_within(&self, series: &[SeriesId], range: &Range<UnixMillis>) -> Vec<u64> {
+        let mut counts = vec![0; usize::from(u8::MAX) + 1];
+        for id in series {
+            let classes = match self.history_of(*id) {
+                None => &[ClassIndex::DEFAULT][..],
+                Some(place) => {
+                    let epochs = self.epoch(range.start)..=self.epoch(range.end.minus(1));
+                    &self.histories[place as usize][epochs]
+                }
+            };
+            for class in classes.iter().collect::<BTreeSet<_>>() {
+                counts[usize::from(class.0)] += 1;
+            }
+        }
+        counts
     }
 
     /// Returns the start of each epoch, with the class of a history in it.

@@ -2,7 +2,7 @@
 //!
 //! Must never know: the use of the levels.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Store;
 use crate::{
@@ -66,30 +66,6 @@ impl Store {
         drop(catalog);
         let is_default = |spans: &Vec<ClassSpan>| spans.iter().all(|span| span.name.is_empty());
         if found.iter().all(is_default) { Vec::new() } else { found }
-    }
-
-    /// Returns the rules of retention that apply at a time, by name, each with the number of its
-    /// series; rules without series are missing.
-    pub fn series_by_rule(&self, at: UnixMillis) -> Vec<(String, usize)> {
-        if !self.has_classes() {
-            return Vec::new();
-        }
-        let mut counts = BTreeMap::new();
-        let count = self.dictionary().id_count();
-        for first in (0..count).step_by(SERIES_AT_ONCE) {
-            let ids = (first..count.min(first + SERIES_AT_ONCE)).map(|id| SeriesId(id as u32));
-            let dictionary = self.dictionary();
-            let known: Vec<_> = ids.filter(|id| dictionary.key(*id).is_some()).collect();
-            drop(dictionary);
-            let catalog = self.inner.catalog.read();
-            for id in known {
-                *counts.entry(catalog.series_classes().at(id, at)).or_insert(0) += 1;
-            }
-        }
-        counts.remove(&ClassIndex::DEFAULT);
-        let named =
-            |(class, count)| (rule_name(&self.inner.classes.get(class).name).to_owned(), count);
-        counts.into_iter().map(named).collect()
     }
 
     fn spans_of(&self, catalog: &Catalog, history: u32) -> Vec<ClassSpan> {

@@ -3,7 +3,9 @@
 //! Must never know: when an operation is due; the callers decide.
 
 mod checking;
+mod class_counts;
 mod classes;
+mod closing;
 mod counters;
 mod retention;
 mod sealing;
@@ -38,6 +40,9 @@ use crate::model::{
     SeriesState, StoredHosts, UnixMillis,
 };
 pub use checking::CheckedFile;
+pub(crate) use class_counts::ClassCounts;
+pub use closing::ClosedStore;
+pub(crate) use closing::OpenStore;
 pub use counters::{Count, Counters};
 pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
@@ -73,6 +78,8 @@ pub(crate) struct Inner {
     pub(crate) journal_pending: AtomicUsize,
     /// The number of series that are not deleted.
     pub(crate) living_series: AtomicUsize,
+    /// The number of series of each class.
+    pub(crate) class_counts: Mutex<ClassCounts>,
     /// The series that have been known for long.
     pub(super) known_long: Mutex<KnownLong>,
     /// True when batches were refused because of lacking room: a checkpoint is due.
@@ -84,6 +91,8 @@ pub(crate) struct Inner {
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
     pub(crate) counters: Counters,
+    /// Dropped after all files.
+    pub(crate) open: OpenStore,
 }
 
 /// The latest sample of a series.

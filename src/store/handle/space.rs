@@ -4,7 +4,7 @@
 
 use super::Store;
 use crate::{
-    model::{GranularityIndex, UnixMillis},
+    model::{Granularity, GranularityIndex, UnixMillis},
     store::{documents::DocumentSpace, due::due_before, error::StoreError},
 };
 
@@ -15,9 +15,9 @@ impl Store {
         self.inner.documents.last_periods(index, by, count)
     }
 
-    /// Reserves space for each granularity's next documents, for the checkpoint that writes
-    /// them. `checkpoint` is the time of the last complete checkpoint, which wrote all documents
-    /// that were due. Returns the reserved bytes.
+    /// Reserves space for the next documents of each level, for the checkpoint that writes them.
+    /// `checkpoint` is the time of the last complete checkpoint, which wrote all documents that were
+    /// due. Returns the reserved bytes.
     ///
     /// # Errors
     /// When the file system has no space, or cannot reserve any; the daemon works without it.
@@ -27,8 +27,9 @@ impl Store {
         needed: &[DocumentSpace],
     ) -> (Vec<u64>, Result<(), StoreError>) {
         let (mut reserved, mut outcome) = (Vec::new(), Ok(()));
-        for ((index, granularity), space) in self.granularities().indexed().zip(needed) {
-            let document = due_before(granularity, checkpoint);
+        let levels = self.inner.classes.indexes().zip(self.levels());
+        for ((index, level), space) in levels.zip(needed) {
+            let document = due_before(level, checkpoint);
             let rooms = &self.inner.documents;
             let done = rooms.reserve(index, document, *space);
             // What was reserved before a failure still is.
@@ -36,9 +37,21 @@ impl Store {
             reserved.push(done.as_ref().map_or_else(failed, |bytes| *bytes));
             outcome = outcome.and(done.map(drop));
         }
-        let others = GranularityIndex(self.granularities().count());
-        let released = self.inner.documents.release_rooms(others);
+        let retired = GranularityIndex(self.levels().len());
+        let released = self.inner.documents.release_rooms(retired);
         (reserved, outcome.and(released))
+    }
+
+    /// Returns, for each level, how many series have a document of the current period.
+    pub fn series_by_level(&self, now: UnixMillis) -> Vec<usize> {
+        let mut counts = Vec::new();
+        for (place, class) in self.inner.classes.all().iter().enumerate() {
+            let of_class = |level: &Granularity| {
+                self.series_by_class(level.document_start(now)..now.plus(1))[place]
+            };
+            counts.extend(class.levels.iter().map(of_class));
+        }
+        counts
     }
 
     /// Prepares spare files of the journal's log, and allocates the blocks of the files of head and

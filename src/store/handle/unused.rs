@@ -3,7 +3,10 @@
 //! Must never know: when unused series are searched, and that they are forgotten.
 
 use super::Store;
-use crate::model::{SeriesId, UnixMillis};
+use crate::{
+    model::{GranularityIndex, SeriesId, UnixMillis},
+    store::{catalog::Catalog, classes::ClassIndex},
+};
 
 /// The number of series that are checked under one lock of the catalog.
 pub(crate) const CHUNK: usize = 4096;
@@ -37,23 +40,38 @@ impl KnownLong {
     }
 }
 
+/// The earliest time of samples of each class that are kept, or that a partition may still
+/// contain.
+pub(crate) struct KeptSince(Vec<UnixMillis>);
+
+impl KeptSince {
+    /// Returns true when the class of no epoch may have a sample of a series up to its last one.
+    fn has_none(&self, catalog: &Catalog, series: SeriesId, last_at: UnixMillis) -> bool {
+        let before = |class: ClassIndex| self.0[usize::from(class.0)];
+        let classes = catalog.series_classes();
+        let Some(history) = classes.history_of(series) else {
+            return last_at < before(ClassIndex::DEFAULT);
+        };
+        let mut last = last_at;
+        classes.epochs_of(history).rev().all(|(from, class)| {
+            let is_over = last_at < from || last < before(class);
+            last = last_at.min(from.minus(1));
+            is_over
+        })
+    }
+}
+
 impl Store {
-    /// Returns at most `count` unused series; samples from `kept_since` on are still kept. A series
-    /// that never had a sample is unused one to two days after its definition, because its first
-    /// sample may be on its way.
-    pub fn series_without_samples(
-        &self,
-        now: UnixMillis,
-        kept_since: UnixMillis,
-        count: usize,
-    ) -> Vec<SeriesId> {
-        let before = self.samples_since(kept_since);
+    /// Returns at most `count` unused series. A series that never had a sample is unused one to two
+    /// days after its definition, because its first sample may be on its way.
+    pub fn series_without_samples(&self, now: UnixMillis, count: usize) -> Vec<SeriesId> {
+        let kept_since = self.kept_since(now);
         let id_count = self.dictionary().id_count() as u32;
         self.inner.known_long.lock().observe(now, id_count);
         let mut found = Vec::new();
         for first in (0..id_count).step_by(CHUNK) {
             let ids = (first..id_count.min(first + CHUNK as u32)).map(SeriesId);
-            self.add_without_samples(ids, before, &mut found);
+            self.add_without_samples(ids, &kept_since, &mut found);
             if found.len() >= count {
                 found.truncate(count);
                 break;
@@ -62,25 +80,44 @@ impl Store {
         found
     }
 
-    /// Returns the earliest time of samples that are kept or that a partition may still contain.
-    pub(crate) fn samples_since(&self, kept_since: UnixMillis) -> UnixMillis {
-        let partitions = self.partitions().into_iter().map(|partition| partition.id.start);
-        partitions.fold(kept_since, UnixMillis::min)
+    /// Returns the earliest times of samples at `now`. Retired granularities count for the series
+    /// that no rule selects.
+    pub(crate) fn kept_since(&self, now: UnixMillis) -> KeptSince {
+        let classes = self.inner.classes.all();
+        let class_of = |level: usize| {
+            classes.iter().position(|class| class.range().contains(&level)).unwrap_or_default()
+        };
+        let mut since = vec![UnixMillis::LATEST; classes.len()];
+        let mut add = |level: GranularityIndex, start: UnixMillis| {
+            let of_class = &mut since[class_of(level.0)];
+            *of_class = start.min(*of_class);
+        };
+        for (index, level) in self.all_granularities().iter().enumerate() {
+            add(GranularityIndex(index), level.kept_since(now));
+        }
+        for partition in self.partitions() {
+            add(partition.id.granularity, partition.id.start);
+        }
+        KeptSince(since)
     }
 
-    /// Adds the series to `out` whose last sample is before a time, or which never had one and have
-    /// been known for long.
+    /// Adds the series to `out` that have no sample any more, or that never had one and have been
+    /// known for long.
     pub(crate) fn add_without_samples(
         &self,
         ids: impl Iterator<Item = SeriesId>,
-        before: UnixMillis,
+        kept_since: &KeptSince,
         out: &mut Vec<SeriesId>,
     ) {
         let known_long = self.inner.known_long.lock().below;
         let catalog = self.inner.catalog.read();
+        let has_none = |catalog: &Catalog, id: SeriesId| {
+            let last = catalog.state(id).map(|state| state.last_at);
+            last.is_none_or(|last_at| kept_since.has_none(catalog, id, last_at))
+        };
         let is_unused = |id: &SeriesId| {
             catalog.state(*id).is_some_and(|state| {
-                if state.is_fresh() { id.0 < known_long } else { state.last_at < before }
+                if state.is_fresh() { id.0 < known_long } else { has_none(&catalog, *id) }
             })
         };
         let unused: Vec<_> = ids.filter(is_unused).collect();
@@ -90,8 +127,11 @@ impl Store {
         let parts: Vec<_> = known.iter().map(|id| dictionary.parts(*id).to_vec()).collect();
         drop(dictionary);
         // After a change of kind, only the parts may have samples.
-        let has_none = |parts: &Vec<SeriesId>| !self.have_samples_since(parts, before);
-        let unused = known.into_iter().zip(&parts).filter(|(_, parts)| has_none(parts));
+        let catalog = self.inner.catalog.read();
+        let unused = known
+            .into_iter()
+            .zip(&parts)
+            .filter(|(_, parts)| parts.iter().all(|part| has_none(&catalog, *part)));
         out.extend(unused.map(|(id, _)| id));
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     store::{
         classes::resolve::{Known, Resolved, resolve},
         error::StoreError,
+        file::names::granularities_with_files,
         handle::Store,
         journal::{
             Journal,
@@ -66,6 +67,22 @@ impl StoredLevels<'_> {
 }
 
 impl Store {
+    /// Checks that the store can be opened again with these granularities and rules of retention.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or the rules changed too often.
+    pub fn check_rules(
+        &self,
+        settings: &GranularitySet,
+        rules: &[RetentionRule],
+        now: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let journal = &self.inner.journal;
+        let (rows, with_files) =
+            (journal.granularities()?, granularities_with_files(&self.inner.medium)?);
+        Self::resolve(journal, (settings, Some(rules)), (&rows, &with_files), now).map(drop)
+    }
+
     /// Returns the classes and epochs of this run.
     pub(super) fn resolve(
         journal: &Journal,

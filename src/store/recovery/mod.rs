@@ -25,7 +25,7 @@ use super::{
         medium::Medium,
         names::{HEAD_FILE, JOURNAL_FILE, granularities_with_files},
     },
-    handle::{Counters, Inner, Store},
+    handle::{Counters, Inner, OpenStore, Store},
     head::Head,
     journal::{Journal, granularities, register::Register},
     objects::Objects,
@@ -125,12 +125,14 @@ impl Store {
             catalog_bytes: AtomicUsize::new(0),
             journal_pending: AtomicUsize::new(0),
             living_series,
+            class_counts: Mutex::default(),
             known_long: Mutex::default(),
             room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
             erasure: Mutex::default(),
             sealing: Mutex::new(()),
             counters: Counters::default(),
+            open: OpenStore::default(),
         };
         let store = Self { inner: Arc::new(inner) };
         store.restore_erasure()?;
