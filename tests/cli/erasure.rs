@@ -77,9 +77,9 @@ fn deleted_samples_are_gone_at_every_resolution_after_a_kill_and_later_ones_coun
         dry.body["resolutions"],
         json!([
             {"resolution": "1m", "cells": 57, "samples": 114, "recomputed": 0},
-            {"resolution": "5m", "cells": 11, "samples": 110, "recomputed": 1},
-            {"resolution": "1h", "cells": 0, "samples": 0, "recomputed": 2},
-            {"resolution": "1d", "cells": 0, "samples": 0, "recomputed": 1},
+            {"resolution": "5m", "cells": 11, "samples": 114, "recomputed": 1},
+            {"resolution": "1h", "cells": 0, "samples": 114, "recomputed": 2},
+            {"resolution": "1d", "cells": 0, "samples": 114, "recomputed": 1},
         ])
     );
     assert_eq!(counts(&daemon, "temperature", "lab"), [240.0; 4]);
@@ -114,13 +114,17 @@ fn the_growth_of_a_counter_in_a_deleted_time_does_not_reappear() {
     assert!(is_done && text.starts_with("deleted samples of 1 series from"), "{text}");
     // 30 minutes, 6 slots of 5 minutes, and the cut hour and day.
     let metrics = daemon.metrics();
-    assert!(metrics.contains("granary_cells_erased_total 38\n"), "{metrics}");
+    assert!(metrics.contains("granary_cells_deleted_total 38\n"), "{metrics}");
     daemon.kill();
     daemon.restart();
     // Each of the 60 deleted readings had grown by 2.
     let grown: [f64; 4] = ["1m", "5m", "1h", "1d"]
         .map(|resolution| points(&daemon, "doors", "lab", "total", resolution).iter().sum());
     assert_eq!(grown, [358.0; 4]);
+    // Each minute after the first reading shows the growth of its two readings, or nothing.
+    let of_minutes = points(&daemon, "doors", "lab", "total", "1m");
+    assert_eq!(of_minutes[0], 2.0);
+    assert_eq!(of_minutes[1..], [4.0; 89]);
     assert_eq!(counts(&daemon, "doors", "lab"), [180.0; 4]);
 }
 

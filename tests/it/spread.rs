@@ -1,6 +1,8 @@
 //! Charts of counters: growth in a gap between readings is spread over the slots of the gap, and a
 //! part of a chart equals the same part of the whole chart.
 
+use std::ops::Range;
+
 use granary::{
     model::{
         AcceptedBatch, Display, GranularitySet, Kind, SeriesId, UnixMillis,
@@ -10,7 +12,7 @@ use granary::{
         Budget, ChartAnswer, ChartRequest, QueryLimits, Rank, Resolution, Selector, SeriesMerge,
         chart,
     },
-    store::{Appender, Store},
+    store::{Appender, ErasureRequest, Matcher, Store},
 };
 use proptest::prelude::*;
 
@@ -26,7 +28,7 @@ const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, point
 struct FilledStore {
     _dir: tempfile::TempDir,
     store: Store,
-    _appender: Appender,
+    appender: Appender,
     now: UnixMillis,
 }
 
@@ -43,7 +45,7 @@ fn fill_store(set: &GranularitySet, counters: &[Readings], now: i64) -> FilledSt
         let batch: AcceptedBatch = samples(id, times);
         appender.commit(&[], &[batch], now).unwrap();
     }
-    FilledStore { _dir: dir, store, _appender: appender, now }
+    FilledStore { _dir: dir, store, appender, now }
 }
 
 impl FilledStore {
@@ -189,6 +191,8 @@ fn naive_increases(readings: &Readings, minutes: i64) -> Vec<f64> {
         let counted: f64 =
             readings.windows(2).filter(|pair| slot(pair[1].0) == slot(after.0)).map(increase).sum();
         let spacing = spacing(slot(before.0)).min(spacing(slot(after.0)));
+        let in_slot_of_after = in_slot(slot(after.0));
+        let counted = (counted, in_slot_of_after.last().unwrap().1);
         let gap = Gap::between(&reading(before), &reading(after), counted, spacing, MINUTE);
         let Some(gap) = gap.filter(|_| slot(before.0) < slot(after.0)) else { continue };
         for edge in slot(before.0) + 1..=slot(after.0) {
@@ -219,6 +223,76 @@ fn any_readings() -> impl Strategy<Value = Readings> {
             steps.into_iter().map(next).collect()
         },
     )
+}
+
+/// Deletes the samples between two minutes.
+fn delete(filled: &mut FilledStore, minutes: &Range<i64>) {
+    let matchers = vec![Matcher { tag: "__name__".into(), value: "bytes".into() }];
+    let range = SIX.plus(minutes.start * MINUTE)..SIX.plus(minutes.end * MINUTE);
+    let request = ErasureRequest { matchers, range };
+    filled.appender.erase(&request, false, filled.now).unwrap().unwrap();
+    filled.store.complete_erasure().unwrap();
+}
+
+#[test]
+fn a_chart_of_a_counter_shows_nothing_in_a_deleted_time_and_no_growth_of_it_later() {
+    let readings = (0..24 * 60).map(|i| (i * 10 * SECOND + 3, (i * 10) as f64)).collect();
+    let mut filled = fill_store(&GranularitySet::default(), &[readings], DAY);
+    delete(&mut filled, &(60..120));
+    let found = values_of(&filled.totals("1h", (0, 4 * HOUR)));
+    assert_eq!(found, [Some(3590.0), None, Some(3600.0), Some(3600.0)]);
+    let of_part = values_of(&filled.totals("1m", (119 * MINUTE, 121 * MINUTE)));
+    assert_eq!(of_part, [None, Some(60.0)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn deleted_growth_of_a_counter_appears_in_no_chart(
+        steps in prop::collection::vec((5_000..50_000_i64, 1..1000_i64), 50..500),
+        deletions in prop::collection::vec((0.0..1.0, 1..90_i64), 1..4),
+        reset in prop::option::of(0.0..1.0),
+    ) {
+        let (mut at, mut value, mut readings) = (0, 0.0, Readings::new());
+        let reset = reset.map(|part| (part * steps.len() as f64) as usize);
+        for (index, (elapsed, growth)) in steps.into_iter().enumerate() {
+            at += elapsed;
+            value = if reset == Some(index) { 1.0 } else { value + growth as f64 };
+            readings.push((at, value));
+        }
+        let minutes = at / MINUTE + 1;
+        let now = minutes * MINUTE + HOUR;
+        let mut filled = fill_store(&GranularitySet::default(), &[readings.clone()], now);
+        // Each reading with its growth; the first one adds nothing.
+        let growth = |pair: &[(i64, f64)]| {
+            let grown = pair[1].1 - pair[0].1;
+            (pair[1].0, if grown < 0.0 { pair[1].1 } else { grown })
+        };
+        let mut grown: Vec<_> = readings.windows(2).map(growth).collect();
+        grown.insert(0, (readings[0].0, 0.0));
+        for (from, length) in deletions {
+            let from = (from * minutes as f64) as i64;
+            let range = from..from + length;
+            delete(&mut filled, &range);
+            grown.retain(|(at, _)| !range.contains(&(at / MINUTE)));
+        }
+        for (resolution, width) in [("1m", MINUTE), ("5m", 5 * MINUTE), ("1h", HOUR)] {
+            let end = (minutes * MINUTE + width - 1) / width * width;
+            let found = filled.totals(resolution, (0, end));
+            let total: f64 = found.iter().filter_map(|(_, number)| *number).sum();
+            prop_assert_eq!(total, grown.iter().map(|(_, growth)| growth).sum::<f64>());
+            let expected: Vec<_> = (0..end / width).map(|slot| {
+                let of_slot = grown.iter().filter(|(at, _)| at / width == slot);
+                of_slot.map(|(_, growth)| *growth).reduce(|sum, growth| sum + growth)
+            }).collect();
+            // A counter that was reset may have grown less over a deleted time than before the
+            // reset in the slot after that time.
+            if reset.is_none() {
+                prop_assert_eq!(values_of(&found), expected, "{}", resolution);
+            }
+        }
+    }
 }
 
 proptest! {

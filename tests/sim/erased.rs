@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use granary::{
-    model::{GranularitySet, SeriesId, UnixMillis},
-    store::{Appender, ErasureRequest, Matcher, Store, StoreError},
+    model::{Cell, GranularitySet, Kind, SeriesId, UnixMillis},
+    store::{Appender, ErasureRequest, Matcher, Slot, Store, StoreError},
 };
 
 use crate::{
     faulty::{Call, Effect, Fault, FaultyMedium},
     format_upgrade::{cells, golden_medium},
     history::History,
-    setup::{DAY, HOUR, NOW, samples, send, slots},
+    setup::{DAY, HOUR, NOW, count, define, samples, send, series, slots},
     upkeep::Upkeep,
     world::{Outcome, Request},
 };
@@ -82,6 +82,44 @@ fn request() -> ErasureRequest {
 fn erase(store: &Store, appender: &mut Appender) -> Result<(), StoreError> {
     appender.erase(&request(), false, NOW)?.unwrap();
     store.complete_erasure()
+}
+
+#[test]
+fn cut_slots_of_a_removed_granularity_are_computed_again_from_the_next_one_with_all_samples() {
+    let medium = FaultyMedium::new(3);
+    let all = GranularitySet::default();
+    let without_hours = all.iter().filter(|level| level.name != "1h").cloned().collect();
+    let without_hours = GranularitySet::new(without_hours).unwrap();
+    let open = |set: &GranularitySet| {
+        let (store, appender, _) = Store::open(Arc::new(medium.clone()), set.clone(), NOW).unwrap();
+        (store, appender)
+    };
+    let (store, mut appender) = open(&all);
+    let golden = series("golden_metric", &[], Kind::Gauge);
+    let id = define(&mut appender, &[golden], NOW)[0];
+    let times = (0..300).map(|minute| (NOW.0 - minute * MINUTE, minute as f64));
+    send(&mut appender, samples(id, times), NOW);
+    store.checkpoint(NOW).unwrap();
+    drop((store, appender));
+    let (store, mut appender) = open(&without_hours);
+    let dry = appender.erase(&request(), true, NOW).unwrap().unwrap();
+    // 7 minutes less than three hours, up to 57 minutes.
+    let deleted: Vec<_> = dry.levels.iter().map(|level| level.samples).collect();
+    assert_eq!(deleted, [116, 116, 116, 116], "{dry:?}");
+    erase(&store, &mut appender).unwrap();
+    drop((store, appender));
+    let (store, _appender) = open(&all);
+    let counts = (0..4).map(|level| count(&store, level, NOW.minus(2 * DAY)..NOW.plus(DAY), id));
+    assert_eq!(counts.collect::<Vec<_>>(), [184; 4]);
+    let hours = slots(&store, 2, NOW.minus(4 * HOUR)..NOW, id);
+    let minutes = slots(&store, 0, NOW.minus(4 * HOUR)..NOW, id);
+    for Slot { start, cell } in hours {
+        let of_hour = minutes.iter().filter(|slot| (slot.start.0 - start.0) / HOUR == 0);
+        let of_hour = of_hour.filter(|slot| slot.start >= start);
+        let mut merged = Cell::EMPTY;
+        of_hour.for_each(|slot| merged.merge(&slot.cell.shifted((slot.start.0 - start.0) as u32)));
+        assert_eq!(merged, cell);
+    }
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl WriterThread {
         let result = result.map_err(|cause| WriteFault::from(&cause));
         if let (Ok(Ok(report)), false) = (&result, is_dry) {
             let (series, elapsed_ms) = (report.series, watch.millis());
-            tracing::info!(series, ?request, elapsed_ms, "accepted an erasure of samples");
+            tracing::info!(series, ?request, elapsed_ms, "accepted a deletion of samples");
         }
         deliver(reply, result);
     }

@@ -30,7 +30,7 @@ pub(super) fn range(
         (None, None) => Ok(None),
         (Some(_), Some(end)) => range_between(start, end, now).map(Some),
         (Some(_), None) | (None, Some(_)) => Err(QueryError::Invalid(
-            "start and end are required together: with both, samples are erased and the series \
+            "start and end are required together: with both, samples are deleted and the series \
              stay; without both, the series are deleted"
                 .to_owned(),
         )),
@@ -45,7 +45,7 @@ pub(super) async fn erase(
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     let Ok(_running) = RUNNING.try_lock() else {
-        let message = "another request erases samples: retry when it is complete";
+        let message = "another request deletes samples: retry when it is complete";
         return answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
     };
     let times = (range.start, range.end);

@@ -24,7 +24,7 @@ pub(super) struct DeleteParams {
     metric: Option<String>,
     /// `host=web1,core=0`
     tags: Option<String>,
-    /// RFC 3339, a date, or Unix seconds. With `start` and `end`, samples are erased.
+    /// RFC 3339, a date, or Unix seconds. With `start` and `end`, only samples are deleted.
     start: Option<String>,
     /// Exclusive.
     end: Option<String>,
@@ -37,10 +37,27 @@ pub(super) struct DeleteParams {
 struct DeleteBody {
     selector: KeyParts,
     /// The start of the samples, see [`DeleteParams`].
-    start: Option<String>,
-    end: Option<String>,
+    start: Option<TimeValue>,
+    end: Option<TimeValue>,
     #[serde(default)]
     dry_run: bool,
+}
+
+/// A time in a body: a text as in parameters, or a number of Unix seconds.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum TimeValue {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+impl From<TimeValue> for String {
+    fn from(time: TimeValue) -> Self {
+        match time {
+            TimeValue::Text(text) => text,
+            TimeValue::Number(number) => number.to_string(),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,7 +134,8 @@ pub(super) async fn delete(
 ) -> HttpResponse {
     match read::<DeleteBody>(&request, payload, &parts).await {
         Ok(DeleteBody { selector, start, end, dry_run }) => {
-            delete_or_erase(&selector.selector(), (start, end), dry_run, parts).await
+            let range = (start.map(String::from), end.map(String::from));
+            delete_or_erase(&selector.selector(), range, dry_run, parts).await
         }
         Err(refused) => refused,
     }

@@ -7,6 +7,9 @@
 //! its sum plus [`Gap::carried`] at its end, less [`Gap::carried`] at its start; a slot that
 //! contains the whole gap keeps its sum, bit for bit.
 //!
+//! Readings in the gap may have been deleted with their growth. The slot after the gap then
+//! contains less than the growth over the gap, and nothing is distributed.
+//!
 //! Must never know: cells, axes, the storage of readings.
 
 use super::Reading;
@@ -28,6 +31,23 @@ pub struct Gap {
     slots_ms: Option<i64>,
 }
 
+/// The relative rounding error of sums of increases.
+const ROUNDING: f64 = 1e-9;
+
+/// Returns the most growth that a slot can contain from before its first reading: the part of its
+/// sum that its readings do not explain.
+pub fn growth_to_first(sum: f64, first: f64, last: f64) -> f64 {
+    // After a reset, the slot contains at least its last value.
+    let within = if last < first { last.max(0.0) } else { last - first };
+    sum - within
+}
+
+/// Returns true when a slot contains less than the growth over the gap before it, because readings
+/// in the gap were deleted with their growth, or the growth counts in another slot.
+pub fn lacks_growth(growth: f64, sum: f64, first: f64, last: f64) -> bool {
+    growth_to_first(sum, first, last) < growth - ROUNDING * (growth.abs() + sum.abs())
+}
+
 /// Returns the mean time between the readings of one slot; infinite if unknown.
 pub fn spacing_ms(n: u32, first_at: i64, last_at: i64) -> f64 {
     let passed = last_at.saturating_sub(first_at);
@@ -37,17 +57,19 @@ pub fn spacing_ms(n: u32, first_at: i64, last_at: i64) -> f64 {
 impl Gap {
     /// Returns the gap between the last reading of one slot and the first reading of a later one.
     ///
-    /// `counted` is the sum of the slot of `after`, the most that can be moved out of it;
-    /// `spacing_ms` is the smaller [`spacing_ms`] of the two slots; `width_ms` is the width of the
-    /// finest slots in the store, whatever is queried, so that all resolutions agree.
+    /// `counted` is the sum of the slot of `after`, the most that can be moved out of it, and
+    /// `after_last` is the value of its last reading; `spacing_ms` is the smaller [`spacing_ms`] of
+    /// the two slots; `width_ms` is the width of the finest slots in the store, whatever is queried,
+    /// so that all resolutions agree.
     ///
-    /// Returns `None` when nothing is distributed: the value fell, or the readings are no further
-    /// apart than one and a half spacings or one slot, or further than [`GAP_MAX_MS`].
+    /// Returns `None` when nothing is distributed: the value fell, the slot of `after` lacks growth
+    /// of the gap, or the readings are no further apart than one and a half spacings or one slot, or
+    /// further than [`GAP_MAX_MS`].
     #[inline]
     pub fn between(
         before: &Reading,
         after: &Reading,
-        counted: f64,
+        (counted, after_last): (f64, f64),
         spacing_ms: f64,
         width_ms: i64,
     ) -> Option<Self> {
@@ -58,6 +80,9 @@ impl Gap {
         let spacing = spacing_ms.clamp(1.0, width_ms as f64);
         let increase = after.value - before.value;
         if passed as f64 <= 1.5 * spacing || increase < 0.0 || !increase.is_finite() {
+            return None;
+        }
+        if lacks_growth(increase, counted, after.value, after_last) {
             return None;
         }
         let increase = increase.min(counted.max(0.0));
@@ -125,7 +150,7 @@ mod tests {
 
     fn gap(from: i64, to: i64, increase: f64, spacing: f64) -> Option<Gap> {
         let (before, after) = (reading(from, 7.0), reading(to, 7.0 + increase));
-        Gap::between(&before, &after, f64::MAX, spacing, SLOT)
+        Gap::between(&before, &after, (f64::MAX, after.value), spacing, SLOT)
     }
 
     /// Returns the growth in each slot, from the slot of the first reading to that of the last.
@@ -152,7 +177,8 @@ mod tests {
     fn slots_finer_than_readings_share_evenly_wherever_readings_fall() {
         for (from, to) in [(500, 10_500), (999, 10_999), (0, 10_000), (3, 10_999)] {
             let (before, after) = (reading(from, 0.0), reading(to, 30.0));
-            let spread = Gap::between(&before, &after, 30.0, f64::INFINITY, SECOND).unwrap();
+            let spread =
+                Gap::between(&before, &after, (30.0, 30.0), f64::INFINITY, SECOND).unwrap();
             let mut expected = vec![3.0; 11];
             expected[0] = 0.0;
             assert_eq!(shares(&spread, SECOND), expected, "{from} to {to}");
@@ -170,10 +196,20 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_moved_than_the_slot_counted() {
+    fn nothing_is_moved_when_growth_of_the_gap_was_deleted() {
         let (before, after) = (reading(0, 10.0), reading(5 * SLOT, 110.0));
-        let spread = Gap::between(&before, &after, 50.0, 6e4, SLOT).unwrap();
-        assert_eq!(shares(&spread, SLOT), [0.0, 10.0, 10.0, 10.0, 10.0, 10.0]);
+        let between = |counted: f64, last: f64| {
+            Gap::between(&before, &after, (counted, last), 6e4, SLOT).map(|gap| gap.increase)
+        };
+        assert_eq!(between(100.0, 110.0), Some(100.0));
+        assert_eq!(between(99.0, 110.0), None);
+        // Further readings in the slot grew by 30; then the counter was reset, and grew to 20.
+        assert_eq!(between(130.0, 140.0), Some(100.0));
+        assert_eq!(between(129.0, 140.0), None);
+        assert_eq!(between(150.0, 20.0), Some(100.0));
+        assert_eq!(between(119.0, 20.0), None);
+        // Rounding of sums deletes nothing.
+        assert_eq!(between(100.0 - 1e-12, 110.0), Some(100.0 - 1e-12));
     }
 
     /// Returns the growth of virtual readings before an edge, by counting them one by one.

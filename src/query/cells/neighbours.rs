@@ -60,7 +60,8 @@ impl SlotReadings {
     #[inline]
     pub(crate) fn gap_to(&self, after: &Self, width_ms: i64) -> Option<SlotGap> {
         let spacing = self.spacing_ms.min(after.spacing_ms);
-        let gap = Gap::between(&self.last, &after.first, after.growth, spacing, width_ms)?;
+        let counted = (after.growth, after.last.value);
+        let gap = Gap::between(&self.last, &after.first, counted, spacing, width_ms)?;
         Some(SlotGap { gap, slot_start: after.slot_start })
     }
 }

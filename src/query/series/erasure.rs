@@ -9,7 +9,7 @@ use crate::{model::UnixMillis, query::Timestamp, store::ErasureReport};
 pub struct ErasureAnswer {
     /// Number of series that match.
     pub total: usize,
-    /// True when nothing was erased.
+    /// True when nothing was deleted.
     pub dry_run: bool,
     /// The start of the range.
     pub start: Timestamp,
@@ -29,7 +29,7 @@ pub struct ErasedResolution {
     pub resolution: String,
     /// Number of cells that would be emptied.
     pub cells: u64,
-    /// Number of samples in these cells.
+    /// Number of samples that would be deleted.
     pub samples: u64,
     /// Number of cells that would be recomputed, because the range cuts their slots.
     pub recomputed: u64,

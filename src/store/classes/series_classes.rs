@@ -4,7 +4,11 @@
 //! later name changes no class, because records and files from before would then belong to another
 //! one. Series with the same classes share them. Must never know: cells.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+    sync::Arc,
+};
 
 use foldhash::fast::FixedState;
 
@@ -151,6 +155,24 @@ impl SeriesClasses {
     /// `None` while all series are in the first class.
     pub(crate) fn history_of(&self, series: SeriesId) -> Option<u32> {
         self.of_series.get(series.0 as usize).copied()
+    }
+
+    /// Returns the number of series of each class that keeps some of their samples in a range.
+    pub(crate) fn count_within(&self, series: &[SeriesId], range: &Range<UnixMillis>) -> Vec<u64> {
+        let mut counts = vec![0; usize::from(u8::MAX) + 1];
+        for id in series {
+            let classes = match self.history_of(*id) {
+                None => &[ClassIndex::DEFAULT][..],
+                Some(place) => {
+                    let epochs = self.epoch(range.start)..=self.epoch(range.end.minus(1));
+                    &self.histories[place as usize][epochs]
+                }
+            };
+            for class in classes.iter().collect::<BTreeSet<_>>() {
+                counts[usize::from(class.0)] += 1;
+            }
+        }
+        counts
     }
 
     /// Returns the start of each epoch, with the class of a history in it.

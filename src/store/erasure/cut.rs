@@ -1,8 +1,8 @@
 //! The slots that the range of an erasure cuts, and the cells that remain there.
 //!
 //! A slot that is erased in part keeps the samples outside of the range. When all samples of its
-//! cell are on one side of an edge, the first and last time show it. Otherwise the cells of the
-//! next finer level are merged again, if these have as many samples as the cell.
+//! cell are on one side of an edge, the first and last time show it. Otherwise the cells of a finer
+//! level are merged again, of the next one with all samples of the cell.
 //!
 //! Must never know: files; it reads views.
 
@@ -26,8 +26,8 @@ pub struct RefusedSlot {
     pub level: String,
     /// The times of the slot.
     pub times: Range<UnixMillis>,
-    /// The next finer level, which lacks samples of the slot; `None` for the finest level.
-    pub finer: Option<String>,
+    /// True when there is no finer level; otherwise, all of them lack samples of the slot.
+    pub is_finest: bool,
     /// The number of series with such a cell.
     pub series: usize,
 }
@@ -39,8 +39,16 @@ pub(super) struct CutLevel<'a> {
     pub(super) level: &'a Granularity,
     pub(super) range: &'a Range<UnixMillis>,
     pub(super) series: &'a [SeriesId],
-    /// The next finer level, with its changed slots.
-    pub(super) finer: Option<(GranularityIndex, &'a [CutSlot])>,
+    /// Finer levels that may have the samples of this one, the coarsest first.
+    pub(super) finer: Vec<&'a CutSlots>,
+}
+
+/// The changed slots of a level that a range cuts.
+pub(super) struct CutSlots {
+    pub(super) index: GranularityIndex,
+    pub(super) slots: Vec<CutSlot>,
+    /// The number of samples that are erased in these slots.
+    pub(super) erased: u64,
 }
 
 /// The relation of a cell to the range.
@@ -52,21 +60,15 @@ enum Relation {
 
 impl CutLevel<'_> {
     /// Returns the cut slots with changed cells, and adds those that cannot be divided to `refused`.
-    pub(super) fn cut_slots(
-        &self,
-        refused: &mut Vec<RefusedSlot>,
-    ) -> Result<Vec<CutSlot>, StoreError> {
+    pub(super) fn cut_slots(&self, refused: &mut Vec<RefusedSlot>) -> Result<CutSlots, StoreError> {
         let edges = [self.range.start, self.range.end];
         let mut starts: Vec<_> =
             edges.into_iter().map(|edge| (self.level.slot_start(edge), edge)).collect();
         starts.retain(|(start, edge)| start != edge);
         starts.dedup_by_key(|(start, _)| *start);
-        let mut cut = Vec::new();
+        let mut cut = CutSlots { index: self.index, slots: Vec::new(), erased: 0 };
         for (start, _) in starts {
-            let slot = self.cut_slot(start, refused)?;
-            if !slot.cells.is_empty() {
-                cut.push(slot);
-            }
+            self.cut_slot(start, &mut cut, refused)?;
         }
         Ok(cut)
     }
@@ -74,8 +76,9 @@ impl CutLevel<'_> {
     fn cut_slot(
         &self,
         start: UnixMillis,
+        cut: &mut CutSlots,
         refused: &mut Vec<RefusedSlot>,
-    ) -> Result<CutSlot, StoreError> {
+    ) -> Result<(), StoreError> {
         let times = start..start.plus(self.level.width_ms);
         let view = self.store.view_level(self.index, times.clone(), self.series.to_vec())?;
         let (mut cells, mut mixed, mut slots) = (Vec::new(), Vec::new(), Vec::new());
@@ -84,30 +87,47 @@ impl CutLevel<'_> {
             let Some(Slot { cell, .. }) = slots.first() else { continue };
             match self.relation(start, cell) {
                 Relation::Outside => {}
-                Relation::Inside => cells.push((*id, Cell::EMPTY)),
+                Relation::Inside => {
+                    cut.erased += u64::from(cell.n);
+                    cells.push((*id, Cell::EMPTY));
+                }
                 Relation::Both => mixed.push((*id, *cell)),
             }
         }
-        let mut missing = mixed.len();
-        if let (Some((finer, changed)), false) = (self.finer, mixed.is_empty()) {
-            let ids = mixed.iter().map(|(id, _)| *id).collect();
-            let view = self.store.view_level(finer, times.clone(), ids)?;
-            missing = 0;
-            for (id, cell) in &mixed {
-                match self.remaining(&view, (start, *id), cell.n, (finer, changed))? {
-                    Ok(Some(rest)) => cells.push((*id, rest)),
+        for finer in &self.finer {
+            let ids: Vec<_> = mixed.iter().map(|(id, _)| *id).collect();
+            if ids.is_empty() {
+                break;
+            }
+            let view = self.store.view_level(finer.index, times.clone(), ids)?;
+            let mut missing = Vec::new();
+            for (id, cell) in mixed {
+                match self.remaining(&view, (start, id), &cell, finer)? {
+                    Ok(Some(rest)) => {
+                        cut.erased += u64::from(cell.n.saturating_sub(rest.n));
+                        cells.push((id, rest));
+                    }
                     Ok(None) => {}
-                    Err(()) => missing += 1,
+                    Err(()) => missing.push((id, cell)),
                 }
             }
+            mixed = missing;
         }
-        if missing > 0 {
-            let finer = self.finer.map(|(index, _)| self.store.granularity(index).name.clone());
-            let level = self.level.name.clone();
-            refused.push(RefusedSlot { level, times, finer, series: missing });
+        let level = self.level.name.clone();
+        if !mixed.is_empty() {
+            let is_finest = self.finer.is_empty();
+            refused.push(RefusedSlot {
+                level: level.clone(),
+                times,
+                is_finest,
+                series: mixed.len(),
+            });
         }
-        cells.sort_unstable_by_key(|(id, _)| *id);
-        Ok(CutSlot { level: self.level.name.clone(), start, cells })
+        if !cells.is_empty() {
+            cells.sort_unstable_by_key(|(id, _)| *id);
+            cut.slots.push(CutSlot { level, start, cells });
+        }
+        Ok(())
     }
 
     fn relation(&self, start: UnixMillis, cell: &Cell) -> Relation {
@@ -123,34 +143,41 @@ impl CutLevel<'_> {
     }
 
     /// Merges the finer cells outside of the range; `None` when all of them are, and an error when
-    /// they do not have all `n` samples.
+    /// they do not have all samples of the cell.
     fn remaining(
         &self,
-        finer: &LevelView,
+        view: &LevelView,
         (start, series): (UnixMillis, SeriesId),
-        n: u32,
-        (index, changed): (GranularityIndex, &[CutSlot]),
+        cell: &Cell,
+        finer: &CutSlots,
     ) -> Result<Result<Option<Cell>, ()>, StoreError> {
-        let width_ms = self.store.granularity(index).width_ms;
+        let width_ms = self.store.granularity(finer.index).width_ms;
         let mut slots = Vec::new();
-        finer.slots_into(series, Columns::ALL, &mut slots)?;
-        let (mut rest, mut found, mut is_changed) = (Cell::EMPTY, 0_u64, false);
+        view.slots_into(series, Columns::ALL, &mut slots)?;
+        let (mut all, mut rest, mut is_changed) = (Cell::EMPTY, Cell::EMPTY, false);
         for Slot { start: at, cell } in &slots {
-            found += u64::from(cell.n);
+            let shift = (at.0 - start.0) as u32;
+            all.merge(&cell.shifted(shift));
             let mut kept = *cell;
             if self.range.start <= *at && at.plus(width_ms) <= self.range.end {
                 (kept, is_changed) = (Cell::EMPTY, true);
             }
-            let of_slot = changed.iter().find(|cut| cut.start == *at);
+            let of_slot = finer.slots.iter().find(|cut| cut.start == *at);
             let cells = of_slot.map_or(&[][..], |cut| &cut.cells);
             if let Ok(place) = cells.binary_search_by_key(&series, |(id, _)| *id) {
                 (kept, is_changed) = (cells[place].1, true);
             }
-            rest.merge(&kept.shifted((at.0 - start.0) as u32));
+            rest.merge(&kept.shifted(shift));
         }
-        if found != u64::from(n) {
+        if !has_same_samples(&all, cell) {
             return Ok(Err(()));
         }
         Ok(Ok(is_changed.then_some(rest)))
     }
+}
+
+/// Returns true when two cells aggregate the same samples, as far as the cells show it.
+pub(super) fn has_same_samples(cell: &Cell, other: &Cell) -> bool {
+    let times = |cell: &Cell| (cell.n, cell.first_at, cell.last_at);
+    times(cell) == times(other)
 }

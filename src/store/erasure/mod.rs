@@ -8,8 +8,8 @@
 //! start. Its cut removes the erasure.
 //!
 //! Whole slots in the range are emptied. A slot that the range cuts gets the merged cells of the
-//! next finer level outside of the range, which the erasure contains; when the finer level does not
-//! have all samples of the slot, the erasure is refused.
+//! next finer level with all of its samples outside of the range, which the erasure contains; when
+//! no finer level has all samples of the slot, the erasure is refused.
 //!
 //! The replacement of single readings ([`replace`]) is an erasure without a range: all of its cells
 //! are in slots that keep some samples, among them the new ones.
@@ -68,7 +68,8 @@ impl Store {
         let Some(erasure) = self.inner.journal.erasure()? else { return Ok(()) };
         let series_count = self.inner.dictionary.read().id_count();
         if erasure.series.last().is_some_and(|last| last.0 as usize >= series_count) {
-            let problem = format!("an erasure names a series beyond the {series_count} existing");
+            let problem =
+                format!("a deletion of samples names a series beyond the {series_count} existing");
             return Err(StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem });
         }
         self.inner.catalog.write().note_erased(&erasure.series, &erasure.range);
@@ -82,7 +83,10 @@ impl Store {
     pub(super) fn resume_erasure(&self) {
         if let Err(cause) = self.complete_erasure() {
             let cause = cause.with_causes();
-            tracing::error!(cause, "cannot complete an erasure; the next checkpoint retries");
+            tracing::error!(
+                cause,
+                "cannot complete a deletion of samples; the next checkpoint retries"
+            );
         }
     }
 }

@@ -6,12 +6,11 @@ use std::ops::Range;
 
 use super::{
     apply::whole_slots,
-    cut::{CutLevel, RefusedSlot},
+    cut::{CutLevel, CutSlots, RefusedSlot},
 };
 use crate::{
     model::{GranularityIndex, SeriesId, UnixMillis},
     store::{
-        classes::Class,
         dictionary::Matcher,
         documents::{Columns, Documents},
         error::StoreError,
@@ -43,36 +42,36 @@ pub struct ErasedLevel {
     pub level: String,
     /// The cells that are emptied.
     pub cells: u64,
-    /// The samples in these cells.
+    /// The samples that are erased.
     pub samples: u64,
     /// The cells that keep some samples.
     pub recomputed: u64,
 }
 
-/// The reason why nothing was erased.
+/// The reason why nothing was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ErasureRefusal {
     /// No metric and no tag was given.
     #[error("a metric or a tag is required, so that not all series lose samples by mistake")]
     NoCondition,
     /// The range is empty.
-    #[error("start is not before end; nothing was erased")]
+    #[error("start is not before end; nothing was deleted")]
     EmptyRange,
     /// The selector matches too many series.
     #[error(
-        "{0} series match, and one request may erase samples of {ERASED_SERIES_MAX}: select fewer, \
-         and repeat the request for the others; nothing was erased"
+        "{0} series match, and one request may delete samples of {ERASED_SERIES_MAX}: select fewer, \
+         and repeat the request for the others; nothing was deleted"
     )]
     TooManySeries(usize),
     /// The range has too many documents.
     #[error(
         "the samples are in up to {0} documents, and one request may change {ERASED_DOCUMENTS_MAX}: \
          select fewer series or a shorter range, and repeat the request for the rest; nothing was \
-         erased"
+         deleted"
     )]
     TooManyDocuments(u64),
     /// Samples inside and outside of the range are in one cell.
-    #[error("{}; nothing was erased", describe(.0))]
+    #[error("{}; nothing was deleted", describe(.0))]
     Cut(Vec<RefusedSlot>),
     /// A checkpoint or a snapshot is under way.
     #[error("a checkpoint or a snapshot is under way; retry when it is complete")]
@@ -82,11 +81,12 @@ pub enum ErasureRefusal {
 /// Describes the first slots.
 fn describe(slots: &[RefusedSlot]) -> String {
     let one = |slot: &RefusedSlot| {
-        let RefusedSlot { level, times, finer, series } = slot;
+        let RefusedSlot { level, times, is_finest, series } = slot;
         let (start, end) = (times.start, times.end);
-        let reason = match finer {
-            None => "which is the finest level and keeps no single samples".to_owned(),
-            Some(finer) => format!("and {finer} does not have all of them"),
+        let reason = if *is_finest {
+            "which is the finest level and keeps no single samples"
+        } else {
+            "and no finer level has all of them"
         };
         format!(
             "the {level} slot from {start} to {end} has samples inside and outside of the range, \
@@ -107,6 +107,8 @@ pub(crate) struct ErasurePlan {
     /// The series with their parts, ascending.
     pub(crate) series: Vec<SeriesId>,
     pub(crate) cut: Vec<CutSlot>,
+    /// The number of samples that are erased in cut slots, by level.
+    erased_of_cut: Vec<u64>,
 }
 
 impl Store {
@@ -119,27 +121,38 @@ impl Store {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let mut refused = Vec::new();
-        let living = self.inner.classes.levels().len();
-        let classes = self.inner.classes.all().iter().map(Class::range);
-        let retired = (living..self.all_granularities().len()).map(|index| index..index + 1);
-        for levels in classes.chain(retired) {
-            let mut finer: Option<(GranularityIndex, Vec<CutSlot>)> = None;
-            for index in levels.map(GranularityIndex) {
-                let step = CutLevel {
-                    store: self,
-                    index,
-                    level: self.granularity(index),
-                    range: &request.range,
-                    series: &plan.series,
-                    finer: finer.as_ref().map(|(index, cut)| (*index, &**cut)),
-                };
-                let cut = step.cut_slots(&mut refused)?;
-                plan.cut.extend(cut.iter().cloned());
-                finer = Some((index, cut));
-            }
+        let (mut refused, mut done) = (Vec::new(), Vec::<CutSlots>::new());
+        let mut levels: Vec<_> =
+            (0..self.all_granularities().len()).map(GranularityIndex).collect();
+        levels.sort_by_key(|index| self.granularity(*index).width_ms);
+        for index in levels {
+            let level = self.granularity(index);
+            let finer =
+                done.iter().rev().filter(|finer| self.may_have_samples_of(finer.index, index));
+            let (range, series, finer) = (&request.range, &*plan.series, finer.collect());
+            let step = CutLevel { store: self, index, level, range, series, finer };
+            let cut = step.cut_slots(&mut refused)?;
+            done.push(cut);
+        }
+        plan.erased_of_cut = vec![0; done.len()];
+        for CutSlots { index, slots, erased } in done {
+            plan.erased_of_cut[index.0] = erased;
+            plan.cut.extend(slots);
         }
         Ok(if refused.is_empty() { Ok(plan) } else { Err(ErasureRefusal::Cut(refused)) })
+    }
+
+    /// Returns true when a level may have all samples of a coarser one: both are of one class, or
+    /// one of them is retired.
+    fn may_have_samples_of(&self, finer: GranularityIndex, coarser: GranularityIndex) -> bool {
+        let class = |index| self.inner.classes.of_level(index).map(|class| class.first);
+        let [finer_ms, coarser_ms] = [finer, coarser].map(|index| self.granularity(index).width_ms);
+        let is_divided = finer_ms < coarser_ms && coarser_ms % finer_ms == 0;
+        let is_shared = match (class(finer), class(coarser)) {
+            (Some(class), Some(other)) => class == other,
+            (None, _) | (_, None) => true,
+        };
+        is_divided && is_shared
     }
 
     /// Selects the series, and checks the limits.
@@ -164,26 +177,31 @@ impl Store {
         if series.len() > ERASED_SERIES_MAX {
             return Err(ErasureRefusal::TooManySeries(series.len()));
         }
-        let documents = self.spans_within(range).saturating_mul(series.len() as u64);
+        let documents = self.documents_within(&series, range);
         if documents > ERASED_DOCUMENTS_MAX {
             return Err(ErasureRefusal::TooManyDocuments(documents));
         }
-        Ok(ErasurePlan { matched, series, cut: Vec::new() })
+        Ok(ErasurePlan { matched, series, ..ErasurePlan::default() })
     }
 
-    /// Returns the number of document spans of existing partitions, over all levels, in a range.
-    fn spans_within(&self, range: &Range<UnixMillis>) -> u64 {
-        let mut spans = 0;
+    /// Returns the maximum number of documents of series in a range: those of existing partitions,
+    /// at the levels of the series' classes, and at retired levels.
+    fn documents_within(&self, series: &[SeriesId], range: &Range<UnixMillis>) -> u64 {
+        let of_classes = self.inner.catalog.read().series_classes().count_within(series, range);
+        let mut documents = 0_u64;
         for index in (0..self.all_granularities().len()).map(GranularityIndex) {
+            let classes = self.inner.classes.all();
+            let class = classes.iter().position(|class| class.range().contains(&index.0));
+            let series = class.map_or(series.len() as u64, |class| of_classes[class]);
             for place in self.inner.documents.places(index, range.start.0..range.end.0) {
                 let mut start = place.document_start(range.start.max(place.id.start));
-                while start < range.end && start < place.end && spans <= ERASED_DOCUMENTS_MAX {
-                    spans += 1;
+                while start < range.end && start < place.end && documents <= ERASED_DOCUMENTS_MAX {
+                    documents = documents.saturating_add(series);
                     start = place.next_document(start);
                 }
             }
         }
-        spans
+        documents
     }
 
     /// Counts the cells and samples of a plan at each level that has some.
@@ -197,8 +215,9 @@ impl Store {
             let whole = whole_slots(level, range);
             let recomputed = plan.cut.iter().filter(|slot| slot.level == level.name);
             let recomputed = recomputed.map(|slot| slot.cells.len() as u64).sum();
+            let samples = plan.erased_of_cut[index];
             let mut counted =
-                ErasedLevel { level: level.name.clone(), cells: 0, samples: 0, recomputed };
+                ErasedLevel { level: level.name.clone(), cells: 0, samples, recomputed };
             if !whole.is_empty() {
                 let times = UnixMillis(whole.start)..UnixMillis(whole.end);
                 let view = self.view_level(GranularityIndex(index), times, plan.series.clone())?;

@@ -11,6 +11,7 @@ use std::{
     ops::Range,
 };
 
+use super::cut::has_same_samples;
 use crate::{
     model::{Cell, GranularityIndex, Kind, SeriesId, UnixMillis},
     store::{
@@ -286,8 +287,7 @@ impl ReplaceStep<'_> {
             for Slot { start, cell: part } in &slots {
                 merged.merge(&part.shifted((start.0 - times.start.0) as u32));
             }
-            let times_of = |cell: &Cell| (cell.n, cell.first_at, cell.last_at);
-            if times_of(&merged) == times_of(cell) {
+            if has_same_samples(&merged, cell) {
                 return Ok(Some(merged));
             }
         }

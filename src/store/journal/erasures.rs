@@ -25,7 +25,7 @@ impl Journal {
             let Some(row) = table.get(KEY).map_err(fail("read"))? else { return Ok(None) };
             let erasure = without_check(row.value(), &KEY).and_then(Erasure::from_row);
             if erasure.is_none() {
-                let consequence = "the last erasure may be incomplete: repeat it";
+                let consequence = "the last deletion of samples may be incomplete: repeat it";
                 self.damaged.note("erasures", consequence);
             }
             Ok(erasure)
@@ -34,7 +34,7 @@ impl Journal {
 
     /// Stores an erasure durably, in place of the earlier one.
     pub(crate) fn set_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
-        const OPERATION: &str = "store an erasure";
+        const OPERATION: &str = "store a deletion of samples";
         self.file.transact(OPERATION, |txn| {
             let mut table = txn.open_table(ERASURES).map_err(fail(OPERATION))?;
             let row = with_check(&erasure.to_row(), &KEY);
@@ -45,7 +45,7 @@ impl Journal {
 
     /// Removes the erasure, because it is unknown whether it was stored.
     pub(crate) fn remove_erasure(&self) -> Result<(), StoreError> {
-        const OPERATION: &str = "remove an erasure";
+        const OPERATION: &str = "remove a deletion of samples";
         self.file.transact(OPERATION, |txn| {
             txn.delete_table(ERASURES).map(drop).map_err(fail(OPERATION))
         })

@@ -28,7 +28,7 @@ impl MirroredMetrics {
             ("granary_ha_failovers_total", |s| s.counters().failovers.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
             ("granary_cells_written_total", |s| s.counters().cells_written.get()),
-            ("granary_cells_erased_total", |s| s.counters().cells_erased.get()),
+            ("granary_cells_deleted_total", |s| s.counters().cells_erased.get()),
             ("granary_documents_created_total", |s| s.counters().documents_created.get()),
             ("granary_documents_patched_total", |s| s.counters().documents_patched.get()),
             ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),

@@ -41,7 +41,10 @@ pub const METRIC_NAMES: [(&str, &str); 90] = [
     ("granary_checkpoints_total", "Completed checkpoints"),
     ("granary_checkpoint_errors_total", "Failed checkpoints, which are retried"),
     ("granary_checkpoint_duration_seconds", "Duration of a checkpoint"),
-    ("granary_cells_erased_total", "Cells emptied or recomputed when samples were deleted"),
+    (
+        "granary_cells_deleted_total",
+        "Cells emptied or computed again when samples were deleted or corrected",
+    ),
     ("granary_cells_written_total", "Cells merged into documents"),
     ("granary_documents_created_total", "Documents that checkpoints created"),
     ("granary_documents_patched_total", "Existing documents that were changed"),

@@ -109,6 +109,8 @@ struct State {
     window: Window,
     /// The last time at which all slots were read.
     all_at: Option<UnixMillis>,
+    /// The number of cells that had been erased then.
+    cells_erased: u64,
 }
 
 /// The slots of all lines.
@@ -207,6 +209,10 @@ impl State {
         if self.members.series.len() != series {
             // Samples of new series may begin in the past.
             self.all_at = None;
+        }
+        let cells_erased = store.counters().cells_erased.get();
+        if self.cells_erased != cells_erased {
+            (self.all_at, self.cells_erased) = (None, cells_erased);
         }
         let window = Window::at(store, now);
         let numbers = self.members.hosts.len() * Numbers::bytes(window.slots);

@@ -77,7 +77,8 @@ fn gap_before(window: &Window<'_>, index: usize) -> Option<Gap> {
         return None;
     }
     let before = Reading::new(before.last_at, before.last, 0);
-    let (after, counted) = (Reading::new(after.first_at, after.first, 0), after.sum);
+    let counted = (after.sum, after.last);
+    let after = Reading::new(after.first_at, after.first, 0);
     Gap::between(&before, &after, counted, spacing, finest_ms)
 }
 
@@ -134,6 +135,24 @@ mod tests {
     /// Returns readings every `every` seconds, from `first` to before `end`.
     fn readings(first: i64, every: i64, end: i64, value: impl Fn(i64) -> i64) -> Vec<(i64, f64)> {
         (first..end).step_by(every as usize).map(|at| (at, value(at) as f64)).collect()
+    }
+
+    #[test]
+    fn deleted_growth_appears_in_no_window() {
+        let mut cells = cells_of_readings(Kind::Counter, readings(0, 10, 1200, |at| 1000 + at));
+        // The minutes from 5 to 14 were deleted.
+        cells.retain(|cell| !(300_000..900_000).contains(&cell.first_at));
+        let within = |from: i64, to: i64| increase_in(&cells, Kind::Counter, from, to);
+        assert_eq!(within(240, 300), Some(60.0));
+        assert_eq!([within(300, 360), within(360, 900)], [None, None]);
+        assert_eq!(within(900, 960), Some(60.0));
+        assert_eq!(within(0, 1200), Some(590.0));
+        // Windows that cut slots.
+        for (from, to) in [(200, 1000), (270, 930), (890, 935)] {
+            let found = within(from, to).unwrap_or(0.0);
+            let kept = (300 - from).max(0) + (to - 900);
+            assert!(found <= 1.1 * kept as f64 + 20.0, "{from} to {to}: {found}, kept {kept}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! readings are exact. Must never know: the store, the tree, windows of other cells.
 
 use super::cells::TimedCell;
+use crate::model::counter::spread::{growth_to_first, lacks_growth};
 
 /// The readings `lo` to `hi` of a cell, counted from 0.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +136,11 @@ impl<'a> Portion<'a> {
             return (cell.max > f64::NEG_INFINITY).then_some(cell.sum);
         }
         let before = self.before?;
-        Some(if cell.first < before.last { cell.first } else { cell.first - before.last })
+        let grown = if cell.first < before.last { cell.first } else { cell.first - before.last };
+        if lacks_growth(grown, cell.sum, cell.first, cell.last) {
+            return Some(growth_to_first(cell.sum, cell.first, cell.last).max(0.0));
+        }
+        Some(grown)
     }
 
     /// Returns the mean increase of a counter between two readings of the cell.
