@@ -302,8 +302,8 @@ mod tests {
             let (merged, found) = before.reloaded(&after).unwrap();
             let is_new = merged.granularities == after.granularities
                 && merged.retention_rules == after.retention_rules;
-            let changed: Vec<_> = found.changed.into_iter().map(|change| change.key).collect();
             assert!(is_new && found.kept.is_empty(), "{found:?}");
+            let changed: Vec<_> = found.changed.into_iter().map(|change| change.key).collect();
             (found.reopens, changed)
         };
         let of_rule = "retention.rule.x.1m.retention".to_owned();

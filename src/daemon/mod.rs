@@ -64,7 +64,7 @@ pub enum ExitReason {
 enum End {
     Stopped(ExitReason),
     /// A reload opens the store again.
-    Reopening(Reopening),
+    Reopening(Box<Reopening>),
 }
 
 /// The number of threads of the main runtime for blocking work: joining the roles' threads.
@@ -81,7 +81,7 @@ pub fn run(settings: Settings, sources: ReloadSources) -> anyhow::Result<ExitRea
         .build()
         .context("start the main thread's runtime")?;
     System::with_tokio_rt(move || runtime).block_on(async move {
-        let reason = serve(settings, &sources).await;
+        let reason = Box::pin(serve(settings, &sources)).await;
         System::current().stop();
         reason
     })
@@ -234,7 +234,7 @@ impl Daemon {
     async fn run(mut self, signals: &mut Signals) -> End {
         let mut end = tokio::select! {
             () = signals.stop.next() => End::Stopped(ExitReason::Signal),
-            reopening = self.reloader.serve(&mut signals.reload) => End::Reopening(reopening),
+            reopening = self.reloader.serve(&mut signals.reload) => End::Reopening(Box::new(reopening)),
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
                 End::Stopped(ExitReason::RoleDied(death))

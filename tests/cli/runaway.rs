@@ -25,6 +25,10 @@ use crate::{
 const LEVELS: [[&str; 4]; 3] =
     [["1s", "20s", "10m", "1h"], ["10s", "1m", "1h", "6h"], ["1m", "1h", "6h", "48h"]];
 
+/// A rule of retention for half of the series, whose levels have files of their own.
+const RULE_OF_HALF: &str = "[[retention.rule]]\nname = 'half'\nselector = '{n=~\".*[02468]\"}'\n\
+    keep = { 1m = '96h' }\n";
+
 /// A writer that appends to a file until the disk is full, and takes every byte that becomes free.
 struct Runaway {
     ends: Arc<AtomicBool>,
@@ -127,9 +131,10 @@ fn metric(daemon: &Daemon, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name}")).parse::<f64>().unwrap() as u64
 }
 
-/// Fills the disk between two turns of a store with so many series.
-fn survives(disk: &SmallDisk, series: u64) {
-    let settings = format!("[storage]\ncheckpoint_interval = '2s'\n{}", granularities(&LEVELS));
+/// Fills the disk between two turns of a store with so many series and these rules of retention.
+fn survives(disk: &SmallDisk, series: u64, rules: &str) {
+    let levels = granularities(&LEVELS);
+    let settings = format!("[storage]\ncheckpoint_interval = '2s'\n{rules}{levels}");
     let daemon = Daemon::start_in(disk.data_dir(), &settings);
     let second = jiff::Timestamp::now().as_second();
     let mut scene = Scene { daemon, random: fastrand::Rng::new(), seq: 0, sum: 0, second, series };
@@ -181,7 +186,7 @@ fn survives(disk: &SmallDisk, series: u64) {
 fn survives_on(kind: &str, mib: u64) {
     for series in [2000, 300] {
         match SmallDisk::loop_mounted(kind, mib) {
-            Ok(disk) => survives(&disk, series),
+            Ok(disk) => survives(&disk, series, ""),
             Err(cause) => eprintln!("skipped: {kind} cannot be mounted here: {cause}"),
         }
     }
@@ -190,8 +195,10 @@ fn survives_on(kind: &str, mib: u64) {
 #[test]
 #[ignore = "needs to mount a file system, and an otherwise idle machine; run it by hand"]
 fn in_memory_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
-    survives(&SmallDisk::tmpfs(64), 2000);
-    survives(&SmallDisk::tmpfs(64), 300);
+    for rules in ["", RULE_OF_HALF] {
+        survives(&SmallDisk::tmpfs(64), 2000, rules);
+        survives(&SmallDisk::tmpfs(64), 300, rules);
+    }
 }
 
 #[test]

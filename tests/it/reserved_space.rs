@@ -105,7 +105,8 @@ fn each_level_has_space_for_the_next_documents_of_its_own_series() {
     let turns = forecast.turns();
     let names: Vec<_> = turns.iter().map(|turn| &*turn.granularity).collect();
     assert_eq!(names, ["1m", "5m", "1h", "1d"]);
-    assert_eq!(turns[0].reserved, reserved["1m"]);
-    assert_eq!(turns[3].reserved, all);
+    // Files have whole pages.
+    assert!(reserved["1m"] - turns[0].reserved < 4096, "{turns:?} {reserved:?}");
+    assert!(all - turns[3].reserved < 7 * 4096, "{turns:?} {reserved:?}");
     assert!(turns.iter().all(|turn| turn.missing == 0), "{turns:?}");
 }

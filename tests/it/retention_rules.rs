@@ -229,28 +229,31 @@ fn changed_retentions_of_rules_apply_at_once_and_survive_a_restart() {
 
 #[test]
 fn the_name_of_an_ended_series_is_forgotten_after_the_retention_of_its_rule() {
-    let dir = tempfile::tempdir().unwrap();
     let omitted = [("1m", None), ("5m", Some("2d")), ("1h", None), ("1d", None)];
-    let (store, mut appender) = open(dir.path(), Some(&[]), NOW);
-    let early = define_metrics(&mut appender, &["debug_early"])[0];
-    send(&mut appender, samples(early, [(NOW.0, 1.0)]), NOW);
-    drop((store, appender));
-    let (store, mut appender) = open(dir.path(), Some(&[rule("debug", &omitted)]), NOW);
-    let ids = [vec![early], define_metrics(&mut appender, &["debug_x", "other"])].concat();
-    for id in &ids {
-        send(&mut appender, samples(*id, [(NOW.0 + 1, 1.0)]), NOW.plus(1));
-    }
-    let unused = |appender: &mut Appender, now: UnixMillis| {
-        store.checkpoint(now).unwrap();
-        assert!(drop_expired(&store, now).failed.is_none());
-        let found = store.series_without_samples(now, 9);
-        assert_eq!(appender.forget_series(&ids, now).unwrap(), found.len());
-        found
+    let rules = [rule("debug", &omitted)];
+    let check = |rules_before: &[RetentionRule], expected: [&[u32]; 3]| {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut appender) = open(dir.path(), Some(rules_before), NOW);
+        let ids = define_metrics(&mut appender, &["debug_x", "other"]);
+        send(&mut appender, samples(ids[1], [(NOW.0, 1.0)]), NOW);
+        drop((store, appender));
+        let (store, mut appender) = open(dir.path(), Some(&rules), NOW);
+        for id in &ids {
+            send(&mut appender, samples(*id, [(NOW.0 + 1, 1.0)]), NOW.plus(1));
+        }
+        for (days, expected) in [1, 4, 8 * 366].into_iter().zip(expected) {
+            let now = NOW.plus(days * DAY);
+            store.checkpoint(now).unwrap();
+            assert!(drop_expired(&store, now).failed.is_none());
+            let found = store.series_without_samples(now, 9);
+            let expected: Vec<_> = expected.iter().map(|id| SeriesId(*id)).collect();
+            assert_eq!(found, expected, "{days} days");
+            assert_eq!(appender.forget_series(&ids, now).unwrap(), found.len());
+        }
     };
-    assert_eq!(unused(&mut appender, NOW.plus(DAY)), []);
-    // A sample from before the rule is kept for years, as those of other series are.
-    assert_eq!(unused(&mut appender, NOW.plus(4 * DAY)), [ids[1]]);
-    assert_eq!(unused(&mut appender, NOW.plus(8 * 366 * DAY)), [ids[0], ids[2]]);
+    check(&rules, [&[], &[0], &[1]]);
+    // Late samples from before the rule are kept for years.
+    check(&[], [&[], &[], &[0, 1]]);
 }
 
 #[test]

@@ -39,8 +39,10 @@ impl ClassCounts {
             let living: Vec<_> = chunk.filter(|id| dictionary.key(*id).is_some()).collect();
             drop(dictionary);
             let catalog = store.inner.catalog.read();
-            let histories = living.iter().filter_map(|id| catalog.series_classes().history_of(*id));
-            histories.for_each(|history| *self.by_history.entry(history).or_default() += 1);
+            let classes = catalog.series_classes();
+            for history in living.iter().filter_map(|id| classes.history_of(*id)) {
+                *self.by_history.entry(history).or_default() += 1;
+            }
         }
         self.ids = ids;
     }
@@ -65,7 +67,9 @@ impl Store {
                 .collect();
             classes.sort_unstable();
             classes.dedup();
-            classes.iter().for_each(|class| totals[usize::from(class.0)] += count);
+            for class in classes {
+                totals[usize::from(class.0)] += count;
+            }
         }
         totals
     }
