@@ -244,3 +244,24 @@ test("without rules, the page shows how to add rules: by a restart, then by a re
   await page.goto(`${daemon.url}/alerts?show=rules`);
   await expect(page.getByText("restart the daemon: it reads settings at its start")).toBeVisible();
 });
+
+test("a link to a rule finds each severity, and links to the others", async ({
+  page,
+  startDaemon,
+}) => {
+  const rules = ["warning", "critical"].map(
+    (severity) => `  - {alert: DiskFull, expr: vector(1) > 2, labels: {severity: ${severity}}}\n`,
+  );
+  const daemon = await startDaemon({
+    "rules.yml": `groups:\n- name: disks\n  rules:\n${rules.join("")}`,
+  });
+  await page.goto(`${daemon.url}/alerts?rule=disks/DiskFull/critical`);
+  const others = page.getByRole("navigation", { name: "Rules named DiskFull" });
+  const current = others.locator("[aria-current]");
+  await expect(current).toHaveText("critical");
+  await others.getByRole("link", { name: "warning" }).click();
+  await expect(page).toHaveURL(/rule=disks%2FDiskFull%2Fwarning$/);
+  await expect(current).toHaveText("warning");
+  await page.goto(`${daemon.url}/alerts?rule=disks/DiskFull`);
+  await expect(current).toHaveText("warning");
+});

@@ -8,6 +8,7 @@ import { steady } from "../app/steady";
 import { PaletteIndexes, lookOf } from "../model/colours";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { alertLines, thresholdsOf } from "./alert-lines";
+import { annotationsOf } from "./annotations";
 import type { Follower, PointedTime } from "./cursor";
 import { seriesName, type ChartData } from "./data";
 import type { TimeFrame } from "./frame";
@@ -20,6 +21,7 @@ import { Plot } from "./plot";
 import { listen } from "./pointer";
 import { registerChart } from "./registry";
 import { readState, shownFlags, type ChartState } from "./state";
+import type { Annotation } from "../api/types";
 import { address } from "../app/address";
 import type { ChartSpec } from "./chart-spec";
 
@@ -45,6 +47,8 @@ export class LiveChart implements Follower {
   /** The legend; the same object while all rows are equal. */
   readonly rows: ReadonlySignal<LegendRow[]>;
   readonly thresholds: ReadonlySignal<Threshold[]>;
+  /** The annotations of the drawn series. */
+  readonly annotations: ReadonlySignal<Annotation[]>;
   readonly legend = new LegendValues();
   plot: Plot | undefined;
   private overlay: Overlay | undefined;
@@ -66,6 +70,10 @@ export class LiveChart implements Follower {
     this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
     this.rows = steady(() => this.legendRows());
     this.thresholds = steady(() => this.makeThresholds());
+    this.annotations = steady(() => {
+      const series = this.loader.data.value?.series ?? [];
+      return annotationsOf(frame.annotations.value, series, this.spec.value.queries);
+    });
   }
 
   /** The alerts' thresholds, unless the chart draws derived series. */
@@ -156,7 +164,7 @@ export class LiveChart implements Follower {
     const data = this.loader.data.value;
     const rows = this.rows.value;
     const window = this.frame.window.value;
-    const annotations = this.frame.annotations.value;
+    const annotations = this.annotations.value;
     const { axisTop } = this.spec.value;
     const thresholds = this.thresholds.value;
     // Draws window and values together: the old window and values stay until new values arrive.
@@ -283,7 +291,7 @@ export class LiveChart implements Follower {
     const annotations =
       time === undefined
         ? []
-        : annotationsAt(this.frame.annotations.peek(), time, tolerance).slice(0, 4);
+        : annotationsAt(this.annotations.peek(), time, tolerance).slice(0, 4);
     const text = annotations
       .map((annotation) => `${this.timeText(annotation.time, false)}\n${annotation.text}`)
       .join("\n");

@@ -1,6 +1,7 @@
 /** Drawings besides series: the current slot, annotations, thresholds. */
 import type uPlot from "uplot";
 import type { Annotation } from "../api/types";
+import { periodsOf } from "./annotations";
 
 export interface Threshold {
   value: number;
@@ -35,12 +36,11 @@ export function drawBeneath(u: uPlot, marks: Marks, colours: MarkColours): void 
   if (marks.incompleteFrom !== undefined) {
     drawHatching(u, u.valToPos(marks.incompleteFrom, "x", true), colours.hatch);
   }
-  for (const annotation of marks.annotations) {
-    if (annotation.end === null) continue;
-    const left = u.valToPos(annotation.time, "x", true);
-    const right = u.valToPos(annotation.end, "x", true);
+  for (const period of periodsOf(marks.annotations)) {
+    const left = u.valToPos(period.start, "x", true);
+    const right = u.valToPos(period.end, "x", true);
     ctx.globalAlpha = 0.12;
-    ctx.fillStyle = colours.annotation[annotation.source];
+    ctx.fillStyle = colours.annotation[period.source];
     ctx.fillRect(left, bbox.top, Math.max(right - left, 1), bbox.height);
   }
   ctx.restore();

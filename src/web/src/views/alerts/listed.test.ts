@@ -70,6 +70,18 @@ it("finds each rule by its name, also rules of equal names", () => {
   expect(ruleNamed([ruleGroup], "own/None")).toBeUndefined();
 });
 
+it("names rules of equal names by their severities, and finds them by number and without", () => {
+  const severities = ["warning", "critical"];
+  const ruleGroup = group(...severities.map((severity) => rule([], { labels: { severity } })));
+  const names = ruleGroup.rules.map((rule) => nameOfRule(ruleGroup, rule));
+  expect(names).toEqual(["own/High/warning", "own/High/critical"]);
+  const find = (name: string) => ruleNamed([ruleGroup], name)?.rule.labels["severity"];
+  expect(names.map(find)).toEqual(severities);
+  expect(find("own/High/2")).toBe("critical");
+  expect(find("own/High")).toBe("warning");
+  expect(find("own/High/info")).toBeUndefined();
+});
+
 it("shows the labels that distinguish an alert from others of its rule", () => {
   const listedAlert = alert({ severity: "page", team: "db", host: "web1", cpu: "0" });
   expect(ownLabels({ alert: listedAlert, rule: rule([], { labels: { team: "db" } }) })).toEqual([

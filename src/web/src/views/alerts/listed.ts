@@ -79,19 +79,35 @@ export function ownLabels({
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** The rule's name in the address. */
-export function nameOfRule(group: RuleGroup, rule: Rule): string {
-  const same = group.rules.filter(({ name }) => name === rule.name);
-  const place = same.length > 1 ? [String(same.indexOf(rule) + 1)] : [];
-  return [group.name, rule.name, ...place].join("/");
+/** The rules of a group that have the name of a rule, such as one for each severity. */
+export function namesakes(group: RuleGroup, name: string): Rule[] {
+  return group.rules.filter((rule) => rule.name === name);
 }
 
+/**
+ * The rule's name in the address: `group/rule`, and the severity of rules of equal names, which
+ * stays when rules are added; or their number when severities do not distinguish them.
+ */
+export function nameOfRule(group: RuleGroup, rule: Rule): string {
+  const same = namesakes(group, rule.name);
+  if (same.length === 1) return `${group.name}/${rule.name}`;
+  const severities = same.map(severityOf);
+  const areDistinct = !severities.includes("") && new Set(severities).size === same.length;
+  const ending = areDistinct ? severityOf(rule) : String(same.indexOf(rule) + 1);
+  return `${group.name}/${rule.name}/${ending}`;
+}
+
+/** The rule of a name in the address; of rules of equal names, the first if none is named. */
 export function ruleNamed(groups: readonly RuleGroup[], name: string) {
-  for (const group of groups) {
-    const rule = group.rules.find((row) => nameOfRule(group, row) === name);
-    if (rule) return { group, rule };
-  }
-  return undefined;
+  const all = groups.flatMap((group) => group.rules.map((rule) => ({ group, rule })));
+  return (
+    all.find(({ group, rule }) => nameOfRule(group, rule) === name) ??
+    all.find(({ group, rule }) => {
+      const number = namesakes(group, rule.name).indexOf(rule) + 1;
+      return name === `${group.name}/${rule.name}/${number}`;
+    }) ??
+    all.find(({ group, rule }) => name === `${group.name}/${rule.name}`)
+  );
 }
 
 /** The instant of a text; `undefined` for never, which Prometheus writes as the year 1. */
