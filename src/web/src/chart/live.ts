@@ -289,9 +289,7 @@ export class LiveChart implements Follower {
     if (!elements || !plot || (time === undefined && !this.isTipShown)) return;
     const tolerance = time === undefined ? 0 : plot.timeAt(5) - plot.timeAt(0);
     const annotations =
-      time === undefined
-        ? []
-        : annotationsAt(this.annotations.peek(), time, tolerance).slice(0, 4);
+      time === undefined ? [] : annotationsAt(this.annotations.peek(), time, tolerance).slice(0, 4);
     const text = annotations
       .map((annotation) => `${this.timeText(annotation.time, false)}\n${annotation.text}`)
       .join("\n");

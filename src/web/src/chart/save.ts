@@ -1,7 +1,7 @@
 /** Exports of a chart: picture, table, links. */
 import { csv } from "../model/csv";
 import type { Window } from "../model/timeframe";
-import { clockAt, dateText, isoIn, timeText, zoneName } from "../model/zone";
+import { clockAt, dateText, dayText, isoIn, timeText, zoneName, type Clock } from "../model/zone";
 import type { ChartData } from "./data";
 import { seriesName } from "./data";
 import type { LegendRow } from "./legend";
@@ -13,6 +13,16 @@ export function timeRangeText({ start, end, zone }: Window): string {
   const endText =
     dateText(from) === dateText(to) ? timeText(to) : `${dateText(to)} ${timeText(to)}`;
   return `${dateText(from)} ${timeText(from)} – ${endText} ${zoneName(zone, end)}`;
+}
+
+/** The same in fewer words: without weekdays and zone, and with the year only when it is another. */
+export function shortRangeText({ start, end, zone }: Window, now: number): string {
+  const [from, to] = [clockAt(zone, start), clockAt(zone, end)];
+  const { year } = clockAt(zone, now);
+  const dateOf = (clock: Clock) =>
+    clock.year === year ? dayText(clock) : `${dayText(clock)} ${clock.year}`;
+  const endText = dateOf(from) === dateOf(to) ? timeText(to) : `${dateOf(to)} ${timeText(to)}`;
+  return `${dateOf(from)} ${timeText(from)} – ${endText}`;
 }
 
 /** The drawn values as a table: one row for each slot. */
