@@ -10,14 +10,15 @@ import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { alertLines, thresholdsOf } from "./alert-lines";
 import { annotationsOf } from "./annotations";
 import type { Follower, PointedTime } from "./cursor";
-import { seriesName, type ChartData } from "./data";
+import { orderByValue, seriesName, type ChartData } from "./data";
 import type { TimeFrame } from "./frame";
 import { LegendValues, type LegendRow } from "./legend";
-import { rowValue, spokenText } from "./slot-text";
+import { rowValue, spokenText, tipText } from "./slot-text";
+import { nearestFirst, Tip, type Candidate } from "./tip";
 import { Loader } from "./loader";
 import { annotationsAt, type Threshold } from "./marks";
 import { Overlay } from "./overlay";
-import { Plot } from "./plot";
+import { BANDS_MAX, Plot } from "./plot";
 import { listen } from "./pointer";
 import { registerChart } from "./registry";
 import { readState, shownFlags, type ChartState } from "./state";
@@ -37,6 +38,10 @@ export interface ChartElements {
 
 /** A chart within this distance of the viewport is loaded. */
 const LOAD_WITHIN_PX = 200;
+/** The legend of more series is ordered by value. */
+const SORTED_FROM = 6;
+/** A series within this distance of the pointer is the nearest one. */
+const NEAR_PX = 40;
 
 export class LiveChart implements Follower {
   readonly spec;
@@ -46,6 +51,8 @@ export class LiveChart implements Follower {
   readonly isLog: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
   readonly rows: ReadonlySignal<LegendRow[]>;
+  /** The order of the legend: by value now when there are many series. */
+  readonly order: ReadonlySignal<number[]>;
   readonly thresholds: ReadonlySignal<Threshold[]>;
   /** The annotations of the drawn series. */
   readonly annotations: ReadonlySignal<Annotation[]>;
@@ -53,9 +60,10 @@ export class LiveChart implements Follower {
   plot: Plot | undefined;
   private overlay: Overlay | undefined;
   private elements: ChartElements | undefined;
+  private lastOrder: number[] = [];
   private readonly paletteIndexes = new PaletteIndexes();
   private isInView = false;
-  private isTipShown = false;
+  private tip: Tip | undefined;
   private pointedIndex = -2;
 
   constructor(
@@ -69,6 +77,7 @@ export class LiveChart implements Follower {
     this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
     this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
     this.rows = steady(() => this.legendRows());
+    this.order = steady(() => this.legendOrder());
     this.thresholds = steady(() => this.makeThresholds());
     this.annotations = steady(() => {
       const series = this.loader.data.value?.series ?? [];
@@ -99,8 +108,22 @@ export class LiveChart implements Follower {
       look: lookOf(paletteIndexes[k] ?? 0, isDark.value),
       unit: line.unit,
       shown: shown[k] ?? true,
-      hasBand: line.band !== undefined && !this.isStacked.value,
+      hasBand: line.band !== undefined && !this.isStacked.value && series.length <= BANDS_MAX,
     }));
+  }
+
+  /** Rows do not change places under the mouse. */
+  private legendOrder(): number[] {
+    const data = this.loader.data.value;
+    const series = data?.series ?? [];
+    const isSorted = series.length > SORTED_FROM;
+    const isHeld = this.elements?.root.querySelector(".legend:hover") ?? null;
+    if (isHeld && this.lastOrder.length === series.length) return this.lastOrder;
+    this.lastOrder =
+      data && isSorted
+        ? orderByValue(series, data.times, data.incompleteFrom)
+        : series.map((_, k) => k);
+    return this.lastOrder;
   }
 
   /** Whether each series is shown. */
@@ -115,6 +138,7 @@ export class LiveChart implements Follower {
     this.plot = plot;
     this.overlay = overlay;
     this.elements = elements;
+    this.tip = new Tip(elements.tip);
     plot.onArea = () => overlay.fit();
     plot.onDrawn = () => overlay.redraw();
     const sizeObserver = new ResizeObserver((entries) => {
@@ -152,7 +176,7 @@ export class LiveChart implements Follower {
         overlay,
         frame: this.frame,
         source: this,
-        onPointerHeight: (y) => this.showNearest(y),
+        onPointerHeight: (y, x) => this.showNearest(y, x),
         fullScreen,
       }),
       () => plot.destroy(),
@@ -215,7 +239,7 @@ export class LiveChart implements Follower {
     const index = pointed ? plot.indexOf(pointed.time) : undefined;
     const isSource = pointed?.source === this;
     overlay.point(pointed, index, data.times[index ?? 0] ?? 0, isSource);
-    if (!isSource) this.showTip(undefined);
+    if (!isSource) this.showNearest(undefined);
   }
 
   writeValues(pointed: PointedTime | null): void {
@@ -263,43 +287,51 @@ export class LiveChart implements Follower {
     if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
   }
 
-  /** Called with the pointer's height: marks the nearest series, shows annotations. */
-  private showNearest(y: number | undefined): void {
+  /** Called with the pointer's place: shows the nearest series and the annotations. */
+  private showNearest(y: number | undefined, x = 0): void {
     const pointed = this.frame.cursor.at;
-    const plot = this.plot;
-    if (y === undefined || !pointed || !plot) {
+    const { plot, tip } = this;
+    const data = this.loader.data.peek();
+    const index = pointed && plot ? plot.indexOf(pointed.time) : undefined;
+    if (y === undefined || !pointed || !plot || !data || index === undefined) {
       this.legend.mark(-1);
-      this.showTip(undefined);
+      plot?.setNear(-1);
+      tip?.hide();
       return;
     }
-    const index = plot.indexOf(pointed.time);
-    let nearest = -1;
-    let leastDistance = 40;
-    this.rows.peek().forEach(({ shown }, k) => {
-      const pointY = shown && index !== undefined ? plot.yOf(k, index) : undefined;
-      const distance = pointY === undefined ? Infinity : Math.abs(pointY - y);
-      if (distance < leastDistance) [nearest, leastDistance] = [k, distance];
+    const candidates = data.series.flatMap(({ values }, k): Candidate[] => {
+      const pointY = this.shown[k] ? plot.yOf(k, index) : undefined;
+      const value = values[index];
+      if (pointY === undefined || typeof value !== "number") return [];
+      return [{ index: k, value, distance: Math.abs(pointY - y) }];
     });
-    this.legend.mark(nearest);
-    this.showTip(pointed.time);
+    const { shown, nearest } = nearestFirst(candidates);
+    const near = nearest && nearest.distance < NEAR_PX ? nearest.index : -1;
+    this.legend.mark(near);
+    plot.setNear(near);
+    const rows = this.rows.peek();
+    tip?.show({
+      time: this.timeText(data.times[index] ?? pointed.time, false),
+      rows: shown.map(({ index: k }) => ({
+        colour: rows[k]?.look.colour ?? "",
+        label: rows[k]?.label ?? "",
+        value: tipText(data.series[k], index, k === near),
+        isNear: k === near,
+      })),
+      moreCount: candidates.length - shown.length,
+      annotations: this.annotationText(pointed.time),
+    });
+    const { left, top, width, height } = plot.area;
+    tip?.moveTo(left + x, top + y, left + width, top + height);
   }
 
-  private showTip(time: number | undefined): void {
-    const { elements, plot } = this;
-    if (!elements || !plot || (time === undefined && !this.isTipShown)) return;
-    const tolerance = time === undefined ? 0 : plot.timeAt(5) - plot.timeAt(0);
-    const annotations =
-      time === undefined ? [] : annotationsAt(this.annotations.peek(), time, tolerance).slice(0, 4);
-    const text = annotations
+  private annotationText(time: number): string {
+    const { plot } = this;
+    if (!plot) return "";
+    const tolerance = plot.timeAt(5) - plot.timeAt(0);
+    return annotationsAt(this.annotations.peek(), time, tolerance)
+      .slice(0, 4)
       .map((annotation) => `${this.timeText(annotation.time, false)}\n${annotation.text}`)
       .join("\n");
-    if (elements.tip.textContent !== text) elements.tip.textContent = text;
-    const isShown = text !== "";
-    if (isShown !== this.isTipShown) elements.tip.hidden = !isShown;
-    this.isTipShown = isShown;
-    if (!isShown || time === undefined) return;
-    const { left, width } = plot.area;
-    const x = Math.min(left + plot.xOf(time) + 8, left + width - elements.tip.offsetWidth);
-    elements.tip.style.transform = `translateX(${Math.max(x, 0)}px)`;
   }
 }

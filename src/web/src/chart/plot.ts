@@ -12,6 +12,9 @@ import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
 import type { PlotState } from "./plot-state";
 
+/** The most lines that all have their bands; of more lines, only the nearest one has its band. */
+export const BANDS_MAX = 2;
+
 export class Plot {
   private u: uPlot | undefined;
   private state: PlotState | undefined;
@@ -20,6 +23,8 @@ export class Plot {
   private isolated: number[][] = [];
   /** The index of the first line among uPlot's series: bands come before. */
   private firstLine = 1;
+  /** The series nearest to the pointer. */
+  private near = -1;
   /** Called when the plot's area moves or changes size. */
   onArea: () => void = () => undefined;
   /** Called after drawing: scales match the shown state. */
@@ -99,6 +104,19 @@ export class Plot {
     }
   }
 
+  /** Shows the band of the series nearest to the pointer. */
+  setNear(series: number): void {
+    if (series === this.near) return;
+    this.near = series;
+    const { u, state } = this;
+    if (!u || !state || state.stacked || state.data.series.length <= BANDS_MAX) return;
+    if (state.data.series.some(({ band }) => band)) u.redraw(false, false);
+  }
+
+  private showsBand({ data }: PlotState, series: number): boolean {
+    return data.series.length <= BANDS_MAX || series === this.near;
+  }
+
   destroy(): void {
     this.u?.destroy();
     this.u = undefined;
@@ -161,7 +179,8 @@ export class Plot {
       if (series.band && !state.stacked) {
         const first = 1 + bandSeries.length;
         bandSeries.push({ show, points: { show: false } }, { show, points: { show: false } });
-        bands.push({ series: [first + 1, first], fill: withAlpha(colour, 0.16) });
+        const fill = () => withAlpha(colour, this.showsBand(state, k) ? 0.16 : 0);
+        bands.push({ series: [first + 1, first], fill });
       }
       return {
         show,

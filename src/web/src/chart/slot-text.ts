@@ -1,13 +1,22 @@
 /** Texts about a series at one slot. */
 import { valueText } from "../model/units";
 import type { DrawnSeries } from "./data";
-import type { RowValue } from "./legend";
+import { bandText, type RowValue } from "./legend";
 
 /** The values of a legend's row. */
 export function rowValue(series: DrawnSeries | undefined, index: number): RowValue | undefined {
   if (!series) return undefined;
   const { values, band } = series;
   return { value: values[index], ...(band && { min: band.min[index], max: band.max[index] }) };
+}
+
+/** The value in the box beside the pointer, with the band of the nearest series. */
+export function tipText(series: DrawnSeries | undefined, index: number, hasBand: boolean): string {
+  if (!series) return "";
+  const { values, band, unit } = series;
+  const text = valueText(values[index], unit);
+  const bandWords = hasBand && band ? bandText(rowValue(series, index) ?? { value: 0 }, unit) : "";
+  return bandWords === "" ? text : `${text} (${bandWords})`;
 }
 
 /** The text for screen readers: `web1 12 MiB, from 10 MiB to 18 MiB`. */
