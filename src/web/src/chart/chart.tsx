@@ -129,6 +129,7 @@ export function Chart(props: ChartProps) {
         rows={live.rows.value}
         order={live.order.value}
         restCount={live.loader.data.value?.rest.length ?? 0}
+        isHeat={live.isHeat.value}
         unfoldedMax={unfoldedMax(props.fill ?? false, full)}
         isOpen={live.state.value.legend}
         onToggle={onToggle}
@@ -144,7 +145,8 @@ export function Chart(props: ChartProps) {
 /** The most rows of an unfolded legend, so that the plot has at least 60 % of the chart. */
 function unfoldedMax(isFilling: boolean, isFull: boolean): number {
   if (isFull) return 20;
-  return narrow.value ? 3 : isFilling ? 4 : 6;
+  if (narrow.value) return isFilling ? 2 : 3;
+  return isFilling ? 4 : 6;
 }
 
 /** The unit of all series, if their values do not include it. */

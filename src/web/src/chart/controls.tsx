@@ -64,7 +64,7 @@ function Choices<T extends string>(props: ChoicesProps<T>) {
 }
 
 const DISPLAYS: readonly { value: FrameDisplay | "auto"; label: string }[] = [
-  { value: "auto", label: "auto" },
+  { value: "auto", label: "auto value" },
   { value: "avg_per_sec", label: "avg/sec" },
   { value: "total", label: "total" },
 ];

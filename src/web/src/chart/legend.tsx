@@ -96,6 +96,8 @@ interface LegendProps {
   order: readonly number[];
   /** The number of series that are not drawn. */
   restCount: number;
+  /** Whether the chart is a heat map, which shows all series. */
+  isHeat: boolean;
   /** The most rows of a legend that does not fold. */
   unfoldedMax: number;
   /** Whether the reader unfolded or folded it. */
@@ -124,7 +126,8 @@ export const Legend = memo(function Legend(props: LegendProps) {
           onClick={() => props.onToggle(!isOpen)}
         >
           <Icon name={isOpen ? "down" : "right"} />
-          {countText(rows, restCount)}
+          {countText(rows, restCount, props.isHeat)}
+          {props.isHeat && <HeatScale />}
         </button>
       )}
       {isOpen && (
@@ -140,11 +143,27 @@ export const Legend = memo(function Legend(props: LegendProps) {
 });
 
 /** `20 series`, `3 of 20 series shown`, `100 of 200 series, by value now` */
-export function countText(rows: readonly Pick<LegendRow, "shown">[], restCount: number): string {
+export function countText(
+  rows: readonly Pick<LegendRow, "shown">[],
+  restCount: number,
+  isHeat: boolean,
+): string {
   const shown = rows.filter((row) => row.shown).length;
   const all = `${rows.length + restCount} series`;
   if (shown < rows.length) return `${shown} of ${all} shown`;
-  return restCount > 0 ? `${rows.length} of ${all}, by value now` : all;
+  if (restCount === 0) return all;
+  return isHeat
+    ? `${all}, ${rows.length} listed by value now`
+    : `${rows.length} of ${all}, by value now`;
+}
+
+/** The meaning of a heat map's shades. */
+function HeatScale() {
+  return (
+    <span class="heat-scale">
+      few <i aria-hidden="true" /> many per cell
+    </span>
+  );
 }
 
 interface RowProps {

@@ -5,6 +5,7 @@
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { isDark } from "../app/preferences";
 import { steady } from "../app/steady";
+import { escapeReordering } from "../model/harmless";
 import { PaletteIndexes, lookOf } from "../model/colours";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { alertLines, thresholdsOf } from "./alert-lines";
@@ -12,8 +13,9 @@ import { annotationsOf } from "./annotations";
 import type { Follower, PointedTime } from "./cursor";
 import { orderByValue, seriesName, type ChartData } from "./data";
 import type { TimeFrame } from "./frame";
+import { LINES_MAX } from "./heat";
 import { LegendValues, type LegendRow } from "./legend";
-import { rowValue, spokenText, tipText } from "./slot-text";
+import { rowValue, spokenText, tipBand, tipText } from "./slot-text";
 import { nearestFirst, Tip, type Candidate } from "./tip";
 import { Loader } from "./loader";
 import { annotationsAt, type Threshold } from "./marks";
@@ -49,6 +51,9 @@ export class LiveChart implements Follower {
   readonly state: ReadonlySignal<ChartState>;
   readonly isStacked: ReadonlySignal<boolean>;
   readonly isLog: ReadonlySignal<boolean>;
+  /** Whether there are so many lines that the chart is a heat map, unless the reader chose. */
+  readonly isHeatByDefault: ReadonlySignal<boolean>;
+  readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
   readonly rows: ReadonlySignal<LegendRow[]>;
   /** The order of the legend: by value now when there are many series. */
@@ -77,6 +82,16 @@ export class LiveChart implements Follower {
     this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
     this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
     this.rows = steady(() => this.legendRows());
+    this.isHeatByDefault = computed(() => {
+      const restCount = this.loader.data.value?.rest.length ?? 0;
+      const shownCount = this.rows.value.filter(({ shown }) => shown).length;
+      // A choice of series leaves out the rest, which has no rows.
+      const { only } = this.state.value;
+      return !this.isStacked.value && shownCount + (only.length > 0 ? 0 : restCount) > LINES_MAX;
+    });
+    this.isHeat = computed(
+      () => !this.isStacked.value && (this.state.value.heat ?? this.isHeatByDefault.value),
+    );
     this.order = steady(() => this.legendOrder());
     this.thresholds = steady(() => this.makeThresholds());
     this.annotations = steady(() => {
@@ -194,6 +209,7 @@ export class LiveChart implements Follower {
     // Draws window and values together: the old window and values stay until new values arrive.
     const isAwaited = this.loader.isAwaited(window);
     const [stacked, log, dark] = [this.isStacked.value, this.isLog.value, isDark.value];
+    const heat = this.isHeat.value;
     const elements = this.elements;
     if (!data || isAwaited || !this.plot || !elements) return;
     this.plot.update({
@@ -202,6 +218,7 @@ export class LiveChart implements Follower {
       paletteIndexes: this.paletteIndexes.assign(data.series.map(({ key }) => key)),
       shown: rows.map(({ shown }) => shown),
       stacked,
+      heat,
       log: log && !stacked,
       axisTop,
       dark,
@@ -284,7 +301,8 @@ export class LiveChart implements Follower {
       .filter((_, k) => shown[k])
       .slice(0, 10)
       .map((line) => spokenText(line, index));
-    if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
+    const text = escapeReordering(`${time}: ${values.join(", ")}`);
+    if (this.elements) this.elements.spoken.textContent = text;
   }
 
   /** Called with the pointer's place: shows the nearest series and the annotations. */
@@ -296,6 +314,7 @@ export class LiveChart implements Follower {
     if (y === undefined || !pointed || !plot || !data || index === undefined) {
       this.legend.mark(-1);
       plot?.setNear(-1);
+      this.overlay?.setListed(undefined);
       tip?.hide();
       return;
     }
@@ -309,16 +328,18 @@ export class LiveChart implements Follower {
     const near = nearest && nearest.distance < NEAR_PX ? nearest.index : -1;
     this.legend.mark(near);
     plot.setNear(near);
+    this.overlay?.setListed(shown.map(({ index: k }) => k));
     const rows = this.rows.peek();
     tip?.show({
       time: this.timeText(data.times[index] ?? pointed.time, false),
       rows: shown.map(({ index: k }) => ({
         colour: rows[k]?.look.colour ?? "",
         label: rows[k]?.label ?? "",
-        value: tipText(data.series[k], index, k === near),
+        value: tipText(data.series[k], index),
         isNear: k === near,
       })),
       moreCount: candidates.length - shown.length,
+      band: tipBand(data.series[near], index),
       annotations: this.annotationText(pointed.time),
     });
     const { left, top, width, height } = plot.area;

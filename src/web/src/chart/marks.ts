@@ -1,6 +1,7 @@
 /** Drawings besides series: the current slot, annotations, thresholds. */
 import type uPlot from "uplot";
 import type { Annotation } from "../api/types";
+import { escapeReordering } from "../model/harmless";
 import { periodsOf } from "./annotations";
 
 export interface Threshold {
@@ -123,7 +124,7 @@ function drawThresholdName(
   ctx.textAlign = "right";
   ctx.textBaseline = "bottom";
   const widthMax = bbox.width - 2 * inside * ratio;
-  let text = name;
+  let text = escapeReordering(name);
   while (text.length > 4 && ctx.measureText(text).width > widthMax) text = `${text.slice(0, -2)}…`;
   const right = bbox.left + bbox.width - inside * ratio;
   const isBelow = y - (height + above + around) * ratio < bbox.top;

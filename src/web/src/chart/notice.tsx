@@ -37,7 +37,7 @@ export function Notes({ live }: { live: LiveChart }) {
   if (!data || data.series.length === 0) return null;
   const drawn = data.series.length;
   const notes = [
-    ...(data.rest.length > 0
+    ...(data.rest.length > 0 && !live.isHeat.value
       ? [
           `${drawn} of ${drawn + data.rest.length} series are drawn, by value now: filter by tags for others`,
         ]

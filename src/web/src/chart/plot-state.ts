@@ -11,6 +11,8 @@ export interface PlotState {
   /** Whether each series is shown. */
   shown: boolean[];
   stacked: boolean;
+  /** Whether it is a heat map of the shown series and the rest. */
+  heat: boolean;
   log: boolean;
   /** The end of the axis, unless values exceed it. */
   axisTop: number | undefined;

@@ -1,5 +1,6 @@
 /** Exports of a chart: picture, table, links. */
 import { csv } from "../model/csv";
+import { escapeReordering } from "../model/harmless";
 import type { Window } from "../model/timeframe";
 import { clockAt, dateText, dayText, isoIn, timeText, zoneName, type Clock } from "../model/zone";
 import type { ChartData } from "./data";
@@ -88,7 +89,7 @@ export async function savePicture(picture: Picture): Promise<void> {
   ctx.fillRect(0, 0, pictureCanvas.width, pictureCanvas.height);
   ctx.fillStyle = styleValue("--text");
   ctx.font = `600 ${15 * ratio}px ${styleValue("--font")}`;
-  ctx.fillText(title, 16 * ratio, 26 * ratio, width - 32 * ratio);
+  ctx.fillText(escapeReordering(title), 16 * ratio, 26 * ratio, width - 32 * ratio);
   ctx.fillStyle = styleValue("--muted");
   ctx.font = `${12 * ratio}px ${styleValue("--font")}`;
   ctx.fillText(timeRangeText(picture.window), 16 * ratio, 45 * ratio, width - 32 * ratio);
@@ -104,7 +105,7 @@ export async function savePicture(picture: Picture): Promise<void> {
     ctx.lineTo(x + 16 * ratio, y - 4 * ratio);
     ctx.stroke();
     ctx.fillStyle = styleValue("--text");
-    ctx.fillText(row.label, x + 22 * ratio, y, width / columns - 34 * ratio);
+    ctx.fillText(escapeReordering(row.label), x + 22 * ratio, y, width / columns - 34 * ratio);
   });
   const blob = await new Promise<Blob | null>((done) => pictureCanvas.toBlob(done, "image/png"));
   if (blob) saveFile(`${slug(title)}.png`, blob);

@@ -10,13 +10,17 @@ export function rowValue(series: DrawnSeries | undefined, index: number): RowVal
   return { value: values[index], ...(band && { min: band.min[index], max: band.max[index] }) };
 }
 
-/** The value in the box beside the pointer, with the band of the nearest series. */
-export function tipText(series: DrawnSeries | undefined, index: number, hasBand: boolean): string {
-  if (!series) return "";
-  const { values, band, unit } = series;
-  const text = valueText(values[index], unit);
-  const bandWords = hasBand && band ? bandText(rowValue(series, index) ?? { value: 0 }, unit) : "";
-  return bandWords === "" ? text : `${text} (${bandWords})`;
+/** The value in the box beside the pointer. */
+export function tipText(series: DrawnSeries | undefined, index: number): string {
+  return series ? valueText(series.values[index], series.unit) : "";
+}
+
+/** The band of the nearest series, in the box beside the pointer; empty when it has no width. */
+export function tipBand(series: DrawnSeries | undefined, index: number): string {
+  const { band, unit } = series ?? {};
+  if (!series || !band || !unit || band.min[index] === band.max[index]) return "";
+  const text = bandText(rowValue(series, index) ?? { value: undefined }, unit);
+  return text === "" ? "" : `Nearest, min to max: ${text}`;
 }
 
 /** The text for screen readers: `web1 12 MiB, from 10 MiB to 18 MiB`. */

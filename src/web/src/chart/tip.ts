@@ -2,6 +2,7 @@
  * The box beside the pointer: the values of the series nearest to it, the largest first, and the
  * annotations at its time. Written outside of components, at most once a frame.
  */
+import { escapeReordering } from "../model/harmless";
 import { headAndTail } from "./labels";
 
 /** The most series in the box. */
@@ -22,6 +23,8 @@ export interface TipContent {
   rows: TipRow[];
   /** The number of other series with a value. */
   moreCount: number;
+  /** Min and max of the nearest series. */
+  band: string;
   annotations: string;
 }
 
@@ -52,11 +55,18 @@ export class Tip {
   private readonly time = textIn("plot-tip-time");
   private readonly list = element("div", "plot-tip-rows");
   private readonly more = textIn("plot-tip-more");
+  private readonly band = textIn("plot-tip-more");
   private readonly notes = textIn("plot-tip-notes");
   private readonly rows: RowElements[] = [];
 
   constructor(private readonly root: HTMLElement) {
-    root.replaceChildren(this.time.root, this.list, this.more.root, this.notes.root);
+    root.replaceChildren(
+      this.time.root,
+      this.list,
+      this.more.root,
+      this.band.root,
+      this.notes.root,
+    );
   }
 
   show(content: TipContent): void {
@@ -66,6 +76,8 @@ export class Tip {
     const { moreCount } = content;
     write(this.more.text, moreCount > 0 ? `${moreCount} more` : "");
     setHidden(this.more.root, moreCount === 0);
+    write(this.band.text, content.band);
+    setHidden(this.band.root, content.band === "");
     write(this.notes.text, content.annotations);
     setHidden(this.notes.root, content.annotations === "");
     setHidden(this.root, content.rows.length === 0 && content.annotations === "");
@@ -120,8 +132,10 @@ function textIn(name: string): { root: HTMLElement; text: Text } {
   return { root, text };
 }
 
+/** Writes a text, with control characters escaped as in all texts of the page. */
 function write(node: Text, text: string): void {
-  if (node.data !== text) node.data = text;
+  const escaped = escapeReordering(text);
+  if (node.data !== escaped) node.data = escaped;
 }
 
 function setHidden(node: HTMLElement, isHidden: boolean): void {
