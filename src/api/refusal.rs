@@ -69,7 +69,7 @@ impl Refusal {
             Self::TooLarge { .. }
             | Self::TooLong { .. }
             | Self::Collect(
-                CollectFault::TooManySeries(_) | CollectFault::Memory(NoMemory::TooLarge { .. }),
+                CollectFault::TooMany(_) | CollectFault::Memory(NoMemory::TooLarge { .. }),
             ) => IngestOutcome::TooLarge,
             Self::TooSlow(_) => IngestOutcome::TooSlow,
             Self::Busy(_)
@@ -125,7 +125,7 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         CollectFault::Malformed(cause) => {
             answer::error(StatusCode::BAD_REQUEST, "malformed", cause)
         }
-        CollectFault::TooManySeries(_) => {
+        CollectFault::TooMany(_) => {
             answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", fault)
         }
         CollectFault::UnknownRef(cause) => {

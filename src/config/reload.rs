@@ -6,15 +6,17 @@ use super::{
     ConfigError, Settings,
     load::{self, hide_secrets},
 };
-use crate::kept::{KeptSetting, SettingChange};
+use crate::{
+    kept::{KeptSetting, SettingChange},
+    model::GranularitySet,
+};
 
-/// The section of granularities; only their retentions can change.
+/// The section of granularities.
 const GRANULARITY: &str = "granularity";
+/// The setting with the rules of retention.
+const RULES: &str = "retention.rule";
 /// The reason why other parts of granularities need a restart.
 const GRANULARITIES_FIXED: &str = "granularities are added, removed and divided differently at a start; only their retention changes";
-/// The reason why retentions need a restart when there are rules of retention: the levels of rules
-/// inherit them at the start.
-const RULES_FIXED: &str = "with rules of retention, retentions change at a start";
 
 /// The setting, and the reason why it needs a restart; `None` when a reload applies it.
 const SETTINGS: [(&str, Option<&str>); 46] = [
@@ -62,7 +64,12 @@ const SETTINGS: [(&str, Option<&str>); 46] = [
     ("log.format", None),
     ("log.filter", None),
     ("telemetry.interval", None),
-    ("retention.rule", Some("rules apply when the data directory is opened")),
+    (
+        RULES,
+        Some(
+            "rules are added, removed and selected differently at a start; only their retentions change",
+        ),
+    ),
     ("granularity", None),
 ];
 
@@ -83,6 +90,7 @@ impl Settings {
     /// The combination is invalid.
     pub fn reloaded(&self, others: &Self) -> Result<(Self, Difference), ConfigError> {
         let (mut merged, mut found) = (others.raw.0.clone(), Difference::default());
+        let has_same_levels = self.has_same_levels(others);
         let keys = |raw: &toml::Table| -> Vec<(String, String)> {
             let sections = raw.iter().filter_map(|(name, keys)| Some((name, keys.as_table()?)));
             let keys = sections
@@ -95,7 +103,7 @@ impl Settings {
                 continue;
             };
             let path = format!("{section}.{key}");
-            if from == to {
+            if from == to || (has_same_levels && path == RULES) {
                 continue;
             }
             let change = change(path, &key, &from, &to);
@@ -108,38 +116,48 @@ impl Settings {
                 table.insert(key, from);
             }
         }
-        self.compare_granularities(others, &mut merged, &mut found);
+        if has_same_levels {
+            self.compare_retentions(others, &mut found);
+        } else {
+            self.keep_granularities(others, &mut merged, &mut found);
+        }
         let mut settings = load::valid(merged)?;
         settings.notes.clone_from(&others.notes);
         Ok((settings, found))
     }
 
-    fn compare_granularities(
-        &self,
-        others: &Self,
-        merged: &mut toml::Table,
-        found: &mut Difference,
-    ) {
-        let (ours, theirs) = (&self.granularities, &others.granularities);
-        if ours == theirs {
-            return;
-        }
-        let are_retentions = ours.differs_in_retention_only(theirs);
-        if are_retentions && self.retention_rules.is_empty() {
+    /// Returns true when granularities and rules of retention differ in retentions at most.
+    fn has_same_levels(&self, others: &Self) -> bool {
+        let rules = self.retention_rules.iter().zip(&others.retention_rules);
+        self.granularities.differs_in_retention_only(&others.granularities)
+            && self.retention_rules.len() == others.retention_rules.len()
+            && rules.clone().all(|(ours, theirs)| ours.differs_in_retention_only(theirs))
+    }
+
+    fn compare_retentions(&self, others: &Self, found: &mut Difference) {
+        let mut compare = |prefix: &str, ours: &GranularitySet, theirs: &GranularitySet| {
             for (ours, theirs) in ours.iter().zip(theirs) {
                 let (from, to) = (ours.retention().to_string(), theirs.retention().to_string());
                 if from != to {
-                    let key = format!("{GRANULARITY}.{}.retention", ours.name);
+                    let key = format!("{prefix}.{}.retention", ours.name);
                     found.changed.push(SettingChange { key, from, to });
                 }
             }
-            return;
+        };
+        compare(GRANULARITY, &self.granularities, &others.granularities);
+        for (ours, theirs) in self.retention_rules.iter().zip(&others.retention_rules) {
+            compare(&format!("{RULES}.{}", ours.name), &ours.levels, &theirs.levels);
         }
+    }
+
+    fn keep_granularities(&self, others: &Self, merged: &mut toml::Table, found: &mut Difference) {
         let value = |settings: &Self| settings.raw.0.get(GRANULARITY).cloned();
-        if let (Some(from), Some(to)) = (value(self), value(others)) {
+        if let (Some(from), Some(to)) = (value(self), value(others))
+            && from != to
+        {
             let change = change(GRANULARITY.to_owned(), GRANULARITY, &from, &to);
-            let reason = if are_retentions { RULES_FIXED } else { GRANULARITIES_FIXED };
-            found.kept.push(KeptSetting { change, reason: reason.to_owned() });
+            let reason = GRANULARITIES_FIXED.to_owned();
+            found.kept.push(KeptSetting { change, reason });
             merged.insert(GRANULARITY.to_owned(), from);
         }
     }
@@ -260,13 +278,23 @@ mod tests {
         assert_eq!(merged.granularities, longer.granularities);
         assert_eq!(found.changed.len(), 1);
         assert_eq!(found.changed[0].key, "granularity.1m.retention");
-        let rule = "[[retention.rule]]\nname = 'x'\nselector = 'x'\nkeep = { 1m = '6h' }\n";
-        let ruled = DEFAULTS.replace("[retention]", "").replace("rule = []", "") + rule;
-        let ruled_longer = ruled.replace("retention = \"48h\"", "retention = \"96h\"");
-        let ruled = read(&ruled).unwrap();
-        let (merged, found) = ruled.reloaded(&read(&ruled_longer).unwrap()).unwrap();
-        assert_eq!(merged.granularities, ruled.granularities);
-        assert_eq!((found.changed.len(), found.kept[0].reason.as_str()), (0, RULES_FIXED));
+        let ruled = DEFAULTS.replace("[retention]", "").replace("rule = []", "")
+            + "[[retention.rule]]\nname = 'x'\nselector = 'x'\nkeep = { 1m = '6h' }\n";
+        let change = |from: &str, to: &str| {
+            let (before, after) = (read(&ruled), read(&ruled.replace(from, to)));
+            let (before, after) = (before.unwrap(), after.unwrap());
+            let (merged, found) = before.reloaded(&after).unwrap();
+            let is_new = merged.granularities == after.granularities
+                && merged.retention_rules == after.retention_rules;
+            let changed: Vec<_> = found.changed.into_iter().map(|change| change.key).collect();
+            (is_new, changed, found.kept.len())
+        };
+        let of_rule = "retention.rule.x.1m.retention".to_owned();
+        assert_eq!(change("1m = '6h'", "1m = '12h'"), (true, vec![of_rule], 0));
+        let keys = ["granularity.1h.retention", "retention.rule.x.1h.retention"];
+        assert_eq!(change("\"9w\"", "\"10w\""), (true, keys.map(str::to_owned).to_vec(), 0));
+        assert_eq!(change("selector = 'x'", "selector = 'y'"), (false, vec![], 1));
+        assert_eq!(change("1m = '6h'", "1m = 'none'"), (false, vec![], 1));
         let other = DEFAULTS.replace("partition = \"6h\"", "partition = \"12h\"");
         let (merged, found) = before.reloaded(&read(&other).unwrap()).unwrap();
         assert_eq!(merged.granularities, before.granularities);

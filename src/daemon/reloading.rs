@@ -128,9 +128,9 @@ impl Reloader {
     async fn apply(&mut self) -> Result<ReloadAnswer, String> {
         let CheckedReload { settings, rules, answer } = self.read().await?;
         let (store, now) = (self.parts.store.clone(), self.parts.clock.moment());
-        let granularities = settings.granularities.clone();
+        let (set, of_series) = (settings.granularities.clone(), settings.retention_rules.clone());
         // A checkpoint may be running, which this change waits for.
-        let changed = spawn_blocking(move || store.change_retentions(&granularities, now));
+        let changed = spawn_blocking(move || store.change_retentions(&set, &of_series, now));
         let changed = changed.await.map_err(|cause| cause.to_string())?;
         changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
         self.settings.replace(settings);

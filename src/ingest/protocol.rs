@@ -40,6 +40,17 @@ pub enum BatchEncoding {
     Updates,
 }
 
+/// A body of batches, as BSON.
+#[derive(Debug, Default)]
+pub struct DecodedBody {
+    /// The batches.
+    pub bson: Bytes,
+    /// The invalid samples of each batch of JSON or updates.
+    pub invalid: Vec<InvalidSamples>,
+    /// True when the samples replace the stored ones of the same times.
+    pub replace: bool,
+}
+
 /// The prefix of the sender name of an imported file.
 const IMPORT_PREFIX: &str = "import:";
 
@@ -61,20 +72,15 @@ impl BatchEncoding {
         }
     }
 
-    /// Converts the body to BSON, and returns the invalid samples of each batch of JSON or updates.
-    /// All encodings share BSON's decoder: there is one path to test.
+    /// Converts the body to BSON. All encodings share BSON's decoder: there is one path to test.
     ///
     /// # Errors
     /// The error names the location of the malformed part.
-    pub fn bson(
-        self,
-        body: Bytes,
-        now: UnixMillis,
-    ) -> Result<(Bytes, Vec<InvalidSamples>), DecodeError> {
+    pub fn bson(self, body: Bytes, now: UnixMillis) -> Result<DecodedBody, DecodeError> {
         let mut bson = Vec::new();
-        let mut invalid_samples = Vec::new();
+        let mut decoded = DecodedBody::default();
         let batches = match self {
-            Self::Bson => return Ok((body, invalid_samples)),
+            Self::Bson => return Ok(DecodedBody { bson: body, ..decoded }),
             Self::Json => decode_json(&body, now.0)?,
             Self::Updates => updates::decode(&body)?,
             Self::Packed => {
@@ -82,11 +88,12 @@ impl BatchEncoding {
                 Vec::new()
             }
         };
-        for JsonBatch { batch, invalid } in batches {
+        for JsonBatch { batch, invalid, replace } in batches {
             encode_batch(&batch, &mut bson);
-            invalid_samples.push(invalid);
+            decoded.invalid.push(invalid);
+            decoded.replace |= replace;
         }
-        Ok((bson.into(), invalid_samples))
+        Ok(DecodedBody { bson: bson.into(), ..decoded })
     }
 }
 

@@ -71,6 +71,12 @@ impl RetentionRule {
             }
         }
     }
+
+    /// Returns true when a rule has the same name, selector and levels, whatever their retention.
+    pub fn differs_in_retention_only(&self, other: &Self) -> bool {
+        (&self.name, &self.selector) == (&other.name, &other.selector)
+            && self.levels.differs_in_retention_only(&other.levels)
+    }
 }
 
 fn is_name(name: &str) -> bool {

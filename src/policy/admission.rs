@@ -47,6 +47,9 @@ pub enum RefusalReason {
     BadSample,
     /// The field of line protocol is a text; only numbers are stored.
     TextField,
+    /// The stored reading cannot be replaced: it belongs to a counter, or shares its cell with
+    /// other readings.
+    NotReplaceable,
 }
 
 impl RefusalReason {
@@ -111,6 +114,7 @@ impl RefusalReason {
             Self::NativeHistogram => "the buckets of native histograms are not kept",
             Self::BadSample => "the sample cannot be read as a number",
             Self::TextField => "the field is a text: only numbers are kept",
+            Self::NotReplaceable => "the stored reading cannot be replaced alone",
         }
     }
 }
@@ -253,7 +257,8 @@ impl Admission {
             | RefusalReason::OutOfOrder
             | RefusalReason::NativeHistogram
             | RefusalReason::BadSample
-            | RefusalReason::TextField => reason.remedy().to_owned(),
+            | RefusalReason::TextField
+            | RefusalReason::NotReplaceable => reason.remedy().to_owned(),
         }
     }
 }

@@ -64,6 +64,7 @@ pub use downgrade::{DOWNGRADE_VERSION, DowngradeReport, downgrade};
 pub use erasure::{
     cut::RefusedSlot,
     plan::{ERASED_DOCUMENTS_MAX, ERASED_SERIES_MAX, ErasedLevel, ErasureRefusal, ErasureRequest},
+    replace::{NewReading, REPLACED_MAX, ReplaceRefusal, ReplaceVerdict},
 };
 pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};

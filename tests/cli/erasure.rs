@@ -1,5 +1,5 @@
-//! Deleting the samples of series in a range of time, on the command line and over HTTP, with kill
-//! -9.
+//! Deleting the samples of series in a range of time, and correcting single readings, on the
+//! command line and over HTTP, with kill -9.
 
 use serde_json::{Value, json};
 
@@ -169,5 +169,62 @@ fn parameters_at_the_wrong_place_of_a_deletion_are_refused() {
     let body = json!({"start": at(490), "end": at(547)}).to_string();
     let (status, text) = send("DELETE", "series?metric=temperature", body);
     assert!(status == 400 && text.contains("parameters of the URL"), "{status} {text}");
+    assert_eq!(counts(&daemon, "temperature", "lab"), [240.0; 4]);
+}
+
+#[test]
+fn a_corrected_reading_counts_once_at_every_resolution_after_a_kill_and_a_retry() {
+    let mut daemon = Daemon::start("");
+    let sample = |minute: i64, value: f64| json!({"metric": "temperature", "tags": {"room": "lab"}, "time": at(minute), "value": value});
+    daemon.accept(&(480..600).map(|minute| sample(minute, 20.0)).collect());
+    let corrections = json!({"replace": true, "samples": [
+        sample(490, 35.0), sample(547, 5.0), sample(610, 21.0),
+        {"metric": "temperature", "tags": {"room": "lab"}, "value": 1,
+         "time": (day() + jiff::SignedDuration::from_secs(500 * 60 + 1)).to_string()},
+    ]});
+    let answer = daemon.post_json(&corrections);
+    daemon.kill();
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!([&answer.body["accepted"], &answer.body["replaced"]], [3, 2], "{}", answer.body);
+    assert_eq!(answer.body["refused"], json!({"not_replaceable": 1}));
+    let reason = answer.body["examples"][0]["message"].to_string();
+    let times = format!("the 1m slot from {} to {} has the time {}", at(500), at(501), at(500));
+    assert!(reason.contains(&times), "{reason}");
+    daemon.restart();
+    for replaced in [3, 3] {
+        assert_eq!(counts(&daemon, "temperature", "lab"), [121.0; 4]);
+        for resolution in ["1m", "5m", "1h", "1d"] {
+            let all = |display: &str| points(&daemon, "temperature", "lab", display, resolution);
+            assert_eq!(all("min").into_iter().fold(f64::INFINITY, f64::min), 5.0);
+            assert_eq!(all("max").into_iter().fold(0.0, f64::max), 35.0);
+            let count = all("count");
+            let sums = all("avg").into_iter().zip(count).map(|(avg, count)| avg * count);
+            let sum = sums.sum::<f64>();
+            assert!((sum - (118.0 * 20.0 + 35.0 + 5.0 + 21.0)).abs() < 1e-6, "{resolution}: {sum}");
+        }
+        let again = daemon.post_json(&corrections);
+        assert_eq!([&again.body["accepted"], &again.body["replaced"]], [3, replaced]);
+    }
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn a_request_that_replaces_too_much_or_only_in_part_is_refused() {
+    let daemon = start_with_samples();
+    let sample = json!({"metric": "temperature", "tags": {"room": "lab"}, "value": 1,
+                        "time": at(490)});
+    let many = json!({"replace": true, "samples": vec![&sample; 1001]});
+    let refused = daemon.post_json(&many);
+    let message = refused.body.to_string();
+    assert!(refused.status == 413 && message.contains("more than 1000"), "{message}");
+    let numbered = json!({"replace": true, "agent": "a", "epoch": 1, "seq": 1,
+                          "samples": [&sample]});
+    let in_part = json!([{"replace": true, "samples": [&sample]}, {"samples": [&sample]}]);
+    for body in [numbered, in_part] {
+        let refused = daemon.post_json(&body);
+        let message = refused.body.to_string();
+        assert!(refused.status == 400 && message.contains("replace"), "{message}");
+    }
     assert_eq!(counts(&daemon, "temperature", "lab"), [240.0; 4]);
 }

@@ -74,3 +74,4 @@ mod status;
 mod storage;
 mod tail;
 mod terminal;
+mod units;

@@ -360,33 +360,6 @@ fn scripts_can_be_parsed_and_the_container_copies_existing_files() {
 }
 
 #[test]
-#[ignore = "needs systemd-analyze; .ci/run runs this where it exists"]
-fn systemd_accepts_the_units() {
-    need("systemd-analyze");
-    let folder = tempfile::tempdir().unwrap();
-    let mut checked = 0;
-    for entry in fs::read_dir(root().join("deploy")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "service") {
-            continue;
-        }
-        // The programs are not installed here.
-        let text = fs::read_to_string(&path).unwrap();
-        let replaced = |line: &str| match line.strip_prefix("ExecStart=") {
-            Some(_) => format!("ExecStart={}\n", env!("CARGO_BIN_EXE_granary")),
-            None => format!("{line}\n"),
-        };
-        let unit = folder.path().join(path.file_name().unwrap());
-        fs::write(&unit, text.lines().map(replaced).collect::<String>()).unwrap();
-        let output = Command::new("systemd-analyze").arg("verify").arg(&unit).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.is_empty(), "{}: {text}", path.display());
-        checked += 1;
-    }
-    assert_eq!(checked, 5);
-}
-
-#[test]
 fn commands_are_found_with_all_their_lines() {
     let text =
         "Text\n    granary a 'b\n      c'\n  curl x \\\n    y\n    other z\ngranary not this";

@@ -190,6 +190,44 @@ fn changed_rules_apply_to_later_samples_and_every_sample_counts_once() {
 }
 
 #[test]
+fn changed_retentions_of_rules_apply_at_once_and_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (begin, set) = (UnixMillis(NOW.0 / DAY * DAY), GranularitySet::default());
+    let rules = |minutes: &str| [rule("debug", &[("1m", Some(minutes))]), rule("other", &[])];
+    let (store, mut appender) = open(dir.path(), Some(&rules("6h")), begin);
+    let ids = define_metrics(&mut appender, &["debug_a", "plain"]);
+    let now = begin.plus(30 * HOUR);
+    run((&store, &mut appender), &ids, (begin, now));
+    let kept = |store: &Store| {
+        assert!(drop_expired(store, now).failed.is_none());
+        [0, 1].map(|id| count(store, 0, begin..now, ids[id]))
+    };
+    assert_eq!(kept(&store), [6 * 60, 30 * 60]);
+    // Dropped samples do not return, and late ones are stored again.
+    assert_eq!(store.change_retentions(&set, &rules("12h"), now).unwrap(), 1);
+    assert_eq!(store.change_retentions(&set, &rules("12h"), now).unwrap(), 0);
+    send(&mut appender, samples(ids[0], [(now.minus(10 * HOUR).0, 1.0)]), now);
+    assert_eq!(kept(&store), [6 * 60 + 1, 30 * 60]);
+    let gaps = store.gaps()[4].complete_since;
+    assert_eq!(gaps, now.minus(6 * HOUR).plus(1));
+    // A shorter retention of the granularities is also that of rules without their own.
+    let shorter = set.iter().map(|level| match &*level.name {
+        "1m" => level.with_retention("12h".parse().unwrap()),
+        _ => level.clone(),
+    });
+    let shorter = GranularitySet::new(shorter.collect()).unwrap();
+    let of_shorter = retention_rule(("other", "other_.*"), &[], &shorter);
+    let changed = [rules("12h")[0].clone(), of_shorter];
+    assert_eq!(store.change_retentions(&shorter, &changed, now).unwrap(), 2);
+    assert_eq!(kept(&store), [6 * 60 + 1, 12 * 60]);
+    drop((store, appender));
+    let medium = Arc::new(Folder::new(dir.path()).unwrap());
+    let (store, _, _) = Store::open_with_rules(medium, shorter, Some(&changed), now).unwrap();
+    assert_eq!(kept(&store), [6 * 60 + 1, 12 * 60]);
+    assert_eq!(store.gaps()[4].complete_since, gaps, "the restart changed no retention");
+}
+
+#[test]
 fn samples_older_than_everything_that_a_rule_keeps_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let omitted = [("1m", None), ("5m", Some("2d")), ("1h", None), ("1d", None)];

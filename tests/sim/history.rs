@@ -133,7 +133,7 @@ impl History {
 
     fn step(&mut self) {
         self.begin_step();
-        match self.rng.u32(0..120) {
+        match self.rng.u32(0..126) {
             _ if self.may_damage() && self.rng.u16(0..150) == 0 => self.damage(),
             _ if self.may_damage() && !self.is_damaged && self.rng.u16(0..150) == 0 => {
                 self.damage_number();
@@ -158,6 +158,7 @@ impl History {
             112..115 => self.reserve(),
             115..117 => self.reload(),
             117..120 => self.erase(),
+            120..126 => self.replace(),
             83..84 | 100..102 => self.save_or_restore(),
             102..110 => self.use_objects(),
             84..92 => self.run_while_held(),

@@ -85,12 +85,15 @@ impl Levels {
 }
 
 impl Levels {
-    /// Returns the current granularities, some with another retention.
-    pub(crate) fn with_other_retentions(&self, rng: &mut Rng) -> GranularitySet {
+    /// Returns the current granularities, some with another retention, which may be longer.
+    pub(crate) fn with_other_retentions(&self, rng: &mut Rng, may_grow: bool) -> GranularitySet {
         loop {
             let other = |level: &Granularity| match level.partition {
                 Span::Fixed(partition) if rng.bool() => {
-                    level.with_retention(Span::Fixed(partition * rng.i64(1..12)))
+                    let wanted = Span::Fixed(partition * rng.i64(1..12));
+                    let is_longer = wanted.longest_ms() > level.retention().longest_ms();
+                    let is_kept = is_longer && !may_grow;
+                    level.with_retention(if is_kept { level.retention() } else { wanted })
                 }
                 Span::Fixed(_) | Span::Months(_) => level.with_retention(level.retention()),
             };

@@ -24,6 +24,7 @@ mod meanwhile;
 mod objects;
 mod rebuilt;
 mod reloads;
+mod replaced;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod rules;

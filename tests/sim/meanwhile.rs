@@ -21,6 +21,7 @@ impl History {
                 self.tally.note("erasures held");
                 Upkeep::Erase
             }
+            6 if self.accept_replacement() => Upkeep::Erase,
             0 => self.shell_work(),
             1 => Upkeep::Drop,
             2 => Upkeep::Seal,

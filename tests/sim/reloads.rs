@@ -1,25 +1,28 @@
 //! Reloads: settings of the store change while it is open.
 
-use crate::history::History;
+use crate::{history::History, rules};
 
 impl History {
     /// Changes retentions and sizes, as a reload does.
     pub(crate) fn reload(&mut self) {
-        // The levels of rules get the retentions of granularities only at the next start.
-        if self.rules.is_some() {
-            return;
-        }
         let (store, now) = (self.store(), self.now());
-        let new_retentions = self.levels.with_other_retentions(&mut self.rng);
+        let rules = self.rules.as_ref().map_or(&[][..], |rules| &rules.current);
+        // Levels of former rules keep their retentions, which the oracle expects to be no shorter.
+        let may_grow = store.classes().count() == 1 + rules.len();
+        let new_retentions = self.levels.with_other_retentions(&mut self.rng, may_grow);
+        let new_rules = rules::with_retentions(rules, &new_retentions);
         store.set_cache_bytes_max([0, 1 << 16, 1 << 24][self.rng.usize(0..3)]);
         self.set_random_sizes(&store);
-        let outcome = store.change_retentions(&new_retentions, now);
-        // After a failure, some of the retentions are in use.
-        self.levels.current = store.granularities().clone().with_own_retentions();
-        self.trace(|| format!("reload: {outcome:?}, {:?}", self.levels.current));
+        let outcome = store.change_retentions(&new_retentions, &new_rules, now);
+        self.trace(|| format!("reload: {outcome:?}, {new_retentions:?}"));
         match outcome {
             Ok(changed) => {
-                assert_eq!(self.levels.current, new_retentions);
+                assert_eq!(*store.granularities(), new_retentions);
+                self.levels.current = new_retentions;
+                if let Some(rules) = &mut self.rules {
+                    self.tally.count("retentions of rules changed", changed as u64);
+                    rules.current = new_rules;
+                }
                 self.tally.note("reloads");
                 self.tally.count("retentions changed", changed as u64);
             }

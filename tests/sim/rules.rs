@@ -2,7 +2,9 @@
 //! the same cells, whichever files contain them. Restarts change the rules.
 
 use fastrand::Rng;
-use granary::model::{Granularity, KeySelector, RetentionRule, Span, TagComparison, TagMatcher};
+use granary::model::{
+    Granularity, GranularitySet, KeySelector, RetentionRule, Span, TagComparison, TagMatcher,
+};
 
 use crate::levels::Levels;
 
@@ -50,6 +52,18 @@ impl Rules {
         let kept: Vec<_> = levels.current.iter().map(level_with_retention).collect();
         RetentionRule::new(name, selector, &kept, &levels.current).unwrap()
     }
+}
+
+/// Returns the rules with the retentions of granularities.
+pub(crate) fn with_retentions(
+    rules: &[RetentionRule],
+    granularities: &GranularitySet,
+) -> Vec<RetentionRule> {
+    let kept: Vec<_> = granularities.iter().map(level_with_retention).collect();
+    let with_retentions = |rule: &RetentionRule| {
+        RetentionRule::new(&rule.name, rule.selector.clone(), &kept, granularities).unwrap()
+    };
+    rules.iter().map(with_retentions).collect()
 }
 
 fn level_with_retention(level: &Granularity) -> (String, Option<Span>) {

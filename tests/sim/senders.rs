@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, DefinitionVerdict, Kind, SeriesId,
-        SeriesInfo, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, DefinitionVerdict, GranularitySet,
+        Kind, Moment, SeriesId, SeriesInfo, UnixMillis,
     },
     policy::Admission,
 };
@@ -176,6 +176,13 @@ impl History {
         }
     }
 
+    /// Returns the name and the time of a sample that was sent lately.
+    pub(crate) fn recent_sample(&mut self) -> Option<(u32, i64)> {
+        let batch = &self.sent[self.sent.len().checked_sub(self.rng.usize(1..8))?];
+        let sample = batch.samples.get(self.rng.usize(0..batch.samples.len().max(1)))?;
+        Some((sample.name, sample.at))
+    }
+
     /// Repeats batches, also acknowledged ones, because an answer may have been lost.
     pub(crate) fn resend(&mut self) {
         if self.sent.is_empty() {
@@ -203,7 +210,7 @@ impl History {
         let now = self.now();
         let set = self.levels.current.clone();
         // The daemon accepts or refuses each sample on arrival.
-        let admission = Admission::new(&set, FUTURE_SKEW_MS, now);
+        let admission = admission(&set, now);
         let mut group = Vec::new();
         for index in batches {
             let SentBatch { number, samples, .. } = &self.sent[*index];
@@ -281,6 +288,11 @@ impl History {
             }
         }
     }
+}
+
+/// Returns the range of accepted times.
+pub(crate) fn admission(set: &GranularitySet, now: Moment) -> Admission {
+    Admission::new(set, FUTURE_SKEW_MS, now)
 }
 
 fn to_verdict(verdict: BatchVerdict) -> Verdict {

@@ -9,7 +9,10 @@ use actix::prelude::Message;
 use bytes::Bytes;
 use granary_protocol::{BatchView, IngestAnswer};
 
-use super::parts::{CollectFault, CollectorParts};
+use super::{
+    parts::{CollectFault, CollectorParts},
+    replacing::{self, check_replaced},
+};
 use crate::{
     actors::WriteFault,
     ingest::{
@@ -17,7 +20,7 @@ use crate::{
         native::{
             AdmittedBatch, DecidedSeries, FormerSeries, SeriesLookup, Sessions, Unknown, UnknownRef,
         },
-        protocol::{self, BatchEncoding},
+        protocol::{self, BatchEncoding, DecodedBody},
         refusals::Refusals,
     },
     model::{
@@ -81,7 +84,7 @@ impl BatchCollector {
         let CollectBatches { body, encoding, is_own, mut memory } = request;
         let now = parts.clock.now();
         memory.grow(encoding.memory(&body))?;
-        let (body, unread) = encoding.bson(body, now)?;
+        let DecodedBody { bson: body, invalid, replace } = encoding.bson(body, now)?;
         let protocol_label = match encoding {
             BatchEncoding::Bson | BatchEncoding::Packed => Protocol::Native,
             BatchEncoding::Json => Protocol::Json,
@@ -99,9 +102,12 @@ impl BatchCollector {
         let defined: usize = views.iter().map(|view| view.series.len()).sum();
         let limit = parts.request_series_max;
         if defined > limit {
-            return Err(CollectFault::TooManySeries(format!(
+            return Err(CollectFault::TooMany(format!(
                 "{defined} series are defined in one request, more than {limit}"
             )));
+        }
+        if replace {
+            check_replaced(&views)?;
         }
         let (mut batches, mut response_parts) = self.resolve(&views, encoding, parts).await?;
         for (batch, view) in batches.iter_mut().zip(&views) {
@@ -110,9 +116,15 @@ impl BatchCollector {
         if encoding == BatchEncoding::Updates {
             count_readings_once(&views, &mut batches, parts);
         }
-        for (part, unread) in response_parts.iter_mut().zip(unread) {
-            part.samples += unread.samples;
-            part.refused.add_invalid(unread);
+        for (part, invalid) in response_parts.iter_mut().zip(invalid) {
+            part.samples += invalid.samples;
+            part.refused.add_invalid(invalid);
+        }
+        if replace {
+            let refused = response_parts.iter_mut().map(|part| &mut part.refused);
+            let (verdicts, replaced) = replacing::replace(&batches, refused, parts).await?;
+            let answer = answer(protocol_label, verdicts, &views, response_parts, parts)?;
+            return Ok(IngestAnswer { replaced, ..answer });
         }
         let verdicts = parts.writer.append(batches).await?;
         let emptied = self.emptied(&views, &verdicts, encoding, parts);

@@ -6,6 +6,7 @@
 
 mod batches;
 mod parts;
+mod replacing;
 mod rows;
 mod tally;
 

@@ -28,9 +28,9 @@ pub enum CollectFault {
     /// The request is malformed.
     #[error("{0}")]
     Malformed(String),
-    /// The request defines more series than one request may.
+    /// The request defines more series, or replaces more readings, than one request may.
     #[error("{0}: send fewer at a time")]
-    TooManySeries(String),
+    TooMany(String),
     /// The request uses unknown refs.
     #[error(transparent)]
     UnknownRef(#[from] UnknownRef),

@@ -99,7 +99,7 @@ impl RowCollector {
         match decoded.exceeded {
             None => {}
             Some(LimitExceeded::Series) => {
-                return Err(CollectFault::TooManySeries(format!(
+                return Err(CollectFault::TooMany(format!(
                     "more than {} new series in one request",
                     parts.request_series_max
                 )));

@@ -27,7 +27,7 @@ use crate::{
     model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, MetricLimits, SeriesId, SeriesInfo},
     store::{
         Appender, ChangeRefusal, CheckpointBounds, ErasureRefusal, ErasureReport, ErasureRequest,
-        SeriesChange, Store, StoreLimits,
+        NewReading, ReplaceVerdict, SeriesChange, Store, StoreError, StoreLimits,
     },
     telemetry::{Health, Metrics},
 };
@@ -56,10 +56,20 @@ pub enum WriteFault {
     Failed(String),
 }
 
+impl From<&StoreError> for WriteFault {
+    /// Describes the error with its chain of causes.
+    fn from(error: &StoreError) -> Self {
+        let text = error.reason();
+        if error.is_disk_full() { Self::DiskFull(text) } else { Self::Failed(text) }
+    }
+}
+
 type Reply<T> = oneshot::Sender<Result<T, WriteFault>>;
 /// The number of changed series, or the reason for a refusal.
 type ChangeVerdict = Result<usize, ChangeRefusal>;
 type ErasureVerdict = Result<ErasureReport, ErasureRefusal>;
+/// One verdict per reading; `None` while a checkpoint or a snapshot is under way.
+type ReplaceVerdicts = Option<Vec<ReplaceVerdict>>;
 
 enum Command {
     Define { definitions: Vec<SeriesInfo>, reply: Reply<Vec<DefinitionVerdict>> },
@@ -73,6 +83,7 @@ enum SingleCommand {
     Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
     ChangeKinds { definitions: Vec<SeriesInfo>, reply: Reply<Vec<Option<SeriesId>>> },
     Erase { request: ErasureRequest, is_dry: bool, reply: Reply<ErasureVerdict> },
+    Replace { readings: Vec<NewReading>, reply: Reply<ReplaceVerdicts> },
     ForgetSenders { senders: Vec<Arc<str>>, reply: Reply<usize> },
     ForgetSeries { series: Vec<SeriesId>, reply: Reply<usize> },
 }
@@ -201,6 +212,16 @@ impl WriterHandle {
     ) -> Result<ErasureVerdict, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::SingleCommand(SingleCommand::Erase { request, is_dry, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(writer_ended()))
+    }
+
+    /// Replaces readings, see [`Appender::replace`]; the reply means that they are durable.
+    ///
+    /// # Errors
+    /// The queue is full or a file cannot be written; a repetition has the same effect.
+    pub async fn replace(&self, readings: Vec<NewReading>) -> Result<ReplaceVerdicts, WriteFault> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::SingleCommand(SingleCommand::Replace { readings, reply }))?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 

@@ -10,8 +10,8 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    ChangeVerdict, Command, ErasureVerdict, FORGOTTEN, Pressure, Reply, SingleCommand, WriteFault,
-    WriterParts,
+    ChangeVerdict, Command, ErasureVerdict, FORGOTTEN, Pressure, ReplaceVerdicts, Reply,
+    SingleCommand, WriteFault, WriterParts,
     group::{Group, deliver},
     linger::Linger,
 };
@@ -20,7 +20,7 @@ use crate::{
     clock::Stopwatch,
     model::{AcceptedBatch, SeriesId, SeriesInfo},
     policy::retention,
-    store::{ErasureRequest, SeriesChange, StoreError},
+    store::{ErasureRequest, NewReading, SeriesChange},
     telemetry::Condition,
 };
 
@@ -73,21 +73,8 @@ impl WriterThread {
             if group.has_writes() || single.is_none() {
                 self.commit(group);
             }
-            match single {
-                Some(SingleCommand::Change { change, reply }) => self.change(&change, reply),
-                Some(SingleCommand::ChangeKinds { definitions, reply }) => {
-                    self.change_kinds(&definitions, reply);
-                }
-                Some(SingleCommand::Erase { request, is_dry, reply }) => {
-                    self.erase(&request, is_dry, reply);
-                }
-                Some(SingleCommand::ForgetSenders { senders, reply }) => {
-                    self.forget_senders(&senders, reply);
-                }
-                Some(SingleCommand::ForgetSeries { series, reply }) => {
-                    self.forget_series(&series, reply);
-                }
-                None => {}
+            if let Some(single) = single {
+                self.run_single(single);
             }
             if let Some(reply) = stop {
                 self.parts.lifeline.release();
@@ -116,16 +103,30 @@ impl WriterThread {
         parts.metrics.observe_commit(watch.seconds());
         let queued_before = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
         parts.metrics.writer_queue_bytes.set(queued_before.saturating_sub(group.weight) as i64);
-        let result = result.map_err(|cause| describe(&cause));
+        let result = result.map_err(|cause| WriteFault::from(&cause));
         self.note_health(group.weight, result.as_ref().err());
         group.answer(result);
         self.ask_for_checkpoint();
     }
 
+    fn run_single(&mut self, command: SingleCommand) {
+        match command {
+            SingleCommand::Change { change, reply } => self.change(&change, reply),
+            SingleCommand::ChangeKinds { definitions, reply } => {
+                self.change_kinds(&definitions, reply);
+            }
+            SingleCommand::Erase { request, is_dry, reply } => self.erase(&request, is_dry, reply),
+            SingleCommand::Replace { readings, reply } => self.replace(&readings, reply),
+            SingleCommand::ForgetSenders { senders, reply } => self.forget_senders(&senders, reply),
+            SingleCommand::ForgetSeries { series, reply } => self.forget_series(&series, reply),
+        }
+    }
+
     fn change(&mut self, change: &SeriesChange, reply: Reply<ChangeVerdict>) {
         let watch = Stopwatch::start();
         let now = self.parts.clock.moment().earliest();
-        let result = self.parts.appender.change(change, now).map_err(|cause| describe(&cause));
+        let result =
+            self.parts.appender.change(change, now).map_err(|cause| WriteFault::from(&cause));
         if let Ok(Ok(series)) = &result {
             let elapsed_ms = watch.millis();
             tracing::info!(series, ?change, elapsed_ms, "changed series");
@@ -137,7 +138,7 @@ impl WriterThread {
     fn change_kinds(&mut self, definitions: &[SeriesInfo], reply: Reply<Vec<Option<SeriesId>>>) {
         let now = self.parts.clock.moment().earliest();
         let result = self.parts.appender.change_kinds(definitions, now);
-        let result = result.map_err(|cause| describe(&cause));
+        let result = result.map_err(|cause| WriteFault::from(&cause));
         self.note_health(0, result.as_ref().err());
         deliver(reply, result);
     }
@@ -146,7 +147,7 @@ impl WriterThread {
         let watch = Stopwatch::start();
         let now = self.parts.clock.moment();
         let result = self.parts.appender.erase(request, is_dry, now);
-        let result = result.map_err(|cause| describe(&cause));
+        let result = result.map_err(|cause| WriteFault::from(&cause));
         if let (Ok(Ok(report)), false) = (&result, is_dry) {
             let (series, elapsed_ms) = (report.series, watch.millis());
             tracing::info!(series, ?request, elapsed_ms, "accepted an erasure of samples");
@@ -154,9 +155,23 @@ impl WriterThread {
         deliver(reply, result);
     }
 
+    fn replace(&mut self, readings: &[NewReading], reply: Reply<ReplaceVerdicts>) {
+        let now = self.parts.clock.moment();
+        let series = readings.iter().map(|reading| reading.series).collect();
+        let batch = AcceptedBatch { series, ..AcceptedBatch::default() };
+        if self.parts.appender.names_forgotten(&[batch]) {
+            deliver(reply, Err(WriteFault::Busy(FORGOTTEN)));
+            return;
+        }
+        let result =
+            self.parts.appender.replace(readings, now).map_err(|cause| WriteFault::from(&cause));
+        deliver(reply, result);
+    }
+
     fn forget_senders(&mut self, senders: &[Arc<str>], reply: Reply<usize>) {
         let now = self.parts.clock.moment().earliest();
-        let result = self.parts.appender.forget(senders, now).map_err(|cause| describe(&cause));
+        let result =
+            self.parts.appender.forget(senders, now).map_err(|cause| WriteFault::from(&cause));
         if let Ok(senders) = result {
             tracing::info!(senders, "removed senders");
         }
@@ -170,7 +185,7 @@ impl WriterThread {
             retention::kept_since(parts.store.all_granularities(), parts.clock.moment());
         // While the time is doubted, no series is removed.
         let result = kept_since.map_or(Ok(0), |since| parts.appender.forget_series(series, since));
-        let result = result.map_err(|cause| describe(&cause));
+        let result = result.map_err(|cause| WriteFault::from(&cause));
         if let Ok(series @ 1..) = result {
             let elapsed_ms = watch.millis();
             tracing::info!(series, elapsed_ms, "removed series without samples");
@@ -207,12 +222,6 @@ impl WriterThread {
             tracing::trace!("a checkpoint is already requested");
         }
     }
-}
-
-/// Describes the error with its chain of causes.
-fn describe(error: &StoreError) -> WriteFault {
-    let text = error.reason();
-    if error.is_disk_full() { WriteFault::DiskFull(text) } else { WriteFault::Failed(text) }
 }
 
 #[cfg(test)]

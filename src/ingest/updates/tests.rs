@@ -8,7 +8,7 @@ use crate::model::UnixMillis;
 /// Returns the samples, sorted, and the messages of refusals.
 fn decoded(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut samples, mut refused) = (Vec::new(), Vec::new());
-    for JsonBatch { batch, invalid } in decode(text.as_bytes()).unwrap() {
+    for JsonBatch { batch, invalid, .. } in decode(text.as_bytes()).unwrap() {
         for ((reference, at), value) in batch.refs.iter().zip(&batch.times).zip(&batch.values) {
             let series = &batch.series[*reference as usize];
             let tags: Vec<_> =

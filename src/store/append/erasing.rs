@@ -2,16 +2,16 @@
 //!
 //! Must never know: how files are changed.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use super::Appender;
 use crate::{
-    model::Moment,
+    model::{Moment, SeriesId, UnixMillis},
     store::{
         erasure::plan::{ErasedLevel, ErasureRefusal, ErasureRequest},
         error::StoreError,
         file::names::JOURNAL_FILE,
-        journal::erasure_row::{Erasure, Pending},
+        journal::erasure_row::{CutSlot, Erasure, Pending},
     },
 };
 
@@ -55,24 +55,31 @@ impl Appender {
         if is_dry {
             report.levels = self.store.count_erased(&plan, &request.range)?;
         } else if !plan.series.is_empty() {
-            let erasure = Erasure {
-                through: inner.catalog.read().applied(),
-                is_applied: false,
-                range: request.range.clone(),
-                series: plan.series,
-                cut: plan.cut,
-            };
-            // A failed transaction may be on the disk.
-            *inner.erasure.lock() = Pending::Unsure;
-            inner.journal.set_erasure(&erasure)?;
-            inner.catalog.write().note_erased(&erasure.series, &erasure.range);
-            *inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
+            self.store_erasure(request.range.clone(), plan.series, plan.cut)?;
         }
         Ok(Ok(report))
     }
 
+    /// Stores an erasure durably. No checkpoint may run meanwhile, and all cells are in files.
+    pub(super) fn store_erasure(
+        &self,
+        range: Range<UnixMillis>,
+        series: Vec<SeriesId>,
+        cut: Vec<CutSlot>,
+    ) -> Result<(), StoreError> {
+        let inner = &*self.store.inner;
+        let through = inner.catalog.read().applied();
+        let erasure = Erasure { through, is_applied: false, range, series, cut };
+        // A failed transaction may be on the disk.
+        *inner.erasure.lock() = Pending::Unsure;
+        inner.journal.set_erasure(&erasure)?;
+        inner.catalog.write().note_erased(&erasure.series, &erasure.range);
+        *inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
+        Ok(())
+    }
+
     /// Moves all cells in memory into files.
-    fn empty_memory(&self, now: Moment) -> Result<(), StoreError> {
+    pub(super) fn empty_memory(&self, now: Moment) -> Result<(), StoreError> {
         let applied = self.store.inner.catalog.read().applied();
         for _ in 0..CHECKPOINTS {
             if self.store.checkpoint_held(now)?.through == applied {

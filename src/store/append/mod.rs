@@ -10,6 +10,7 @@ mod forgetting;
 mod forgotten_series;
 mod kinds;
 mod merging;
+mod replacing;
 mod replicas;
 mod room;
 

@@ -161,7 +161,8 @@ fn settle(
         let level = level.of_class(&class);
         let before = before.iter().find(|row| row.granularity.name == level.name);
         // The class gets all samples of its epochs, so a new level lacks none.
-        remembered(before, &level, UnixMillis::EARLIEST, now)
+        let after_all = if before.is_none() { UnixMillis::EARLIEST } else { UnixMillis::MAX };
+        remembered(before, &level, after_all, now)
     });
     let rows = rows.collect();
     stored.insert(class.clone(), rows);

@@ -41,6 +41,11 @@ impl RuleBook {
         self.epochs.iter().all(Vec::is_empty)
     }
 
+    /// Returns the class of each rule of the last epoch.
+    pub(crate) fn last_classes(&self) -> impl Iterator<Item = ClassIndex> {
+        self.epochs.last().into_iter().flatten().map(|(class, _)| *class)
+    }
+
     /// Returns the classes of a series that was defined with a key.
     pub(crate) fn history(&self, key: &SeriesKey) -> History {
         let class = |rules: &Vec<(ClassIndex, KeySelector)>| {

@@ -52,7 +52,8 @@ struct LevelErasure<'a> {
     series: &'a [SeriesId],
     /// The slots that are emptied.
     whole: Range<i64>,
-    cut: Vec<&'a CutSlot>,
+    /// The slots that keep some samples, by start.
+    cut: BTreeMap<i64, &'a CutSlot>,
 }
 
 /// The changed slots of a document.
@@ -69,13 +70,14 @@ impl<'a> LevelErasure<'a> {
     fn new(store: &'a Store, index: GranularityIndex, erasure: &'a Erasure) -> Self {
         let level = store.granularity(index);
         let whole = whole_slots(level, &erasure.range);
-        let cut = erasure.cut.iter().filter(|slot| slot.level == level.name).collect();
+        let cut = erasure.cut.iter().filter(|slot| slot.level == level.name);
+        let cut = cut.map(|slot| (slot.start.0, slot)).collect();
         Self { store, index, level, series: &erasure.series, whole, cut }
     }
 
     /// The range of all changed slots.
     fn bounds(&self) -> Range<i64> {
-        let cut = || self.cut.iter().map(|slot| slot.start.0);
+        let cut = || self.cut.keys().copied();
         let starts = cut().chain((!self.whole.is_empty()).then_some(self.whole.start));
         let ends = cut().map(|start| start + self.level.width_ms);
         let ends = ends.chain((!self.whole.is_empty()).then_some(self.whole.end));
@@ -87,9 +89,18 @@ impl<'a> LevelErasure<'a> {
         if self.whole.contains(&slot) {
             return Some(Cell::EMPTY);
         }
-        let cells = &self.cut.iter().find(|cut| cut.start.0 == slot)?.cells;
+        let cells = &self.cut.get(&slot)?.cells;
         let place = cells.binary_search_by_key(&series, |(id, _)| *id).ok()?;
         Some(cells[place].1)
+    }
+
+    /// Returns the series with changed slots in a range.
+    fn series_within(&self, range: Range<i64>) -> Vec<SeriesId> {
+        if range.start < self.whole.end && self.whole.start < range.end && !self.whole.is_empty() {
+            return self.series.to_vec();
+        }
+        let cells = self.cut.range(range).flat_map(|(_, cut)| &cut.cells);
+        cells.map(|(series, _)| *series).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Returns the number of changed cells.
@@ -115,6 +126,9 @@ impl<'a> LevelErasure<'a> {
         let mut marks = BTreeMap::new();
         let (mut changes, mut in_head) = (Vec::new(), InHead::new());
         for slot in reader.slots(bounds.clone())? {
+            if !(self.whole.contains(&slot) || self.cut.contains_key(&slot)) {
+                continue;
+            }
             let place = documents.place(self.index, UnixMillis(slot));
             let mark = match marks.get(&place.id) {
                 Some(mark) => *mark,
@@ -205,8 +219,13 @@ impl<'a> LevelErasure<'a> {
         let mut start = place.document_start(first);
         while start.0 < bounds.end && start < place.end {
             let next = place.next_document(start);
+            let within = self.series_within(start.0..next.0);
+            if within.is_empty() {
+                start = next;
+                continue;
+            }
             let view = self.store.inner.documents.view(self.index, start.0..next.0)?;
-            for series in self.series.iter().copied() {
+            for series in within {
                 found.clear();
                 match view.slots(series, Columns::ALL, &mut found) {
                     // The cells of a damaged document are lost.

@@ -11,11 +11,15 @@
 //! next finer level outside of the range, which the erasure contains; when the finer level does not
 //! have all samples of the slot, the erasure is refused.
 //!
+//! The replacement of single readings ([`replace`]) is an erasure without a range: all of its cells
+//! are in slots that keep some samples, among them the new ones.
+//!
 //! Must never know: who erases, and why.
 
 mod apply;
 pub(crate) mod cut;
 pub(crate) mod plan;
+pub(crate) mod replace;
 
 use std::sync::Arc;
 

@@ -4,44 +4,74 @@
 
 use super::Store;
 use crate::{
-    model::{GranularitySet, Moment},
-    store::error::StoreError,
+    model::{Granularity, GranularityIndex, GranularitySet, Moment, RetentionRule},
+    store::{classes::ClassIndex, error::StoreError},
 };
 
 impl Store {
-    /// Applies the retentions of a set of the same granularities from now on. Returns the number
-    /// of changed granularities.
+    /// Applies the retentions of a set of the same granularities, and of the same rules, from now
+    /// on. Returns the number of changed levels.
     ///
     /// Slots that the store no longer kept may be kept again; they count as incomplete.
     ///
     /// # Errors
-    /// When the journal cannot be written; the store may then use some of the new retentions.
+    /// When the journal cannot be written; the store then uses the old retentions.
     ///
     /// # Panics
-    /// When the set has other granularities, which need a restart.
+    /// When the granularities or the rules differ in more, so that the store must be opened again.
     pub fn change_retentions(
         &self,
         set: &GranularitySet,
+        rules: &[RetentionRule],
         now: impl Into<Moment>,
     ) -> Result<usize, StoreError> {
         let (inner, now) = (&*self.inner, now.into().earliest());
-        assert!(inner.granularities.differs_in_retention_only(set), "a restart is needed");
         let (_no_checkpoint, _no_sealing) = (inner.checkpointing.lock(), inner.sealing.lock());
-        let mut changed = 0;
-        for ((index, ours), wanted) in inner.granularities.indexed().zip(set) {
-            let retention = wanted.retention();
-            if ours.retention() == retention {
-                continue;
+        let mut changes = Vec::new();
+        for (index, wanted) in self.wanted_levels(set, rules) {
+            let (ours, retention) = (self.granularity(index), wanted.retention());
+            if ours.retention() != retention {
+                let kept_since = ours.retention().before(now).plus(1);
+                changes.push((index, ours, retention, kept_since));
             }
-            let kept_since = ours.retention().before(now).plus(1);
-            inner.journal.note_retention(&ours.name, retention, kept_since)?;
-            // A record is applied under this lock, with one retention.
-            let _no_batch = inner.catalog.write();
-            let since = &mut inner.gaps.write()[index.0].complete_since;
-            *since = kept_since.max(*since);
-            ours.change_retention(retention);
-            changed += 1;
         }
-        Ok(changed)
+        if changes.is_empty() {
+            return Ok(0);
+        }
+        let rows = changes
+            .iter()
+            .map(|(_, ours, retention, kept_since)| (&*ours.name, *retention, *kept_since));
+        inner.journal.note_retentions(rows)?;
+        // A record is applied under this lock, with the same retentions.
+        let _no_batch = inner.catalog.write();
+        let mut gaps = inner.gaps.write();
+        for (index, ours, retention, kept_since) in &changes {
+            let since = &mut gaps[index.0].complete_since;
+            *since = (*kept_since).max(*since);
+            ours.change_retention(*retention);
+        }
+        Ok(changes.len())
+    }
+
+    /// Returns the levels of the settings and of the rules, with their indexes in the store.
+    fn wanted_levels<'a>(
+        &self,
+        set: &'a GranularitySet,
+        rules: &'a [RetentionRule],
+    ) -> Vec<(GranularityIndex, &'a Granularity)> {
+        let inner = &*self.inner;
+        let classes: Vec<_> = inner.rules.last_classes().collect();
+        let is_same = inner.granularities.differs_in_retention_only(set);
+        assert!(is_same && classes.len() == rules.len(), "the store must be opened again");
+        let of_rules = classes.into_iter().zip(rules.iter().map(|rule| &rule.levels));
+        let mut wanted = Vec::new();
+        for (class, levels) in std::iter::once((ClassIndex::DEFAULT, set)).chain(of_rules) {
+            let class = inner.classes.get(class);
+            let widths = |set: &GranularitySet| set.iter().map(|level| level.width_ms).collect();
+            let (ours, theirs): (Vec<_>, Vec<_>) = (widths(&class.levels), widths(levels));
+            assert_eq!(ours, theirs, "the store must be opened again");
+            wanted.extend(class.range().map(GranularityIndex).zip(levels));
+        }
+        wanted
     }
 }

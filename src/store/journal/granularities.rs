@@ -99,7 +99,7 @@ pub(crate) fn reconcile(
     latest: Option<UnixMillis>,
     now: UnixMillis,
 ) -> Vec<StoredGranularity> {
-    let after_all = latest.map_or(UnixMillis(i64::MIN), |at| at.max(now).plus(1));
+    let after_all = after_all(latest, now);
     let remember = |granularity: &Granularity| {
         let before = stored.iter().find(|known| known.granularity.name == granularity.name);
         remembered(before, granularity, after_all, now)
@@ -124,6 +124,11 @@ pub(crate) fn reconcile(
     let mut all: Vec<_> = settings.iter().map(remember).chain(removed).chain(guessed).collect();
     all.sort_by_key(|known| known.granularity.width_ms);
     all
+}
+
+/// Returns a time after all samples. `latest` is the time of the latest sample, if there is one.
+pub(crate) fn after_all(latest: Option<UnixMillis>, now: UnixMillis) -> UnixMillis {
+    latest.map_or(UnixMillis::EARLIEST, |at| at.max(now).plus(1))
 }
 
 /// Returns the row of a granularity of the settings. `before` is its row of the last run; a new

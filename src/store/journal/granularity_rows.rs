@@ -2,7 +2,7 @@
 //!
 //! Must never know: the use of the rows.
 
-use redb::ReadableTable;
+use redb::{ReadableTable, WriteTransaction};
 
 use super::{
     GRANULARITIES, Journal, fail, granularities::StoredGranularity, with_check, without_check,
@@ -62,18 +62,21 @@ impl Journal {
         Ok(())
     }
 
-    /// Stores a new retention of a granularity, and that slots before a time lack samples.
-    pub(crate) fn note_retention(
+    /// Stores new retentions of granularities together, each with the time before which slots lack
+    /// samples.
+    pub(crate) fn note_retentions<'a>(
         &self,
-        name: &str,
-        retention: Span,
-        before: UnixMillis,
+        changes: impl Iterator<Item = (&'a str, Span, UnixMillis)>,
     ) -> Result<(), StoreError> {
-        self.change_granularity(name, |stored| {
-            stored.granularity = stored.granularity.with_retention(retention);
-            stored.complete_since = stored.complete_since.max(before);
-        })?;
-        Ok(())
+        self.file.transact(OPERATION, |txn| {
+            for (name, retention, before) in changes {
+                change(txn, name, |stored| {
+                    stored.granularity = stored.granularity.with_retention(retention);
+                    stored.complete_since = stored.complete_since.max(before);
+                })?;
+            }
+            Ok(())
+        })
     }
 
     /// Stores the time since which a granularity is complete, and the later times whose samples it
@@ -95,21 +98,27 @@ impl Journal {
     fn change_granularity<T>(
         &self,
         name: &str,
-        change: impl FnOnce(&mut StoredGranularity) -> T,
+        alter: impl FnOnce(&mut StoredGranularity) -> T,
     ) -> Result<Option<T>, StoreError> {
-        self.file.transact(OPERATION, |txn| {
-            let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
-            let known = {
-                let row = table.get(name).map_err(fail(OPERATION))?;
-                let text = row.as_ref().and_then(|row| without_check(row.value(), &name));
-                let text = text.and_then(|text| std::str::from_utf8(text).ok());
-                text.and_then(|text| StoredGranularity::from_text(name, text))
-            };
-            let Some(mut known) = known else { return Ok(None) };
-            let out = change(&mut known);
-            let row = with_check(known.to_text().as_bytes(), &name);
-            table.insert(name, &*row).map_err(fail(OPERATION))?;
-            Ok(Some(out))
-        })
+        self.file.transact(OPERATION, |txn| change(txn, name, alter))
     }
+}
+
+fn change<T>(
+    txn: &WriteTransaction,
+    name: &str,
+    alter: impl FnOnce(&mut StoredGranularity) -> T,
+) -> Result<Option<T>, StoreError> {
+    let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
+    let known = {
+        let row = table.get(name).map_err(fail(OPERATION))?;
+        let text = row.as_ref().and_then(|row| without_check(row.value(), &name));
+        let text = text.and_then(|text| std::str::from_utf8(text).ok());
+        text.and_then(|text| StoredGranularity::from_text(name, text))
+    };
+    let Some(mut known) = known else { return Ok(None) };
+    let out = alter(&mut known);
+    let row = with_check(known.to_text().as_bytes(), &name);
+    table.insert(name, &*row).map_err(fail(OPERATION))?;
+    Ok(Some(out))
 }

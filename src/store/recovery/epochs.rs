@@ -42,10 +42,14 @@ impl StoredLevels<'_> {
     /// Returns the granularities of this run, with the rows of the levels of classes.
     pub(super) fn reconcile(
         &self,
-        of_classes: Vec<StoredGranularity>,
+        mut of_classes: Vec<StoredGranularity>,
         latest: Option<UnixMillis>,
         now: UnixMillis,
     ) -> Reconciled {
+        for row in &mut of_classes {
+            let after_all = granularities::after_all(latest, now);
+            row.complete_since = row.complete_since.min(after_all);
+        }
         let known: Vec<_> = self.known.iter().filter(|row| row.is_of_settings()).cloned().collect();
         let is_of_settings = |name: &&String| split_level(name).1.is_none();
         let with_files: Vec<_> = self.with_files.iter().filter(is_of_settings).cloned().collect();

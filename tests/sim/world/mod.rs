@@ -19,7 +19,7 @@ use granary::{
         AcceptedBatch, Cell, Granularity, GranularityIndex, GranularitySet, Kind, SeriesId,
         SeriesInfo, SeriesKey, UnixMillis, counter,
     },
-    store::LastSample,
+    store::{LastSample, NewReading},
 };
 
 pub(crate) use possible::{Outcome, Request, Worlds};
@@ -40,6 +40,12 @@ struct CountedSample {
     accepted: UnixMillis,
     /// The bits of the granularities that have kept the sample without interruption.
     kept: u8,
+}
+
+impl CountedSample {
+    fn is_of(&self, series: SeriesId, at: UnixMillis) -> bool {
+        self.series == series && self.at == at.0
+    }
 }
 
 /// A counter. The flag is true if the store guarantees the growth at each reading.
@@ -171,6 +177,30 @@ impl World {
         for id in series {
             self.counters.entry(*id).or_default().is_guaranteed_so_far = false;
         }
+    }
+
+    /// Returns true when all samples of a series and time are kept at some level.
+    fn knows(&self, series: SeriesId, at: UnixMillis) -> bool {
+        let mut of_time = self.samples.iter().filter(|sample| sample.is_of(series, at));
+        of_time.all(|sample| sample.kept > 0)
+    }
+
+    /// Replaces the only sample of a series and time, or adds it.
+    fn replace(&mut self, reading: &NewReading, set: &GranularitySet, now: UnixMillis) -> Outcome {
+        let NewReading { series, at, value } = *reading;
+        let mut of_time = self.samples.iter_mut().filter(|sample| sample.is_of(series, at));
+        if let Some(sample) = of_time.next() {
+            sample.value = value;
+            return if of_time.next().is_none() { Outcome::Replaced } else { Outcome::Changed(2) };
+        }
+        let batch = AcceptedBatch {
+            series: vec![series],
+            times: vec![at.0],
+            values: vec![value],
+            ..AcceptedBatch::default()
+        };
+        self.accept(&batch, set, now);
+        Outcome::Added
     }
 
     fn accept(&mut self, batch: &AcceptedBatch, set: &GranularitySet, now: UnixMillis) -> Verdict {

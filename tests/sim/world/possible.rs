@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use granary::model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
+use granary::{
+    model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, SeriesKey, UnixMillis},
+    store::NewReading,
+};
 
 use super::{Comparison, StoreContents, Verdict, World};
 
@@ -14,6 +17,7 @@ pub(crate) enum Request {
     Change(Vec<(SeriesId, Option<SeriesKey>)>),
     ChangeKind(SeriesInfo),
     Erase(Vec<SeriesId>, Range<UnixMillis>),
+    Replace { reading: NewReading, set: GranularitySet, now: UnixMillis },
 }
 
 /// The answer to a request.
@@ -22,6 +26,8 @@ pub(crate) enum Outcome {
     Defined(Vec<SeriesId>),
     Judged(Vec<Verdict>),
     Changed(usize),
+    Replaced,
+    Added,
 }
 
 impl Request {
@@ -40,6 +46,7 @@ impl Request {
                 world.erase(series, range);
                 Outcome::Changed(series.len())
             }
+            Self::Replace { reading, set, now } => world.replace(reading, set, *now),
             Self::ChangeKind(info) => Outcome::Defined(world.change_kind(info)),
         }
     }
@@ -71,11 +78,17 @@ impl Worlds {
             expected.last() == Some(outcome)
         });
         assert!(!self.possible.is_empty(), "{outcome:?} instead of {expected:?} for {request:?}");
-        // An erasure appends no record, so it leaves what failed requests wrote to the log.
-        if changed && !matches!(request, Request::Erase(..)) {
+        // These requests append no record, so they leave what failed requests wrote to the log.
+        let has_record = !matches!(request, Request::Erase(..)) && *outcome != Outcome::Replaced;
+        if changed && has_record {
             // The transaction removed the writes of failed requests.
             self.failed.clear();
         }
+    }
+
+    /// Returns true when it is known whether a series has a sample of a time at any level.
+    pub(crate) fn know(&self, series: SeriesId, at: UnixMillis) -> bool {
+        self.possible.iter().all(|world| world.knows(series, at))
     }
 
     /// Notes an error of the store.

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct IngestAnswer {
     /// The number of accepted samples, which are durable.
     pub accepted: u64,
+    /// The number of accepted samples that replaced stored ones.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replaced: u64,
     /// The number of samples that had been accepted before; they changed nothing.
     pub duplicates: u64,
     /// The number of samples, by sender, that had been accepted before and whose series were
@@ -25,6 +28,11 @@ pub struct IngestAnswer {
     /// The sender begins a new epoch and sends the batches again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renumber: Vec<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A refused sample or series.

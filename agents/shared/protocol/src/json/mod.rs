@@ -4,7 +4,8 @@
 //! BSON, or an array of samples. Each sample in the array contains a ref that `series` defines, or
 //! its own metric and tags. A sample with `fields` instead of `value` stands for one sample per
 //! field, of the metric `metric_field`, or of the metric `field` if it has no `metric`. `agent`,
-//! `epoch` and `seq` may be omitted together; such a batch counts again when it is sent again. An
+//! `epoch` and `seq` may be omitted together; such a batch counts again when it is sent again. With
+//! `replace`, the samples replace the stored ones of the same times; such a batch has no number. An
 //! invalid sample is counted and reported, and does not affect the other samples.
 
 mod values;
@@ -31,6 +32,8 @@ pub struct JsonBatch {
     pub batch: Batch,
     /// The invalid samples.
     pub invalid: InvalidSamples,
+    /// True when the samples replace the stored ones of the same times.
+    pub replace: bool,
 }
 
 /// The invalid samples of a batch.
@@ -68,6 +71,8 @@ struct RawBatch<'a> {
     seq: u64,
     #[serde(default)]
     sent: Option<Time>,
+    #[serde(default)]
+    replace: bool,
     #[serde(default, borrow)]
     series: Vec<&'a RawValue>,
     #[serde(borrow)]
@@ -155,6 +160,11 @@ pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError>
             if has_several { DecodeError { location, ..cause } } else { cause }
         })?);
     }
+    let replace = |batch: &JsonBatch| batch.replace;
+    if converted.iter().any(replace) && !converted.iter().all(replace) {
+        let problem = "is set for some batches; set it for all batches of a request, or for none";
+        return Err(DecodeError::new("replace", problem));
+    }
     Ok(converted)
 }
 
@@ -164,6 +174,11 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
     }
     if raw.seq > 0 && raw.agent.is_none() {
         return Err(DecodeError::new("agent", "missing; a numbered batch names its sender"));
+    }
+    if raw.replace && raw.seq > 0 {
+        let problem = "is not possible with a seq; omit epoch and seq, because a repeated \
+                       replacement changes nothing";
+        return Err(DecodeError::new("replace", problem));
     }
     let batch = Batch {
         agent: raw.agent.unwrap_or_else(|| "script".to_owned()),
@@ -198,7 +213,7 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
     if batch.starts.iter().all(|start| *start == 0) {
         batch.starts.clear();
     }
-    Ok(JsonBatch { batch, invalid })
+    Ok(JsonBatch { batch, invalid, replace: raw.replace })
 }
 
 /// The identity of a series that a sample describes itself.

@@ -46,7 +46,7 @@ fn faults_of_a_batch_name_their_place() {
 fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     let expect_invalid = |sample: &str, series: &str, part: &str| {
         let text = format!(r#"{{"samples": [{sample}, {{"metric": "ok", "value": 1}}]}}"#);
-        let JsonBatch { batch, invalid } = parse(&text).unwrap();
+        let JsonBatch { batch, invalid, .. } = parse(&text).unwrap();
         assert_eq!((batch.values, invalid.samples), (vec![1.0], 1), "{sample}");
         let example = &invalid.examples[0];
         assert_eq!(example.series, series);
@@ -104,7 +104,7 @@ fn a_malformed_column_or_definition_affects_only_its_samples() {
     let text = r#"{"series": [{"ref": 0, "metric": "a"}, {"ref": 1, "metric": "b", "kind": "x"}],
         "samples": {"refs": [0, 0, 1, 0, "x"], "times": [1, "noon", 1, 1, 1],
                     "values": [1, 2, 3, null, 5]}}"#;
-    let JsonBatch { batch, invalid } = parse(text).unwrap();
+    let JsonBatch { batch, invalid, .. } = parse(text).unwrap();
     assert_eq!((batch.refs, batch.values, invalid.samples), (vec![0], vec![1.0], 4));
     let series_names: Vec<_> =
         invalid.examples.iter().map(|example| example.series.as_str()).collect();
@@ -126,7 +126,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         {"metric": "disk", "tags": {"d": "sda"}, "time": 9, "kind": "counter", "unit": "bytes",
          "fields": {"read": 1, "write": 2, "bad": "x"}},
         {"fields": {"load": 0.5}}]}"#;
-    let JsonBatch { batch, invalid } = parse(text).unwrap();
+    let JsonBatch { batch, invalid, .. } = parse(text).unwrap();
     let names: Vec<_> = batch.series.iter().map(|series| series.metric.as_str()).collect();
     assert_eq!(names, ["disk_read", "disk_write", "load"]);
     let is_complete =
@@ -141,7 +141,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
         r#"{{"samples": [{{"tags": {{"t": "{tag}"}}, "fields": {{{}}}}}]}}"#,
         fields.join(",")
     );
-    let JsonBatch { batch, invalid } = parse(&text).unwrap();
+    let JsonBatch { batch, invalid, .. } = parse(&text).unwrap();
     assert_eq!((batch.series.len(), invalid.samples), (0, 1));
     assert!(invalid.examples[0].message.contains("send fewer at a time"));
 }
