@@ -92,7 +92,9 @@ test("characters that reverse a name are escaped, also beside the pointer and in
   const { at, middle } = await boxOf(areaOf(page, "system_load_1m"));
   await page.mouse.move(at(0.5), middle);
   await expect(page.locator(".plot-tip")).toContainText("web\\u{202e}1");
-  await expect(page.locator(".legend-label").first()).toHaveText("web\\u{202e}1");
+  await expect(page.locator(".legend-label").filter({ hasText: "202e" })).toHaveText(
+    "web\\u{202e}1",
+  );
   await page.goto(`${daemon.url}/hosts/${encodeURIComponent(host)}`);
   await expect(page.getByRole("heading", { level: 1 })).toContainText("web\\u{202e}1");
   await expect(page).toHaveTitle("web\\u{202e}1 · Granary");

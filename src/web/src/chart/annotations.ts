@@ -7,9 +7,9 @@ interface Tagged {
 }
 
 /**
- * The annotations that concern a chart: without tags, or with the tags of a drawn series. What a
- * host did, such as a restart, is only on charts of that host; an annotation of a user is also on
- * charts of series without its tags, such as sums.
+ * The annotations that concern a chart: without tags, or with the tags of a drawn series. Events of
+ * a host, such as restarts, are drawn only on charts of that host; annotations of users are also
+ * drawn on charts of series without their tags, such as sums.
  */
 export function annotationsOf(
   annotations: readonly Annotation[],

@@ -21,7 +21,7 @@ export interface HeatGrid {
   most: number;
 }
 
-/** Where the values of a heat map are. */
+/** The places of values in a heat map. */
 export interface HeatPlaces {
   columns: number;
   rows: number;
@@ -49,7 +49,7 @@ export function heatGrid(series: readonly Values[], places: HeatPlaces): HeatGri
   return { columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 0) };
 }
 
-/** The fraction of a scale at which a value is. */
+/** The position of a value on a scale, from 0 to 1 within the scale. */
 export function fractionOf(value: number, min: number, max: number, isLog: boolean): number {
   if (!isLog) return (value - min) / (max - min);
   // Zero has no place on a logarithmic axis: it is drawn at the bottom.

@@ -85,9 +85,7 @@ export class LiveChart implements Follower {
     this.isHeatByDefault = computed(() => {
       const restCount = this.loader.data.value?.rest.length ?? 0;
       const shownCount = this.rows.value.filter(({ shown }) => shown).length;
-      // A choice of series leaves out the rest, which has no rows.
-      const { only } = this.state.value;
-      return !this.isStacked.value && shownCount + (only.length > 0 ? 0 : restCount) > LINES_MAX;
+      return !this.isStacked.value && shownCount + (this.hasRest ? restCount : 0) > LINES_MAX;
     });
     this.isHeat = computed(
       () => !this.isStacked.value && (this.state.value.heat ?? this.isHeatByDefault.value),
@@ -125,6 +123,11 @@ export class LiveChart implements Follower {
       shown: shown[k] ?? true,
       hasBand: line.band !== undefined && !this.isStacked.value && series.length <= BANDS_MAX,
     }));
+  }
+
+  /** Whether a heat map includes the series without rows: a choice of series leaves them out. */
+  private get hasRest(): boolean {
+    return this.state.value.only.length === 0;
   }
 
   /** Rows do not change places under the mouse. */
@@ -219,6 +222,7 @@ export class LiveChart implements Follower {
       shown: rows.map(({ shown }) => shown),
       stacked,
       heat,
+      hasRest: this.hasRest,
       log: log && !stacked,
       axisTop,
       dark,

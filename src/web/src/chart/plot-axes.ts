@@ -77,8 +77,8 @@ export class Axes {
 
   /** The least and greatest value of a heat map's series that are not lines. */
   private restExtent(): number[] {
-    const { heat, data } = this.shown() ?? {};
-    if (!heat || !data || data.rest.length === 0) return [];
+    const { heat, hasRest, data } = this.shown() ?? {};
+    if (!heat || !hasRest || !data || data.rest.length === 0) return [];
     let rest = this.rest;
     if (rest?.data !== data) {
       let [min, max] = [Infinity, -Infinity];

@@ -13,6 +13,8 @@ export interface PlotState {
   stacked: boolean;
   /** Whether it is a heat map of the shown series and the rest. */
   heat: boolean;
+  /** Whether a heat map counts the series that have no lines: not when the reader chose series. */
+  hasRest: boolean;
   log: boolean;
   /** The end of the axis, unless values exceed it. */
   axisTop: number | undefined;

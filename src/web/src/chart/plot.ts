@@ -175,7 +175,10 @@ export class Plot {
     this.firstLine = 1 + bands.length;
     this.isolated = lines.map(isolatedPoints);
     this.heatValues = state.heat
-      ? [...values.filter((_, k) => shown[k]), ...data.rest.map(({ values }) => values)]
+      ? [
+          ...values.filter((_, k) => shown[k]),
+          ...(state.hasRest ? data.rest : []).map(({ values }) => values),
+        ]
       : [];
     return [data.times, ...bands, ...lines];
   }

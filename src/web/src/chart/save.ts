@@ -16,7 +16,7 @@ export function timeRangeText({ start, end, zone }: Window): string {
   return `${dateText(from)} ${timeText(from)} – ${endText} ${zoneName(zone, end)}`;
 }
 
-/** The same in fewer words: without weekdays and zone, and with the year only when it is another. */
+/** A short text of a time range: without weekday and zone, and without the current year. */
 export function shortRangeText({ start, end, zone }: Window, now: number): string {
   const [from, to] = [clockAt(zone, start), clockAt(zone, end)];
   const { year } = clockAt(zone, now);
