@@ -265,3 +265,47 @@ test("a link to a rule finds each severity, and links to the others", async ({
   await page.goto(`${daemon.url}/alerts?rule=disks/DiskFull`);
   await expect(current).toHaveText("warning");
 });
+
+test("many alerts of a rule are one line, and a host names what fires on it", async ({
+  page,
+  startDaemon,
+}) => {
+  const rules = [
+    "  - {alert: Added, expr: last_over_time(added[3h]) > 0, labels: {severity: info}}\n",
+    "  - {alert: Hot, expr: 'last_over_time(added{host=\"h2\"}[3h]) > 0', labels: {severity: critical}}\n",
+  ];
+  const daemon = await startDaemon({
+    "rules.yml": `groups:\n- name: own\n  interval: 1s\n  rules:\n${rules.join("")}`,
+  });
+  await daemon.postSamples(
+    Array.from({ length: 6 }, (_, k) => ({
+      metric: "added",
+      tags: { host: `h${k}` },
+      time: Date.now() - 60_000,
+      value: 1,
+    })),
+  );
+  await eventually("all alerts fire", async () => {
+    const { data } = (await daemon.request("/api/v1/alerts")) as { data: { alerts: Alert[] } };
+    return data.alerts.filter(({ state }) => state === "firing").length === 7;
+  });
+  await page.goto(`${daemon.url}/alerts`);
+  const group = page.locator(".alert-group");
+  await expect(group).toContainText("Added× 6info6 firing");
+  await expect(page.locator(".alert-row")).toHaveCount(1);
+  await group.locator("summary").click();
+  await expect(page.locator(".alert-row")).toHaveCount(7);
+  await page
+    .getByRole("group", { name: "Severity" })
+    .getByRole("button", { name: "critical" })
+    .click();
+  await expect(page).toHaveURL(/severity=critical/);
+  await expect(group).toBeHidden();
+  await expect(page.locator(".alert-row")).toHaveCount(1);
+
+  await page.goto(`${daemon.url}/hosts/h2`);
+  const firing = page.getByRole("list", { name: "Firing alerts" });
+  await expect(firing.getByRole("link")).toHaveText(["Hot", "Added", "2 firing"]);
+  await firing.getByRole("link", { name: "Hot" }).click();
+  await expect(page.getByRole("heading", { level: 2, name: "Hot" })).toBeVisible();
+});

@@ -1,6 +1,16 @@
 import { expect, it } from "vitest";
 import type { Alert, AlertingRule, RuleGroup } from "../../api/types";
-import { alertsOf, filterAlerts, nameOfRule, ownLabels, ruleNamed, valueText } from "./listed";
+import {
+  alertsOf,
+  filterAlerts,
+  firingOn,
+  groupsOf,
+  nameOfRule,
+  ownLabels,
+  ruleNamed,
+  severitiesOf,
+  valueText,
+} from "./listed";
 
 const alert = (labels: Record<string, string>, changes: Partial<Alert> = {}): Alert => ({
   labels: { alertname: "High", ...labels },
@@ -54,6 +64,31 @@ it("sorts alerts by state, severity and age, with silenced alerts last", () => {
   ]);
   expect(filterAlerts(listed, "", "silenced")).toHaveLength(1);
   expect(filterAlerts(listed, "warning", "firing")).toHaveLength(2);
+});
+
+it("groups many alerts of a rule at the place of the first, and filters by severity", () => {
+  const many = Array.from({ length: 5 }, (_, k) => alert({ host: `h${k}`, severity: "warning" }));
+  const few = [alert({ host: "a", severity: "critical" }), alert({ host: "b" })];
+  const listed = alertsOf([group(rule(few), rule(many, { name: "HostAdded" }))]);
+  const groups = groupsOf(listed).map(({ name, alerts }) => `${name ?? ""} ${alerts.length}`);
+  expect(groups).toEqual([" 1", "HostAdded 5", " 1"]);
+  expect(severitiesOf(listed)).toEqual([
+    { name: "critical", count: 1 },
+    { name: "warning", count: 5 },
+  ]);
+  expect(filterAlerts(listed, "", "", "warning")).toHaveLength(5);
+  expect(groupsOf([])).toEqual([]);
+});
+
+it("finds what fires on a host", () => {
+  const alerts = [
+    alert({ host: "web1" }),
+    alert({ host: "web10" }),
+    alert({ host: "web1", cpu: "0" }, { state: "pending" }),
+    alert({ host: "web1", cpu: "1" }, { silencedBy: ["s1"] }),
+  ];
+  const firing = firingOn(alertsOf([group(rule(alerts))]), "web1");
+  expect(firing.map(({ alert }) => alert)).toEqual([alerts[0]]);
 });
 
 it("finds each rule by its name, also rules of equal names", () => {

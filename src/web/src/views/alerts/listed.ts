@@ -52,17 +52,69 @@ function compareAlerts(a: ListedAlert, b: ListedAlert): number {
   );
 }
 
+/** The severities of alerts with their numbers, the worst first. */
+export function severitiesOf(listed: readonly ListedAlert[]): { name: string; count: number }[] {
+  const counts = new Map<string, number>();
+  for (const { alert } of [...listed].sort((a, b) => stateRank(a.alert) - stateRank(b.alert))) {
+    const name = severityOf(alert);
+    if (name !== "") counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].map(([name, count]) => ({ name, count }));
+}
+
+/** The alerts of a rule that are listed together. */
+export interface AlertGroup {
+  key: string;
+  /** The rule's name for a folded group; `undefined` for alerts that are listed one by one. */
+  name: string | undefined;
+  alerts: ListedAlert[];
+}
+
+/** More alerts of a rule are one line until the reader unfolds it. */
+const SINGLE_MAX = 3;
+
+/** Groups alerts by rule, each at the place of its first alert; few alerts stay on their own. */
+export function groupsOf(listed: readonly ListedAlert[]): AlertGroup[] {
+  const byRule = new Map<AlertingRule, ListedAlert[]>();
+  for (const row of listed) {
+    const alerts = byRule.get(row.rule);
+    if (alerts) alerts.push(row);
+    else byRule.set(row.rule, [row]);
+  }
+  const groups: AlertGroup[] = [];
+  for (const row of listed) {
+    const alerts = byRule.get(row.rule) ?? [];
+    if (alerts.length > SINGLE_MAX) {
+      if (alerts[0] === row) groups.push({ key: row.key, name: row.rule.name, alerts });
+      continue;
+    }
+    const last = groups.at(-1);
+    if (last && last.name === undefined) last.alerts.push(row);
+    else groups.push({ key: row.key, name: undefined, alerts: [row] });
+  }
+  return groups;
+}
+
+/** The alerts of a host that fire and are not silenced. */
+export function firingOn(listed: readonly ListedAlert[], host: string): ListedAlert[] {
+  return listed.filter(
+    (row) => row.alert.state === "firing" && !isSilenced(row) && row.alert.labels["host"] === host,
+  );
+}
+
 /** The alerts in a state whose labels and annotations contain all words of a text. */
 export function filterAlerts(
   listed: readonly ListedAlert[],
   text: string,
   state: string,
+  severity = "",
 ): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return listed.filter((row) => {
     const { alert } = row;
     const shownState = isSilenced(row) ? "silenced" : alert.state;
     if (state !== "" && state !== shownState) return false;
+    if (severity !== "" && severity !== severityOf(alert)) return false;
     const texts = [...Object.entries(alert.labels), ...Object.entries(alert.annotations)];
     const all = texts.map(([name, value]) => `${name}=${value}`.toLowerCase()).join("\n");
     return words.every((word) => all.includes(word));
