@@ -113,7 +113,7 @@ test("an alert is silenced; the silence is listed and expired", async ({ page, s
   const row = alertRows(page, "LoadHigh");
   await row.getByRole("button", { name: "Silence" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Author").fill("Ann");
+  await dialog.getByLabel("Name").fill("Ann");
   await dialog.getByRole("button", { name: "Silence" }).click();
   await expect(dialog).toContainText("Enter a comment.");
   await dialog.getByLabel("Comment").fill("the disk is changed");
@@ -295,6 +295,16 @@ test("many alerts of a rule are one line, and a host names what fires on it", as
   await expect(page.locator(".alert-row")).toHaveCount(1);
   await group.locator("summary").click();
   await expect(page.locator(".alert-row")).toHaveCount(7);
+  await page.getByRole("button", { name: "Silence all" }).click();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog.getByLabel("Value of alertname")).toHaveValue("Added");
+  await expect(dialog.getByLabel("Value of severity")).toHaveValue("info");
+  await expect(dialog.getByLabel(/^Value of/)).toHaveCount(2);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Acknowledge all" }).click();
+  await dialog.getByLabel("Author").fill("Ann");
+  await dialog.getByRole("button", { name: "Acknowledge", exact: true }).click();
+  await expect(page.getByText("Acknowledged by Ann")).toHaveCount(6);
   await page
     .getByRole("group", { name: "Severity" })
     .getByRole("button", { name: "critical" })

@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import {
+  commonLabels,
   filterAlerts,
   groupsOf,
   instantOf,
@@ -107,10 +108,13 @@ interface GroupProps extends Omit<RowsProps, "listed"> {
 /** Many alerts of a rule in one line, with their rows on demand. */
 function FoldedGroup({ group, silences, onChange }: GroupProps) {
   const isOpen = useSignal(false);
+  const dialog = useSignal<OpenDialog["what"] | undefined>(undefined);
+  const close = () => (dialog.value = undefined);
   const firing = group.alerts.filter(
     (row) => row.alert.state === "firing" && !isSilenced(row),
   ).length;
   const severities = severitiesOf(group.alerts);
+  const labels = commonLabels(group.alerts);
   return (
     <details
       class="alert-group"
@@ -128,7 +132,29 @@ function FoldedGroup({ group, silences, onChange }: GroupProps) {
         ))}
         <span class="muted num">{firing.toLocaleString("en")} firing</span>
       </summary>
-      {isOpen.value && <Rows listed={group.alerts} silences={silences} onChange={onChange} />}
+      {isOpen.value && (
+        <>
+          <div class="alert-group-actions">
+            <button
+              type="button"
+              class="button small"
+              onClick={() => (dialog.value = "acknowledge")}
+            >
+              <Icon name="check" /> Acknowledge all
+            </button>
+            <button type="button" class="button small" onClick={() => (dialog.value = "silence")}>
+              <Icon name="mute" /> Silence all
+            </button>
+          </div>
+          <Rows listed={group.alerts} silences={silences} onChange={onChange} />
+        </>
+      )}
+      {dialog.value === "silence" && (
+        <SilenceDialog labels={labels} onClose={close} onDone={onChange} />
+      )}
+      {dialog.value === "acknowledge" && (
+        <AcknowledgeDialog alert={{ labels }} onClose={close} onDone={onChange} />
+      )}
     </details>
   );
 }

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { Alert, AlertingRule, RuleGroup } from "../../api/types";
 import {
   alertsOf,
+  commonLabels,
   filterAlerts,
   firingOn,
   groupsOf,
@@ -78,6 +79,9 @@ it("groups many alerts of a rule at the place of the first, and filters by sever
   ]);
   expect(filterAlerts(listed, "", "", "warning")).toHaveLength(5);
   expect(groupsOf([])).toEqual([]);
+  const ofRule = listed.filter(({ rule }) => rule.name === "HostAdded");
+  expect(commonLabels(ofRule)).toEqual({ alertname: "High", severity: "warning" });
+  expect(commonLabels([])).toEqual({});
 });
 
 it("finds what fires on a host", () => {

@@ -95,6 +95,16 @@ export function groupsOf(listed: readonly ListedAlert[]): AlertGroup[] {
   return groups;
 }
 
+/** The labels that all alerts have in common: a silence of them covers all these alerts. */
+export function commonLabels(listed: readonly ListedAlert[]): Tags {
+  const [first, ...others] = listed.map(({ alert }) => alert.labels);
+  return Object.fromEntries(
+    Object.entries(first ?? {}).filter(([name, value]) =>
+      others.every((labels) => labels[name] === value),
+    ),
+  );
+}
+
 /** The alerts of a host that fire and are not silenced. */
 export function firingOn(listed: readonly ListedAlert[], host: string): ListedAlert[] {
   return listed.filter(
