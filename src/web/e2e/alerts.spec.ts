@@ -271,7 +271,7 @@ test("many alerts of a rule are one line, and a host names what fires on it", as
   startDaemon,
 }) => {
   const rules = [
-    "  - {alert: Added, expr: last_over_time(added[3h]) > 0, labels: {severity: info}}\n",
+    "  - {alert: Added, expr: 'last_over_time(added[3h]) > 0', labels: {severity: info}}\n",
     "  - {alert: Hot, expr: 'last_over_time(added{host=\"h2\"}[3h]) > 0', labels: {severity: critical}}\n",
   ];
   const daemon = await startDaemon({
