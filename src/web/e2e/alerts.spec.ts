@@ -302,7 +302,7 @@ test("many alerts of a rule are one line, and a host names what fires on it", as
   await expect(dialog.getByLabel(/^Value of/)).toHaveCount(2);
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Acknowledge all" }).click();
-  await dialog.getByLabel("Author").fill("Ann");
+  await dialog.getByLabel("Name", { exact: true }).fill("Ann");
   await dialog.getByRole("button", { name: "Acknowledge", exact: true }).click();
   await expect(page.getByText("Acknowledged by Ann")).toHaveCount(6);
   await page
