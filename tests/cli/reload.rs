@@ -303,6 +303,28 @@ fn samples_that_arrive_during_reloads_count_once() {
     assert_eq!(count(&daemon), f64::from(sent));
 }
 
+/// Returns the settings of a turn: rules of retention, and granularities.
+fn rules_and_granularities(turn: usize) -> String {
+    let rule = |name: &str, keep: &str| {
+        format!(
+            "[[retention.rule]]\nname = '{name}'\nselector = '{{__name__=~\"load_{name}\"}}'\n\
+             keep = {{ {keep} }}\n"
+        )
+    };
+    let rules = match turn % 4 {
+        0 => rule("a", "1m = '12h'").replace("load_a", "load_0"),
+        1 => rule("b", "1m = 'none'").replace("load_b", "load_[01]"),
+        2 => rule("a", "5m = 'none'").replace("load_a", ".*") + &rule("b", ""),
+        _ => String::new(),
+    };
+    let mut levels = vec![["1m", "1h", "6h", "2d"], ["5m", "4h", "1d", "14d"]];
+    if turn % 3 != 0 {
+        levels.push(["1h", "1d", "1w", "9w"]);
+    }
+    levels.push(["1d", "1mo", "1y", "5y"]);
+    rules + &crate::daemon::granularities(&levels)
+}
+
 #[test]
 fn rules_and_granularities_change_while_samples_arrive() {
     let mut daemon = Daemon::start("[limits]\nseries_max = 100\n");
@@ -338,24 +360,7 @@ fn rules_and_granularities_change_while_samples_arrive() {
         };
         let senders: Vec<_> = (0..3).map(|sender| scope.spawn(move || send(sender))).collect();
         for turn in 0..8 {
-            let rule = |name: &str, keep: &str| {
-                format!(
-                    "[[retention.rule]]\nname = '{name}'\nselector = '{{__name__=~\"load_{name}\"}}'\n\
-                     keep = {{ {keep} }}\n"
-                )
-            };
-            let rules = match turn % 4 {
-                0 => rule("a", "1m = '12h'").replace("load_a", "load_0"),
-                1 => rule("b", "1m = 'none'").replace("load_b", "load_[01]"),
-                2 => rule("a", "5m = 'none'").replace("load_a", ".*") + &rule("b", ""),
-                _ => String::new(),
-            };
-            let mut levels = vec![["1m", "1h", "6h", "2d"], ["5m", "4h", "1d", "14d"]];
-            if turn % 3 != 0 {
-                levels.push(["1h", "1d", "1w", "9w"]);
-            }
-            levels.push(["1d", "1mo", "1y", "5y"]);
-            write_settings(daemon, &(rules + &crate::daemon::granularities(&levels)));
+            write_settings(daemon, &rules_and_granularities(turn));
             let (status, answer) = reload(daemon);
             assert_eq!((status, &answer["reopens"]), (200, &json!(true)), "{answer}");
             assert_eq!(request(&daemon.url, "GET", "/readyz", &[], "").unwrap().0, 200);
