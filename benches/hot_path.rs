@@ -7,6 +7,7 @@ use std::{fs::File, hint::black_box, io::Write, os::unix::fs::FileExt, sync::Arc
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use granary::{
+    access::{KeySet, NewKey, Scope, Scopes, Token},
     model::{
         AcceptedBatch, Cell, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
         SeriesState, UnixMillis,
@@ -188,5 +189,40 @@ fn journal_commits(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, sample_steps, machine_limits, head_rows, journal_commits);
+/// The check of a key, valid or wrong in several ways: the times of wrong ones must not differ by
+/// what is wrong.
+fn key_checks(criterion: &mut Criterion) {
+    let now = UnixMillis(1_795_264_496_000);
+    let (mut keys, valid) = (KeySet::default(), Token::random().unwrap());
+    for number in 0..10_000 {
+        let token = Token::random().unwrap();
+        let new = NewKey {
+            name: format!("key {number}"),
+            scopes: Scopes::of(&[Scope::Ingest]),
+            senders: None,
+            expires: None,
+        };
+        keys.put(&token.id(), new.clone().record(token.digest(), "", now));
+        keys.put(&valid.id(), new.record(valid.digest(), "", now));
+    }
+    let wrong_secret = Token::random_for(&valid.id()).unwrap().unwrap().reveal();
+    // A secret that begins like the valid one.
+    let mut almost = valid.reveal();
+    let last = almost.pop().unwrap();
+    almost.push(if last == '0' { '1' } else { '0' });
+    let mut group = criterion.benchmark_group("check of a key");
+    for (name, text) in [
+        ("valid", valid.reveal()),
+        ("wrong secret", wrong_secret),
+        ("wrong last character", almost),
+        ("unknown id", Token::random().unwrap().reveal()),
+        ("no key", "gry_0123".to_owned()),
+    ] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| black_box(keys.check(black_box(text.as_bytes()), now)).is_ok());
+        });
+    }
+}
+
+criterion_group!(benches, sample_steps, machine_limits, head_rows, journal_commits, key_checks);
 criterion_main!(benches);

@@ -1,9 +1,9 @@
 //! Granary: a monitoring store that aggregates every sample at several resolutions.
 //!
 //! ARCHITECTURE.md describes the modules. A module may only use modules to its left in this list,
-//! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `clock`, `shell`, `store` <-
-//! `ingest`, `import`, `query`, `telemetry` <- `alerts` <- `notify`, `kept` <- `actors` <- `api` <-
-//! `config` <- `daemon` <- `cli` <- `main`.
+//! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `tls`, `shell`,
+//! `store` <- `ingest`, `import`, `query`, `telemetry` <- `alerts` <- `notify`, `kept` <- `actors`
+//! <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 // The shared test setup below refers to the crate by its name, as the tests in tests/ do.
 #[cfg(test)]
@@ -18,6 +18,7 @@ mod faulty;
 #[allow(dead_code, clippy::panic, reason = "the tests in tests/ use the rest of this module")]
 mod setup;
 
+pub mod access;
 pub mod actors;
 pub mod alerts;
 pub mod api;
@@ -29,6 +30,7 @@ pub mod import;
 pub mod kept;
 pub mod notify;
 pub mod telemetry;
+pub mod tls;
 
 // The folders that are crates.
 pub use granary_clock as clock;

@@ -52,7 +52,9 @@ pub use collector::{
 };
 pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
 pub use dropped::DroppedPartitions;
-pub use graphite::{CannotListen, GraphiteListeners, GraphiteSockets};
+pub use graphite::{
+    CannotListen, GraphiteAddresses, GraphiteListeners, GraphiteSockets, GraphiteTimeouts,
+};
 pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use notifier::{IsSilenced, Notifier, NotifierParts};

@@ -93,7 +93,13 @@ impl SelfSampler {
         }
         let Ok(memory) = self.memory.reserve(0) else { return };
         let body = self.batch().into();
-        let round = CollectBatches { body, encoding: BatchEncoding::Json, is_own: true, memory };
+        let round = CollectBatches {
+            body,
+            encoding: BatchEncoding::Json,
+            is_own: true,
+            senders: None,
+            memory,
+        };
         self.is_under_way = true;
         let response = self.parts.collector.send(round).into_actor(self);
         ctx.spawn(response.map(|answer, role, _| {

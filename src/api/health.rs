@@ -71,8 +71,13 @@ async fn healthz() -> HttpResponse {
 }
 
 /// Reports whether requests are served and samples accepted, with the reasons if not.
-async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
-    let (status, reasons) = health(&parts);
+/// Without the right to see the daemon's state, a caller gets neither reasons nor warnings.
+async fn readyz(request: HttpRequest, parts: web::Data<AdminParts>) -> HttpResponse {
+    let (status, mut reasons) = health(&parts);
+    let shows_state = parts.access.shows_state(&request);
+    if !shows_state {
+        reasons.clear();
+    }
     if status == NOT_READY {
         let answer = json!({ "status": status, "reasons": reasons });
         return HttpResponse::ServiceUnavailable().json(answer);
@@ -83,20 +88,22 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
         answer["reasons"] = json!(reasons);
     }
     let warnings = warnings(&parts);
-    if !warnings.is_empty() {
+    if shows_state && !warnings.is_empty() {
         answer["warnings"] = json!(warnings);
     }
     HttpResponse::Ok().json(answer)
 }
 
 /// Returns warnings about settings that work but are seldom intended, and about partitions that the
-/// disk budget will drop, and about metrics that may be typos, by topic.
+/// disk budget will drop, about metrics that may be typos, and about addresses without keys, by
+/// topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
     let no_receiver = parts.rules.no_receiver().map(|reason| ("no_receiver", reason));
     let budget = parts.budget.warning().map(|reason| ("disk_max", reason));
     let names = parts.near_names.warning(parts.clock.now());
     let names = names.map(|reason| ("near_names", reason));
-    no_receiver.into_iter().chain(budget).chain(names).collect()
+    let exposure = parts.access.exposure.as_ref().map(|reason| ("open", reason.to_string()));
+    no_receiver.into_iter().chain(budget).chain(names).chain(exposure).collect()
 }
 
 /// Returns the daemon's status and its problems.
@@ -133,6 +140,8 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
     let shortfalls = parts.health.shortfalls().into_iter();
     reasons.extend(shortfalls.map(|(shortfall, reason)| (shortfall.as_str(), reason)));
     reasons.extend(parts.rules.fault().map(|fault| ("rules", format!("alerts.rules: {fault}"))));
+    let unread = parts.access.keys.unread().filter(|_| parts.access.is_on);
+    reasons.extend(unread.map(|file| ("keys", format!("{file} is damaged; see docs/security.md"))));
     reasons.extend(parts.rules.left_out().map(|reason| ("alerts", reason)));
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
     (if reasons.is_empty() { "ready" } else { "degraded" }, reasons)

@@ -4,14 +4,16 @@
 //! areas by what a caller may do, each with a scope for its routes and with the parts that its
 //! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
-//! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), and
-//! `health` and `page`, which are open to all. All areas share the other files: connections,
-//! `guard`, bodies, answers.
+//! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
+//! (keys), and `health` and `page`, which are mostly open to all. All areas share the other files:
+//! connections, `guard`, bodies, answers. `scope` lets `caller` check the key of each request.
 
+mod access;
 mod admin;
 mod alerting;
 mod answer;
 mod body;
+mod caller;
 mod connection;
 mod decompress;
 mod graphite;
@@ -30,6 +32,7 @@ mod scope;
 pub use admin::AdminParts;
 pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
+pub use caller::AccessParts;
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
@@ -51,6 +54,7 @@ use scope::Scope;
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ApiParts {
     pub host_names: LiveValue<HostNames>,
+    pub access: AccessParts,
     pub bodies: Bodies,
     pub query: QueryParts,
     pub objects: ObjectsParts,
@@ -61,22 +65,24 @@ pub struct ApiParts {
 
 /// Registers the routes for one HTTP worker with its collectors.
 pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
-    let ApiParts { host_names, bodies, query, objects, alerting, admin, overview } = parts;
+    let ApiParts { host_names, access, bodies, query, objects, alerting, admin, overview } = parts;
     let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
     config
         .app_data(web::Data::new(host_names))
         .app_data(web::Data::new(metrics.clone()))
         .default_service(web::to(page::unknown_path));
-    ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));
+    let ingest = IngestParts { collectors, bodies, hosts, metrics };
+    ingest::routes(Scope::new(config, &access, ingest));
     // The first matching route counts: routes of the page precede routes of Prometheus' API, which
     // precede routes of the store's own API.
-    page::routes(Scope::new(config, ()));
-    prometheus::routes(Scope::new(config, query.clone()));
-    graphite::routes(Scope::new(config, query.clone()));
-    query::routes(Scope::new(config, query));
-    objects::routes(Scope::new(config, objects));
-    alerting::routes(Scope::new(config, alerting));
-    overview::routes(Scope::new(config, overview));
-    health::routes(Scope::new(config, admin.clone()));
-    admin::routes(Scope::new(config, admin));
+    page::routes(Scope::new(config, &access, ()));
+    prometheus::routes(Scope::new(config, &access, query.clone()));
+    graphite::routes(Scope::new(config, &access, query.clone()));
+    query::routes(Scope::new(config, &access, query));
+    objects::routes(Scope::new(config, &access, objects));
+    alerting::routes(Scope::new(config, &access, alerting));
+    overview::routes(Scope::new(config, &access, overview));
+    health::routes(Scope::new(config, &access, admin.clone()));
+    admin::routes(Scope::new(config, &access, admin));
+    access::routes(Scope::new(config, &access, access.clone()));
 }

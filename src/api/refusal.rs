@@ -65,7 +65,9 @@ impl Refusal {
             Self::Malformed(_)
             | Self::UnknownMediaType(_)
             | Self::UnknownEncoding(_)
-            | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
+            | Self::Collect(CollectFault::Malformed(_) | CollectFault::Forbidden(_)) => {
+                IngestOutcome::Malformed
+            }
             Self::TooLarge { .. }
             | Self::TooLong { .. }
             | Self::Collect(
@@ -125,6 +127,7 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         CollectFault::Malformed(cause) => {
             answer::error(StatusCode::BAD_REQUEST, "malformed", cause)
         }
+        CollectFault::Forbidden(cause) => answer::error(StatusCode::FORBIDDEN, "forbidden", cause),
         CollectFault::TooMany(_) => {
             answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", fault)
         }

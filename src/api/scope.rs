@@ -1,27 +1,35 @@
 //! The routes of one area of the API, and the parts that its handlers receive.
 //!
 //! Areas share path prefixes, so a prefix does not identify an area. Each area registers its routes
-//! with its own scope, which passes the area's parts only to these routes. Authentication of a
-//! caller, with a tenant and permissions, belongs here. Must never know: handlers.
+//! with its own scope, which passes the area's parts only to these routes. The check of keys is
+//! around each route, so it runs after routing: no other spelling of a path avoids it. A route
+//! without a row in the table of rights is a bug that prevents the start.
+//!
+//! Must never know: handlers.
 
 use actix_web::{
-    FromRequest, Handler, Resource, Responder, Route,
-    dev::HttpServiceFactory,
+    Error, FromRequest, Handler, Resource, Responder, Route,
+    body::MessageBody,
+    dev::{ServiceFactory, ServiceRequest, ServiceResponse},
     guard,
     http::Method,
-    middleware::Compress,
+    middleware::{Compress, from_fn},
     web::{self, ServiceConfig},
 };
+
+use super::caller::AccessParts;
+use crate::access::{Right, right_of};
 
 /// The routes whose handlers use the parts `P`.
 pub(super) struct Scope<'a, P> {
     config: &'a mut ServiceConfig,
+    access: &'a AccessParts,
     parts: web::Data<P>,
 }
 
 impl<'a, P: 'static> Scope<'a, P> {
-    pub(super) fn new(config: &'a mut ServiceConfig, parts: P) -> Self {
-        Self { config, parts: web::Data::new(parts) }
+    pub(super) fn new(config: &'a mut ServiceConfig, access: &'a AccessParts, parts: P) -> Self {
+        Self { config, access, parts: web::Data::new(parts) }
     }
 
     /// Registers a route for one method; other methods of the path may belong to other scopes.
@@ -31,8 +39,9 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
+        let right = required_right(&method, path);
         let resource = self.resource(path).guard(guard::Method(method));
-        self.add(resource.route(web::to(handler)));
+        self.register(right, resource.route(web::to(handler)));
     }
 
     /// Registers a route for one method with compressed responses for clients that accept them.
@@ -42,14 +51,15 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
+        let right = required_right(&method, path);
         let resource = self.resource(path).guard(guard::Method(method)).wrap(Compress::default());
-        self.add(resource.route(web::to(handler)));
+        self.register(right, resource.route(web::to(handler)));
     }
 
-    /// Registers a route for any method.
+    /// Registers a route for any method; the row of GET applies to all.
     pub(super) fn any(&mut self, path: &str, route: Route) {
         let resource = self.resource(path).route(route);
-        self.add(resource);
+        self.add(&Method::GET, path, resource);
     }
 
     /// Returns a path without routes; see [`Scope::add`].
@@ -57,8 +67,48 @@ impl<'a, P: 'static> Scope<'a, P> {
         web::resource(path).app_data(self.parts.clone())
     }
 
-    /// Registers a resource with its routes.
-    pub(super) fn add(&mut self, service: impl HttpServiceFactory + 'static) {
-        self.config.service(service);
+    /// Registers a resource with its routes, of which one is for `method` and the others require
+    /// the same right.
+    pub(super) fn add<T, B>(&mut self, method: &Method, path: &str, resource: Resource<T>)
+    where
+        T: ServiceFactory<
+                ServiceRequest,
+                Config = (),
+                Response = ServiceResponse<B>,
+                Error = Error,
+                InitError = (),
+            > + 'static,
+        B: MessageBody + 'static,
+    {
+        self.register(required_right(method, path), resource);
     }
+
+    fn register<T, B>(&mut self, right: Right, resource: Resource<T>)
+    where
+        T: ServiceFactory<
+                ServiceRequest,
+                Config = (),
+                Response = ServiceResponse<B>,
+                Error = Error,
+                InitError = (),
+            > + 'static,
+        B: MessageBody + 'static,
+    {
+        if !self.access.is_on {
+            self.config.service(resource);
+            return;
+        }
+        let access = self.access.clone();
+        // The last wrap runs first: before compression, and before a body is read.
+        self.config.service(
+            resource.wrap(from_fn(move |request, next| access.clone().check(right, request, next))),
+        );
+    }
+}
+
+/// Returns the right that a route requires. A route without a row is a bug.
+fn required_right(method: &Method, path: &str) -> Right {
+    let right = right_of(method.as_str(), path);
+    assert!(right.is_some(), "{method} {path} has no row in src/access/routes.rs");
+    right.unwrap_or(Right::Control)
 }

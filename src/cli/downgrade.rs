@@ -13,8 +13,9 @@ use crate::{
 
 /// Convert a data directory to the previous format, for an older release
 ///
-/// All samples, series and objects stay. Preallocated documents without samples are removed; the
-/// older release preallocates again. Stop the daemon first. An interrupted run can be repeated.
+/// All samples, series and objects stay, except the keys of access control: the older release has
+/// no access control, so keep it on loopback. Preallocated documents without samples are removed;
+/// the older release preallocates again. Stop the daemon first. An interrupted run can be repeated.
 #[derive(Debug, Args)]
 pub(super) struct DowngradeArgs {
     /// The data directory
@@ -40,9 +41,16 @@ pub(super) fn downgrade(args: &DowngradeArgs) -> anyhow::Result<ExitCode> {
     if report.lowered == 0 {
         return screen::print(&format!("all files already have format {DOWNGRADE_VERSION}"));
     }
+    let keys = match report.keys {
+        0 => String::new(),
+        keys => format!(
+            " and {}; the older release has no access control: keep it on loopback",
+            with_noun(keys, "key")
+        ),
+    };
     screen::print(&format!(
         "converted {} of {} from format {FORMAT_VERSION} to format {DOWNGRADE_VERSION}, \
-         removed {}",
+         removed {}{keys}",
         report.lowered,
         with_noun(report.files, "file"),
         with_noun(report.shells, "preallocated document")

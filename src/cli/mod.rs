@@ -2,6 +2,7 @@
 
 mod alerts;
 mod cardinality;
+mod cert;
 mod clock;
 mod config;
 mod diagnose;
@@ -11,6 +12,7 @@ mod flags;
 mod hosts;
 mod http;
 mod import;
+mod key;
 mod offline;
 mod plan;
 mod preallocate;
@@ -57,12 +59,14 @@ enum Command {
     Rules(rules::RulesArgs),
     Tail(tail::TailArgs),
     Update(update::UpdateArgs),
+    Key(key::KeyArgs),
     Ready(ready::ReadyArgs),
     Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
     Plan(plan::PlanArgs),
     Preallocate(preallocate::PreallocateArgs),
     Clock(clock::ClockArgs),
+    Cert(cert::CertArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
@@ -87,12 +91,14 @@ pub fn run() -> ExitCode {
         Command::Rules(args) => rules::rules(&args),
         Command::Tail(args) => tail::tail(&args),
         Command::Update(args) => update::update(&args),
+        Command::Key(args) => key::key(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Preallocate(args) => preallocate::preallocate(&args),
         Command::Clock(args) => clock::clock(&args),
+        Command::Cert(args) => cert::cert(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),

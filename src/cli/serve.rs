@@ -8,6 +8,7 @@ use super::screen::print_error;
 use crate::{
     config::{Overrides, SettingsSource},
     daemon::{self, ExitReason, ReloadSources},
+    model::with_causes,
     telemetry,
 };
 
@@ -67,5 +68,9 @@ pub(super) fn check_config(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings.source().load()?;
     writeln!(std::io::stdout(), "{}", settings.as_toml.join("\n"))?;
     settings.notes.iter().for_each(|note| print_error(&format!("warning: {note}")));
+    // Perhaps only the daemon's user may read the files, or they are on another machine.
+    if let Some(Err(fault)) = settings.tls_files().map(|files| files.read()) {
+        print_error(&format!("warning: {}", with_causes(&fault)));
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,8 @@ use crate::{
 
 /// The maximum idle time between two requests of a connection.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// The longest time limit for a TLS handshake; a shorter `server.client_timeout` also limits it.
+const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 /// The timeout of an ordered stop; acknowledged samples are safe in any case.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of batches that wait for the journal; further batches are refused with 429.
@@ -40,6 +42,11 @@ const SNAPSHOTS_MAX: usize = 30;
 /// The time that a sender must have been silent before a new sender may replace it: when a replaced
 /// sender repeats a batch, the batch counts again.
 const SENDER_IDLE_MS: i64 = 7 * 86_400_000;
+
+/// Returns the time limit for a TLS handshake.
+pub fn handshake_timeout(settings: &Settings) -> Duration {
+    settings.server.client_timeout.min(HANDSHAKE_TIMEOUT_MAX)
+}
 
 /// Returns the time between two searches for expired partitions.
 pub fn retention_interval(settings: &Settings) -> Duration {

@@ -127,6 +127,7 @@ fn described(mut settings: Settings, given: &Sections) -> Result<Settings, Confi
     settings.shown = all.clone();
     settings.notes = left_out(given, &by_default).into_iter().collect();
     settings.notes.extend(shadowed(&settings.retention_rules));
+    settings.notes.extend(settings.exposure());
     Ok(settings)
 }
 
@@ -182,7 +183,9 @@ pub(super) fn hide_secrets(value: &mut toml::Value) {
         hide_secrets(value);
     }
     for (name, value) in table {
-        if SECRET.iter().any(|word| name.split('_').any(|part| part == *word)) {
+        // A path is no secret.
+        let is_path = name.ends_with("_file");
+        if !is_path && SECRET.iter().any(|word| name.split('_').any(|part| part == *word)) {
             hide(value);
         }
     }
@@ -219,10 +222,11 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let text = "a = { api_key = 'x', secrets = ['y', 'z'], keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
+        let text = "a = { api_key = 'x', key_file = '/k.pem', secrets = ['y', 'z'], keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
         let mut value = text.parse::<toml::Table>().unwrap();
         value.iter_mut().for_each(|(_, section)| hide_secrets(section));
         assert_eq!(value["a"]["api_key"].as_str(), Some("(hidden)"));
+        assert_eq!(value["a"]["key_file"].as_str(), Some("/k.pem"));
         assert_eq!(value["a"]["secrets"].as_array().unwrap().len(), 2);
         assert_eq!(value["a"]["secrets"][0].as_str(), Some("(hidden)"));
         assert_eq!(value["a"]["keep_alive"].as_str(), Some("5s"));

@@ -3,6 +3,7 @@
 
 mod alerting;
 pub mod bounds;
+mod exposure;
 mod faults;
 mod keys;
 mod live;
@@ -21,7 +22,7 @@ pub use load::{Overrides, SettingsSource, load};
 pub use reload::{Difference, compare, from_shown, reopening_settings, restart_settings};
 pub use sections::{
     Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, QUERIES_MAX, Retention,
-    Rule, Sections, Server, Snapshots, Storage, Telemetry,
+    Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
 };
 pub use settings::Settings;
 

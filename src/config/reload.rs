@@ -29,13 +29,18 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 46] = [
+const SETTINGS: [(&str, Applied); 52] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
     ("server.client_timeout", Reopening),
     ("server.host_names", Live),
     ("server.external_url", Live),
+    ("tls.certificate_file", Live),
+    ("tls.key_file", Live),
+    ("tls.client_ca_file", Live),
+    ("security.access", Reopening),
+    ("security.open", Reopening),
     ("storage.data_dir", Restart("the data directory is opened at the start")),
     ("storage.snapshot_dir", Live),
     ("storage.checkpoint_interval", Live),
@@ -51,6 +56,7 @@ const SETTINGS: [(&str, Applied); 46] = [
     ("ingest.body_memory_max", Live),
     ("graphite.listen", Restart("the address is opened at the start")),
     ("graphite.pickle_listen", Restart("the address is opened at the start")),
+    ("graphite.tls_listen", Restart("the address is opened at the start")),
     ("graphite.templates", Live),
     ("limits.series_max", Live),
     ("limits.sender_series_max", Live),

@@ -23,6 +23,8 @@ use crate::{policy::retention::budget::DiskMax, telemetry::LogFormat};
 )]
 pub struct Sections {
     pub server: Server,
+    pub tls: Tls,
+    pub security: Security,
     pub storage: Storage,
     pub ingest: Ingest,
     pub graphite: Graphite,
@@ -48,6 +50,21 @@ pub struct Server {
     pub client_timeout: Duration,
     pub host_names: Vec<String>,
     pub external_url: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    pub certificate_file: PathBuf,
+    pub key_file: PathBuf,
+    pub client_ca_file: PathBuf,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Security {
+    pub access: bool,
+    pub open: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -86,6 +103,8 @@ pub struct Graphite {
     pub listen: Option<SocketAddr>,
     #[serde(with = "address_or_none")]
     pub pickle_listen: Option<SocketAddr>,
+    #[serde(with = "address_or_none")]
+    pub tls_listen: Option<SocketAddr>,
     pub templates: Vec<String>,
 }
 

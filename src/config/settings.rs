@@ -1,15 +1,22 @@
 //! The settings as the daemon uses them: the sections, and values derived from several keys.
 
 use std::{
-    collections::BTreeMap, fmt, num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism,
+    collections::BTreeMap,
+    fmt,
+    num::NonZero,
+    ops::Deref,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::available_parallelism,
 };
 
 use super::{
     ConfigError,
     alerting::{alertmanagers, rules},
+    exposure,
     faults::Faults,
     retention::retention_rules,
-    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections},
+    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections, Tls},
 };
 use crate::{
     alerts::{Alertmanager, ExternalIdentity},
@@ -18,6 +25,7 @@ use crate::{
     model::{Granularity, GranularitySet, MetricLimits, RetentionRule, Span},
     query::PromqlSettings,
     store::CheckpointBounds,
+    tls::TlsFiles,
 };
 
 /// The maximum size of journal records that wait for a checkpoint, as a multiple of the maximum
@@ -76,6 +84,8 @@ impl Settings {
         let mut faults = Faults::default();
         sections.check_bounds(&mut faults);
         check_ha_senders(&sections.ingest, &mut faults);
+        check_tls(&sections, &mut faults);
+        exposure::check(&sections, &mut faults);
         let rules = rules(&sections, &mut faults);
         let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
@@ -105,11 +115,25 @@ impl Settings {
         let mut sources = self.rules.clone();
         if sources.external.url.is_empty() {
             let port = self.server.listen.port();
-            let url = format!("http://{}:{port}", machine.unwrap_or("localhost"));
+            let scheme = if self.tls_files().is_some() { "https" } else { "http" };
+            let url = format!("{scheme}://{}:{port}", machine.unwrap_or("localhost"));
             let external = ExternalIdentity { url, ..ExternalIdentity::clone(&sources.external) };
             sources.external = Arc::new(external);
         }
         sources
+    }
+
+    /// Returns the files of TLS; `None` when TLS is off.
+    pub fn tls_files(&self) -> Option<TlsFiles> {
+        let Tls { certificate_file, key_file, client_ca_file } = &self.tls;
+        let path = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
+        let (certificate, key) = path(certificate_file).zip(path(key_file))?;
+        Some(TlsFiles { certificate, key, client_ca: path(client_ca_file) })
+    }
+
+    /// Returns the warning about addresses that others can use without a key, if there are any.
+    pub fn exposure(&self) -> Option<String> {
+        exposure::warning(&self.sections)
     }
 
     /// Returns the number of HTTP worker threads.
@@ -161,6 +185,24 @@ fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
                 .to_owned(),
         );
     }
+}
+
+/// Checks that a certificate has a key. The files are read later.
+fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut Faults) {
+    let is_set = |path: &Path| !path.as_os_str().is_empty();
+    let (certificate, key) = (is_set(&tls.certificate_file), is_set(&tls.key_file));
+    let fault = match (certificate, key) {
+        (true, false) => "tls.key_file is missing; name the key of tls.certificate_file",
+        (false, true) => "tls.certificate_file is missing; name the certificate of tls.key_file",
+        (false, false) if is_set(&tls.client_ca_file) => {
+            "tls.client_ca_file needs TLS; set tls.certificate_file and tls.key_file, too"
+        }
+        (false, false) if graphite.tls_listen.is_some() => {
+            "graphite.tls_listen needs a certificate; set tls.certificate_file and tls.key_file"
+        }
+        _ => return,
+    };
+    faults.0.push(fault.to_owned());
 }
 
 fn metric_limits(limits: &BTreeMap<String, usize>, faults: &mut Faults) -> MetricLimits {

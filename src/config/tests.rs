@@ -19,9 +19,28 @@ fn the_default_external_address_is_the_machine_and_the_port() {
         with(text).unwrap().rule_sources(machine).external.url.clone()
     };
     assert_eq!(url("", Some("web1")), "http://web1:7117");
-    assert_eq!(url("server.listen = '0.0.0.0:80'", None), "http://localhost:80");
+    assert_eq!(
+        url("server.listen = '0.0.0.0:80'\nsecurity.open = true", None),
+        "http://localhost:80"
+    );
+    let tls = "tls = { certificate_file = 'c.pem', key_file = 'k.pem' }";
+    assert_eq!(url(tls, Some("web1")), "https://web1:7117");
     let configured = "server.external_url = 'https://granary.example.org/'";
     assert_eq!(url(configured, Some("web1")), "https://granary.example.org");
+}
+
+#[test]
+fn a_certificate_and_its_key_are_set_together() {
+    for (text, missing) in [
+        ("tls.certificate_file = 'c'", "tls.key_file is missing"),
+        ("tls.key_file = 'k'", "tls.certificate_file is missing"),
+        ("tls.client_ca_file = 'ca'", "tls.client_ca_file needs TLS"),
+        ("graphite.tls_listen = '127.0.0.1:2005'", "graphite.tls_listen needs a certificate"),
+    ] {
+        let message = with(text).unwrap_err();
+        assert!(message.contains(missing), "{text}: {message}");
+    }
+    assert!(with("").unwrap().tls_files().is_none());
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The addresses on which the daemon listens, and remedies when an address cannot be bound.
+//! The addresses on which the daemon listens, with the certificate, and remedies when an address
+//! cannot be bound.
 //!
 //! Must never know: what is served.
 
@@ -8,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    actors::{CannotListen, GraphiteSockets},
+    actors::{CannotListen, GraphiteAddresses, GraphiteSockets},
     config::Settings,
 };
 
@@ -26,9 +27,14 @@ impl Addresses {
             .map_err(|cause| cannot_listen(listen, "--listen or server.listen", cause))?;
         http.set_nonblocking(true)?;
         let graphite = &settings.graphite;
-        let graphite = GraphiteSockets::bind(graphite.listen, graphite.pickle_listen).map_err(
-            |CannotListen { setting, address, cause }| cannot_listen(address, setting, cause),
-        )?;
+        let graphite = GraphiteSockets::bind(GraphiteAddresses {
+            listen: graphite.listen,
+            pickle_listen: graphite.pickle_listen,
+            tls_listen: graphite.tls_listen,
+        })
+        .map_err(|CannotListen { setting, address, cause }| {
+            cannot_listen(address, setting, cause)
+        })?;
         Ok(Self { http, graphite })
     }
 }

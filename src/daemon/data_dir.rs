@@ -5,6 +5,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
 };
 
@@ -53,8 +54,7 @@ impl DataDir {
         Folder::new(folder).map_err(explain)?;
         let path = folder.join(LOCK_FILE);
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut lock = options.open(&path).map_err(explain)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let pid = pid(&lock);
@@ -72,8 +72,17 @@ impl DataDir {
             }
             written => written.with_context(remedy)?,
         }
+        if is_shared(folder) {
+            let data_dir = folder_text.to_string();
+            tracing::warn!(data_dir, "other users may open the data directory: chmod it to 0700");
+        }
         Ok(Self { _lock: lock })
     }
+}
+
+/// Returns true if other users than its owner may open or list a directory.
+fn is_shared(folder: &Path) -> bool {
+    folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }
 
 /// Returns the id of the process that has locked a directory; `None` when it is free.
@@ -137,6 +146,9 @@ mod tests {
                 scope.spawn(race);
             }
         });
+        assert!(!is_shared(&folder), "the directory is created for its owner");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(is_shared(&folder));
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         let refused = DataDir::claim(&file).unwrap_err().to_string();

@@ -5,18 +5,18 @@
 use std::net::TcpListener;
 
 use actix::{Actor, Addr, Arbiter};
-use actix_http::{HttpService, Protocol, error::DispatchError};
+use actix_http::{HttpService, error::DispatchError};
 use actix_server::{Server, ServerHandle};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
 use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
 use tokio::net::TcpStream;
 
-use super::{notice_changes, parts::machine_name};
+use super::{accepting::Accepting, notice_changes, parts::machine_name};
 use crate::{
     actors::{
-        Collector, CollectorParts, CollectorSettings, GraphiteListeners, GraphiteSockets, Lifeline,
-        Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
+        Collector, CollectorParts, CollectorSettings, GraphiteListeners, GraphiteSockets,
+        GraphiteTimeouts, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
@@ -24,10 +24,23 @@ use crate::{
     ingest::remote_write::Families,
     kept::LiveValue,
     model::SeriesLimits,
+    tls::{Handshakes, ServerTls, Stream},
 };
 
+/// The values that all listeners and collectors follow while they change.
+pub(super) struct ReceivingParts {
+    collectors: LiveValue<CollectorSettings>,
+    tls: LiveValue<Option<ServerTls>>,
+}
+
+impl ReceivingParts {
+    pub(super) fn new(settings: &mut LiveSettings, tls: LiveValue<Option<ServerTls>>) -> Self {
+        Self { collectors: settings.derive(collector_settings), tls }
+    }
+}
+
 /// Returns the settings of all collectors.
-pub(super) fn collector_settings(settings: &Settings) -> CollectorSettings {
+fn collector_settings(settings: &Settings) -> CollectorSettings {
     CollectorSettings {
         sender_series_max: settings.limits.sender_series_max,
         series_max: settings.limits.series_max,
@@ -72,7 +85,7 @@ fn start_collector(
 pub(super) fn start_graphite(
     sockets: &GraphiteSockets,
     settings: &Settings,
-    settings_of_collectors: &LiveValue<CollectorSettings>,
+    receiving: &ReceivingParts,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -81,17 +94,21 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let lifeline = lifelines.for_role("Graphite collector");
-    let collector = collector_parts(settings_of_collectors, &parts.overview);
+    let collector = collector_parts(&receiving.collectors, &parts.overview);
     let collector = start_collector(collector, lifeline, arbiters);
-    let (metrics, first_timeout) = (parts.admin.metrics.clone(), settings.server.client_timeout);
-    GraphiteListeners::start(sockets, first_timeout, collector, metrics)
+    let timeouts = GraphiteTimeouts {
+        first: settings.server.client_timeout,
+        handshake: bounds::handshake_timeout(settings),
+    };
+    let (tls, metrics) = (receiving.tls.clone(), parts.admin.metrics.clone());
+    GraphiteListeners::start(sockets, timeouts, tls, collector, metrics)
         .context("start the Graphite listeners")
 }
 
 /// Starts the role that samples the daemon itself.
 pub(super) fn start_self_sampler(
     settings: &mut LiveSettings,
-    settings_of_collectors: &LiveValue<CollectorSettings>,
+    receiving: &ReceivingParts,
     parts: &ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
@@ -100,7 +117,7 @@ pub(super) fn start_self_sampler(
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
         collector: start_collector(
-            collector_parts(settings_of_collectors, &parts.overview),
+            collector_parts(&receiving.collectors, &parts.overview),
             lifeline,
             arbiters,
         ),
@@ -135,18 +152,21 @@ const fn blocking_threads() -> usize {
 
 pub(super) fn start_server(
     settings: &Settings,
-    settings_of_collectors: &LiveValue<CollectorSettings>,
+    receiving: &ReceivingParts,
     listener: &TcpListener,
     parts: ApiParts,
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
     let lifeline = lifelines.for_role("collector of large bodies");
-    let collector = collector_parts(settings_of_collectors, &parts.overview);
+    let collector = collector_parts(&receiving.collectors, &parts.overview);
     let large = start_collector(collector.clone(), lifeline, arbiters);
     let mut server_lifeline = lifelines.for_role("HTTP server");
     let collector_lifelines = lifelines.clone();
     let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);
+    let (tls, metrics) = (receiving.tls.clone(), parts.admin.metrics.clone());
+    let connections_max = settings.server.connections_max.div_ceil(settings.worker_threads());
+    let handshake_timeout = bounds::handshake_timeout(settings);
     let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
     let app = move || {
         let lifeline = collector_lifelines.for_role("collector");
@@ -162,13 +182,16 @@ pub(super) fn start_server(
     let server = server
         .workers(settings.worker_threads())
         .worker_max_blocking_threads(blocking_threads())
-        .max_concurrent_connections(
-            settings.server.connections_max.div_ceil(settings.worker_threads()),
-        )
+        .max_concurrent_connections(connections_max)
         .shutdown_timeout((bounds::SHUTDOWN_TIMEOUT / 4).as_secs())
         .disable_signals()
         .listen("http", listener, move || {
-            let (stop, connections) = (stop.clone(), connections.clone());
+            let connections = connections.clone();
+            // Half of the worker's connections, so that clients that never finish a handshake leave
+            // room for others.
+            let handshakes = Handshakes::new(connections_max.div_ceil(2), handshake_timeout);
+            let (tls, metrics, stop) = (tls.clone(), metrics.clone(), stop.clone());
+            let accepting = Accepting { tls, handshakes, metrics, stop: stop.clone() };
             let http = HttpService::build()
                 .graceful_shutdown_signal(move || {
                     let stop = stop.clone();
@@ -178,19 +201,12 @@ pub(super) fn start_server(
                 .client_request_timeout(client_timeout)
                 // Ends work for a client that has disconnected.
                 .h1_allow_half_closed(false)
-                .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
+                .on_connect_ext(move |connection: &OneAtATime<Stream>, data| {
                     connections.count(connection, data);
                 })
                 .finish(map_config(app().into_factory(), |()| AppConfig::default()))
                 .map_err(log_fault);
-            fn_service(|stream: TcpStream| async move {
-                // Without this, the end of an answer may wait 40 ms until the client acknowledges
-                // its beginning.
-                stream.set_nodelay(true)?;
-                let peer = stream.peer_addr().ok();
-                Ok::<_, DispatchError>((OneAtATime::new(stream), Protocol::Http1, peer))
-            })
-            .and_then(http)
+            fn_service(move |stream: TcpStream| accepting.clone().accept(stream)).and_then(http)
         })
         .with_context(|| format!("listen on {}", settings.server.listen))?
         .run();

@@ -1,8 +1,11 @@
 //! The daemon's life: start, run, and the ordered stop.
 
+mod accepting;
 mod alerting;
 mod binding;
+mod certificates;
 mod data_dir;
+mod first_key;
 mod listeners;
 mod parts;
 mod reloading;
@@ -34,14 +37,15 @@ use alerting::AlertingRoles;
 use binding::Addresses;
 pub use data_dir::{DataDir, process_using};
 use listeners::{
-    collector_settings, sparkline_refresher, start_graphite, start_self_sampler, start_server,
+    ReceivingParts, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
 use parts::{SharedState, api_parts};
 pub use reloading::ReloadSources;
 use reloading::{ReloadParts, Reloader, Reopening};
 use signals::Signals;
 use storing::{
-    Opened, checker, checkpointer, open_store, preallocator, retention, sealer, writer_parts,
+    CheckedSettings, Opened, checker, checkpointer, open_store, preallocator, retention, sealer,
+    writer_parts,
 };
 
 /// The reason why the daemon stopped.
@@ -87,10 +91,11 @@ pub fn run(settings: Settings, sources: ReloadSources) -> anyhow::Result<ExitRea
 /// settings, and on the same addresses.
 async fn serve(settings: Settings, sources: &ReloadSources) -> anyhow::Result<ExitReason> {
     let mut watch = Stopwatch::start();
-    // The addresses are bound first, so that nothing is created when one cannot be bound.
+    // Nothing is created when an address cannot be bound or the certificate cannot be used.
     let addresses = Addresses::bind(&settings)?;
-    let _data_dir = DataDir::claim(&settings.storage.data_dir)?;
-    let mut opened = open_store(settings).await?;
+    let checked = CheckedSettings::read(settings)?;
+    let _data_dir = DataDir::claim(&checked.settings.storage.data_dir)?;
+    let mut opened = open_store(checked).await?;
     let (mut signals, mut fault) = (None, None);
     loop {
         let closed = opened.store.closed();
@@ -154,7 +159,7 @@ impl Daemon {
         sources: &ReloadSources,
         addresses: &Addresses,
     ) -> anyhow::Result<Self> {
-        let Opened { settings: mut live, store, appender, last_run } = opened;
+        let Opened { settings: mut live, certificate, store, appender, last_run } = opened;
         let settings = &mut live;
         let published = PublishedState::default();
         let health = published.health.clone();
@@ -185,17 +190,17 @@ impl Daemon {
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let tails = parts.query.tails.clone();
-        let collecting = settings.derive(collector_settings);
+        let reload_parts = ReloadParts::new(&parts, certificate);
+        let receiving = ReceivingParts::new(settings, reload_parts.tls());
         let (http, sockets) = (&addresses.http, &addresses.graphite);
         let graphite =
-            start_graphite(sockets, settings, &collecting, &parts, &lifelines, &mut arbiters)?;
+            start_graphite(sockets, settings, &receiving, &parts, &lifelines, &mut arbiters)?;
         let alerting = AlertingRoles::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler =
-            start_self_sampler(settings, &collecting, &parts, &lifelines, &mut arbiters);
+            start_self_sampler(settings, &receiving, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
             start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let reload_parts = ReloadParts::new(&parts);
-        let server = start_server(settings, &collecting, http, parts, &lifelines, &mut arbiters)?;
+        let server = start_server(settings, &receiving, http, parts, &lifelines, &mut arbiters)?;
         let reloader = Reloader::new(live, sources, reload_parts, requests);
         Ok(Self {
             server,

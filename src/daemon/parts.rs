@@ -7,18 +7,19 @@ use std::{cell::Cell, sync::Arc};
 use anyhow::Context;
 use tokio::sync::Semaphore;
 
+use super::first_key;
 use crate::{
     actors::{PublishedState, WriterHandle},
     api::{
-        AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames, ObjectsParts,
-        OverviewLimits, OverviewParts, QueryParts, SparklineCache, Tails,
+        AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
+        ObjectsParts, OverviewLimits, OverviewParts, QueryParts, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownPostedAlerts, KnownRules, KnownSettings, KnownSilences,
-        LiveValue, SnapshotSettings, Snapshots,
+        Annotations, KnownHosts, KnownKeys, KnownPostedAlerts, KnownRules, KnownSettings,
+        KnownSilences, LiveValue, SnapshotSettings, Snapshots,
     },
     model::SeriesLimits,
     notify::ReceiverTests,
@@ -27,11 +28,12 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The shared state of hosts, rules and silences.
+/// The shared state of hosts, rules, silences and keys.
 pub(super) struct SharedState {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
     pub(super) silences: KnownSilences,
+    pub(super) keys: KnownKeys,
     pub(super) settings: KnownSettings,
 }
 
@@ -51,7 +53,11 @@ impl SharedState {
         let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        Ok(Self { hosts, rules, silences, settings: known_settings })
+        let keys = KnownKeys::open(store).context("read the keys")?;
+        if settings.security.access {
+            first_key::provide(&keys, &settings.storage.data_dir, clock.now())?;
+        }
+        Ok(Self { hosts, rules, silences, keys, settings: known_settings })
     }
 }
 
@@ -62,11 +68,13 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences, settings: known_settings }: SharedState,
+    SharedState { hosts, rules, silences, keys, settings: known_settings }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
+    let access = access_parts(settings, keys, &clock, &metrics, &bodies);
     let limits = settings.derive(query_limits);
     let query = QueryParts {
+        access: access.clone(),
         store: store.clone(),
         clock: clock.clone(),
         metrics: metrics.clone(),
@@ -88,14 +96,7 @@ pub(super) fn api_parts(
         cardinality: published.cardinality.clone(),
         lines: SparklineCache::default(),
     };
-    let objects = ObjectsParts {
-        store: store.clone(),
-        clock: clock.clone(),
-        metrics: metrics.clone(),
-        bodies: bodies.clone(),
-        hosts: hosts.clone(),
-        annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
-    };
+    let objects = objects_parts(&store, &hosts, &metrics, &clock, &bodies);
     let alerting = alerting_parts(&rules, silences, &metrics, &clock, &bodies);
     let snapshots = Snapshots::new(
         store.clone(),
@@ -104,6 +105,7 @@ pub(super) fn api_parts(
         settings.derive(snapshot_settings),
     );
     let admin = AdminParts {
+        access: access.clone(),
         store,
         writer: writer.clone(),
         clock,
@@ -130,7 +132,36 @@ pub(super) fn api_parts(
         limits: settings.derive(overview_limits),
         started: SystemClock.now(),
     };
-    ApiParts { host_names, bodies, query, objects, alerting, admin, overview }
+    ApiParts { host_names, access, bodies, query, objects, alerting, admin, overview }
+}
+
+fn access_parts(
+    settings: &Settings,
+    keys: KnownKeys,
+    clock: &TrustedClock,
+    metrics: &Metrics,
+    bodies: &Bodies,
+) -> AccessParts {
+    let (clock, metrics, bodies) = (clock.clone(), metrics.clone(), bodies.clone());
+    let exposure = settings.exposure();
+    AccessParts::new(settings.security.access, exposure, keys, clock, metrics, bodies)
+}
+
+fn objects_parts(
+    store: &Store,
+    hosts: &KnownHosts,
+    metrics: &Metrics,
+    clock: &TrustedClock,
+    bodies: &Bodies,
+) -> ObjectsParts {
+    ObjectsParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        bodies: bodies.clone(),
+        hosts: hosts.clone(),
+        annotations: Annotations::new(store, bounds::ANNOTATIONS_MAX),
+    }
 }
 
 fn alerting_parts(

@@ -7,9 +7,16 @@ use std::{convert::identity, net::SocketAddr};
 use tokio::{
     sync::{mpsc, oneshot},
     task::spawn_blocking,
+    time::interval,
 };
 
-use super::{parts::machine_name, signals::ReloadSignal, systemd};
+use super::{
+    certificates::{CHECK_INTERVAL, Certificate, ReadCertificate},
+    parts::machine_name,
+    signals::ReloadSignal,
+    storing::CheckedSettings,
+    systemd,
+};
 use crate::{
     api::ApiParts,
     clock::{Clock, SystemClock, TrustedClock},
@@ -18,6 +25,7 @@ use crate::{
     model::with_causes,
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
+    tls::ServerTls,
 };
 
 /// The sources of the settings, and the log that follows them.
@@ -46,15 +54,22 @@ pub(super) struct ReloadParts {
     store: Store,
     clock: TrustedClock,
     metrics: Metrics,
+    certificate: Certificate,
 }
 
 impl ReloadParts {
-    pub(super) fn new(parts: &ApiParts) -> Self {
+    pub(super) fn new(parts: &ApiParts, certificate: ReadCertificate) -> Self {
         let admin = &parts.admin;
+        let certificate = Certificate::new(certificate, &admin.metrics, &admin.health);
         let rules = admin.rules.clone();
         let (store, clock, metrics) =
             (admin.store.clone(), admin.clock.clone(), admin.metrics.clone());
-        Self { rules, store, clock, metrics }
+        Self { rules, store, clock, metrics, certificate }
+    }
+
+    /// Returns the certificate for new connections.
+    pub(super) fn tls(&self) -> LiveValue<Option<ServerTls>> {
+        self.certificate.in_use()
     }
 }
 
@@ -69,9 +84,9 @@ pub(super) struct Reloader {
 /// A reload for which the store is opened again.
 pub(super) struct Reopening {
     /// The new settings.
-    pub(super) settings: Settings,
+    pub(super) settings: CheckedSettings,
     /// The settings in use until then.
-    pub(super) before: Settings,
+    pub(super) before: CheckedSettings,
     answer: Option<(Reply, ReloadAnswer)>,
 }
 
@@ -115,10 +130,15 @@ impl Reloader {
     }
 
     /// Reloads at each signal and at each request, until a reload for which the store is opened
-    /// again.
+    /// again; reads the certificate when its files change.
     pub(super) async fn serve(&mut self, signal: &mut ReloadSignal) -> Reopening {
+        let mut checks = interval(CHECK_INTERVAL);
         loop {
             let request = tokio::select! {
+                _ = checks.tick() => {
+                    self.parts.certificate.check().await;
+                    continue;
+                }
                 () = signal.next() => None,
                 Some(request) = self.requests.recv() => Some(request),
             };
@@ -133,7 +153,10 @@ impl Reloader {
             };
             match (self.reload().await, reply) {
                 (Ok((answer, Some(settings))), reply) => {
-                    let before = Settings::clone(&self.settings);
+                    let before = CheckedSettings {
+                        settings: Settings::clone(&self.settings),
+                        certificate: self.parts.certificate.read_last(),
+                    };
                     let answer = reply.map(|reply| (reply, answer));
                     return Reopening { settings, before, answer };
                 }
@@ -145,7 +168,7 @@ impl Reloader {
 
     /// Reloads settings and rules. Returns the settings when the store must be opened again to
     /// apply them; nothing has changed then.
-    async fn reload(&mut self) -> Result<(ReloadAnswer, Option<Settings>), String> {
+    async fn reload(&mut self) -> Result<(ReloadAnswer, Option<CheckedSettings>), String> {
         systemd::notify_reloading();
         let outcome = self.apply().await;
         // Otherwise, the daemon is ready when the store is open.
@@ -158,7 +181,11 @@ impl Reloader {
                 self.parts.metrics.config_last_reload_success.set(seconds());
                 log_reload(answer);
             }
-            Err(cause) => self.count_failure(cause),
+            Err(cause) => {
+                self.count_failure(cause);
+                // Faulty files of the certificate in use are reported at once.
+                self.parts.certificate.check().await;
+            }
         }
         outcome
     }
@@ -169,10 +196,10 @@ impl Reloader {
         tracing::error!(cause, "the reload failed; the previous settings and rules stay");
     }
 
-    async fn apply(&mut self) -> Result<(ReloadAnswer, Option<Settings>), String> {
-        let CheckedReload { settings, rules, answer } = self.read().await?;
+    async fn apply(&mut self) -> Result<(ReloadAnswer, Option<CheckedSettings>), String> {
+        let CheckedReload { settings, rules, certificate, answer } = self.read().await?;
         if answer.reopens {
-            return Ok((answer, Some(settings)));
+            return Ok((answer, Some(CheckedSettings { settings, certificate })));
         }
         let (store, now) = (self.parts.store.clone(), self.parts.clock.moment());
         let (set, of_series) = (settings.granularities.clone(), settings.retention_rules.clone());
@@ -182,6 +209,7 @@ impl Reloader {
         changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
         self.settings.replace(settings);
         self.parts.rules.replace(rules);
+        self.parts.certificate.replace(certificate);
         self.parts.rules.note_reload(None);
         Ok((answer, None))
     }
@@ -199,6 +227,10 @@ impl Reloader {
             let checked = self.parts.store.check_rules(set, rules, self.parts.clock.now());
             checked.map_err(|cause| format!("retention.rule: {}", with_causes(&cause)))?;
         }
+        let tls_files = settings.tls_files();
+        let certificate = spawn_blocking(move || ReadCertificate::read(tls_files));
+        let certificate = certificate.await.map_err(|cause| cause.to_string())?;
+        let certificate = certificate.map_err(|cause| with_causes(&cause))?;
         let sources = settings.rule_sources(machine_name().as_deref());
         let (known, promql) = (self.parts.rules.clone(), settings.promql_settings());
         let rules = spawn_blocking(move || {
@@ -210,7 +242,7 @@ impl Reloader {
         });
         let rules = rules.await.map_err(|cause| cause.to_string()).and_then(identity)?;
         let answer = ReloadAnswer { rules: rules.count(), changed, reopens, kept };
-        Ok(CheckedReload { settings, rules, answer })
+        Ok(CheckedReload { settings, rules, certificate, answer })
     }
 }
 
@@ -218,6 +250,7 @@ impl Reloader {
 struct CheckedReload {
     settings: Settings,
     rules: ReadRules,
+    certificate: ReadCertificate,
     answer: ReloadAnswer,
 }
 

@@ -8,6 +8,7 @@ use actix::Recipient;
 use anyhow::Context;
 use tokio::task::spawn_blocking;
 
+use super::certificates::ReadCertificate;
 use crate::{
     actors::{
         Checker, CheckpointNow, Checkpointer, CheckpointerParts, DiskBudget, Lifelines,
@@ -21,9 +22,25 @@ use crate::{
     telemetry::{Health, Metrics},
 };
 
+/// The settings of a start, and the certificate that they name.
+pub(super) struct CheckedSettings {
+    pub(super) settings: Settings,
+    pub(super) certificate: ReadCertificate,
+}
+
+impl CheckedSettings {
+    /// Reads the certificate.
+    pub(super) fn read(settings: Settings) -> anyhow::Result<Self> {
+        let certificate = ReadCertificate::read(settings.tls_files())
+            .context("turn on TLS, as the settings of [tls] say")?;
+        Ok(Self { settings, certificate })
+    }
+}
+
 /// An open store, and the settings with which it was opened.
 pub(super) struct Opened {
     pub(super) settings: LiveSettings,
+    pub(super) certificate: ReadCertificate,
     pub(super) store: Store,
     pub(super) appender: Appender,
     /// The latest time that the last run of the store knew.
@@ -31,7 +48,8 @@ pub(super) struct Opened {
 }
 
 /// Opens the store. The thread of the caller feeds the watchdog meanwhile.
-pub(super) async fn open_store(settings: Settings) -> anyhow::Result<Opened> {
+pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opened> {
+    let CheckedSettings { settings, certificate } = checked;
     let folder = settings.storage.data_dir.clone();
     let (set, rules) = (settings.granularities.clone(), settings.retention_rules.clone());
     let open = move || {
@@ -60,7 +78,7 @@ pub(super) async fn open_store(settings: Settings) -> anyhow::Result<Opened> {
     appender.set_limits(bounds::store_limits(&settings));
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
-    Ok(Opened { settings, store, appender, last_run })
+    Ok(Opened { settings, certificate, store, appender, last_run })
 }
 
 /// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.

@@ -1,6 +1,6 @@
 //! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
-//! other programs, dashboards, annotations, snapshots, the settings in use, cardinality. Most of
-//! this state is in the store's objects. [`LiveValue`] is a setting or other value that can be
+//! other programs, dashboards, annotations, keys, snapshots, the settings in use, cardinality. Most
+//! of this state is in the store's objects. [`LiveValue`] is a setting or other value that can be
 //! replaced.
 //!
 //! A type such as `KnownRules` is a handle to one kind of state. Its clones are cheap; it validates
@@ -9,7 +9,7 @@
 //! | handle | limit and overflow rule |
 //! |---|---|
 //! | posted alerts | 10,000 alerts and 16 MiB; others are refused and counted |
-//! | silences | one change at a time; others wait |
+//! | silences, keys | one change at a time; others wait |
 //! | snapshots | one at a time; others are refused |
 
 pub mod annotation;
@@ -18,6 +18,7 @@ mod cardinality;
 pub mod dashboard;
 pub mod dashboards;
 mod hosts;
+mod keys;
 mod live;
 mod near_names;
 mod posted;
@@ -33,6 +34,7 @@ pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
+pub use keys::{KeyAnswer, KeyFault, KnownKeys, NewKeyAnswer};
 pub use live::LiveValue;
 pub use near_names::{NearName, NearNames};
 pub use posted::KnownPostedAlerts;

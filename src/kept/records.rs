@@ -12,6 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::Annotation;
 use crate::{
+    access::KeyRecord,
     alerts::{GroupHistory, Silence},
     model::{UnixMillis, with_causes},
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
@@ -64,6 +65,16 @@ impl Record for Silence {
 }
 
 impl Record for Annotation {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+impl Record for KeyRecord {
     fn to_bytes(&self) -> Vec<u8> {
         to_json(self)
     }

@@ -3,14 +3,11 @@
 //! Secrets and certificates in files are read for each request, so that a change takes effect at
 //! once. Must never know: the contents of messages, the handling of responses.
 
-use std::{fs, io, time::Duration};
+use std::{io, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use ureq::{
-    RequestBuilder,
-    tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem},
-    typestate::WithBody,
-};
+use granary_https::Https;
+use ureq::{RequestBuilder, typestate::WithBody};
 
 use super::secret;
 use crate::alerts::{Http, Tls};
@@ -33,9 +30,11 @@ pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, Stri
         .max_redirects_will_error(false)
         .http_status_as_error(false)
         .proxy(proxy)
-        .tls_config(tls(&http.tls)?)
         .user_agent(concat!("granary/", env!("CARGO_PKG_VERSION")));
-    Ok(config.build().into())
+    let Tls { ca_file, insecure_skip_verify } = http.tls.clone();
+    let https =
+        Https { ca_file, accepts_any_certificate: insecure_skip_verify, ..Https::default() };
+    https.agent(config)
 }
 
 /// Returns a POST request for JSON, with all configured headers.
@@ -68,41 +67,4 @@ pub(super) fn is_refusal(status: u16) -> bool {
 /// Returns the header value of basic authentication (RFC 7617).
 fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
-}
-
-fn tls(settings: &Tls) -> Result<TlsConfig, String> {
-    let mut roots = RootCerts::PlatformVerifier;
-    if let Some(file) = &settings.ca_file {
-        let in_file = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
-        let bytes = fs::read(file).map_err(|cause| in_file(&cause))?;
-        let mut all: Vec<Certificate<'static>> = Vec::new();
-        for item in parse_pem(&bytes) {
-            if let PemItem::Certificate(certificate) = item.map_err(|cause| in_file(&cause))? {
-                all.push(certificate);
-            }
-        }
-        if all.is_empty() {
-            return Err(in_file(&"no certificate found"));
-        }
-        roots = RootCerts::new_with_certs(&all);
-    }
-    let skip_verify = settings.insecure_skip_verify;
-    Ok(TlsConfig::builder().root_certs(roots).disable_verification(skip_verify).build())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ca_file_without_a_certificate_is_reported() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ca.pem");
-        let read = || tls(&Tls { ca_file: Some(path.clone()), ..Tls::default() });
-        assert!(read().unwrap_err().contains("ca.pem"), "a missing file");
-        fs::write(&path, "no certificate").unwrap();
-        let fault = read().unwrap_err();
-        assert!(fault.contains("ca.pem: no certificate found"), "{fault}");
-        assert!(tls(&Tls::default()).is_ok());
-    }
 }

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, io::Read, time::Duration};
 
+use granary_https::{RequestFailure, TrustOptions};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -185,7 +186,9 @@ pub(super) fn post_with(
         request = request.header("Authorization", authorization);
     }
     let response = request.send(body).map_err(|cause| {
-        if matches!(cause, ureq::Error::BadUri(_)) { failed(INVALID_URL) } else { failed(cause) }
+        let is_invalid = matches!(cause, ureq::Error::BadUri(_));
+        let explained = || RequestFailure::of(&cause, TrustOptions::TlsConfig).text;
+        failed(if is_invalid { INVALID_URL.to_owned() } else { explained() })
     })?;
     let status = response.status();
     let mut bytes = Vec::new();

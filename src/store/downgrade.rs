@@ -21,6 +21,7 @@ use super::{
     },
     head::ROWS_PREFIX,
     journal::{self, ERASURES},
+    objects::{self, ObjectKind},
 };
 
 /// The format that [`downgrade`] writes.
@@ -44,6 +45,8 @@ pub struct DowngradeReport {
     pub lowered: u64,
     /// The shells that were removed, because the earlier format has none.
     pub shells: u64,
+    /// The keys that were removed, because the earlier format has no access control.
+    pub keys: u64,
 }
 
 /// Lowers all files of a data directory to [`DOWNGRADE_VERSION`]. No process may use it meanwhile.
@@ -75,9 +78,10 @@ pub fn downgrade(
     let mut report = DowngradeReport { files: names.len() as u64, ..DowngradeReport::default() };
     for (done, name) in (names.len() as u64..).zip(&names) {
         progress(name, done, steps);
-        if let Some(shells) = StoredFile::open(medium, name)?.lower()? {
+        if let Some(removed) = StoredFile::open(medium, name)?.lower()? {
             report.lowered += 1;
-            report.shells += shells;
+            report.shells += removed.shells;
+            report.keys += removed.keys;
         }
     }
     Ok(report)
@@ -111,6 +115,13 @@ impl FileKind {
             Self::Partition => OF_PARTITION.contains(&table) || table == SHELLS.name(),
         }
     }
+}
+
+/// The numbers of parts that the earlier format does not have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Removed {
+    shells: u64,
+    keys: u64,
 }
 
 /// A file with a format.
@@ -169,9 +180,9 @@ impl StoredFile {
         }
     }
 
-    /// Lowers the file in one transaction; returns the number of removed shells, or `None` when
-    /// the file has the earlier format already.
-    fn lower(&self) -> Result<Option<u64>, StoreError> {
+    /// Lowers the file in one transaction; returns the numbers of removed parts, or `None` when the
+    /// file has the earlier format already.
+    fn lower(&self) -> Result<Option<Removed>, StoreError> {
         let file = &self.file;
         let txn = file.read()?;
         if file.guard("read", || self.version(&txn))? == DOWNGRADE_VERSION
@@ -183,22 +194,26 @@ impl StoredFile {
         file.transact("lower the format", |txn| self.lower_within(txn)).map(Some)
     }
 
-    fn lower_within(&self, txn: &WriteTransaction) -> Result<u64, StoreError> {
+    fn lower_within(&self, txn: &WriteTransaction) -> Result<Removed, StoreError> {
         const OPERATION: &str = "lower the format";
-        let file = &self.file;
+        let (file, mut removed) = (&self.file, Removed::default());
         match self.kind {
             FileKind::Journal => journal::numbers::set_version(txn, DOWNGRADE_VERSION)?,
             FileKind::Head | FileKind::Objects => {
                 let mut meta = txn.open_table(META).map_err(file.fail(OPERATION))?;
                 meta.insert(VERSION_KEY, DOWNGRADE_VERSION).map_err(file.fail(OPERATION))?;
+                drop(meta);
+                if self.kind == FileKind::Objects {
+                    removed.keys = objects::remove_all(txn, ObjectKind::Key)?;
+                }
             }
             FileKind::Partition => {
                 let mut meta = txn.open_table(partition::META).map_err(file.fail(OPERATION))?;
                 meta.insert(VERSION_KEY, DOWNGRADE_VERSION as i64).map_err(file.fail(OPERATION))?;
-                return shells::remove_all(file, txn);
+                removed.shells = shells::remove_all(file, txn)?;
             }
         }
-        Ok(0)
+        Ok(removed)
     }
 }
 

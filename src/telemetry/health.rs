@@ -52,6 +52,8 @@ pub enum Shortfall {
     NotStored,
     /// The disk lacks space for the documents of the next turn.
     Disk,
+    /// The TLS certificate has expired, or its changed files cannot be used.
+    Certificate,
 }
 
 impl Shortfall {
@@ -61,6 +63,7 @@ impl Shortfall {
             Self::OwnSamples => "own_samples",
             Self::NotStored => "not_stored",
             Self::Disk => "disk",
+            Self::Certificate => "certificate",
         }
     }
 }

@@ -16,22 +16,28 @@ const NAMED: &str = concat!(
     r#"authorization)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s,&}\])\["'({]+)"#
 );
 
-static PATTERNS: LazyLock<Option<[Regex; 3]>> = LazyLock::new(|| {
-    Some([Regex::new(ADDRESS).ok()?, Regex::new(HEADER).ok()?, Regex::new(NAMED).ok()?])
+/// A key of the daemon, also a cut one; its id stays, so that an operator finds the key.
+const KEY: &str = r"(gry_[0-9a-z]{12}_)[0-9a-z]+";
+
+static PATTERNS: LazyLock<Option<[Regex; 4]>> = LazyLock::new(|| {
+    let [address, header, named, key] =
+        [ADDRESS, HEADER, NAMED, KEY].map(|text| Regex::new(text).ok());
+    Some([address?, header?, named?, key?])
 });
 
 /// Returns a text without the passwords, tokens and keys that it names, and without the users and
 /// passwords of addresses. A text in JSON stays JSON.
 pub fn without_secrets(text: &str) -> String {
     // The patterns are constant, and a test compiles them.
-    let Some([address, header, named]) = &*PATTERNS else { return String::new() };
+    let Some([address, header, named, key]) = &*PATTERNS else { return String::new() };
     let text = address.replace_all(text, "://***@");
     let text = header.replace_all(&text, "$1 (hidden)");
     let hidden = |found: &Captures<'_>| {
         let value = if found[2].starts_with('"') { "\"(hidden)\"" } else { "(hidden)" };
         format!("{}{value}", &found[1])
     };
-    named.replace_all(&text, hidden).into_owned()
+    let text = named.replace_all(&text, hidden);
+    key.replace_all(&text, "$1(hidden)").into_owned()
 }
 
 #[cfg(test)]
@@ -47,6 +53,7 @@ mod tests {
             (r#"{"api_key":"a b","keep":"5s"}"#, r#"{"api_key":"(hidden)","keep":"5s"}"#),
             ("url=/x?token=abc&range=1h", "url=/x?token=(hidden)&range=1h"),
             ("smtp_password = 'x'", "smtp_password = (hidden)"),
+            ("GET /write?p=gry_0123456789ab_x1y2", "GET /write?p=gry_0123456789ab_(hidden)"),
             ("granary_series 5", "granary_series 5"),
             (r#"{"secrets":["(hidden)"],"a":1}"#, r#"{"secrets":["(hidden)"],"a":1}"#),
             ("limits.series_max = 5", "limits.series_max = 5"),

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "tests say what they skip and how to repeat them")]
 
+mod access;
 mod alertmanager;
 mod alerts;
 mod attacks;
 mod backup;
 mod cardinality;
+mod cert;
 mod changes;
 mod charts;
 mod checker;
@@ -30,6 +32,7 @@ mod full_disk;
 mod graphite_api;
 mod hook;
 mod hosts;
+mod https;
 mod import;
 mod import_mongodump;
 mod import_resume;
@@ -74,4 +77,6 @@ mod status;
 mod storage;
 mod tail;
 mod terminal;
+mod tls;
+mod tls_proxy;
 mod units;

@@ -6,6 +6,7 @@
 
 mod collectd;
 mod graphite_web;
+mod keys;
 mod mongodb;
 mod node_exporter;
 mod pipelines;

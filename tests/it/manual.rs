@@ -282,6 +282,24 @@ fn linked(comment: &str) -> String {
     comment.split(' ').map(link).collect::<Vec<_>>().join(" ")
 }
 
+/// The table of routes in docs/security.md is generated from `src/access/routes.rs`:
+/// `GRANARY_WRITE_DOCS=1` updates it.
+#[test]
+fn the_table_of_routes_is_that_of_the_code() {
+    let (text, table) = (page("docs/security.md").text, granary::access::table());
+    let head = "\n## Routes\n\n";
+    let (before, after) = text.split_once(head).unwrap();
+    let intro: String =
+        after.split_inclusive('\n').take_while(|line| !line.starts_with('|')).collect();
+    if std::env::var_os("GRANARY_WRITE_DOCS").is_some() {
+        let text = [before, head, intro.trim_end(), "\n\n", &table].concat();
+        fs::write(root().join("docs/security.md"), text).unwrap();
+        return;
+    }
+    let shown = after.strip_prefix(&*intro).unwrap();
+    assert_eq!(shown, table, "docs/security.md: regenerate it with GRANARY_WRITE_DOCS=1");
+}
+
 /// docs/settings.md is generated from config/default.toml: `GRANARY_WRITE_DOCS=1` updates its
 /// tables.
 #[test]

@@ -19,6 +19,9 @@ pub(crate) struct Daemon {
     pub(crate) url: String,
     pub(crate) dir: tempfile::TempDir,
     config: Option<PathBuf>,
+    /// The address and the port.
+    address: String,
+    agent: ureq::Agent,
 }
 
 /// The answer to a request; a body that is not JSON is a text.
@@ -95,16 +98,41 @@ impl Daemon {
 
     /// Starts a daemon in this folder; the subfolder `data` is the data directory.
     pub(crate) fn start_in(dir: tempfile::TempDir, settings: &str) -> Self {
+        Self::start_with(dir, settings, "http", client())
+    }
+
+    /// Starts a daemon whose settings turn TLS on, with a client that trusts its certificate.
+    pub(crate) fn start_tls(dir: tempfile::TempDir, settings: &str, agent: ureq::Agent) -> Self {
+        Self::start_with(dir, settings, "https", agent)
+    }
+
+    fn start_with(
+        dir: tempfile::TempDir,
+        settings: &str,
+        scheme: &str,
+        agent: ureq::Agent,
+    ) -> Self {
+        let mut daemon = Self::new(dir, settings, scheme, agent);
+        daemon.restart();
+        daemon
+    }
+
+    /// Creates a daemon that does not run yet.
+    pub(crate) fn new(
+        dir: tempfile::TempDir,
+        settings: &str,
+        scheme: &str,
+        agent: ureq::Agent,
+    ) -> Self {
         let config = (!settings.is_empty()).then(|| {
             let path = dir.path().join("granary.toml");
             fs::write(&path, settings).unwrap();
             path
         });
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let url = format!("http://127.0.0.1:{port}");
-        let mut daemon = Self { child: None, url, dir, config };
-        daemon.restart();
-        daemon
+        let address = format!("127.0.0.1:{port}");
+        let url = format!("{scheme}://{address}");
+        Self { child: None, url, dir, config, address, agent }
     }
 
     /// Starts the process again with the same data, and waits until it is ready.
@@ -123,7 +151,7 @@ impl Daemon {
     pub(crate) fn spawn(&mut self) {
         let mut command = granary();
         command.arg("serve").arg("--data-dir").arg(self.data(""));
-        command.arg("--listen").arg(self.url.trim_start_matches("http://"));
+        command.arg("--listen").arg(&self.address);
         // Tests count series and senders, so the daemon's own samples are off unless a test sets
         // them.
         if !self.has_telemetry_settings() {
@@ -140,7 +168,7 @@ impl Daemon {
     /// be with a failure.
     pub(crate) fn wait_until_ready_or_ended(&mut self) -> Option<String> {
         let since = now();
-        while ureq::get(format!("{}/readyz", self.url)).call().is_err() {
+        while !self.is_ready() {
             if let Some(status) = self.child.as_mut().unwrap().try_wait().unwrap() {
                 assert!(!status.success(), "the daemon ended with success");
                 self.child = None;
@@ -150,6 +178,11 @@ impl Daemon {
             std::thread::sleep(Duration::from_millis(10));
         }
         None
+    }
+
+    fn is_ready(&self) -> bool {
+        let answer = self.agent.get(format!("{}/readyz", self.url)).call();
+        answer.is_ok_and(|answer| answer.status().is_success())
     }
 
     /// Starts the process, which must end with a failure; returns its log.
@@ -201,7 +234,7 @@ impl Daemon {
 
     pub(crate) fn post(&self, media_type: &str, body: &[u8]) -> Answer {
         let url = format!("{}/api/v1/ingest", self.url);
-        let sent = client().post(url).content_type(media_type).send(body);
+        let sent = self.agent.post(url).content_type(media_type).send(body);
         let mut response = sent.unwrap_or_else(|cause| panic!("{cause}: {}", self.log()));
         let text = response.body_mut().read_to_string().unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
@@ -233,7 +266,7 @@ impl Daemon {
     }
 
     pub(crate) fn metrics(&self) -> String {
-        let mut response = ureq::get(format!("{}/metrics", self.url)).call().unwrap();
+        let mut response = self.agent.get(format!("{}/metrics", self.url)).call().unwrap();
         response.body_mut().read_to_string().unwrap()
     }
 }

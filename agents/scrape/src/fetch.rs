@@ -10,13 +10,14 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::read::MultiGzDecoder;
-use granary_agent_kit::{Stopwatch, TlsFiles, read_small};
+use granary_agent_kit::{
+    FailureReason, Https, ReloadingAgent, RequestFailure, Stopwatch, TrustOptions, read_small,
+};
 use granary_exposition::Format;
 use ureq::{
     Body,
     http::Response,
     http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE},
-    tls::TlsConfig,
 };
 
 use crate::{
@@ -55,7 +56,7 @@ impl Config {
 /// The HTTP client of a job.
 #[derive(Debug)]
 pub(crate) struct Client {
-    http: ureq::Agent,
+    http: ReloadingAgent,
     accept: String,
 }
 
@@ -67,21 +68,22 @@ impl Client {
     pub(crate) fn new(job: &Job) -> Result<Self, String> {
         let proxy = job.proxy_url.as_deref().map(ureq::Proxy::new).transpose();
         let proxy = proxy.map_err(|_| "proxy_url: use http://HOST:PORT".to_owned())?;
-        let http = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(if job.follow_redirects { REDIRECTS_MAX } else { 0 })
-            .max_redirects_will_error(false)
-            .proxy(proxy)
-            .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
-            .max_idle_connections(100)
-            .max_idle_connections_per_host(1)
-            .max_idle_age(IDLE_TIME_MAX)
-            .input_buffer_size(HEAD_BYTES)
-            .output_buffer_size(HEAD_BYTES / 4)
-            .max_response_header_size(HEAD_BYTES)
-            .tls_config(read_tls(&job.tls_config)?)
-            .build()
-            .new_agent();
+        let redirects_max = if job.follow_redirects { REDIRECTS_MAX } else { 0 };
+        let config = move || {
+            ureq::Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(redirects_max)
+                .max_redirects_will_error(false)
+                .proxy(proxy.clone())
+                .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
+                .max_idle_connections(100)
+                .max_idle_connections_per_host(1)
+                .max_idle_age(IDLE_TIME_MAX)
+                .input_buffer_size(HEAD_BYTES)
+                .output_buffer_size(HEAD_BYTES / 4)
+                .max_response_header_size(HEAD_BYTES)
+        };
+        let http = ReloadingAgent::new(https(&job.tls_config), Box::new(config))?;
         Ok(Self { http, accept: accept_header(&job.scrape_protocols) })
     }
 
@@ -116,7 +118,7 @@ impl Client {
             // The target has closed the idle connection, for example because it was restarted.
             response = self.send(job, request, &headers, time_left);
         }
-        let answer = response.map_err(|cause| cause.to_string())?;
+        let answer = response.map_err(|cause| self.describe(&cause))?;
         if answer.status() != 200 {
             return Err(format!("the target answered {}", answer.status()));
         }
@@ -167,6 +169,7 @@ impl Client {
         let encoding = if job.enable_compression { "gzip" } else { "identity" };
         let mut request = self
             .http
+            .current()
             .get(request.url)
             .header(ACCEPT, request.accept)
             .header(ACCEPT_ENCODING, encoding)
@@ -175,6 +178,15 @@ impl Client {
             request = request.header(name, value);
         }
         request.config().timeout_global(Some(timeout)).build().call()
+    }
+
+    /// Describes a failure. After a failure of TLS, the next request reads the files again.
+    fn describe(&self, fault: &ureq::Error) -> String {
+        let failure = RequestFailure::of(fault, TrustOptions::TlsConfig);
+        if failure.reason == FailureReason::Tls {
+            self.http.note_failure();
+        }
+        failure.text
     }
 }
 
@@ -254,15 +266,15 @@ fn read_secret(text: &str, file: Option<&Path>) -> Result<String, String> {
     }
 }
 
-fn read_tls(settings: &Tls) -> Result<TlsConfig, String> {
-    let Tls { ca_file, cert_file, key_file, insecure_skip_verify } = settings;
-    let files = TlsFiles {
-        ca: ca_file.as_deref(),
-        cert: cert_file.as_deref(),
-        key: key_file.as_deref(),
-        accepts_any_certificate: *insecure_skip_verify,
-    };
-    files.read()
+fn https(settings: &Tls) -> Https {
+    let Tls { ca_file, cert_file, key_file, insecure_skip_verify } = settings.clone();
+    Https {
+        ca_file,
+        client_cert_file: cert_file,
+        client_key_file: key_file,
+        accepts_any_certificate: insecure_skip_verify,
+        ..Https::default()
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use granary_agent_kit::{Readings, TlsFiles};
+use granary_agent_kit::{Https, Readings, RequestFailure, TrustOptions};
 
 use crate::{
     settings::{Service, ServiceError},
@@ -28,15 +28,13 @@ impl Nginx {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(fault("must be a URL such as http://127.0.0.1/stub_status".to_owned()));
         }
-        let tls = TlsFiles::default().read().map_err(fault)?;
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(service.timeout))
             .max_redirects(0)
             // The password must not be sent to another server.
-            .proxy(None)
-            .tls_config(tls)
-            .build();
-        Ok(Self { agent: config.into(), service: service.clone() })
+            .proxy(None);
+        let agent = Https::default().agent(config).map_err(fault)?;
+        Ok(Self { agent, service: service.clone() })
     }
 }
 
@@ -48,7 +46,9 @@ impl Collector for Nginx {
             let credentials = BASE64_STANDARD.encode(format!("{user}:{password}"));
             request = request.header("Authorization", format!("Basic {credentials}"));
         }
-        let mut response = request.call().map_err(|cause| cause.to_string())?;
+        let mut response = request
+            .call()
+            .map_err(|cause| RequestFailure::of(&cause, TrustOptions::System).text)?;
         let mut body = String::new();
         let reader = response.body_mut().as_reader();
         reader.take(BODY_BYTES_MAX).read_to_string(&mut body).map_err(|cause| cause.to_string())?;

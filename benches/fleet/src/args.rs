@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use granary_agent_kit::unix_ms;
+use granary_https::HttpsArgs;
 
 use crate::{
     fleet::{Fleet, HostContent},
@@ -34,6 +35,8 @@ pub struct Args {
         value_parser = parse_url
     )]
     pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) https: HttpsArgs,
     /// Number of hosts
     #[arg(long, default_value_t = 100)]
     pub(crate) hosts: usize,

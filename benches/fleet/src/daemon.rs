@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use granary_https::{Https, RequestFailure, TrustOptions};
 
 /// The time limit of a request; deleting the series of a large fleet takes minutes.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -11,6 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone)]
 pub(crate) struct Daemon {
     pub(crate) url: String,
+    pub(crate) https: Https,
 }
 
 impl Daemon {
@@ -21,22 +23,33 @@ impl Daemon {
 
     /// Returns the text of `/metrics`.
     pub(crate) fn metrics(&self) -> anyhow::Result<String> {
-        self.text(agent(TIMEOUT).get(self.url_of("/metrics")).call())
+        self.text(self.agent(TIMEOUT)?.get(self.url_of("/metrics")).call())
     }
 
     /// Posts JSON to a path below `/api/v1`.
     pub(crate) fn post_json(&self, path: &str, content: &serde_json::Value) -> anyhow::Result<()> {
-        let request = agent(TIMEOUT).post(self.url_of(&format!("/api/v1/{path}")));
+        let request = self.agent(TIMEOUT)?.post(self.url_of(&format!("/api/v1/{path}")));
         self.text(request.content_type("application/json").send(content.to_string()))?;
         Ok(())
+    }
+
+    /// Returns an HTTP client that reports statuses as responses, not as errors.
+    ///
+    /// # Errors
+    /// A file of the options of https cannot be used.
+    pub(crate) fn agent(&self, timeout: Duration) -> anyhow::Result<ureq::Agent> {
+        let config = ureq::Agent::config_builder().http_status_as_error(false);
+        self.https.agent(config.timeout_global(Some(timeout))).map_err(anyhow::Error::msg)
     }
 
     fn text(
         &self,
         answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
     ) -> anyhow::Result<String> {
-        let mut answer = answer.with_context(|| {
-            format!("cannot reach granary at {}; is the daemon running?", self.url)
+        let mut answer = answer.map_err(|cause| {
+            let cause = RequestFailure::of(&cause, TrustOptions::Flags).text;
+            anyhow::Error::msg(cause)
+                .context(format!("cannot reach granary at {}; is the daemon running?", self.url))
         })?;
         let status = answer.status();
         let text = answer.body_mut().read_to_string().context("read the response")?;
@@ -45,10 +58,4 @@ impl Daemon {
         }
         Ok(text)
     }
-}
-
-/// Returns an HTTP client that reports statuses as responses, not as errors.
-pub(crate) fn agent(timeout: Duration) -> ureq::Agent {
-    let config = ureq::Agent::config_builder().http_status_as_error(false);
-    config.timeout_global(Some(timeout)).build().into()
 }

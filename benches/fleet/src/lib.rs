@@ -33,7 +33,7 @@ const REMOVED_HOSTS_MAX: usize = 10_000;
 /// The arguments contradict each other, the daemon cannot be reached, or it accepted fewer samples
 /// than were sent.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let daemon = Daemon { url: args.url.clone() };
+    let daemon = Daemon { url: args.url.clone(), https: args.https.settings() };
     let plan = args.plan()?;
     let before = report::DaemonUse::read(&daemon)?;
     let outcome = load::run(&daemon, &plan)?;

@@ -12,7 +12,7 @@ use granary_agent_kit::{Stopwatch, unix_ms};
 use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
 use crate::{
-    daemon::{self, Daemon},
+    daemon::Daemon,
     outcome::{Answer, Outcome, TimedResponse},
     pings,
     plan::{Plan, Protocol},
@@ -30,18 +30,24 @@ const REMOTE_WRITE_PATH: &str = "/api/v1/write";
 
 /// Sends the whole plan and reports each minute's figures.
 pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
+    let pinging = daemon.agent(pings::TIMEOUT)?;
+    // Each connection has a client of its own, because a client keeps few idle connections.
+    let agents = (0..plan.connections).map(|_| daemon.agent(TIMEOUT));
+    let agents: Vec<_> = agents.collect::<anyhow::Result<_>>()?;
     let watch = Stopwatch::start();
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
         // Dropping the sender stops the pings, also after an error.
         let (_pings_end, done) = sync_channel::<()>(0);
         if plan.protocol == Protocol::Native {
-            scope.spawn(move || pings::run(daemon, plan, &done));
+            scope.spawn(move || pings::run(daemon, plan, &pinging, &done));
         }
         let (response_sender, responses) = sync_channel(RESPONSES_MAX);
-        let connections: Vec<_> = (0..plan.connections)
-            .map(|index| {
-                let connection = Connection::new(daemon, plan, watch, response_sender.clone());
+        let connections: Vec<_> = (0..)
+            .zip(agents)
+            .map(|(index, agent)| {
+                let answers = response_sender.clone();
+                let connection = Connection::new(daemon, plan, agent, watch, answers);
                 scope.spawn(move || connection.send_share(index))
             })
             .collect();
@@ -92,10 +98,11 @@ impl<'a> Connection<'a> {
     fn new(
         daemon: &'a Daemon,
         plan: &'a Plan,
+        agent: ureq::Agent,
         watch: Stopwatch,
         answers: SyncSender<TimedResponse>,
     ) -> Self {
-        Self { daemon, plan, agent: daemon::agent(TIMEOUT), watch, answers, body: Vec::new() }
+        Self { daemon, plan, agent, watch, answers, body: Vec::new() }
     }
 
     fn send_share(mut self, index: usize) -> anyhow::Result<()> {

@@ -8,21 +8,16 @@ use std::{
 use granary_agent_kit::unix_ms;
 use granary_protocol::{PING_PATH, PINGS_PER_REQUEST_MAX, PingBody, ping_interval};
 
-use crate::{
-    daemon::{self, Daemon},
-    plan::Plan,
-    warn,
-};
+use crate::{daemon::Daemon, plan::Plan, warn};
 
 /// The time limit of a request.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pings for all hosts until `done` is closed; warns when pings begin to fail.
-pub(crate) fn run(daemon: &Daemon, plan: &Plan, done: &Receiver<()>) {
-    let agent = daemon::agent(TIMEOUT);
+pub(crate) fn run(daemon: &Daemon, plan: &Plan, agent: &ureq::Agent, done: &Receiver<()>) {
     let mut is_failing = false;
     loop {
-        let outcome = ping_all(daemon, plan, &agent);
+        let outcome = ping_all(daemon, plan, agent);
         if let Err(cause) = &outcome
             && !is_failing
         {

@@ -47,6 +47,8 @@ pub struct CollectBatches {
     pub encoding: BatchEncoding,
     /// True for samples of the daemon itself.
     pub is_own: bool,
+    /// The prefix that the names of all senders must have; `None`: any name.
+    pub senders: Option<String>,
     /// The memory of the body; it grows while the body is decoded.
     pub memory: ReservedMemory,
 }
@@ -81,7 +83,7 @@ impl BatchCollector {
         request: CollectBatches,
         parts: &CollectorParts,
     ) -> Result<IngestAnswer, CollectFault> {
-        let CollectBatches { body, encoding, is_own, mut memory } = request;
+        let CollectBatches { body, encoding, is_own, senders, mut memory } = request;
         let now = parts.clock.now();
         memory.grow(encoding.memory(&body))?;
         let DecodedBody { bson: body, invalid, replace } = encoding.bson(body, now)?;
@@ -92,7 +94,7 @@ impl BatchCollector {
         };
         let views = protocol::batches(&body)?;
         if !is_own {
-            check_senders(&views)?;
+            check_senders(&views, senders.as_deref())?;
         }
         if parts.clock.is_doubted() {
             note_sender_times(&views, now, parts);
@@ -303,8 +305,15 @@ fn session_limits(parts: &CollectorParts) -> (usize, usize) {
     (settings.sender_series_max, settings.series_max.saturating_mul(2))
 }
 
-/// Refuses names that are reserved for the daemon.
-fn check_senders(views: &[BatchView<'_>]) -> Result<(), CollectFault> {
+/// Refuses names that are reserved for the daemon, and names without the caller's prefix.
+fn check_senders(views: &[BatchView<'_>], prefix: Option<&str>) -> Result<(), CollectFault> {
+    let is_foreign = |view: &BatchView<'_>| prefix.is_some_and(|p| !view.agent.starts_with(p));
+    if let Some(index) = views.iter().position(is_foreign) {
+        return Err(CollectFault::Forbidden(format!(
+            "batch {index}: agent: the key is limited to senders whose names begin with {:?}",
+            prefix.unwrap_or_default()
+        )));
+    }
     match views.iter().position(|view| is_own_sender(view.agent)) {
         None => Ok(()),
         Some(index) => Err(CollectFault::Malformed(format!(

@@ -28,6 +28,9 @@ pub enum CollectFault {
     /// The request is malformed.
     #[error("{0}")]
     Malformed(String),
+    /// The caller's key does not include a sender of the request.
+    #[error("{0}")]
+    Forbidden(String),
     /// The request defines more series, or replaces more readings, than one request may.
     #[error("{0}: send fewer at a time")]
     TooMany(String),

@@ -1,4 +1,4 @@
-//! Graphite's listeners: plaintext and pickle over TCP, plaintext over UDP.
+//! Graphite's listeners: plaintext and pickle over TCP, plaintext over TLS and over UDP.
 //!
 //! Graphite has no acknowledgements. Over TCP, the listener reads from a connection only after the
 //! previous samples are durable: back-pressure slows a sender down. Idle connections are closed.
@@ -23,7 +23,12 @@ use tokio::{
 };
 
 use super::collector::{CollectFault, CollectRows, Collector};
-use crate::{ingest::protocol::RowProtocol, telemetry::Metrics};
+use crate::{
+    ingest::protocol::RowProtocol,
+    kept::LiveValue,
+    telemetry::Metrics,
+    tls::{Handshakes, NotAccepted, ServerTls, Stream},
+};
 use udp::UdpReader;
 
 /// The maximum length of a line or pickle; after a longer message, the connection is closed.
@@ -46,21 +51,42 @@ pub struct GraphiteSockets {
     lines: Option<std::net::TcpListener>,
     datagrams: Option<UdpSocket>,
     pickles: Option<std::net::TcpListener>,
+    lines_over_tls: Option<std::net::TcpListener>,
+}
+
+/// The addresses of the listeners.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GraphiteAddresses {
+    /// Plaintext over TCP and UDP.
+    pub listen: Option<SocketAddr>,
+    /// Pickle over TCP.
+    pub pickle_listen: Option<SocketAddr>,
+    /// Plaintext over TLS.
+    pub tls_listen: Option<SocketAddr>,
+}
+
+/// The time limits of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct GraphiteTimeouts {
+    /// The longest time until the first message.
+    pub first: Duration,
+    /// The longest time of a TLS handshake.
+    pub handshake: Duration,
 }
 
 impl GraphiteSockets {
-    /// Binds the addresses: `listen` for plaintext over TCP and UDP, `pickle_listen` for pickle over
-    /// TCP.
+    /// Binds the addresses.
     ///
     /// # Errors
     /// An address cannot be bound.
-    pub fn bind(
-        listen: Option<SocketAddr>,
-        pickle_listen: Option<SocketAddr>,
-    ) -> Result<Self, CannotListen> {
-        let tcp = |setting, address| {
-            let bound = std::net::TcpListener::bind(address);
-            bound.map_err(|cause| CannotListen { setting, address, cause })
+    pub fn bind(addresses: GraphiteAddresses) -> Result<Self, CannotListen> {
+        let GraphiteAddresses { listen, pickle_listen, tls_listen } = addresses;
+        let tcp = |setting, address: Option<SocketAddr>| {
+            let bind = |address| {
+                let bound = std::net::TcpListener::bind(address);
+                bound.map_err(|cause| CannotListen { setting, address, cause })
+            };
+            address.map(bind).transpose()
         };
         let udp = |address| {
             UdpSocket::bind(address).map_err(|cause| CannotListen {
@@ -70,17 +96,16 @@ impl GraphiteSockets {
             })
         };
         Ok(Self {
-            lines: listen.map(|address| tcp("graphite.listen", address)).transpose()?,
+            lines: tcp("graphite.listen", listen)?,
             datagrams: listen.map(udp).transpose()?,
-            pickles: pickle_listen
-                .map(|address| tcp("graphite.pickle_listen", address))
-                .transpose()?,
+            pickles: tcp("graphite.pickle_listen", pickle_listen)?,
+            lines_over_tls: tcp("graphite.tls_listen", tls_listen)?,
         })
     }
 
     /// Returns true when no address is set.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_none() && self.pickles.is_none()
+        [&self.lines, &self.pickles, &self.lines_over_tls].iter().all(|socket| socket.is_none())
     }
 }
 
@@ -100,6 +125,27 @@ struct Sink {
     first_timeout: Duration,
 }
 
+/// The step between an accepted connection and its first bytes.
+#[derive(Debug, Clone)]
+enum Opening {
+    /// No handshake.
+    Plain,
+    /// A handshake with the certificate in use.
+    Tls(LiveValue<Option<ServerTls>>, Handshakes),
+}
+
+impl Opening {
+    async fn open(&self, stream: TcpStream, metrics: &Metrics) -> Result<Stream, String> {
+        let Self::Tls(tls, handshakes) = self else { return Ok(Stream::Plain(stream)) };
+        let config = tls.get().as_ref().as_ref().map(|tls| tls.strict.clone());
+        let config = config.ok_or("TLS is off")?;
+        let accepted = handshakes.accept(stream, config).await;
+        let outcome = accepted.as_ref().map_or_else(NotAccepted::as_str, |_| "accepted");
+        metrics.tls.handshakes.with_label_values(&[outcome]).inc();
+        accepted.map_err(|refused| refused.to_string())
+    }
+}
+
 /// A listener's address that cannot be bound.
 #[derive(Debug)]
 pub struct CannotListen {
@@ -112,30 +158,35 @@ pub struct CannotListen {
 }
 
 impl GraphiteListeners {
-    /// Starts the listeners of the sockets; the first message of a connection must arrive within
-    /// `first_timeout`.
+    /// Starts the listeners of the sockets; a connection that exceeds a time limit is closed.
     ///
     /// # Errors
     /// The operating system refuses a socket.
     pub fn start(
         sockets: &GraphiteSockets,
-        first_timeout: Duration,
+        timeouts: GraphiteTimeouts,
+        tls: LiveValue<Option<ServerTls>>,
         collector: Addr<Collector>,
         metrics: Metrics,
     ) -> std::io::Result<Self> {
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let first_timeout = first_timeout.min(IDLE_TIMEOUT);
+        let first_timeout = timeouts.first.min(IDLE_TIMEOUT);
         let sink = Sink { collector, metrics, connections, first_timeout };
         let mut tasks = Vec::new();
-        for (socket, protocol) in [
-            (&sockets.lines, RowProtocol::GraphiteLines),
-            (&sockets.pickles, RowProtocol::GraphitePickle),
+        // Half of the connections, so that clients that never finish a handshake leave room for
+        // others.
+        let handshakes = Handshakes::new(CONNECTIONS_MAX / 2, timeouts.handshake);
+        let (lines, pickles) = (RowProtocol::GraphiteLines, RowProtocol::GraphitePickle);
+        for (socket, protocol, opening) in [
+            (&sockets.lines, lines, Opening::Plain),
+            (&sockets.pickles, pickles, Opening::Plain),
+            (&sockets.lines_over_tls, lines, Opening::Tls(tls, handshakes)),
         ] {
             if let Some(socket) = socket {
                 let listener = socket.try_clone()?;
                 listener.set_nonblocking(true)?;
                 let listener = TcpListener::from_std(listener)?;
-                tasks.push(actix::spawn(accept(listener, protocol, sink.clone())));
+                tasks.push(actix::spawn(accept(listener, protocol, opening, sink.clone())));
             }
         }
         let read_from =
@@ -153,7 +204,7 @@ impl GraphiteListeners {
     }
 }
 
-async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {
+async fn accept(listener: TcpListener, protocol: RowProtocol, opening: Opening, sink: Sink) {
     // Dropping the set closes the connections.
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -164,9 +215,16 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {
                     tracing::warn!(%peer, "more than 1000 Graphite connections; the connection is closed");
                     continue;
                 };
-                let sink = sink.clone();
+                let (sink, opening) = (sink.clone(), opening.clone());
                 connections.spawn_local(async move {
                     let _permit = permit;
+                    let stream = match opening.open(stream, &sink.metrics).await {
+                        Ok(stream) => stream,
+                        Err(cause) => {
+                            tracing::debug!(%peer, cause, "refused a Graphite connection");
+                            return;
+                        }
+                    };
                     sink.metrics.connections.inc();
                     sink.metrics.connections_accepted.inc();
                     if let Err(cause) = serve(stream, peer, protocol, &sink).await {
@@ -184,7 +242,7 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, sink: Sink) {
 }
 
 async fn serve(
-    mut stream: TcpStream,
+    mut stream: Stream,
     peer: SocketAddr,
     protocol: RowProtocol,
     sink: &Sink,

@@ -15,7 +15,7 @@ mod snapshot;
 
 use actix_web::http::Method;
 
-use super::{body::Bodies, scope::Scope};
+use super::{body::Bodies, caller::AccessParts, scope::Scope};
 use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
@@ -30,6 +30,7 @@ use crate::{
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct AdminParts {
+    pub access: AccessParts,
     pub store: Store,
     pub writer: WriterHandle,
     pub clock: TrustedClock,

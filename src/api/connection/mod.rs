@@ -5,10 +5,10 @@ mod one_at_a_time;
 
 use std::time::Duration;
 
-use actix_web::{dev::Extensions, rt::net::TcpStream};
+use actix_web::dev::Extensions;
 use rustix::net::sockopt;
 
-use crate::telemetry::Metrics;
+use crate::{telemetry::Metrics, tls::Stream};
 pub use one_at_a_time::OneAtATime;
 pub(super) use one_at_a_time::{AnswerBody, ConnectionTurn, TurnEnd};
 
@@ -27,14 +27,14 @@ impl Connections {
     }
 
     /// Counts a new connection; dropping `data` counts its end.
-    pub fn count(&self, connection: &OneAtATime<TcpStream>, data: &mut Extensions) {
+    pub fn count(&self, connection: &OneAtATime<Stream>, data: &mut Extensions) {
         self.metrics.connections.inc();
         self.metrics.connections_accepted.inc();
         data.insert(OpenConnection(self.metrics.clone()));
         data.insert(connection.turn());
         // tcp(7): the time that data may stay unacknowledged, or wait for a slow reader.
         let millis = u32::try_from(self.answer_timeout.as_millis()).unwrap_or(u32::MAX);
-        if let Err(cause) = sockopt::set_tcp_user_timeout(connection.inner(), millis) {
+        if let Err(cause) = sockopt::set_tcp_user_timeout(connection.inner().tcp(), millis) {
             tracing::debug!(%cause, "cannot set the timeout for a slow reader of this connection");
         }
     }

@@ -10,7 +10,7 @@ use granary_protocol::{ACCEPT_POST, IngestAnswer, PACKED_MEDIA_TYPE};
 use super::{IngestParts, answer_and_count};
 use crate::{
     actors::CollectBatches,
-    api::{body, refusal::Refusal},
+    api::{body, caller::caller, refusal::Refusal},
     ingest::protocol::BatchEncoding,
 };
 
@@ -76,7 +76,9 @@ async fn accept(
 ) -> Result<IngestAnswer, Refusal> {
     let body = parts.bodies.receive(request, payload, "identity").await?;
     let collector = parts.collectors.for_body(&body.bytes);
-    let collect = CollectBatches { body: body.bytes, encoding, is_own: false, memory: body.memory };
+    let senders = caller(request).and_then(|caller| caller.senders().map(str::to_owned));
+    let (body, memory) = (body.bytes, body.memory);
+    let collect = CollectBatches { body, encoding, is_own: false, senders, memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)
 }

@@ -1,10 +1,13 @@
 //! `POST /api/v1/ping`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use granary_protocol::{PingAnswer, decode_pings};
+use granary_protocol::{Ping, PingAnswer, RefusedPing, decode_pings};
 
 use super::{IngestParts, Refusal};
-use crate::api::body::must_be_json;
+use crate::{
+    access::Caller,
+    api::{body::must_be_json, caller::caller},
+};
 
 /// The maximum size of a body.
 const PING_BYTES_MAX: usize = 2 << 20;
@@ -28,8 +31,22 @@ async fn accept(
     must_be_json(request)?;
     let body = parts.bodies.receive_query(request, payload, PING_BYTES_MAX).await?;
     let pings = decode_pings(&body.bytes).map_err(Refusal::Malformed)?;
+    let pings = match caller(request).as_ref().and_then(Caller::senders) {
+        Some(prefix) => pings.into_iter().map(|ping| of_senders(ping?, prefix)).collect(),
+        None => pings,
+    };
     let answer = parts.hosts.ping(pings).await;
     parts.metrics.pings_accepted.inc_by(answer.accepted);
     parts.metrics.pings_refused.inc_by(answer.refused.len() as u64);
     Ok(answer)
+}
+
+/// Refuses a ping whose agent or host does not have the caller's prefix.
+fn of_senders(ping: Ping, prefix: &str) -> Result<Ping, RefusedPing> {
+    let host = ping.host.as_ref().unwrap_or(&ping.agent);
+    if ping.agent.starts_with(prefix) && host.starts_with(prefix) {
+        return Ok(ping);
+    }
+    let reason = format!("the key is limited to agents and hosts that begin with {prefix:?}");
+    Err(RefusedPing { agent: ping.agent, reason })
 }

@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use super::{IngestParts, answer_and_count};
 use crate::{
     actors::{CollectRows, RowsAnswer, protocol_label},
-    api::refusal::Refusal,
+    api::{caller::caller, refusal::Refusal},
     ingest::protocol::RowProtocol,
 };
 
@@ -38,9 +38,15 @@ async fn accept(
 ) -> Result<RowsAnswer, Refusal> {
     let body = parts.bodies.receive(&request, payload, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
-    let sender = format!("{} {peer}", protocol_label(protocol).as_str()).into();
+    let label = protocol_label(protocol).as_str();
+    // A proxy's address stands for many senders, which their keys tell apart.
+    let sender = match caller(&request) {
+        Some(caller) => format!("{label} {} {peer}", caller.name()),
+        None => format!("{label} {peer}"),
+    };
     let collector = parts.collectors.for_body(&body.bytes);
-    let collect = CollectRows { body: body.bytes, protocol, sender, memory: Some(body.memory) };
+    let (sender, memory) = (sender.into(), Some(body.memory));
+    let collect = CollectRows { body: body.bytes, protocol, sender, memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)
 }

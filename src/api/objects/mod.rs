@@ -55,7 +55,7 @@ async fn respond<T: Send + 'static>(
     }
 }
 
-fn refusal(fault: &ObjectFault) -> HttpResponse {
+pub(super) fn refusal(fault: &ObjectFault) -> HttpResponse {
     match fault {
         ObjectFault::Invalid(message) => answer::error(StatusCode::BAD_REQUEST, "invalid", message),
         ObjectFault::NotFound(message) => {

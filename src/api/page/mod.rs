@@ -49,7 +49,8 @@ pub(super) fn routes(mut scope: Scope<'_, ()>) {
     let reads_html = |context: &GuardContext<'_>| wants_html(&context.head().headers);
     let methods = guard::Any(guard::Get()).or(guard::Head());
     let root = scope.resource("/").guard(methods).guard(guard::fn_guard(reads_html));
-    scope.add(root.route(web::to(async |request: HttpRequest| document(&request, "fleet"))));
+    let root = root.route(web::to(async |request: HttpRequest| document(&request, "fleet")));
+    scope.add(&Method::GET, "/", root);
 }
 
 /// Returns true when a client accepts HTML explicitly, as browsers do.

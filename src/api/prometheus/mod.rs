@@ -63,15 +63,16 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         api.get("status/flags", status::flags);
         api.get("status/runtimeinfo", status::runtime);
         api.get("status/config", status::config);
+        let path = format!("{prefix}/series");
         let matched = scope
-            .resource(&format!("{prefix}/series"))
+            .resource(&path)
             .guard(actix_web::guard::fn_guard(move |context| {
                 prefix != "/api/v1" || is_prometheus(context)
             }))
             .wrap(Compress::default())
             .route(web::get().to(series::series))
             .route(web::post().to(series::series));
-        scope.add(matched);
+        scope.add(&Method::GET, &path, matched);
     }
     for path in ["/api/v1/read", "/prometheus/api/v1/read"] {
         scope.route(Method::POST, path, remote_read::read);
@@ -112,7 +113,7 @@ impl PrefixedScope<'_, '_> {
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,
     {
-        self.add(path, |resource| resource.route(web::get().to(handler)));
+        self.add(&Method::GET, path, |resource| resource.route(web::get().to(handler)));
     }
 
     /// Registers a route for POST with a form as its body, so that a link cannot call it.
@@ -121,7 +122,7 @@ impl PrefixedScope<'_, '_> {
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,
     {
-        self.add(path, |resource| {
+        self.add(&Method::POST, path, |resource| {
             resource.route(web::post().to(handler)).default_service(web::to(only_post))
         });
     }
@@ -133,11 +134,12 @@ impl PrefixedScope<'_, '_> {
         R: Responder + 'static,
     {
         let (get, post) = (web::get().to(handler.clone()), web::post().to(handler));
-        self.add(path, |resource| resource.route(get).route(post));
+        self.add(&Method::GET, path, |resource| resource.route(get).route(post));
     }
 
-    fn add(&mut self, path: &str, routes: impl FnOnce(Resource) -> Resource) {
-        let resource = routes(self.scope.resource(&format!("{}/{path}", self.prefix)));
-        self.scope.add(resource.wrap(Compress::default()));
+    fn add(&mut self, method: &Method, path: &str, routes: impl FnOnce(Resource) -> Resource) {
+        let path = format!("{}/{path}", self.prefix);
+        let resource = routes(self.scope.resource(&path));
+        self.scope.add(method, &path, resource.wrap(Compress::default()));
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use actix_web::http::Method;
 use tokio::sync::Semaphore;
 
-use super::{body::Bodies, scope::Scope};
+use super::{body::Bodies, caller::AccessParts, scope::Scope};
 use crate::{
     clock::TrustedClock,
     kept::{KnownCardinality, KnownHosts, KnownRules, KnownSilences, LiveValue},
@@ -34,6 +34,7 @@ use crate::{
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct QueryParts {
+    pub access: AccessParts,
     pub store: Store,
     pub clock: TrustedClock,
     pub metrics: Metrics,

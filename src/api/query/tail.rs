@@ -7,7 +7,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use actix_web::{
-    HttpResponse,
+    HttpRequest, HttpResponse,
     http::{StatusCode, header},
     web::{self, Bytes, Query},
 };
@@ -20,7 +20,8 @@ use tokio::{
 
 use super::{endpoints, params};
 use crate::{
-    api::{QueryParts, answer},
+    access::Caller,
+    api::{QueryParts, answer, caller::caller},
     clock::Stopwatch,
     query::{self, QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
     telemetry::QueryOutcome,
@@ -73,6 +74,7 @@ fn default_true() -> bool {
 }
 
 pub(super) async fn tail(
+    request: HttpRequest,
     params: Result<Query<TailParams>, actix_web::Error>,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
@@ -85,7 +87,7 @@ pub(super) async fn tail(
     };
     metrics.queries.with_label_values(&["tail"]).inc();
     let subscription = match params {
-        Ok(params) => Subscription::start(&params, &parts, permit).await,
+        Ok(params) => Subscription::start(&params, &parts, caller(&request), permit).await,
         Err(cause) => Err(QueryError::Invalid(cause.to_string())),
     };
     match subscription {
@@ -104,6 +106,7 @@ struct Subscription {
     tail: Option<Tail>,
     parts: web::Data<QueryParts>,
     stopping: watch::Receiver<bool>,
+    caller: Option<Caller>,
     shows_state: bool,
     /// The time since the last read; `None` before the first read.
     polled: Option<Stopwatch>,
@@ -116,6 +119,7 @@ impl Subscription {
     async fn start(
         params: &TailParams,
         parts: &web::Data<QueryParts>,
+        caller: Option<Caller>,
         permit: OwnedSemaphorePermit,
     ) -> Result<Self, QueryError> {
         let selector = params::selector(params.metric.as_deref(), params.tags.as_deref())?;
@@ -141,6 +145,7 @@ impl Subscription {
             tail: Some(tail),
             parts: parts.clone(),
             stopping: parts.tails.stopping.subscribe(),
+            caller,
             shows_state: params.state,
             polled: None,
             sent: Stopwatch::start(),
@@ -157,6 +162,9 @@ impl Subscription {
                 biased;
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
                 () = sleep(wait) => {}
+            }
+            if !self.parts.access.still_admits(self.caller.as_ref()) {
+                return None;
             }
             let since = self.polled.replace(Stopwatch::start()).map(|polled| polled.elapsed());
             let mut tail = self.tail.take()?;

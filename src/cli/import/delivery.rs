@@ -11,7 +11,7 @@ use super::{
     request::{Connection, Outcome},
     summary::Summary,
 };
-use crate::{clock::Stopwatch, model::SeriesInfo, policy::RefusalReason};
+use crate::{cli::http::Daemon, clock::Stopwatch, model::SeriesInfo, policy::RefusalReason};
 
 /// The maximum number of samples in a request; a larger batch is sent alone.
 const REQUEST_SAMPLES_MAX: usize = 60_000;
@@ -43,9 +43,9 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    pub(super) fn new(url: &str, retry_for: Duration) -> Self {
-        let connection = Connection::new(url);
-        Self { connection, retry_for, reached: false, files: BTreeMap::new() }
+    pub(super) fn new(daemon: &Daemon, retry_for: Duration) -> anyhow::Result<Self> {
+        let connection = Connection::new(daemon)?;
+        Ok(Self { connection, retry_for, reached: false, files: BTreeMap::new() })
     }
 
     /// Returns true when a request has no room for another batch.

@@ -226,7 +226,7 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
             anyhow::bail!("nothing was sent: {message}");
         }
         let retry_for = Duration::from_millis(retry_ms.max(0) as u64);
-        (names, Some(delivery::Delivery::new(&args.daemon.url, retry_for)))
+        (names, Some(delivery::Delivery::new(&args.daemon, retry_for)?))
     };
     let mut summary = Summary::new(&inputs, args.dry_run);
     let imported = reading::import(&inputs, &options, names, delivery, &mut summary);

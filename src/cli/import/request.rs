@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use granary_https::{RequestFailure, TrustOptions};
 use granary_protocol::{BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer};
 use ureq::http::header::RETRY_AFTER;
+
+use crate::cli::http::Daemon;
 
 /// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,13 +36,16 @@ pub(super) enum Outcome {
 }
 
 impl Connection {
-    pub(super) fn new(url: &str) -> Self {
+    /// Creates a connection with the options of the command.
+    ///
+    /// # Errors
+    /// A file of the options of https cannot be used.
+    pub(super) fn new(daemon: &Daemon) -> anyhow::Result<Self> {
         let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(TIMEOUT))
             .user_agent(concat!("granary-import/", env!("CARGO_PKG_VERSION")));
-        Self { http: config.build().into(), url: url.trim_end_matches('/').to_owned() }
+        Ok(Self { http: daemon.agent_with(config)?, url: daemon.url.clone() })
     }
 
     /// Returns the daemon's address.
@@ -53,7 +59,7 @@ impl Connection {
         let mut response = match request.content_type(BSON_MEDIA_TYPE).send(body) {
             Ok(response) => response,
             Err(cause) => {
-                let cause = cause.to_string();
+                let cause = RequestFailure::of(&cause, TrustOptions::Flags).text;
                 return Outcome::Retry { after: None, cause, answered: false };
             }
         };

@@ -274,6 +274,25 @@ impl Change<'_> {
     }
 }
 
+/// Removes all objects of a kind, and returns their number.
+pub(crate) fn remove_all(txn: &WriteTransaction, kind: ObjectKind) -> Result<u64, StoreError> {
+    let mut objects = txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
+    let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+    let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
+    let (last, count, bytes) = (value(LAST_KEY)?, value(COUNT_KEY)?, value(BYTES_KEY)?);
+    let (mut removed, mut removed_bytes) = (0, 0);
+    let (from, to) = (row::key(kind, ""), format!("{kind}0"));
+    let found = objects.extract_from_if(&*from..&*to, |_, _| true).map_err(fail(OPERATION))?;
+    for entry in found {
+        let (_, row) = entry.map_err(fail(OPERATION))?;
+        removed += 1;
+        removed_bytes += row.value().len() as u64;
+    }
+    let (count, bytes) = (count.saturating_sub(removed), bytes.saturating_sub(removed_bytes));
+    set(&mut meta, last, count, bytes)?;
+    Ok(removed)
+}
+
 fn set(
     meta: &mut Table<'_, &str, u64>,
     last: u64,

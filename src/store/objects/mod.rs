@@ -35,6 +35,7 @@ use super::{
 };
 use crate::model::{HostChanges, StoredHosts, UnixMillis};
 use file::Change;
+pub(crate) use file::remove_all;
 use quotas::QuotaUse;
 
 /// The maximum size of a name in bytes.
@@ -65,6 +66,8 @@ pub enum ObjectKind {
     Notification,
     /// The numbers of series at the beginning of a day.
     Cardinality,
+    /// A key of access control, with the digests of its secrets.
+    Key,
 }
 
 impl ObjectKind {

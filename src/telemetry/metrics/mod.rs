@@ -7,6 +7,7 @@ mod mirrored;
 mod names;
 mod process;
 mod registering;
+mod tls;
 
 use std::sync::{
     Arc,
@@ -25,6 +26,7 @@ pub use names::{HOST_METRICS, METRIC_NAMES};
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
 use registering::{counter, counters, float_counter, gauge, gauges, histogram};
+pub use tls::TlsMetrics;
 
 /// All metrics, and their registry.
 #[derive(Debug, Clone)]
@@ -49,6 +51,7 @@ pub struct Metrics {
     pub pings_refused: IntCounter,
     pub connections: IntGauge,
     pub connections_accepted: IntCounter,
+    pub tls: TlsMetrics,
     pub body_memory_bytes: IntGauge,
     pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
@@ -119,6 +122,7 @@ impl Metrics {
             pings_refused: counter(r, "granary_pings_refused_total")?,
             connections: gauge(r, "granary_connections")?,
             connections_accepted: counter(r, "granary_connections_total")?,
+            tls: TlsMetrics::new(r)?,
             datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
@@ -199,7 +203,7 @@ impl Metrics {
         for outcome in ["taken", "invalid", "refused"] {
             self.posted_alerts.with_label_values(&[outcome]);
         }
-        for reason in ["host", "origin"] {
+        for reason in ["host", "origin", "key", "scope", "unread"] {
             self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [

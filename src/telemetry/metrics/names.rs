@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 90] = [
+pub const METRIC_NAMES: [(&str, &str); 93] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -92,6 +92,12 @@ pub const METRIC_NAMES: [(&str, &str); 90] = [
     ("granary_pings_refused_total", "Rejected pings of agents"),
     ("granary_connections", "Open connections"),
     ("granary_connections_total", "Accepted connections"),
+    ("granary_tls_handshakes_total", "TLS handshakes, by outcome"),
+    (
+        "granary_tls_certificate_expires_timestamp_seconds",
+        "Time at which the TLS certificate in use expires; 0 without TLS",
+    ),
+    ("granary_tls_reload_failures_total", "Changed TLS files that could not be used"),
     ("granary_datagrams_dropped_total", "Lost datagrams, by reason"),
     ("granary_body_memory_bytes", "Memory of ingest requests: bodies and decoded samples"),
     ("granary_clock_doubted", "1 while the clock is doubted, which suspends retention"),

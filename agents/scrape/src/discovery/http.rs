@@ -24,7 +24,7 @@ pub(crate) struct HttpEntry {
     interval: Duration,
     /// The settings of requests.
     job: Box<Job>,
-    client: Result<Client, String>,
+    client: Result<Box<Client>, String>,
 }
 
 impl HttpEntry {
@@ -39,7 +39,8 @@ impl HttpEntry {
             ..Job::default()
         };
         let interval = refresh_interval.0.max(INTERVAL_MIN);
-        Self { url: url.clone(), interval, client: Client::new(&job), job: Box::new(job) }
+        let client = Client::new(&job).map(Box::new);
+        Self { url: url.clone(), interval, client, job: Box::new(job) }
     }
 
     pub(crate) fn interval(&self) -> Duration {

@@ -19,6 +19,9 @@ mod spool;
 
 pub use agent::{AgentError, run, run_planned};
 pub use clock::{Stopwatch, unix_ms};
+pub use granary_https::{
+    FailureReason, Https, ReloadingAgent, RequestFailure, TrustOptions, read_small,
+};
 pub use program::{
     args::{AgentArgs, ClockOf, LogFormat},
     confined::memory_limit,
@@ -35,8 +38,5 @@ pub use sampling::{
     side_by_side::{ROUND_DEADLINE, SideBySide},
     watched::WatchedHost,
 };
-pub use sending::{
-    address::hosts_of,
-    tls::{TlsFiles, read_small},
-};
+pub use sending::address::hosts_of;
 pub use spool::SpoolError;

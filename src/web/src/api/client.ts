@@ -4,6 +4,7 @@
  * A separate signal reports whether the daemon answers, so that the whole page can show it.
  */
 import { signal } from "@preact/signals";
+import { noteRefusal, withKey } from "./key";
 import type * as t from "./types";
 
 /** A request that failed. */
@@ -56,7 +57,9 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
     const error = (typeof body === "string" ? { message: body } : body) as
       Partial<ErrorBody> | undefined;
     const message = error?.message ?? error?.error ?? `${answer.status} ${answer.statusText}`;
-    throw new ApiError(answer.status, error?.errorType ?? error?.error ?? "failed", message, body);
+    const code = error?.errorType ?? error?.error ?? "failed";
+    noteRefusal(code, message);
+    throw new ApiError(answer.status, code, message, body);
   }
   return body as T;
 }
@@ -64,7 +67,8 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
 async function fetchAnswer(path: string, init: RequestInit): Promise<Response> {
   pendingRequests += 1;
   try {
-    const answer = await fetch(path, { credentials: "same-origin", ...init });
+    const headers = withKey(init.headers);
+    const answer = await fetch(path, { credentials: "same-origin", ...init, headers });
     // A proxy answers for a daemon that it cannot reach.
     if ([502, 503, 504].includes(answer.status) && !isDaemonAnswer(answer)) throw markAway();
     awaySince.value = null;
@@ -230,7 +234,8 @@ export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Res
   url.searchParams.set("limit", String(CHOICES_MAX));
   const timeout = AbortSignal.timeout(10_000);
   const signal = init?.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
-  return fetch(url, { ...init, credentials: "same-origin", signal });
+  const headers = withKey(init?.headers);
+  return fetch(url, { ...init, headers, credentials: "same-origin", signal });
 }
 
 /** The interval of checks for the daemon: the page notices an outage within three seconds. */

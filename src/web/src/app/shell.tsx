@@ -1,8 +1,10 @@
 /** The frame of every view: navigation, the daemon's state, the theme. */
 import { useEffect } from "preact/hooks";
 import { awaySince, watchDaemon } from "../api/client";
+import { key, keyProblem } from "../api/key";
 import { Icon, type IconName } from "../parts/icon";
 import { address } from "./address";
+import { forgetKey, KeyForm } from "./key-form";
 import { isDark, theme, type Theme } from "./preferences";
 import { viewOf } from "./views";
 
@@ -41,6 +43,12 @@ function Navigation() {
           <span>{link.label}</span>
         </a>
       ))}
+      {key.value === "" ? null : (
+        <button type="button" class="place" onClick={forgetKey}>
+          <Icon name="close" />
+          <span>Forget key</span>
+        </button>
+      )}
       <button
         type="button"
         class="place theme"
@@ -81,7 +89,7 @@ export function Shell() {
       <div class="stage">
         <AwayBanner />
         <main id="view" tabIndex={-1}>
-          <View />
+          {keyProblem.value === null ? <View /> : <KeyForm />}
         </main>
       </div>
     </div>

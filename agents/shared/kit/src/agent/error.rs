@@ -25,8 +25,11 @@ pub enum AgentError {
         #[source]
         cause: io::Error,
     },
-    /// The certificates are unreadable.
-    #[error("--ca-file {0}")]
+    /// The key in the environment is invalid.
+    #[error("GRANARY_KEY")]
+    Key(#[source] io::Error),
+    /// The settings of https cannot be used.
+    #[error("https: {0}")]
     Tls(String),
     /// The address for the agent's own metrics cannot be opened.
     #[error("--metrics-listen {address}")]

@@ -6,6 +6,7 @@ mod sampler;
 
 use std::{
     collections::BTreeMap,
+    env,
     io::{self, Write},
     path::PathBuf,
     sync::Arc,
@@ -22,7 +23,7 @@ use self::{
     sampler::Sampler,
 };
 use crate::{
-    AgentArgs, ClockOf, Readings, Source, TlsFiles,
+    AgentArgs, ClockOf, Readings, Source,
     clock::{
         schedule::Schedule,
         skew::{SKEW_MAX_MS, describe_skew},
@@ -47,6 +48,8 @@ use crate::{
     spool::set_aside,
 };
 
+/// The variable with the daemon's key, when there is no file.
+const KEY_VARIABLE: &str = "GRANARY_KEY";
 /// The time for the last commit, in addition to the flush deadline.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// The timeout of a daemon's answer to `--print`.
@@ -222,9 +225,18 @@ fn client(args: &AgentArgs, urls: &[String]) -> Result<Client, AgentError> {
     let read = |path: &PathBuf| {
         Token::read(path).map_err(|cause| AgentError::Token { path: path.clone(), cause })
     };
-    let token = args.token_file.as_ref().map(read).transpose()?;
-    let files = TlsFiles { ca: args.ca_file.as_deref(), ..TlsFiles::default() };
-    Ok(Client::new(urls, token, files.read().map_err(AgentError::Tls)?))
+    let token = match (&args.token_file, env::var(KEY_VARIABLE)) {
+        (Some(path), _) => Some(read(path)?),
+        (None, Ok(text)) => Some(Token::of_text(&text).map_err(AgentError::Key)?),
+        (None, Err(_)) => None,
+    };
+    let https = args.https.settings();
+    let is_plain = |url: &&String| url.starts_with("http://");
+    if let Some(url) = urls.iter().find(is_plain).filter(|_| !https.pins.is_empty()) {
+        let fault = format!("--pin: {} does not begin with https://", without_user(url));
+        return Err(AgentError::Tls(fault));
+    }
+    Client::new(urls, token, https).map_err(AgentError::Tls)
 }
 
 /// Returns a ping with the fields that all pings of this agent share.

@@ -3,6 +3,7 @@
 use std::{env, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+use granary_https::HttpsArgs;
 
 /// The maximum of `--linger` and `--spool-linger`.
 const LINGER_MAX: Duration = Duration::from_secs(300);
@@ -20,13 +21,13 @@ pub struct AgentArgs {
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     pub also: Vec<String>,
 
-    /// File with the CA certificates that https trusts (default: the system's).
-    #[arg(long, value_name = "FILE")]
-    pub ca_file: Option<PathBuf>,
+    /// The options of https.
+    #[command(flatten)]
+    pub https: HttpsArgs,
 
-    /// File with the access token of the daemon, sent as `Authorization: Bearer`; the agent reads
-    /// it for each request.
-    #[arg(long, value_name = "FILE")]
+    /// File with the key of the daemon, sent as `Authorization: Bearer`; the agent reads it for
+    /// each request (default: the key in `GRANARY_KEY`, if it is set).
+    #[arg(long, visible_alias = "key-file", value_name = "FILE", env = "GRANARY_KEY_FILE")]
     pub token_file: Option<PathBuf>,
 
     /// Name of this agent, unique in the fleet (default: the host's name).

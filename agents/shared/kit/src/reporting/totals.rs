@@ -6,6 +6,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use granary_https::FailureReason;
 use tracing::warn;
 
 use crate::spool::SpoolUsage;
@@ -52,6 +53,40 @@ totals! {
     requests,
     /// Requests that failed and are retried.
     requests_failed,
+    /// Failed requests without a connection.
+    requests_failed_connect,
+    /// Failed requests because TLS found no trust between daemon and agent.
+    requests_failed_tls,
+    /// Failed requests without a response in time.
+    requests_failed_timeout,
+    /// Failed requests whose connection ended before the response.
+    requests_failed_connection,
+    /// Failed requests with a response that is no acknowledgement.
+    requests_failed_answer,
+}
+
+/// The kind of a failed request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A response arrived, but not an acknowledgement.
+    Answer,
+    /// No response arrived.
+    NoAnswer(FailureReason),
+}
+
+impl Totals {
+    /// Counts a failed request by its reason.
+    pub(crate) fn count_failure(&self, failure: Failure) {
+        self.requests_failed.add(1);
+        let by_reason = match failure {
+            Failure::Answer => &self.requests_failed_answer,
+            Failure::NoAnswer(FailureReason::Connect) => &self.requests_failed_connect,
+            Failure::NoAnswer(FailureReason::Tls) => &self.requests_failed_tls,
+            Failure::NoAnswer(FailureReason::Timeout) => &self.requests_failed_timeout,
+            Failure::NoAnswer(FailureReason::Connection) => &self.requests_failed_connection,
+        };
+        by_reason.add(1);
+    }
 }
 
 /// A count that only grows.

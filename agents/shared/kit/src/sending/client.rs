@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use granary_https::{FailureReason, Https, ReloadingAgent, RequestFailure, TrustOptions};
 use granary_protocol::{
     ACCEPT_POST, BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer, PACKED_MEDIA_TYPE,
     PING_PATH, Ping, PingAnswer, PingBody,
@@ -19,11 +20,11 @@ use granary_protocol::{
 use ureq::{
     http::Response,
     http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER},
-    tls::TlsConfig,
 };
 
 use crate::{
     clock::{Stopwatch, skew::DaemonClock, unix_ms, wall_base_ms},
+    reporting::totals::Failure,
     sending::{
         address::without_user,
         request::{Body, Form},
@@ -33,6 +34,9 @@ use crate::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of a response.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The name of the daemon's error when plain HTTP reaches its port of https.
+const TLS_REQUIRED: &str = "tls_required";
 
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +51,8 @@ pub(crate) enum RequestOutcome {
     Unknown {
         /// The cause.
         cause: String,
-        /// True when a response arrived, but not from the daemon.
-        answered: bool,
+        /// The kind of the failure.
+        failure: Failure,
     },
     /// Retry later, and not before `after` if it is set.
     Retry {
@@ -56,15 +60,15 @@ pub(crate) enum RequestOutcome {
         after: Option<Duration>,
         /// The cause.
         cause: String,
-        /// True when the daemon answered; otherwise the request was not sent.
-        answered: bool,
+        /// The kind of the failure.
+        failure: Failure,
     },
 }
 
 /// A client for one or several daemons, of which one is in use; it sends one request at a time.
 #[derive(Debug)]
 pub(crate) struct Client {
-    http: ureq::Agent,
+    http: ReloadingAgent,
     daemons: Vec<String>,
     current: AtomicUsize,
     /// True when the last response announced that the daemon accepts packed bodies.
@@ -73,10 +77,10 @@ pub(crate) struct Client {
     clock: Arc<DaemonClock>,
 }
 
-/// A token in a file that may change.
+/// A token, which may be in a file that changes.
 #[derive(Debug)]
 pub(crate) struct Token {
-    path: PathBuf,
+    path: Option<PathBuf>,
     /// The last valid content: a file can be empty for a moment while it is replaced.
     last: Mutex<String>,
 }
@@ -85,12 +89,17 @@ impl Token {
     /// Reads the token of this file.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let last = Mutex::new(read_token(path)?);
-        Ok(Self { path: path.to_owned(), last })
+        Ok(Self { path: Some(path.to_owned()), last })
+    }
+
+    /// Returns the token with this text.
+    pub(crate) fn of_text(text: &str) -> io::Result<Self> {
+        Ok(Self { path: None, last: Mutex::new(trimmed(text)?) })
     }
 
     fn authorization(&self) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(token) = read_token(&self.path) {
+        if let Some(Ok(token)) = self.path.as_deref().map(read_token) {
             *last = token;
         }
         format!("Bearer {last}")
@@ -99,20 +108,27 @@ impl Token {
 
 impl Client {
     /// Creates a client for the daemons at these addresses; there is at least one.
-    pub(crate) fn new(daemons: &[String], token: Option<Token>, tls: TlsConfig) -> Self {
-        let http = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .tls_config(tls)
-            .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
+    ///
+    /// # Errors
+    /// A file of the settings of https cannot be used.
+    pub(crate) fn new(
+        daemons: &[String],
+        token: Option<Token>,
+        https: Https,
+    ) -> Result<Self, String> {
+        let config = || {
+            ureq::Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .proxy(None)
+                .timeout_connect(Some(CONNECT_TIMEOUT))
+                .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
+        };
+        let http = ReloadingAgent::new(https, Box::new(config))?;
         let (current, reads_packed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let clock = Arc::default();
-        Self { http, daemons: daemons.to_vec(), current, reads_packed, token, clock }
+        Ok(Self { http, daemons: daemons.to_vec(), current, reads_packed, token, clock })
     }
 
     /// Returns the address of the daemon in use, without secrets.
@@ -163,14 +179,15 @@ impl Client {
     pub(crate) fn ping(&self, pings: Vec<Ping>, timeout: Duration) -> Result<(), String> {
         let body = PingBody { pings };
         let body = serde_json::to_vec(&body).map_err(|cause| cause.to_string())?;
+        let http = self.http.current();
         let mut request =
-            self.http.post(self.url_of(PING_PATH)).header(CONTENT_TYPE, "application/json");
+            http.post(self.url_of(PING_PATH)).header(CONTENT_TYPE, "application/json");
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token.authorization());
         }
         let watch = Stopwatch::start();
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body[..]);
-        let mut answer = sent.map_err(|cause| cause.to_string())?;
+        let mut answer = sent.map_err(|cause| self.note_failure(&cause).text)?;
         self.note_daemon_time(&answer, watch);
         let status = answer.status().as_u16();
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
@@ -198,7 +215,8 @@ impl Client {
             Form::Bson => BSON_MEDIA_TYPE,
             Form::Packed => PACKED_MEDIA_TYPE,
         };
-        let mut request = self.http.post(self.url_of(INGEST_PATH)).header(CONTENT_TYPE, media_type);
+        let http = self.http.current();
+        let mut request = http.post(self.url_of(INGEST_PATH)).header(CONTENT_TYPE, media_type);
         if body.is_zstd {
             request = request.header(CONTENT_ENCODING, "zstd");
         }
@@ -209,7 +227,7 @@ impl Client {
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body.bytes[..]);
         let mut answer = match sent {
             Ok(answer) => answer,
-            Err(cause) => return outcome_without_answer(&cause),
+            Err(cause) => return outcome_without_answer(self.note_failure(&cause)),
         };
         self.note_daemon_time(&answer, watch);
         let status = answer.status().as_u16();
@@ -225,32 +243,38 @@ impl Client {
             Ok(bytes) => outcome_of_answer(status, after, &bytes),
             Err(cause) if status == 200 => RequestOutcome::Unknown {
                 cause: format!("status {status}: {cause}"),
-                answered: true,
+                failure: Failure::Answer,
             },
             Err(cause) => RequestOutcome::Retry {
                 after,
                 cause: format!("status {status}: {cause}"),
-                answered: true,
+                failure: Failure::Answer,
             },
         }
+    }
+
+    /// Explains a failure. After a failure of TLS, the next request reads the files again.
+    fn note_failure(&self, error: &ureq::Error) -> RequestFailure {
+        let failure = RequestFailure::of(error, TrustOptions::Flags);
+        if failure.reason == FailureReason::Tls {
+            self.http.note_failure();
+        }
+        failure
     }
 }
 
 /// Classifies a request without a response: it was not sent, or its outcome is unknown.
-fn outcome_without_answer(error: &ureq::Error) -> RequestOutcome {
-    use ureq::{Error, Timeout};
-    let cause = error.to_string();
-    let is_refused = |cause: &io::Error| cause.kind() == io::ErrorKind::ConnectionRefused;
-    let is_unsent = matches!(
-        error,
-        Error::ConnectionFailed
-            | Error::HostNotFound
-            | Error::Timeout(Timeout::Resolve | Timeout::Connect)
-    ) || matches!(error, Error::Io(cause) if is_refused(cause));
-    if is_unsent {
-        RequestOutcome::Retry { after: None, cause, answered: false }
-    } else {
-        RequestOutcome::Unknown { cause, answered: false }
+fn outcome_without_answer(
+    RequestFailure { reason, text: cause }: RequestFailure,
+) -> RequestOutcome {
+    let failure = Failure::NoAnswer(reason);
+    match reason {
+        FailureReason::Connect | FailureReason::Tls => {
+            RequestOutcome::Retry { after: None, cause, failure }
+        }
+        FailureReason::Timeout | FailureReason::Connection => {
+            RequestOutcome::Unknown { cause, failure }
+        }
     }
 }
 
@@ -261,7 +285,7 @@ fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> Reque
             Ok(answer) => RequestOutcome::Acknowledged(answer),
             Err(cause) => {
                 let cause = format!("status 200, but not the daemon's answer: {cause}");
-                RequestOutcome::Unknown { cause, answered: true }
+                RequestOutcome::Unknown { cause, failure: Failure::Answer }
             }
         };
     }
@@ -271,8 +295,16 @@ fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> Reque
     let cause = format!("status {status} {error_name} {message}").trim_end().to_owned();
     match status {
         409 if error_name == "unknown_refs" => RequestOutcome::UnknownRefs,
+        // A port of https refuses plain HTTP with 400, which says nothing about the batches.
+        400 if error_name == TLS_REQUIRED => {
+            RequestOutcome::Retry { after, cause, failure: Failure::Answer }
+        }
+        400 if answer.is_none() => {
+            let cause = format!("{cause}, not from the daemon; does the port serve https?");
+            RequestOutcome::Retry { after, cause, failure: Failure::Answer }
+        }
         400 | 413 => RequestOutcome::Refused(cause),
-        _ => RequestOutcome::Retry { after, cause, answered: true },
+        _ => RequestOutcome::Retry { after, cause, failure: Failure::Answer },
     }
 }
 
@@ -281,7 +313,10 @@ fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> Reque
 /// # Errors
 /// The file is unreadable, empty, or contains bytes that are invalid in a header.
 pub(crate) fn read_token(path: &Path) -> io::Result<String> {
-    let text = fs::read_to_string(path)?;
+    trimmed(&fs::read_to_string(path)?)
+}
+
+fn trimmed(text: &str) -> io::Result<String> {
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let problem = "must contain one token of printable ASCII without spaces";
@@ -299,7 +334,7 @@ mod tests {
         for (url, expected) in
             [("https://eve:s3cret@x:1/a@b", "https://x:1/a@b"), ("http://x:7117", "http://x:7117")]
         {
-            let client = Client::new(&[url.to_owned()], None, TlsConfig::default());
+            let client = Client::new(&[url.to_owned()], None, Https::default()).unwrap();
             assert_eq!((client.url().as_str(), client.daemon()), (expected, url));
         }
     }
@@ -319,6 +354,8 @@ mod tests {
         check(409, &error("unknown_refs"), |o| *o == RequestOutcome::UnknownRefs);
         check(409, &error("something_else"), retry);
         check(400, &error("malformed"), refused);
+        check(400, &error("tls_required"), retry);
+        check(400, b"<html>The plain HTTP request was sent to HTTPS port</html>", retry);
         check(413, b"", refused);
         for status in [301, 401, 404, 429, 500, 502, 503, 507] {
             check(status, b"no json", retry);
@@ -341,13 +378,13 @@ mod tests {
     #[test]
     fn switch_to_next_cycles_through_the_daemons() {
         let all = ["http://a", "http://b"].map(str::to_owned);
-        let client = Client::new(&all, None, TlsConfig::default());
+        let client = Client::new(&all, None, Https::default()).unwrap();
         assert_eq!(client.url(), "http://a");
         assert!(client.switch_to_next());
         assert_eq!(client.url_of("/x"), "http://b/x");
         assert!(client.switch_to_next());
         assert_eq!(client.url(), "http://a");
-        assert!(!Client::new(&all[..1], None, TlsConfig::default()).switch_to_next());
+        assert!(!Client::new(&all[..1], None, Https::default()).unwrap().switch_to_next());
     }
 
     #[test]

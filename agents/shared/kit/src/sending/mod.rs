@@ -9,4 +9,3 @@ pub(crate) mod request;
 pub(crate) mod sender;
 #[cfg(test)]
 pub(crate) mod test_server;
-pub(crate) mod tls;

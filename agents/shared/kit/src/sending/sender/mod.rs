@@ -22,7 +22,7 @@ use self::{refusals::Refusals, waiting::wait, wrong_clock::ClockGuard};
 use crate::{
     ClockOf,
     clock::Stopwatch,
-    reporting::totals::{ReportFile, Totals},
+    reporting::totals::{Failure, ReportFile, Totals},
     sending::{
         client::{Client, RequestOutcome},
         pinger::Pinger,
@@ -248,18 +248,18 @@ impl Sender {
             RequestOutcome::UnknownRefs => {
                 self.posted_through = posted_before;
                 let cause = "the daemon does not know refs that were just defined".to_owned();
-                Ok(self.retry(None, &cause, true))
+                Ok(self.retry(None, &cause, Failure::Answer))
             }
-            RequestOutcome::Retry { after, cause, answered } => {
-                if !answered {
+            RequestOutcome::Retry { after, cause, failure } => {
+                if failure != Failure::Answer {
                     // The request was never sent.
                     self.posted_through = posted_before;
                 }
-                Ok(self.retry(after, &cause, answered))
+                Ok(self.retry(after, &cause, failure))
             }
-            RequestOutcome::Unknown { cause, answered } => {
+            RequestOutcome::Unknown { cause, failure } => {
                 self.uncertain_through = self.uncertain_through.max(last);
-                Ok(self.retry(None, &cause, answered))
+                Ok(self.retry(None, &cause, failure))
             }
         }
     }
@@ -325,7 +325,8 @@ impl Sender {
         warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
         // When the daemon rejects the new epoch too, the next attempt waits.
         if std::mem::replace(&mut self.numbers, Numbers::Renewed) == Numbers::Renewed {
-            return Ok(self.retry(None, "status 200, but the daemon accepts no number", true));
+            let cause = "status 200, but the daemon accepts no number";
+            return Ok(self.retry(None, cause, Failure::Answer));
         }
         Ok(Attempt::Progress)
     }
@@ -359,7 +360,7 @@ impl Sender {
         batches: &[StoredBatch],
         cause: &str,
     ) -> Result<Attempt, SpoolError> {
-        self.totals.requests_failed.add(1);
+        self.totals.count_failure(Failure::Answer);
         let [batch] = batches else {
             self.single_through = batches.last().map_or(0, |batch| batch.seq);
             self.spool.release();
@@ -381,9 +382,9 @@ impl Sender {
         Ok(())
     }
 
-    fn retry(&mut self, after: Option<Duration>, cause: &str, answered: bool) -> Attempt {
+    fn retry(&mut self, after: Option<Duration>, cause: &str, failure: Failure) -> Attempt {
         self.spool.release();
-        self.totals.requests_failed.add(1);
+        self.totals.count_failure(failure);
         let is_first = self.backoff.is_none();
         let delay = self.backoff.get_or_insert_with(backoff).next().unwrap_or(RETRY_MAX);
         let delay = delay.max(after.unwrap_or_default()).min(RETRY_MAX);
@@ -400,7 +401,7 @@ impl Sender {
         } else {
             debug!(cause, ?delay, "still cannot deliver");
         }
-        Attempt::Retry { delay, answered }
+        Attempt::Retry { delay, answered: failure == Failure::Answer }
     }
 
     fn write_report(&mut self) {

@@ -10,6 +10,7 @@ use tracing::debug;
 use super::Sender;
 use crate::{
     clock::{Stopwatch, unix_ms},
+    reporting::totals::Failure,
     sending::{
         client::RequestOutcome,
         request::{Form, build_body, refs_in},
@@ -63,7 +64,7 @@ impl Sender {
             // Only an answer of the daemon leads to a second request.
             Ok(_) => {
                 let cause = "no time is left to repeat the request".to_owned();
-                RequestOutcome::Retry { after: None, cause, answered: true }
+                RequestOutcome::Retry { after: None, cause, failure: Failure::Answer }
             }
             Err(cause) => {
                 RequestOutcome::Refused(format!("the stored batches cannot be decoded: {cause}"))

@@ -6,10 +6,9 @@ use std::{
     sync::mpsc::sync_channel,
 };
 
+use granary_https::Https;
 use granary_protocol::{Batch, Ping, SeriesDefinition};
 use tempfile::TempDir;
-
-use ureq::tls::TlsConfig;
 
 use super::*;
 use crate::{
@@ -63,7 +62,7 @@ fn client(url: &str, token: Option<&str>) -> Client {
         std::fs::write(&path, token).unwrap();
         Token::read(&path).unwrap()
     });
-    Client::new(&[url.to_owned()], token, TlsConfig::default())
+    Client::new(&[url.to_owned()], token, Https::default()).unwrap()
 }
 
 fn sender(spool: &Arc<Spool>, url: &str, token: Option<&str>) -> (Sender, Arc<Totals>) {
@@ -491,7 +490,7 @@ fn the_next_daemon_receives_the_batches_of_an_unreachable_daemon() {
     let (url, server) = serve(vec![accepted_answer(2)]);
     let (mut sender, totals) = sender(&spool, &url, None);
     sender.client =
-        Client::new(&[format!("http://{closed_port}"), url], None, TlsConfig::default());
+        Client::new(&[format!("http://{closed_port}"), url], None, Https::default()).unwrap();
     assert!(matches!(sender.attempt(TIMEOUT).unwrap(), Attempt::Retry { .. }));
     assert_eq!(sender.attempt(TIMEOUT).unwrap(), Attempt::Progress);
     assert_eq!(totals.samples_acknowledged.get(), 2);

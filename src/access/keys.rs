@@ -1,0 +1,308 @@
+//! Keys: what is stored of each, and the check of the text that a client sends.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use serde::{Deserialize, Serialize};
+use subtle::{Choice, ConstantTimeEq};
+
+use super::{
+    scopes::Scopes,
+    token::{self, Digest, KeyId},
+};
+use crate::model::UnixMillis;
+
+/// The maximum size of a key's name in bytes.
+pub const NAME_BYTES_MAX: usize = 100;
+/// The maximum size of a key's prefix of senders in bytes.
+pub const SENDERS_BYTES_MAX: usize = 128;
+/// The maximum time for which the previous secret stays valid: 90 days.
+pub const OVERLAP_MS_MAX: i64 = 90 * 86_400_000;
+
+/// The stored part of a key. Times are Unix milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    /// The name, which is unique.
+    pub name: String,
+    /// The scopes.
+    pub scopes: Scopes,
+    /// The prefix of the senders' names that the key may use; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub senders: Option<String>,
+    /// The time of creation.
+    pub created: i64,
+    /// The name of the key whose caller created this one; empty without access control.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub created_by: String,
+    /// The time from which the key is invalid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<i64>,
+    /// The digests of the present secret and of the previous one.
+    secrets: Vec<Secret>,
+}
+
+/// The digest of a secret, with the time from which it is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Secret {
+    sha256: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<i64>,
+}
+
+impl Secret {
+    /// No digest is valid at this time.
+    const NONE: Self = Self { sha256: Digest::ZERO, until: Some(i64::MIN) };
+
+    fn is_valid(&self, now: UnixMillis) -> bool {
+        self.until.is_none_or(|until| now.0 < until)
+    }
+}
+
+/// The requested properties of a new key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "KeyRecord describes the fields")]
+pub struct NewKey {
+    pub name: String,
+    pub scopes: Scopes,
+    #[serde(default)]
+    pub senders: Option<String>,
+    #[serde(default)]
+    pub expires: Option<i64>,
+}
+
+impl NewKey {
+    /// Checks the properties; the error names the property and the remedy.
+    ///
+    /// # Errors
+    /// A property is invalid.
+    pub fn check(&self, now: UnixMillis) -> Result<(), String> {
+        check_line("name", &self.name, NAME_BYTES_MAX)?;
+        if self.scopes == Scopes::NONE {
+            let names = "ingest, read, objects, admin, operate";
+            return Err(format!("scopes: a key needs at least one scope of {names}"));
+        }
+        if let Some(senders) = &self.senders {
+            check_line("senders", senders, SENDERS_BYTES_MAX)?;
+        }
+        if self.expires.is_some_and(|expires| expires <= now.0) {
+            return Err("expires: the time is in the past".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Returns the record of the key with the secret's digest.
+    pub fn record(self, digest: Digest, created_by: &str, now: UnixMillis) -> KeyRecord {
+        let Self { name, scopes, senders, expires } = self;
+        let (secrets, created_by) =
+            (vec![Secret { sha256: digest, until: None }], created_by.into());
+        KeyRecord { name, scopes, senders, created: now.0, created_by, expires, secrets }
+    }
+}
+
+fn check_line(field: &str, text: &str, bytes_max: usize) -> Result<(), String> {
+    if text.trim().is_empty() || text.len() > bytes_max || text.contains(char::is_control) {
+        return Err(format!(
+            "{field}: must have 1 to {bytes_max} bytes without control characters"
+        ));
+    }
+    Ok(())
+}
+
+impl KeyRecord {
+    /// Replaces the secret. The present one stays valid for the time `overlap_ms`; an earlier one
+    /// becomes invalid.
+    pub fn rotate(&mut self, digest: Digest, now: UnixMillis, overlap_ms: i64) {
+        let present = self.secrets.first().copied();
+        self.secrets = vec![Secret { sha256: digest, until: None }];
+        if let Some(present) = present.filter(|_| overlap_ms > 0) {
+            let until = now.0.saturating_add(overlap_ms.min(OVERLAP_MS_MAX));
+            self.secrets.push(Secret { until: Some(until), ..present });
+        }
+    }
+
+    /// Returns the time until which the previous secret is valid, if it is valid.
+    pub fn overlap_until(&self, now: UnixMillis) -> Option<i64> {
+        self.secrets.get(1).and_then(|secret| secret.until).filter(|until| now.0 < *until)
+    }
+
+    /// Returns true if the key has not expired.
+    pub fn is_current(&self, now: UnixMillis) -> bool {
+        self.expires.is_none_or(|expires| now.0 < expires)
+    }
+}
+
+/// A key in memory.
+#[derive(Debug)]
+pub struct Key {
+    /// The stored part.
+    pub record: KeyRecord,
+    /// The digests in an array, so that a check takes the same time for each key.
+    secrets: [Secret; 2],
+    /// The time of the last use since the start; 0: none.
+    used: Arc<AtomicI64>,
+}
+
+impl Key {
+    fn new(record: KeyRecord, used: Arc<AtomicI64>) -> Self {
+        let secret = |at: usize| record.secrets.get(at).copied().unwrap_or(Secret::NONE);
+        let secrets = [secret(0), secret(1)];
+        Self { record, secrets, used }
+    }
+
+    /// Returns the time of the last use since the start.
+    pub fn used(&self) -> Option<i64> {
+        Some(self.used.load(Ordering::Relaxed)).filter(|at| *at != 0)
+    }
+
+    fn fits(&self, digest: &Digest, now: UnixMillis) -> Choice {
+        let fits = |secret: &Secret| {
+            secret.sha256.as_bytes().ct_eq(digest.as_bytes())
+                & Choice::from(u8::from(secret.is_valid(now)))
+        };
+        let [present, previous] = &self.secrets;
+        fits(present) | fits(previous)
+    }
+}
+
+/// The reason why a text is not a valid key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyRefusal {
+    /// The text does not have the form of a key.
+    Form,
+    /// The key is unknown, its secret is wrong or was replaced, or it has expired.
+    Wrong,
+}
+
+/// The sender of a request with a valid key.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The key.
+    pub key: Arc<Key>,
+    digest: Digest,
+    id: KeyId,
+}
+
+impl Caller {
+    /// Returns the name of the key.
+    pub fn name(&self) -> &str {
+        &self.key.record.name
+    }
+
+    /// Returns the prefix of the senders' names that the caller may use; `None`: all.
+    pub fn senders(&self) -> Option<&str> {
+        self.key.record.senders.as_deref()
+    }
+
+    /// Checks that a change of a key with these properties gives the caller nothing that it lacks.
+    ///
+    /// # Errors
+    /// The key may do more than the caller; the text names the difference.
+    pub fn may_grant(&self, scopes: Scopes, senders: Option<&str>) -> Result<(), String> {
+        let own = self.key.record.scopes.granted();
+        if !own.contains(scopes.granted()) {
+            return Err(format!("the key {:?} lacks some of the scopes {scopes}", self.name()));
+        }
+        match self.senders() {
+            Some(prefix) if !senders.is_some_and(|senders| senders.starts_with(prefix)) => {
+                Err(format!("the key {:?} is limited to senders {prefix}...", self.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// All keys of a daemon.
+#[derive(Debug, Clone)]
+pub struct KeySet {
+    by_id: HashMap<KeyId, Arc<Key>>,
+    /// The key that is compared when no key has the id, so that the check takes the same time.
+    nobody: Arc<Key>,
+}
+
+impl Default for KeySet {
+    fn default() -> Self {
+        let record = KeyRecord {
+            name: String::new(),
+            scopes: Scopes::NONE,
+            senders: None,
+            created: 0,
+            created_by: String::new(),
+            expires: None,
+            secrets: Vec::new(),
+        };
+        Self { by_id: HashMap::new(), nobody: Arc::new(Key::new(record, Arc::default())) }
+    }
+}
+
+impl KeySet {
+    /// Adds or replaces a key; returns false when the id has another form.
+    pub fn put(&mut self, id: &str, record: KeyRecord) -> bool {
+        let Some(id) = token::parse_id(id) else { return false };
+        let used = self.by_id.get(&id).map_or_else(Arc::default, |key| key.used.clone());
+        self.by_id.insert(id, Arc::new(Key::new(record, used)));
+        true
+    }
+
+    /// Removes a key.
+    pub fn remove(&mut self, id: &str) {
+        if let Some(id) = token::parse_id(id) {
+            self.by_id.remove(&id);
+        }
+    }
+
+    /// Returns the key with an id.
+    pub fn get(&self, id: &str) -> Option<&Arc<Key>> {
+        self.by_id.get(&token::parse_id(id)?)
+    }
+
+    /// Returns all keys with their ids, by name.
+    pub fn list(&self) -> Vec<(String, Arc<Key>)> {
+        let text = |id: &KeyId| id.iter().copied().map(char::from).collect();
+        let mut all: Vec<_> = self.by_id.iter().map(|(id, key)| (text(id), key.clone())).collect();
+        all.sort_by(|(_, one), (_, other)| one.record.name.cmp(&other.record.name));
+        all
+    }
+
+    /// Checks the text that a client sent, and notes the use of the key. Allocates nothing, and
+    /// takes the same time for all keys with a wrong secret.
+    ///
+    /// # Errors
+    /// The text is not a valid key at this time.
+    pub fn check(&self, text: &[u8], now: UnixMillis) -> Result<Caller, KeyRefusal> {
+        let (id, secret) = token::parse(text).ok_or(KeyRefusal::Form)?;
+        let digest = token::digest(secret);
+        let known = self.by_id.get(&id);
+        let key = known.unwrap_or(&self.nobody);
+        let fits = bool::from(key.fits(&digest, now));
+        if known.is_none() || !fits || !key.record.is_current(now) {
+            return Err(KeyRefusal::Wrong);
+        }
+        key.used.store(now.0, Ordering::Relaxed);
+        Ok(Caller { key: key.clone(), digest, id })
+    }
+
+    /// Returns true if the key of an earlier check is still valid: a rotation, a revocation or the
+    /// end of its time may have ended it.
+    pub fn is_valid(&self, caller: &Caller, now: UnixMillis) -> bool {
+        self.by_id.get(&caller.id).is_some_and(|key| {
+            bool::from(key.fits(&caller.digest, now)) && key.record.is_current(now)
+        })
+    }
+
+    /// Returns true if a key that has not expired contains these scopes.
+    pub fn has_key_with(&self, scopes: Scopes, now: UnixMillis) -> bool {
+        let is_such = |key: &Arc<Key>| {
+            key.record.scopes.granted().contains(scopes) && key.record.is_current(now)
+        };
+        self.by_id.values().any(is_such)
+    }
+}
+
+#[cfg(test)]
+mod tests;

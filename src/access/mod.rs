@@ -1,0 +1,21 @@
+//! Access control: the text of keys, what each key may do, and the right that each route requires.
+//!
+//! Pure: time is an argument, and [`KeySet::check`] allocates nothing. Must never know: HTTP,
+//! files, the store.
+
+mod admit;
+mod failures;
+mod keys;
+mod routes;
+mod scopes;
+mod token;
+
+pub use admit::{Denial, Right, admit};
+pub use failures::{ADDRESSES_MAX, FAILURES_MAX, FailedKeys};
+pub use keys::{
+    Caller, Key, KeyRecord, KeyRefusal, KeySet, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX,
+    SENDERS_BYTES_MAX,
+};
+pub use routes::{ROUTES, Row, right_of, table};
+pub use scopes::{Scope, Scopes};
+pub use token::{Digest, Token};

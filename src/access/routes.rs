@@ -1,0 +1,213 @@
+//! The table of all routes with the right that each requires. A route without a row prevents the
+//! start, and docs/security.md contains the table.
+
+use super::{
+    admit::{Right, admit},
+    scopes::{Scope, Scopes},
+};
+
+/// A path with the right that some of its methods require.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The methods, separated by spaces; `*` stands for all.
+    pub methods: &'static str,
+    /// The path as it is registered, without the prefixes of [`PREFIXES`].
+    pub path: &'static str,
+    /// The required right.
+    pub right: Right,
+}
+
+/// Prefixes below which some routes are registered again, with the same rights.
+const PREFIXES: [&str; 2] = ["/prometheus", "/graphite"];
+
+const fn row(methods: &'static str, path: &'static str, right: Right) -> Row {
+    Row { methods, path, right }
+}
+
+/// All routes.
+pub const ROUTES: &[Row] = &[
+    // The page and health checks.
+    row("GET HEAD", "/", Right::Open),
+    row("GET HEAD", "/hosts/{name}", Right::Open),
+    row("GET HEAD", "/explore", Right::Open),
+    row("GET HEAD", "/dashboards", Right::Open),
+    row("GET HEAD", "/dashboards/{name}", Right::Open),
+    row("GET HEAD", "/alerts", Right::Open),
+    row("GET HEAD", "/storage", Right::Open),
+    row("GET HEAD", "/status", Right::Open),
+    row("GET HEAD", "/assets/{name}", Right::Open),
+    row("GET", "/graph", Right::Open),
+    row("GET", "/healthz", Right::Open),
+    row("GET", "/readyz", Right::Open),
+    row("GET HEAD", "/-/healthy", Right::Open),
+    row("GET HEAD", "/-/ready", Right::Open),
+    row("*", "/ping", Right::Open),
+    // Samples.
+    row("POST", "/api/v1/ingest", Right::Ingest),
+    row("POST", "/api/v1/update", Right::Ingest),
+    row("POST", "/api/v1/ping", Right::Ingest),
+    row("POST", "/api/v1/write", Right::Ingest),
+    row("POST", "/api/v1/collectd", Right::Ingest),
+    row("POST", "/api/v2/write", Right::Ingest),
+    row("POST", "/v1/metrics", Right::Ingest),
+    row("POST", "/write", Right::Ingest),
+    row("*", "/query", Right::Ingest),
+    // Queries.
+    row("GET POST", "/api/v1/query", Right::Read),
+    row("GET POST", "/api/v1/query_range", Right::Read),
+    row("GET POST", "/api/v1/format_query", Right::Read),
+    row("GET POST", "/api/v1/parse_query", Right::Read),
+    row("GET POST", "/api/v1/labels", Right::Read),
+    row("GET POST", "/api/v1/query_exemplars", Right::Read),
+    row("GET", "/api/v1/label/{name}/values", Right::Read),
+    row("GET POST", "/api/v1/series", Right::Read),
+    row("GET", "/api/v1/metadata", Right::Read),
+    row("POST", "/api/v1/read", Right::Read),
+    row("GET", "/federate", Right::Read),
+    row("GET", "/api/v1/rules", Right::Read),
+    row("POST", "/api/v1/rules/check", Right::Read),
+    row("GET", "/api/v1/alerts", Right::Read),
+    row("GET", "/api/v1/alerts/history", Right::Read),
+    row("GET", "/api/v1/alertmanagers", Right::Read),
+    row("GET", "/api/v1/targets", Right::Read),
+    row("GET", "/api/v1/targets/metadata", Right::Read),
+    row("GET", "/api/v1/status/buildinfo", Right::Read),
+    row("GET", "/api/v1/status/tsdb", Right::Read),
+    row("GET", "/api/v1/status/flags", Right::Read),
+    row("GET", "/api/v1/status/config", Right::Read),
+    row("GET POST", "/render", Right::Read),
+    row("GET POST", "/metrics/find", Right::Read),
+    row("GET POST", "/metrics/expand", Right::Read),
+    row("GET POST", "/tags/findSeries", Right::Read),
+    row("GET", "/tags", Right::Read),
+    row("GET", "/tags/autoComplete/tags", Right::Read),
+    row("GET", "/tags/autoComplete/values", Right::Read),
+    row("GET", "/tags/{tag}", Right::Read),
+    row("GET", "/api/v1/chart", Right::Read),
+    row("GET", "/api/v1/documents", Right::Read),
+    row("GET", "/api/v1/storage/document", Right::Read),
+    row("POST", "/api/v1/aggregate", Right::Read),
+    row("POST", "/api/v1/held", Right::Read),
+    row("GET", "/api/v1/cardinality", Right::Read),
+    row("GET", "/api/v1/find", Right::Read),
+    row("GET", "/api/v1/facets", Right::Read),
+    row("GET", "/api/v1/hosts", Right::Read),
+    row("GET", "/api/v1/hosts/sparklines", Right::Read),
+    row("GET", "/api/v1/export", Right::Read),
+    row("GET", "/api/v1/tail", Right::Read),
+    row("GET", "/api/v1/senders", Right::Read),
+    row("GET", "/api/v1/dashboards", Right::Read),
+    row("GET", "/api/v1/dashboards/{name}", Right::Read),
+    row("GET", "/api/v1/annotations", Right::Read),
+    row("GET", "/api/v2/alerts", Right::Read),
+    row("GET", "/api/v2/alerts/groups", Right::Read),
+    row("GET", "/api/v2/silences", Right::Read),
+    row("GET", "/api/v2/silence/{id}", Right::Read),
+    row("GET", "/api/v2/status", Right::Read),
+    row("GET", "/api/v2/receivers", Right::Read),
+    // Changes of objects.
+    row("PUT DELETE", "/api/v1/dashboards/{name}", Right::Objects),
+    row("POST", "/api/v1/annotations", Right::Objects),
+    row("DELETE", "/api/v1/annotations/{id}", Right::Objects),
+    row("POST", "/api/v1/alerts/ack", Right::Objects),
+    row("POST", "/api/v1/alerts/unack", Right::Objects),
+    row("POST", "/api/v2/alerts", Right::Objects),
+    row("POST", "/api/v2/silences", Right::Objects),
+    row("DELETE", "/api/v2/silence/{id}", Right::Objects),
+    // Changes of stored data, and keys.
+    row("DELETE", "/api/v1/series", Right::Manage),
+    row("POST", "/api/v1/admin/series/delete", Right::Manage),
+    row("POST", "/api/v1/admin/series/rename", Right::Manage),
+    row("POST", "/api/v1/admin/series/merge", Right::Manage),
+    row("DELETE", "/api/v1/hosts", Right::Manage),
+    row("POST", "/api/v1/admin/hosts/remove", Right::Manage),
+    row("DELETE", "/api/v1/senders", Right::Manage),
+    row("POST", "/api/v1/admin/senders/remove", Right::Manage),
+    row("POST", "/api/v1/receivers/test", Right::Manage),
+    row("GET POST", "/api/v1/access/keys", Right::Manage),
+    row("DELETE", "/api/v1/access/keys/{id}", Right::Manage),
+    row("POST", "/api/v1/access/keys/{id}/rotate", Right::Manage),
+    // The state of the daemon.
+    row("GET", "/metrics", Right::Operate),
+    row("GET", "/api/v1/status", Right::Operate),
+    row("GET", "/api/v1/storage", Right::Operate),
+    row("GET", "/api/v1/status/runtimeinfo", Right::Operate),
+    row("GET", "/api/v1/admin/clock", Right::Operate),
+    row("GET", "/api/v1/admin/log", Right::Operate),
+    row("GET", "/api/v1/admin/settings", Right::Operate),
+    row("POST", "/api/v1/admin/clock/confirm", Right::Control),
+    row("POST", "/api/v1/admin/preallocate", Right::Control),
+    row("POST", "/api/v1/admin/snapshot", Right::Control),
+    row("POST PUT", "/-/reload", Right::Control),
+];
+
+/// Returns the right that a method of a registered path requires; `None` when there is no row.
+/// Only registration uses it: a request never leads to a search by its path.
+pub fn right_of(method: &str, path: &str) -> Option<Right> {
+    let without_prefix = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
+    let path = match without_prefix {
+        Some("") => "/",
+        Some(rest) if rest.starts_with('/') => rest,
+        _ => path,
+    };
+    let fits = |row: &&Row| {
+        row.path == path
+            && (row.methods == "*" || row.methods.split(' ').any(|known| known == method))
+    };
+    ROUTES.iter().find(fits).map(|row| row.right)
+}
+
+/// Returns the table in Markdown: for each route, the scopes whose keys may use it.
+pub fn table() -> String {
+    let rows = ROUTES.iter().map(|Row { methods, path, right }| {
+        let methods = if *methods == "*" { "any method" } else { methods };
+        format!("| {methods} `{path}` | {} |\n", keys_with(*right))
+    });
+    std::iter::once("| route | key |\n|---|---|\n".to_owned()).chain(rows).collect()
+}
+
+/// Returns the scopes that have a right, each alone or, when none does, all together.
+fn keys_with(right: Right) -> String {
+    let has = |scopes| admit(right, Some(scopes)).is_ok();
+    let list = |scopes: Scopes, separator| {
+        let names = scopes.iter().map(|scope| format!("`{}`", scope.as_str()));
+        names.collect::<Vec<_>>().join(separator)
+    };
+    let alone = |scope: &&Scope| has(Scopes::of(&[**scope]));
+    let alone: Vec<_> = Scope::ALL.iter().filter(alone).copied().collect();
+    match &alone[..] {
+        _ if has(Scopes::NONE) => "none".to_owned(),
+        [] => list(right.scopes(), " and "),
+        scopes => list(Scopes::of(scopes), ", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_method_of_a_path_has_one_row() {
+        let mut seen = BTreeSet::new();
+        for row in ROUTES {
+            for method in row.methods.split(' ') {
+                assert!(seen.insert((method, row.path)), "{method} {}", row.path);
+            }
+        }
+    }
+
+    #[test]
+    fn a_route_is_found_below_its_prefixes_and_unknown_ones_are_not() {
+        assert_eq!(right_of("GET", "/api/v1/query"), Some(Right::Read));
+        assert_eq!(right_of("GET", "/prometheus/api/v1/query"), Some(Right::Read));
+        assert_eq!(right_of("GET", "/graphite/render"), Some(Right::Read));
+        assert_eq!(right_of("GET", "/prometheus"), Some(Right::Open));
+        assert_eq!(right_of("TRACE", "/query"), Some(Right::Ingest));
+        assert_eq!(right_of("DELETE", "/api/v1/series"), Some(Right::Manage));
+        assert_eq!(right_of("PUT", "/api/v1/series"), None);
+        assert_eq!(right_of("GET", "/prometheusapi/v1/query"), None);
+        assert_eq!(right_of("GET", "/api/v1/query/"), None);
+    }
+}

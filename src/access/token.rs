@@ -1,0 +1,178 @@
+//! The text of a key: `gry_`, twelve characters that identify the key, `_`, and 52 secret ones.
+//!
+//! Both parts have the alphabet of Crockford's base32 in lower case, without look-alikes: 60 bits
+//! identify the key, 256 bits are secret. A text is valid exactly as it was made: other cases and
+//! other lengths are not.
+
+use std::{array, fmt, io};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use sha2::{Digest as _, Sha256};
+
+/// The text with which each key begins, so that scanners of secrets find it.
+const PREFIX: &[u8] = b"gry_";
+const ID_BYTES: usize = 12;
+const SECRET_BYTES: usize = 52;
+const TOKEN_BYTES: usize = PREFIX.len() + ID_BYTES + 1 + SECRET_BYTES;
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// The SHA-256 of a secret. A secret of 256 random bits needs no slow hash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of no secret.
+    pub(super) const ZERO: Self = Self([0; 32]);
+
+    pub(super) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest(..)")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let digits = digits.filter_map(|digit| char::from_digit(u32::from(digit), 16));
+        serializer.serialize_str(&digits.collect::<String>())
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits = text.as_bytes().chunks_exact(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
+        let bytes = bytes.filter(|_| text.len() == 64).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| D::Error::custom("a digest is not 64 hexadecimal digits"))
+    }
+}
+
+/// The characters that identify a key.
+pub(super) type KeyId = [u8; ID_BYTES];
+
+/// A new key with its secret. Only the digest of the secret is stored.
+pub struct Token {
+    id: KeyId,
+    secret: [u8; SECRET_BYTES],
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl Token {
+    /// Creates a key from the system's random numbers.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn random() -> io::Result<Self> {
+        Ok(Self { id: random_characters()?, secret: random_characters()? })
+    }
+
+    /// Creates another secret for the key with an id; `None` when the text is no id.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn random_for(id: &str) -> io::Result<Option<Self>> {
+        let Some(id) = parse_id(id) else { return Ok(None) };
+        Ok(Some(Self { id, secret: random_characters()? }))
+    }
+
+    /// Returns the characters that identify the key.
+    pub fn id(&self) -> String {
+        self.id.iter().copied().map(char::from).collect()
+    }
+
+    /// Returns the digest of the secret.
+    pub fn digest(&self) -> Digest {
+        digest(&self.secret)
+    }
+
+    /// Returns the text that clients send.
+    pub fn reveal(&self) -> String {
+        let parts: [&[u8]; 4] = [PREFIX, &self.id, b"_", &self.secret];
+        parts.concat().into_iter().map(char::from).collect()
+    }
+}
+
+/// Returns 5 random bits for each character. A whole byte is drawn for each, and 32 divides 256, so
+/// all characters are equally likely.
+fn random_characters<const N: usize>() -> io::Result<[u8; N]> {
+    let mut random = [0; N];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(random.map(|byte| ALPHABET[usize::from(byte % 32)]))
+}
+
+/// Returns the id and the secret in the text of a key; `None` when it has another form.
+pub(super) fn parse(text: &[u8]) -> Option<(KeyId, &[u8; SECRET_BYTES])> {
+    if text.len() != TOKEN_BYTES {
+        return None;
+    }
+    let rest = text.strip_prefix(PREFIX)?;
+    let (id, rest) = rest.split_first_chunk::<ID_BYTES>()?;
+    let secret = rest.strip_prefix(b"_")?.first_chunk::<SECRET_BYTES>()?;
+    let is_known = |byte: &u8| ALPHABET.contains(byte);
+    (id.iter().all(is_known) && secret.iter().all(is_known)).then_some((*id, secret))
+}
+
+/// Returns the id in a text; `None` when it has another form.
+pub(super) fn parse_id(text: &str) -> Option<KeyId> {
+    let id: KeyId = text.as_bytes().try_into().ok()?;
+    id.iter().all(|byte| ALPHABET.contains(byte)).then_some(id)
+}
+
+pub(super) fn digest(secret: &[u8]) -> Digest {
+    let sum = Sha256::digest(secret);
+    Digest(array::from_fn(|at| sum.get(at).copied().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_new_key_can_be_parsed_and_no_other_text_can() {
+        let token = Token::random().unwrap();
+        let text = token.reveal();
+        assert_eq!(text.len(), 69);
+        let (id, secret) = parse(text.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(id.to_vec()).unwrap(), token.id());
+        assert_eq!(digest(secret), token.digest());
+        for length in 0..text.len() {
+            assert!(parse(&text.as_bytes()[..length]).is_none(), "{length}");
+        }
+        let longer = format!("{text}0");
+        let other_prefix = text.replacen("gry_", "grx_", 1);
+        let other_case = text.to_uppercase();
+        let look_alike = format!("{}l", text.strip_suffix(text.chars().last().unwrap()).unwrap());
+        for wrong in [&longer, &other_prefix, &other_case, &look_alike, &format!(" {text}")] {
+            assert!(parse(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn secrets_differ_in_every_position_and_debug_output_has_none() {
+        let tokens: Vec<_> = (0..200).map(|_| Token::random().unwrap()).collect();
+        for at in 0..SECRET_BYTES {
+            let found: BTreeSet<_> = tokens.iter().map(|token| token.secret[at]).collect();
+            assert!(found.len() > 20, "position {at} has {} different characters", found.len());
+        }
+        let shown = format!("{:?}", tokens[0]);
+        assert!(!shown.contains(tokens[0].reveal().rsplit('_').next().unwrap()), "{shown}");
+        let rotated = Token::random_for(&tokens[0].id()).unwrap().unwrap();
+        assert_eq!(rotated.id, tokens[0].id);
+        assert_ne!(rotated.digest(), tokens[0].digest());
+        assert!(Token::random_for("no id").unwrap().is_none());
+    }
+}

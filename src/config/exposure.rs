@@ -1,0 +1,111 @@
+//! Addresses that other machines can reach: without keys, the daemon refuses them.
+//!
+//! Must never know: how an address is opened.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{faults::Faults, sections::Sections};
+
+/// An address that other machines can use without a key.
+struct Exposed {
+    setting: &'static str,
+    address: SocketAddr,
+    /// The consequence for the daemon.
+    allows: &'static str,
+    /// The way to require keys instead.
+    remedy: &'static str,
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => ip.to_canonical().is_loopback(),
+    }
+}
+
+fn exposed(sections: &Sections) -> Vec<Exposed> {
+    let http = Exposed {
+        setting: "server.listen",
+        address: sections.server.listen,
+        allows: "read and delete everything",
+        remedy: "set security.access = true (docs/security.md)",
+    };
+    let relay = "use a loopback address and a relay, because Graphite's protocols have no keys";
+    let certificates = "set tls.client_ca_file, so that senders must show a certificate";
+    // With authorities for clients, each sender over TLS shows a certificate.
+    let is_strict = !sections.tls.client_ca_file.as_os_str().is_empty();
+    let tls_listen = sections.graphite.tls_listen.filter(|_| !is_strict);
+    let graphite = [
+        ("graphite.listen", sections.graphite.listen, relay),
+        ("graphite.pickle_listen", sections.graphite.pickle_listen, relay),
+        ("graphite.tls_listen", tls_listen, certificates),
+    ];
+    let graphite = graphite.into_iter().filter_map(|(setting, address, remedy)| {
+        Some(Exposed { setting, address: address?, allows: "send samples", remedy })
+    });
+    let http = Some(http).filter(|_| !sections.security.access);
+    http.into_iter().chain(graphite).filter(|exposed| !is_loopback(exposed.address)).collect()
+}
+
+/// Reports each address that others can use without a key, unless `security.open` allows it.
+pub(super) fn check(sections: &Sections, faults: &mut Faults) {
+    if sections.security.open {
+        return;
+    }
+    for Exposed { setting, address, allows, remedy } in exposed(sections) {
+        faults.0.push(format!(
+            "{setting} = {address}: other machines could {allows} without a key: {remedy}, or in \
+             a network that you trust, set security.open = true"
+        ));
+    }
+}
+
+/// Returns the warning about addresses that `security.open` allows; `None` if there are none.
+pub(super) fn warning(sections: &Sections) -> Option<String> {
+    let all = exposed(sections);
+    let text = |exposed: &Exposed| {
+        let Exposed { setting, address, allows, .. } = exposed;
+        format!("whoever reaches {setting} = {address} can {allows} without a key")
+    };
+    let texts: Vec<_> = all.iter().map(text).collect();
+    (!texts.is_empty()).then(|| format!("security.open is set: {}", texts.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::read;
+
+    #[test]
+    fn an_address_for_others_needs_access_control_or_an_open_network() {
+        let faults = |text: &str| read(text).err().map(|fault| fault.to_string());
+        for address in ["0.0.0.0:1", "[::]:1", "10.0.0.5:1", "[::ffff:10.0.0.5]:1"] {
+            let listen = format!("server.listen = '{address}'\n");
+            let fault = faults(&listen).unwrap();
+            assert!(fault.contains("security.access = true"), "{fault}");
+            assert!(fault.contains("security.open = true"), "{fault}");
+            assert_eq!(faults(&format!("{listen}security.access = true")), None);
+            let open = read(&format!("{listen}security.open = true")).unwrap();
+            let warning = open.exposure().unwrap();
+            assert!(warning.contains("can read and delete everything"), "{warning}");
+        }
+        for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            let settings = read(&format!("server.listen = '{address}'")).unwrap();
+            assert_eq!(settings.exposure(), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn graphite_has_no_keys() {
+        let text = "graphite.listen = '0.0.0.0:2003'\nsecurity.access = true\n";
+        let fault = read(text).unwrap_err().to_string();
+        assert!(fault.contains("graphite.listen") && !fault.contains("server.listen"), "{fault}");
+        let open = read(&format!("{text}security.open = true")).unwrap().exposure().unwrap();
+        assert!(open.contains("can send samples") && !open.contains("delete"), "{open}");
+        let tls = "tls = { certificate_file = 'c', key_file = 'k' }\n\
+                   graphite.tls_listen = '0.0.0.0:2005'\n";
+        let fault = read(tls).unwrap_err().to_string();
+        assert!(fault.contains("tls_listen") && fault.contains("tls.client_ca_file"), "{fault}");
+        let strict = tls.replace("'k' }", "'k', client_ca_file = 'ca' }");
+        assert_eq!(read(&strict).unwrap().exposure(), None);
+    }
+}

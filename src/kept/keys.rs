@@ -1,0 +1,276 @@
+//! The keys of access control: objects of the store, loaded once, changed one after the other. A
+//! change is in effect for all readers when its response is sent.
+//!
+//! Must never know: HTTP, where a key comes from.
+
+use std::{io, sync::Arc};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use super::{LiveValue, ObjectFault, Records};
+use crate::{
+    access::{Caller, Key, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes, Token},
+    model::UnixMillis,
+    store::{ObjectKind, ObjectRefusal, Store, StoreError},
+};
+
+/// The file of the store that contains the keys.
+const FILE: &str = "objects.redb";
+
+/// The keys. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct KnownKeys(Arc<SharedKeys>);
+
+#[derive(Debug)]
+struct SharedKeys {
+    records: Records<KeyRecord>,
+    keys: LiveValue<KeySet>,
+    /// The damaged file, when it contained the keys.
+    unread: Option<String>,
+    /// Changes hold this lock.
+    change_lock: Mutex<()>,
+}
+
+/// The reason why keys are not shown or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFault {
+    /// The request is invalid, or the store refuses it.
+    #[error(transparent)]
+    Object(#[from] ObjectFault),
+    /// The caller would get more rights than it has.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The system has no random numbers.
+    #[error("the system has no random numbers")]
+    Random(#[from] io::Error),
+}
+
+impl From<StoreError> for KeyFault {
+    fn from(cause: StoreError) -> Self {
+        Self::Object(cause.into())
+    }
+}
+
+impl From<ObjectRefusal> for KeyFault {
+    fn from(cause: ObjectRefusal) -> Self {
+        Self::Object(cause.into())
+    }
+}
+
+/// A key in an answer, without its secret. Times are Unix milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyAnswer {
+    id: String,
+    name: String,
+    scopes: Scopes,
+    senders: Option<String>,
+    created: i64,
+    created_by: String,
+    expires: Option<i64>,
+    /// The time until which the previous secret is valid, after a rotation.
+    overlap_until: Option<i64>,
+    /// The last use since the daemon started.
+    used: Option<i64>,
+}
+
+impl KeyAnswer {
+    fn new(id: String, key: &Key, now: UnixMillis) -> Self {
+        let record = &key.record;
+        Self {
+            id,
+            name: record.name.clone(),
+            scopes: record.scopes,
+            senders: record.senders.clone(),
+            created: record.created,
+            created_by: record.created_by.clone(),
+            expires: record.expires,
+            overlap_until: record.overlap_until(now),
+            used: key.used(),
+        }
+    }
+}
+
+/// A new or rotated key with the text that clients send, which is shown once.
+#[derive(Debug, Serialize)]
+pub struct NewKeyAnswer {
+    key: KeyAnswer,
+    token: String,
+}
+
+impl NewKeyAnswer {
+    /// Returns the text that clients send.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+impl KnownKeys {
+    /// Loads the keys of a store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn open(store: &Store) -> Result<Self, StoreError> {
+        let records = Records::new(store, ObjectKind::Key);
+        let mut keys = KeySet::default();
+        for (id, record) in records.load()? {
+            if !keys.put(&id, record) {
+                tracing::error!(id, "a stored key has no valid id; it is skipped");
+            }
+        }
+        let damaged = store.damaged_partitions().into_iter();
+        let unread = damaged.into_iter().find(|name| name.starts_with(FILE));
+        let (keys, change_lock) = (LiveValue::new(keys), Mutex::default());
+        Ok(Self(Arc::new(SharedKeys { records, keys, unread, change_lock })))
+    }
+
+    /// Returns the present keys.
+    pub fn current(&self) -> Arc<KeySet> {
+        self.0.keys.get()
+    }
+
+    /// Returns the damaged file that contained the keys, so that no key can be recognized.
+    pub fn unread(&self) -> Option<&str> {
+        self.0.unread.as_deref()
+    }
+
+    /// Returns all keys by name.
+    pub fn list(&self, now: UnixMillis) -> Vec<KeyAnswer> {
+        let keys = self.current().list().into_iter();
+        keys.map(|(id, key)| KeyAnswer::new(id, &key, now)).collect()
+    }
+
+    /// Creates a key, durably. Without access control, there is no caller.
+    ///
+    /// # Errors
+    /// The key is invalid or its name exists, it may do more than the caller, or the store cannot
+    /// be written.
+    pub fn create(
+        &self,
+        new: NewKey,
+        caller: Option<&Caller>,
+        now: UnixMillis,
+    ) -> Result<NewKeyAnswer, KeyFault> {
+        let _change_lock = self.0.change_lock.lock();
+        new.check(now).map_err(ObjectFault::Invalid)?;
+        may_grant(new.scopes, new.senders.as_deref(), caller)?;
+        if self.current().list().iter().any(|(_, key)| key.record.name == new.name) {
+            let message = format!("name: a key {:?} exists; rotate it or revoke it", new.name);
+            return Err(ObjectFault::Invalid(message).into());
+        }
+        let token = Token::random()?;
+        let created_by = caller.map(Caller::name).unwrap_or_default();
+        self.put(&token, new.record(token.digest(), created_by, now), now)
+    }
+
+    /// Replaces the secret of a key, durably. The present secret stays valid for `overlap_ms`.
+    ///
+    /// # Errors
+    /// There is no such key, it may do more than the caller, or the store cannot be written.
+    pub fn rotate(
+        &self,
+        id: &str,
+        overlap_ms: i64,
+        caller: Option<&Caller>,
+        now: UnixMillis,
+    ) -> Result<NewKeyAnswer, KeyFault> {
+        let _change_lock = self.0.change_lock.lock();
+        if !(0..=OVERLAP_MS_MAX).contains(&overlap_ms) {
+            return Err(ObjectFault::Invalid("overlap_ms: use 0 to 90 days".to_owned()).into());
+        }
+        let mut record = self.current().get(id).ok_or_else(|| no_key(id))?.record.clone();
+        may_change(&record, caller)?;
+        let token = Token::random_for(id)?.ok_or_else(|| no_key(id))?;
+        record.rotate(token.digest(), now, overlap_ms);
+        self.put(&token, record, now)
+    }
+
+    /// Revokes a key, durably.
+    ///
+    /// # Errors
+    /// There is no such key, it may do more than the caller, or the store cannot be written.
+    pub fn revoke(&self, id: &str, caller: Option<&Caller>) -> Result<(), KeyFault> {
+        let _change_lock = self.0.change_lock.lock();
+        let stored = || self.0.records.get(id).ok().flatten();
+        // After a failed write, the key is only in the store.
+        let record = match self.current().get(id) {
+            Some(key) => key.record.clone(),
+            None => stored().ok_or_else(|| no_key(id))?,
+        };
+        may_change(&record, caller)?;
+        // The key is invalid before the store is written: a failed write must not leave it valid.
+        let mut keys = KeySet::clone(&self.current());
+        keys.remove(id);
+        self.0.keys.set(keys);
+        Ok(self.0.records.remove(id)??)
+    }
+
+    fn put(
+        &self,
+        token: &Token,
+        record: KeyRecord,
+        now: UnixMillis,
+    ) -> Result<NewKeyAnswer, KeyFault> {
+        let id = token.id();
+        self.0.records.put(&id, &record, now)??;
+        let mut keys = KeySet::clone(&self.current());
+        keys.put(&id, record);
+        let key = keys.get(&id).cloned().ok_or_else(|| no_key(&id))?;
+        self.0.keys.set(keys);
+        Ok(NewKeyAnswer { key: KeyAnswer::new(id, &key, now), token: token.reveal() })
+    }
+}
+
+fn may_change(record: &KeyRecord, caller: Option<&Caller>) -> Result<(), KeyFault> {
+    may_grant(record.scopes, record.senders.as_deref(), caller)
+}
+
+/// Refuses a key that may do more than the caller; without access control, there is no caller.
+fn may_grant(
+    scopes: Scopes,
+    senders: Option<&str>,
+    caller: Option<&Caller>,
+) -> Result<(), KeyFault> {
+    let granted = caller.map_or(Ok(()), |caller| caller.may_grant(scopes, senders));
+    granted.map_err(KeyFault::Forbidden)
+}
+
+fn no_key(id: &str) -> ObjectFault {
+    ObjectFault::NotFound(format!("there is no key {id:?}; `granary key list` shows the ids"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        access::Scope,
+        faulty::{Call, EIO, Effect, Fault, FaultyMedium},
+        model::GranularitySet,
+        setup::{NOW, open_on},
+    };
+
+    #[test]
+    fn a_key_whose_revocation_failed_on_the_disk_is_invalid_and_can_be_revoked_again() {
+        let (medium, now) = (FaultyMedium::new(1), NOW);
+        let (store, _appender) = open_on(Arc::new(medium.clone()), &GranularitySet::default(), now);
+        let keys = KnownKeys::open(&store).unwrap();
+        let scopes = Scopes::of(&[Scope::Ingest]);
+        let new = NewKey { name: "a".to_owned(), scopes, senders: None, expires: None };
+        let made = keys.create(new, None, now).unwrap();
+        let is_valid = || keys.current().check(made.token().as_bytes(), now).is_ok();
+        assert!(is_valid());
+        medium.arm(Fault {
+            call: Call::Sync,
+            after: 0,
+            times: u64::MAX,
+            effect: Effect::Error(EIO),
+        });
+        assert!(keys.revoke(&made.key.id, None).is_err());
+        assert!(!is_valid());
+        medium.lift();
+        keys.revoke(&made.key.id, None).unwrap();
+        assert_eq!(KnownKeys::open(&store).unwrap().list(now), []);
+        let again = keys.revoke(&made.key.id, None).unwrap_err();
+        assert!(again.to_string().contains("there is no key"), "{again}");
+    }
+}

@@ -1,0 +1,47 @@
+/**
+ * The key of this tab, for a daemon with access control. It is kept for the session of the tab,
+ * and sent with each request to the daemon.
+ */
+import { signal } from "@preact/signals";
+
+const STORED_AS = "granary-key";
+
+function readKey(): string {
+  try {
+    return sessionStorage.getItem(STORED_AS) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** The key; empty without one. */
+export const key = signal(readKey());
+
+/** Why the daemon asks for a key; `null` while it does not. */
+export const keyProblem = signal<string | null>(null);
+
+/** Keeps the key, or forgets it when it is empty. */
+export function keepKey(text: string): void {
+  key.value = text;
+  try {
+    if (text === "") sessionStorage.removeItem(STORED_AS);
+    else sessionStorage.setItem(STORED_AS, text);
+  } catch {
+    // Without storage, the key lasts until the page is loaded again.
+  }
+}
+
+/** The headers of a request, with the key if there is one. */
+export function withKey(headers: HeadersInit | undefined): Headers {
+  const all = new Headers(headers);
+  if (key.value !== "") all.set("authorization", `Bearer ${key.value}`);
+  return all;
+}
+
+/** The daemon's error codes that ask for a key; a proxy's 401 is a matter of the browser. */
+const KEY_CODES = ["no_key", "wrong_key"];
+
+/** Notes an answer that asks for a key. */
+export function noteRefusal(code: string, message: string): void {
+  if (KEY_CODES.includes(code)) keyProblem.value = message;
+}

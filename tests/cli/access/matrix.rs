@@ -1,0 +1,77 @@
+//! Every route of the table with no key and with a key of each scope: allowed, or 401 or 403.
+
+use granary::access::{ROUTES, Right, Row, Scope, Scopes, admit};
+
+use super::Guarded;
+
+/// Returns a path with a value in place of each variable.
+fn filled(path: &str) -> String {
+    let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn each_route_admits_exactly_the_keys_of_the_table() {
+    let guarded = Guarded::start();
+    let keys: Vec<_> = Scope::ALL
+        .iter()
+        .map(|scope| (Scopes::of(&[*scope]), guarded.scoped(scope.as_str(), &[scope.as_str()])))
+        .chain([(Scopes::of(&[Scope::Admin, Scope::Operate]), guarded.admin.clone())])
+        .collect();
+    let mut checked = 0;
+    for Row { methods, path, right } in ROUTES {
+        let methods = if *methods == "*" { "GET POST" } else { methods };
+        for method in methods.split(' ') {
+            let path = filled(path);
+            let (status, answer) = guarded.send_with(method, &path, &[], "");
+            let is_refused = [401, 403].contains(&status);
+            assert_eq!(is_refused, *right != Right::Open, "{method} {path}: {status} {answer}");
+            for (scopes, key) in &keys {
+                let (status, answer) = guarded.send(method, &path, key, "");
+                let expected = admit(*right, Some(*scopes)).is_ok();
+                let is_admitted = ![401, 403].contains(&status);
+                assert_eq!(is_admitted, expected, "{method} {path} {scopes}: {status} {answer}");
+                if !expected {
+                    assert_eq!((status, &answer["error"]), (403, &"forbidden".into()));
+                }
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 500, "checked only {checked} requests");
+}
+
+#[test]
+fn other_spellings_of_a_path_are_no_way_around_the_check() {
+    let guarded = Guarded::start();
+    for path in [
+        "//api/v1/series",
+        "/api//v1/series",
+        "/api/v1/series/",
+        "/./api/v1/series",
+        "/assets/../api/v1/series",
+        "/api/v1/%73eries",
+        "/api%2Fv1/series",
+        "/API/v1/series",
+        "/api/v1/series;x=1",
+        "/api/v1/series%00",
+        "/prometheus//api/v1/series",
+        "/graphite/../api/v1/series",
+        "/metrics/",
+        "/%6detrics",
+        "/metrics%2F",
+    ] {
+        for method in ["GET", "POST", "HEAD", "PROPFIND"] {
+            let (status, answer) = guarded.send_with(method, path, &[], "");
+            assert!([400, 401, 404, 405].contains(&status), "{method} {path}: {status} {answer}");
+            let (_, answer) = (status, answer.to_string());
+            assert!(!answer.contains("granary_series"), "{method} {path}: {answer}");
+        }
+    }
+    // Headers that name another path or method change nothing.
+    for header in ["X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "X-Forwarded-User"]
+    {
+        let headers = [(header, "/healthz")];
+        assert_eq!(guarded.send_with("GET", "/api/v1/series", &headers, "").0, 401, "{header}");
+    }
+}
