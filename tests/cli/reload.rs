@@ -318,7 +318,7 @@ fn rules_and_granularities(turn: usize) -> String {
         _ => String::new(),
     };
     let mut levels = vec![["1m", "1h", "6h", "2d"], ["5m", "4h", "1d", "14d"]];
-    if turn % 3 != 0 {
+    if !turn.is_multiple_of(3) {
         levels.push(["1h", "1d", "1w", "9w"]);
     }
     levels.push(["1d", "1mo", "1y", "5y"]);
