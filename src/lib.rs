@@ -1,9 +1,9 @@
 //! Granary: a monitoring store that aggregates every sample at several resolutions.
 //!
 //! ARCHITECTURE.md describes the modules. A module may only use modules to its left in this list,
-//! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `tls`, `shell`,
-//! `store` <- `ingest`, `import`, `query`, `telemetry` <- `alerts` <- `notify`, `kept` <- `actors`
-//! <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `tls`,
+//! `shell`, `store` <- `ingest`, `import`, `query`, `telemetry` <- `alerts` <- `notify`, `kept` <-
+//! `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 // The shared test setup below refers to the crate by its name, as the tests in tests/ do.
 #[cfg(test)]

@@ -170,6 +170,15 @@ fn parameters_at_the_wrong_place_of_a_deletion_are_refused() {
     let body = json!({"selector": {"metric": "temperature"}}).to_string();
     let (status, text) = send("POST", &format!("admin/series/delete?{range}"), body);
     assert!(status == 400 && text.contains("into the body"), "{status} {text}");
+    // Times in a body are texts, or numbers of Unix seconds.
+    let seconds = |minutes: i64| day().as_second() + 60 * minutes;
+    let body = json!({"selector": {"metric": "temperature"}, "start": seconds(490),
+                      "end": seconds(547), "dry_run": true});
+    let (status, text) = send("POST", "admin/series/delete", body.to_string());
+    assert!(
+        status == 200 && text.contains(&format!("\"start\":\"{}\"", at(490))),
+        "{status} {text}"
+    );
     let body = json!({"start": at(490), "end": at(547)}).to_string();
     let (status, text) = send("DELETE", "series?metric=temperature", body);
     assert!(status == 400 && text.contains("parameters of the URL"), "{status} {text}");

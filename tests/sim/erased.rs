@@ -111,8 +111,8 @@ fn cut_slots_of_a_removed_granularity_are_computed_again_from_the_next_one_with_
     let (store, _appender) = open(&all);
     let counts = (0..4).map(|level| count(&store, level, NOW.minus(2 * DAY)..NOW.plus(DAY), id));
     assert_eq!(counts.collect::<Vec<_>>(), [184; 4]);
-    let hours = slots(&store, 2, NOW.minus(4 * HOUR)..NOW, id);
-    let minutes = slots(&store, 0, NOW.minus(4 * HOUR)..NOW, id);
+    let hours = slots(&store, 2, NOW.minus(2 * DAY)..NOW, id);
+    let minutes = slots(&store, 0, NOW.minus(2 * DAY)..NOW.plus(HOUR), id);
     for Slot { start, cell } in hours {
         let of_hour = minutes.iter().filter(|slot| (slot.start.0 - start.0) / HOUR == 0);
         let of_hour = of_hour.filter(|slot| slot.start >= start);

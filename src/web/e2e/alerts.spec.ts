@@ -113,7 +113,7 @@ test("an alert is silenced; the silence is listed and expired", async ({ page, s
   const row = alertRows(page, "LoadHigh");
   await row.getByRole("button", { name: "Silence" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Author").fill("Ann");
+  await dialog.getByLabel("Name").fill("Ann");
   await dialog.getByRole("button", { name: "Silence" }).click();
   await expect(dialog).toContainText("Enter a comment.");
   await dialog.getByLabel("Comment").fill("the disk is changed");
@@ -243,4 +243,79 @@ test("without rules, the page shows how to add rules: by a restart, then by a re
   await expect(page.getByText("restart the daemon: it reads settings at its start")).toBeVisible();
   await page.goto(`${daemon.url}/alerts?show=rules`);
   await expect(page.getByText("restart the daemon: it reads settings at its start")).toBeVisible();
+});
+
+test("a link to a rule finds each severity, and links to the others", async ({
+  page,
+  startDaemon,
+}) => {
+  const rules = ["warning", "critical"].map(
+    (severity) => `  - {alert: DiskFull, expr: vector(1) > 2, labels: {severity: ${severity}}}\n`,
+  );
+  const daemon = await startDaemon({
+    "rules.yml": `groups:\n- name: disks\n  rules:\n${rules.join("")}`,
+  });
+  await page.goto(`${daemon.url}/alerts?rule=disks/DiskFull/critical`);
+  const others = page.getByRole("navigation", { name: "Rules named DiskFull" });
+  const current = others.locator("[aria-current]");
+  await expect(current).toHaveText("critical");
+  await others.getByRole("link", { name: "warning" }).click();
+  await expect(page).toHaveURL(/rule=disks%2FDiskFull%2Fwarning$/);
+  await expect(current).toHaveText("warning");
+  await page.goto(`${daemon.url}/alerts?rule=disks/DiskFull`);
+  await expect(current).toHaveText("warning");
+});
+
+test("many alerts of a rule are one line, and a host names what fires on it", async ({
+  page,
+  startDaemon,
+}) => {
+  const rules = [
+    "  - {alert: Added, expr: 'last_over_time(added[3h]) > 0', labels: {severity: info}}\n",
+    "  - {alert: Hot, expr: 'last_over_time(added{host=\"h2\"}[3h]) > 0', labels: {severity: critical}}\n",
+  ];
+  const daemon = await startDaemon({
+    "rules.yml": `groups:\n- name: own\n  interval: 1s\n  rules:\n${rules.join("")}`,
+  });
+  await daemon.postSamples(
+    Array.from({ length: 6 }, (_, k) => ({
+      metric: "added",
+      tags: { host: `h${k}` },
+      time: Date.now() - 60_000,
+      value: 1,
+    })),
+  );
+  await eventually("all alerts fire", async () => {
+    const { data } = (await daemon.request("/api/v1/alerts")) as { data: { alerts: Alert[] } };
+    return data.alerts.filter(({ state }) => state === "firing").length === 7;
+  });
+  await page.goto(`${daemon.url}/alerts`);
+  const group = page.locator(".alert-group");
+  await expect(group).toContainText("Added× 6info6 firing");
+  await expect(page.locator(".alert-row")).toHaveCount(1);
+  await group.locator("summary").click();
+  await expect(page.locator(".alert-row")).toHaveCount(7);
+  await page.getByRole("button", { name: "Silence all" }).click();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog.getByLabel("Value of alertname")).toHaveValue("Added");
+  await expect(dialog.getByLabel("Value of severity")).toHaveValue("info");
+  await expect(dialog.getByLabel(/^Value of/)).toHaveCount(2);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Acknowledge all" }).click();
+  await dialog.getByLabel("Name", { exact: true }).fill("Ann");
+  await dialog.getByRole("button", { name: "Acknowledge", exact: true }).click();
+  await expect(page.getByText("Acknowledged by Ann")).toHaveCount(6);
+  await page
+    .getByRole("group", { name: "Severity" })
+    .getByRole("button", { name: "critical" })
+    .click();
+  await expect(page).toHaveURL(/severity=critical/);
+  await expect(group).toBeHidden();
+  await expect(page.locator(".alert-row")).toHaveCount(1);
+
+  await page.goto(`${daemon.url}/hosts/h2`);
+  const firing = page.getByRole("list", { name: "Firing alerts" });
+  await expect(firing.getByRole("link")).toHaveText(["Hot", "Added", "2 firing"]);
+  await firing.getByRole("link", { name: "Hot" }).click();
+  await expect(page.getByRole("heading", { level: 2, name: "Hot" })).toBeVisible();
 });

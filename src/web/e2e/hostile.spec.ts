@@ -1,6 +1,7 @@
 /** Names that would run as scripts unless shown as text. `Watch` checks each page. */
 import { tagsOf } from "../src/queries/tags";
-import { HOST, HOSTILE, NOW } from "./support/data";
+import { areaOf, boxOf } from "./support/charts";
+import { HOST, HOSTILE, NOW, ping } from "./support/data";
 import { drawnChart } from "./support/drawn";
 import { expect, test } from "./support/test";
 import { MINUTE } from "./support/zones";
@@ -71,3 +72,30 @@ for (const name of HOSTILE) {
     await drawnChart(page, "Load");
   });
 }
+
+test("characters that reverse a name are escaped, also beside the pointer and in titles", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon();
+  const host = "web\u202e1";
+  const samples = Array.from({ length: 30 }, (_, k) => ({
+    metric: "system_load_1m",
+    tags: { host },
+    time: NOW - (k + 1) * MINUTE,
+    value: 1,
+  }));
+  await daemon.postSamples([...samples, ...samples.map((s) => ({ ...s, tags: { host: "web2" } }))]);
+  await daemon.postPings([ping(host)]);
+  await page.goto(`${daemon.url}/explore?metric=system_load_1m&range=30m`);
+  await drawnChart(page, "system_load_1m");
+  const { at, middle } = await boxOf(areaOf(page, "system_load_1m"));
+  await page.mouse.move(at(0.5), middle);
+  await expect(page.locator(".plot-tip")).toContainText("web\\u{202e}1");
+  await expect(page.locator(".legend-label").filter({ hasText: "202e" })).toHaveText(
+    "web\\u{202e}1",
+  );
+  await page.goto(`${daemon.url}/hosts/${encodeURIComponent(host)}`);
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("web\\u{202e}1");
+  await expect(page).toHaveTitle("web\\u{202e}1 · Granary");
+});

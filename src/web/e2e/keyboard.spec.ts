@@ -108,6 +108,6 @@ test("menus and zones are chosen by keyboard and return the focus", async ({ pag
   await expect(page.getByRole("combobox", { name: "Search time zones" })).toBeFocused();
   await page.keyboard.type("St_Johns");
   await page.keyboard.press("Enter");
-  await expect(zoneButton).toHaveText("America/St Johns");
+  await expect(zoneButton).toHaveText("St Johns");
   await expect(zoneButton).toBeFocused();
 });

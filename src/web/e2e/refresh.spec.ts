@@ -4,6 +4,7 @@ import { areaOf, boxOf, chartOf, nextFrame } from "./support/charts";
 import { HOST } from "./support/data";
 import { drawnChart } from "./support/drawn";
 import { expect, test } from "./support/test";
+import { MINUTE } from "./support/zones";
 
 /** The observed state of a chart, by frame. */
 interface Observed {
@@ -14,6 +15,20 @@ interface Observed {
   empty: number;
   moved: number;
 }
+
+test("the fleet requests its sparklines once for each minute", async ({ page }) => {
+  await page.clock.install();
+  let requests = 0;
+  page.on("request", (request) => {
+    if (request.url().endsWith("/sparklines")) requests += 1;
+  });
+  await page.goto("/");
+  await expect(page.getByRole("grid", { name: "Hosts" })).toBeVisible();
+  // In steps, so that the daemon answers health checks in time.
+  for (let passed = 0; passed < 3 * MINUTE; passed += 1000) await page.clock.runFor(1000);
+  expect(requests).toBeGreaterThanOrEqual(3);
+  expect(requests).toBeLessThanOrEqual(5);
+});
 
 test("a refresh moves nothing under the mouse and keeps the canvas", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);

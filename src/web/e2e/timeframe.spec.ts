@@ -6,6 +6,7 @@ import {
   boxOf,
   chartOf,
   choiceGroup,
+  choiceList,
   choose,
   chooseZone,
   drag,
@@ -155,19 +156,92 @@ test("a chosen zone is in the address and shown to every reader", async ({ page,
   await otherContext.close();
 });
 
-test("all rows of controls are aligned", async ({ page }) => {
-  await page.goto(SIX_HOURS);
-  await expect(choiceGroup(page, "Display")).toBeVisible();
-  const lefts = await page.locator(".time-controls > *").evaluateAll((parts) => {
-    const rows = new Map<number, number>();
-    for (const part of parts) {
-      const { left, top, height } = part.getBoundingClientRect();
-      const row = Math.round((top + height / 2) / 10);
-      rows.set(row, Math.min(rows.get(row) ?? Infinity, left));
+for (const width of [1440, 1280]) {
+  test(`the controls are one row at ${width} pixels, also of a fixed range`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    for (const path of [SIX_HOURS, `${SIX_HOURS}&start=1763630000000&end=1763640000000`]) {
+      await page.goto(path);
+      await expect(choiceList(page, "Display")).toBeVisible();
+      const middles = await page.locator(".time-controls > *").evaluateAll((parts) =>
+        parts.map((part) => {
+          const { top, height } = part.getBoundingClientRect();
+          return Math.round((top + height / 2) / 4);
+        }),
+      );
+      expect(new Set(middles).size, path).toBe(1);
     }
-    return [...rows.values()];
   });
-  expect(new Set(lefts).size).toBe(1);
+}
+
+test("any range can be typed, and an error says what to type", async ({ page }) => {
+  await page.goto(SIX_HOURS);
+  await drawnChart(page, "Load");
+  const open = () => page.getByRole("button", { name: "Time range" }).click();
+  const box = page.getByRole("group", { name: "Time range" });
+  await open();
+  await expect(box).toContainText("Slots of 1 min are kept 2 days.");
+  await box.getByLabel("Last").fill("3 parsecs");
+  await box.getByRole("button", { name: "Show range" }).click();
+  await expect(box.getByRole("alert")).toHaveText("Type a length such as 6h, 14d or 3mo.");
+  await box.getByLabel("Last").fill("3h");
+  const request = nextChartRequest(page, "system_load_1m", "1m", (length) => length === 3 * HOUR);
+  await page.keyboard.press("Enter");
+  await request;
+  await expect(page).toHaveURL(/range=3h/);
+  await expect(choiceGroup(page, "Range").getByRole("button", { name: "3 hr" })).toHaveAttribute(
+    "aria-pressed",
+    "true",
+  );
+
+  await open();
+  await box.getByLabel("From").fill("2026-06-01 10:00");
+  await box.getByLabel("To").fill("2026-06-01 09:00");
+  await box.getByRole("button", { name: "Show times" }).click();
+  await expect(box.getByRole("alert")).toHaveText("To must be later than From.");
+  await box.getByLabel("To").fill("2026-06-01 12:30");
+  await page.keyboard.press("Enter");
+  // Berlin is two hours ahead of UTC in summer.
+  const [start, end] = ["08:00", "10:30"].map((time) => Date.parse(`2026-06-01T${time}:00Z`));
+  await expect(page).toHaveURL(new RegExp(`start=${start}&end=${end}`));
+  await expect(page.getByRole("button", { name: "Time range" })).toHaveText(/1 Jun 10:00 – 12:30/);
+});
+
+test("an address that cannot be shown as asked says why", async ({ page }) => {
+  await page.goto(`/hosts/${HOST}?range=banana`);
+  const complaint = page.getByRole("status").filter({ hasText: "is shown" });
+  await expect(complaint).toContainText("The range “banana” is not a length such as 6h");
+  await choose(page, "Range", "6 hr");
+  await expect(complaint).toBeHidden();
+  await page.goto(`/hosts/${HOST}?range=14d`);
+  await expect(choiceList(page, "Resolution")).toHaveValue("5m");
+  await expect(complaint).toBeHidden();
+});
+
+test("refreshing is paused, chosen, and done at once", async ({ page }) => {
+  await page.clock.install();
+  // A single chart, so that no other chart is still loading.
+  await page.goto(`/explore?metric=system_load_1m&tags=host%3D${HOST}&refresh=off`);
+  await drawnChart(page, "system_load_1m");
+  const requests: string[] = [];
+  page.on("request", (request) => {
+    if (request.url().includes("/api/v1/chart")) requests.push(request.url());
+  });
+  // In steps, so that the daemon answers health checks in time.
+  const wait = async (time: number) => {
+    for (let passed = 0; passed < time; passed += 500) await page.clock.runFor(500);
+  };
+  await wait(2 * MINUTE);
+  expect(requests).toEqual([]);
+  const once = nextChartRequest(page);
+  await page.getByRole("button", { name: "Refresh now" }).click();
+  await once;
+  const chosen = nextChartRequest(page);
+  await choose(page, "Refresh interval", "30 s");
+  await chosen;
+  await expect(page).toHaveURL(/refresh=30s/);
+  const repeated = nextChartRequest(page);
+  await wait(31_000);
+  await repeated;
 });
 
 test("an address shows the same charts to every reader", async ({ page, context }) => {
@@ -191,9 +265,7 @@ test("an address shows the same charts to every reader", async ({ page, context 
     "aria-pressed",
     "false",
   );
-  await expect(
-    choiceGroup(otherPage, "Display").getByRole("button", { name: "total" }),
-  ).toHaveAttribute("aria-pressed", "true");
+  await expect(choiceList(otherPage, "Display")).toHaveValue("total");
   await expect(otherPage.getByRole("button", { name: /^Time zone/ })).toHaveText(/Lord Howe/);
   await chartOf(otherPage, "Load").getByRole("button", { name: "More", exact: true }).click();
   await expect(otherPage.getByRole("menuitemcheckbox", { name: "Logarithmic axis" })).toBeChecked();

@@ -198,6 +198,26 @@ fn a_revoked_key_ends_its_tails_within_a_second() {
 }
 
 #[test]
+fn a_reload_turns_access_control_on_with_the_keys_that_were_made_before() {
+    let daemon = Daemon::start("security.access = false");
+    let (status, answer) = request(&daemon.url, "GET", "/api/v1/series", &[], "").unwrap();
+    assert_eq!(status, 200, "{answer}");
+    let guarded = Guarded { daemon, admin: String::new() };
+    let key = guarded.output("gry_none", &["key", "add", "reader", "--scope", "read"]);
+    fs::write(guarded.daemon.dir.path().join("granary.toml"), "security.access = true").unwrap();
+    assert_eq!(guarded.send_with("POST", "/-/reload", &[], "").0, 200);
+    let get = |key: &str| {
+        let headers = [("Authorization", &*format!("Bearer {key}"))];
+        request(&guarded.daemon.url, "GET", "/api/v1/series", &headers, "")
+            .map_or(0, |(code, _)| code)
+    };
+    crate::peers::wait_until("access control", || get("gry_none") == 401);
+    assert_eq!(get(&key), 200);
+    let first = first_key(&guarded.daemon).unwrap();
+    assert_eq!(guarded.send("GET", "/api/v1/access/keys", &first, "").0, 200);
+}
+
+#[test]
 fn keys_expire_while_the_daemon_runs_and_survive_a_kill() {
     let mut guarded = Guarded::start();
     let soon = jiff::Timestamp::now().as_millisecond() + 1500;

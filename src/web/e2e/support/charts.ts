@@ -33,7 +33,18 @@ export function choiceGroup(page: Page, label: string): Locator {
   return page.getByRole("group", { name: label, exact: true });
 }
 
+/** Returns the list of options with this label, above the charts. */
+export function choiceList(page: Page, label: string): Locator {
+  return page.getByRole("combobox", { name: label, exact: true });
+}
+
+/** Chooses among buttons, or in a list. */
 export async function choose(page: Page, label: string, choice: string): Promise<void> {
+  const list = choiceList(page, label);
+  if (await list.isVisible()) {
+    await list.selectOption({ label: choice });
+    return;
+  }
   const button = choiceGroup(page, label).getByRole("button", { name: choice, exact: true });
   await button.click();
   await expect(button).toHaveAttribute("aria-pressed", "true");

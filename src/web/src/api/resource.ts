@@ -17,7 +17,7 @@ export interface Resource<T> {
 
 export interface ResourceOptions {
   /** The interval of refreshing while the page is visible; never when `undefined`. */
-  everyMs?: number | undefined;
+  everyMs?: number | (() => number) | undefined;
   /** Whether the data of the previous key stays until the answer for a new key arrives. */
   isKeptBetween?: boolean;
 }
@@ -37,9 +37,16 @@ export function useResource<T>(
   const refreshInterval = useRef(everyMs);
   refreshInterval.current = everyMs;
   // The request starts during rendering, before anything is drawn.
-  const stop = useMemo(() => requestRepeatedly(state, load, () => refreshInterval.current), [key]);
+  const stop = useMemo(
+    () => requestRepeatedly(state, load, () => msOf(refreshInterval.current)),
+    [key],
+  );
   useLayoutEffect(() => stop, [stop]);
   return state;
+}
+
+function msOf(interval: ResourceOptions["everyMs"]): number | undefined {
+  return typeof interval === "function" ? interval() : interval;
 }
 
 /** Requests again and again until the returned function is called. */

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { setParams } from "../app/address";
 import { useSteady } from "../app/steady";
 import { Icon } from "../parts/icon";
+import { narrow } from "../parts/narrow";
 import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { Legend } from "./legend";
@@ -79,6 +80,11 @@ export function Chart(props: ChartProps) {
     },
     [live],
   );
+  const onToggle = useMemo(
+    () => (isOpen: boolean) =>
+      saveState(live.spec.peek().id, { ...live.state.peek(), legend: isOpen || undefined }),
+    [live],
+  );
   const { full } = live.state.value;
   const classes = ["chart", "card", props.fill && "is-fill", full && "is-full"];
   return (
@@ -119,11 +125,28 @@ export function Chart(props: ChartProps) {
         <div class="plot-tip" ref={tip} hidden />
         <Notice live={live} />
       </div>
-      <Legend rows={live.rows.value} onRowClick={onRow} onRowsChange={live.attachLegend} />
+      <Legend
+        rows={live.rows.value}
+        order={live.order.value}
+        restCount={live.loader.data.value?.rest.length ?? 0}
+        isHeat={live.isHeat.value}
+        unfoldedMax={unfoldedMax(props.fill ?? false, full)}
+        isOpen={live.state.value.legend}
+        onToggle={onToggle}
+        onRowClick={onRow}
+        onRowsChange={live.attachLegend}
+      />
       <Notes live={live} />
       <div class="hidden-text" aria-live="polite" ref={spoken} />
     </section>
   );
+}
+
+/** The most rows of an unfolded legend, so that the plot has at least 60 % of the chart. */
+function unfoldedMax(isFilling: boolean, isFull: boolean): number {
+  if (isFull) return 20;
+  if (narrow.value) return isFilling ? 2 : 3;
+  return isFilling ? 4 : 6;
 }
 
 /** The unit of all series, if their values do not include it. */

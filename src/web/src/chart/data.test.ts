@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { ChartAnswer, ChartSeries } from "../api/types";
 import type { Window } from "../model/timeframe";
-import { DRAWN_MAX, joinParts, partOfChart, partOfPromql } from "./data";
+import {
+  DRAWN_MAX,
+  joinParts,
+  orderByValue,
+  partOfChart,
+  partOfPromql,
+  withDrawnPart,
+} from "./data";
 
 const window: Window = { start: 0, end: 180_000, resolution: "1m", zone: "UTC" };
 
@@ -48,13 +55,37 @@ describe("an answer", () => {
     expect(data.series.map(({ display }) => display)).toEqual(["max"]);
   });
 
-  it("is limited to a readable number of lines, and reports how many are left out", () => {
+  it("draws a readable number of lines, those with the largest values now", () => {
     const all = Array.from({ length: DRAWN_MAX + 5 }, (_, k) =>
-      chartSeries("load", { host: `h${k}` }, "avg", [[0, k]]),
+      chartSeries("load", { host: `h${k}` }, "avg", [
+        [0, 1000 - k],
+        [60_000, k],
+        // The current slot does not count.
+        [120_000, 1000 - k],
+      ]),
     );
-    const data = joinParts([partOfChart(chartAnswer(...all))], window);
-    expect(data.series).toHaveLength(DRAWN_MAX);
-    expect(data.undrawnCount).toBe(5);
+    const { series, rest } = withDrawnPart(joinParts([partOfChart(chartAnswer(...all))], window));
+    expect(series.map(({ label }) => label)).toEqual(
+      Array.from({ length: DRAWN_MAX }, (_, k) => `h${k + 5}`),
+    );
+    expect(rest.map(({ label }) => label)).toEqual(["h0", "h1", "h2", "h3", "h4"]);
+  });
+
+  it("orders series by their last values, those without a value last", () => {
+    const values: (number | null)[][] = [
+      [1, null],
+      [null, null],
+      [0, 7],
+      [9, 2],
+    ];
+    const all = values.map((pair, k) =>
+      chartSeries("load", { host: `h${k}` }, "avg", [
+        [0, pair[0] ?? null],
+        [60_000, pair[1] ?? null],
+      ]),
+    );
+    const { series, times } = joinParts([partOfChart(chartAnswer(...all))], window);
+    expect(orderByValue(series, times, undefined)).toEqual([2, 3, 0, 1]);
   });
 });
 
@@ -66,9 +97,11 @@ describe("names of series", () => {
     const cpuSeries = (host: string, core: string) =>
       chartSeries("cpu", { host, core }, "avg", [[0, 1]]);
     expect(labels(cpuSeries("a", "0"), cpuSeries("a", "1"))).toEqual(["0", "1"]);
-    expect(labels(cpuSeries("a", "0"), cpuSeries("b", "1"))).toEqual([
-      "core=0 host=a",
-      "core=1 host=b",
+    expect(labels(cpuSeries("a", "0"), cpuSeries("b", "1"))).toEqual(["a", "b"]);
+    expect(labels(cpuSeries("a", "0"), cpuSeries("a", "1"), cpuSeries("b", "1"))).toEqual([
+      "a core=0",
+      "a core=1",
+      "b core=1",
     ]);
     expect(labels(cpuSeries("a", "0"))).toEqual(["cpu"]);
   });

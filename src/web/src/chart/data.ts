@@ -3,6 +3,8 @@ import type { ChartAnswer, ChartSeries, Kind, PromqlMatrix, Tags } from "../api/
 import type { Values } from "../model/stack";
 import type { Window } from "../model/timeframe";
 import { unitOf, type Unit } from "../model/units";
+import { labelsOf } from "./labels";
+import { completeCount } from "./open-slot";
 
 export interface DrawnSeries {
   /** The identity of series and number, stable between answers. */
@@ -32,8 +34,8 @@ export interface ChartData {
   incompleteFrom: number | undefined;
   /** The daemon's notes on the answer. */
   notes: string[];
-  /** The number of series that are not drawn. */
-  undrawnCount: number;
+  /** The series beyond the most that are drawn as lines. */
+  rest: DrawnSeries[];
 }
 
 /** A query that failed. */
@@ -170,12 +172,47 @@ export function joinParts(
   return {
     window,
     times,
-    series: withLabels(withUniqueKeys(series).slice(0, DRAWN_MAX), alwaysShown),
+    series: withLabels(withUniqueKeys(series), alwaysShown),
     resolution: parts[0]?.resolution ?? window.resolution,
     isCoarse: false,
     incompleteFrom: parts.find((part) => part.incompleteFrom !== undefined)?.incompleteFrom,
     notes,
-    undrawnCount: Math.max(series.length - DRAWN_MAX, 0),
+    rest: [],
+  };
+}
+
+/** The slots in which a value counts as a value of now: the last ones may not have arrived yet. */
+const NOW_SLOTS = 5;
+
+/** The last value of the last complete slots; `undefined` without any. */
+export function valueNow(values: Values, completeCount: number): number | undefined {
+  for (let k = completeCount - 1; k >= Math.max(completeCount - NOW_SLOTS, 0); k--) {
+    const value = values[k];
+    if (typeof value === "number") return value;
+  }
+  return undefined;
+}
+
+/** The indexes of series, the largest values of now first. */
+export function orderByValue(
+  series: readonly DrawnSeries[],
+  times: readonly number[],
+  incompleteFrom: number | undefined,
+): number[] {
+  const complete = completeCount(times, incompleteFrom);
+  const ranks = series.map(({ values }) => valueNow(values, complete) ?? -Infinity);
+  return series.map((_, k) => k).sort((a, b) => (ranks[b] ?? 0) - (ranks[a] ?? 0) || a - b);
+}
+
+/** Separates the drawn series, those with the largest values now, from the rest. */
+export function withDrawnPart(data: ChartData): ChartData {
+  if (data.series.length <= DRAWN_MAX) return data;
+  const order = orderByValue(data.series, data.times, data.incompleteFrom);
+  const drawn = new Set(order.slice(0, DRAWN_MAX));
+  return {
+    ...data,
+    series: data.series.filter((_, k) => drawn.has(k)),
+    rest: data.series.filter((_, k) => !drawn.has(k)),
   };
 }
 
@@ -214,50 +251,12 @@ function withUniqueKeys(series: DrawnSeries[]): DrawnSeries[] {
   });
 }
 
-/**
- * Labels each series by its differences: metric, number, tags. Tags in `always` are part of the
- * label in any case.
- */
-export function withLabels(
-  series: DrawnSeries[],
-  alwaysShown: readonly string[] = [],
-): DrawnSeries[] {
-  const differs = (fieldValue: (series: DrawnSeries) => string | undefined) =>
-    new Set(series.map(fieldValue)).size > 1;
-  const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
-  const differing = tagNames.filter(
-    (name) => alwaysShown.includes(name) || differs(({ tags }) => tags[name]),
-  );
-  const metricDiffers = differs(({ metric }) => metric);
-  const shortName = shortNames(series.map(({ metric }) => metric));
-  const displayDiffers = differs((series) => series.display) && !metricDiffers;
-  return series.map((series) => {
-    if (series.label) return series;
-    const present = differing.filter((name) => series.tags[name] !== undefined);
-    const values = present.map((name) =>
-      differing.length > 1 ? `${name}=${series.tags[name] ?? ""}` : (series.tags[name] ?? ""),
-    );
-    const words = [
-      ...(metricDiffers ? [shortName(series.metric)] : []),
-      ...values,
-      ...(displayDiffers ? [series.display] : []),
-    ].filter((word) => word !== "");
-    return {
-      ...series,
-      label: words.join(" ") || series.metric || seriesName("", series.tags) || "value",
-    };
+/** Labels the series without a label by their differences; see `labels.ts`. */
+function withLabels(series: DrawnSeries[], alwaysShown: readonly string[]): DrawnSeries[] {
+  const labels = labelsOf(series, alwaysShown);
+  return series.map((line, k) => {
+    if (line.label) return line;
+    const label = labels[k] ?? "";
+    return { ...line, label: label || line.metric || seriesName("", line.tags) || "value" };
   });
-}
-
-/** Removes the words with which all names begin. */
-function shortNames(names: readonly string[]): (name: string) => string {
-  const [first = "", ...others] = [...new Set(names)];
-  const words = first.split(/(?<=[_.:])/);
-  let commonPrefix = "";
-  for (const word of words.slice(0, -1)) {
-    const longerPrefix = commonPrefix + word;
-    if (!others.every((name) => name.startsWith(longerPrefix) && name !== longerPrefix)) break;
-    commonPrefix = longerPrefix;
-  }
-  return (name) => name.slice(commonPrefix.length).replaceAll("_", " ") || name;
 }

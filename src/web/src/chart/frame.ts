@@ -11,9 +11,11 @@ import { preferredZone } from "../app/preferences";
 import { steady } from "../app/steady";
 import { isSame } from "../model/same";
 import {
+  complaintAbout,
   withPan,
   readChoice,
   slotOf,
+  withTimes,
   withWiderWindow,
   windowOf,
   writeChoice,
@@ -23,8 +25,12 @@ import {
 } from "../model/timeframe";
 import { Cursor } from "./cursor";
 
-/** The refresh interval of charts is a sixth of a slot, within these bounds. */
+/** The refresh interval of charts is a sixth of a slot, within these bounds, unless chosen. */
 const REFRESH_MS = { min: 10_000, max: 60_000 };
+/** The intervals of refreshing that the address may name; `off` pauses it. */
+export const REFRESH_CHOICES = ["10s", "30s", "1m", "5m", "off"] as const;
+export type RefreshChoice = (typeof REFRESH_CHOICES)[number];
+const CHOSEN_MS = { "10s": 10_000, "30s": 30_000, "1m": 60_000, "5m": 300_000, off: Infinity };
 /** The window does not move for this time after the last move of the pointer. */
 const READING_PAUSE_MS = 30_000;
 
@@ -39,8 +45,10 @@ export interface FrameOptions {
 export class TimeFrame {
   readonly choice: ReadonlySignal<Choice>;
   readonly window: ReadonlySignal<Window>;
-  /** Whether charts refresh automatically. */
-  readonly isLive = signal(true);
+  /** The chosen interval of refreshing; `undefined` for the interval that fits the slots. */
+  readonly refreshChoice: ReadonlySignal<RefreshChoice | undefined>;
+  /** The reason why the time frame differs from the address. */
+  readonly complaint: ReadonlySignal<string | undefined>;
   /** The requested window: a new object also for a repeated request. */
   readonly request: ReadonlySignal<Window & { refreshCount: number }>;
   readonly annotations = signal<Annotation[]>([]);
@@ -59,6 +67,11 @@ export class TimeFrame {
     }));
     // Steady: other changes of the address change nothing here.
     this.choice = steady(() => readChoice(address.value.params, this.defaults.value));
+    this.complaint = computed(() => complaintAbout(address.value.params, this.choice.value));
+    this.refreshChoice = computed(() => {
+      const named = address.value.params.get("refresh");
+      return REFRESH_CHOICES.find((choice) => choice === named);
+    });
     this.window = steady(() => windowOf(this.choice.value, this.windowTime.value));
     this.request = computed(() => ({
       ...this.window.value,
@@ -70,6 +83,25 @@ export class TimeFrame {
     this.windowTime.value = now();
     // The zone is always written: another reader has other defaults.
     setParams(writeChoice(choice, { ...this.defaults.peek(), zone: "" }), options);
+  }
+
+  /** Chooses the interval of refreshing; a chosen interval also refreshes at once. */
+  setRefresh(choice: RefreshChoice | undefined): void {
+    setParams({ refresh: choice }, { replace: true });
+    if (choice !== "off") this.refresh();
+  }
+
+  /** Refreshes at the reader's request, also while the reader is reading a value. */
+  refreshNow(): void {
+    this.windowTime.value = now();
+    this.refreshCount.value++;
+  }
+
+  /** Shows a time range in slots that are neither too many nor too few; `back` undoes it. */
+  show(start: number, end: number): void {
+    const previous = this.choice.peek();
+    this.zoomHistory.value = [...this.zoomHistory.peek(), previous].slice(-50);
+    this.set(withTimes(previous, start, end));
   }
 
   /** Shows a time range; `back` undoes it. */
@@ -118,30 +150,38 @@ export class TimeFrame {
 
   /** Keeps the frame alive while its view is shown. */
   run(): () => void {
-    let timer: ReturnType<typeof setTimeout>;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const scheduleRefresh = () => {
-      const sixth = slotOf(this.choice.peek().resolution) / 6;
-      timer = setTimeout(tick, Math.min(Math.max(sixth, REFRESH_MS.min), REFRESH_MS.max));
+      clearTimeout(timer);
+      const interval = this.refreshInterval();
+      timer = Number.isFinite(interval) ? setTimeout(tick, interval) : undefined;
     };
     const tick = () => {
-      if (!document.hidden && this.isLive.peek()) this.refresh();
+      if (!document.hidden) this.refresh();
       scheduleRefresh();
     };
     const onVisibilityChange = () => {
-      if (document.hidden || !this.isLive.peek()) return;
-      clearTimeout(timer);
+      if (document.hidden || this.refreshChoice.peek() === "off") return;
       tick();
     };
-    scheduleRefresh();
+    const stopSchedule = this.refreshChoice.subscribe(scheduleRefresh);
     document.addEventListener("visibilitychange", onVisibilityChange);
     const stopWaiting = onDaemonBack(() => this.refresh());
     const stopAnnotations = this.followAnnotations();
     return () => {
+      stopSchedule();
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", onVisibilityChange);
       stopWaiting();
       stopAnnotations();
     };
+  }
+
+  private refreshInterval(): number {
+    const chosen = this.refreshChoice.peek();
+    if (chosen !== undefined) return CHOSEN_MS[chosen];
+    const sixth = slotOf(this.choice.peek().resolution) / 6;
+    return Math.min(Math.max(sixth, REFRESH_MS.min), REFRESH_MS.max);
   }
 
   /** One request for all charts of the view. */

@@ -5,21 +5,26 @@
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { isDark } from "../app/preferences";
 import { steady } from "../app/steady";
+import { escapeReordering } from "../model/harmless";
 import { PaletteIndexes, lookOf } from "../model/colours";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { alertLines, thresholdsOf } from "./alert-lines";
+import { annotationsOf } from "./annotations";
 import type { Follower, PointedTime } from "./cursor";
-import { seriesName, type ChartData } from "./data";
+import { orderByValue, seriesName, type ChartData } from "./data";
 import type { TimeFrame } from "./frame";
+import { LINES_MAX } from "./heat";
 import { LegendValues, type LegendRow } from "./legend";
-import { rowValue, spokenText } from "./slot-text";
+import { rowValue, spokenText, tipBand, tipText } from "./slot-text";
+import { nearestFirst, Tip, type Candidate } from "./tip";
 import { Loader } from "./loader";
 import { annotationsAt, type Threshold } from "./marks";
 import { Overlay } from "./overlay";
-import { Plot } from "./plot";
+import { BANDS_MAX, Plot } from "./plot";
 import { listen } from "./pointer";
 import { registerChart } from "./registry";
 import { readState, shownFlags, type ChartState } from "./state";
+import type { Annotation } from "../api/types";
 import { address } from "../app/address";
 import type { ChartSpec } from "./chart-spec";
 
@@ -35,6 +40,10 @@ export interface ChartElements {
 
 /** A chart within this distance of the viewport is loaded. */
 const LOAD_WITHIN_PX = 200;
+/** The legend of more series is ordered by value. */
+const SORTED_FROM = 6;
+/** A series within this distance of the pointer is the nearest one. */
+const NEAR_PX = 40;
 
 export class LiveChart implements Follower {
   readonly spec;
@@ -42,16 +51,24 @@ export class LiveChart implements Follower {
   readonly state: ReadonlySignal<ChartState>;
   readonly isStacked: ReadonlySignal<boolean>;
   readonly isLog: ReadonlySignal<boolean>;
+  /** Whether there are so many lines that the chart is a heat map, unless the reader chose. */
+  readonly isHeatByDefault: ReadonlySignal<boolean>;
+  readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
   readonly rows: ReadonlySignal<LegendRow[]>;
+  /** The order of the legend: by value now when there are many series. */
+  readonly order: ReadonlySignal<number[]>;
   readonly thresholds: ReadonlySignal<Threshold[]>;
+  /** The annotations of the drawn series. */
+  readonly annotations: ReadonlySignal<Annotation[]>;
   readonly legend = new LegendValues();
   plot: Plot | undefined;
   private overlay: Overlay | undefined;
   private elements: ChartElements | undefined;
+  private lastOrder: number[] = [];
   private readonly paletteIndexes = new PaletteIndexes();
   private isInView = false;
-  private isTipShown = false;
+  private tip: Tip | undefined;
   private pointedIndex = -2;
 
   constructor(
@@ -65,7 +82,20 @@ export class LiveChart implements Follower {
     this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
     this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
     this.rows = steady(() => this.legendRows());
+    this.isHeatByDefault = computed(() => {
+      const restCount = this.loader.data.value?.rest.length ?? 0;
+      const shownCount = this.rows.value.filter(({ shown }) => shown).length;
+      return !this.isStacked.value && shownCount + (this.hasRest ? restCount : 0) > LINES_MAX;
+    });
+    this.isHeat = computed(
+      () => !this.isStacked.value && (this.state.value.heat ?? this.isHeatByDefault.value),
+    );
+    this.order = steady(() => this.legendOrder());
     this.thresholds = steady(() => this.makeThresholds());
+    this.annotations = steady(() => {
+      const series = this.loader.data.value?.series ?? [];
+      return annotationsOf(frame.annotations.value, series, this.spec.value.queries);
+    });
   }
 
   /** The alerts' thresholds, unless the chart draws derived series. */
@@ -91,8 +121,27 @@ export class LiveChart implements Follower {
       look: lookOf(paletteIndexes[k] ?? 0, isDark.value),
       unit: line.unit,
       shown: shown[k] ?? true,
-      hasBand: line.band !== undefined && !this.isStacked.value,
+      hasBand: line.band !== undefined && !this.isStacked.value && series.length <= BANDS_MAX,
     }));
+  }
+
+  /** Whether a heat map includes the series without rows: a choice of series leaves them out. */
+  private get hasRest(): boolean {
+    return this.state.value.only.length === 0;
+  }
+
+  /** Rows do not change places under the mouse. */
+  private legendOrder(): number[] {
+    const data = this.loader.data.value;
+    const series = data?.series ?? [];
+    const isSorted = series.length > SORTED_FROM;
+    const isHeld = this.elements?.root.querySelector(".legend:hover") ?? null;
+    if (isHeld && this.lastOrder.length === series.length) return this.lastOrder;
+    this.lastOrder =
+      data && isSorted
+        ? orderByValue(series, data.times, data.incompleteFrom)
+        : series.map((_, k) => k);
+    return this.lastOrder;
   }
 
   /** Whether each series is shown. */
@@ -107,6 +156,7 @@ export class LiveChart implements Follower {
     this.plot = plot;
     this.overlay = overlay;
     this.elements = elements;
+    this.tip = new Tip(elements.tip);
     plot.onArea = () => overlay.fit();
     plot.onDrawn = () => overlay.redraw();
     const sizeObserver = new ResizeObserver((entries) => {
@@ -144,7 +194,7 @@ export class LiveChart implements Follower {
         overlay,
         frame: this.frame,
         source: this,
-        onPointerHeight: (y) => this.showNearest(y),
+        onPointerHeight: (y, x) => this.showNearest(y, x),
         fullScreen,
       }),
       () => plot.destroy(),
@@ -156,12 +206,13 @@ export class LiveChart implements Follower {
     const data = this.loader.data.value;
     const rows = this.rows.value;
     const window = this.frame.window.value;
-    const annotations = this.frame.annotations.value;
+    const annotations = this.annotations.value;
     const { axisTop } = this.spec.value;
     const thresholds = this.thresholds.value;
     // Draws window and values together: the old window and values stay until new values arrive.
     const isAwaited = this.loader.isAwaited(window);
     const [stacked, log, dark] = [this.isStacked.value, this.isLog.value, isDark.value];
+    const heat = this.isHeat.value;
     const elements = this.elements;
     if (!data || isAwaited || !this.plot || !elements) return;
     this.plot.update({
@@ -170,6 +221,8 @@ export class LiveChart implements Follower {
       paletteIndexes: this.paletteIndexes.assign(data.series.map(({ key }) => key)),
       shown: rows.map(({ shown }) => shown),
       stacked,
+      heat,
+      hasRest: this.hasRest,
       log: log && !stacked,
       axisTop,
       dark,
@@ -207,7 +260,7 @@ export class LiveChart implements Follower {
     const index = pointed ? plot.indexOf(pointed.time) : undefined;
     const isSource = pointed?.source === this;
     overlay.point(pointed, index, data.times[index ?? 0] ?? 0, isSource);
-    if (!isSource) this.showTip(undefined);
+    if (!isSource) this.showNearest(undefined);
   }
 
   writeValues(pointed: PointedTime | null): void {
@@ -252,48 +305,58 @@ export class LiveChart implements Follower {
       .filter((_, k) => shown[k])
       .slice(0, 10)
       .map((line) => spokenText(line, index));
-    if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
+    const text = escapeReordering(`${time}: ${values.join(", ")}`);
+    if (this.elements) this.elements.spoken.textContent = text;
   }
 
-  /** Called with the pointer's height: marks the nearest series, shows annotations. */
-  private showNearest(y: number | undefined): void {
+  /** Called with the pointer's place: shows the nearest series and the annotations. */
+  private showNearest(y: number | undefined, x = 0): void {
     const pointed = this.frame.cursor.at;
-    const plot = this.plot;
-    if (y === undefined || !pointed || !plot) {
+    const { plot, tip } = this;
+    const data = this.loader.data.peek();
+    const index = pointed && plot ? plot.indexOf(pointed.time) : undefined;
+    if (y === undefined || !pointed || !plot || !data || index === undefined) {
       this.legend.mark(-1);
-      this.showTip(undefined);
+      plot?.setNear(-1);
+      this.overlay?.setListed(undefined);
+      tip?.hide();
       return;
     }
-    const index = plot.indexOf(pointed.time);
-    let nearest = -1;
-    let leastDistance = 40;
-    this.rows.peek().forEach(({ shown }, k) => {
-      const pointY = shown && index !== undefined ? plot.yOf(k, index) : undefined;
-      const distance = pointY === undefined ? Infinity : Math.abs(pointY - y);
-      if (distance < leastDistance) [nearest, leastDistance] = [k, distance];
+    const candidates = data.series.flatMap(({ values }, k): Candidate[] => {
+      const pointY = this.shown[k] ? plot.yOf(k, index) : undefined;
+      const value = values[index];
+      if (pointY === undefined || typeof value !== "number") return [];
+      return [{ index: k, value, distance: Math.abs(pointY - y) }];
     });
-    this.legend.mark(nearest);
-    this.showTip(pointed.time);
+    const { shown, nearest } = nearestFirst(candidates);
+    const near = nearest && nearest.distance < NEAR_PX ? nearest.index : -1;
+    this.legend.mark(near);
+    plot.setNear(near);
+    this.overlay?.setListed(shown.map(({ index: k }) => k));
+    const rows = this.rows.peek();
+    tip?.show({
+      time: this.timeText(data.times[index] ?? pointed.time, false),
+      rows: shown.map(({ index: k }) => ({
+        colour: rows[k]?.look.colour ?? "",
+        label: rows[k]?.label ?? "",
+        value: tipText(data.series[k], index),
+        isNear: k === near,
+      })),
+      moreCount: candidates.length - shown.length,
+      band: tipBand(data.series[near], index),
+      annotations: this.annotationText(pointed.time),
+    });
+    const { left, top, width, height } = plot.area;
+    tip?.moveTo(left + x, top + y, left + width, top + height);
   }
 
-  private showTip(time: number | undefined): void {
-    const { elements, plot } = this;
-    if (!elements || !plot || (time === undefined && !this.isTipShown)) return;
-    const tolerance = time === undefined ? 0 : plot.timeAt(5) - plot.timeAt(0);
-    const annotations =
-      time === undefined
-        ? []
-        : annotationsAt(this.frame.annotations.peek(), time, tolerance).slice(0, 4);
-    const text = annotations
+  private annotationText(time: number): string {
+    const { plot } = this;
+    if (!plot) return "";
+    const tolerance = plot.timeAt(5) - plot.timeAt(0);
+    return annotationsAt(this.annotations.peek(), time, tolerance)
+      .slice(0, 4)
       .map((annotation) => `${this.timeText(annotation.time, false)}\n${annotation.text}`)
       .join("\n");
-    if (elements.tip.textContent !== text) elements.tip.textContent = text;
-    const isShown = text !== "";
-    if (isShown !== this.isTipShown) elements.tip.hidden = !isShown;
-    this.isTipShown = isShown;
-    if (!isShown || time === undefined) return;
-    const { left, width } = plot.area;
-    const x = Math.min(left + plot.xOf(time) + 8, left + width - elements.tip.offsetWidth);
-    elements.tip.style.transform = `translateX(${Math.max(x, 0)}px)`;
   }
 }

@@ -4,7 +4,7 @@ import { ApiError } from "../api/client";
 import { steady } from "../app/steady";
 import { isSame } from "../model/same";
 import type { Window } from "../model/timeframe";
-import type { ChartData, Failure } from "./data";
+import { withDrawnPart, type ChartData, type Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { load } from "./load";
 import { dataSpecOf, type ChartRequest, type ChartSpec } from "./chart-spec";
@@ -77,7 +77,7 @@ export class Loader {
       if (signal.aborted) return;
       const { derive } = this.spec.peek();
       this.loadedSpec = dataSpec;
-      this.data.value = derive ? derive.series(data) : data;
+      this.data.value = withDrawnPart(derive ? derive.series(data) : data);
     };
     try {
       const data = await load(request, signal, needsPreview ? setData : undefined);

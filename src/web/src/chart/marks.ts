@@ -1,6 +1,8 @@
 /** Drawings besides series: the current slot, annotations, thresholds. */
 import type uPlot from "uplot";
 import type { Annotation } from "../api/types";
+import { escapeReordering } from "../model/harmless";
+import { periodsOf } from "./annotations";
 
 export interface Threshold {
   value: number;
@@ -35,12 +37,11 @@ export function drawBeneath(u: uPlot, marks: Marks, colours: MarkColours): void 
   if (marks.incompleteFrom !== undefined) {
     drawHatching(u, u.valToPos(marks.incompleteFrom, "x", true), colours.hatch);
   }
-  for (const annotation of marks.annotations) {
-    if (annotation.end === null) continue;
-    const left = u.valToPos(annotation.time, "x", true);
-    const right = u.valToPos(annotation.end, "x", true);
+  for (const period of periodsOf(marks.annotations)) {
+    const left = u.valToPos(period.start, "x", true);
+    const right = u.valToPos(period.end, "x", true);
     ctx.globalAlpha = 0.12;
-    ctx.fillStyle = colours.annotation[annotation.source];
+    ctx.fillStyle = colours.annotation[period.source];
     ctx.fillRect(left, bbox.top, Math.max(right - left, 1), bbox.height);
   }
   ctx.restore();
@@ -123,7 +124,7 @@ function drawThresholdName(
   ctx.textAlign = "right";
   ctx.textBaseline = "bottom";
   const widthMax = bbox.width - 2 * inside * ratio;
-  let text = name;
+  let text = escapeReordering(name);
   while (text.length > 4 && ctx.measureText(text).width > widthMax) text = `${text.slice(0, -2)}…`;
   const right = bbox.left + bbox.width - inside * ratio;
   const isBelow = y - (height + above + around) * ratio < bbox.top;

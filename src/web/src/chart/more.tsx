@@ -30,7 +30,7 @@ export function More({ live, changeState }: MoreProps) {
       const [{ RuleDialog }, { draftRule: ruleOf }] = await Promise.all(parts);
       rule.value = { RuleDialog, ...ruleOf(chartSource(live)) };
     });
-  const [isLog, isStacked] = [live.isLog.value, live.isStacked.value];
+  const [isLog, isStacked, isHeat] = [live.isLog.value, live.isStacked.value, live.isHeat.value];
   const spec = live.spec.value;
   const unlessDefault = (value: boolean, byDefault: boolean) =>
     value === byDefault ? undefined : value;
@@ -50,6 +50,13 @@ export function More({ live, changeState }: MoreProps) {
             label: "Stacked areas",
             checked: isStacked,
             onSelect: () => changeState({ stacked: unlessDefault(!isStacked, spec.stacked) }),
+          },
+          {
+            label: "Heat map",
+            checked: isHeat,
+            disabled: isStacked,
+            onSelect: () =>
+              changeState({ heat: unlessDefault(!isHeat, live.isHeatByDefault.peek()) }),
           },
           { label: "Copy link", onSelect: () => void copyText(linkTo(window(), false)) },
           {

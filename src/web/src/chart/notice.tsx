@@ -35,11 +35,11 @@ export function Notice({ live }: { live: LiveChart }) {
 export function Notes({ live }: { live: LiveChart }) {
   const data = live.loader.data.value;
   if (!data || data.series.length === 0) return null;
-  const { undrawnCount: left } = data;
+  const drawn = data.series.length;
   const notes = [
-    ...(left > 0
+    ...(data.rest.length > 0 && !live.isHeat.value
       ? [
-          `${left} more series ${left === 1 ? "is" : "are"} not drawn: filter by tags, or show only the top ones`,
+          `${drawn} of ${drawn + data.rest.length} series are drawn, by value now: filter by tags for others`,
         ]
       : []),
     ...data.notes.filter((note) => !note.startsWith("no ")),

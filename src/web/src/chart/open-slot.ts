@@ -50,6 +50,7 @@ export function drawIncomplete(
   u: uPlot,
   firstLine: number,
   incompleteFrom: number | undefined,
+  isDrawn: (series: number) => boolean,
 ): void {
   const times = u.data[0];
   const complete = completeCount(times, incompleteFrom);
@@ -64,7 +65,7 @@ export function drawIncomplete(
   for (let line = firstLine; line < u.series.length; line++) {
     const [series, values] = [u.series[line], u.data[line] as Values];
     const colour = series?.stroke;
-    if (!series?.show || !colour) continue;
+    if (!series?.show || !colour || !isDrawn(line - firstLine)) continue;
     ctx.strokeStyle = typeof colour === "function" ? colour(u, line) : colour;
     ctx.lineWidth = (series.width ?? 1) * ratio;
     ctx.beginPath();

@@ -24,6 +24,8 @@ export class Overlay {
   /** The dots move with the line, on one canvas instead of a layer for each. */
   private readonly dots = document.createElement("canvas");
   private looks: readonly DotLook[] = [];
+  /** The series with a dot while others would be too many. */
+  private listed: ReadonlySet<number> | undefined;
   private background = "";
   private index = -1;
 
@@ -54,8 +56,14 @@ export class Overlay {
   }
 
   setLooks(looks: readonly DotLook[]): void {
-    this.looks = looks.slice(0, DOTS_MAX);
+    this.looks = looks;
     this.background = readColours().ground;
+  }
+
+  /** Restricts the dots to these series; `undefined` for all, unless there are too many. */
+  setListed(listed: readonly number[] | undefined): void {
+    this.listed = listed && new Set(listed);
+    this.redraw();
   }
 
   /** Shows the pointed time at this index, with dots only in the chart under the pointer. */
@@ -94,7 +102,8 @@ export class Overlay {
     ctx.lineWidth = DOT.ring;
     ctx.strokeStyle = this.background;
     this.looks.forEach(({ colour, shown }, k) => {
-      const y = shown ? this.plot.yOf(k, index) : undefined;
+      const isListed = this.listed?.has(k) ?? this.looks.length <= DOTS_MAX;
+      const y = shown && isListed ? this.plot.yOf(k, index) : undefined;
       if (y === undefined) return;
       ctx.beginPath();
       ctx.arc(DOTS_WIDTH_PX / 2, y + DOTS_WIDTH_PX / 2, DOT.radius, 0, 2 * Math.PI);

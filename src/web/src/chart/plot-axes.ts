@@ -4,6 +4,7 @@ import { isSame } from "../model/same";
 import { timeTicks } from "../model/ticks";
 import type { Window } from "../model/timeframe";
 import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/units";
+import type { ChartData } from "./data";
 import type { PlotState } from "./plot-state";
 import type { Colours } from "./plot-colours";
 
@@ -20,6 +21,8 @@ const NO_UNIT: Unit = { word: "", perSecond: false };
 /** The axes of one plot, which read the shown state on each drawing. */
 export class Axes {
   private top: { window: Window | undefined; min: number; max: number } | undefined;
+
+  private rest: { data: ChartData; extent: number[] } | undefined;
 
   constructor(private readonly shown: () => PlotState | undefined) {}
 
@@ -42,14 +45,17 @@ export class Axes {
         distr: 3,
         // Zero has no place on this axis: it is drawn at the bottom.
         clamp: (_u, _value, min) => min,
-        range: (_u, min, max) => logRange(min, max),
+        range: (_u, min, max) => {
+          const [restMin = Infinity, restMax = -Infinity] = this.restExtent();
+          return logRange(Math.min(min, restMin), Math.max(max, restMax));
+        },
       };
     }
     return { range: (_u, min, max) => this.yRange(min, max, unit) };
   }
 
   private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
-    const extent = [dataMin, dataMax].filter((n) => n !== null);
+    const extent = [dataMin, dataMax, ...this.restExtent()].filter((n) => n !== null);
     const reachMax = THRESHOLD_REACH * Math.max(...extent.map(Math.abs), 0);
     const thresholds = (this.shown()?.marks.thresholds ?? []).map(({ value }) => value);
     const numbers = [...extent, ...thresholds.filter((value) => Math.abs(value) <= reachMax)];
@@ -67,6 +73,25 @@ export class Axes {
     }
     this.top = { window, min, max };
     return [min, max];
+  }
+
+  /** The least and greatest value of a heat map's series that are not lines. */
+  private restExtent(): number[] {
+    const { heat, hasRest, data } = this.shown() ?? {};
+    if (!heat || !hasRest || !data || data.rest.length === 0) return [];
+    let rest = this.rest;
+    if (rest?.data !== data) {
+      let [min, max] = [Infinity, -Infinity];
+      for (const { values } of data.rest) {
+        for (const value of values) {
+          if (typeof value !== "number") continue;
+          min = Math.min(min, value);
+          max = Math.max(max, value);
+        }
+      }
+      this.rest = rest = { data, extent: min <= max ? [min, max] : [] };
+    }
+    return rest.extent;
   }
 
   axisOptions(state: PlotState, colours: Colours): uPlot.Axis[] {

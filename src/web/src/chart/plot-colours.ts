@@ -4,6 +4,7 @@ import type { MarkColours } from "./marks";
 export interface Colours extends MarkColours {
   muted: string;
   line: string;
+  heat: string;
 }
 
 /** Colours by theme, cached because reading styles makes the browser compute all styles. */
@@ -23,6 +24,7 @@ function coloursFromStyles(): Colours {
   return {
     muted: styleValue("--muted"),
     line: styleValue("--line"),
+    heat: styleValue("--accent"),
     font: styleValue("--font"),
     ground: styleValue("--surface"),
     hatch: styleValue("--line"),

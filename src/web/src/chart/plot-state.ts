@@ -11,6 +11,10 @@ export interface PlotState {
   /** Whether each series is shown. */
   shown: boolean[];
   stacked: boolean;
+  /** Whether it is a heat map of the shown series and the rest. */
+  heat: boolean;
+  /** Whether a heat map counts the series that have no lines: not when the reader chose series. */
+  hasRest: boolean;
   log: boolean;
   /** The end of the axis, unless values exceed it. */
   axisTop: number | undefined;

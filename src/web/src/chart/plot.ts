@@ -6,11 +6,15 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { lookOf } from "../model/colours";
 import { isolatedPoints, stackValues, type Values } from "../model/stack";
+import { Heat } from "./heat";
 import { drawAbove, drawBeneath, type Marks } from "./marks";
 import { drawIncomplete, incompleteGap } from "./open-slot";
 import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
 import type { PlotState } from "./plot-state";
+
+/** The most lines that all have their bands; of more lines, only the nearest one has its band. */
+export const BANDS_MAX = 2;
 
 export class Plot {
   private u: uPlot | undefined;
@@ -18,8 +22,13 @@ export class Plot {
   private builtKey = "";
   private size = { width: 0, height: 0 };
   private isolated: number[][] = [];
+  private readonly heat = new Heat();
+  /** The values of the heat map; the same object until they change. */
+  private heatValues: Values[] = [];
   /** The index of the first line among uPlot's series: bands come before. */
   private firstLine = 1;
+  /** The series nearest to the pointer. */
+  private near = -1;
   /** Called when the plot's area moves or changes size. */
   onArea: () => void = () => undefined;
   /** Called after drawing: scales match the shown state. */
@@ -90,13 +99,32 @@ export class Plot {
     }
     const showsSameSeries = previous?.shown.every((shown, k) => shown === state.shown[k]) ?? false;
     if (!showsSameSeries) this.showSeries(state.shown);
-    if (previous?.data !== state.data || (state.stacked && !showsSameSeries)) {
+    const dependsOnShown = state.stacked || state.heat;
+    if (previous?.data !== state.data || (dependsOnShown && !showsSameSeries)) {
       this.u.setData(this.alignedData(), true);
     } else {
       const { start, end } = state.window;
       this.u.setScale("x", { min: start, max: end });
       this.u.redraw(false, true);
     }
+  }
+
+  /** Shows the band of the series nearest to the pointer. */
+  setNear(series: number): void {
+    if (series === this.near) return;
+    this.near = series;
+    const { u, state } = this;
+    if (state?.heat) {
+      // The line of the nearest series is drawn above the heat map.
+      u?.redraw(true, false);
+      return;
+    }
+    if (!u || !state || state.stacked || state.data.series.length <= BANDS_MAX) return;
+    if (state.data.series.some(({ band }) => band)) u.redraw(false, false);
+  }
+
+  private showsBand({ data }: PlotState, series: number): boolean {
+    return data.series.length <= BANDS_MAX || series === this.near;
   }
 
   destroy(): void {
@@ -120,7 +148,7 @@ export class Plot {
   private indexesInPlot(series: number): number[] {
     const plotIndexes = [this.firstLine + series];
     const data = this.state?.data.series ?? [];
-    if (data[series]?.band) {
+    if (data[series]?.band && this.firstLine > 1) {
       const bandsBefore = data.slice(0, series).filter(({ band }) => band).length;
       plotIndexes.push(1 + 2 * bandsBefore, 2 + 2 * bandsBefore);
     }
@@ -138,13 +166,20 @@ export class Plot {
     const state = this.state;
     if (!state) return [[]];
     const { data, shown } = state;
-    const bands = state.stacked
-      ? []
-      : data.series.flatMap(({ band }) => (band ? [band.min, band.max] : []));
+    const bands =
+      state.stacked || state.heat
+        ? []
+        : data.series.flatMap(({ band }) => (band ? [band.min, band.max] : []));
     const values = data.series.map(({ values }) => values);
     const lines = state.stacked ? stackValues(values, shown) : values;
     this.firstLine = 1 + bands.length;
     this.isolated = lines.map(isolatedPoints);
+    this.heatValues = state.heat
+      ? [
+          ...values.filter((_, k) => shown[k]),
+          ...(state.hasRest ? data.rest : []).map(({ values }) => values),
+        ]
+      : [];
     return [data.times, ...bands, ...lines];
   }
 
@@ -158,10 +193,11 @@ export class Plot {
     const lines: uPlot.Series[] = data.series.map((series, k) => {
       const { colour, dash } = looks[k] ?? lookOf(0, state.dark);
       const show = state.shown[k] ?? true;
-      if (series.band && !state.stacked) {
+      if (series.band && !state.stacked && !state.heat) {
         const first = 1 + bandSeries.length;
         bandSeries.push({ show, points: { show: false } }, { show, points: { show: false } });
-        bands.push({ series: [first + 1, first], fill: withAlpha(colour, 0.16) });
+        const fill = () => withAlpha(colour, this.showsBand(state, k) ? 0.16 : 0);
+        bands.push({ series: [first + 1, first], fill });
       }
       return {
         show,
@@ -176,8 +212,9 @@ export class Plot {
           show: false,
           size: 5,
           fill: colour,
-          filter: () => this.isolated[k] ?? null,
+          filter: () => (this.drawsLine(k) ? (this.isolated[k] ?? null) : null),
         },
+        ...(state.heat ? { paths: this.nearPaths(k) } : {}),
       };
     });
     if (state.stacked) stackBands(lines, bands, state, looks);
@@ -193,9 +230,17 @@ export class Plot {
       scales: { x: axes.x, y: axes.y(state) },
       axes: axes.axisOptions(state, colours),
       hooks: {
-        drawClear: [(u) => drawBeneath(u, this.marks(), colours)],
+        drawClear: [
+          (u) => drawBeneath(u, this.marks(), colours),
+          (u) => {
+            if (state.heat) this.heat.draw(u, this.heatValues, state.log, colours.heat);
+          },
+        ],
         draw: [
-          (u) => drawIncomplete(u, this.firstLine, this.marks().incompleteFrom),
+          (u) =>
+            drawIncomplete(u, this.firstLine, this.marks().incompleteFrom, (k) =>
+              this.drawsLine(k),
+            ),
           (u) => drawAbove(u, this.marks(), colours),
           () => this.onDrawn(),
         ],
@@ -205,6 +250,17 @@ export class Plot {
     };
   }
 
+  /** Whether a series is drawn as a line: on a heat map, only the nearest one. */
+  private drawsLine(series: number): boolean {
+    return !this.state?.heat || series === this.near;
+  }
+
+  private nearPaths(series: number): uPlot.Series.PathBuilder {
+    const linear = uPlot.paths.linear?.();
+    return (u, at, from, to) =>
+      this.drawsLine(series) ? (linear?.(u, at, from, to) ?? null) : null;
+  }
+
   private marks(): Marks {
     return this.state?.marks ?? { incompleteFrom: undefined, annotations: [], thresholds: [] };
   }
@@ -212,9 +268,17 @@ export class Plot {
 
 /** The inputs that need a new plot; everything else is an update. */
 function rebuildKey(state: PlotState): string {
-  const { data, paletteIndexes, stacked, log, dark } = state;
+  const { data, paletteIndexes, stacked, heat, log, dark } = state;
   const series = data.series.map(({ key, band, unit }) => [key, band !== undefined, unit]);
-  return JSON.stringify([series, paletteIndexes, stacked, log, dark, stacked ? state.shown : []]);
+  return JSON.stringify([
+    series,
+    paletteIndexes,
+    stacked,
+    heat,
+    log,
+    dark,
+    stacked ? state.shown : [],
+  ]);
 }
 
 /** Fills between each shown line and the line below. */

@@ -9,8 +9,8 @@ export interface Gestures {
   frame: TimeFrame;
   /** The chart's key among the charts that share a cursor. */
   source: object;
-  /** The pointer's distance from the top of the area, when it moves. */
-  onPointerHeight: (y: number | undefined) => void;
+  /** The pointer's distances from the top and the left of the area, when it moves. */
+  onPointerHeight: (y: number | undefined, x?: number) => void;
   fullScreen: () => void;
 }
 
@@ -32,7 +32,7 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
     const x = event.clientX - left;
     if (drag.isUnderWay) drag.moveTo(x);
     frame.cursor.move({ time: plot.timeAt(x), source, byKeys: false });
-    onPointerHeight(event.clientY - top);
+    onPointerHeight(event.clientY - top, x);
   });
   listenFor("pointerdown", (event) => {
     const { left } = root.getBoundingClientRect();

@@ -1,7 +1,8 @@
 /** Exports of a chart: picture, table, links. */
 import { csv } from "../model/csv";
+import { escapeReordering } from "../model/harmless";
 import type { Window } from "../model/timeframe";
-import { clockAt, dateText, isoIn, timeText, zoneName } from "../model/zone";
+import { clockAt, dateText, dayText, isoIn, timeText, zoneName, type Clock } from "../model/zone";
 import type { ChartData } from "./data";
 import { seriesName } from "./data";
 import type { LegendRow } from "./legend";
@@ -13,6 +14,16 @@ export function timeRangeText({ start, end, zone }: Window): string {
   const endText =
     dateText(from) === dateText(to) ? timeText(to) : `${dateText(to)} ${timeText(to)}`;
   return `${dateText(from)} ${timeText(from)} – ${endText} ${zoneName(zone, end)}`;
+}
+
+/** A short text of a time range: without weekday and zone, and without the current year. */
+export function shortRangeText({ start, end, zone }: Window, now: number): string {
+  const [from, to] = [clockAt(zone, start), clockAt(zone, end)];
+  const { year } = clockAt(zone, now);
+  const dateOf = (clock: Clock) =>
+    clock.year === year ? dayText(clock) : `${dayText(clock)} ${clock.year}`;
+  const endText = dateOf(from) === dateOf(to) ? timeText(to) : `${dateOf(to)} ${timeText(to)}`;
+  return `${dateOf(from)} ${timeText(from)} – ${endText}`;
 }
 
 /** The drawn values as a table: one row for each slot. */
@@ -78,7 +89,7 @@ export async function savePicture(picture: Picture): Promise<void> {
   ctx.fillRect(0, 0, pictureCanvas.width, pictureCanvas.height);
   ctx.fillStyle = styleValue("--text");
   ctx.font = `600 ${15 * ratio}px ${styleValue("--font")}`;
-  ctx.fillText(title, 16 * ratio, 26 * ratio, width - 32 * ratio);
+  ctx.fillText(escapeReordering(title), 16 * ratio, 26 * ratio, width - 32 * ratio);
   ctx.fillStyle = styleValue("--muted");
   ctx.font = `${12 * ratio}px ${styleValue("--font")}`;
   ctx.fillText(timeRangeText(picture.window), 16 * ratio, 45 * ratio, width - 32 * ratio);
@@ -94,7 +105,7 @@ export async function savePicture(picture: Picture): Promise<void> {
     ctx.lineTo(x + 16 * ratio, y - 4 * ratio);
     ctx.stroke();
     ctx.fillStyle = styleValue("--text");
-    ctx.fillText(row.label, x + 22 * ratio, y, width / columns - 34 * ratio);
+    ctx.fillText(escapeReordering(row.label), x + 22 * ratio, y, width / columns - 34 * ratio);
   });
   const blob = await new Promise<Blob | null>((done) => pictureCanvas.toBlob(done, "image/png"));
   if (blob) saveFile(`${slug(title)}.png`, blob);

@@ -1,13 +1,26 @@
 /** Texts about a series at one slot. */
 import { valueText } from "../model/units";
 import type { DrawnSeries } from "./data";
-import type { RowValue } from "./legend";
+import { bandText, type RowValue } from "./legend";
 
 /** The values of a legend's row. */
 export function rowValue(series: DrawnSeries | undefined, index: number): RowValue | undefined {
   if (!series) return undefined;
   const { values, band } = series;
   return { value: values[index], ...(band && { min: band.min[index], max: band.max[index] }) };
+}
+
+/** The value in the box beside the pointer. */
+export function tipText(series: DrawnSeries | undefined, index: number): string {
+  return series ? valueText(series.values[index], series.unit) : "";
+}
+
+/** The band of the nearest series, in the box beside the pointer; empty when it has no width. */
+export function tipBand(series: DrawnSeries | undefined, index: number): string {
+  const { band, unit } = series ?? {};
+  if (!series || !band || !unit || band.min[index] === band.max[index]) return "";
+  const text = bandText(rowValue(series, index) ?? { value: undefined }, unit);
+  return text === "" ? "" : `Nearest, min to max: ${text}`;
 }
 
 /** The text for screen readers: `web1 12 MiB, from 10 MiB to 18 MiB`. */

@@ -10,6 +10,10 @@ export interface ChartState {
   /** Whether the axis is logarithmic, if the reader chose. */
   log: boolean | undefined;
   stacked: boolean | undefined;
+  /** Whether it is a heat map, if the reader chose. */
+  heat: boolean | undefined;
+  /** Whether the legend is unfolded, if the reader chose. */
+  legend: boolean | undefined;
   full: boolean;
 }
 
@@ -48,6 +52,8 @@ export function readState(params: URLSearchParams, id: string): ChartState {
     hide: readHashes(params.get(`hide.${id}`)),
     log: readFlag(params.get(`log.${id}`)),
     stacked: readFlag(params.get(`stacked.${id}`)),
+    heat: readFlag(params.get(`heat.${id}`)),
+    legend: readFlag(params.get(`legend.${id}`)),
     full: params.get("full") === id,
   };
 }
@@ -62,6 +68,8 @@ export function writeState(state: ChartState, id: string): Record<string, string
     [`hide.${id}`]: state.hide.join(".") || undefined,
     [`log.${id}`]: flagText(state.log),
     [`stacked.${id}`]: flagText(state.stacked),
+    [`heat.${id}`]: flagText(state.heat),
+    [`legend.${id}`]: flagText(state.legend),
     full: state.full ? id : undefined,
   };
 }

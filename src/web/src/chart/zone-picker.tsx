@@ -24,6 +24,11 @@ export function matchingZones(all: readonly string[], text: string): string[] {
   return all.filter((zone) => words.every((word) => zone.toLowerCase().includes(word)));
 }
 
+/** The last part of a zone's name: `Berlin`. */
+function placeOf(zone: string): string {
+  return (zone.split("/").at(-1) ?? zone).replaceAll("_", " ");
+}
+
 export function ZonePicker({ zone, onChoose }: { zone: string; onChoose: (zone: string) => void }) {
   const isOpen = useSignal(false);
   const root = useRef<HTMLDivElement>(null);
@@ -42,12 +47,12 @@ export function ZonePicker({ zone, onChoose }: { zone: string; onChoose: (zone: 
         type="button"
         class="button"
         aria-label={`Time zone: ${zone}`}
-        title="Time zone"
+        title={`Time zone: ${zone}`}
         aria-haspopup="dialog"
         aria-expanded={isOpen.value}
         onClick={() => (isOpen.value = !isOpen.value)}
       >
-        {zone.replaceAll("_", " ")}
+        {placeOf(zone)}
         <Icon name="down" />
       </button>
       {isOpen.value && (

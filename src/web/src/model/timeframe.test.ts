@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { rangeLabel } from "./range";
 import {
-  RANGE_LABELS,
   RESOLUTIONS,
+  complaintAbout,
   withPan,
   readChoice,
   slotStarts,
@@ -21,10 +22,7 @@ const now = Date.parse("2026-11-22T04:32:10Z");
 
 describe("resolutions and ranges", () => {
   it("offer fixed ranges for each resolution", () => {
-    const table = RESOLUTIONS.map(({ label, ranges }) => [
-      label,
-      ranges.map((range) => RANGE_LABELS[range]),
-    ]);
+    const table = RESOLUTIONS.map(({ label, ranges }) => [label, ranges.map(rangeLabel)]);
     expect(table).toEqual([
       ["1 min", ["1 hr", "6 hr", "12 hr", "24 hr", "48 hr"]],
       ["5 min", ["6 hr", "12 hr", "24 hr", "48 hr", "1 wk", "2 wks"]],
@@ -41,26 +39,49 @@ describe("resolutions and ranges", () => {
     expect(withResolution(choiceOfSearch("resolution=1d&range=5y"), "1h").range).toBe("2mo");
   });
 
-  it("reject a range that the resolution does not offer", () => {
+  it("keep a typed range that fits the new resolution", () => {
+    expect(withResolution(choiceOfSearch("resolution=1m&range=3h"), "5m").range).toBe("3h");
+    expect(withResolution(choiceOfSearch("resolution=1m&range=3h"), "1d").range).toBe("1mo");
+  });
+
+  it("choose slots in which a range is readable", () => {
     const choice = choiceOfSearch("resolution=1m&range=6h");
-    expect(withRange(choice, "2w")).toBe(choice);
-    expect(choiceOfSearch("resolution=1m&range=5y").range).toBe("48h");
+    expect(withRange(choice, "2w")).toMatchObject({ resolution: "1m", range: "2w" });
+    expect(withRange(choice, "2mo")).toMatchObject({ resolution: "5m", range: "2mo" });
+    expect(withRange(choice, "5y")).toMatchObject({ resolution: "1d", range: "5y" });
+    const days = choiceOfSearch("resolution=1d");
+    expect(withRange(days, "6h")).toMatchObject({ resolution: "1h", range: "6h" });
+    expect(withRange(days, "1h")).toMatchObject({ resolution: "5m", range: "1h" });
   });
 
   it.each([
     ["range=14d", "5m", "2w"],
     ["range=1w", "5m", "1w"],
     ["range=168h", "5m", "1w"],
-    ["range=30m", "1m", "1h"],
-    ["range=10d", "5m", "2w"],
-    ["range=45d", "1h", "2mo"],
-    ["range=9y", "1d", "5y"],
+    ["range=30m", "1m", "30m"],
+    ["range=10d", "5m", "10d"],
+    ["range=45d", "1h", "45d"],
     ["range=24h", "1m", "24h"],
-    ["range=nonsense", "1m", "1h"],
-    ["range=0d", "1m", "1h"],
     ["resolution=1h&range=14d", "1h", "2w"],
-  ])("of an address without a resolution, %s is shown by %s over %s", (search, slot, range) => {
-    expect(choiceOfSearch(search)).toMatchObject({ resolution: slot, range });
+    ["resolution=1m&range=14d", "1m", "14d"],
+  ])("of the address %s are slots of %s over %s", (search, slot, range) => {
+    const choice = choiceOfSearch(search);
+    expect(choice).toMatchObject({ resolution: slot, range });
+    expect(complaintAbout(new URLSearchParams(search), choice)).toBeUndefined();
+  });
+
+  it.each([
+    ["range=9y", "1d", "5y", "The range “9y” is longer than 5 years. 5 yrs by 1 day is shown."],
+    ["range=nonsense", "1m", "1h", "The range “nonsense” is not a length such as 6h, 14d or 3mo."],
+    ["range=0d", "1m", "1h", "The range “0d” is not a length"],
+    ["resolution=2m", "1m", "1h", "The resolution “2m” is not 1m, 5m, 1h or 1d."],
+    ["resolution=1m&range=5y", "1d", "5y", "5 yrs has too many slots of 1 min."],
+    ["resolution=1d&range=6h", "1h", "6h", "6 hr has too few slots of 1 day. 6 hr by 1 hr is"],
+    ["start=yesterday&end=now", "1m", "1h", "start and end of the address are not a range"],
+  ])("say why the address %s shows slots of %s over %s", (search, slot, range, complaint) => {
+    const choice = choiceOfSearch(search);
+    expect(choice).toMatchObject({ resolution: slot, range });
+    expect(complaintAbout(new URLSearchParams(search), choice)).toContain(complaint);
   });
 });
 

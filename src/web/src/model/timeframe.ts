@@ -3,27 +3,10 @@
  * an argument.
  */
 import type { Display } from "../api/types";
+import { lengthOf, monthsOf, parseRange, rangeLabel, type Range } from "./range";
 import { DAY, HOUR, MINUTE, addMonths, clockAt, instantOf, isZone, startOfDay } from "./zone";
 
 export type Resolution = "1m" | "5m" | "1h" | "1d";
-
-/** A time range up to now. */
-export type Range =
-  | "1h"
-  | "6h"
-  | "12h"
-  | "24h"
-  | "48h"
-  | "1d"
-  | "1w"
-  | "2w"
-  | "1mo"
-  | "2mo"
-  | "3mo"
-  | "6mo"
-  | "1y"
-  | "2y"
-  | "5y";
 
 export const RESOLUTIONS: readonly {
   value: Resolution;
@@ -46,24 +29,6 @@ export const RESOLUTIONS: readonly {
     ranges: ["1mo", "2mo", "3mo", "6mo", "1y", "2y", "5y"],
   },
 ];
-
-export const RANGE_LABELS: Record<Range, string> = {
-  "1h": "1 hr",
-  "6h": "6 hr",
-  "12h": "12 hr",
-  "24h": "24 hr",
-  "48h": "48 hr",
-  "1d": "1 day",
-  "1w": "1 wk",
-  "2w": "2 wks",
-  "1mo": "1 mo",
-  "2mo": "2 mos",
-  "3mo": "3 mos",
-  "6mo": "6 mos",
-  "1y": "1 yr",
-  "2y": "2 yrs",
-  "5y": "5 yrs",
-};
 
 /** The default range of a resolution. */
 const DEFAULT_RANGES: Record<Resolution, Range> = {
@@ -98,6 +63,9 @@ export interface Window {
 /** The longest and the shortest time range. */
 const LENGTH_MAX = 5 * 366 * DAY;
 const LENGTH_MIN = 2 * MINUTE;
+/** The most and the fewest slots of a range: more are slow, fewer show nothing. */
+const SLOTS_MAX = 25_000;
+const SLOTS_MIN = 2;
 /** The fewest slots of a zoom; a zoom to fewer switches to finer slots. */
 const ZOOM_SLOTS_MIN = 30;
 
@@ -116,38 +84,37 @@ export function coarser(resolution: Resolution): Resolution | undefined {
   return RESOLUTIONS[index + 1]?.value;
 }
 
-const UNIT_LENGTHS: Record<string, number> = {
-  m: MINUTE,
-  min: MINUTE,
-  h: HOUR,
-  d: DAY,
-  w: 7 * DAY,
-  mo: 30.4 * DAY,
-  y: 12 * 30.4 * DAY,
-};
-
-/** The approximate length of a range as an address names it, such as `2w` or `14d`. */
-function lengthOfText(text: string): number | undefined {
-  const [, count, unit] = /^(\d{1,5})([a-z]+)$/.exec(text) ?? [];
-  const length = Number(count) * (UNIT_LENGTHS[unit ?? ""] ?? 0);
-  return length > 0 ? length : undefined;
+/** The longest range with slots of a resolution. */
+export function rangeLengthMax(resolution: Resolution): number {
+  return Math.min(SLOTS_MAX * slotOf(resolution), LENGTH_MAX);
 }
 
-function lengthOf(range: Range): number {
-  return lengthOfText(range) ?? HOUR;
+/** Whether a range has neither too many nor too few slots. */
+function fits(resolution: Resolution, range: Range): boolean {
+  const slots = lengthOf(range) / slotOf(resolution);
+  return slots >= SLOTS_MIN && slots <= SLOTS_MAX;
 }
 
-/** The finest resolution from `usual` on that has a range of this length. */
-function resolutionFor(length: number, preferred: Resolution): Resolution {
+/** The finest resolution from `preferred` on that offers a range of this length. */
+function resolutionFor(range: Range, preferred: Resolution): Resolution {
   const fitting = RESOLUTIONS.filter(({ slot }) => slot >= slotOf(preferred)).find(
-    ({ ranges }) => lengthOf(ranges.at(-1) ?? "1h") >= length,
+    ({ ranges }) => lengthOf(ranges.at(-1) ?? "1h") >= lengthOf(range),
   );
   return fitting?.value ?? "1d";
 }
 
-function monthsOf(range: Range): number {
-  const count = Number.parseInt(range, 10);
-  return range.endsWith("mo") ? count : range.endsWith("y") ? 12 * count : 0;
+/** The resolution nearest to the named one in which a range fits. */
+function fittingResolution(named: Resolution, range: Range): Resolution {
+  const order =
+    lengthOf(range) / slotOf(named) > SLOTS_MAX ? RESOLUTIONS : RESOLUTIONS.toReversed();
+  return order.find(({ value }) => fits(value, range))?.value ?? "1d";
+}
+
+/** The range of the same length among those of a resolution, or else the range itself. */
+function rangeIn(resolution: Resolution, range: Range): Range {
+  if (lengthOf(range) > LENGTH_MAX) return "5y";
+  const hasLength = (other: Range) => lengthOf(other) === lengthOf(range);
+  return rangesOf(resolution).find(hasLength) ?? range;
 }
 
 /** The range of a resolution nearest to a length. */
@@ -157,18 +124,25 @@ function nearestRange(resolution: Resolution, length: number): Range {
   return ranges.reduce((best, range) => (distance(range) < distance(best) ? range : best));
 }
 
-/** Chooses a resolution; the range stays if the resolution has it. */
+/** Whether any resolution offers a range; other ranges were typed. */
+function isOffered(range: Range): boolean {
+  return RESOLUTIONS.some(({ ranges }) => ranges.includes(range));
+}
+
+/** Chooses a resolution; a range stays if the resolution has it, or if it was typed and fits. */
 export function withResolution(choice: Choice, resolution: Resolution): Choice {
-  const isKept = rangesOf(resolution).includes(choice.range);
+  const isTyped = !isOffered(choice.range) && fits(resolution, choice.range);
+  const isKept = isTyped || rangesOf(resolution).includes(choice.range);
   const range = isKept ? choice.range : nearestRange(resolution, lengthOf(choice.range));
   return { ...choice, resolution, range };
 }
 
-/** Chooses a range up to now; the window follows the clock again. */
+/** Chooses a range up to now, in other slots if it does not fit; the window follows the clock. */
 export function withRange(choice: Choice, range: Range): Choice {
-  return rangesOf(choice.resolution).includes(range)
-    ? { ...choice, range, fixed: undefined }
-    : choice;
+  const resolution = fits(choice.resolution, range)
+    ? choice.resolution
+    : fittingResolution(choice.resolution, range);
+  return { ...choice, resolution, range: rangeIn(resolution, range), fixed: undefined };
 }
 
 /** Shows a time range, in finer slots when few would remain. */
@@ -183,6 +157,18 @@ export function withZoom(choice: Choice, start: number, end: number): Choice {
     if (length / slotOf(resolution) < ZOOM_SLOTS_MIN) resolution = option.value;
   }
   return { ...withResolution(choice, resolution), fixed: snapToSlots(choice, resolution, fixed) };
+}
+
+/** Shows a typed time range, in coarser slots when there would be too many. */
+export function withTimes(choice: Choice, start: number, end: number): Choice {
+  const zoomed = withZoom(choice, start, end);
+  const { start: from = start, end: to = end } = zoomed.fixed ?? {};
+  const isReadable = ({ value }: { value: Resolution }) =>
+    slotOf(value) >= slotOf(zoomed.resolution) && (to - from) / slotOf(value) <= SLOTS_MAX;
+  const resolution = RESOLUTIONS.find(isReadable)?.value ?? "1d";
+  if (resolution === zoomed.resolution) return zoomed;
+  const fixed = snapToSlots(choice, resolution, { start: from, end: to });
+  return { ...withResolution(choice, resolution), fixed };
 }
 
 /** Extends a range to whole slots. */
@@ -255,7 +241,8 @@ export function windowOf(choice: Choice, now: number): Window {
 function rangeStart({ resolution, zone }: Choice, end: number, range: Range): number {
   const months = monthsOf(range);
   if (months > 0) return floorSlot(resolution, zone, addMonths(zone, end, -months));
-  return end - lengthOf(range);
+  if (resolution === "1d") return startOfDay(zone, end, -Math.round(lengthOf(range) / DAY));
+  return floorSlot(resolution, zone, end - lengthOf(range));
 }
 
 /** The resolution in the API's form. */
@@ -287,22 +274,28 @@ export interface Defaults {
 }
 
 /**
- * Reads the address. The default replaces a parameter that is absent or invalid; a range that no
- * resolution has becomes the nearest range.
+ * Reads the address. The default replaces a parameter that is absent or invalid; a range that does
+ * not fit its resolution has another one. `complaintAbout` reports both.
  */
 export function readChoice(params: URLSearchParams, defaults: Defaults): Choice {
-  const length = lengthOfText(params.get("range") ?? "");
+  const asked = parseRange(params.get("range") ?? "");
   const preferred = asResolution(defaults.resolution) ?? "1m";
+  const named = asResolution(params.get("resolution"));
   const resolution =
-    asResolution(params.get("resolution")) ??
-    (length === undefined ? preferred : resolutionFor(length, preferred));
-  const allowed = rangesOf(resolution);
-  const asRange = (text: string | null | undefined) => allowed.find((range) => range === text);
+    asked === undefined
+      ? (named ?? preferred)
+      : named === undefined
+        ? resolutionFor(asked, preferred)
+        : fits(named, asked)
+          ? named
+          : fittingResolution(named, asked);
+  const usual = parseRange(defaults.range ?? "");
+  const isUsual =
+    usual !== undefined &&
+    (rangesOf(resolution).includes(usual) ||
+      (resolution === preferred && !isOffered(usual) && fits(resolution, usual)));
   const range =
-    asRange(params.get("range")) ??
-    (length === undefined ? undefined : nearestRange(resolution, length)) ??
-    asRange(defaults.range) ??
-    DEFAULT_RANGES[resolution];
+    asked !== undefined ? rangeIn(resolution, asked) : isUsual ? usual : DEFAULT_RANGES[resolution];
   const zone = params.get("tz");
   const display = params.get("display");
   return {
@@ -312,6 +305,28 @@ export function readChoice(params: URLSearchParams, defaults: Defaults): Choice 
     display: display === "avg_per_sec" || display === "total" ? display : undefined,
     zone: zone !== null && isZone(zone) ? zone : defaults.zone,
   };
+}
+
+/** The reason why a choice differs from the address that it was read from. */
+export function complaintAbout(params: URLSearchParams, choice: Choice): string | undefined {
+  const [range, resolution] = [params.get("range"), params.get("resolution")];
+  const shown = `${rangeLabel(choice.range)} by ${optionsOf(choice.resolution).label} is shown.`;
+  const asked = parseRange(range ?? "");
+  const named = asResolution(resolution);
+  if (range && asked === undefined)
+    return `The range “${range}” is not a length such as 6h, 14d or 3mo. ${shown}`;
+  if (resolution && named === undefined)
+    return `The resolution “${resolution}” is not 1m, 5m, 1h or 1d. ${shown}`;
+  if (asked !== undefined && lengthOf(asked) > LENGTH_MAX)
+    return `The range “${asked}” is longer than 5 years. ${shown}`;
+  if (asked !== undefined && named !== undefined && named !== choice.resolution) {
+    const isLong = lengthOf(asked) / slotOf(named) > SLOTS_MAX;
+    return `${rangeLabel(asked)} has too ${isLong ? "many" : "few"} slots of ${optionsOf(named).label}. ${shown}`;
+  }
+  const hasTimes = Boolean(params.get("start") ?? params.get("end"));
+  return hasTimes && !choice.fixed
+    ? `start and end of the address are not a range of Unix milliseconds or RFC 3339 times. ${shown}`
+    : undefined;
 }
 
 function asResolution(text: string | null | undefined): Resolution | undefined {

@@ -28,6 +28,7 @@ const PATHS = {
   left: "M12 5l-5 5 5 5",
   right: "M8 5l5 5-5 5",
   refresh: "M16 8a6.500 6.500 0 1 0 .5 4M16.500 3.500V8H12",
+  now: "M4 5l6 5-6 5zM14 4v12",
   flag: "M5 18V3h9l-2 3.500 2 3.500H5",
   table: "M3 4h14v12H3zM3 8h14M3 12h14M8 4v12",
   pencil: "M4 16l1-4L14 3l3 3-9 9z",

@@ -11,10 +11,13 @@ interface Props {
   /** The current choice. */
   text: string;
   align?: "left" | "right";
-  children: ComponentChildren;
+  /** Whether the button shows only the choice. */
+  isLabelHidden?: boolean;
+  /** The content, or a function of how to close the box. */
+  children: ComponentChildren | ((close: () => void) => ComponentChildren);
 }
 
-export function Popover({ label, text, align = "left", children }: Props) {
+export function Popover({ label, text, align = "left", isLabelHidden, children }: Props) {
   const isOpen = useSignal(false);
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
@@ -32,6 +35,10 @@ export function Popover({ label, text, align = "left", children }: Props) {
       document.removeEventListener("focusin", leave);
     };
   }, [isOpen.value]);
+  const close = () => {
+    isOpen.value = false;
+    button.current?.focus();
+  };
   return (
     <div
       class="popover"
@@ -40,8 +47,7 @@ export function Popover({ label, text, align = "left", children }: Props) {
         if (event.key !== "Escape" || !isOpen.value) return;
         event.preventDefault();
         event.stopPropagation();
-        isOpen.value = false;
-        button.current?.focus();
+        close();
       }}
     >
       <button
@@ -53,7 +59,8 @@ export function Popover({ label, text, align = "left", children }: Props) {
         title={`${label}: ${text}`}
         onClick={() => (isOpen.value = !isOpen.value)}
       >
-        <span class="muted">{label}</span> <span class="popover-text">{text}</span>
+        <span class={isLabelHidden ? "hidden-text" : "muted"}>{label}</span>{" "}
+        <span class="popover-text">{text}</span>
         <Icon name="down" />
       </button>
       <div
@@ -63,7 +70,7 @@ export function Popover({ label, text, align = "left", children }: Props) {
         role="group"
         aria-label={label}
       >
-        {isOpen.value ? children : null}
+        {!isOpen.value ? null : typeof children === "function" ? children(close) : children}
       </div>
     </div>
   );

@@ -1,5 +1,6 @@
 /** The view of a dashboard, whose name is in the address. */
 import { useEffect } from "preact/hooks";
+import { escapeReordering } from "../model/harmless";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
 import { address } from "../app/address";
@@ -12,7 +13,7 @@ export function DashboardView() {
   const name = address.value.path.split("/")[2] ?? "";
   const { data, error, reload } = useResource(name, (signal) => api.dashboard(name, signal)).value;
   useEffect(() => {
-    document.title = `${name} · Granary`;
+    document.title = escapeReordering(`${name} · Granary`);
   }, [name]);
   // Data of the previous name may still be loaded.
   if (data?.name === name) {

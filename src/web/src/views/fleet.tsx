@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { address, setParams } from "../app/address";
-import { api } from "../api/client";
+import { api, now } from "../api/client";
 import { useResource } from "../api/resource";
 import type { HostsAnswer, SparklinesAnswer } from "../api/types";
 import { Empty, Failed } from "../parts/states";
@@ -18,14 +18,15 @@ import "../styles/tiles.css";
 import "./fleet/fleet.css";
 
 const HOSTS_REFRESH_MS = 10_000;
-/** The sparklines have a point per minute. */
-const LINES_REFRESH_MS = 20_000;
+/** The sparklines have a point for each complete minute; samples arrive some seconds later. */
+const LATE_SAMPLES_MS = 8_000;
+const untilNextPoint = () => 60_000 - (now() % 60_000) + LATE_SAMPLES_MS;
 
 export function Fleet() {
   const hosts = useResource("hosts", (signal) => api.hosts({}, signal), {
     everyMs: HOSTS_REFRESH_MS,
   }).value;
-  const lines = useResource("lines", api.sparklines, { everyMs: LINES_REFRESH_MS }).value;
+  const lines = useResource("lines", api.sparklines, { everyMs: untilNextPoint }).value;
   const removing = useSignal<string | undefined>(undefined);
   useEffect(() => {
     document.title = "Fleet · Granary";

@@ -12,6 +12,7 @@ import { useTimeFrame, type TimeFrame } from "../chart/frame";
 import { loadEarly } from "../chart/load";
 import { rememberSeries } from "../chart/load-metrics";
 import { dataSpecOf, specOf } from "../chart/chart-spec";
+import { escapeReordering } from "../model/harmless";
 import { AnnotateButton } from "../parts/annotate";
 import { Empty, Failed, Loading } from "../parts/states";
 import { AllMetrics } from "./host/all-metrics";
@@ -41,7 +42,7 @@ function nameIn(path: string): string {
 function Host({ name }: { name: string }) {
   const frame = useTimeFrame({ annotationTags: tagsOfHost(name) }, name);
   useEffect(() => {
-    document.title = `${name} · Granary`;
+    document.title = escapeReordering(`${name} · Granary`);
   }, [name]);
   return (
     <>

@@ -11,7 +11,8 @@ import { AuthorField } from "./author-field";
 import { zoneShown } from "./moment";
 
 interface Props {
-  alert: Alert;
+  /** An alert, or the labels of several alerts. */
+  alert: Pick<Alert, "labels" | "acknowledged">;
   onClose: () => void;
   onDone: () => void;
 }

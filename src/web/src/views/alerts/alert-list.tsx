@@ -7,13 +7,17 @@ import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import {
+  commonLabels,
   filterAlerts,
+  groupsOf,
   instantOf,
   isSilenced,
   nameOfRule,
   ownLabels,
+  severitiesOf,
   severityOf,
   valueText,
+  type AlertGroup,
   type ListedAlert,
 } from "./listed";
 import { AcknowledgeDialog } from "./acknowledge-dialog";
@@ -22,6 +26,7 @@ import { SilenceDialog } from "./silence-dialog";
 
 const search = param("q");
 const state = param("state");
+const severity = param("severity");
 
 interface RowsProps {
   listed: readonly ListedAlert[];
@@ -36,11 +41,12 @@ interface Props extends RowsProps {
 
 export function AlertList({ listed, groups, silences, onChange }: Props) {
   if (groups.length === 0) return <NoRules />;
-  const filtered = filterAlerts(listed, search.value, state.value);
+  const filtered = filterAlerts(listed, search.value, state.value, severity.value);
   return (
     <section class="card section">
       <div class="card-head">
         <h2>Active alerts</h2>
+        <Severities listed={filterAlerts(listed, search.value, state.value)} />
         <Search
           label="Search alerts"
           placeholder="Search labels and texts"
@@ -49,13 +55,19 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
         />
       </div>
       {filtered.length > 0 ? (
-        <Rows listed={filtered} silences={silences} onChange={onChange} />
+        groupsOf(filtered).map((group) =>
+          group.name === undefined ? (
+            <Rows key={group.key} listed={group.alerts} silences={silences} onChange={onChange} />
+          ) : (
+            <FoldedGroup key={group.key} group={group} silences={silences} onChange={onChange} />
+          ),
+        )
       ) : listed.length > 0 ? (
         <Empty title="No matching alert">
           <button
             type="button"
             class="button"
-            onClick={() => setParams({ q: undefined, state: undefined })}
+            onClick={() => setParams({ q: undefined, state: undefined, severity: undefined })}
           >
             Show all
           </button>
@@ -66,6 +78,84 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
         </Empty>
       )}
     </section>
+  );
+}
+
+/** The choice of one severity. */
+function Severities({ listed }: { listed: readonly ListedAlert[] }) {
+  const severities = severitiesOf(listed);
+  if (severities.length < 2 && severity.value === "") return null;
+  return (
+    <div class="choices" role="group" aria-label="Severity">
+      {severities.map(({ name, count }) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={severity.value === name}
+          onClick={() => setParams({ severity: severity.value === name ? undefined : name })}
+        >
+          {name} <span class="num">{count.toLocaleString("en")}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface GroupProps extends Omit<RowsProps, "listed"> {
+  group: AlertGroup;
+}
+
+/** Many alerts of a rule in one line, with their rows on demand. */
+function FoldedGroup({ group, silences, onChange }: GroupProps) {
+  const isOpen = useSignal(false);
+  const dialog = useSignal<OpenDialog["what"] | undefined>(undefined);
+  const close = () => (dialog.value = undefined);
+  const firing = group.alerts.filter(
+    (row) => row.alert.state === "firing" && !isSilenced(row),
+  ).length;
+  const severities = severitiesOf(group.alerts);
+  const labels = commonLabels(group.alerts);
+  return (
+    <details
+      class="alert-group"
+      open={isOpen.value}
+      onToggle={(event) => (isOpen.value = event.currentTarget.open)}
+    >
+      <summary>
+        <Icon name="right" />
+        <strong>{group.name}</strong>
+        <span class="num">× {group.alerts.length.toLocaleString("en")}</span>
+        {severities.map(({ name }) => (
+          <span key={name} class={`badge severity ${name.toLowerCase()}`}>
+            {name}
+          </span>
+        ))}
+        <span class="muted num">{firing.toLocaleString("en")} firing</span>
+      </summary>
+      {isOpen.value && (
+        <>
+          <div class="alert-group-actions">
+            <button
+              type="button"
+              class="button small"
+              onClick={() => (dialog.value = "acknowledge")}
+            >
+              <Icon name="check" /> Acknowledge all
+            </button>
+            <button type="button" class="button small" onClick={() => (dialog.value = "silence")}>
+              <Icon name="mute" /> Silence all
+            </button>
+          </div>
+          <Rows listed={group.alerts} silences={silences} onChange={onChange} />
+        </>
+      )}
+      {dialog.value === "silence" && (
+        <SilenceDialog labels={labels} onClose={close} onDone={onChange} />
+      )}
+      {dialog.value === "acknowledge" && (
+        <AcknowledgeDialog alert={{ labels }} onClose={close} onDone={onChange} />
+      )}
+    </details>
   );
 }
 

@@ -1,6 +1,17 @@
 import { expect, it } from "vitest";
 import type { Alert, AlertingRule, RuleGroup } from "../../api/types";
-import { alertsOf, filterAlerts, nameOfRule, ownLabels, ruleNamed, valueText } from "./listed";
+import {
+  alertsOf,
+  commonLabels,
+  filterAlerts,
+  firingOn,
+  groupsOf,
+  nameOfRule,
+  ownLabels,
+  ruleNamed,
+  severitiesOf,
+  valueText,
+} from "./listed";
 
 const alert = (labels: Record<string, string>, changes: Partial<Alert> = {}): Alert => ({
   labels: { alertname: "High", ...labels },
@@ -56,6 +67,34 @@ it("sorts alerts by state, severity and age, with silenced alerts last", () => {
   expect(filterAlerts(listed, "warning", "firing")).toHaveLength(2);
 });
 
+it("groups many alerts of a rule at the place of the first, and filters by severity", () => {
+  const many = Array.from({ length: 5 }, (_, k) => alert({ host: `h${k}`, severity: "warning" }));
+  const few = [alert({ host: "a", severity: "critical" }), alert({ host: "b" })];
+  const listed = alertsOf([group(rule(few), rule(many, { name: "HostAdded" }))]);
+  const groups = groupsOf(listed).map(({ name, alerts }) => `${name ?? ""} ${alerts.length}`);
+  expect(groups).toEqual([" 1", "HostAdded 5", " 1"]);
+  expect(severitiesOf(listed)).toEqual([
+    { name: "critical", count: 1 },
+    { name: "warning", count: 5 },
+  ]);
+  expect(filterAlerts(listed, "", "", "warning")).toHaveLength(5);
+  expect(groupsOf([])).toEqual([]);
+  const ofRule = listed.filter(({ rule }) => rule.name === "HostAdded");
+  expect(commonLabels(ofRule)).toEqual({ alertname: "High", severity: "warning" });
+  expect(commonLabels([])).toEqual({});
+});
+
+it("finds what fires on a host", () => {
+  const alerts = [
+    alert({ host: "web1" }),
+    alert({ host: "web10" }),
+    alert({ host: "web1", cpu: "0" }, { state: "pending" }),
+    alert({ host: "web1", cpu: "1" }, { silencedBy: ["s1"] }),
+  ];
+  const firing = firingOn(alertsOf([group(rule(alerts))]), "web1");
+  expect(firing.map(({ alert }) => alert)).toEqual([alerts[0]]);
+});
+
 it("finds each rule by its name, also rules of equal names", () => {
   const ruleGroup = group(
     rule([], { labels: { severity: "a" } }),
@@ -68,6 +107,18 @@ it("finds each rule by its name, also rules of equal names", () => {
     expect(ruleNamed([ruleGroup], name)?.rule).toBe(ruleGroup.rules[k]);
   }
   expect(ruleNamed([ruleGroup], "own/None")).toBeUndefined();
+});
+
+it("names rules of equal names by their severities, and finds them by number and without", () => {
+  const severities = ["warning", "critical"];
+  const ruleGroup = group(...severities.map((severity) => rule([], { labels: { severity } })));
+  const names = ruleGroup.rules.map((rule) => nameOfRule(ruleGroup, rule));
+  expect(names).toEqual(["own/High/warning", "own/High/critical"]);
+  const find = (name: string) => ruleNamed([ruleGroup], name)?.rule.labels["severity"];
+  expect(names.map(find)).toEqual(severities);
+  expect(find("own/High/2")).toBe("critical");
+  expect(find("own/High")).toBe("warning");
+  expect(find("own/High/info")).toBeUndefined();
 });
 
 it("shows the labels that distinguish an alert from others of its rule", () => {

@@ -52,17 +52,79 @@ function compareAlerts(a: ListedAlert, b: ListedAlert): number {
   );
 }
 
+/** The severities of alerts with their numbers, the worst first. */
+export function severitiesOf(listed: readonly ListedAlert[]): { name: string; count: number }[] {
+  const counts = new Map<string, number>();
+  for (const { alert } of [...listed].sort((a, b) => stateRank(a.alert) - stateRank(b.alert))) {
+    const name = severityOf(alert);
+    if (name !== "") counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].map(([name, count]) => ({ name, count }));
+}
+
+/** The alerts of a rule that are listed together. */
+export interface AlertGroup {
+  key: string;
+  /** The rule's name for a folded group; `undefined` for alerts that are listed one by one. */
+  name: string | undefined;
+  alerts: ListedAlert[];
+}
+
+/** More alerts of a rule are one line until the reader unfolds it. */
+const SINGLE_MAX = 3;
+
+/** Groups alerts by rule, each at the place of its first alert; few alerts stay on their own. */
+export function groupsOf(listed: readonly ListedAlert[]): AlertGroup[] {
+  const byRule = new Map<AlertingRule, ListedAlert[]>();
+  for (const row of listed) {
+    const alerts = byRule.get(row.rule);
+    if (alerts) alerts.push(row);
+    else byRule.set(row.rule, [row]);
+  }
+  const groups: AlertGroup[] = [];
+  for (const row of listed) {
+    const alerts = byRule.get(row.rule) ?? [];
+    if (alerts.length > SINGLE_MAX) {
+      if (alerts[0] === row) groups.push({ key: row.key, name: row.rule.name, alerts });
+      continue;
+    }
+    const last = groups.at(-1);
+    if (last && last.name === undefined) last.alerts.push(row);
+    else groups.push({ key: row.key, name: undefined, alerts: [row] });
+  }
+  return groups;
+}
+
+/** The labels that all alerts have in common: a silence of them covers all these alerts. */
+export function commonLabels(listed: readonly ListedAlert[]): Tags {
+  const [first, ...others] = listed.map(({ alert }) => alert.labels);
+  return Object.fromEntries(
+    Object.entries(first ?? {}).filter(([name, value]) =>
+      others.every((labels) => labels[name] === value),
+    ),
+  );
+}
+
+/** The alerts of a host that fire and are not silenced. */
+export function firingOn(listed: readonly ListedAlert[], host: string): ListedAlert[] {
+  return listed.filter(
+    (row) => row.alert.state === "firing" && !isSilenced(row) && row.alert.labels["host"] === host,
+  );
+}
+
 /** The alerts in a state whose labels and annotations contain all words of a text. */
 export function filterAlerts(
   listed: readonly ListedAlert[],
   text: string,
   state: string,
+  severity = "",
 ): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return listed.filter((row) => {
     const { alert } = row;
     const shownState = isSilenced(row) ? "silenced" : alert.state;
     if (state !== "" && state !== shownState) return false;
+    if (severity !== "" && severity !== severityOf(alert)) return false;
     const texts = [...Object.entries(alert.labels), ...Object.entries(alert.annotations)];
     const all = texts.map(([name, value]) => `${name}=${value}`.toLowerCase()).join("\n");
     return words.every((word) => all.includes(word));
@@ -79,19 +141,35 @@ export function ownLabels({
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** The rule's name in the address. */
-export function nameOfRule(group: RuleGroup, rule: Rule): string {
-  const same = group.rules.filter(({ name }) => name === rule.name);
-  const place = same.length > 1 ? [String(same.indexOf(rule) + 1)] : [];
-  return [group.name, rule.name, ...place].join("/");
+/** The rules of a group that have the name of a rule, such as one for each severity. */
+export function namesakes(group: RuleGroup, name: string): Rule[] {
+  return group.rules.filter((rule) => rule.name === name);
 }
 
+/**
+ * The rule's name in the address: `group/rule`, and the severity of rules of equal names, which
+ * stays when rules are added; or their number when severities do not distinguish them.
+ */
+export function nameOfRule(group: RuleGroup, rule: Rule): string {
+  const same = namesakes(group, rule.name);
+  if (same.length === 1) return `${group.name}/${rule.name}`;
+  const severities = same.map(severityOf);
+  const areDistinct = !severities.includes("") && new Set(severities).size === same.length;
+  const ending = areDistinct ? severityOf(rule) : String(same.indexOf(rule) + 1);
+  return `${group.name}/${rule.name}/${ending}`;
+}
+
+/** The rule of a name in the address; of rules of equal names, the first if none is named. */
 export function ruleNamed(groups: readonly RuleGroup[], name: string) {
-  for (const group of groups) {
-    const rule = group.rules.find((row) => nameOfRule(group, row) === name);
-    if (rule) return { group, rule };
-  }
-  return undefined;
+  const all = groups.flatMap((group) => group.rules.map((rule) => ({ group, rule })));
+  return (
+    all.find(({ group, rule }) => nameOfRule(group, rule) === name) ??
+    all.find(({ group, rule }) => {
+      const number = namesakes(group, rule.name).indexOf(rule) + 1;
+      return name === `${group.name}/${rule.name}/${number}`;
+    }) ??
+    all.find(({ group, rule }) => name === `${group.name}/${rule.name}`)
+  );
 }
 
 /** The instant of a text; `undefined` for never, which Prometheus writes as the year 1. */

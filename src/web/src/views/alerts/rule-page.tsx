@@ -11,7 +11,7 @@ import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { Rows } from "./alert-list";
 import { HistoryCard } from "./history-card";
-import { instantOf, nameOfRule, type ListedAlert } from "./listed";
+import { instantOf, nameOfRule, namesakes, severityOf, type ListedAlert } from "./listed";
 import { RuleState } from "./rule-groups";
 
 interface Props {
@@ -38,6 +38,7 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
         </a>
         <h2>{rule.name}</h2>
         <RuleState rule={rule} />
+        <Namesakes group={group} rule={rule} />
       </div>
       <Facts group={group} rule={rule} />
       {rule.type === "alerting" && ofRule.length > 0 && (
@@ -51,6 +52,25 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
       <MeasuredChart key={name} rule={rule} />
       {rule.type === "alerting" && <HistoryCard key={name} rule={rule} group={group} />}
     </>
+  );
+}
+
+/** Links to the rules of the same name, such as those of other severities. */
+function Namesakes({ group, rule }: { group: RuleGroup; rule: Rule }) {
+  const same = namesakes(group, rule.name);
+  if (same.length < 2) return null;
+  return (
+    <nav class="choices" aria-label={`Rules named ${rule.name}`}>
+      {same.map((other, k) => (
+        <a
+          key={k}
+          href={href("/alerts", { rule: nameOfRule(group, other) })}
+          aria-current={other === rule ? "page" : undefined}
+        >
+          {severityOf(other) || `rule ${k + 1}`}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -10,6 +10,7 @@ import { Chart } from "../../chart/chart";
 import { TimeControls } from "../../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../../chart/frame";
 import { saveFile } from "../../chart/save";
+import { escapeReordering } from "../../model/harmless";
 import { isSame } from "../../model/same";
 import { ErrorLine } from "../../parts/dialog";
 import { Empty } from "../../parts/states";
@@ -51,7 +52,7 @@ export function Board({ loaded, onReload }: Props) {
   const isEditing = edit.value === "1";
   const isChanged = useComputed(() => !isSame(draft.value, saved.value));
   useEffect(() => {
-    document.title = `${saved.value.title || name} · Granary`;
+    document.title = escapeReordering(`${saved.value.title || name} · Granary`);
   }, [saved.value.title]);
   useUnsavedWarning(isChanged.value ? "Changes to this dashboard are not saved." : undefined);
   const chosen = useSteady(chosenOf(address.value.params, draft.value.variables));

@@ -25,7 +25,7 @@ function chartData(...series: DrawnSeries[]): ChartData {
     isCoarse: false,
     incompleteFrom: undefined,
     notes: [],
-    undrawnCount: 0,
+    rest: [],
   };
 }
 

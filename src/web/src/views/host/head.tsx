@@ -6,6 +6,7 @@ import { lengthText } from "../../model/words";
 import { Ago, second } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { isAway } from "../fleet/order";
+import { Firing } from "./firing";
 import type { ComponentChildren } from "preact";
 
 const EVERY_MS = 10_000;
@@ -37,6 +38,7 @@ export function HostHead({ name, children }: HeadProps) {
             {STATES[host.state]}
           </span>
         )}
+        <Firing name={name} />
         {children}
       </div>
       {host ? <Facts host={host} /> : <NoFacts answer={answer.value} />}
