@@ -14,6 +14,10 @@ use actix_web::{
     Error, HttpMessage, HttpRequest,
     body::{EitherBody, MessageBody},
     dev::{RequestHead, ServiceRequest, ServiceResponse},
+    http::{
+        StatusCode,
+        header::{self, HeaderValue},
+    },
     middleware::Next,
 };
 use parking_lot::Mutex;
@@ -82,7 +86,14 @@ impl AccessParts {
             }
             Err(refusal) => {
                 self.metrics.requests_refused.with_label_values(&[refusal.reason()]).inc();
-                Ok(request.into_response(refusal.response()).map_into_right_body())
+                let mut response = refusal.response();
+                // collectd sends its password only after this challenge. The page sends no samples,
+                // so no browser opens a dialog.
+                if right == Right::Ingest && response.status() == StatusCode::UNAUTHORIZED {
+                    let challenge = HeaderValue::from_static("Basic realm=\"granary\"");
+                    response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+                }
+                Ok(request.into_response(response).map_into_right_body())
             }
         }
     }

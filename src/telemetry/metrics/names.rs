@@ -82,10 +82,7 @@ pub const METRIC_NAMES: [(&str, &str); 93] = [
     ),
     ("granary_queries_total", "Started queries, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
-    (
-        "granary_requests_refused_total",
-        "Requests rejected as coming from a foreign web page, by reason",
-    ),
+    ("granary_requests_refused_total", "Requests rejected before they are processed, by reason"),
     ("granary_hosts", "Hosts that ping, by state"),
     ("granary_hosts_forgotten_total", "Hosts removed for new ones"),
     ("granary_pings_accepted_total", "Accepted pings of agents"),

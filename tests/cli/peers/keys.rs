@@ -76,9 +76,9 @@ fn collectd_writes_with_a_key_as_its_password() {
     let (path, key) = (dir.path().display(), guarded.scoped("collectd", &["ingest"]));
     let text = format!(
         "Hostname \"web1\"\nBaseDir \"{path}\"\nPIDFile \"{path}/pid\"\nInterval 1\n\
-         LoadPlugin load\nLoadPlugin write_http\n<Plugin write_http>\n<Node granary>\n\
+         LoadPlugin load\nLoadPlugin memory\nLoadPlugin write_http\n<Plugin write_http>\n<Node granary>\n\
          URL \"{}/api/v1/collectd\"\nFormat JSON\nUser \"any\"\nPassword \"{key}\"\n\
-         BufferSize 512\n</Node>\n</Plugin>\n",
+         BufferSize 1024\n</Node>\n</Plugin>\n",
         guarded.daemon.url
     );
     let config = dir.path().join("collectd.conf");
