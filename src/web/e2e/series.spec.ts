@@ -5,7 +5,7 @@ import type { Sample } from "./support/daemon";
 import { NOW } from "./support/data";
 import { drawnChart } from "./support/drawn";
 import { expect, test } from "./support/test";
-import { MINUTE } from "./support/zones";
+import { DAY, MINUTE } from "./support/zones";
 
 const METRIC = "queue_length";
 
@@ -144,4 +144,37 @@ test("the plot has at least 60 % of each panel", async ({ page, startDaemon }) =
       expect(share, `${title} at ${width}`).toBeGreaterThanOrEqual(0.6);
     }
   }
+});
+
+test("earlier values are ghost lines, and the box beside the pointer names the change", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon();
+  const samples = [0, 1, 7].flatMap((days) =>
+    Array.from({ length: 60 }, (_, minute) => ({
+      metric: METRIC,
+      tags: { host: "host-1" },
+      time: NOW - days * DAY - (minute + 1) * MINUTE,
+      value: days === 0 ? 10 : days === 1 ? 8 : 20,
+    })),
+  );
+  await daemon.postSamples(samples);
+  await page.goto(`${daemon.url}/explore?metric=${METRIC}&range=1h`);
+  await drawnChart(page, METRIC);
+  await chooseFromMenu(page, METRIC, "Compare with yesterday");
+  await expect(page).toHaveURL(/compare\.explore=1d/);
+  await expect(legendLabels(page)).toHaveText([METRIC, `${METRIC}, yesterday`]);
+  const { series } = await drawnChart(page, METRIC);
+  const [ghost = []] = Object.entries(series).flatMap(([key, values]) =>
+    key.endsWith(" 1d") ? [values] : [],
+  );
+  const values = ghost.filter((value) => value !== null);
+  expect(values.length).toBeGreaterThan(50);
+  expect(new Set(values)).toEqual(new Set([8]));
+  await pointAt(page, METRIC, 0.5);
+  const tip = chartOf(page, METRIC).locator(".plot-tip");
+  await expect(tip.locator(".plot-tip-row")).toHaveCount(2);
+  await pointAt(page, METRIC, 0.2);
+  await expect(tip).toContainText("2 more than yesterday (+25 %)");
 });

@@ -3,6 +3,7 @@ import { Icon, type IconName } from "../parts/icon";
 import { wide } from "../parts/narrow";
 import { preferredZone } from "../app/preferences";
 import { rangeLabel } from "../model/range";
+import type { RefreshChoice } from "../model/refresh";
 import {
   RESOLUTIONS,
   rangesOf,
@@ -10,7 +11,7 @@ import {
   withResolution,
   type FrameDisplay,
 } from "../model/timeframe";
-import type { RefreshChoice, TimeFrame } from "./frame";
+import type { TimeFrame } from "./frame";
 import { TimeRange } from "./time-range";
 import { ZonePicker } from "./zone-picker";
 

@@ -17,6 +17,8 @@ export interface DrawnSeries {
   unit: Unit;
   label: string;
   values: Values;
+  /** The key of the series of which a ghost line shows earlier values. */
+  ghostOf?: string;
   /** Min and max of each slot. */
   band?: { min: Values; max: Values };
 }

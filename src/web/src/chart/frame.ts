@@ -9,6 +9,7 @@ import type { Annotation } from "../api/types";
 import { address, setParams } from "../app/address";
 import { preferredZone } from "../app/preferences";
 import { steady } from "../app/steady";
+import { refreshChoiceOf, refreshInterval, type RefreshChoice } from "../model/refresh";
 import { isSame } from "../model/same";
 import {
   complaintAbout,
@@ -25,12 +26,6 @@ import {
 } from "../model/timeframe";
 import { Cursor } from "./cursor";
 
-/** The refresh interval of charts is a sixth of a slot, within these bounds, unless chosen. */
-const REFRESH_MS = { min: 10_000, max: 60_000 };
-/** The intervals of refreshing that the address may name; `off` pauses it. */
-export const REFRESH_CHOICES = ["10s", "30s", "1m", "5m", "off"] as const;
-export type RefreshChoice = (typeof REFRESH_CHOICES)[number];
-const CHOSEN_MS = { "10s": 10_000, "30s": 30_000, "1m": 60_000, "5m": 300_000, off: Infinity };
 /** The window does not move for this time after the last move of the pointer. */
 const READING_PAUSE_MS = 30_000;
 
@@ -68,10 +63,7 @@ export class TimeFrame {
     // Steady: other changes of the address change nothing here.
     this.choice = steady(() => readChoice(address.value.params, this.defaults.value));
     this.complaint = computed(() => complaintAbout(address.value.params, this.choice.value));
-    this.refreshChoice = computed(() => {
-      const named = address.value.params.get("refresh");
-      return REFRESH_CHOICES.find((choice) => choice === named);
-    });
+    this.refreshChoice = computed(() => refreshChoiceOf(address.value.params.get("refresh")));
     this.window = steady(() => windowOf(this.choice.value, this.windowTime.value));
     this.request = computed(() => ({
       ...this.window.value,
@@ -153,8 +145,9 @@ export class TimeFrame {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const scheduleRefresh = () => {
       clearTimeout(timer);
-      const interval = this.refreshInterval();
-      timer = Number.isFinite(interval) ? setTimeout(tick, interval) : undefined;
+      const slot = slotOf(this.choice.peek().resolution);
+      const interval = refreshInterval(this.refreshChoice.peek(), slot);
+      timer = interval === undefined ? undefined : setTimeout(tick, interval);
     };
     const tick = () => {
       if (!document.hidden) this.refresh();
@@ -175,13 +168,6 @@ export class TimeFrame {
       stopWaiting();
       stopAnnotations();
     };
-  }
-
-  private refreshInterval(): number {
-    const chosen = this.refreshChoice.peek();
-    if (chosen !== undefined) return CHOSEN_MS[chosen];
-    const sixth = slotOf(this.choice.peek().resolution) / 6;
-    return Math.min(Math.max(sixth, REFRESH_MS.min), REFRESH_MS.max);
   }
 
   /** One request for all charts of the view. */

@@ -6,12 +6,13 @@ import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { isDark } from "../app/preferences";
 import { steady } from "../app/steady";
 import { escapeReordering } from "../model/harmless";
-import { PaletteIndexes, lookOf } from "../model/colours";
+import { PaletteIndexes, ghostLook, lookOf } from "../model/colours";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { alertLines, thresholdsOf } from "./alert-lines";
 import { annotationsOf } from "./annotations";
+import { changeText, type Comparison } from "./compare";
 import type { Follower, PointedTime } from "./cursor";
-import { orderByValue, seriesName, type ChartData } from "./data";
+import { orderByValue, seriesName, type ChartData, type DrawnSeries } from "./data";
 import type { TimeFrame } from "./frame";
 import { LINES_MAX } from "./heat";
 import { LegendValues, type LegendRow } from "./legend";
@@ -45,12 +46,17 @@ const SORTED_FROM = 6;
 /** A series within this distance of the pointer is the nearest one. */
 const NEAR_PX = 40;
 
+/** A ghost line has the colour of its series. */
+const paletteKey = ({ key, ghostOf }: DrawnSeries) => ghostOf ?? key;
+
 export class LiveChart implements Follower {
   readonly spec;
   readonly loader: Loader;
   readonly state: ReadonlySignal<ChartState>;
   readonly isStacked: ReadonlySignal<boolean>;
   readonly isLog: ReadonlySignal<boolean>;
+  /** The earlier time whose values are drawn as ghost lines. */
+  readonly comparison: ReadonlySignal<Comparison | undefined>;
   /** Whether there are so many lines that the chart is a heat map, unless the reader chose. */
   readonly isHeatByDefault: ReadonlySignal<boolean>;
   readonly isHeat: ReadonlySignal<boolean>;
@@ -76,9 +82,10 @@ export class LiveChart implements Follower {
     spec: ChartSpec,
   ) {
     this.spec = signal(spec);
-    this.loader = new Loader(frame, this.spec);
     const id = computed(() => this.spec.value.id);
     this.state = steady(() => readState(address.value.params, id.value));
+    this.comparison = computed(() => (this.isStacked.value ? undefined : this.state.value.compare));
+    this.loader = new Loader(frame, this.spec, this.comparison);
     this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
     this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
     this.rows = steady(() => this.legendRows());
@@ -109,7 +116,7 @@ export class LiveChart implements Follower {
 
   private legendRows(): LegendRow[] {
     const series = this.loader.data.value?.series ?? [];
-    const paletteIndexes = this.paletteIndexes.assign(series.map(({ key }) => key));
+    const paletteIndexes = this.paletteIndexes.assign(series.map(paletteKey));
     const shown = shownFlags(
       this.state.value,
       series.map(({ key }) => key),
@@ -118,7 +125,9 @@ export class LiveChart implements Follower {
       key: line.key,
       label: line.label,
       fullName: line.metric ? seriesName(line.metric, line.tags) : line.key,
-      look: lookOf(paletteIndexes[k] ?? 0, isDark.value),
+      look: line.ghostOf
+        ? ghostLook(lookOf(paletteIndexes[k] ?? 0, isDark.value))
+        : lookOf(paletteIndexes[k] ?? 0, isDark.value),
       unit: line.unit,
       shown: shown[k] ?? true,
       hasBand: line.band !== undefined && !this.isStacked.value && series.length <= BANDS_MAX,
@@ -218,7 +227,7 @@ export class LiveChart implements Follower {
     this.plot.update({
       data,
       window,
-      paletteIndexes: this.paletteIndexes.assign(data.series.map(({ key }) => key)),
+      paletteIndexes: this.paletteIndexes.assign(data.series.map(paletteKey)),
       shown: rows.map(({ shown }) => shown),
       stacked,
       heat,
@@ -343,7 +352,12 @@ export class LiveChart implements Follower {
         isNear: k === near,
       })),
       moreCount: candidates.length - shown.length,
-      band: tipBand(data.series[near], index),
+      band: [
+        changeText(data, data.series[near], index, this.comparison.peek()),
+        tipBand(data.series[near], index),
+      ]
+        .filter(Boolean)
+        .join("\n"),
       annotations: this.annotationText(pointed.time),
     });
     const { left, top, width, height } = plot.area;

@@ -6,6 +6,7 @@ import { isSame } from "../model/same";
 import type { Window } from "../model/timeframe";
 import { withDrawnPart, type ChartData, type Failure } from "./data";
 import type { TimeFrame } from "./frame";
+import { earlierWindow, withGhosts, type Comparison } from "./compare";
 import { load } from "./load";
 import { dataSpecOf, type ChartRequest, type ChartSpec } from "./chart-spec";
 
@@ -28,6 +29,7 @@ export class Loader {
   constructor(
     private readonly frame: TimeFrame,
     private readonly spec: ReadonlySignal<ChartSpec>,
+    private readonly comparison: ReadonlySignal<Comparison | undefined>,
   ) {}
 
   /** Loads until the returned function is called. */
@@ -38,8 +40,9 @@ export class Loader {
       const { refreshCount, ...window } = this.frame.request.value;
       const { display: frameDisplay } = this.frame.choice.value;
       const spec = dataSpec.value;
+      const comparison = this.comparison.value;
       if (!this.isNear.value) return;
-      const key = JSON.stringify([spec, window, frameDisplay, refreshCount]);
+      const key = JSON.stringify([spec, window, frameDisplay, refreshCount, comparison]);
       // The chart left the viewport and returned: its data is loaded or requested.
       if (key === this.requestKey) return;
       this.requestKey = key;
@@ -47,7 +50,11 @@ export class Loader {
       abort = new AbortController();
       const onFailures = (failures: Failure[]) => (this.failures.value = failures);
       const request = { ...spec, window, frameDisplay, onFailures };
-      void this.requestData(request, JSON.stringify([spec, frameDisplay]), abort.signal);
+      void this.requestData(
+        request,
+        JSON.stringify([spec, frameDisplay, comparison]),
+        abort.signal,
+      );
     });
     return () => {
       stop();
@@ -73,16 +80,28 @@ export class Loader {
     // A refresh keeps the drawn data; another request or a distant window shows a preview first.
     const needsPreview =
       dataSpec !== this.loadedSpec || !drawnWindow || isDistant(drawnWindow, request.window);
-    const setData = (data: ChartData) => {
+    const comparison = this.comparison.peek();
+    const setData = (data: ChartData, earlier?: ChartData) => {
       if (signal.aborted) return;
       const { derive } = this.spec.peek();
+      const derived = (loaded: ChartData) => (derive ? derive.series(loaded) : loaded);
       this.loadedSpec = dataSpec;
-      this.data.value = withDrawnPart(derive ? derive.series(data) : data);
+      const drawn = withDrawnPart(derived(data));
+      this.data.value = withGhosts(drawn, earlier && derived(earlier), comparison);
     };
     try {
-      const data = await load(request, signal, needsPreview ? setData : undefined);
+      const earlierRequest = comparison && {
+        ...request,
+        window: earlierWindow(request.window, comparison),
+        band: false,
+        onFailures: undefined,
+      };
+      const [data, earlier] = await Promise.all([
+        load(request, signal, needsPreview ? (preview) => setData(preview) : undefined),
+        earlierRequest && load(earlierRequest, signal),
+      ]);
       batch(() => {
-        setData(data);
+        setData(data, earlier);
         this.error.value = undefined;
         this.isLoading.value = false;
       });

@@ -6,6 +6,7 @@ import { Dialog, ErrorLine } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import type { ChartSource } from "../rules/of-chart";
 import type { RuleDialogProps } from "../rules/rule-dialog";
+import { COMPARISONS } from "./compare";
 import type { LiveChart } from "./live";
 import { Menu } from "./menu";
 import { copyText, linkTo, savePicture, saveTable } from "./save";
@@ -58,6 +59,13 @@ export function More({ live, changeState }: MoreProps) {
             onSelect: () =>
               changeState({ heat: unlessDefault(!isHeat, live.isHeatByDefault.peek()) }),
           },
+          ...COMPARISONS.map(({ value, label }) => ({
+            label: `Compare with ${label}`,
+            checked: live.comparison.value === value,
+            disabled: isStacked,
+            onSelect: () =>
+              changeState({ compare: live.comparison.peek() === value ? undefined : value }),
+          })),
           { label: "Copy link", onSelect: () => void copyText(linkTo(window(), false)) },
           {
             label: "Copy link to this time range",
@@ -90,7 +98,7 @@ export function More({ live, changeState }: MoreProps) {
 
 function chartSource(live: LiveChart): ChartSource {
   const { display: frameDisplay } = live.frame.choice.peek();
-  const series = live.loader.data.peek()?.series ?? [];
+  const series = (live.loader.data.peek()?.series ?? []).filter(({ ghostOf }) => !ghostOf);
   return { spec: live.spec.peek(), series, frameDisplay };
 }
 

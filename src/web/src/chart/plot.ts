@@ -4,7 +4,7 @@
  */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { lookOf } from "../model/colours";
+import { ghostLook, lookOf } from "../model/colours";
 import { isolatedPoints, stackValues, type Values } from "../model/stack";
 import { Heat } from "./heat";
 import { drawAbove, drawBeneath, type Marks } from "./marks";
@@ -191,7 +191,8 @@ export class Plot {
     const bandSeries: uPlot.Series[] = [];
     const bands: uPlot.Band[] = [];
     const lines: uPlot.Series[] = data.series.map((series, k) => {
-      const { colour, dash } = looks[k] ?? lookOf(0, state.dark);
+      const look = looks[k] ?? lookOf(0, state.dark);
+      const { colour, dash } = series.ghostOf ? ghostLook(look) : look;
       const show = state.shown[k] ?? true;
       if (series.band && !state.stacked && !state.heat) {
         const first = 1 + bandSeries.length;

@@ -14,7 +14,14 @@ const unchanged = readState(new URLSearchParams(), "cpu");
 
 describe("the reader's changes of a chart", () => {
   it("are read from the address as they were written", () => {
-    const flags = { log: false, stacked: true, heat: false, legend: true, full: true };
+    const flags = {
+      log: false,
+      stacked: true,
+      compare: "1w" as const,
+      heat: false,
+      legend: true,
+      full: true,
+    };
     const state = { ...isolateSeries(unchanged, "b"), ...flags };
     const params = new URLSearchParams();
     for (const [name, value] of Object.entries(writeState(state, "cpu"))) {

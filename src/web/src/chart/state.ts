@@ -1,3 +1,5 @@
+import { COMPARISONS, type Comparison } from "./compare";
+
 /**
  * The reader's changes to one chart: shown series, axis, full screen. The address contains them, so
  * that a link shows the same chart. A short hash names a series.
@@ -10,6 +12,8 @@ export interface ChartState {
   /** Whether the axis is logarithmic, if the reader chose. */
   log: boolean | undefined;
   stacked: boolean | undefined;
+  /** The earlier time that is drawn too. */
+  compare: Comparison | undefined;
   /** Whether it is a heat map, if the reader chose. */
   heat: boolean | undefined;
   /** Whether the legend is unfolded, if the reader chose. */
@@ -52,6 +56,7 @@ export function readState(params: URLSearchParams, id: string): ChartState {
     hide: readHashes(params.get(`hide.${id}`)),
     log: readFlag(params.get(`log.${id}`)),
     stacked: readFlag(params.get(`stacked.${id}`)),
+    compare: COMPARISONS.find(({ value }) => value === params.get(`compare.${id}`))?.value,
     heat: readFlag(params.get(`heat.${id}`)),
     legend: readFlag(params.get(`legend.${id}`)),
     full: params.get("full") === id,
@@ -68,6 +73,7 @@ export function writeState(state: ChartState, id: string): Record<string, string
     [`hide.${id}`]: state.hide.join(".") || undefined,
     [`log.${id}`]: flagText(state.log),
     [`stacked.${id}`]: flagText(state.stacked),
+    [`compare.${id}`]: state.compare,
     [`heat.${id}`]: flagText(state.heat),
     [`legend.${id}`]: flagText(state.legend),
     full: state.full ? id : undefined,

@@ -43,6 +43,11 @@ export function lookOf(index: number, dark: boolean): Look {
   return { colour, dash: [...dash] };
 }
 
+/** The look of a ghost line, which shows earlier values of a series: pale, and dotted. */
+export function ghostLook({ colour }: Look): Look {
+  return { colour: `${colour}a0`, dash: [2, 3] };
+}
+
 /** Gives each series an index in the palette, which other series do not change. */
 export class PaletteIndexes {
   private readonly indexes = new Map<string, number>();
