@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(found.changed.len(), 1);
         assert_eq!(found.changed[0].key, "granularity.1m.retention");
         let ruled = DEFAULTS.replace("[retention]", "").replace("rule = []", "")
-            + "[[retention.rule]]\nname = 'x'\nselector = 'x'\nkeep = { 1m = '6h' }\n";
+            + "[[retention.rule]]\nname = 'x'\nselector = 'x'\nkeep = { 1m = '12h' }\n";
         let change = |from: &str, to: &str| {
             let (before, after) = (read(&ruled), read(&ruled.replace(from, to)));
             let (before, after) = (before.unwrap(), after.unwrap());
@@ -307,10 +307,10 @@ mod tests {
             (found.reopens, changed)
         };
         let of_rule = "retention.rule.x.1m.retention".to_owned();
-        assert_eq!(change("1m = '6h'", "1m = '12h'"), (false, vec![of_rule]));
+        assert_eq!(change("1m = '12h'", "1m = '24h'"), (false, vec![of_rule]));
         let keys = ["granularity.1h.retention", "retention.rule.x.1h.retention"];
         assert_eq!(change("\"9w\"", "\"10w\""), (false, keys.map(str::to_owned).to_vec()));
-        for (from, to) in [("selector = 'x'", "selector = 'y'"), ("1m = '6h'", "1m = 'none'")] {
+        for (from, to) in [("selector = 'x'", "selector = 'y'"), ("1m = '12h'", "1m = 'none'")] {
             assert_eq!(change(from, to), (true, vec![RULES.to_owned()]));
         }
         let other = ("partition = \"6h\"", "partition = \"12h\"");

@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+use granary_https::Certificate;
 use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,
@@ -21,7 +22,6 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-use super::expiry::not_after;
 use crate::model::UnixMillis;
 
 /// The maximum size of a file.
@@ -115,7 +115,7 @@ impl TlsFiles {
             );
             return Err(content("certificate", &self.certificate, problem));
         }
-        let expires = chain.iter().map(|certificate| not_after(certificate)).min().flatten();
+        let expires = chain.iter().map(|certificate| expiry(certificate)).min().flatten();
         let expires = expires.ok_or_else(|| {
             let problem = "a certificate is damaged: its time of expiry cannot be read";
             content("certificate", &self.certificate, problem.to_owned())
@@ -199,6 +199,12 @@ fn read_file(purpose: &'static str, path: &Path) -> Result<Vec<u8>, TlsFault> {
         return Err(content(purpose, path, problem));
     }
     Ok(bytes)
+}
+
+/// Returns the end of validity of a certificate in DER; `None` if it cannot be read.
+fn expiry(certificate: &[u8]) -> Option<UnixMillis> {
+    let seconds = Certificate::read(certificate)?.not_after;
+    Some(UnixMillis(i64::try_from(seconds).ok()?.saturating_mul(1000)))
 }
 
 /// Reads at least one certificate.

@@ -4,11 +4,9 @@
 //! Must never know: HTTP, actors, settings.
 
 mod accept;
-mod expiry;
 mod files;
 mod stream;
 
 pub use accept::{Handshakes, NotAccepted};
-pub use expiry::not_after;
 pub use files::{ServerTls, TlsFault, TlsFiles, Versions};
 pub use stream::Stream;
