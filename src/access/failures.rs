@@ -54,8 +54,8 @@ impl FailedKeys {
 
 /// Returns the address that stands for one host: a host has a whole /64 of IPv6.
 fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
             IpAddr::from([a, b, c, d, 0, 0, 0, 0])
@@ -83,6 +83,10 @@ mod tests {
         assert_eq!(failed.count(address("2001:db8::1"), start), 1);
         assert_eq!(failed.count(address("2001:db8::2"), start), 2);
         assert_eq!(failed.count(address("2001:db8:0:1::2"), start), 1);
+        // A listener on IPv6 sees the addresses of IPv4 in this form.
+        assert_eq!(failed.count(address("::ffff:192.0.2.3"), start), 1);
+        assert_eq!(failed.count(address("192.0.2.3"), start), 2);
+        assert_eq!(failed.count(address("::ffff:192.0.2.4"), start), 1);
     }
 
     #[test]

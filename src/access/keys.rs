@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{
-    scopes::Scopes,
+    scopes::{Scope, Scopes},
     token::{self, Digest, KeyId},
 };
 use crate::model::UnixMillis;
@@ -89,6 +89,11 @@ impl NewKey {
         }
         if let Some(senders) = &self.senders {
             check_line("senders", senders, SENDERS_BYTES_MAX)?;
+            if self.scopes.granted().contains(Scopes::of(&[Scope::Admin])) {
+                return Err("senders: a key with the scope admin cannot be limited to senders, \
+                            because it may delete the series and hosts of all"
+                    .to_owned());
+            }
         }
         if self.expires.is_some_and(|expires| expires <= now.0) {
             return Err("expires: the time is in the past".to_owned());
@@ -203,10 +208,23 @@ impl Caller {
     ///
     /// # Errors
     /// The key may do more than the caller; the text names the difference.
-    pub fn may_grant(&self, scopes: Scopes, senders: Option<&str>) -> Result<(), String> {
+    pub fn may_grant(
+        &self,
+        scopes: Scopes,
+        senders: Option<&str>,
+        expires: Option<i64>,
+    ) -> Result<(), String> {
         let own = self.key.record.scopes.granted();
         if !own.contains(scopes.granted()) {
             return Err(format!("the key {:?} lacks some of the scopes {scopes}", self.name()));
+        }
+        // Keys that were made without a caller, such as the first one, may make the lasting ones.
+        let end = self.key.record.expires.filter(|_| !self.key.record.created_by.is_empty());
+        if end.is_some_and(|end| expires.is_none_or(|expires| expires > end)) {
+            return Err(format!(
+                "the key {:?} expires, and a key that it makes or rotates must expire no later",
+                self.name()
+            ));
         }
         match self.senders() {
             Some(prefix) if !senders.is_some_and(|senders| senders.starts_with(prefix)) => {

@@ -11,7 +11,7 @@ use super::{
 pub struct Row {
     /// The methods, separated by spaces; `*` stands for all.
     pub methods: &'static str,
-    /// The path as it is registered, without the prefixes of [`PREFIXES`].
+    /// The path as it is registered, without the prefixes of Prometheus and Graphite.
     pub path: &'static str,
     /// The required right.
     pub right: Right,

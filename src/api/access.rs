@@ -89,7 +89,7 @@ async fn revoke(
     parts: web::Data<AccessParts>,
 ) -> HttpResponse {
     let caller = caller(&request);
-    let revoke = move || parts.keys.revoke(&id, caller.as_ref());
+    let revoke = move || parts.keys.revoke(&id, caller.as_ref(), parts.clock.now());
     respond(revoke, |()| HttpResponse::NoContent().finish()).await
 }
 

@@ -1,4 +1,4 @@
-//! The addresses on which the daemon listens, with the certificate, and remedies when an address
+//! The addresses on which the daemon listens, and the remedies when an address
 //! cannot be bound.
 //!
 //! Must never know: what is served.

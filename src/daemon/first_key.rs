@@ -40,7 +40,7 @@ pub(super) fn provide(keys: &KnownKeys, data_dir: &Path, now: UnixMillis) -> any
     };
     for (id, key) in keys.current().list() {
         if key.record.name == FILE {
-            keys.revoke(&id, None).context("revoke the first key")?;
+            keys.revoke(&id, None, now).context("revoke the first key")?;
         }
     }
     remove()?;

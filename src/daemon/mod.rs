@@ -246,7 +246,7 @@ impl Daemon {
 
     /// Stops everything in order. Acknowledged samples are already in the journal; each step only
     /// saves work for the next start.
-    async fn stop(self, end: &mut End) {
+    async fn stop(mut self, end: &mut End) {
         match end {
             End::Stopped(_) => systemd::notify(&[sd_notify::NotifyState::Stopping]),
             End::Reopening(_) => tracing::info!("the store is opened again with other settings"),

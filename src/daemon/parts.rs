@@ -7,7 +7,6 @@ use std::{cell::Cell, sync::Arc};
 use anyhow::Context;
 use tokio::sync::Semaphore;
 
-use super::first_key;
 use crate::{
     actors::{PublishedState, WriterHandle},
     api::{
@@ -54,9 +53,6 @@ impl SharedState {
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
         let keys = KnownKeys::open(store).context("read the keys")?;
-        if settings.security.access {
-            first_key::provide(&keys, &settings.storage.data_dir, clock.now())?;
-        }
         Ok(Self { hosts, rules, silences, keys, settings: known_settings })
     }
 }

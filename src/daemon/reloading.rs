@@ -21,7 +21,9 @@ use crate::{
     api::ApiParts,
     clock::{Clock, SystemClock, TrustedClock},
     config::{Difference, LiveSettings, Settings, SettingsSource},
-    kept::{KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer},
+    kept::{
+        KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer, Snapshots,
+    },
     model::with_causes,
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
@@ -54,6 +56,7 @@ pub(super) struct ReloadParts {
     store: Store,
     clock: TrustedClock,
     metrics: Metrics,
+    snapshots: Snapshots,
     certificate: Certificate,
 }
 
@@ -64,7 +67,8 @@ impl ReloadParts {
         let rules = admin.rules.clone();
         let (store, clock, metrics) =
             (admin.store.clone(), admin.clock.clone(), admin.metrics.clone());
-        Self { rules, store, clock, metrics, certificate }
+        let snapshots = admin.snapshots.clone();
+        Self { rules, store, clock, metrics, snapshots, certificate }
     }
 
     /// Returns the certificate for new connections.
@@ -222,6 +226,11 @@ impl Reloader {
         let merged = self.settings.reloaded(&read).map_err(|cause| cause.to_string())?;
         let (settings, Difference { changed, reopens, kept }) = merged;
         check_filter(&settings.log.filter)?;
+        if reopens && self.parts.snapshots.is_creating() {
+            return Err("a snapshot is being created, which needs the open store: reload when it \
+                        is complete"
+                .to_owned());
+        }
         if reopens {
             let (set, rules) = (&settings.granularities, &settings.retention_rules);
             let checked = self.parts.store.check_rules(set, rules, self.parts.clock.now());

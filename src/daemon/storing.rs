@@ -8,7 +8,7 @@ use actix::Recipient;
 use anyhow::Context;
 use tokio::task::spawn_blocking;
 
-use super::certificates::ReadCertificate;
+use super::{certificates::ReadCertificate, first_key};
 use crate::{
     actors::{
         Checker, CheckpointNow, Checkpointer, CheckpointerParts, DiskBudget, Lifelines,
@@ -17,6 +17,7 @@ use crate::{
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{LiveSettings, Settings, bounds},
+    kept::KnownKeys,
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Health, Metrics},
@@ -75,6 +76,10 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
     let (store, mut appender, last_run) =
         spawn_blocking(open).await.context("open the store")??;
     let mut settings = LiveSettings::new(settings);
+    if settings.security.access {
+        let keys = KnownKeys::open(&store).context("read the keys")?;
+        first_key::provide(&keys, &settings.storage.data_dir, SystemClock.now())?;
+    }
     appender.set_limits(bounds::store_limits(&settings));
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));

@@ -152,8 +152,9 @@ impl KnownKeys {
         now: UnixMillis,
     ) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
+        self.check_caller(caller, now)?;
         new.check(now).map_err(ObjectFault::Invalid)?;
-        may_grant(new.scopes, new.senders.as_deref(), caller)?;
+        may_grant(new.scopes, new.senders.as_deref(), new.expires, caller)?;
         if self.current().list().iter().any(|(_, key)| key.record.name == new.name) {
             let message = format!("name: a key {:?} exists; rotate it or revoke it", new.name);
             return Err(ObjectFault::Invalid(message).into());
@@ -175,11 +176,12 @@ impl KnownKeys {
         now: UnixMillis,
     ) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
+        self.check_caller(caller, now)?;
         if !(0..=OVERLAP_MS_MAX).contains(&overlap_ms) {
             return Err(ObjectFault::Invalid("overlap_ms: use 0 to 90 days".to_owned()).into());
         }
         let mut record = self.current().get(id).ok_or_else(|| no_key(id))?.record.clone();
-        may_change(&record, caller)?;
+        may_grant(record.scopes, record.senders.as_deref(), record.expires, caller)?;
         let token = Token::random_for(id)?.ok_or_else(|| no_key(id))?;
         record.rotate(token.digest(), now, overlap_ms);
         self.put(&token, record, now)
@@ -189,20 +191,39 @@ impl KnownKeys {
     ///
     /// # Errors
     /// There is no such key, it may do more than the caller, or the store cannot be written.
-    pub fn revoke(&self, id: &str, caller: Option<&Caller>) -> Result<(), KeyFault> {
+    pub fn revoke(
+        &self,
+        id: &str,
+        caller: Option<&Caller>,
+        now: UnixMillis,
+    ) -> Result<(), KeyFault> {
         let _change_lock = self.0.change_lock.lock();
+        self.check_caller(caller, now)?;
         let stored = || self.0.records.get(id).ok().flatten();
         // After a failed write, the key is only in the store.
         let record = match self.current().get(id) {
             Some(key) => key.record.clone(),
             None => stored().ok_or_else(|| no_key(id))?,
         };
-        may_change(&record, caller)?;
+        // A caller may end a key that is valid for longer than its own.
+        let expires = caller.and_then(|caller| caller.key.record.expires);
+        may_grant(record.scopes, record.senders.as_deref(), expires, caller)?;
         // The key is invalid before the store is written: a failed write must not leave it valid.
         let mut keys = KeySet::clone(&self.current());
         keys.remove(id);
         self.0.keys.set(keys);
         Ok(self.0.records.remove(id)??)
+    }
+
+    /// Checks the caller's key again: it may have ended while the body of the request arrived.
+    fn check_caller(&self, caller: Option<&Caller>, now: UnixMillis) -> Result<(), KeyFault> {
+        match caller {
+            Some(caller) if !self.current().is_valid(caller, now) => {
+                let cause = format!("the key {:?} was revoked, replaced or expired", caller.name());
+                Err(KeyFault::Forbidden(cause))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn put(
@@ -221,17 +242,14 @@ impl KnownKeys {
     }
 }
 
-fn may_change(record: &KeyRecord, caller: Option<&Caller>) -> Result<(), KeyFault> {
-    may_grant(record.scopes, record.senders.as_deref(), caller)
-}
-
 /// Refuses a key that may do more than the caller; without access control, there is no caller.
 fn may_grant(
     scopes: Scopes,
     senders: Option<&str>,
+    expires: Option<i64>,
     caller: Option<&Caller>,
 ) -> Result<(), KeyFault> {
-    let granted = caller.map_or(Ok(()), |caller| caller.may_grant(scopes, senders));
+    let granted = caller.map_or(Ok(()), |caller| caller.may_grant(scopes, senders, expires));
     granted.map_err(KeyFault::Forbidden)
 }
 
@@ -265,12 +283,12 @@ mod tests {
             times: u64::MAX,
             effect: Effect::Error(EIO),
         });
-        assert!(keys.revoke(&made.key.id, None).is_err());
+        assert!(keys.revoke(&made.key.id, None, now).is_err());
         assert!(!is_valid());
         medium.lift();
-        keys.revoke(&made.key.id, None).unwrap();
+        keys.revoke(&made.key.id, None, now).unwrap();
         assert_eq!(KnownKeys::open(&store).unwrap().list(now), []);
-        let again = keys.revoke(&made.key.id, None).unwrap_err();
+        let again = keys.revoke(&made.key.id, None, now).unwrap_err();
         assert!(again.to_string().contains("there is no key"), "{again}");
     }
 }

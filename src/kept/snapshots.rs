@@ -95,6 +95,11 @@ impl Snapshots {
         outcome
     }
 
+    /// Returns true while a snapshot is created.
+    pub fn is_creating(&self) -> bool {
+        self.creation_lock.is_locked()
+    }
+
     fn create_alone(&self, now: Moment) -> Result<SnapshotReport, SnapshotFault> {
         let SnapshotSettings { folder, policy, reserve_bytes } = &*self.settings.get();
         folder.remove_unfinished()?;

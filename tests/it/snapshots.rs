@@ -272,3 +272,39 @@ fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
     assert_eq!(faults(&path("copy")), [""; 0]);
     assert_eq!(counts(&setup::open(&path("copy"), NOW).0), before);
 }
+
+/// Regression: a snapshot and a change of retentions waited for each other for ever, because they
+/// took the locks of sealing and of checkpoints in different orders.
+#[test]
+fn snapshots_and_changes_of_retention_never_wait_for_each_other_for_ever() {
+    const ROUNDS: usize = 60;
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _appender) = fill(&dir.path().join("data"));
+    let set = GranularitySet::default();
+    let with_minutes = |retention: &str| {
+        let levels = set.iter().map(|level| match &*level.name {
+            "1m" => level.with_retention(retention.parse().unwrap()),
+            _ => level.clone(),
+        });
+        GranularitySet::new(levels.collect()).unwrap()
+    };
+    let sets = ["48h", "72h"].map(with_minutes);
+    let (done, both_done) = mpsc::channel();
+    let (copies, changed, other_done) = (dir.path().join("copies"), store.clone(), done.clone());
+    fs::create_dir(&copies).unwrap();
+    thread::spawn(move || {
+        for round in 0..ROUNDS {
+            store.snapshot(&copies.join(round.to_string()), NOW, &mut |_| {}).unwrap();
+        }
+        done.send(()).unwrap();
+    });
+    thread::spawn(move || {
+        for round in 0..ROUNDS * 100 {
+            changed.change_retentions(&sets[round % 2], &[], NOW).unwrap();
+        }
+        other_done.send(()).unwrap();
+    });
+    for _ in 0..2 {
+        both_done.recv_timeout(Duration::from_secs(100)).unwrap();
+    }
+}

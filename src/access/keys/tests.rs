@@ -11,8 +11,12 @@ fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
 
 /// Returns a set with one key, and the key.
 fn set_with(new: NewKey) -> (KeySet, Token) {
+    set_made_by("", new)
+}
+
+fn set_made_by(caller: &str, new: NewKey) -> (KeySet, Token) {
     let (mut keys, token) = (KeySet::default(), Token::random().unwrap());
-    assert!(keys.put(&token.id(), new.record(token.digest(), "", NOW)));
+    assert!(keys.put(&token.id(), new.record(token.digest(), caller, NOW)));
     (keys, token)
 }
 
@@ -97,11 +101,27 @@ fn a_caller_grants_only_what_its_key_has() {
     let limited = NewKey { senders: Some("web".into()), ..new_key("one", &[Scope::Admin]) };
     let (keys, token) = set_with(limited);
     let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
-    let may = |scopes: &[Scope], senders| caller.may_grant(Scopes::of(scopes), senders).is_ok();
+    let may =
+        |scopes: &[Scope], senders| caller.may_grant(Scopes::of(scopes), senders, None).is_ok();
     assert!(may(&[Scope::Ingest, Scope::Objects], Some("web1")));
     assert!(!may(&[Scope::Ingest], None), "all senders are more than some");
     assert!(!may(&[Scope::Ingest], Some("we")));
     assert!(!may(&[Scope::Operate], Some("web")));
+}
+
+#[test]
+fn a_key_that_expires_grants_nothing_beyond_its_end() {
+    let may = |made_by: &str, expires| {
+        let new = NewKey { expires: Some(NOW.0 + 10), ..new_key("one", &[Scope::Admin]) };
+        let (keys, token) = set_made_by(made_by, new);
+        let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
+        caller.may_grant(Scopes::of(&[Scope::Read]), None, expires).is_ok()
+    };
+    assert!(may("root", Some(NOW.0 + 10)));
+    assert!(!may("root", Some(NOW.0 + 11)));
+    assert!(!may("root", None));
+    // The first key, which nobody made, makes the lasting ones.
+    assert!(may("", None));
 }
 
 #[test]
@@ -126,6 +146,8 @@ fn faults_of_new_keys_name_the_property() {
     assert_eq!(fault(new_key("a", &[])), "scopes");
     let senders = Some(String::new());
     assert_eq!(fault(NewKey { senders, ..new_key("a", &[Scope::Read]) }), "senders");
+    let senders = Some("web".to_owned());
+    assert_eq!(fault(NewKey { senders, ..new_key("a", &[Scope::Admin]) }), "senders");
     let expires = Some(NOW.0);
     assert_eq!(fault(NewKey { expires, ..new_key("a", &[Scope::Read]) }), "expires");
     assert_eq!(new_key("a", &[Scope::Read]).check(NOW), Ok(()));

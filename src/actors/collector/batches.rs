@@ -109,6 +109,13 @@ impl BatchCollector {
             )));
         }
         if replace {
+            if senders.is_some() {
+                return Err(CollectFault::Forbidden(
+                    "replace: a key that is limited to senders cannot correct readings, because \
+                     their series may be of other senders"
+                        .to_owned(),
+                ));
+            }
             check_replaced(&views)?;
         }
         let (mut batches, mut response_parts) = self.resolve(&views, encoding, parts).await?;

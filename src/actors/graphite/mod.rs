@@ -113,7 +113,7 @@ impl GraphiteSockets {
 #[derive(Debug, Default)]
 pub struct GraphiteListeners {
     tasks: Vec<JoinHandle<()>>,
-    _udp: Option<UdpReader>,
+    udp: Option<UdpReader>,
 }
 
 /// The destination of the listeners' bytes.
@@ -193,11 +193,13 @@ impl GraphiteListeners {
             |socket: &UdpSocket| UdpReader::start(socket.try_clone()?, UDP_BUFFER_BYTES_MAX, &sink);
         let udp = sockets.datagrams.as_ref().map(read_from).transpose()?;
         tasks.extend(udp.iter().map(|reader| actix::spawn(reader.write(sink.clone()))));
-        Ok(Self { tasks, _udp: udp })
+        Ok(Self { tasks, udp })
     }
 
     /// Stops accepting connections, and stops reading from open connections.
-    pub fn stop(&self) {
+    pub fn stop(&mut self) {
+        // Datagrams that arrive from now on wait in the socket, perhaps for the next listeners.
+        drop(self.udp.take());
         for task in &self.tasks {
             task.abort();
         }

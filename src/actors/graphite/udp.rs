@@ -138,6 +138,9 @@ impl Shared {
                 }
             }
         }
+        let waiting = std::mem::take(&mut *self.buffer.lock());
+        let lost = waiting.by_sender.values().map(|waiting| waiting.datagrams).sum();
+        sink.count_lost(DatagramLoss::NotWritten, lost);
     }
 
     /// Appends a datagram; returns false when the buffer is full.

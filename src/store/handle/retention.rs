@@ -12,7 +12,8 @@ impl Store {
     /// Applies the retentions of a set of the same granularities, and of the same rules, from now
     /// on. Returns the number of changed levels.
     ///
-    /// Slots that the store no longer kept may be kept again; they count as incomplete.
+    /// A longer retention covers slots whose samples were already refused; these slots count as
+    /// incomplete.
     ///
     /// # Errors
     /// When the journal cannot be written; the store then uses the old retentions.
@@ -26,17 +27,19 @@ impl Store {
         now: impl Into<Moment>,
     ) -> Result<usize, StoreError> {
         let (inner, now) = (&*self.inner, now.into().earliest());
-        let (_no_checkpoint, _no_sealing) = (inner.checkpointing.lock(), inner.sealing.lock());
-        let mut changes = Vec::new();
-        for (index, wanted) in self.wanted_levels(set, rules) {
-            let (ours, retention) = (self.granularity(index), wanted.retention());
-            if ours.retention() != retention {
-                let kept_since = ours.retention().before(now).plus(1);
-                changes.push((index, ours, retention, kept_since));
-            }
-        }
-        if changes.is_empty() {
+        let mut wanted = self.wanted_levels(set, rules);
+        wanted.retain(|(index, level)| self.granularity(*index).retention() != level.retention());
+        if wanted.is_empty() {
             return Ok(0);
+        }
+        // In this order, as in a snapshot: sealing may take long, and checkpoints continue meanwhile.
+        let _no_sealing = inner.sealing.lock();
+        let _no_checkpoint = inner.checkpointing.lock();
+        let mut changes = Vec::new();
+        for (index, wanted) in wanted {
+            let ours = self.granularity(index);
+            let kept_since = ours.retention().before(now).plus(1);
+            changes.push((index, ours, wanted.retention(), kept_since));
         }
         let rows = changes
             .iter()

@@ -19,6 +19,10 @@ fn a_key_for_some_senders_sends_for_no_other() {
     let (status, answer) = guarded.send("POST", "/api/v1/ingest", &key, &batch("db1"));
     assert_eq!((status, &answer["error"]), (403, &json!("forbidden")), "{answer}");
     assert_eq!(guarded.send("POST", "/api/v1/ingest", &key, &batch("web1")).0, 200);
+    let sample = json!({ "metric": "load", "value": 2, "time": "2026-11-21T08:00:00Z" });
+    let correction = json!({ "agent": "web1", "replace": true, "samples": [sample] }).to_string();
+    let (status, answer) = guarded.send("POST", "/api/v1/ingest", &key, &correction);
+    assert_eq!((status, &answer["error"]), (403, &json!("forbidden")), "{answer}");
     let ping = |agent: &str, host: &str| {
         json!({ "agent": agent, "host": host, "program": "p", "version": "1", "started": 1,
                 "interval_ms": 10_000, "sent": 1 })

@@ -295,8 +295,9 @@ fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> Reque
     let cause = format!("status {status} {error_name} {message}").trim_end().to_owned();
     match status {
         409 if error_name == "unknown_refs" => RequestOutcome::UnknownRefs,
-        // A port of https refuses plain HTTP with 400, which says nothing about the batches.
-        400 if error_name == TLS_REQUIRED => {
+        // A port of https refuses plain HTTP with 400, and a second key that a proxy adds causes
+        // one: neither says anything about the batches.
+        400 if [TLS_REQUIRED, "two_keys"].contains(&error_name) => {
             RequestOutcome::Retry { after, cause, failure: Failure::Answer }
         }
         400 if answer.is_none() => {
