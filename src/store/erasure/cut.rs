@@ -1,8 +1,8 @@
 //! The slots that the range of an erasure cuts, and the cells that remain there.
 //!
 //! A slot that is erased in part keeps the samples outside of the range. When all samples of its
-//! cell are on one side of an edge, the first and last time show it. Otherwise the cells of a finer
-//! level are merged again, of the next one with all samples of the cell.
+//! cell are on one side of an edge, the first and last time show it. Otherwise the cells of the
+//! coarsest finer level that has all samples of the cell are merged again.
 //!
 //! Must never know: files; it reads views.
 
@@ -142,8 +142,8 @@ impl CutLevel<'_> {
         }
     }
 
-    /// Merges the finer cells outside of the range; `None` when all of them are, and an error when
-    /// they do not have all samples of the cell.
+    /// Merges the finer cells outside of the range. Returns `None` when the range contains none of
+    /// them, and an error when they do not have all samples of the cell.
     fn remaining(
         &self,
         view: &LevelView,

@@ -269,7 +269,7 @@ impl ReplaceStep<'_> {
         Ok(Ok(finest.map(|finest| (changes, finest))))
     }
 
-    /// Merges the cells of a finer level in a slot, of the next level with all samples of a cell.
+    /// Merges the cells of a slot at the coarsest finer level that has all samples of its cell.
     fn recomputed(
         &self,
         (times, cell): (&Range<UnixMillis>, &Cell),
