@@ -1,5 +1,7 @@
 //! Graphite's HTTP API as Grafana's data source uses it: names, tags, render, formats and errors.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -187,6 +189,33 @@ fn render_has_other_formats_and_accepts_forms() {
 }
 
 #[test]
+fn images_have_the_requested_size_and_a_color_for_each_line() {
+    let (daemon, start) = filled_daemon();
+    // The widest range that numbers have.
+    let extremes = [(start * 1000, f64::MAX), (start * 1000 + 60_000, f64::MIN)];
+    let body = request(&[series(&[("__name__", "app.extremes")], &extremes)]);
+    assert_eq!(write(&daemon, V1, &body).status, 204);
+    let image = |parameters: &str| {
+        let until = start + 600;
+        let path = format!("/render?format=png&from={}&until={until}&{parameters}", start - 60);
+        let response = client().get(format!("{}{path}", daemon.url)).call().unwrap();
+        assert_eq!(response.headers()["content-type"], "image/png");
+        let bytes = response.into_body().read_to_vec().unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        let colors: BTreeSet<[u8; 3]> = pixels.as_chunks().0.iter().copied().collect();
+        (info.width, info.height, colors.len())
+    };
+    // Background, text and grid, and a color for each line.
+    assert_eq!(image("target=app.*.hits&width=500&height=300&title=Hits"), (500, 300, 5));
+    assert_eq!(image("target=app.web.hits"), (330, 250, 4));
+    assert_eq!(image("target=app.web.hits&width=80&height=80&hideLegend=true"), (80, 80, 4));
+    assert_eq!(image("target=app.nothing").2, 3);
+    assert_eq!(image("target=app.extremes").2, 4);
+}
+
+#[test]
 fn errors_name_the_location_and_the_remedy() {
     let (daemon, start) = filled_daemon();
     let check = |target: &str, parameters: &str, part: &str| {
@@ -198,7 +227,8 @@ fn errors_name_the_location_and_the_remedy() {
     check("alias(a.b,", "", "expected a path or a function at character 11, found the end");
     check("scale(a.b)", "", "scale: argument 2 (factor) must be a number");
     check("summarize(a.b,'soon')", "", "use a span such as '1h'");
-    check("a.b", "&format=png", "format=png is not supported: use json, csv or raw");
+    check("a.b", "&format=svg", "format=svg is not supported: use json, csv, raw or png");
+    check("a.b", "&format=png&width=5000", "width=5000: use 80 to 4096 pixels");
     let (status, text) = get(&daemon, "/render?from=soon&target=a");
     assert!(status == 400 && text.as_str().unwrap().contains("from=\"soon\" is no time"), "{text}");
     let (status, text) = get(&daemon, "/metrics/find");

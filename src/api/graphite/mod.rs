@@ -4,6 +4,7 @@
 //! Errors are plain text, as in Graphite. Must never know: how targets are evaluated.
 
 mod forms;
+mod image;
 mod names;
 mod render;
 mod tags;
