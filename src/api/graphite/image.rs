@@ -246,7 +246,8 @@ impl Axis {
         let rough = (self.high - self.low) / 6.0;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
-        let Some(step) = step.into_iter().find(|step| *step >= rough) else { return Vec::new() };
+        let is_step = |step: &f64| *step >= rough && step.is_finite();
+        let Some(step) = step.into_iter().find(is_step) else { return Vec::new() };
         let first = (self.low / step).ceil();
         let ticks = (0..8).map(|index| (first + f64::from(index)) * step);
         ticks.filter(|tick| *tick <= self.high).map(|tick| (tick, label(tick, step))).collect()
