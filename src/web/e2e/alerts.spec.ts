@@ -113,7 +113,7 @@ test("an alert is silenced; the silence is listed and expired", async ({ page, s
   const row = alertRows(page, "LoadHigh");
   await row.getByRole("button", { name: "Silence" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Name").fill("Ann");
+  await dialog.getByLabel("Author").fill("Ann");
   await dialog.getByRole("button", { name: "Silence" }).click();
   await expect(dialog).toContainText("Enter a comment.");
   await dialog.getByLabel("Comment").fill("the disk is changed");
