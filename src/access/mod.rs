@@ -6,16 +6,15 @@
 mod admit;
 mod failures;
 mod keys;
+mod record;
 mod routes;
 mod scopes;
 mod token;
 
 pub use admit::{Denial, Right, admit};
 pub use failures::{ADDRESSES_MAX, FAILURES_MAX, FailedKeys};
-pub use keys::{
-    Caller, Key, KeyRecord, KeyRefusal, KeySet, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX,
-    SENDERS_BYTES_MAX,
-};
+pub use keys::{Caller, Key, KeyRefusal, KeySet};
+pub use record::{KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, SENDERS_BYTES_MAX};
 pub use routes::{ROUTES, Row, right_of, table};
 pub use scopes::{Scope, Scopes};
 pub use token::{Digest, Token};

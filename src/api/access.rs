@@ -8,11 +8,12 @@ use actix_web::{
     http::{Method, StatusCode, header},
     web,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 
 use super::{
     answer,
+    body::Body,
     caller::{AccessParts, caller},
     objects,
     refusal::Refusal,
@@ -60,8 +61,7 @@ async fn create(
     let body = parts.bodies.receive_change(&request, payload).await?;
     let caller = caller(&request);
     let create = move || {
-        let new: NewKey = serde_json::from_slice(&body.bytes)
-            .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
+        let new: NewKey = parsed(&body)?;
         parts.keys.create(new, caller.as_ref(), parts.clock.now())
     };
     Ok(respond(create, |made| shown_once(HttpResponse::Created().json(made))).await)
@@ -76,8 +76,7 @@ async fn rotate(
     let body = parts.bodies.receive_change(&request, payload).await?;
     let caller = caller(&request);
     let rotate = move || {
-        let RotateRequest { overlap_ms } = serde_json::from_slice(&body.bytes)
-            .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
+        let RotateRequest { overlap_ms } = parsed(&body)?;
         parts.keys.rotate(&id, overlap_ms, caller.as_ref(), parts.clock.now())
     };
     Ok(respond(rotate, |made| shown_once(HttpResponse::Ok().json(made))).await)
@@ -91,6 +90,11 @@ async fn revoke(
     let caller = caller(&request);
     let revoke = move || parts.keys.revoke(&id, caller.as_ref(), parts.clock.now());
     respond(revoke, |()| HttpResponse::NoContent().finish()).await
+}
+
+fn parsed<T: DeserializeOwned>(body: &Body) -> Result<T, ObjectFault> {
+    serde_json::from_slice(&body.bytes)
+        .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))
 }
 
 /// Marks a response with a secret, which no cache may store.

@@ -59,7 +59,7 @@ impl Accepting {
             () = self.stop.notified() => return Err(io::Error::other("stopping").into()),
             accepted = self.handshakes.accept(stream, config) => accepted,
         };
-        let outcome = accepted.as_ref().map_or_else(NotAccepted::as_str, |_| "accepted");
+        let outcome = NotAccepted::outcome(&accepted);
         self.metrics.tls.handshakes.with_label_values(&[outcome]).inc();
         match accepted {
             Ok(stream) => Ok((OneAtATime::new(stream), Protocol::Http1, peer)),

@@ -34,13 +34,14 @@ pub enum NotAccepted {
 }
 
 impl NotAccepted {
-    /// Returns the value of the label `outcome`.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Plain(_) => "plain",
-            Self::Failed(_) => "failed",
-            Self::Slow => "slow",
-            Self::TooMany => "too_many",
+    /// Returns the value of the label `outcome` for a handshake.
+    pub fn outcome(accepted: &Result<Stream, Self>) -> &'static str {
+        match accepted {
+            Ok(_) => "accepted",
+            Err(Self::Plain(_)) => "plain",
+            Err(Self::Failed(_)) => "failed",
+            Err(Self::Slow) => "slow",
+            Err(Self::TooMany) => "too_many",
         }
     }
 }

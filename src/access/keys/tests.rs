@@ -1,7 +1,7 @@
 //! Tests of keys: wrong, cut, rotated and expired ones, and the limits of their changes.
 
 use super::*;
-use crate::access::{Scope, Token};
+use crate::access::{NewKey, Scope, Token};
 
 const NOW: UnixMillis = UnixMillis(1_764_000_000_000);
 

@@ -4,6 +4,7 @@
 //! previous samples are durable: back-pressure slows a sender down. Idle connections are closed.
 //! Over UDP, datagrams above the buffer are dropped and counted.
 
+mod sockets;
 mod udp;
 
 use std::{
@@ -29,6 +30,7 @@ use crate::{
     telemetry::Metrics,
     tls::{Handshakes, NotAccepted, ServerTls, Stream},
 };
+pub use sockets::{CannotListen, GraphiteAddresses, GraphiteSockets};
 use udp::UdpReader;
 
 /// The maximum length of a line or pickle; after a longer message, the connection is closed.
@@ -44,27 +46,6 @@ const UDP_BUFFER_BYTES_MAX: usize = 8 << 20;
 /// The delay before a failed write is repeated.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// The bound sockets of the listeners, which outlive the listeners: when the store is opened again,
-/// senders wait instead of being refused.
-#[derive(Debug)]
-pub struct GraphiteSockets {
-    lines: Option<std::net::TcpListener>,
-    datagrams: Option<UdpSocket>,
-    pickles: Option<std::net::TcpListener>,
-    lines_over_tls: Option<std::net::TcpListener>,
-}
-
-/// The addresses of the listeners.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct GraphiteAddresses {
-    /// Plaintext over TCP and UDP.
-    pub listen: Option<SocketAddr>,
-    /// Pickle over TCP.
-    pub pickle_listen: Option<SocketAddr>,
-    /// Plaintext over TLS.
-    pub tls_listen: Option<SocketAddr>,
-}
-
 /// The time limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct GraphiteTimeouts {
@@ -72,41 +53,6 @@ pub struct GraphiteTimeouts {
     pub first: Duration,
     /// The longest time of a TLS handshake.
     pub handshake: Duration,
-}
-
-impl GraphiteSockets {
-    /// Binds the addresses.
-    ///
-    /// # Errors
-    /// An address cannot be bound.
-    pub fn bind(addresses: GraphiteAddresses) -> Result<Self, CannotListen> {
-        let GraphiteAddresses { listen, pickle_listen, tls_listen } = addresses;
-        let tcp = |setting, address: Option<SocketAddr>| {
-            let bind = |address| {
-                let bound = std::net::TcpListener::bind(address);
-                bound.map_err(|cause| CannotListen { setting, address, cause })
-            };
-            address.map(bind).transpose()
-        };
-        let udp = |address| {
-            UdpSocket::bind(address).map_err(|cause| CannotListen {
-                setting: "graphite.listen",
-                address,
-                cause,
-            })
-        };
-        Ok(Self {
-            lines: tcp("graphite.listen", listen)?,
-            datagrams: listen.map(udp).transpose()?,
-            pickles: tcp("graphite.pickle_listen", pickle_listen)?,
-            lines_over_tls: tcp("graphite.tls_listen", tls_listen)?,
-        })
-    }
-
-    /// Returns true when no address is set.
-    pub fn is_empty(&self) -> bool {
-        [&self.lines, &self.pickles, &self.lines_over_tls].iter().all(|socket| socket.is_none())
-    }
 }
 
 /// The running listeners.
@@ -127,34 +73,23 @@ struct Sink {
 
 /// The step between an accepted connection and its first bytes.
 #[derive(Debug, Clone)]
-enum Opening {
+enum Handshake {
     /// No handshake.
-    Plain,
+    None,
     /// A handshake with the certificate in use.
     Tls(LiveValue<Option<ServerTls>>, Handshakes),
 }
 
-impl Opening {
-    async fn open(&self, stream: TcpStream, metrics: &Metrics) -> Result<Stream, String> {
+impl Handshake {
+    async fn complete(&self, stream: TcpStream, metrics: &Metrics) -> Result<Stream, String> {
         let Self::Tls(tls, handshakes) = self else { return Ok(Stream::Plain(stream)) };
         let config = tls.get().as_ref().as_ref().map(|tls| tls.strict.clone());
         let config = config.ok_or("TLS is off")?;
         let accepted = handshakes.accept(stream, config).await;
-        let outcome = accepted.as_ref().map_or_else(NotAccepted::as_str, |_| "accepted");
+        let outcome = NotAccepted::outcome(&accepted);
         metrics.tls.handshakes.with_label_values(&[outcome]).inc();
         accepted.map_err(|refused| refused.to_string())
     }
-}
-
-/// A listener's address that cannot be bound.
-#[derive(Debug)]
-pub struct CannotListen {
-    /// The setting that names the address.
-    pub setting: &'static str,
-    /// The address.
-    pub address: SocketAddr,
-    /// The error of the operating system.
-    pub cause: std::io::Error,
 }
 
 impl GraphiteListeners {
@@ -177,16 +112,16 @@ impl GraphiteListeners {
         // others.
         let handshakes = Handshakes::new(CONNECTIONS_MAX / 2, timeouts.handshake);
         let (lines, pickles) = (RowProtocol::GraphiteLines, RowProtocol::GraphitePickle);
-        for (socket, protocol, opening) in [
-            (&sockets.lines, lines, Opening::Plain),
-            (&sockets.pickles, pickles, Opening::Plain),
-            (&sockets.lines_over_tls, lines, Opening::Tls(tls, handshakes)),
+        for (socket, protocol, handshake) in [
+            (&sockets.lines, lines, Handshake::None),
+            (&sockets.pickles, pickles, Handshake::None),
+            (&sockets.lines_over_tls, lines, Handshake::Tls(tls, handshakes)),
         ] {
             if let Some(socket) = socket {
                 let listener = socket.try_clone()?;
                 listener.set_nonblocking(true)?;
                 let listener = TcpListener::from_std(listener)?;
-                tasks.push(actix::spawn(accept(listener, protocol, opening, sink.clone())));
+                tasks.push(actix::spawn(accept(listener, protocol, handshake, sink.clone())));
             }
         }
         let read_from =
@@ -206,7 +141,7 @@ impl GraphiteListeners {
     }
 }
 
-async fn accept(listener: TcpListener, protocol: RowProtocol, opening: Opening, sink: Sink) {
+async fn accept(listener: TcpListener, protocol: RowProtocol, handshake: Handshake, sink: Sink) {
     // Dropping the set closes the connections.
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -217,10 +152,10 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, opening: Opening, 
                     tracing::warn!(%peer, "more than 1000 Graphite connections; the connection is closed");
                     continue;
                 };
-                let (sink, opening) = (sink.clone(), opening.clone());
+                let (sink, handshake) = (sink.clone(), handshake.clone());
                 connections.spawn_local(async move {
                     let _permit = permit;
-                    let stream = match opening.open(stream, &sink.metrics).await {
+                    let stream = match handshake.complete(stream, &sink.metrics).await {
                         Ok(stream) => stream,
                         Err(cause) => {
                             tracing::debug!(%peer, cause, "refused a Graphite connection");
