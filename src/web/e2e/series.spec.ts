@@ -4,6 +4,7 @@ import { areaOf, boxOf, chartOf, chooseFromMenu, nextFrame } from "./support/cha
 import type { Sample } from "./support/daemon";
 import { NOW } from "./support/data";
 import { drawnChart } from "./support/drawn";
+import { storeMany } from "./support/panels";
 import { expect, test } from "./support/test";
 import { DAY, MINUTE } from "./support/zones";
 
@@ -119,29 +120,19 @@ test("the plot has at least 60 % of each panel", async ({ page, startDaemon }) =
   const daemon = await startDaemon();
   const counts = [1, 3, 20, 200];
   await daemon.postSamples(counts.flatMap(samples));
-  const panels = counts.map((count, k) => ({
-    id: `p${count}`,
-    x: (k % 2) * 6,
-    y: Math.floor(k / 2) * 6,
-    w: 6,
-    h: 6,
-    title: `Queue of ${count}`,
-    kind: "chart",
-    queries: [{ kind: "metric", metric: METRIC, tags: `set=n${count}` }],
-  }));
-  const dashboard = { schema: 1, title: "Many", variables: [], panels };
-  await daemon.post("/api/v1/dashboards/many", { version: null, dashboard }, "PUT");
+  const title = (count: number) => `Queue of ${count}`;
+  await storeMany(daemon, { metric: METRIC, counts, title });
   for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 900 });
     await page.goto(`${daemon.url}/dashboards/many?range=1h`);
-    for (const { title } of panels) {
-      await chartOf(page, title).scrollIntoViewIfNeeded();
-      await drawnChart(page, title);
-      const share = await chartOf(page, title).evaluate((card) => {
+    for (const panel of counts.map(title)) {
+      await chartOf(page, panel).scrollIntoViewIfNeeded();
+      await drawnChart(page, panel);
+      const share = await chartOf(page, panel).evaluate((card) => {
         const plot = card.querySelector(".chart-plot");
         return (plot?.clientHeight ?? 0) / card.clientHeight;
       });
-      expect(share, `${title} at ${width}`).toBeGreaterThanOrEqual(0.6);
+      expect(share, `${panel} at ${width}`).toBeGreaterThanOrEqual(0.6);
     }
   }
 });

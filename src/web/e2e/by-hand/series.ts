@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { areaOf, boxOf, nextFrame } from "../support/charts";
 import type { Sample } from "../support/daemon";
 import { NOW, ping } from "../support/data";
+import { storeMany } from "../support/panels";
 import { openSettled } from "../support/settled";
 import { test } from "../support/test";
 import { SIZES } from "../support/views";
@@ -29,18 +30,8 @@ test("charts with few and many series", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
   await daemon.postSamples(samples());
   await daemon.postPings([ping("db-frankfurt-cluster-1-node-1")]);
-  const panels = COUNTS.map((count, k) => ({
-    id: `p${count}`,
-    x: (k % 2) * 6,
-    y: Math.floor(k / 2) * 6,
-    w: 6,
-    h: 6,
-    title: `Load of ${count}`,
-    kind: "chart",
-    queries: [{ kind: "metric", metric: METRIC, tags: `set=n${count}` }],
-  }));
-  const dashboard = { schema: 1, title: "Many", variables: [], panels };
-  await daemon.post("/api/v1/dashboards/many", { version: null, dashboard }, "PUT");
+  const title = (count: number) => `Load of ${count}`;
+  await storeMany(daemon, { metric: METRIC, counts: COUNTS, title });
   const shoot = async (name: string, path: string, pointed?: string) => {
     for (const size of [...SIZES, { width: 1280, height: 900 }]) {
       for (const colorScheme of ["dark", "light"] as const) {
