@@ -42,7 +42,7 @@ impl SharedState {
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
-        known_settings: KnownSettings,
+        (keys, known_settings): (KnownKeys, KnownSettings),
     ) -> anyhow::Result<Self> {
         let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
             .context("read the known hosts")?;
@@ -52,7 +52,6 @@ impl SharedState {
         let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        let keys = KnownKeys::open(store).context("read the keys")?;
         Ok(Self { hosts, rules, silences, keys, settings: known_settings })
     }
 }

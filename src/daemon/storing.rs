@@ -42,6 +42,7 @@ impl CheckedSettings {
 pub(super) struct Opened {
     pub(super) settings: LiveSettings,
     pub(super) certificate: ReadCertificate,
+    pub(super) keys: KnownKeys,
     pub(super) store: Store,
     pub(super) appender: Appender,
     /// The latest time that the last run of the store knew.
@@ -76,14 +77,14 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
     let (store, mut appender, last_run) =
         spawn_blocking(open).await.context("open the store")??;
     let mut settings = LiveSettings::new(settings);
+    let keys = KnownKeys::open(&store).context("read the keys")?;
     if settings.security.access {
-        let keys = KnownKeys::open(&store).context("read the keys")?;
         first_key::provide(&keys, &settings.storage.data_dir, SystemClock.now())?;
     }
     appender.set_limits(bounds::store_limits(&settings));
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
-    Ok(Opened { settings, certificate, store, appender, last_run })
+    Ok(Opened { settings, certificate, keys, store, appender, last_run })
 }
 
 /// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.
