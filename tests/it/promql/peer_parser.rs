@@ -347,7 +347,7 @@ fn any_expression() -> impl Strategy<Value = String> {
     );
     let selector =
         (selector, modifiers).prop_map(|(selector, modifiers)| format!("{selector}{modifiers}"));
-    let literal = prop::sample::select(["1", "-2.5", "0x1F", "017", "Inf", "5m"].as_slice());
+    let literal = prop::sample::select(["1", "-2.5", "0x1F", "017", "Inf", "5m", "-0s"].as_slice());
     let leaf = prop_oneof![3 => selector, 1 => literal.prop_map(str::to_owned)];
     leaf.prop_recursive(6, 40, 3, |inner| {
         let operator = prop::sample::select(

@@ -188,10 +188,12 @@ impl Display for Matcher {
 
 impl Display for Number {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.is_duration {
-            return write_millis((self.value * 1000.0).round() as i64, f);
+        let is_negative_zero = self.value == 0.0 && self.value.is_sign_negative();
+        match (self.is_duration, is_negative_zero) {
+            (true, true) => f.write_str("-0s"),
+            (true, false) => write_millis((self.value * 1000.0).round() as i64, f),
+            (false, _) => Float(self.value).fmt(f),
         }
-        Float(self.value).fmt(f)
     }
 }
 
