@@ -29,8 +29,8 @@ use crate::{
         series_cache::SeriesCache,
     },
     model::{
-        AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SenderWindow, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, Span, UnixMillis,
+        AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, ProjectName, SenderWindow,
+        SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
     },
     policy::Admission,
     query::{self, ExpressionLimits, PromqlRequest, QueryResources, Scheduler},
@@ -97,12 +97,15 @@ fn decode_bodies(bytes: &[u8]) {
     for body in split_batches(bytes).into_iter().flatten() {
         let Ok(view) = decode_batch(body) else { continue };
         let none = ingest::native::DecidedSeries::default();
-        for definition in sessions.add_definitions(&view, &dictionary, &none, (false, NOW)).new {
-            if dictionary.find(&definition.key).is_none() {
+        let default = ProjectName::of_default();
+        let known = dictionary.of_project(default);
+        for definition in sessions.add_definitions(&view, &known, &none, (false, NOW)).new {
+            if dictionary.of_project(default).find(&definition.key).is_none() {
                 dictionary.add(definition);
             }
         }
-        let unknown = sessions.add_definitions(&view, &dictionary, &none, (false, NOW));
+        let known = dictionary.of_project(default);
+        let unknown = sessions.add_definitions(&view, &known, &none, (false, NOW));
         assert!(unknown.is_empty(), "all series are known");
         let name = |id| Some(dictionary.key(id)?.to_string());
         let former = |_, _| ingest::native::FormerSeries::Unknown;

@@ -11,6 +11,7 @@ use std::{
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{
+    project::KeyProject,
     record::{KeyRecord, Secret},
     scopes::Scopes,
     token::{self, Digest, KeyId},
@@ -74,6 +75,11 @@ impl Caller {
         &self.key.record.name
     }
 
+    /// Returns the projects that the caller may use.
+    pub fn project(&self) -> &KeyProject {
+        &self.key.record.project
+    }
+
     /// Returns the prefix of the senders' names that the caller may use; `None`: all.
     pub fn senders(&self) -> Option<&str> {
         self.key.record.senders.as_deref()
@@ -86,9 +92,17 @@ impl Caller {
     pub fn may_grant(
         &self,
         scopes: Scopes,
+        project: &KeyProject,
         senders: Option<&str>,
         expires: Option<i64>,
     ) -> Result<(), String> {
+        if !self.project().includes(project) {
+            return Err(format!(
+                "the key {:?} belongs to the project {}, and cannot give access to others",
+                self.name(),
+                self.project()
+            ));
+        }
         let own = self.key.record.scopes.granted();
         if !own.contains(scopes.granted()) {
             return Err(format!("the key {:?} lacks some of the scopes {scopes}", self.name()));
@@ -123,6 +137,7 @@ impl Default for KeySet {
         let record = KeyRecord {
             name: String::new(),
             scopes: Scopes::NONE,
+            project: KeyProject::default(),
             senders: None,
             created: 0,
             created_by: String::new(),

@@ -6,6 +6,7 @@
 mod admit;
 mod failures;
 mod keys;
+mod project;
 mod record;
 mod routes;
 mod scopes;
@@ -14,6 +15,7 @@ mod token;
 pub use admit::{Denial, Right, admit};
 pub use failures::{ADDRESSES_MAX, FAILURES_MAX, FailedKeys};
 pub use keys::{Caller, Key, KeyRefusal, KeySet};
+pub use project::KeyProject;
 pub use record::{KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, SENDERS_BYTES_MAX};
 pub use routes::{ROUTES, Row, right_of, table};
 pub use scopes::{Scope, Scopes};

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    project::KeyProject,
     scopes::{Scope, Scopes},
     token::Digest,
 };
@@ -24,6 +25,9 @@ pub struct KeyRecord {
     pub name: String,
     /// The scopes.
     pub scopes: Scopes,
+    /// The projects that the key may use.
+    #[serde(default)]
+    pub project: KeyProject,
     /// The prefix of the senders' names that the key may use; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senders: Option<String>,
@@ -63,6 +67,9 @@ impl Secret {
 pub struct NewKey {
     pub name: String,
     pub scopes: Scopes,
+    /// Without it, the project of the caller.
+    #[serde(default)]
+    pub project: Option<KeyProject>,
     #[serde(default)]
     pub senders: Option<String>,
     #[serde(default)]
@@ -80,6 +87,14 @@ impl NewKey {
             let names = "ingest, read, objects, admin, operate";
             return Err(format!("scopes: a key needs at least one scope of {names}"));
         }
+        let is_of_operators = self.project.as_ref().is_none_or(KeyProject::is_of_operators);
+        if self.scopes.granted().contains(Scopes::of(&[Scope::Operate])) && !is_of_operators {
+            return Err(
+                "scopes: operate shows the state of all projects: only keys of the project \
+                        default, or of all projects (*), may have it"
+                    .to_owned(),
+            );
+        }
         if let Some(senders) = &self.senders {
             check_line("senders", senders, SENDERS_BYTES_MAX)?;
             if self.scopes.granted().contains(Scopes::of(&[Scope::Admin])) {
@@ -96,10 +111,11 @@ impl NewKey {
 
     /// Returns the record of the key with the secret's digest.
     pub fn record(self, digest: Digest, created_by: &str, now: UnixMillis) -> KeyRecord {
-        let Self { name, scopes, senders, expires } = self;
+        let Self { name, scopes, project, senders, expires } = self;
+        let project = project.unwrap_or_default();
         let (secrets, created_by) =
             (vec![Secret { sha256: digest, until: None }], created_by.into());
-        KeyRecord { name, scopes, senders, created: now.0, created_by, expires, secrets }
+        KeyRecord { name, scopes, project, senders, created: now.0, created_by, expires, secrets }
     }
 }
 

@@ -48,7 +48,7 @@ pub use checkpointer::{
 };
 pub use collector::{
     CollectBatches, CollectFault, CollectRows, Collector, CollectorParts, CollectorSettings,
-    IngestTally, RefusedSample, RowsAnswer, SenderSamples, protocol_label,
+    IngestTally, RefusedSample, RowsAnswer, SenderSamples, SharedQuota, protocol_label,
 };
 pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
 pub use dropped::DroppedPartitions;

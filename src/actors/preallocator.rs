@@ -125,7 +125,7 @@ impl Progress {
         if self.complete == Some(due) {
             return Ok(());
         }
-        self.coming = Some((due.document, store.dictionary().id_count() as u32));
+        self.coming = Some((due.document, store.all_series().id_count() as u32));
         let documents = store.preallocate(index, due.document, live.get_or_insert_with(find))?;
         self.complete = Some(due);
         if documents > 0 {

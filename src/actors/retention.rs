@@ -10,7 +10,7 @@ use super::{DiskBudget, Lifeline, Stop, WriterHandle, dropped::DroppedPartitions
 use crate::{
     clock::{Stopwatch, TrustedClock},
     kept::{KnownCardinality, LiveValue, NearName, NearNames},
-    model::Moment,
+    model::{Moment, split_stored_name},
     policy::retention,
     store::{PartitionInfo, Store},
     telemetry::{Condition, Health, Metrics},
@@ -34,7 +34,8 @@ pub struct Retention {
     pub writer: WriterHandle,
     pub budget: DiskBudget,
     pub near_names: NearNames,
-    pub cardinality: KnownCardinality,
+    /// The numbers of series of each project.
+    pub cardinality: Vec<(Store, KnownCardinality)>,
     pub metrics: Metrics,
     /// True when there may be series without samples.
     pub looks_for_series: bool,
@@ -73,8 +74,10 @@ impl Retention {
             self.forget_series();
         }
         self.compare_names();
-        if let Err(cause) = self.cardinality.store_daily(&self.store, now.earliest()) {
-            tracing::warn!(cause, "cannot store the numbers of series; the next run retries");
+        for (store, cardinality) in &self.cardinality {
+            if let Err(cause) = cardinality.store_daily(store, now.earliest()) {
+                tracing::warn!(cause, "cannot store the numbers of series; the next run retries");
+            }
         }
     }
 
@@ -83,7 +86,14 @@ impl Retention {
         for note in self.near_names.compare(&self.store, self.clock.now()) {
             let NearName { metric, known, sender, .. } = note;
             self.metrics.near_metric_names.inc();
-            tracing::warn!(metric, known, %sender, "a new metric may be a typo of a known one");
+            let (project, sender) = split_stored_name(&sender);
+            tracing::warn!(
+                metric,
+                known,
+                sender,
+                project,
+                "a new metric may be a typo of a known one"
+            );
         }
     }
 

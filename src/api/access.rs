@@ -48,8 +48,8 @@ pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
     scope.route(Method::POST, "/api/v1/access/keys/{id}/rotate", rotate);
 }
 
-async fn list(parts: web::Data<AccessParts>) -> HttpResponse {
-    let keys = parts.keys.list(parts.clock.now());
+async fn list(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
+    let keys = parts.keys.list(caller(&request).as_ref(), parts.clock.now());
     HttpResponse::Ok().json(json!({ "access": parts.is_on, "keys": keys }))
 }
 

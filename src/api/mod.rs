@@ -63,26 +63,54 @@ pub struct ApiParts {
     pub overview: OverviewParts,
 }
 
-/// Registers the routes for one HTTP worker with its collectors.
-pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
-    let ApiParts { host_names, access, bodies, query, objects, alerting, admin, overview } = parts;
-    let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
+/// The API of one project for one HTTP worker.
+#[derive(Debug, Clone)]
+pub struct ProjectApi {
+    /// The parts that the handlers need.
+    pub parts: ApiParts,
+    /// The collectors of the worker.
+    pub collectors: Collectors,
+}
+
+impl ProjectApi {
+    fn ingest(&self) -> IngestParts {
+        let ApiParts { bodies, admin, .. } = &self.parts;
+        IngestParts {
+            collectors: self.collectors.clone(),
+            bodies: bodies.clone(),
+            hosts: admin.hosts.clone(),
+            metrics: admin.metrics.clone(),
+        }
+    }
+}
+
+/// Registers the routes for one HTTP worker, with the APIs of the project `default` and of others.
+pub fn routes(config: &mut ServiceConfig, default: &ProjectApi, others: &[ProjectApi]) {
+    let ApiParts { host_names, access, admin, .. } = &default.parts;
     config
-        .app_data(web::Data::new(host_names))
-        .app_data(web::Data::new(metrics.clone()))
+        .app_data(web::Data::new(host_names.clone()))
+        .app_data(web::Data::new(admin.metrics.clone()))
         .default_service(web::to(page::unknown_path));
-    let ingest = IngestParts { collectors, bodies, hosts, metrics };
-    ingest::routes(Scope::new(config, &access, ingest));
+    let ingest = (default.ingest(), others.iter().map(ProjectApi::ingest).collect());
+    ingest::routes(Scope::new(config, access, ingest));
     // The first matching route counts: routes of the page precede routes of Prometheus' API, which
     // precede routes of the store's own API.
-    page::routes(Scope::new(config, &access, ()));
-    prometheus::routes(Scope::new(config, &access, query.clone()));
-    graphite::routes(Scope::new(config, &access, query.clone()));
-    query::routes(Scope::new(config, &access, query));
-    objects::routes(Scope::new(config, &access, objects));
-    alerting::routes(Scope::new(config, &access, alerting));
-    overview::routes(Scope::new(config, &access, overview));
-    health::routes(Scope::new(config, &access, admin.clone()));
-    admin::routes(Scope::new(config, &access, admin));
-    access::routes(Scope::new(config, &access, access.clone()));
+    page::routes(Scope::new(config, access, ((), Vec::new())));
+    macro_rules! of_projects {
+        ($area:ident) => {
+            (
+                default.parts.$area.clone(),
+                others.iter().map(|project| project.parts.$area.clone()).collect(),
+            )
+        };
+    }
+    prometheus::routes(Scope::new(config, access, of_projects!(query)));
+    graphite::routes(Scope::new(config, access, of_projects!(query)));
+    query::routes(Scope::new(config, access, of_projects!(query)));
+    objects::routes(Scope::new(config, access, of_projects!(objects)));
+    alerting::routes(Scope::new(config, access, of_projects!(alerting)));
+    overview::routes(Scope::new(config, access, of_projects!(overview)));
+    health::routes(Scope::new(config, access, of_projects!(admin)));
+    admin::routes(Scope::new(config, access, of_projects!(admin)));
+    access::routes(Scope::new(config, access, (access.clone(), Vec::new())));
 }

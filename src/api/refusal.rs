@@ -77,6 +77,7 @@ impl Refusal {
             Self::Busy(_)
             | Self::Collect(
                 CollectFault::SenderLimit
+                | CollectFault::Quota { .. }
                 | CollectFault::Memory(NoMemory::Busy)
                 | CollectFault::Write(WriteFault::Busy(_)),
             ) => IngestOutcome::Busy,
@@ -138,6 +139,7 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         CollectFault::SenderLimit => {
             answer::error(StatusCode::SERVICE_UNAVAILABLE, "sender_limit", fault)
         }
+        CollectFault::Quota { .. } => answer::error(StatusCode::TOO_MANY_REQUESTS, "quota", fault),
         CollectFault::Write(fault) => write_fault(fault),
     }
 }

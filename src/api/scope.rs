@@ -1,35 +1,55 @@
 //! The routes of one area of the API, and the parts that its handlers receive.
 //!
 //! Areas share path prefixes, so a prefix does not identify an area. Each area registers its routes
-//! with its own scope, which passes the area's parts only to these routes. The check of keys is
-//! around each route, so it runs after routing: no other spelling of a path avoids it. A route
-//! without a row in the table of rights is a bug that prevents the start.
+//! with its own scope, which passes the area's parts only to these routes, and of these the parts of
+//! the caller's project. The check of keys is around each route, so it runs after routing: no other
+//! spelling of a path avoids it. A route without a row in the table of rights is a bug that prevents
+//! the start.
 //!
 //! Must never know: handlers.
+
+use std::rc::Rc;
 
 use actix_web::{
     Error, FromRequest, Handler, Resource, Responder, Route,
     body::MessageBody,
-    dev::{ServiceFactory, ServiceRequest, ServiceResponse},
+    dev::{Extensions, ServiceFactory, ServiceRequest, ServiceResponse},
     guard,
     http::Method,
     middleware::{Compress, from_fn},
     web::{self, ServiceConfig},
 };
 
-use super::caller::AccessParts;
+use super::caller::{AccessParts, PartsOfProjects};
 use crate::access::{Right, right_of};
 
 /// The routes whose handlers use the parts `P`.
 pub(super) struct Scope<'a, P> {
     config: &'a mut ServiceConfig,
     access: &'a AccessParts,
+    /// The parts of the project `default`.
     parts: web::Data<P>,
+    /// The parts of each project.
+    of_projects: PartsOfProjects,
 }
 
 impl<'a, P: 'static> Scope<'a, P> {
-    pub(super) fn new(config: &'a mut ServiceConfig, access: &'a AccessParts, parts: P) -> Self {
-        Self { config, access, parts: web::Data::new(parts) }
+    /// Creates the scope of an area with the parts of the project `default` and of the others.
+    pub(super) fn new(
+        config: &'a mut ServiceConfig,
+        access: &'a AccessParts,
+        (default, others): (P, Vec<P>),
+    ) -> Self {
+        let default = web::Data::new(default);
+        let others = others.into_iter().map(web::Data::new);
+        let parts: Vec<_> = std::iter::once(default.clone()).chain(others).collect();
+        let container = |parts: &web::Data<P>| {
+            let mut container = Extensions::new();
+            container.insert(parts.clone());
+            Rc::new(container)
+        };
+        let of_projects = parts.iter().map(container).collect();
+        Self { config, access, parts: default, of_projects }
     }
 
     /// Registers a route for one method; other methods of the path may belong to other scopes.
@@ -98,11 +118,11 @@ impl<'a, P: 'static> Scope<'a, P> {
             self.config.service(resource);
             return;
         }
-        let access = self.access.clone();
+        let (access, parts) = (self.access.clone(), self.of_projects.clone());
         // The last wrap runs first: before compression, and before a body is read.
-        self.config.service(
-            resource.wrap(from_fn(move |request, next| access.clone().check(right, request, next))),
-        );
+        self.config.service(resource.wrap(from_fn(move |request, next| {
+            access.clone().check((right, parts.clone()), request, next)
+        })));
     }
 }
 

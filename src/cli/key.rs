@@ -15,7 +15,7 @@ use super::{
     table::table,
 };
 use crate::{
-    access::Scope,
+    access::{KeyProject, Scope},
     clock::{Clock, SystemClock},
     model::{UnixMillis, with_noun},
 };
@@ -72,6 +72,10 @@ struct AddArgs {
     /// Scopes: ingest, read, objects, admin, operate
     #[arg(long, required = true, value_delimiter = ',', value_parser = scope)]
     scope: Vec<Scope>,
+    /// Project whose data the key may use; * for all, with the project in X-Scope-OrgID
+    /// [default: that of your own key, or default]
+    #[arg(long, value_name = "NAME")]
+    project: Option<KeyProject>,
     /// Prefix of the agents and hosts that the key may send for [default: any]
     #[arg(long, value_name = "PREFIX")]
     senders: Option<String>,
@@ -89,6 +93,7 @@ struct ListedKey {
     id: String,
     name: String,
     scopes: Vec<Scope>,
+    project: String,
     senders: Option<String>,
     created_by: String,
     expires: Option<i64>,
@@ -115,7 +120,8 @@ pub(super) fn key(args: &KeyArgs) -> anyhow::Result<ExitCode> {
             check_free(add.out.as_deref())?;
             let expires = add.expires.map(|expires| SystemClock.now().plus(expires).0);
             let body = json!({
-                "name": add.name, "scopes": add.scope, "senders": add.senders, "expires": expires,
+                "name": add.name, "scopes": add.scope, "project": add.project, "senders": add.senders,
+                "expires": expires,
             });
             let answer = daemon.post_path_json("api/v1/access/keys", &body)?;
             show(args, &answer, add.out.as_deref())
@@ -189,7 +195,8 @@ fn render(listed: &Listed) -> String {
     if listed.keys.is_empty() {
         return totals;
     }
-    let names = ["name", "id", "scopes", "senders", "expires", "previous until", "used", "by"];
+    let names =
+        ["name", "id", "project", "scopes", "senders", "expires", "previous until", "used", "by"];
     let mut table = table(names.map(str::to_owned));
     let time = |at: Option<i64>| at.map_or(String::new(), |at| UnixMillis(at).to_string());
     for key in &listed.keys {
@@ -198,6 +205,7 @@ fn render(listed: &Listed) -> String {
         table.add_row([
             screen::text(&key.name),
             key.id.clone(),
+            screen::text(&key.project),
             scopes.join(","),
             screen::text(&senders),
             time(key.expires),

@@ -65,6 +65,23 @@ pub struct Tls {
 pub struct Security {
     pub access: bool,
     pub open: bool,
+    pub projects: BTreeMap<String, Project>,
+}
+
+/// A table `[security.projects.NAME]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Project {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series_max: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_per_second: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_points_max: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries_max: Option<usize>,
+    pub rules: Vec<String>,
+    pub notifications: PathBuf,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -15,6 +15,7 @@ use super::{
     alerting::{alertmanagers, rules},
     exposure,
     faults::Faults,
+    projects::{ProjectSettings, projects},
     retention::retention_rules,
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections, Tls},
 };
@@ -55,6 +56,8 @@ pub struct Settings {
     pub alertmanagers: Vec<Alertmanager>,
     /// The granularities of all `[[granularity]]` tables.
     pub granularities: GranularitySet,
+    /// The projects beside `default`, by name.
+    pub projects: Vec<ProjectSettings>,
     /// The rules of `[[retention.rule]]`, the first match first.
     pub retention_rules: Vec<RetentionRule>,
     sections: Sections,
@@ -86,6 +89,7 @@ impl Settings {
         check_ha_senders(&sections.ingest, &mut faults);
         check_tls(&sections, &mut faults);
         exposure::check(&sections, &mut faults);
+        let projects = projects(&sections.security, &mut faults);
         let rules = rules(&sections, &mut faults);
         let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
@@ -103,6 +107,7 @@ impl Settings {
             rules,
             alertmanagers,
             granularities,
+            projects,
             retention_rules,
             sections,
         };

@@ -5,6 +5,7 @@
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter};
+use anyhow::Context;
 
 use super::{start_on_arbiter, within};
 use crate::{
@@ -87,15 +88,22 @@ impl AlertingRoles {
         parts: &ApiParts,
         lifelines: &Lifelines,
         arbiters: &mut Vec<Arbiter>,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let (admin, query) = (&parts.admin, &parts.query);
+        let is_default = admin.store.project().is_default();
+        // The gauges of alerts are those of the project default.
+        let metrics = if is_default {
+            admin.metrics.clone()
+        } else {
+            Metrics::new().context("register metrics")?
+        };
         let alerter = Alerter::new(AlerterParts {
             rules: admin.rules.clone(),
             hosts: admin.hosts.clone(),
             store: admin.store.clone(),
             writer: admin.writer.clone(),
             clock: admin.clock.clone(),
-            metrics: admin.metrics.clone(),
+            metrics: metrics.clone(),
             resources: query.resources.clone(),
             promql: query.promql.clone(),
             series_limits: SeriesLimits::default(),
@@ -107,26 +115,28 @@ impl AlertingRoles {
             running: Vec::new(),
             rules: admin.rules.clone(),
             clock: admin.clock.clone(),
-            metrics: admin.metrics.clone(),
+            metrics: metrics.clone(),
             lifelines: lifelines.clone(),
         }));
         let shared = forwarders.clone();
-        settings.follow(move |settings: &Settings| {
-            shared.borrow_mut().follow_alertmanagers(&settings.alertmanagers);
-        });
+        if is_default {
+            settings.follow(move |settings: &Settings| {
+                shared.borrow_mut().follow_alertmanagers(&settings.alertmanagers);
+            });
+        }
         let silences = parts.alerting.silences.clone();
         let notifier = Notifier::new(NotifierParts {
             rules: admin.rules.clone(),
             posted: parts.alerting.posted.clone(),
             store: admin.store.clone(),
             clock: admin.clock.clone(),
-            metrics: admin.metrics.clone(),
+            metrics: metrics.clone(),
             health: admin.health.clone(),
             is_silenced: Arc::new(move |labels, at| silences.is_silenced(labels, at)),
             lifeline: lifelines.for_role("notifier"),
         });
         let notifier = start_on_arbiter(arbiters, notifier);
-        Self { alerter, forwarders, notifier }
+        Ok(Self { alerter, forwarders, notifier })
     }
 
     pub(super) async fn stop(&self, step: Duration) {

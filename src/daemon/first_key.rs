@@ -13,7 +13,7 @@ use std::{
 use anyhow::Context;
 
 use crate::{
-    access::{NewKey, Scope, Scopes},
+    access::{KeyProject, NewKey, Scope, Scopes},
     kept::KnownKeys,
     model::UnixMillis,
 };
@@ -50,6 +50,7 @@ pub(super) fn provide(keys: &KnownKeys, data_dir: &Path, now: UnixMillis) -> any
     let new = NewKey {
         name: FILE.to_owned(),
         scopes: SCOPES,
+        project: Some(KeyProject::All),
         senders: None,
         expires: Some(now.0 + VALID_MS),
     };

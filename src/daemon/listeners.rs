@@ -16,9 +16,10 @@ use super::{accepting::Accepting, notice_changes, parts::machine_name};
 use crate::{
     actors::{
         Collector, CollectorParts, CollectorSettings, GraphiteListeners, GraphiteSockets,
-        GraphiteTimeouts, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
+        GraphiteTimeouts, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SharedQuota,
+        SparklineRefresher,
     },
-    api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
+    api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts, ProjectApi},
     clock::{Clock, SystemClock},
     config::{LiveSettings, QUERIES_MAX, Settings, bounds},
     ingest::remote_write::Families,
@@ -54,6 +55,7 @@ fn collector_settings(settings: &Settings) -> CollectorSettings {
 fn collector_parts(
     settings: &LiveValue<CollectorSettings>,
     parts: &OverviewParts,
+    quota: Option<SharedQuota>,
 ) -> CollectorParts {
     let (parts, tally) = (&parts.admin, parts.published.ingest.clone());
     CollectorParts {
@@ -66,6 +68,7 @@ fn collector_parts(
         request_series_max: bounds::REQUEST_SERIES_MAX,
         settings: settings.clone(),
         families: Families::default(),
+        quota,
     }
 }
 
@@ -94,7 +97,7 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let lifeline = lifelines.for_role("Graphite collector");
-    let collector = collector_parts(&receiving.collectors, &parts.overview);
+    let collector = collector_parts(&receiving.collectors, &parts.overview, None);
     let collector = start_collector(collector, lifeline, arbiters);
     let timeouts = GraphiteTimeouts {
         first: settings.server.client_timeout,
@@ -117,7 +120,7 @@ pub(super) fn start_self_sampler(
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
         collector: start_collector(
-            collector_parts(&receiving.collectors, &parts.overview),
+            collector_parts(&receiving.collectors, &parts.overview, None),
             lifeline,
             arbiters,
         ),
@@ -133,10 +136,17 @@ pub(super) fn start_self_sampler(
     sampler
 }
 
-/// Returns the role that keeps the sparklines of all hosts up to date.
-pub(super) fn sparkline_refresher(parts: &ApiParts, lifelines: &Lifelines) -> SparklineRefresher {
-    let query = parts.query.clone();
-    let refresh = move || query.lines.refresh(&query).map_err(|cause| cause.to_string());
+/// Returns the role that keeps the sparklines of all hosts of all projects up to date.
+pub(super) fn sparkline_refresher(
+    projects: &[ApiParts],
+    lifelines: &Lifelines,
+) -> SparklineRefresher {
+    let all: Vec<_> = projects.iter().map(|parts| parts.query.clone()).collect();
+    let refresh = move || {
+        let refreshed = all.iter().map(|query| query.lines.refresh(query));
+        // A failure of one project ends the others' turn, too; the next turn retries.
+        refreshed.collect::<Result<(), _>>().map_err(|cause| cause.to_string())
+    };
     SparklineRefresher::new(refresh, lifelines.for_role("sparkline refresher"))
 }
 
@@ -150,17 +160,51 @@ const fn blocking_threads() -> usize {
     QUERIES_MAX + bounds::TAILS_MAX + OTHERS
 }
 
+/// The parts of a project's API, from which each HTTP worker starts a collector.
+#[derive(Clone)]
+struct CollectingParts {
+    parts: ApiParts,
+    collector: CollectorParts,
+    large: Addr<Collector>,
+}
+
+impl CollectingParts {
+    fn start(
+        settings: &Settings,
+        receiving: &ReceivingParts,
+        parts: &ApiParts,
+        lifelines: &Lifelines,
+        arbiters: &mut Vec<Arbiter>,
+    ) -> Self {
+        let lifeline = lifelines.for_role("collector of large bodies");
+        let quota = settings.project(parts.admin.store.project()).samples_per_second;
+        let quota = quota.map(SharedQuota::new);
+        let collector = collector_parts(&receiving.collectors, &parts.overview, quota);
+        let large = start_collector(collector.clone(), lifeline, arbiters);
+        Self { parts: parts.clone(), collector, large }
+    }
+
+    fn for_worker(&self, lifelines: &Lifelines) -> ProjectApi {
+        let lifeline = lifelines.for_role("collector");
+        let worker = Collector::new(self.collector.clone(), lifeline).start();
+        let collectors = Collectors { worker, large: self.large.clone() };
+        ProjectApi { parts: self.parts.clone(), collectors }
+    }
+}
+
 pub(super) fn start_server(
     settings: &Settings,
     receiving: &ReceivingParts,
     listener: &TcpListener,
-    parts: ApiParts,
+    projects: &[ApiParts],
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
-    let lifeline = lifelines.for_role("collector of large bodies");
-    let collector = collector_parts(&receiving.collectors, &parts.overview);
-    let large = start_collector(collector.clone(), lifeline, arbiters);
+    let collecting: Vec<_> = projects
+        .iter()
+        .map(|parts| CollectingParts::start(settings, receiving, parts, lifelines, arbiters))
+        .collect();
+    let parts = projects.first().context("the project default is missing")?;
     let mut server_lifeline = lifelines.for_role("HTTP server");
     let collector_lifelines = lifelines.clone();
     let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);
@@ -169,12 +213,13 @@ pub(super) fn start_server(
     let handshake_timeout = bounds::handshake_timeout(settings);
     let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
     let app = move || {
-        let lifeline = collector_lifelines.for_role("collector");
-        let worker = Collector::new(collector.clone(), lifeline).start();
-        let (parts, collectors) = (parts.clone(), Collectors { worker, large: large.clone() });
-        App::new()
-            .wrap(from_fn(api::receive))
-            .configure(|config| api::routes(config, parts, collectors))
+        let projects = collecting.iter().map(|parts| parts.for_worker(&collector_lifelines));
+        let projects: Vec<_> = projects.collect();
+        App::new().wrap(from_fn(api::receive)).configure(|config| {
+            if let Some((default, others)) = projects.split_first() {
+                api::routes(config, default, others);
+            }
+        })
     };
     let listener = listener.try_clone().context("copy the listener")?;
     let server = Server::build();

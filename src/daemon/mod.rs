@@ -29,8 +29,9 @@ use crate::{
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
     config::{LiveSettings, Settings, bounds},
-    kept::KnownSettings,
+    kept::{KnownCardinality, KnownSettings},
     model::UnixMillis,
+    store::Store,
     telemetry::{Condition, Health, Metrics},
 };
 use alerting::AlertingRoles;
@@ -39,7 +40,7 @@ pub use data_dir::{DataDir, process_using};
 use listeners::{
     ReceivingParts, sparkline_refresher, start_graphite, start_self_sampler, start_server,
 };
-use parts::{SharedState, api_parts};
+use parts::{SharedState, api_parts, project_parts};
 pub use reloading::ReloadSources;
 use reloading::{ReloadParts, Reloader, Reopening};
 use signals::Signals;
@@ -138,8 +139,8 @@ struct Daemon {
     checkpointer: Addr<Checkpointer>,
     preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
-    host_keeper: Addr<HostKeeper>,
-    alerting: AlertingRoles,
+    host_keepers: Vec<Addr<HostKeeper>>,
+    alerting: Vec<AlertingRoles>,
     reloader: Reloader,
     sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Addr<SelfSampler>,
@@ -150,7 +151,7 @@ struct Daemon {
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
-    tails: Tails,
+    tails: Vec<Tails>,
 }
 
 impl Daemon {
@@ -177,7 +178,10 @@ impl Daemon {
         let (writer, writer_handle) = Writer::start(parts).context("start the writer thread")?;
         let role = preallocator(settings, &store, &clock, &health, &lifelines);
         let preallocator = start_on_arbiter(&mut arbiters, role);
-        let role = retention(settings, &store, &trusted, reports, &writer_handle, &lifelines);
+        let cardinality = cardinality(settings, &store, &published);
+        let known = cardinality.clone();
+        let role =
+            retention(settings, &store, &trusted, reports, known, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let background_stop = StopFlag::default();
         let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);
@@ -187,21 +191,33 @@ impl Daemon {
         let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
         let shared =
             SharedState::open(settings, &store, &trusted, &metrics, (keys, known_settings))?;
-        let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
-        let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
-        let tails = parts.query.tails.clone();
-        let reload_parts = ReloadParts::new(&parts, certificate);
+        let mut projects = vec![parts.clone()];
+        for (store, cardinality) in cardinality.into_iter().skip(1) {
+            projects.push(project_parts(settings, &parts, (store.project(), cardinality))?);
+        }
+        let mut host_keepers = Vec::new();
+        for project in &projects {
+            let lifeline = lifelines.for_role("host keeper");
+            let role = HostKeeper::new(project.admin.hosts.clone(), lifeline);
+            host_keepers.push(start_on_arbiter(&mut arbiters, role));
+        }
+        let tails = projects.iter().map(|project| project.query.tails.clone()).collect();
+        let reload_parts = ReloadParts::new(&projects, &parts, certificate);
         let receiving = ReceivingParts::new(settings, reload_parts.tls());
         let (http, sockets) = (&addresses.http, &addresses.graphite);
         let graphite =
             start_graphite(sockets, settings, &receiving, &parts, &lifelines, &mut arbiters)?;
-        let alerting = AlertingRoles::start(settings, &parts, &lifelines, &mut arbiters);
+        let mut alerting = Vec::new();
+        for project in &projects {
+            alerting.push(AlertingRoles::start(settings, project, &lifelines, &mut arbiters)?);
+        }
         let self_sampler =
             start_self_sampler(settings, &receiving, &parts, &lifelines, &mut arbiters);
         let sparkline_refresher =
-            start_on_arbiter(&mut arbiters, sparkline_refresher(&parts, &lifelines));
-        let server = start_server(settings, &receiving, http, parts, &lifelines, &mut arbiters)?;
+            start_on_arbiter(&mut arbiters, sparkline_refresher(&projects, &lifelines));
+        let server =
+            start_server(settings, &receiving, http, &projects, &lifelines, &mut arbiters)?;
         let reloader = Reloader::new(live, sources, reload_parts, requests);
         Ok(Self {
             server,
@@ -211,7 +227,7 @@ impl Daemon {
             checkpointer,
             preallocator,
             retention,
-            host_keeper,
+            host_keepers,
             alerting,
             reloader,
             sparkline_refresher,
@@ -258,7 +274,7 @@ impl Daemon {
         let step = bounds::SHUTDOWN_TIMEOUT / 4;
         // 1. No new requests are accepted and live tails end; running requests are answered.
         self.graphite.stop();
-        self.tails.end();
+        self.tails.iter().for_each(Tails::end);
         // Requests for further reloads fail.
         drop(self.reloader);
         if let End::Reopening(reopening) = end {
@@ -268,13 +284,17 @@ impl Daemon {
         }
         within("the HTTP server", step, self.server.stop(true)).await;
         within("the self-sampler", step, self.self_sampler.send(Stop)).await;
-        self.alerting.stop(step).await;
+        for alerting in &self.alerting {
+            alerting.stop(step).await;
+        }
         // 2. Batches that wait for the journal are committed.
         within("the writer", step, self.writer_handle.stop()).await;
         // 3. The roles that write in the background end.
         within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;
-        within("the host keeper", step, self.host_keeper.send(Stop)).await;
+        for host_keeper in &self.host_keepers {
+            within("a host keeper", step, host_keeper.send(Stop)).await;
+        }
         self.background_stop.set();
         within("the sealer", step, self.sealer.send(Stop)).await;
         if let Some(checker) = &self.checker {
@@ -290,6 +310,18 @@ impl Daemon {
         }
         tracing::info!("stopped");
     }
+}
+
+/// Returns the numbers of series at the beginnings of days: of the project `default`, and of others.
+fn cardinality(
+    settings: &Settings,
+    store: &Store,
+    published: &PublishedState,
+) -> Vec<(Store, KnownCardinality)> {
+    let others = settings.projects.iter().map(|project| store.for_project(&project.name));
+    let others = others.map(|store| (store, KnownCardinality::default()));
+    let default = (store.clone(), published.cardinality.clone());
+    std::iter::once(default).chain(others).collect()
 }
 
 fn start_on_arbiter<A>(arbiters: &mut Vec<Arbiter>, actor: A) -> Addr<A>

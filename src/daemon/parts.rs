@@ -17,14 +17,14 @@ use crate::{
     config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownKeys, KnownPostedAlerts, KnownRules, KnownSettings,
-        KnownSilences, LiveValue, SnapshotSettings, Snapshots,
+        Annotations, KnownCardinality, KnownHosts, KnownKeys, KnownPostedAlerts, KnownRules,
+        KnownSettings, KnownSilences, LiveValue, SnapshotSettings, Snapshots,
     },
-    model::SeriesLimits,
+    model::{ProjectName, SeriesLimits},
     notify::ReceiverTests,
-    query::{QueryLimits, QueryResources, Scheduler},
+    query::{PromqlSettings, QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
-    telemetry::Metrics,
+    telemetry::{Health, Metrics},
 };
 
 /// The shared state of hosts, rules, silences and keys.
@@ -130,6 +130,67 @@ pub(super) fn api_parts(
     ApiParts { host_names, access, bodies, query, objects, alerting, admin, overview }
 }
 
+/// Returns the parts of the API for a project beside `default`: what belongs to one project is its
+/// own, all else is shared.
+pub(super) fn project_parts(
+    settings: &mut LiveSettings,
+    default: &ApiParts,
+    (name, cardinality): (&ProjectName, KnownCardinality),
+) -> anyhow::Result<ApiParts> {
+    let mut parts = default.clone();
+    let store = default.admin.store.for_project(name);
+    let (metrics, clock) = (&default.admin.metrics, &default.admin.clock);
+    let hosts = KnownHosts::open(&store, settings.limits.senders_max, clock.clone())
+        .context("read the known hosts")?;
+    let known = hosts.clone();
+    settings.after_changes(move |settings| known.set_hosts_max(settings.limits.senders_max));
+    let sources = settings.rule_sources_of(name, machine_name().as_deref());
+    // The gauges of rules are those of the project default.
+    let own_metrics = Metrics::new().context("register metrics")?;
+    let rules = KnownRules::open(sources, &settings.promql_settings(), own_metrics.clone());
+    let silences =
+        KnownSilences::open(&store, bounds::SILENCES_KEPT).context("read the silences")?;
+    let of = name.clone();
+    let limits = settings.derive(move |settings| {
+        let points_max = settings.project(&of).query_points_max;
+        let points_max = points_max.unwrap_or(usize::MAX).min(settings.limits.query_points_max);
+        QueryLimits::new(settings.limits.query_series_max, points_max)
+    });
+    let of = name.clone();
+    let promql = settings.derive(move |settings| {
+        let promql = settings.promql_settings();
+        let points_max = settings.project(&of).query_points_max.unwrap_or(usize::MAX);
+        PromqlSettings { points_max: promql.points_max.min(points_max), ..promql }
+    });
+    let query = &mut parts.query;
+    query.store = store.clone();
+    query.hosts = hosts.clone();
+    query.rules = rules.clone();
+    query.silences = silences.clone();
+    query.alertmanagers = LiveValue::new(Vec::new());
+    query.limits = limits.clone();
+    query.promql = promql;
+    query.resources = default.query.resources.with_own_cache();
+    let queries_max = settings.project(name).queries_max.unwrap_or(usize::MAX);
+    query.permits = LiveValue::new(Semaphore::new(queries_max.min(settings.limits.queries_max)));
+    query.tails = Tails::new(bounds::TAILS_MAX);
+    query.cardinality = cardinality;
+    query.lines = SparklineCache::default();
+    parts.objects = objects_parts(&store, &hosts, metrics, clock, &default.bodies);
+    parts.alerting = alerting_parts(&rules, silences, &own_metrics, clock, &default.bodies);
+    let admin = &mut parts.admin;
+    admin.writer = default.admin.writer.for_project(name);
+    admin.store = store;
+    admin.hosts = hosts;
+    admin.rules = rules;
+    admin.query_limits = limits;
+    admin.health = Health::default();
+    parts.overview.query = parts.query.clone();
+    parts.overview.admin = parts.admin.clone();
+    parts.overview.published.ingest = default.overview.published.ingest.for_project(name);
+    Ok(parts)
+}
+
 fn access_parts(
     settings: &Settings,
     keys: KnownKeys,
@@ -139,7 +200,10 @@ fn access_parts(
 ) -> AccessParts {
     let (clock, metrics, bodies) = (clock.clone(), metrics.clone(), bodies.clone());
     let exposure = settings.exposure();
-    AccessParts::new(settings.security.access, exposure, keys, clock, metrics, bodies)
+    let others = settings.projects.iter().map(|project| project.name.clone());
+    let projects = std::iter::once(ProjectName::default()).chain(others).collect();
+    let is_on = settings.security.access;
+    AccessParts::new((is_on, projects), exposure, keys, clock, metrics, bodies)
 }
 
 fn objects_parts(

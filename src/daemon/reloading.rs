@@ -24,7 +24,7 @@ use crate::{
     kept::{
         KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer, Snapshots,
     },
-    model::with_causes,
+    model::{ProjectName, with_causes},
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
     tls::ServerTls,
@@ -53,6 +53,8 @@ impl ReloadSources {
 /// The parts that a reload changes beside the published settings.
 pub(super) struct ReloadParts {
     rules: KnownRules,
+    /// The rules of the projects beside `default`.
+    of_projects: Vec<(ProjectName, KnownRules)>,
     store: Store,
     clock: TrustedClock,
     metrics: Metrics,
@@ -61,14 +63,21 @@ pub(super) struct ReloadParts {
 }
 
 impl ReloadParts {
-    pub(super) fn new(parts: &ApiParts, certificate: ReadCertificate) -> Self {
+    pub(super) fn new(
+        projects: &[ApiParts],
+        parts: &ApiParts,
+        certificate: ReadCertificate,
+    ) -> Self {
         let admin = &parts.admin;
+        let of_project =
+            |parts: &ApiParts| (parts.admin.store.project().clone(), parts.admin.rules.clone());
+        let of_projects = projects.iter().skip(1).map(of_project).collect();
         let certificate = Certificate::new(certificate, &admin.metrics, &admin.health);
         let rules = admin.rules.clone();
         let (store, clock, metrics) =
             (admin.store.clone(), admin.clock.clone(), admin.metrics.clone());
         let snapshots = admin.snapshots.clone();
-        Self { rules, store, clock, metrics, snapshots, certificate }
+        Self { rules, of_projects, store, clock, metrics, snapshots, certificate }
     }
 
     /// Returns the certificate for new connections.
@@ -201,7 +210,8 @@ impl Reloader {
     }
 
     async fn apply(&mut self) -> Result<(ReloadAnswer, Option<CheckedSettings>), String> {
-        let CheckedReload { settings, rules, certificate, answer } = self.read().await?;
+        let CheckedReload { settings, rules, of_projects, certificate, answer } =
+            self.read().await?;
         if answer.reopens {
             return Ok((answer, Some(CheckedSettings { settings, certificate })));
         }
@@ -213,6 +223,10 @@ impl Reloader {
         changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
         self.settings.replace(settings);
         self.parts.rules.replace(rules);
+        for (read, (_, known)) in of_projects.into_iter().zip(&self.parts.of_projects) {
+            known.replace(read);
+            known.note_reload(None);
+        }
         self.parts.certificate.replace(certificate);
         self.parts.rules.note_reload(None);
         Ok((answer, None))
@@ -250,8 +264,29 @@ impl Reloader {
             })
         });
         let rules = rules.await.map_err(|cause| cause.to_string()).and_then(identity)?;
+        let of_projects = self.read_of_projects(&settings).await?;
         let answer = ReloadAnswer { rules: rules.count(), changed, reopens, kept };
-        Ok(CheckedReload { settings, rules, certificate, answer })
+        Ok(CheckedReload { settings, rules, of_projects, certificate, answer })
+    }
+
+    /// Reads the rules of the projects beside `default`.
+    async fn read_of_projects(&self, settings: &Settings) -> Result<Vec<ReadRules>, String> {
+        let machine = machine_name();
+        let mut all = Vec::new();
+        for (name, known) in &self.parts.of_projects {
+            let sources = settings.rule_sources_of(name, machine.as_deref());
+            all.push((name.clone(), known.clone(), sources));
+        }
+        let promql = settings.promql_settings();
+        let read = move || {
+            let read = all.into_iter().map(|(name, known, sources)| {
+                known
+                    .read(sources, &promql)
+                    .map_err(|cause| format!("security.projects.{name}: {}", with_causes(&cause)))
+            });
+            read.collect()
+        };
+        spawn_blocking(read).await.map_err(|cause| cause.to_string())?
     }
 }
 
@@ -259,6 +294,7 @@ impl Reloader {
 struct CheckedReload {
     settings: Settings,
     rules: ReadRules,
+    of_projects: Vec<ReadRules>,
     certificate: ReadCertificate,
     answer: ReloadAnswer,
 }

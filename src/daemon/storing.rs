@@ -16,8 +16,8 @@ use crate::{
         SpaceKeeperParts, StopFlag, WriterHandle, WriterParts,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
-    config::{LiveSettings, Settings, bounds},
-    kept::KnownKeys,
+    config::{LiveSettings, ProjectSettings, Settings, bounds},
+    kept::{KnownCardinality, KnownKeys},
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Health, Metrics},
@@ -64,7 +64,7 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
                 .with_context(|| format!("open the store in {}", folder.display()))?;
         tracing::info!(
             data_dir = %folder.display(),
-            series = store.dictionary().len(),
+            series = store.all_series().len(),
             partitions = store.partitions().len(),
             replayed_records = report.records,
             replayed_samples = report.samples,
@@ -82,6 +82,9 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
         first_key::provide(&keys, &settings.storage.data_dir, SystemClock.now())?;
     }
     appender.set_limits(bounds::store_limits(&settings));
+    let of_project =
+        |project: &ProjectSettings| Some((project.name.clone(), project.settings.series_max?));
+    appender.set_project_limits(settings.projects.iter().filter_map(of_project).collect());
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
     Ok(Opened { settings, certificate, keys, store, appender, last_run })
@@ -173,6 +176,7 @@ pub(super) fn retention(
     store: &Store,
     clock: &TrustedClock,
     (metrics, published): (&Metrics, &PublishedState),
+    cardinality: Vec<(Store, KnownCardinality)>,
     writer: &WriterHandle,
     lifelines: &Lifelines,
 ) -> Retention {
@@ -192,7 +196,7 @@ pub(super) fn retention(
         writer: writer.clone(),
         budget,
         near_names: published.near_names.clone(),
-        cardinality: published.cardinality.clone(),
+        cardinality,
         metrics: metrics.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{LiveValue, ObjectFault, Records};
 use crate::{
-    access::{Caller, Key, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes, Token},
+    access::{Caller, Key, KeyProject, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes, Token},
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
@@ -64,6 +64,7 @@ pub struct KeyAnswer {
     id: String,
     name: String,
     scopes: Scopes,
+    project: KeyProject,
     senders: Option<String>,
     created: i64,
     created_by: String,
@@ -81,6 +82,7 @@ impl KeyAnswer {
             id,
             name: record.name.clone(),
             scopes: record.scopes,
+            project: record.project.clone(),
             senders: record.senders.clone(),
             created: record.created,
             created_by: record.created_by.clone(),
@@ -134,9 +136,10 @@ impl KnownKeys {
         self.0.unread.as_deref()
     }
 
-    /// Returns all keys by name.
-    pub fn list(&self, now: UnixMillis) -> Vec<KeyAnswer> {
+    /// Returns the keys of the caller's projects by name; without access control, all.
+    pub fn list(&self, caller: Option<&Caller>, now: UnixMillis) -> Vec<KeyAnswer> {
         let keys = self.current().list().into_iter();
+        let keys = keys.filter(|(_, key)| is_visible(&key.record, caller));
         keys.map(|(id, key)| KeyAnswer::new(id, &key, now)).collect()
     }
 
@@ -147,15 +150,19 @@ impl KnownKeys {
     /// be written.
     pub fn create(
         &self,
-        new: NewKey,
+        mut new: NewKey,
         caller: Option<&Caller>,
         now: UnixMillis,
     ) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
         self.check_caller(caller, now)?;
+        let own = caller.map(Caller::project).filter(|own| **own != KeyProject::All);
+        let project = new.project.take().or_else(|| own.cloned()).unwrap_or_default();
+        new.project = Some(project.clone());
         new.check(now).map_err(ObjectFault::Invalid)?;
-        may_grant(new.scopes, new.senders.as_deref(), new.expires, caller)?;
-        if self.current().list().iter().any(|(_, key)| key.record.name == new.name) {
+        may_grant((new.scopes, &project), new.senders.as_deref(), new.expires, caller)?;
+        let has_name = |record: &KeyRecord| record.name == new.name && record.project == project;
+        if self.current().list().iter().any(|(_, key)| has_name(&key.record)) {
             let message = format!("name: a key {:?} exists; rotate it or revoke it", new.name);
             return Err(ObjectFault::Invalid(message).into());
         }
@@ -181,7 +188,11 @@ impl KnownKeys {
             return Err(ObjectFault::Invalid("overlap_ms: use 0 to 90 days".to_owned()).into());
         }
         let mut record = self.current().get(id).ok_or_else(|| no_key(id))?.record.clone();
-        may_grant(record.scopes, record.senders.as_deref(), record.expires, caller)?;
+        if !is_visible(&record, caller) {
+            return Err(no_key(id).into());
+        }
+        let rights = (record.scopes, &record.project);
+        may_grant(rights, record.senders.as_deref(), record.expires, caller)?;
         let token = Token::random_for(id)?.ok_or_else(|| no_key(id))?;
         record.rotate(token.digest(), now, overlap_ms);
         self.put(&token, record, now)
@@ -207,7 +218,11 @@ impl KnownKeys {
         };
         // A caller may end a key that is valid for longer than its own.
         let expires = caller.and_then(|caller| caller.key.record.expires);
-        may_grant(record.scopes, record.senders.as_deref(), expires, caller)?;
+        if !is_visible(&record, caller) {
+            return Err(no_key(id).into());
+        }
+        let rights = (record.scopes, &record.project);
+        may_grant(rights, record.senders.as_deref(), expires, caller)?;
         // The key is invalid before the store is written: a failed write must not leave it valid.
         let mut keys = KeySet::clone(&self.current());
         keys.remove(id);
@@ -244,13 +259,19 @@ impl KnownKeys {
 
 /// Refuses a key that may do more than the caller; without access control, there is no caller.
 fn may_grant(
-    scopes: Scopes,
+    (scopes, project): (Scopes, &KeyProject),
     senders: Option<&str>,
     expires: Option<i64>,
     caller: Option<&Caller>,
 ) -> Result<(), KeyFault> {
-    let granted = caller.map_or(Ok(()), |caller| caller.may_grant(scopes, senders, expires));
+    let granted =
+        caller.map_or(Ok(()), |caller| caller.may_grant(scopes, project, senders, expires));
     granted.map_err(KeyFault::Forbidden)
+}
+
+/// Returns true when a caller may know of a key; keys of other projects do not exist for it.
+fn is_visible(record: &KeyRecord, caller: Option<&Caller>) -> bool {
+    caller.is_none_or(|caller| caller.project().includes(&record.project))
 }
 
 fn no_key(id: &str) -> ObjectFault {
@@ -273,7 +294,8 @@ mod tests {
         let (store, _appender) = open_on(Arc::new(medium.clone()), &GranularitySet::default(), now);
         let keys = KnownKeys::open(&store).unwrap();
         let scopes = Scopes::of(&[Scope::Ingest]);
-        let new = NewKey { name: "a".to_owned(), scopes, senders: None, expires: None };
+        let new =
+            NewKey { name: "a".to_owned(), scopes, project: None, senders: None, expires: None };
         let made = keys.create(new, None, now).unwrap();
         let is_valid = || keys.current().check(made.token().as_bytes(), now).is_ok();
         assert!(is_valid());
@@ -287,7 +309,7 @@ mod tests {
         assert!(!is_valid());
         medium.lift();
         keys.revoke(&made.key.id, None, now).unwrap();
-        assert_eq!(KnownKeys::open(&store).unwrap().list(now), []);
+        assert_eq!(KnownKeys::open(&store).unwrap().list(None, now), []);
         let again = keys.revoke(&made.key.id, None, now).unwrap_err();
         assert!(again.to_string().contains("there is no key"), "{again}");
     }

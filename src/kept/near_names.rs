@@ -9,7 +9,10 @@ use parking_lot::Mutex;
 use strsim::osa_distance;
 
 use crate::{
-    model::{METRIC_TAG, SeriesId, UnixMillis, with_noun},
+    model::{
+        DEFAULT_PROJECT, METRIC_TAG, ProjectName, SeriesId, UnixMillis, split_stored_name,
+        with_noun,
+    },
     store::Store,
 };
 
@@ -35,7 +38,7 @@ pub struct NearName {
     pub metric: String,
     /// The known metric.
     pub known: String,
-    /// The sender of both.
+    /// The stored name of the sender of both.
     pub sender: Arc<str>,
     /// The time at which the new metric was noticed.
     pub at: UnixMillis,
@@ -56,7 +59,7 @@ impl NearNames {
     /// Compares the metrics that are new since the last call, and returns the new notes. The first
     /// call only counts the known series.
     pub fn compare(&self, store: &Store, now: UnixMillis) -> Vec<NearName> {
-        let count = store.dictionary().id_count() as u32;
+        let count = store.all_series().id_count() as u32;
         let Some(known) = self.0.lock().compared.replace(count) else { return Vec::new() };
         let (new, end) = new_metrics(store, known..count);
         let mut found = Vec::new();
@@ -80,7 +83,12 @@ impl NearNames {
             state.notes.iter().filter(|note| now.since(note.at) < SHOWN_MS).collect();
         let shown =
             notes.iter().rev().take(SHOWN_MAX).map(|NearName { metric, known, sender, .. }| {
-                format!("{metric} (like {known}, from {sender})")
+                let (project, sender) = split_stored_name(sender);
+                let project = match project {
+                    DEFAULT_PROJECT => String::new(),
+                    project => format!(" of project {project}"),
+                };
+                format!("{metric} (like {known}, from {sender}{project})")
             });
         let shown = shown.collect::<Vec<_>>().join(", ");
         let count = with_noun(notes.len() as u64, "new metric");
@@ -98,25 +106,27 @@ impl NearNames {
 fn new_metrics(store: &Store, ids: Range<u32>) -> (Vec<(String, Arc<str>)>, u32) {
     let mut found = Vec::new();
     for first in ids.clone().step_by(CHUNK) {
-        let dictionary = store.dictionary();
+        let dictionary = store.all_series();
         for id in (first..ids.end.min(first + CHUNK as u32)).map(SeriesId) {
             let Some(key) = dictionary.key(id) else { continue };
-            let is_first = dictionary.with_tag(METRIC_TAG, key.metric()).first() == Some(&id);
-            if !is_first || key.metric().chars().count() < NAME_CHARS_MIN {
+            let Some(info) = dictionary.info(id) else { continue };
+            if !dictionary.is_first(&info, id) || key.metric().chars().count() < NAME_CHARS_MIN {
                 continue;
             }
             if found.len() == COMPARED_MAX {
                 return (found, id.0);
             }
-            found.extend(dictionary.info(id).map(|info| (key.metric().to_owned(), info.sender)));
+            found.push((key.metric().to_owned(), info.sender));
         }
     }
     (found, ids.end)
 }
 
-/// Returns a metric that nearly equals another and of which the sender has one of the first
-/// `known` series.
+/// Returns a metric that nearly equals another and of which the sender, by its stored name, has one
+/// of the first `known` series.
 fn near_metric(store: &Store, metric: &str, sender: &str, known: u32) -> Option<String> {
+    let (project, sender) = split_stored_name(sender);
+    let store = store.for_project(&ProjectName::new(project).ok()?);
     let mut after: Option<Box<str>> = None;
     loop {
         let dictionary = store.dictionary();

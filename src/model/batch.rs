@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{SeriesId, UnixMillis, replica::Replica};
+use super::{ProjectName, SeriesId, UnixMillis, replica::Replica};
 
 /// The sender of a batch and the batch's number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -76,6 +76,13 @@ impl AcceptedBatch {
         match &self.deduplication {
             Deduplication::ByNumber(number) => Some(number),
             Deduplication::ByTime { .. } | Deduplication::Never => None,
+        }
+    }
+
+    /// Sets the stored name of the sender in a project.
+    pub fn set_project(&mut self, project: &ProjectName) {
+        if let Deduplication::ByNumber(number) = &mut self.deduplication {
+            number.sender = project.stored_name(&number.sender);
         }
     }
 

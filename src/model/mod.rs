@@ -29,6 +29,7 @@ pub mod key_selector;
 pub mod metric_limits;
 pub mod own_sender;
 pub mod partition;
+pub mod project;
 pub mod replica;
 mod retention;
 pub mod retention_rule;
@@ -62,6 +63,9 @@ pub use key_selector::{KeySelector, TagComparison, TagMatcher};
 pub use metric_limits::MetricLimits;
 pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
+pub use project::{
+    DEFAULT_PROJECT, PROJECT_NAME_BYTES_MAX, ProjectName, ProjectNameError, split_stored_name,
+};
 pub use retention_rule::{RETENTION_RULES_MAX, RetentionRule, RuleLevel, split_level};
 pub use retention_starts::RetentionStarts;
 pub use seen::{SeenTimes, TimeVerdict};

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use super::split_stored_name;
+
 /// The prefix of the daemon's senders.
 pub const OWN_SENDER_PREFIX: &str = "granary:";
 
@@ -12,9 +14,9 @@ pub fn own_sender(role: &str) -> Arc<str> {
     format!("{OWN_SENDER_PREFIX}{role}").into()
 }
 
-/// Returns true for the sender's name of a role of the daemon.
+/// Returns true for the sender's name, or its stored name, of a role of the daemon.
 pub fn is_own_sender(name: &str) -> bool {
-    name.starts_with(OWN_SENDER_PREFIX)
+    split_stored_name(name).1.starts_with(OWN_SENDER_PREFIX)
 }
 
 /// Returns the name that a role used before the name space existed.

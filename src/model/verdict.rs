@@ -15,6 +15,8 @@ pub enum DefinitionVerdict {
     StoreLimit,
     /// The sender has registered its maximum number of series.
     SenderLimit,
+    /// The project has its maximum number of series.
+    ProjectLimit,
     /// The metric has its maximum number of series.
     MetricLimit,
 }

@@ -32,6 +32,8 @@ pub enum RefusalReason {
     SenderSeriesLimit,
     /// The metric has reached its limit of series.
     MetricSeriesLimit,
+    /// The project has reached its limit of series.
+    ProjectSeriesLimit,
     /// The store has reached its limit of senders.
     SenderLimit,
     /// The batch number is too far behind the sender's latest.
@@ -66,6 +68,7 @@ impl RefusalReason {
             DefinitionVerdict::StoreLimit => Err(Self::SeriesLimit),
             DefinitionVerdict::SenderLimit => Err(Self::SenderSeriesLimit),
             DefinitionVerdict::MetricLimit => Err(Self::MetricSeriesLimit),
+            DefinitionVerdict::ProjectLimit => Err(Self::ProjectSeriesLimit),
         }
     }
 
@@ -96,6 +99,10 @@ impl RefusalReason {
             Self::MetricSeriesLimit => {
                 "the metric has its maximum number of series: raise limits.metric_series, or use \
                  fewer values of its tags"
+            }
+            Self::ProjectSeriesLimit => {
+                "the project has its maximum number of series: delete series, or ask the \
+                 administrator to raise series_max of the project in security.projects"
             }
             Self::SenderLimit => {
                 "the store has its maximum number of senders: raise limits.senders_max"
@@ -251,6 +258,7 @@ impl Admission {
             | RefusalReason::SeriesLimit
             | RefusalReason::SenderSeriesLimit
             | RefusalReason::MetricSeriesLimit
+            | RefusalReason::ProjectSeriesLimit
             | RefusalReason::SenderLimit
             | RefusalReason::StaleNumber
             | RefusalReason::FarNumber

@@ -25,6 +25,7 @@ pub mod hosts;
 pub mod preallocation;
 pub mod query_plan;
 pub mod retention;
+mod sample_quota;
 pub mod snapshots;
 mod times;
 
@@ -33,4 +34,5 @@ pub use check_pass::CheckPass;
 pub use clock_trust::{ClockDoubt, Trust, TrustChange, TrustRules};
 pub use forecast::TurnForecast;
 pub use hosts::{DOWN_AFTER_MS, Hosts, LATE_AFTER_MS, ListeningTime};
+pub use sample_quota::SampleQuota;
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};

@@ -159,7 +159,17 @@ impl StoredFile {
                     return Err(StoreError::Mismatch { file: file.name().to_owned(), problem });
                 }
             }
-            Ok(())
+            let project = match self.kind {
+                FileKind::Journal => journal::projects::with_series(&txn)?,
+                FileKind::Objects => objects::project_with_objects(&txn)?,
+                FileKind::Head | FileKind::Partition => None,
+            };
+            let Some(project) = project else { return Ok(()) };
+            let problem = format!(
+                "the project {project} has series or objects, which releases of format \
+                 {DOWNGRADE_VERSION} would mix with those of others: export and delete them first"
+            );
+            Err(StoreError::Mismatch { file: file.name().to_owned(), problem })
         })
     }
 
@@ -198,13 +208,17 @@ impl StoredFile {
         const OPERATION: &str = "lower the format";
         let (file, mut removed) = (&self.file, Removed::default());
         match self.kind {
-            FileKind::Journal => journal::numbers::set_version(txn, DOWNGRADE_VERSION)?,
+            FileKind::Journal => {
+                journal::projects::remove_senders(txn)?;
+                journal::numbers::set_version(txn, DOWNGRADE_VERSION)?;
+            }
             FileKind::Head | FileKind::Objects => {
                 let mut meta = txn.open_table(META).map_err(file.fail(OPERATION))?;
                 meta.insert(VERSION_KEY, DOWNGRADE_VERSION).map_err(file.fail(OPERATION))?;
                 drop(meta);
                 if self.kind == FileKind::Objects {
                     removed.keys = objects::remove_all(txn, ObjectKind::Key)?;
+                    objects::remove_other_projects(txn)?;
                 }
             }
             FileKind::Partition => {

@@ -52,7 +52,7 @@ pub use catalog::senders::SenderInfo;
 pub use checkpoint::CheckpointReport;
 pub use classes::ClassSpan;
 pub use dictionary::{
-    Dictionary, Matcher,
+    Dictionary, Matcher, ProjectDictionary,
     changes::{ChangeAction, ChangeRefusal, PARTS_MAX, Renaming, SeriesChange, SeriesUpdate},
 };
 pub use documents::{

@@ -33,6 +33,7 @@ mod oracle;
 mod page_objects;
 mod plan;
 mod preallocation;
+mod projects;
 mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;

@@ -6,7 +6,8 @@ use crate::access::{NewKey, Scope, Token};
 const NOW: UnixMillis = UnixMillis(1_764_000_000_000);
 
 fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
-    NewKey { name: name.to_owned(), scopes: Scopes::of(scopes), senders: None, expires: None }
+    let (name, scopes) = (name.to_owned(), Scopes::of(scopes));
+    NewKey { name, scopes, project: None, senders: None, expires: None }
 }
 
 /// Returns a set with one key, and the key.
@@ -101,12 +102,42 @@ fn a_caller_grants_only_what_its_key_has() {
     let limited = NewKey { senders: Some("web".into()), ..new_key("one", &[Scope::Admin]) };
     let (keys, token) = set_with(limited);
     let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
-    let may =
-        |scopes: &[Scope], senders| caller.may_grant(Scopes::of(scopes), senders, None).is_ok();
+    let own = KeyProject::default();
+    let may = |scopes: &[Scope], senders| {
+        caller.may_grant(Scopes::of(scopes), &own, senders, None).is_ok()
+    };
     assert!(may(&[Scope::Ingest, Scope::Objects], Some("web1")));
     assert!(!may(&[Scope::Ingest], None), "all senders are more than some");
     assert!(!may(&[Scope::Ingest], Some("we")));
     assert!(!may(&[Scope::Operate], Some("web")));
+}
+
+#[test]
+fn a_key_grants_access_to_its_own_projects_only() {
+    let project = |name: &str| Some(name.parse::<KeyProject>().unwrap());
+    for (own, other, expected) in [
+        ("default", "default", true),
+        ("a", "a", true),
+        ("*", "a", true),
+        ("*", "*", true),
+        ("a", "b", false),
+        ("a", "default", false),
+        ("default", "a", false),
+        ("default", "*", false),
+        ("a", "*", false),
+    ] {
+        let new = NewKey { project: project(own), ..new_key("one", &[Scope::Admin]) };
+        let (keys, token) = set_with(new);
+        let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
+        let other = project(other).unwrap();
+        let granted = caller.may_grant(Scopes::of(&[Scope::Read]), &other, None, None);
+        assert_eq!(granted.is_ok(), expected, "{own} {other}");
+    }
+    let operate = |name: &str| {
+        let new = new_key("one", &[Scope::Operate]);
+        NewKey { project: project(name), ..new }.check(NOW).is_ok()
+    };
+    assert_eq!(["default", "*", "a"].map(operate), [true, true, false]);
 }
 
 #[test]
@@ -115,7 +146,8 @@ fn a_key_that_expires_grants_nothing_beyond_its_end() {
         let new = NewKey { expires: Some(NOW.0 + 10), ..new_key("one", &[Scope::Admin]) };
         let (keys, token) = set_made_by(made_by, new);
         let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
-        caller.may_grant(Scopes::of(&[Scope::Read]), None, expires).is_ok()
+        let own = KeyProject::default();
+        caller.may_grant(Scopes::of(&[Scope::Read]), &own, None, expires).is_ok()
     };
     assert!(may("root", Some(NOW.0 + 10)));
     assert!(!may("root", Some(NOW.0 + 11)));

@@ -185,6 +185,11 @@ impl Recording {
                         Err("the metric is at its limit of series (limits.metric_series)"
                             .to_owned())
                     }
+                    DefinitionVerdict::ProjectLimit => {
+                        Err("the project is at its limit of series \
+                                                            (series_max in security.projects)"
+                            .to_owned())
+                    }
                     DefinitionVerdict::StoreLimit | DefinitionVerdict::SenderLimit => {
                         Err("the store is at its limit of series (limits.series_max)".to_owned())
                     }

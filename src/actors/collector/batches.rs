@@ -118,6 +118,7 @@ impl BatchCollector {
             }
             check_replaced(&views)?;
         }
+        parts.take_quota(views.iter().map(|view| view.len() as u64).sum())?;
         let (mut batches, mut response_parts) = self.resolve(&views, encoding, parts).await?;
         for (batch, view) in batches.iter_mut().zip(&views) {
             batch.replica = parts.replica(view.agent);
@@ -319,6 +320,12 @@ fn check_senders(views: &[BatchView<'_>], prefix: Option<&str>) -> Result<(), Co
         return Err(CollectFault::Forbidden(format!(
             "batch {index}: agent: the key is limited to senders whose names begin with {:?}",
             prefix.unwrap_or_default()
+        )));
+    }
+    // A stored name with a control character would name another project.
+    if let Some(index) = views.iter().position(|view| view.agent.contains(char::is_control)) {
+        return Err(CollectFault::Malformed(format!(
+            "batch {index}: agent: the name has a control character; use another name"
         )));
     }
     match views.iter().position(|view| is_own_sender(view.agent)) {

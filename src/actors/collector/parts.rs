@@ -5,19 +5,20 @@
 use std::{sync::Arc, time::Duration};
 
 use granary_protocol::{DecodeError, IngestAnswer};
+use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::tally::IngestTally;
 use crate::{
     actors::{WriteFault, WriterHandle},
-    clock::TrustedClock,
+    clock::{Stopwatch, TrustedClock},
     ingest::{
         graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
         refusals::Refusals, remote_write::Families,
     },
     kept::LiveValue,
-    model::{SeriesLimits, replica::Replica},
-    policy::Admission,
+    model::{ProjectName, SeriesLimits, replica::Replica},
+    policy::{Admission, SampleQuota},
     store::Store,
     telemetry::{Metrics, Protocol},
 };
@@ -37,6 +38,17 @@ pub enum CollectFault {
     /// The request uses unknown refs.
     #[error(transparent)]
     UnknownRef(#[from] UnknownRef),
+    /// The project has used up its quota of samples.
+    #[error(
+        "the project {project} has used up its quota of {per_second} samples a second: send less, \
+         or ask the administrator to raise samples_per_second of the project in security.projects"
+    )]
+    Quota {
+        /// The project.
+        project: ProjectName,
+        /// The quota.
+        per_second: u64,
+    },
     /// Decoding the request needs too much memory.
     #[error(transparent)]
     Memory(#[from] NoMemory),
@@ -84,6 +96,24 @@ pub struct CollectorParts {
     /// The metric types of remote write, which all collectors share: a sender may send types on one
     /// connection and samples on others.
     pub families: Families,
+    /// The project's quota of samples, if it has one.
+    pub quota: Option<SharedQuota>,
+}
+
+/// The quota of samples of a project, which all of its collectors share.
+#[derive(Debug, Clone)]
+pub struct SharedQuota {
+    per_second: u64,
+    watch: Stopwatch,
+    quota: Arc<Mutex<SampleQuota>>,
+}
+
+impl SharedQuota {
+    /// Creates a quota.
+    pub fn new(per_second: u64) -> Self {
+        let quota = Arc::new(Mutex::new(SampleQuota::new(per_second)));
+        Self { per_second, watch: Stopwatch::start(), quota }
+    }
 }
 
 /// The settings of a collector; each request uses the current ones.
@@ -106,6 +136,20 @@ impl CollectorSettings {
 }
 
 impl CollectorParts {
+    /// Takes samples from the project's quota.
+    ///
+    /// # Errors
+    /// The quota is used up.
+    pub(super) fn take_quota(&self, samples: u64) -> Result<(), CollectFault> {
+        let Some(SharedQuota { per_second, watch, quota }) = &self.quota else { return Ok(()) };
+        if quota.lock().take(samples, watch.millis()) {
+            return Ok(());
+        }
+        self.metrics.quota_refused.with_label_values(&["samples_per_second"]).inc();
+        let project = self.store.project().clone();
+        Err(CollectFault::Quota { project, per_second: *per_second })
+    }
+
     /// Returns the current limits for the times of samples.
     pub(super) fn admission(&self) -> Admission {
         let future_skew_ms = self.settings.get().future_skew.as_millis() as i64;

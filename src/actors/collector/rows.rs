@@ -106,6 +106,7 @@ impl RowCollector {
             }
             Some(LimitExceeded::Memory(cause)) => return Err(cause.into()),
         }
+        parts.take_quota(decoded.points() as u64)?;
         let verdicts = self.register(&decoded, parts).await?;
         let points = decoded.points() as u64;
         let admission = parts.admission();

@@ -12,7 +12,10 @@ use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
 use crate::{
-    ingest::refusals::Refusals, model::UnixMillis, policy::RefusalReason, telemetry::Protocol,
+    ingest::refusals::Refusals,
+    model::{ProjectName, UnixMillis},
+    policy::RefusalReason,
+    telemetry::Protocol,
 };
 
 /// The number of examples per protocol and reason; the newest are kept.
@@ -24,7 +27,11 @@ const SENDERS_MAX: usize = 100_000;
 
 /// The counts since the start, and examples. Clones are cheap.
 #[derive(Debug, Clone, Default)]
-pub struct IngestTally(Arc<TallyState>);
+pub struct IngestTally {
+    state: Arc<TallyState>,
+    /// The project of the counted senders.
+    project: ProjectName,
+}
 
 #[derive(Debug, Default)]
 struct TallyState {
@@ -54,15 +61,20 @@ pub struct RefusedSample {
 }
 
 impl IngestTally {
-    /// Returns the accepted samples of a sender; `None` without any, or for a sender that is not
-    /// counted.
+    /// Returns a tally that counts the senders of a project, and shares all counts.
+    pub fn for_project(&self, project: &ProjectName) -> Self {
+        Self { state: self.state.clone(), project: project.clone() }
+    }
+
+    /// Returns the accepted samples of a sender, by its stored name; `None` without any, or for a
+    /// sender that is not counted.
     pub fn samples_of(&self, sender: &str) -> Option<SenderSamples> {
-        self.0.accepted.lock().get(sender).copied()
+        self.state.accepted.lock().get(sender).copied()
     }
 
     /// Returns the latest samples that a protocol refused for a reason, the newest first.
     pub fn refused(&self, protocol: &str, reason: &str) -> Vec<RefusedSample> {
-        let refused = self.0.refused.lock();
+        let refused = self.state.refused.lock();
         let found = refused.iter().find(|(key, _)| **key == (protocol, reason));
         found.map_or_else(Vec::new, |(_, examples)| examples.iter().cloned().collect())
     }
@@ -71,7 +83,9 @@ impl IngestTally {
         if samples == 0 {
             return;
         }
-        let mut accepted = self.0.accepted.lock();
+        let stored = (!self.project.is_default()).then(|| self.project.stored_name(sender));
+        let sender = stored.as_deref().unwrap_or(sender);
+        let mut accepted = self.state.accepted.lock();
         if let Some(known) = accepted.get_mut(sender) {
             *known = SenderSamples { samples: known.samples + samples, at };
         } else if accepted.len() < SENDERS_MAX {
@@ -99,7 +113,7 @@ impl IngestTally {
             Some((reason.as_str(), RefusedSample { at, text }))
         });
         let new_examples: Vec<_> = new_examples.collect();
-        let mut all = self.0.refused.lock();
+        let mut all = self.state.refused.lock();
         for (reason, example) in new_examples {
             let examples = all.entry((protocol.as_str(), reason)).or_default();
             examples.truncate(EXAMPLES_MAX - 1);

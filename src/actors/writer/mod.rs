@@ -24,7 +24,10 @@ use super::{CheckpointNow, Lifeline};
 use crate::{
     clock::Clock,
     kept::LiveValue,
-    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, MetricLimits, SeriesId, SeriesInfo},
+    model::{
+        AcceptedBatch, BatchVerdict, DefinitionVerdict, MetricLimits, ProjectName, SeriesId,
+        SeriesInfo,
+    },
     store::{
         Appender, ChangeRefusal, CheckpointBounds, ErasureRefusal, ErasureReport, ErasureRequest,
         NewReading, ReplaceVerdict, SeriesChange, Store, StoreError, StoreLimits,
@@ -80,19 +83,42 @@ enum Command {
 
 /// A command that is committed alone.
 enum SingleCommand {
-    Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
-    ChangeKinds { definitions: Vec<SeriesInfo>, reply: Reply<Vec<Option<SeriesId>>> },
-    Erase { request: ErasureRequest, is_dry: bool, reply: Reply<ErasureVerdict> },
-    Replace { readings: Vec<NewReading>, reply: Reply<ReplaceVerdicts> },
-    ForgetSenders { senders: Vec<Arc<str>>, reply: Reply<usize> },
-    ForgetSeries { series: Vec<SeriesId>, reply: Reply<usize> },
+    Change {
+        project: ProjectName,
+        change: SeriesChange,
+        reply: Reply<ChangeVerdict>,
+    },
+    ChangeKinds {
+        definitions: Vec<SeriesInfo>,
+        reply: Reply<Vec<Option<SeriesId>>>,
+    },
+    Erase {
+        project: ProjectName,
+        request: ErasureRequest,
+        is_dry: bool,
+        reply: Reply<ErasureVerdict>,
+    },
+    Replace {
+        readings: Vec<NewReading>,
+        reply: Reply<ReplaceVerdicts>,
+    },
+    ForgetSenders {
+        senders: Vec<Arc<str>>,
+        reply: Reply<usize>,
+    },
+    ForgetSeries {
+        series: Vec<SeriesId>,
+        reply: Reply<usize>,
+    },
 }
 
-/// The sending side of the queue. Clones are cheap.
+/// The sending side of the queue, for one project: the names of senders become stored names here.
+/// Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct WriterHandle {
     commands: Sender<Command>,
     pressure: Arc<Pressure>,
+    project: ProjectName,
 }
 
 #[derive(Debug)]
@@ -148,8 +174,9 @@ impl Writer {
             store: parts.store.clone(),
             health: parts.health.clone(),
         });
-        let handle = WriterHandle { commands, pressure: pressure.clone() };
-        let role = WriterThread { parts, pressure, outage: None };
+        let (pressure_of_role, project) = (pressure.clone(), ProjectName::default());
+        let handle = WriterHandle { commands, pressure, project };
+        let role = WriterThread { parts, pressure: pressure_of_role, outage: None };
         let thread =
             thread::Builder::new().name("writer".into()).spawn(move || role.run(&receiver))?;
         Ok((Self { thread }, handle))
@@ -164,6 +191,21 @@ impl Writer {
 }
 
 impl WriterHandle {
+    /// Returns the handle for the senders of a project.
+    pub fn for_project(&self, project: &ProjectName) -> Self {
+        Self { project: project.clone(), ..self.clone() }
+    }
+
+    /// Sets the stored names of the senders of definitions.
+    fn with_project(&self, mut definitions: Vec<SeriesInfo>) -> Vec<SeriesInfo> {
+        if !self.project.is_default() {
+            for info in &mut definitions {
+                info.sender = self.project.stored_name(&info.sender);
+            }
+        }
+        definitions
+    }
+
     /// Registers series; the reply means that they are durable.
     ///
     /// # Errors
@@ -172,6 +214,7 @@ impl WriterHandle {
         &self,
         definitions: Vec<SeriesInfo>,
     ) -> Result<Vec<DefinitionVerdict>, WriteFault> {
+        let definitions = self.with_project(definitions);
         let (reply, answer) = oneshot::channel();
         self.send(Command::Define { definitions, reply })?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
@@ -186,6 +229,7 @@ impl WriterHandle {
         &self,
         definitions: Vec<SeriesInfo>,
     ) -> Result<Vec<Option<SeriesId>>, WriteFault> {
+        let definitions = self.with_project(definitions);
         let (reply, answer) = oneshot::channel();
         self.send(Command::SingleCommand(SingleCommand::ChangeKinds { definitions, reply }))?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
@@ -196,8 +240,9 @@ impl WriterHandle {
     /// # Errors
     /// The queue is full or the journal cannot be written; nothing was changed.
     pub async fn change(&self, change: SeriesChange) -> Result<ChangeVerdict, WriteFault> {
+        let project = self.project.clone();
         let (reply, answer) = oneshot::channel();
-        self.send(Command::SingleCommand(SingleCommand::Change { change, reply }))?;
+        self.send(Command::SingleCommand(SingleCommand::Change { project, change, reply }))?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
@@ -210,8 +255,10 @@ impl WriterHandle {
         request: ErasureRequest,
         is_dry: bool,
     ) -> Result<ErasureVerdict, WriteFault> {
+        let project = self.project.clone();
         let (reply, answer) = oneshot::channel();
-        self.send(Command::SingleCommand(SingleCommand::Erase { request, is_dry, reply }))?;
+        let erase = SingleCommand::Erase { project, request, is_dry, reply };
+        self.send(Command::SingleCommand(erase))?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
@@ -230,6 +277,7 @@ impl WriterHandle {
     /// # Errors
     /// The queue is full or the journal cannot be written; no sender was removed.
     pub async fn forget_senders(&self, senders: Vec<Arc<str>>) -> Result<usize, WriteFault> {
+        let senders = senders.iter().map(|sender| self.project.stored_name(sender)).collect();
         let (reply, answer) = oneshot::channel();
         self.send(Command::SingleCommand(SingleCommand::ForgetSenders { senders, reply }))?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
@@ -252,8 +300,11 @@ impl WriterHandle {
     /// The queue is full or the journal cannot be written; nothing was accepted.
     pub async fn append(
         &self,
-        batches: Vec<AcceptedBatch>,
+        mut batches: Vec<AcceptedBatch>,
     ) -> Result<Vec<BatchVerdict>, WriteFault> {
+        if !self.project.is_default() {
+            batches.iter_mut().for_each(|batch| batch.set_project(&self.project));
+        }
         let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
         let pressure = &self.pressure;
         if self.is_full() {

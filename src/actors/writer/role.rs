@@ -18,7 +18,7 @@ use super::{
 use crate::{
     actors::CheckpointNow,
     clock::Stopwatch,
-    model::{AcceptedBatch, SeriesId, SeriesInfo},
+    model::{AcceptedBatch, ProjectName, SeriesId, SeriesInfo},
     store::{ErasureRequest, NewReading, SeriesChange},
     telemetry::Condition,
 };
@@ -110,25 +110,34 @@ impl WriterThread {
 
     fn run_single(&mut self, command: SingleCommand) {
         match command {
-            SingleCommand::Change { change, reply } => self.change(&change, reply),
+            SingleCommand::Change { project, change, reply } => {
+                self.change(&project, &change, reply);
+            }
             SingleCommand::ChangeKinds { definitions, reply } => {
                 self.change_kinds(&definitions, reply);
             }
-            SingleCommand::Erase { request, is_dry, reply } => self.erase(&request, is_dry, reply),
+            SingleCommand::Erase { project, request, is_dry, reply } => {
+                self.erase((&project, &request), is_dry, reply);
+            }
             SingleCommand::Replace { readings, reply } => self.replace(&readings, reply),
             SingleCommand::ForgetSenders { senders, reply } => self.forget_senders(&senders, reply),
             SingleCommand::ForgetSeries { series, reply } => self.forget_series(&series, reply),
         }
     }
 
-    fn change(&mut self, change: &SeriesChange, reply: Reply<ChangeVerdict>) {
+    fn change(
+        &mut self,
+        project: &ProjectName,
+        change: &SeriesChange,
+        reply: Reply<ChangeVerdict>,
+    ) {
         let watch = Stopwatch::start();
         let now = self.parts.clock.moment().earliest();
-        let result =
-            self.parts.appender.change(change, now).map_err(|cause| WriteFault::from(&cause));
+        let result = self.parts.appender.change_in(project, change, now);
+        let result = result.map_err(|cause| WriteFault::from(&cause));
         if let Ok(Ok(series)) = &result {
             let elapsed_ms = watch.millis();
-            tracing::info!(series, ?change, elapsed_ms, "changed series");
+            tracing::info!(series, %project, ?change, elapsed_ms, "changed series");
         }
         self.note_health(0, result.as_ref().err());
         deliver(reply, result);
@@ -142,14 +151,19 @@ impl WriterThread {
         deliver(reply, result);
     }
 
-    fn erase(&mut self, request: &ErasureRequest, is_dry: bool, reply: Reply<ErasureVerdict>) {
+    fn erase(
+        &mut self,
+        (project, request): (&ProjectName, &ErasureRequest),
+        is_dry: bool,
+        reply: Reply<ErasureVerdict>,
+    ) {
         let watch = Stopwatch::start();
         let now = self.parts.clock.moment();
-        let result = self.parts.appender.erase(request, is_dry, now);
+        let result = self.parts.appender.erase_in(project, request, is_dry, now);
         let result = result.map_err(|cause| WriteFault::from(&cause));
         if let (Ok(Ok(report)), false) = (&result, is_dry) {
             let (series, elapsed_ms) = (report.series, watch.millis());
-            tracing::info!(series, ?request, elapsed_ms, "accepted a deletion of samples");
+            tracing::info!(series, %project, ?request, elapsed_ms, "accepted a deletion of samples");
         }
         deliver(reply, result);
     }

@@ -7,13 +7,14 @@ mod refusal;
 
 use std::{
     net::{IpAddr, Ipv4Addr},
+    rc::Rc,
     sync::Arc,
 };
 
 use actix_web::{
     Error, HttpMessage, HttpRequest,
     body::{EitherBody, MessageBody},
-    dev::{RequestHead, ServiceRequest, ServiceResponse},
+    dev::{Extensions, RequestHead, ServiceRequest, ServiceResponse},
     http::{
         StatusCode,
         header::{self, HeaderValue},
@@ -24,18 +25,21 @@ use parking_lot::Mutex;
 
 use super::body::Bodies;
 use crate::{
-    access::{Caller, Denial, FAILURES_MAX, FailedKeys, Right, admit},
+    access::{Caller, Denial, FAILURES_MAX, FailedKeys, KeyProject, Right, admit},
     clock::TrustedClock,
     kept::KnownKeys,
+    model::{DEFAULT_PROJECT, PROJECT_NAME_BYTES_MAX, ProjectName},
     telemetry::Metrics,
 };
-use refusal::AccessRefusal;
+use refusal::{AccessRefusal, PROJECT_HEADER};
 
 /// The parts of access control. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct AccessParts {
     /// True when each request needs a key.
     pub is_on: bool,
+    /// The projects of the settings, the first of them `default`.
+    pub projects: Arc<[ProjectName]>,
     /// The warning about addresses that others can use without a key.
     pub exposure: Option<Arc<str>>,
     /// The keys.
@@ -49,6 +53,9 @@ pub struct AccessParts {
     failures: Arc<Mutex<FailedKeys>>,
 }
 
+/// The parts of a route's handler, by the index of the project.
+pub(super) type PartsOfProjects = Rc<[Rc<Extensions>]>;
+
 /// Returns the caller of a request; `None` without access control.
 pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Caller>().cloned()
@@ -57,7 +64,7 @@ pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
 impl AccessParts {
     /// Creates the parts.
     pub fn new(
-        is_on: bool,
+        (is_on, projects): (bool, Arc<[ProjectName]>),
         exposure: Option<String>,
         keys: KnownKeys,
         clock: TrustedClock,
@@ -65,19 +72,28 @@ impl AccessParts {
         bodies: Bodies,
     ) -> Self {
         let (exposure, failures) = (exposure.map(Arc::from), Arc::default());
-        Self { is_on, exposure, keys, clock, metrics, bodies, failures }
+        Self { is_on, projects, exposure, keys, clock, metrics, bodies, failures }
     }
 
-    /// Passes a request to its route if its caller has the right, and answers it otherwise.
+    /// Passes a request to its route with the parts of its project if its caller has the right, and
+    /// answers it otherwise.
     pub(super) async fn check<B: MessageBody>(
         self,
-        right: Right,
+        (right, parts): (Right, PartsOfProjects),
         mut request: ServiceRequest,
         next: Next<B>,
     ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
         let address = request.peer_addr().map(|peer| peer.ip());
-        match self.admit(right, request.head(), address) {
-            Ok(caller) => {
+        let admitted = self.admit(right, request.head(), address).and_then(|caller| {
+            let project = self.project(right, caller.as_ref(), request.head())?;
+            Ok((caller, project))
+        });
+        match admitted {
+            Ok((caller, project)) => {
+                // The parts that are added last are those that a handler receives.
+                if let Some(parts) = parts.get(project).filter(|_| project > 0) {
+                    request.add_data_container(parts.clone());
+                }
                 if let Some(caller) = caller {
                     request.extensions_mut().insert(caller);
                 }
@@ -138,6 +154,34 @@ impl AccessParts {
             Err(Denial::Unknown) => Err(AccessRefusal::NoKey),
             Err(Denial::Lacks(scopes)) => Err(AccessRefusal::Lacks(scopes)),
         }
+    }
+
+    /// Returns the index of the project of a request. The state of the daemon belongs to none.
+    fn project(
+        &self,
+        right: Right,
+        caller: Option<&Caller>,
+        head: &RequestHead,
+    ) -> Result<usize, AccessRefusal> {
+        let Some(caller) = caller else { return Ok(0) };
+        let mut headers = head.headers.get_all(PROJECT_HEADER);
+        let (header, second) = (headers.next(), headers.next());
+        let header = header.map(|name| String::from_utf8_lossy(name.as_bytes()));
+        let project: &str = match (caller.project(), &header) {
+            _ if second.is_some() => return Err(AccessRefusal::Ambiguous),
+            (KeyProject::One(own), None) => own.as_str(),
+            (KeyProject::One(own), Some(named)) if *named == own.as_str() => own.as_str(),
+            (own @ KeyProject::One(_), Some(_)) => {
+                return Err(AccessRefusal::OtherProject(own.clone()));
+            }
+            (KeyProject::All, None) => DEFAULT_PROJECT,
+            (KeyProject::All, Some(named)) => named,
+        };
+        let index = self.projects.iter().position(|known| known.as_str() == project);
+        let shown = || project.chars().take(PROJECT_NAME_BYTES_MAX).collect();
+        let index = index.ok_or_else(|| AccessRefusal::NoProject(shown()))?;
+        let is_of_daemon = matches!(right, Right::Operate | Right::Control);
+        Ok(if is_of_daemon { 0 } else { index })
     }
 
     /// Counts a wrong key by address; logs the first of each minute.

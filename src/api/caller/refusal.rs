@@ -6,9 +6,12 @@ use actix_web::{
 };
 
 use crate::{
-    access::{FAILURES_MAX, Scopes},
+    access::{FAILURES_MAX, KeyProject, Scopes},
     api::answer,
 };
+
+/// The header that names the project of a request.
+pub(super) const PROJECT_HEADER: &str = "X-Scope-OrgID";
 
 /// The reason why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,10 @@ pub(super) enum AccessRefusal {
     Ambiguous,
     /// The key lacks some of these scopes.
     Lacks(Scopes),
+    /// The header names a project that the key may not use.
+    OtherProject(KeyProject),
+    /// The settings have no project of this name.
+    NoProject(String),
     /// The keys are in a damaged file.
     Unread(String),
 }
@@ -33,6 +40,7 @@ impl AccessRefusal {
         match self {
             Self::NoKey | Self::Wrong | Self::TooManyWrong | Self::Ambiguous => "key",
             Self::Lacks(_) => "scope",
+            Self::OtherProject(_) | Self::NoProject(_) => "project",
             Self::Unread(_) => "unread",
         }
     }
@@ -63,6 +71,20 @@ impl AccessRefusal {
             ),
             Self::Lacks(scopes) => {
                 let message = format!("the key lacks a scope: this request needs {scopes}");
+                answer::error(StatusCode::FORBIDDEN, "forbidden", message)
+            }
+            Self::OtherProject(project) => {
+                let message = format!(
+                    "the key belongs to the project {project}: leave out the header {PROJECT_HEADER}, \
+                     or name this project"
+                );
+                answer::error(StatusCode::FORBIDDEN, "forbidden", message)
+            }
+            Self::NoProject(project) => {
+                let message = format!(
+                    "there is no project {project:?}: the administrator adds it to \
+                     security.projects in the settings"
+                );
                 answer::error(StatusCode::FORBIDDEN, "forbidden", message)
             }
             // Senders keep their samples on a 503.

@@ -48,7 +48,7 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { admin, bounds, limits, .. } = parts;
     let (bounds, limits) = (bounds.get(), limits.get());
     let store = &admin.store;
-    let largest = store.dictionary().largest_senders(1);
+    let largest = store.all_series().largest_senders(1);
     let largest = largest.first().map_or(0, |(_, series)| *series);
     let (journal, _) = store.journal_waiting();
     let (objects, bytes) = store.objects_size();
@@ -57,7 +57,7 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
     let (of_sender, of_journal) =
         ("series of the largest sender", "bytes of the journal that wait for a checkpoint");
     vec![
-        Limit::new("series", store.dictionary().len(), series_max, "limits.series_max"),
+        Limit::new("series", store.all_series().len(), series_max, "limits.series_max"),
         Limit::new(of_sender, largest, sender_max, "limits.sender_series_max"),
         Limit::new("senders", store.sender_count(), limits.senders_max, "limits.senders_max"),
         Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     api::health,
+    model::{DEFAULT_PROJECT, split_stored_name},
     query::quantile_of_buckets,
     telemetry::{RefusedCount, Timing, resident_bytes},
 };
@@ -210,19 +211,27 @@ fn refused(parts: &OverviewParts) -> Vec<RefusedPart> {
 /// Returns the senders that registered the most series, including senders of foreign protocols.
 fn senders(parts: &OverviewParts) -> SendersPart {
     let store = &parts.admin.store;
-    let top = store.dictionary().largest_senders(SENDERS_MAX);
+    let top = store.all_series().largest_senders(SENDERS_MAX);
     let part = |(agent, series): (Arc<str>, usize)| {
         let accepted = parts.published.ingest.samples_of(&agent);
         let heard = store.sender_heard(&agent).max(accepted.map(|accepted| accepted.at));
         SenderPart {
-            agent: agent.to_string(),
+            agent: shown_sender(&agent),
             series,
             samples: accepted.map_or(0, |accepted| accepted.samples),
             heard: heard.map(|heard| heard.0),
         }
     };
     SendersPart {
-        total: store.dictionary().sender_count(),
+        total: store.all_series().sender_count(),
         top: top.into_iter().map(part).collect(),
+    }
+}
+
+/// Returns the name of a sender for people, by its stored name.
+fn shown_sender(stored: &str) -> String {
+    match split_stored_name(stored) {
+        (DEFAULT_PROJECT, name) => name.to_owned(),
+        (project, name) => format!("{project}/{name}"),
     }
 }

@@ -2,7 +2,7 @@
 
 mod samples;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Deref, sync::Arc};
 
 use foldhash::fast::RandomState;
 use granary_protocol::{BatchView, SeriesView};
@@ -10,7 +10,7 @@ use granary_protocol::{BatchView, SeriesView};
 use crate::{
     model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis},
     policy::{Admission, KindConflicts, RefusalReason},
-    store::Dictionary,
+    store::{Dictionary, ProjectDictionary},
 };
 use samples::Samples;
 pub use samples::{AdmittedBatch, FormerSeries, SeriesLookup, UnknownRef};
@@ -103,7 +103,11 @@ impl Sessions {
 
     /// Forgets the refs of series that were deleted or renamed and, after a while, the refs that
     /// were refused because of their kind; the senders define them again.
-    pub fn renew(&mut self, dictionary: &Dictionary, now: UnixMillis) {
+    pub fn renew(
+        &mut self,
+        dictionary: &ProjectDictionary<'_, impl Deref<Target = Dictionary>>,
+        now: UnixMillis,
+    ) {
         let before = std::mem::replace(&mut self.generation, dictionary.generation());
         let checks_kinds = self.conflicts.expire(now);
         if before == self.generation && !checks_kinds {
@@ -137,7 +141,7 @@ impl Sessions {
     pub fn add_definitions(
         &mut self,
         view: &BatchView<'_>,
-        dictionary: &Dictionary,
+        dictionary: &ProjectDictionary<'_, impl Deref<Target = Dictionary>>,
         decided: &DecidedSeries,
         (may_change, now): (bool, UnixMillis),
     ) -> Unknown {
@@ -250,7 +254,7 @@ enum DefinitionState {
 
 fn definition_state(
     definition: &SeriesInfo,
-    dictionary: &Dictionary,
+    dictionary: &ProjectDictionary<'_, impl Deref<Target = Dictionary>>,
     decided: &DecidedSeries,
     may_change: bool,
 ) -> DefinitionState {
@@ -284,7 +288,11 @@ fn definition_state(
 }
 
 /// Returns the newest part of a series with a kind.
-fn part_of_kind(dictionary: &Dictionary, id: SeriesId, kind: Kind) -> Option<SeriesId> {
+fn part_of_kind(
+    dictionary: &ProjectDictionary<'_, impl Deref<Target = Dictionary>>,
+    id: SeriesId,
+    kind: Kind,
+) -> Option<SeriesId> {
     let mut parts = dictionary.parts(id).iter().rev().copied();
     parts.find(|part| dictionary.kind(*part) == Some(kind))
 }
@@ -324,7 +332,10 @@ mod tests {
     use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
 
     use super::*;
-    use crate::{model::GranularitySet, test_times::NOW};
+    use crate::{
+        model::{GranularitySet, ProjectName},
+        test_times::NOW,
+    };
 
     /// Returns a batch that defines ref 0 as `metric`, if given, and has one sample of ref 0.
     fn batch(epoch: i64, metric: Option<&str>) -> Vec<u8> {
@@ -366,7 +377,8 @@ mod tests {
         };
 
         let learn = |sessions: &mut Sessions, view, dictionary: &Dictionary| {
-            sessions.add_definitions(view, dictionary, &decided, (true, NOW)).new
+            let dictionary = dictionary.of_project(ProjectName::of_default());
+            sessions.add_definitions(view, &dictionary, &decided, (true, NOW)).new
         };
 
         let waiting = learn(&mut sessions, &old, &dictionary);

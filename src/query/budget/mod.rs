@@ -51,6 +51,11 @@ impl QueryResources {
         Self { scheduler, memory, cache }
     }
 
+    /// Returns the same cores and the same memory with a cache of its own.
+    pub fn with_own_cache(&self) -> Self {
+        Self { cache: QueryCache::new(), ..self.clone() }
+    }
+
     /// Creates the budget of a query. Its time limit includes waiting for a turn.
     pub fn budget(&self, time_max: Duration) -> Budget {
         Budget(Some(BudgetLimits {

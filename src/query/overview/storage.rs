@@ -169,7 +169,7 @@ pub fn storage(store: &Store, bounds: &CheckpointBounds, now: UnixMillis) -> Sto
     StorageAnswer {
         now: now.0,
         bytes: store.file_bytes(),
-        series: store.dictionary().len(),
+        series: store.all_series().len(),
         granularities: granularities.collect(),
         rules: rules.map(|(name, series)| RuleSeries { name, series }).collect(),
         journal: StoredJournal {

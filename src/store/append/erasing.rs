@@ -6,7 +6,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::Appender;
 use crate::{
-    model::{Moment, SeriesId, UnixMillis},
+    model::{Moment, ProjectName, SeriesId, UnixMillis},
     store::{
         erasure::plan::{ErasedLevel, ErasureRefusal, ErasureRequest},
         error::StoreError,
@@ -28,14 +28,28 @@ pub struct ErasureReport {
 }
 
 impl Appender {
-    /// Erases samples: stores the erasure durably. It is complete after
+    /// Erases samples of the project `default`; see [`Self::erase_in`].
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn erase(
+        &mut self,
+        request: &ErasureRequest,
+        is_dry: bool,
+        now: impl Into<Moment>,
+    ) -> Result<Result<ErasureReport, ErasureRefusal>, StoreError> {
+        self.erase_in(&ProjectName::default(), request, is_dry, now)
+    }
+
+    /// Erases samples of a project: stores the erasure durably. It is complete after
     /// [`crate::store::Store::complete_erasure`]. A dry run changes nothing.
     ///
     /// # Errors
     /// When a file cannot be read or written: the erasure is stored or not, and a later checkpoint
     /// or start completes or removes it.
-    pub fn erase(
+    pub fn erase_in(
         &mut self,
+        project: &ProjectName,
         request: &ErasureRequest,
         is_dry: bool,
         now: impl Into<Moment>,
@@ -47,7 +61,7 @@ impl Appender {
         if !is_dry {
             self.empty_memory(now)?;
         }
-        let plan = match self.store.plan_erasure(request)? {
+        let plan = match self.store.for_project(project).plan_erasure(request)? {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };

@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 
 use super::Appender;
 use crate::{
-    model::{Kind, SeriesId, SeriesInfo, SeriesKey, UnixMillis},
+    model::{Kind, SeriesId, SeriesInfo, UnixMillis},
     store::{
         dictionary::changes::{PARTS_MAX, SeriesUpdate},
         error::StoreError,
@@ -62,7 +62,7 @@ struct PlannedChanges {
     new: Vec<SeriesInfo>,
     /// The series that each new one replaces, and its kind.
     before: Vec<(SeriesId, Kind)>,
-    by_key: HashMap<SeriesKey, Result<SeriesId, ()>, RandomState>,
+    by_series: HashMap<SeriesId, Result<SeriesId, ()>, RandomState>,
 }
 
 impl Appender {
@@ -141,8 +141,8 @@ impl Appender {
         now: UnixMillis,
         planned: &mut PlannedChanges,
     ) -> Option<SeriesId> {
-        let dictionary = self.store.dictionary();
-        let id = dictionary.find(&info.key)?;
+        let dictionary = self.store.all_series();
+        let id = dictionary.find_of_sender(&info.sender, &info.key)?;
         let known = dictionary.info(id)?;
         if known.kind == info.kind {
             return Some(id);
@@ -159,7 +159,7 @@ impl Appender {
             && self.kind_changes.of(id, now).0 < CHANGES_MAX
             && (known.sender == info.sender || is_silent(&self.store, id, now));
         let new = may_change.then_some(SeriesId(next as u32)).ok_or(());
-        match planned.by_key.entry(info.key.clone()) {
+        match planned.by_series.entry(id) {
             // This command already changes the series, perhaps to a third kind.
             Entry::Occupied(change) => {
                 let has_kind = |id: &SeriesId| planned.new[id.0 as usize - first].kind == info.kind;

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::model::{
     AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, METRIC_TAG, MetricLimits,
-    SeriesId, SeriesInfo, SeriesKey, TimesTally, UnixMillis,
+    ProjectName, SeriesId, SeriesInfo, SeriesKey, TimesTally, UnixMillis, split_stored_name,
 };
 pub use erasing::ErasureReport;
 use forgotten_series::Forgotten;
@@ -44,6 +44,7 @@ pub struct Appender {
     pub(super) store: Store,
     limits: StoreLimits,
     metric_limits: Arc<MetricLimits>,
+    project_limits: HashMap<ProjectName, usize>,
     record: Vec<u8>,
     forgotten: Forgotten,
     picks: ReplicaPicks,
@@ -59,6 +60,7 @@ impl Appender {
             store,
             limits,
             metric_limits: Arc::default(),
+            project_limits: HashMap::new(),
             record: Vec::new(),
             forgotten: Forgotten::default(),
             picks: ReplicaPicks::default(),
@@ -76,6 +78,11 @@ impl Appender {
     /// Sets the limits of single metrics that apply from now on; existing series stay.
     pub fn set_metric_limits(&mut self, limits: Arc<MetricLimits>) {
         self.metric_limits = limits;
+    }
+
+    /// Sets the maximum numbers of series of projects; existing series stay.
+    pub fn set_project_limits(&mut self, limits: HashMap<ProjectName, usize>) {
+        self.project_limits = limits;
     }
 
     /// Makes definitions and batches durable, then applies them. The series of the batches must
@@ -107,7 +114,7 @@ impl Appender {
         let failover_ms = self.limits.ha_failover_ms;
         let mut picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
         let is_accepted = |place: usize| batches_verdicts[place].is_accepted();
-        let dictionary = self.store.dictionary();
+        let dictionary = self.store.all_series();
         let has_start = |series| {
             let whole = dictionary.whole_of(series).unwrap_or(series);
             !dictionary.has_parts_of_another_kind(whole)
@@ -136,8 +143,8 @@ impl Appender {
         Ok(GroupVerdict { definitions, batches: batches_verdicts })
     }
 
-    /// Forgets senders, durably; returns how many of them were known. When a forgotten sender
-    /// repeats a batch, the batch counts again.
+    /// Forgets senders, by their stored names, durably; returns how many of them were known. When a
+    /// forgotten sender repeats a batch, the batch counts again.
     ///
     /// # Errors
     /// When the journal cannot be written; nothing has changed then.
@@ -196,13 +203,7 @@ impl Appender {
         Ok(tallies)
     }
 
-    /// Deletes, renames or merges the series that match, durably; returns their number. Batches
-    /// that were resolved before the change count for the series as they were then; samples of
-    /// deleted series are lost.
-    ///
-    /// Before counters are merged, the increase between the last reading of a counter and the first
-    /// reading of the next one is committed. If the daemon is killed in between, the repeated merge
-    /// commits the same reading again, which adds nothing.
+    /// Changes series of the project `default`; see [`Self::change_in`].
     ///
     /// # Errors
     /// When the journal cannot be written; no series has changed then.
@@ -211,7 +212,26 @@ impl Appender {
         change: &SeriesChange,
         now: UnixMillis,
     ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
-        let plan = match self.store.plan(change) {
+        self.change_in(&ProjectName::default(), change, now)
+    }
+
+    /// Deletes, renames or merges the series of a project that match, durably; returns their number.
+    /// Batches that were resolved before the change count for the series as they were then; samples
+    /// of deleted series are lost.
+    ///
+    /// Before counters are merged, the increase between the last reading of a counter and the first
+    /// reading of the next one is committed. If the daemon is killed in between, the repeated merge
+    /// commits the same reading again, which adds nothing.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; no series has changed then.
+    pub fn change_in(
+        &mut self,
+        project: &ProjectName,
+        change: &SeriesChange,
+        now: UnixMillis,
+    ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
+        let plan = match self.store.for_project(project).plan(change) {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -225,9 +245,12 @@ impl Appender {
     }
 
     fn define(&self, info: &SeriesInfo, new_series: &mut NewSeries) -> DefinitionVerdict {
-        let dictionary = self.store.dictionary();
-        let known = dictionary.find(&info.key).and_then(|id| Some((id, dictionary.kind(id)?)));
-        let known = known.or_else(|| new_series.by_key.get(&info.key).copied());
+        let dictionary = self.store.all_series();
+        let (project, sender) = (split_stored_name(&info.sender).0, &info.sender);
+        let known = dictionary.find_of_sender(sender, &info.key);
+        let known = known.and_then(|id| Some((id, dictionary.kind(id)?)));
+        let new_of_project = new_series.of_project.get(project);
+        let known = known.or_else(|| new_of_project?.by_key.get(&info.key).copied());
         let next = dictionary.id_count() + new_series.rows.len();
         let living = dictionary.len() + new_series.rows.len();
         let is_full = living >= self.limits.series_max || next >= StoreLimits::default().series_max;
@@ -235,11 +258,18 @@ impl Appender {
             let new = new_series.by_sender.get(&info.sender).copied();
             dictionary.count_of_sender(&info.sender) + new.unwrap_or(0)
         };
+        let is_project_full = || {
+            self.project_limits.get(project).is_some_and(|series_max| {
+                let new = new_of_project.map_or(0, |new| new.by_key.len());
+                dictionary.count_beside_sender(sender) + new >= *series_max
+            })
+        };
         let is_metric_full = || {
             let metric = info.key.metric();
             self.metric_limits.of(metric).is_some_and(|series_max| {
-                let new = new_series.by_metric.get(metric).copied().unwrap_or(0);
-                dictionary.with_tag(METRIC_TAG, metric).len() + new >= series_max
+                let new = new_of_project.and_then(|new| new.by_metric.get(metric).copied());
+                let known = dictionary.count_with_tag(sender, METRIC_TAG, metric);
+                known + new.unwrap_or(0) >= series_max
             })
         };
         match known {
@@ -250,11 +280,10 @@ impl Appender {
                 DefinitionVerdict::SenderLimit
             }
             None if is_metric_full() => DefinitionVerdict::MetricLimit,
+            None if is_project_full() => DefinitionVerdict::ProjectLimit,
             None => {
-                if self.metric_limits.of(info.key.metric()).is_some() {
-                    *new_series.by_metric.entry(info.key.metric().into()).or_default() += 1;
-                }
-                DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info))
+                let is_limited = self.metric_limits.of(info.key.metric()).is_some();
+                DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info, is_limited))
             }
         }
     }
@@ -264,15 +293,30 @@ impl Appender {
 struct NewSeries {
     /// The rows in the order of their ids, which follow the dictionary's last id.
     rows: Vec<SeriesInfo>,
-    by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
     by_sender: HashMap<Arc<str>, usize, RandomState>,
+    of_project: HashMap<Box<str>, NewOfProject, RandomState>,
+}
+
+/// The new series of a project.
+#[derive(Default)]
+struct NewOfProject {
+    by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
     /// The numbers of new series of the metrics that have a limit.
     by_metric: HashMap<Box<str>, usize, RandomState>,
 }
 
 impl NewSeries {
-    fn add(&mut self, id: SeriesId, info: &SeriesInfo) -> SeriesId {
-        self.by_key.insert(info.key.clone(), (id, info.kind));
+    fn add(&mut self, id: SeriesId, info: &SeriesInfo, has_metric_limit: bool) -> SeriesId {
+        let (project, _) = split_stored_name(&info.sender);
+        if !self.of_project.contains_key(project) {
+            self.of_project.insert(project.into(), NewOfProject::default());
+        }
+        if let Some(of_project) = self.of_project.get_mut(project) {
+            of_project.by_key.insert(info.key.clone(), (id, info.kind));
+            if has_metric_limit {
+                *of_project.by_metric.entry(info.key.metric().into()).or_default() += 1;
+            }
+        }
         *self.by_sender.entry(info.sender.clone()).or_default() += 1;
         self.rows.push(info.clone());
         id

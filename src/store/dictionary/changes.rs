@@ -7,10 +7,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    ops::Deref,
     sync::Arc,
 };
 
-use super::{Dictionary, Matcher};
+use super::{Dictionary, Matcher, ProjectDictionary};
 use crate::model::{Kind, SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
 
 /// A change of the series that match.
@@ -171,7 +172,7 @@ impl Renaming {
     }
 }
 
-impl Dictionary {
+impl<D: Deref<Target = Dictionary>> ProjectDictionary<'_, D> {
     /// Returns the updates of a change, ids ascending, without series that stay as they are.
     ///
     /// # Errors

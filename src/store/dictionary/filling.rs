@@ -21,6 +21,13 @@ pub(crate) struct Filling {
     dictionary: Dictionary,
     /// Places of the last series' kind and unit, and of its sender.
     last: Option<(u32, u32)>,
+    /// The tags of each project.
+    projects: Vec<Tags>,
+}
+
+/// The tags of the series of one project.
+#[derive(Debug, Default)]
+struct Tags {
     tags: Vec<Tag>,
     /// Places in `tags` by name.
     names: HashMap<Box<str>, usize>,
@@ -44,8 +51,8 @@ impl Filling {
     pub(crate) fn with_room(count: usize, living: usize) -> Self {
         let mut dictionary = Dictionary::default();
         dictionary.series.reserve_exact(count);
-        // The table is empty, so nothing is hashed again.
-        dictionary.by_key.reserve(living, |_| 0);
+        // The table is empty, so nothing is hashed again. Most series are of the first project.
+        dictionary.names[0].by_key.reserve(living, |_| 0);
         Self { dictionary, ..Self::default() }
     }
 
@@ -54,21 +61,29 @@ impl Filling {
         SeriesId(self.dictionary.series.len() as u32)
     }
 
-    /// Adds a series; returns false when another one has this key.
+    /// Adds a series; returns false when another one of the project has this key.
     pub(crate) fn add(&mut self, key: &SeriesKey, kind: Kind, unit: &str, sender: &str) -> bool {
         let id = self.next_id();
-        if !self.index(key, id) {
+        let (measure, sender) = self.take(kind, unit, sender);
+        let project = self.dictionary.senders.get(sender).project;
+        if !self.index(project, key, id) {
+            self.dictionary.measures.remove_user(measure);
+            self.dictionary.senders.remove_user(sender);
+            self.last = None;
             return false;
         }
-        for (place, (name, value)) in pairs(key).enumerate() {
-            let tag = match self.last_tags.get(place) {
-                Some(tag) if *self.tags[*tag].name == *name => *tag,
-                _ => self.find_tag(place, name),
-            };
-            self.tags[tag].push(value, id, &self.dictionary.hasher);
+        if self.projects.len() <= project {
+            self.projects.resize_with(project + 1, Tags::default);
         }
-        self.dictionary.key_bytes += key_bytes(key);
-        let (measure, sender) = self.take(kind, unit, sender);
+        let tags = &mut self.projects[project];
+        for (place, (name, value)) in pairs(key).enumerate() {
+            let tag = match tags.last_tags.get(place) {
+                Some(tag) if *tags.tags[*tag].name == *name => *tag,
+                _ => tags.find_tag(place, name),
+            };
+            tags.tags[tag].push(value, id, &self.dictionary.hasher);
+        }
+        self.dictionary.names[project].key_bytes += key_bytes(key);
         self.dictionary.series.push(Entry { key: Some(key.clone()), measure, sender });
         true
     }
@@ -81,19 +96,22 @@ impl Filling {
     /// Returns the filled dictionary.
     pub(crate) fn done(self) -> Dictionary {
         let mut dictionary = self.dictionary;
-        for Tag { name, values, .. } in self.tags {
-            let bytes = |(value, ids): &(Box<str>, Vec<SeriesId>)| {
-                VALUE_BYTES + value.len() + ids.capacity() * size_of::<SeriesId>()
-            };
-            dictionary.index_bytes += values.iter().map(bytes).sum::<usize>();
-            dictionary.postings.insert(name, values.into_iter().collect::<BTreeMap<_, _>>());
+        for (names, tags) in dictionary.names.iter_mut().zip(self.projects) {
+            for Tag { name, values, .. } in tags.tags {
+                let bytes = |(value, ids): &(Box<str>, Vec<SeriesId>)| {
+                    VALUE_BYTES + value.len() + ids.capacity() * size_of::<SeriesId>()
+                };
+                names.index_bytes += values.iter().map(bytes).sum::<usize>();
+                names.postings.insert(name, values.into_iter().collect::<BTreeMap<_, _>>());
+            }
         }
         dictionary
     }
 
-    /// Indexes a series by its key; returns false when another one has the key.
-    fn index(&mut self, key: &SeriesKey, id: SeriesId) -> bool {
-        let Dictionary { series, by_key, hasher, .. } = &mut self.dictionary;
+    /// Indexes a series by its key; returns false when another one of the project has the key.
+    fn index(&mut self, project: usize, key: &SeriesKey, id: SeriesId) -> bool {
+        let Dictionary { series, names, hasher, .. } = &mut self.dictionary;
+        let by_key = &mut names[project].by_key;
         let key_of = |id: &SeriesId| series[id.0 as usize].key.as_ref();
         let hash = |id: &SeriesId| hasher.hash_one(key_of(id).map_or(&[][..], SeriesKey::as_bytes));
         let hash_of_key = hasher.hash_one(key.as_bytes());
@@ -119,14 +137,16 @@ impl Filling {
             Some(place) => measures.add_user_at(place),
             None => measures.add_user((kind, unit.into())),
         };
-        let sender = match last_sender.filter(|place| **senders.get(*place) == *sender) {
+        let sender = match last_sender.filter(|place| *senders.get(*place).name == *sender) {
             Some(place) => senders.add_user_at(place),
-            None => senders.add_user(sender.into()),
+            None => self.dictionary.add_sender(sender.into()).0,
         };
         self.last = Some((measure, sender));
         (measure, sender)
     }
+}
 
+impl Tags {
     /// Finds the tag at a place of a key, and notes it there for the next series.
     fn find_tag(&mut self, place: usize, name: &str) -> usize {
         let tag = self.names.get(name).copied().unwrap_or_else(|| {
@@ -171,18 +191,21 @@ mod tests {
     use super::*;
     use crate::{
         model::SeriesInfo,
-        store::dictionary::{changes::SeriesUpdate, tests::info},
+        store::dictionary::{changes::SeriesUpdate, names::Names, tests::info},
     };
 
     /// The answers and counts of a dictionary.
     fn answers(dictionary: &Dictionary) -> impl PartialEq + std::fmt::Debug + use<> {
         let ids = || (0..dictionary.id_count() as u32).map(SeriesId);
         let infos: Vec<_> = ids().map(|id| dictionary.info(id)).collect();
-        let found: Vec<_> = infos.iter().flatten().map(|info| dictionary.find(&info.key)).collect();
+        let found = infos.iter().flatten();
+        let found: Vec<_> =
+            found.map(|info| dictionary.find_of_sender(&info.sender, &info.key)).collect();
         let kinds: Vec<_> = ids().map(|id| dictionary.kind(id)).collect();
         let senders = dictionary.largest_senders(9);
-        let keys = (dictionary.len(), dictionary.key_bytes);
-        (infos, found, kinds, senders, keys, dictionary.postings.clone())
+        let of_project = |names: &Names| (names.key_bytes, names.postings.clone());
+        let names: Vec<_> = dictionary.names.iter().map(of_project).collect();
+        (infos, found, kinds, senders, dictionary.len(), names)
     }
 
     #[test]
@@ -198,6 +221,8 @@ mod tests {
             with("bytes", "b", info("mem", &[("host", "b"), ("zone", "0")])),
             with("", "b", info("up", &[])),
             with("", "a", info("cpu", &[("host", "b"), ("core", "0")])),
+            with("", "\u{1}other\0a", info("cpu", &[("host", "a"), ("core", "0")])),
+            with("", "\u{1}other\0a", info("mem", &[("host", "a")])),
         ];
         let (mut filling, mut added) = (Filling::with_room(2, 2), Dictionary::default());
         for (index, info) in all.iter().enumerate() {
@@ -214,8 +239,10 @@ mod tests {
         let mut filled = filling.done();
         assert_eq!(answers(&filled), answers(&added));
         // After all deletions, no bytes are left.
-        let deletions: Vec<_> = (0..12).map(|id| SeriesUpdate::delete(SeriesId(id))).collect();
+        let deletions: Vec<_> = (0..16).map(|id| SeriesUpdate::delete(SeriesId(id))).collect();
         filled.update(&deletions);
-        assert_eq!((filled.len(), filled.key_bytes, filled.index_bytes), (0, 0, 0));
+        let bytes = |names: &Names| (names.key_bytes, names.index_bytes);
+        let bytes: Vec<_> = filled.names.iter().map(bytes).collect();
+        assert_eq!((filled.len(), bytes), (0, vec![(0, 0); 2]));
     }
 }

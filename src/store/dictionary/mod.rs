@@ -2,28 +2,35 @@
 //!
 //! The dictionary is in memory as a whole; every entry is also in the journal's `series` table,
 //! written by the transaction that first uses it. Only the appender adds and changes entries. An id
-//! stands for the same series for ever: the id of a deleted series is not reused.
+//! stands for the same series for ever: the id of a deleted series is not reused. Each project has
+//! names of its own: the project of a series is that of the sender that defined it.
 //!
 //! Must never know: samples, and the files.
 
 pub(crate) mod changes;
 pub(crate) mod filling;
+mod names;
 mod pool;
+mod project;
 mod update;
 
 use std::{
+    borrow::Borrow,
     cmp::Reverse,
-    collections::{BTreeMap, HashMap},
-    hash::BuildHasher,
-    ops::Bound,
+    collections::HashMap,
+    hash::{BuildHasher, Hash, Hasher},
     sync::Arc,
 };
 
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 
-use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey};
+use crate::model::{
+    DEFAULT_PROJECT, Kind, METRIC_TAG, ProjectName, SeriesId, SeriesInfo, SeriesKey,
+    split_stored_name,
+};
+use names::Names;
 use pool::Pool;
+pub use project::ProjectDictionary;
 
 /// A condition that a tag has a value. The metric's name is the tag [`METRIC_TAG`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,11 +57,36 @@ const _: () = assert!(size_of::<Entry>() == 24);
 /// The kind of the values, and their unit.
 type Measure = (Kind, Arc<str>);
 
-/// Tag name -> value -> series, ascending.
-type Postings = BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<SeriesId>>>;
+/// The stored name of a sender, with the index of its project.
+#[derive(Debug, Clone)]
+struct StoredSender {
+    name: Arc<str>,
+    project: usize,
+}
+
+/// A stored name identifies its project.
+impl PartialEq for StoredSender {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for StoredSender {}
+
+impl Hash for StoredSender {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Borrow<str> for StoredSender {
+    fn borrow(&self) -> &str {
+        &self.name
+    }
+}
 
 /// All series of the store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Dictionary {
     /// Entries by id.
     series: Vec<Entry>,
@@ -67,17 +99,33 @@ pub struct Dictionary {
     parts: HashMap<SeriesId, Vec<SeriesId>>,
     /// The series that each part belongs to.
     wholes: HashMap<SeriesId, SeriesId>,
-    by_key: HashTable<SeriesId>,
     /// Seeded at random: senders choose the keys.
     hasher: RandomState,
     measures: Pool<Measure>,
     /// The senders that defined series.
-    senders: Pool<Arc<str>>,
-    postings: Postings,
-    /// Bytes of keys.
-    key_bytes: usize,
-    /// Approximate bytes of the postings.
-    index_bytes: usize,
+    senders: Pool<StoredSender>,
+    /// The projects that ever had series, the first of them `default`.
+    projects: Vec<Box<str>>,
+    /// The names of the series of each project.
+    names: Vec<Names>,
+}
+
+impl Default for Dictionary {
+    fn default() -> Self {
+        Self {
+            series: Vec::new(),
+            deleted: 0,
+            generation: 0,
+            renamed: HashMap::new(),
+            parts: HashMap::new(),
+            wholes: HashMap::new(),
+            hasher: RandomState::default(),
+            measures: Pool::default(),
+            senders: Pool::default(),
+            projects: vec![DEFAULT_PROJECT.into()],
+            names: vec![Names::default()],
+        }
+    }
 }
 
 /// Bytes that a value of a tag takes in the postings besides its text: the nodes of a tree are
@@ -90,8 +138,44 @@ const KEY_BYTES: usize = 16 + 8;
 impl Dictionary {
     /// The approximate bytes of the series, and of the index of their tags.
     pub(crate) fn bytes(&self) -> (usize, usize) {
-        let entries = size_of_val(&self.series[..]) + self.by_key.allocation_size();
-        (entries + self.key_bytes, self.index_bytes)
+        let keys = |names: &Names| names.by_key.allocation_size() + names.key_bytes;
+        let keys: usize = self.names.iter().map(keys).sum();
+        let index = self.names.iter().map(|names| names.index_bytes).sum();
+        (size_of_val(&self.series[..]) + keys, index)
+    }
+
+    /// Returns the part of the dictionary that a project sees.
+    pub fn of_project<'a>(&'a self, project: &'a ProjectName) -> ProjectDictionary<'a, &'a Self> {
+        ProjectDictionary::new(self, project)
+    }
+
+    /// Returns the index of a project; `None` when it never had series.
+    fn index_of(&self, project: &str) -> Option<usize> {
+        self.projects.iter().position(|known| **known == *project)
+    }
+
+    /// Returns true when only the project `default` ever had series.
+    pub(crate) fn has_one_project(&self) -> bool {
+        self.projects.len() == 1
+    }
+
+    /// Returns the index of the project of a series that is not deleted.
+    fn project_of(&self, id: SeriesId) -> Option<usize> {
+        let entry = self.series.get(id.0 as usize)?;
+        entry.key.as_ref()?;
+        Some(self.senders.get(entry.sender).project)
+    }
+
+    /// Adds a user of the sender with a stored name; returns its place, and the index of its
+    /// project.
+    fn add_sender(&mut self, name: Arc<str>) -> (u32, usize) {
+        let (project, _) = split_stored_name(&name);
+        let project = self.index_of(project).unwrap_or_else(|| {
+            self.projects.push(project.into());
+            self.names.push(Names::default());
+            self.names.len() - 1
+        });
+        (self.senders.add_user(StoredSender { name, project }), project)
     }
 
     /// Number of series; deleted ones do not count.
@@ -121,10 +205,41 @@ impl Dictionary {
         self.key(id).is_some() && renamed <= generation
     }
 
-    /// The series with this key.
-    pub fn find(&self, key: &SeriesKey) -> Option<SeriesId> {
+    /// The series of a project with this key.
+    fn find_in(&self, project: usize, key: &SeriesKey) -> Option<SeriesId> {
         let hash = self.hasher.hash_one(key.as_bytes());
-        self.by_key.find(hash, |id| self.key(*id) == Some(key)).copied()
+        self.names[project].by_key.find(hash, |id| self.key(*id) == Some(key)).copied()
+    }
+
+    /// The series with a key in the project of a sender, by the sender's stored name.
+    pub(crate) fn find_of_sender(&self, sender: &str, key: &SeriesKey) -> Option<SeriesId> {
+        self.find_in(self.index_of(split_stored_name(sender).0)?, key)
+    }
+
+    /// Number of series with a value of a tag in the project of a sender.
+    pub(crate) fn count_with_tag(&self, sender: &str, tag: &str, value: &str) -> usize {
+        let index = self.index_of(split_stored_name(sender).0);
+        index.map_or(0, |index| self.names[index].with_tag(tag, value).len())
+    }
+
+    /// Returns true for the first series of its metric in its project.
+    pub fn is_first(&self, info: &SeriesInfo, id: SeriesId) -> bool {
+        let index = self.index_of(split_stored_name(&info.sender).0);
+        let names = index.map(|index| &self.names[index]);
+        let of_metric = names.map(|names| names.with_tag(METRIC_TAG, info.key.metric()));
+        of_metric.and_then(|ids| ids.first()) == Some(&id)
+    }
+
+    /// Number of series in the project of a sender.
+    pub(crate) fn count_beside_sender(&self, sender: &str) -> usize {
+        let index = self.index_of(split_stored_name(sender).0);
+        index.map_or(0, |index| self.names[index].by_key.len())
+    }
+
+    /// All series that are not deleted, ascending.
+    pub(crate) fn living(&self) -> Vec<SeriesId> {
+        let all = (0..self.series.len() as u32).map(SeriesId);
+        all.filter(|id| self.key(*id).is_some()).collect()
     }
 
     /// The key of a series; `None` when it was deleted.
@@ -132,12 +247,12 @@ impl Dictionary {
         self.series.get(id.0 as usize)?.key.as_ref()
     }
 
-    /// The definition of a series; `None` when it was deleted.
+    /// The definition of a series, with the stored name of its sender; `None` when it was deleted.
     pub fn info(&self, id: SeriesId) -> Option<SeriesInfo> {
         let entry = self.series.get(id.0 as usize)?;
         let key = entry.key.clone()?;
         let (kind, unit) = self.measures.get(entry.measure).clone();
-        Some(SeriesInfo { key, kind, unit, sender: self.senders.get(entry.sender).clone() })
+        Some(SeriesInfo { key, kind, unit, sender: self.senders.get(entry.sender).name.clone() })
     }
 
     /// The kind of a series, also when it was deleted.
@@ -167,7 +282,7 @@ impl Dictionary {
         !self.parts.is_empty()
     }
 
-    /// Number of series that a sender defined.
+    /// Number of series that a sender defined, by its stored name.
     pub fn count_of_sender(&self, sender: &str) -> usize {
         self.senders.user_count(sender)
     }
@@ -177,10 +292,11 @@ impl Dictionary {
         self.senders.len()
     }
 
-    /// The senders that defined most series, with their numbers of series, the largest first.
+    /// The stored names of the senders that defined most series, with their numbers of series, the
+    /// largest first.
     pub fn largest_senders(&self, count: usize) -> Vec<(Arc<str>, usize)> {
         let mut all: Vec<_> =
-            self.senders.iter().map(|(name, series)| (Reverse(series), name)).collect();
+            self.senders.iter().map(|(sender, series)| (Reverse(series), &sender.name)).collect();
         if all.len() > count {
             all.select_nth_unstable(count);
             all.truncate(count);
@@ -192,28 +308,11 @@ impl Dictionary {
     /// Adds a series that does not exist yet; its id is the number of ids assigned before.
     pub fn add(&mut self, info: SeriesInfo) -> SeriesId {
         let id = SeriesId(self.series.len() as u32);
-        self.key_bytes += key_bytes(&info.key);
-        for (name, value) in pairs(&info.key) {
-            if !self.postings.contains_key(name) {
-                self.postings.insert(name.into(), BTreeMap::new());
-            }
-            if let Some(values) = self.postings.get_mut(name) {
-                if let Some(ids) = values.get_mut(value) {
-                    let room = ids.capacity();
-                    ids.push(id);
-                    self.index_bytes += (ids.capacity() - room) * size_of::<SeriesId>();
-                } else {
-                    values.insert(value.into(), vec![id]);
-                    self.index_bytes += VALUE_BYTES + value.len() + size_of::<SeriesId>();
-                }
-            }
-        }
-        self.series.push(Entry {
-            key: Some(info.key),
-            measure: self.measures.add_user((info.kind, info.unit)),
-            sender: self.senders.add_user(info.sender),
-        });
-        self.index(id);
+        let (sender, project) = self.add_sender(info.sender);
+        self.names[project].add_tags(&info.key, id);
+        let measure = self.measures.add_user((info.kind, info.unit));
+        self.series.push(Entry { key: Some(info.key), measure, sender });
+        self.index(project, id);
         id
     }
 
@@ -224,67 +323,13 @@ impl Dictionary {
         self.deleted += 1;
     }
 
-    /// Indexes a series by its key.
-    fn index(&mut self, id: SeriesId) {
+    /// Indexes a series of a project by its key.
+    fn index(&mut self, project: usize, id: SeriesId) {
         let (series, hasher) = (&self.series, &self.hasher);
         let hash = |id: &SeriesId| {
             hasher.hash_one(series[id.0 as usize].key.as_ref().map_or(&[][..], SeriesKey::as_bytes))
         };
-        self.by_key.insert_unique(hash(&id), id, hash);
-    }
-
-    /// Series with this value of a tag, ascending.
-    pub fn with_tag(&self, tag: &str, value: &str) -> &[SeriesId] {
-        let found = self.postings.get(tag).and_then(|values| values.get(value));
-        found.map_or(&[], Vec::as_slice)
-    }
-
-    /// The values of a tag that follow `after`, ascending, at most `count`.
-    pub fn values_after(&self, tag: &str, after: Option<&str>, count: usize) -> Vec<Box<str>> {
-        self.range_after(tag, after).take(count).cloned().collect()
-    }
-
-    /// Visits the values of [`Self::values_after`] without copying each; returns the last one.
-    pub fn visit_values(
-        &self,
-        tag: &str,
-        after: Option<&str>,
-        count: usize,
-        mut visit: impl FnMut(&str),
-    ) -> Option<Box<str>> {
-        let next = self.range_after(tag, after).take(count);
-        next.inspect(|value| visit(value)).last().cloned()
-    }
-
-    fn range_after(&self, tag: &str, after: Option<&str>) -> impl Iterator<Item = &Box<str>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let values = self.postings.get(tag).into_iter();
-        let next = values.map(move |values| values.range::<str, _>((from, Bound::Unbounded)));
-        next.flatten().map(|(value, _)| value)
-    }
-
-    /// The names of all tags, ascending; [`METRIC_TAG`] is one of them.
-    pub fn tag_names(&self) -> Vec<Box<str>> {
-        self.postings.keys().cloned().collect()
-    }
-
-    /// Series that match all matchers, ascending; all series when there is none.
-    pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesId> {
-        let mut lists = Vec::with_capacity(matchers.len());
-        for matcher in matchers {
-            let values = self.postings.get(matcher.tag.as_str());
-            match values.and_then(|values| values.get(matcher.value.as_str())) {
-                Some(ids) => lists.push(ids),
-                None => return Vec::new(),
-            }
-        }
-        lists.sort_by_key(|ids| ids.len());
-        let Some((shortest, others)) = lists.split_first() else {
-            let all = (0..self.series.len() as u32).map(SeriesId);
-            return all.filter(|id| self.key(*id).is_some()).collect();
-        };
-        let in_all = |id: &&SeriesId| others.iter().all(|ids| ids.binary_search(id).is_ok());
-        shortest.iter().filter(in_all).copied().collect()
+        self.names[project].by_key.insert_unique(hash(&id), id, hash);
     }
 }
 
@@ -308,6 +353,10 @@ mod tests {
         SeriesInfo { unit: "bytes".into(), sender: "a".into(), ..info }
     }
 
+    pub(super) fn of_default(dictionary: &Dictionary) -> ProjectDictionary<'_, &Dictionary> {
+        dictionary.of_project(ProjectName::of_default())
+    }
+
     #[test]
     fn series_are_found_by_key_and_by_tags() {
         let mut dictionary = Dictionary::default();
@@ -320,7 +369,7 @@ mod tests {
             assert_eq!(dictionary.add(series.clone()), SeriesId(index as u32));
         }
         for (index, series) in all.iter().enumerate() {
-            let found = dictionary.find(&series.key).unwrap();
+            let found = of_default(&dictionary).find(&series.key).unwrap();
             assert_eq!((found.0 as usize, dictionary.info(found).as_ref()), (index, Some(series)));
         }
         let check = |matchers: &[(&str, &str)], expected: &[u32]| {
@@ -328,7 +377,8 @@ mod tests {
                 .iter()
                 .map(|(tag, value)| Matcher { tag: (*tag).into(), value: (*value).into() })
                 .collect();
-            let found: Vec<_> = dictionary.select(&matchers).iter().map(|id| id.0).collect();
+            let found: Vec<_> =
+                of_default(&dictionary).select(&matchers).iter().map(|id| id.0).collect();
             assert_eq!(found, expected, "{matchers:?}");
         };
         check(&[], &[0, 1, 2]);
@@ -336,10 +386,11 @@ mod tests {
         check(&[(METRIC_TAG, "cpu"), ("host", "a")], &[0]);
         check(&[("host", "c")], &[]);
         check(&[("zone", "a")], &[]);
-        assert_eq!(dictionary.with_tag("host", "a"), [SeriesId(0), SeriesId(2)]);
-        assert_eq!(dictionary.values_after("host", None, 1), ["a".into()]);
-        assert_eq!(dictionary.values_after("host", Some("a"), 9), ["b".into()]);
-        assert_eq!(dictionary.tag_names(), [METRIC_TAG.into(), "core".into(), "host".into()]);
+        let default = of_default(&dictionary);
+        assert_eq!(default.with_tag("host", "a"), [SeriesId(0), SeriesId(2)]);
+        assert_eq!(default.values_after("host", None, 1), ["a".into()]);
+        assert_eq!(default.values_after("host", Some("a"), 9), ["b".into()]);
+        assert_eq!(default.tag_names(), [METRIC_TAG.into(), "core".into(), "host".into()]);
         assert_eq!([dictionary.count_of_sender("a"), dictionary.count_of_sender("b")], [3, 0]);
         let other = SeriesInfo { sender: "b".into(), ..info("disk", &[]) };
         dictionary.add(other);

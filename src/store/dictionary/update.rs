@@ -8,11 +8,11 @@ use std::{
     hash::BuildHasher,
 };
 
-use super::{Dictionary, Postings, VALUE_BYTES, changes::SeriesUpdate, key_bytes, pairs};
+use super::{Dictionary, VALUE_BYTES, changes::SeriesUpdate, key_bytes, names::Postings, pairs};
 use crate::model::{SeriesId, SeriesKey};
 
-/// The series to add to, or to remove from, the list of a tag's name and value.
-type Moves = BTreeMap<(Box<str>, Box<str>), Vec<SeriesId>>;
+/// The series to add to, or to remove from, the list of a project's tag, by name and value.
+type Moves = BTreeMap<(usize, Box<str>, Box<str>), Vec<SeriesId>>;
 
 impl Dictionary {
     /// Applies updates of known series, ids ascending.
@@ -20,10 +20,12 @@ impl Dictionary {
         self.generation += 1;
         let (mut left, mut joined) = (Moves::new(), Moves::new());
         for SeriesUpdate { id, key, .. } in updates {
-            let Some(old) = self.key(*id) else { continue };
+            let (Some(old), Some(project)) = (self.key(*id), self.project_of(*id)) else {
+                continue;
+            };
             let has = |key: &SeriesKey, pair| pairs(key).any(|known| known == pair);
             let note = |moves: &mut Moves, (name, value): (&str, &str)| {
-                moves.entry((name.into(), value.into())).or_default().push(*id);
+                moves.entry((project, name.into(), value.into())).or_default().push(*id);
             };
             let stays = |pair| key.as_ref().is_some_and(|key| has(key, pair));
             pairs(old).filter(|pair| !stays(*pair)).for_each(|pair| note(&mut left, pair));
@@ -31,16 +33,17 @@ impl Dictionary {
             new.filter(|pair| !has(old, *pair)).for_each(|pair| note(&mut joined, pair));
             self.unindex(*id);
         }
-        for ((name, value), ids) in left {
-            self.index_bytes -= remove_from_list(&mut self.postings, &name, &value, &ids);
+        for ((project, name, value), ids) in left {
+            let names = &mut self.names[project];
+            names.index_bytes -= remove_from_list(&mut names.postings, &name, &value, &ids);
         }
-        for ((name, value), ids) in joined {
-            let text = value.len();
-            let list = self.postings.entry(name).or_default().entry(value).or_default();
-            self.index_bytes += if list.is_empty() { VALUE_BYTES + text } else { 0 };
+        for ((project, name, value), ids) in joined {
+            let (text, names) = (value.len(), &mut self.names[project]);
+            let list = names.postings.entry(name).or_default().entry(value).or_default();
+            names.index_bytes += if list.is_empty() { VALUE_BYTES + text } else { 0 };
             let room = list.capacity();
             list.extend(ids);
-            self.index_bytes += (list.capacity() - room) * size_of::<SeriesId>();
+            names.index_bytes += (list.capacity() - room) * size_of::<SeriesId>();
             list.sort_unstable();
         }
         for SeriesUpdate { id, key, .. } in updates {
@@ -84,9 +87,10 @@ impl Dictionary {
     }
 
     fn forget(&mut self, id: SeriesId) {
+        let Some(project) = self.project_of(id) else { return };
         let entry = &mut self.series[id.0 as usize];
         let Some(key) = entry.key.take() else { return };
-        self.key_bytes -= key_bytes(&key);
+        self.names[project].key_bytes -= key_bytes(&key);
         let kind = self.measures.get(entry.measure).0;
         let measure = self.measures.add_user((kind, "".into()));
         self.measures.remove_user(std::mem::replace(&mut entry.measure, measure));
@@ -96,19 +100,21 @@ impl Dictionary {
     }
 
     fn rename(&mut self, id: SeriesId, key: &SeriesKey) {
+        let Some(project) = self.project_of(id) else { return };
         if let Some(old) = &mut self.series[id.0 as usize].key {
-            self.key_bytes += key_bytes(key);
-            self.key_bytes -= key_bytes(old);
+            let names = &mut self.names[project];
+            names.key_bytes += key_bytes(key);
+            names.key_bytes -= key_bytes(old);
             *old = key.clone();
             self.renamed.insert(id, self.generation);
-            self.index(id);
+            self.index(project, id);
         }
     }
 
     fn unindex(&mut self, id: SeriesId) {
-        let Some(key) = self.key(id) else { return };
+        let (Some(key), Some(project)) = (self.key(id), self.project_of(id)) else { return };
         let hash = self.hasher.hash_one(key.as_bytes());
-        if let Ok(entry) = self.by_key.find_entry(hash, |known| *known == id) {
+        if let Ok(entry) = self.names[project].by_key.find_entry(hash, |known| *known == id) {
             entry.remove();
         }
     }
@@ -163,7 +169,10 @@ mod tests {
     }
     use crate::{
         model::Kind,
-        store::dictionary::{METRIC_TAG, Matcher, tests::info},
+        store::dictionary::{
+            METRIC_TAG, Matcher,
+            tests::{info, of_default},
+        },
     };
 
     #[test]
@@ -174,7 +183,7 @@ mod tests {
         }
         let ids = |dictionary: &Dictionary, tag: &str, value: &str| {
             let matcher = Matcher { tag: tag.into(), value: value.into() };
-            dictionary.select(&[matcher]).iter().map(|id| id.0).collect::<Vec<_>>()
+            of_default(dictionary).select(&[matcher]).iter().map(|id| id.0).collect::<Vec<_>>()
         };
         let before = dictionary.generation();
         let bytes_before = dictionary.bytes();
@@ -185,13 +194,14 @@ mod tests {
         ]);
         assert_eq!((dictionary.len(), dictionary.id_count()), (2, 3));
         assert_eq!(dictionary.count_of_sender("a"), 2);
-        assert!(dictionary.find(&info("cpu", &[("host", "a")]).key).is_none());
-        assert!(dictionary.find(&info("cpu", &[("host", "c")]).key).is_none());
-        assert_eq!(dictionary.find(&key), Some(SeriesId(2)));
+        let find = |key: &SeriesKey| of_default(&dictionary).find(key);
+        assert!(find(&info("cpu", &[("host", "a")]).key).is_none());
+        assert!(find(&info("cpu", &[("host", "c")]).key).is_none());
+        assert_eq!(find(&key), Some(SeriesId(2)));
         assert_eq!(ids(&dictionary, "host", "a"), [0; 0]);
         assert_eq!(ids(&dictionary, "rack", "1"), [2]);
         assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
-        assert_eq!(dictionary.select(&[]), [SeriesId(1), SeriesId(2)]);
+        assert_eq!(dictionary.living(), [SeriesId(1), SeriesId(2)]);
         let current = |id, generation| dictionary.is_current(SeriesId(id), generation);
         assert_eq!(
             [current(0, before), current(1, before), current(2, before)],
@@ -209,7 +219,8 @@ mod tests {
         // Deletions subtract the same memory that additions added.
         let all = [1, 2].map(|id| SeriesUpdate::delete(SeriesId(id)));
         dictionary.update(&all);
-        assert_eq!((dictionary.key_bytes, dictionary.index_bytes), (0, 0));
+        let names = &dictionary.names[0];
+        assert_eq!((names.key_bytes, names.index_bytes), (0, 0));
         assert!(bytes_before.0 > 0 && bytes_before.1 > 0);
     }
 }

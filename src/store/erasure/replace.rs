@@ -160,7 +160,7 @@ impl Store {
         plan: &mut ReplacePlan,
         now: UnixMillis,
     ) -> Result<Result<bool, ReplaceRefusal>, StoreError> {
-        let dictionary = self.dictionary();
+        let dictionary = self.all_series();
         let whole = dictionary.whole_of(reading.series).unwrap_or(reading.series);
         let parts: Vec<_> = dictionary.parts(whole).iter().copied().chain([whole]).collect();
         let is_counter = |part: &SeriesId| dictionary.kind(*part) == Some(Kind::Counter);

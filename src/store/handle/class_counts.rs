@@ -27,7 +27,7 @@ pub(crate) struct ClassCounts {
 impl ClassCounts {
     /// Counts the series that were defined since the last call, and all after a change of series.
     fn update(&mut self, store: &Store) {
-        let dictionary = store.dictionary();
+        let dictionary = store.all_series();
         let (generation, ids) = (dictionary.generation(), dictionary.id_count());
         drop(dictionary);
         if self.generation != generation {
@@ -35,7 +35,7 @@ impl ClassCounts {
         }
         for first in (self.ids..ids).step_by(SERIES_AT_ONCE) {
             let chunk = (first..ids.min(first + SERIES_AT_ONCE)).map(|id| SeriesId(id as u32));
-            let dictionary = store.dictionary();
+            let dictionary = store.all_series();
             let living: Vec<_> = chunk.filter(|id| dictionary.key(*id).is_some()).collect();
             drop(dictionary);
             let catalog = store.inner.catalog.read();
@@ -54,7 +54,7 @@ impl Store {
     pub fn series_by_class(&self, range: Range<UnixMillis>) -> Vec<usize> {
         let mut totals = vec![0; self.inner.classes.all().len()];
         if !self.has_classes() {
-            totals[usize::from(ClassIndex::DEFAULT.0)] = self.dictionary().len();
+            totals[usize::from(ClassIndex::DEFAULT.0)] = self.all_series().len();
             return totals;
         }
         let mut counts = self.inner.class_counts.lock();

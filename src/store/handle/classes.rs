@@ -49,7 +49,7 @@ impl Store {
             return Vec::new();
         }
         let mut all = series.to_vec();
-        let dictionary = self.dictionary();
+        let dictionary = self.all_series();
         if dictionary.has_parts() {
             all.extend(series.iter().flat_map(|id| dictionary.parts(*id)));
         }

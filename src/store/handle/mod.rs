@@ -27,7 +27,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use super::{
     catalog::Catalog,
     classes::{Classes, series_classes::RuleBook},
-    dictionary::Dictionary,
+    dictionary::{Dictionary, ProjectDictionary},
     documents::{Documents, local::LocalDocuments},
     error::StoreError,
     file::medium::Medium,
@@ -36,8 +36,8 @@ use super::{
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
-    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, PartitionId, SeriesId,
-    SeriesState, StoredHosts, UnixMillis,
+    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, PartitionId, ProjectName,
+    SeriesId, SeriesState, StoredHosts, UnixMillis,
 };
 pub use checking::CheckedFile;
 pub(crate) use class_counts::ClassCounts;
@@ -48,10 +48,12 @@ pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
 use unused::KnownLong;
 
-/// The store, shared by all roles. Clones are cheap.
+/// The store, shared by all roles, as one project sees it: the series, senders, hosts and objects of
+/// other projects do not exist. Work on the whole store ignores the project. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
+    pub(crate) project: ProjectName,
 }
 
 /// The parts that all handles share.
@@ -105,6 +107,20 @@ pub struct LastSample {
 }
 
 impl Store {
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner), project: ProjectName::default() }
+    }
+
+    /// Returns the store as a project sees it.
+    pub fn for_project(&self, project: &ProjectName) -> Self {
+        Self { inner: self.inner.clone(), project: project.clone() }
+    }
+
+    /// Returns the project of this handle.
+    pub fn project(&self) -> &ProjectName {
+        &self.project
+    }
+
     /// Returns the granularities of the settings, finest first.
     pub fn granularities(&self) -> &GranularitySet {
         &self.inner.granularities
@@ -136,9 +152,14 @@ impl Store {
         gaps
     }
 
-    /// Returns the locked dictionary of all series. Hold it only briefly: new series wait
+    /// Returns the locked dictionary of the project's series. Hold it only briefly: new series wait
     /// meanwhile.
-    pub fn dictionary(&self) -> RwLockReadGuard<'_, Dictionary> {
+    pub fn dictionary(&self) -> ProjectDictionary<'_, RwLockReadGuard<'_, Dictionary>> {
+        ProjectDictionary::new(self.inner.dictionary.read(), &self.project)
+    }
+
+    /// Returns the locked dictionary of the series of all projects.
+    pub fn all_series(&self) -> RwLockReadGuard<'_, Dictionary> {
         self.inner.dictionary.read()
     }
 
@@ -241,7 +262,7 @@ impl Store {
     /// # Errors
     /// When the object cannot be read, or is damaged.
     pub fn object(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
-        self.inner.objects.get(kind, name)
+        self.inner.objects.get(&self.project, kind, name)
     }
 
     /// Returns the objects of a kind, by name.
@@ -249,7 +270,7 @@ impl Store {
     /// # Errors
     /// When the objects cannot be read.
     pub fn objects(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
-        self.inner.objects.list(kind)
+        self.inner.objects.list(&self.project, kind)
     }
 
     /// Visits the objects of a kind whose names are in a range, by name from the last to the first,
@@ -263,7 +284,7 @@ impl Store {
         names: Range<&str>,
         visit: &mut dyn FnMut(&str, Option<Object>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.inner.objects.visit_backwards(kind, names, visit)
+        self.inner.objects.visit_backwards(&self.project, kind, names, visit)
     }
 
     /// Creates an object (`expected` is `None`), or changes the object that has the version
@@ -279,7 +300,7 @@ impl Store {
         bytes: &[u8],
         now: UnixMillis,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
-        self.inner.objects.put(kind, name, expected, bytes, now)
+        self.inner.objects.put((&self.project, kind, name), expected, bytes, now)
     }
 
     /// Deletes an object that has the version `expected`, durably; a damaged object has no version.
@@ -292,7 +313,7 @@ impl Store {
         name: &str,
         expected: Option<u64>,
     ) -> Result<Result<(), ObjectRefusal>, StoreError> {
-        self.inner.objects.delete(kind, name, expected)
+        self.inner.objects.delete(&self.project, kind, name, expected)
     }
 
     /// Returns the stored hosts, without damaged ones.
@@ -300,7 +321,7 @@ impl Store {
     /// # Errors
     /// When the hosts cannot be read.
     pub fn hosts(&self) -> Result<StoredHosts, StoreError> {
-        self.inner.objects.hosts()
+        self.inner.objects.hosts(&self.project)
     }
 
     /// Stores changes of hosts durably.
@@ -308,6 +329,6 @@ impl Store {
     /// # Errors
     /// When the file cannot be written: the changes may be stored or not.
     pub fn keep_hosts(&self, changes: &HostChanges) -> Result<(), StoreError> {
-        self.inner.objects.keep_hosts(changes)
+        self.inner.objects.keep_hosts(&self.project, changes)
     }
 }

@@ -29,7 +29,7 @@ impl Store {
     ) -> Result<usize, StoreError> {
         let mut living = Vec::with_capacity(series.len());
         for chunk in series.chunks(SERIES_AT_ONCE) {
-            let dictionary = self.dictionary();
+            let dictionary = self.all_series();
             living.extend(chunk.iter().filter(|id| dictionary.key(**id).is_some()).copied());
         }
         if living.is_empty() {
@@ -67,7 +67,7 @@ impl Store {
     /// Returns the series whose latest sample is not older than `since`, ascending, without those
     /// that are deleted or that their senders ended.
     pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
-        let ids = self.dictionary().select(&[]);
+        let ids = self.all_series().living();
         let mut live = Vec::new();
         for chunk in ids.chunks(SERIES_AT_ONCE) {
             let catalog = self.inner.catalog.read();

@@ -6,7 +6,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use super::{Store, counters::Counters};
 use crate::{
-    model::{GranularityIndex, PartitionId, UnixMillis},
+    model::{GranularityIndex, PartitionId, SenderWindow, UnixMillis},
     store::{
         catalog::senders::SenderInfo,
         documents::{Documents, PartitionInfo},
@@ -59,26 +59,30 @@ impl Store {
         self.inner.catalog.read().idle_series()
     }
 
-    /// Returns the number of senders that number their batches.
+    /// Returns the number of senders of all projects that number their batches.
     pub fn sender_count(&self) -> usize {
         self.inner.catalog.read().senders().len()
     }
 
     /// Returns the time of the last accepted batch of a sender; `None` for an unknown sender.
     pub fn sender_heard(&self, sender: &str) -> Option<UnixMillis> {
-        self.inner.catalog.read().senders().heard(sender)
+        self.inner.catalog.read().senders().heard(&self.project.stored_name(sender))
     }
 
     /// Returns the latest epoch of a sender, and the highest number of that epoch.
     pub fn sender_latest(&self, sender: &str) -> Option<(i64, u64)> {
-        self.inner.catalog.read().senders().latest(sender)
+        self.inner.catalog.read().senders().latest(&self.project.stored_name(sender))
     }
 
-    /// Returns all senders by name.
+    /// Returns all senders of the project by name.
     pub fn senders(&self) -> Vec<SenderInfo> {
         let catalog = self.inner.catalog.read();
-        let all = catalog.senders().iter().map(|(sender, window)| (sender.clone(), window.clone()));
-        let mut all: Vec<_> = all.collect();
+        let own = |(sender, window): (&Arc<str>, &SenderWindow)| {
+            let name = self.project.own_name(sender)?;
+            let name = if self.project.is_default() { sender.clone() } else { name.into() };
+            Some((name, window.clone()))
+        };
+        let mut all: Vec<_> = catalog.senders().iter().filter_map(own).collect();
         drop(catalog);
         all.sort_unstable_by(|sender, other| sender.0.cmp(&other.0));
         let dictionary = self.dictionary();

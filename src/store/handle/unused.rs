@@ -66,7 +66,7 @@ impl Store {
     /// days after its definition, because its first sample may be on its way.
     pub fn series_without_samples(&self, now: UnixMillis, count: usize) -> Vec<SeriesId> {
         let kept_since = self.kept_since(now);
-        let id_count = self.dictionary().id_count() as u32;
+        let id_count = self.all_series().id_count() as u32;
         self.inner.known_long.lock().observe(now, id_count);
         let mut found = Vec::new();
         for first in (0..id_count).step_by(CHUNK) {
@@ -122,7 +122,7 @@ impl Store {
         };
         let unused: Vec<_> = ids.filter(is_unused).collect();
         drop(catalog);
-        let dictionary = self.dictionary();
+        let dictionary = self.all_series();
         let known: Vec<_> = unused.into_iter().filter(|id| dictionary.key(*id).is_some()).collect();
         let parts: Vec<_> = known.iter().map(|id| dictionary.parts(*id).to_vec()).collect();
         drop(dictionary);

@@ -24,6 +24,7 @@ mod loading;
 pub(crate) mod log;
 mod merged;
 pub(crate) mod numbers;
+pub(crate) mod projects;
 pub(crate) mod record;
 pub(crate) mod register;
 pub(crate) mod series_row;

@@ -11,7 +11,7 @@ use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransact
 
 use super::{ListedObject, Object, ObjectKind, ObjectRefusal, quotas::QuotaUse, row};
 use crate::{
-    model::UnixMillis,
+    model::{DEFAULT_PROJECT, ProjectName, UnixMillis},
     store::{
         error::StoreError,
         file::{
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
+pub(super) const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The hosts that ping, by name.
 pub(super) const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
@@ -86,12 +86,13 @@ pub(super) fn read<T>(
 /// Returns an object; `None` when it does not exist.
 pub(super) fn get(
     file: &DatabaseFile,
+    project: &ProjectName,
     kind: ObjectKind,
     name: &str,
 ) -> Result<Option<Object>, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
-        let key = row::key(kind, name);
+        let key = row::key(project, kind, name);
         let Some(found) = objects.get(&*key).map_err(fail("read"))? else { return Ok(None) };
         let object = row::decode(found.value(), &key).ok_or_else(|| {
             let file = OBJECTS_FILE.to_owned();
@@ -101,16 +102,20 @@ pub(super) fn get(
     })
 }
 
-/// Returns the objects of a kind, by name.
-pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
+/// Returns the objects of a kind in a project, by name.
+pub(super) fn list(
+    file: &DatabaseFile,
+    project: &ProjectName,
+    kind: ObjectKind,
+) -> Result<Vec<ListedObject>, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
-        // In ASCII, '0' follows '/': the range contains all names of the kind.
-        let (from, to) = (row::key(kind, ""), format!("{kind}0"));
+        let keys = row::keys(project, kind);
         let mut listed = Vec::new();
-        for entry in objects.range(&*from..&*to).map_err(fail("read"))? {
+        for entry in objects.range(&*keys.start..&*keys.end).map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
-            let name = key.value().strip_prefix(&from).unwrap_or_default().to_owned();
+            let (_, _, name) = row::place(key.value()).unwrap_or((DEFAULT_PROJECT, kind, ""));
+            let name = name.to_owned();
             let version = row::decode(found.value(), key.value()).map(|object| object.version);
             listed.push(ListedObject { name, version });
         }
@@ -118,20 +123,25 @@ pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedOb
     })
 }
 
-/// Visits the objects of a kind whose names are in a range, by name from the last to the first;
-/// `None` stands for a damaged object.
+/// Visits the objects of a kind in a project whose names are in a range, by name from the last to
+/// the first; `None` stands for a damaged object.
 pub(super) fn visit_backwards(
     file: &DatabaseFile,
-    kind: ObjectKind,
+    (project, kind): (&ProjectName, ObjectKind),
     names: Range<&str>,
     visit: &mut dyn FnMut(&str, Option<Object>) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
-        let (from, to) = (row::key(kind, names.start), row::key(kind, names.end));
+        let keys = row::keys(project, kind);
+        let from = row::key(project, kind, names.start).max(keys.start);
+        let to = row::key(project, kind, names.end).min(keys.end);
+        if from >= to {
+            return Ok(());
+        }
         for entry in objects.range(&*from..&*to).map_err(fail("read"))?.rev() {
             let (key, found) = entry.map_err(fail("read"))?;
-            let (_, name) = key.value().split_once('/').unwrap_or_default();
+            let (_, _, name) = row::place(key.value()).unwrap_or((DEFAULT_PROJECT, kind, ""));
             if visit(name, row::decode(found.value(), key.value())).is_break() {
                 break;
             }
@@ -175,15 +185,15 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
     })
 }
 
-/// Returns the number and bytes of the objects of each kind.
+/// Returns the number and bytes of the objects of each kind in each project.
 pub(super) fn quota_use(file: &DatabaseFile) -> Result<QuotaUse, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
         let mut used = QuotaUse::default();
         for entry in objects.iter().map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
-            if let Some((kind, _)) = row::place(key.value()) {
-                used.add(kind, found.value().len());
+            if let Some((project, kind, _)) = row::place(key.value()) {
+                used.add((project, kind), found.value().len());
             }
         }
         Ok(used)
@@ -196,6 +206,7 @@ fn counted(found: Option<redb::AccessGuard<'_, u64>>) -> u64 {
 
 /// A change of one object.
 pub(super) struct Change<'a> {
+    pub(super) project: &'a ProjectName,
     pub(super) kind: ObjectKind,
     pub(super) name: &'a str,
     /// The expected version; `None`: the object must be absent or damaged.
@@ -219,7 +230,7 @@ impl Change<'_> {
         used: &mut QuotaUse,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
         // Most conflicts are found without a write transaction.
-        match get(file, self.kind, self.name) {
+        match get(file, self.project, self.kind, self.name) {
             Ok(found) => {
                 let found = found.map(|object| object.version);
                 if found != self.expected {
@@ -242,7 +253,8 @@ impl Change<'_> {
         meta: &mut Table<'_, &str, u64>,
         used: &mut QuotaUse,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
-        let key = row::key(self.kind, self.name);
+        let key = row::key(self.project, self.kind, self.name);
+        let used_by = (self.project.as_str(), self.kind);
         let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
         let (last, mut count, mut bytes) = (value(LAST_KEY)?, value(COUNT_KEY)?, value(BYTES_KEY)?);
         let before = objects.get(&*key).map_err(fail(OPERATION))?;
@@ -259,14 +271,14 @@ impl Change<'_> {
         }
         let length = before.map(|(length, _)| length);
         let Some((new, changed_at)) = self.new else {
-            used.remove(self.kind, length.unwrap_or(0));
+            used.remove(used_by, length.unwrap_or(0));
             objects.remove(&*key).map_err(fail(OPERATION))?;
             return set(meta, last, count, bytes).map(Ok);
         };
         let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
         let row = row::encode(&object, &key);
         let (new_count, new_bytes) = (count + 1, bytes + row.len() as u64);
-        if let Err(refusal) = used.put(self.kind, length, row.len()) {
+        if let Err(refusal) = used.put(used_by, length, row.len()) {
             return Ok(Err(refusal));
         }
         objects.insert(&*key, &*row).map_err(fail(OPERATION))?;
@@ -276,13 +288,22 @@ impl Change<'_> {
 
 /// Removes all objects of a kind, and returns their number.
 pub(crate) fn remove_all(txn: &WriteTransaction, kind: ObjectKind) -> Result<u64, StoreError> {
+    // In ASCII, '0' follows '/': the range contains all names of the kind.
+    remove_range(txn, &format!("{kind}/"), &format!("{kind}0"))
+}
+
+/// Removes all objects whose keys are in a range, and returns their number.
+pub(super) fn remove_range(
+    txn: &WriteTransaction,
+    from: &str,
+    to: &str,
+) -> Result<u64, StoreError> {
     let mut objects = txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
     let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
     let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
     let (last, count, bytes) = (value(LAST_KEY)?, value(COUNT_KEY)?, value(BYTES_KEY)?);
     let (mut removed, mut removed_bytes) = (0, 0);
-    let (from, to) = (row::key(kind, ""), format!("{kind}0"));
-    let found = objects.extract_from_if(&*from..&*to, |_, _| true).map_err(fail(OPERATION))?;
+    let found = objects.extract_from_if(from..to, |_, _| true).map_err(fail(OPERATION))?;
     for entry in found {
         let (_, row) = entry.map_err(fail(OPERATION))?;
         removed += 1;

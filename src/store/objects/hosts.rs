@@ -9,7 +9,7 @@ use super::{
     row::checksum,
 };
 use crate::{
-    model::{HostChanges, HostRecord, ListeningSpan, StoredHosts},
+    model::{HostChanges, HostRecord, ListeningSpan, ProjectName, StoredHosts},
     store::{error::StoreError, file::database::DatabaseFile},
 };
 
@@ -54,14 +54,19 @@ pub(super) fn read(
 }
 
 /// Writes changes in one transaction.
-pub(super) fn write(file: &DatabaseFile, changes: &HostChanges) -> Result<(), StoreError> {
+pub(super) fn write(
+    file: &DatabaseFile,
+    project: &ProjectName,
+    changes: &HostChanges,
+) -> Result<(), StoreError> {
     file.transact(OPERATION, |txn| {
         let mut hosts = txn.open_table(HOSTS).map_err(fail(OPERATION))?;
         for (name, record) in &changes.changed {
-            hosts.insert(&**name, &*encode(record, name)).map_err(fail(OPERATION))?;
+            let name = project.stored_name(name);
+            hosts.insert(&*name, &*encode(record, &name)).map_err(fail(OPERATION))?;
         }
         for name in &changes.removed {
-            hosts.remove(&**name).map_err(fail(OPERATION))?;
+            hosts.remove(&*project.stored_name(name)).map_err(fail(OPERATION))?;
         }
         let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
         let ListeningSpan { since, until, listened_ms } = changes.listening;

@@ -12,6 +12,7 @@
 //! and no objects exist until a snapshot is restored: code that grants rights by objects must check
 //! this first. Must never know: the content of objects.
 
+mod downgrade;
 mod file;
 mod hosts;
 mod quotas;
@@ -33,7 +34,8 @@ use super::{
     file::{database::DatabaseFile, medium::Medium, names::OBJECTS_FILE},
     journal::register::Register,
 };
-use crate::model::{HostChanges, StoredHosts, UnixMillis};
+use crate::model::{HostChanges, ProjectName, StoredHosts, UnixMillis};
+pub(crate) use downgrade::{project_with_objects, remove_other_projects};
 use file::Change;
 pub(crate) use file::remove_all;
 use quotas::QuotaUse;
@@ -178,18 +180,28 @@ impl Objects {
     }
 
     /// Returns an object; `None` when it does not exist.
-    pub(crate) fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
-        self.read(None, |file| file::get(file, kind, name))
+    pub(crate) fn get(
+        &self,
+        project: &ProjectName,
+        kind: ObjectKind,
+        name: &str,
+    ) -> Result<Option<Object>, StoreError> {
+        self.read(None, |file| file::get(file, project, kind, name))
     }
 
     /// Returns the objects of a kind, by name.
-    pub(crate) fn list(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
-        self.read(Vec::new(), |file| file::list(file, kind))
+    pub(crate) fn list(
+        &self,
+        project: &ProjectName,
+        kind: ObjectKind,
+    ) -> Result<Vec<ListedObject>, StoreError> {
+        self.read(Vec::new(), |file| file::list(file, project, kind))
     }
 
     /// Visits the objects of a kind whose names are in a range, by name from the last to the first.
     pub(crate) fn visit_backwards(
         &self,
+        project: &ProjectName,
         kind: ObjectKind,
         names: Range<&str>,
         visit: &mut dyn FnMut(&str, Option<Object>) -> ControlFlow<()>,
@@ -197,14 +209,13 @@ impl Objects {
         if names.is_empty() {
             return Ok(());
         }
-        self.read((), |file| file::visit_backwards(file, kind, names, visit))
+        self.read((), |file| file::visit_backwards(file, (project, kind), names, visit))
     }
 
     /// Creates or changes an object; returns its new version.
     pub(crate) fn put(
         &self,
-        kind: ObjectKind,
-        name: &str,
+        (project, kind, name): (&ProjectName, ObjectKind, &str),
         expected: Option<u64>,
         bytes: &[u8],
         now: UnixMillis,
@@ -216,29 +227,39 @@ impl Objects {
         if bytes.len() > OBJECT_BYTES_MAX {
             return Ok(Err(ObjectRefusal::TooLarge { kind, bytes: bytes.len() }));
         }
-        self.change(&Change { kind, name, expected, new: Some((bytes, now)) })
+        self.change(&Change { project, kind, name, expected, new: Some((bytes, now)) })
     }
 
     /// Deletes an object that has the version `expected`; a damaged object has no version.
     pub(crate) fn delete(
         &self,
+        project: &ProjectName,
         kind: ObjectKind,
         name: &str,
         expected: Option<u64>,
     ) -> Result<Result<(), ObjectRefusal>, StoreError> {
-        Ok(self.change(&Change { kind, name, expected, new: None })?.map(drop))
+        Ok(self.change(&Change { project, kind, name, expected, new: None })?.map(drop))
     }
 
     /// Returns the stored hosts, without damaged ones.
-    pub(crate) fn hosts(&self) -> Result<StoredHosts, StoreError> {
-        self.read(StoredHosts::default(), |file| hosts::read(file, &mut |_| {}))
+    pub(crate) fn hosts(&self, project: &ProjectName) -> Result<StoredHosts, StoreError> {
+        let mut hosts = self.read(StoredHosts::default(), |file| hosts::read(file, &mut |_| {}))?;
+        hosts.records.retain_mut(|(name, _)| {
+            let own = project.own_name(name).map(Into::into);
+            own.map(|own| *name = own).is_some()
+        });
+        Ok(hosts)
     }
 
     /// Stores changes of hosts.
-    pub(crate) fn keep_hosts(&self, changes: &HostChanges) -> Result<(), StoreError> {
+    pub(crate) fn keep_hosts(
+        &self,
+        project: &ProjectName,
+        changes: &HostChanges,
+    ) -> Result<(), StoreError> {
         let file = self.file.read().clone();
         let file = file.map_or_else(|| self.create(), Ok)?;
-        self.or_set_aside(&file, hosts::write(&file, changes))
+        self.or_set_aside(&file, hosts::write(&file, project, changes))
     }
 
     /// Checks every object, the counts, and every host; `fault` gets each fault.

@@ -1,5 +1,5 @@
-//! Quotas of objects: each kind has its own quota, so that no kind takes space from another. The
-//! use is counted in memory; after a failed change, it is counted in the file again.
+//! Quotas of objects: each kind has its own quota in each project, so that no kind and no project
+//! takes space from another. The use is counted in memory; after a failed change, it is counted in the file again.
 //!
 //! Must never know: the content of objects.
 
@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 
 use super::{OBJECTS_BYTES_MAX, OBJECTS_MAX, ObjectKind, ObjectRefusal};
 
-/// The number of objects of each kind, and their bytes.
+/// The number of objects of each kind in each project, and their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct QuotaUse(BTreeMap<ObjectKind, Used>);
+pub(super) struct QuotaUse(BTreeMap<(Box<str>, ObjectKind), Used>);
+
+/// A project, and a kind of its objects.
+pub(super) type QuotaKey<'a> = (&'a str, ObjectKind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Used {
@@ -18,16 +21,20 @@ struct Used {
 }
 
 impl QuotaUse {
+    fn of(&mut self, (project, kind): QuotaKey<'_>) -> &mut Used {
+        self.0.entry((project.into(), kind)).or_default()
+    }
+
     /// Counts an existing row.
-    pub(super) fn add(&mut self, kind: ObjectKind, bytes: usize) {
-        let used = self.0.entry(kind).or_default();
+    pub(super) fn add(&mut self, of: QuotaKey<'_>, bytes: usize) {
+        let used = self.of(of);
         used.count += 1;
         used.bytes += bytes as u64;
     }
 
     /// Notes that a row is removed.
-    pub(super) fn remove(&mut self, kind: ObjectKind, bytes: usize) {
-        let used = self.0.entry(kind).or_default();
+    pub(super) fn remove(&mut self, of: QuotaKey<'_>, bytes: usize) {
+        let used = self.of(of);
         used.count = used.count.saturating_sub(1);
         used.bytes = used.bytes.saturating_sub(bytes as u64);
     }
@@ -36,15 +43,15 @@ impl QuotaUse {
     /// fits.
     pub(super) fn put(
         &mut self,
-        kind: ObjectKind,
+        of: QuotaKey<'_>,
         before: Option<usize>,
         bytes: usize,
     ) -> Result<(), ObjectRefusal> {
         if let Some(before) = before {
-            self.remove(kind, before);
+            self.remove(of, before);
         }
-        self.add(kind, bytes);
-        let used = self.0.get(&kind).copied().unwrap_or_default();
+        self.add(of, bytes);
+        let used = *self.of(of);
         let is_beyond = used.count > OBJECTS_MAX || used.bytes > OBJECTS_BYTES_MAX;
         let grows = before.is_none_or(|before| bytes > before);
         if is_beyond && grows { Err(ObjectRefusal::QuotaReached) } else { Ok(()) }

@@ -2,20 +2,34 @@
 //!
 //! Must never know: the place where rows are stored.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{Object, ObjectKind};
-use crate::model::UnixMillis;
+use crate::model::{ProjectName, UnixMillis, split_stored_name};
 
-/// Returns the key of an object: its kind, a slash, its name.
-pub(super) fn key(kind: ObjectKind, name: &str) -> String {
-    format!("{kind}/{name}")
+/// Returns the key of an object: its kind, a slash, its name with its project.
+pub(super) fn key(project: &ProjectName, kind: ObjectKind, name: &str) -> String {
+    format!("{kind}/{}", project.stored_name(name))
 }
 
-/// Returns the kind and name in a key; `None` when the key is not that of an object.
-pub(super) fn place(key: &str) -> Option<(ObjectKind, &str)> {
+/// Returns the range of the keys of a project's objects of a kind.
+pub(super) fn keys(project: &ProjectName, kind: ObjectKind) -> Range<String> {
+    let (from, to) = project.stored_range();
+    format!("{kind}/{from}")..format!("{kind}/{to}")
+}
+
+/// Returns the range of the keys of all objects of a kind in projects beside `default`.
+pub(super) fn keys_of_other_projects(kind: ObjectKind) -> (String, String) {
+    (format!("{kind}/"), keys(&ProjectName::default(), kind).start)
+}
+
+/// Returns the project, kind and name in a key; `None` when the key is not that of an object.
+pub(super) fn place(key: &str) -> Option<(&str, ObjectKind, &str)> {
     let (kind, name) = key.split_once('/')?;
-    Some((*ObjectKind::ALL.iter().find(|known| known.as_str() == kind)?, name))
+    let (project, name) = split_stored_name(name);
+    Some((project, *ObjectKind::ALL.iter().find(|known| known.as_str() == kind)?, name))
 }
 
 /// Returns the row of an object under a key.

@@ -16,6 +16,10 @@ use crate::{
 
 const KIND: ObjectKind = ObjectKind::Dashboard;
 
+fn project() -> ProjectName {
+    ProjectName::default()
+}
+
 fn open(medium: &FaultyMedium) -> Result<Objects, StoreError> {
     let medium: Arc<dyn Medium> = Arc::new(medium.clone());
     let journal = Arc::new(Journal::open(&medium)?);
@@ -34,7 +38,7 @@ fn put(
     expected: Option<u64>,
     text: &str,
 ) -> Result<u64, ObjectRefusal> {
-    objects.put(KIND, name, expected, text.as_bytes(), NOW).unwrap()
+    objects.put((&project(), KIND, name), expected, text.as_bytes(), NOW).unwrap()
 }
 
 fn conflict(name: &str, found: Option<u64>) -> ObjectRefusal {
@@ -44,24 +48,30 @@ fn conflict(name: &str, found: Option<u64>) -> ObjectRefusal {
 #[test]
 fn a_change_of_an_old_version_is_refused() {
     let objects = open(&FaultyMedium::new(1)).unwrap();
-    assert_eq!(objects.delete(KIND, "a", Some(1)).unwrap(), Err(conflict("a", None)));
+    assert_eq!(objects.delete(&project(), KIND, "a", Some(1)).unwrap(), Err(conflict("a", None)));
     assert_eq!(put(&objects, "a", Some(1), "x"), Err(conflict("a", None)));
     assert_eq!(put(&objects, "a", None, "x"), Ok(1));
     assert_eq!(put(&objects, "a", None, "y"), Err(conflict("a", Some(1))));
     assert_eq!(put(&objects, "a", Some(1), "y"), Ok(2));
     assert_eq!(put(&objects, "a", Some(1), "z"), Err(conflict("a", Some(2))));
-    assert_eq!(objects.delete(KIND, "a", Some(1)).unwrap(), Err(conflict("a", Some(2))));
-    assert_eq!(objects.delete(KIND, "a", Some(2)).unwrap(), Ok(()));
-    assert_eq!(objects.delete(KIND, "a", None).unwrap(), Err(conflict("a", None)));
+    assert_eq!(
+        objects.delete(&project(), KIND, "a", Some(1)).unwrap(),
+        Err(conflict("a", Some(2)))
+    );
+    assert_eq!(objects.delete(&project(), KIND, "a", Some(2)).unwrap(), Ok(()));
+    assert_eq!(objects.delete(&project(), KIND, "a", None).unwrap(), Err(conflict("a", None)));
     // A version is never used again.
     assert_eq!(put(&objects, "a", None, "w"), Ok(3));
-    let found = objects.get(KIND, "a").unwrap().unwrap();
+    let found = objects.get(&project(), KIND, "a").unwrap().unwrap();
     assert_eq!(found, Object { version: 3, changed_at: NOW, bytes: b"w".to_vec() });
     // Objects of different kinds may have equal names.
-    assert_eq!(objects.get(ObjectKind::AlertState, "a").unwrap(), None);
-    assert_eq!(objects.put(ObjectKind::AlertState, "a", None, b"", NOW).unwrap(), Ok(4));
+    assert_eq!(objects.get(&project(), ObjectKind::AlertState, "a").unwrap(), None);
+    assert_eq!(
+        objects.put((&project(), ObjectKind::AlertState, "a"), None, b"", NOW).unwrap(),
+        Ok(4)
+    );
     let listed = [ListedObject { name: "a".to_owned(), version: Some(3) }];
-    assert_eq!(objects.list(KIND).unwrap(), listed);
+    assert_eq!(objects.list(&project(), KIND).unwrap(), listed);
     assert_eq!(faults(&objects), [""; 0]);
 }
 
@@ -71,14 +81,14 @@ fn a_range_of_names_is_visited_from_its_end_until_the_visitor_breaks() {
     for name in ["a", "b", "c", "d"] {
         put(&objects, name, None, name).unwrap();
     }
-    objects.put(ObjectKind::Annotation, "b", None, b"other", NOW).unwrap().unwrap();
+    objects.put((&project(), ObjectKind::Annotation, "b"), None, b"other", NOW).unwrap().unwrap();
     let read = |names: Range<&str>, enough: usize| {
         let mut found = Vec::new();
         let mut visit = |name: &str, object: Option<Object>| {
             found.push((name.to_owned(), String::from_utf8(object.unwrap().bytes).unwrap()));
             if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        objects.visit_backwards(KIND, names, &mut visit).unwrap();
+        objects.visit_backwards(&project(), KIND, names, &mut visit).unwrap();
         assert!(found.iter().all(|(name, bytes)| name == bytes));
         found.into_iter().map(|(name, _)| name).collect::<String>()
     };
@@ -95,21 +105,22 @@ fn names_sizes_and_numbers_are_bounded() {
         assert_eq!(put(&objects, name, None, "x"), Err(ObjectRefusal::BadName(KIND)), "{name}");
     }
     let most = vec![7; OBJECT_BYTES_MAX];
-    let too_large = objects.put(KIND, "a", None, &[&most[..], &[7]].concat(), NOW).unwrap();
+    let too_large =
+        objects.put((&project(), KIND, "a"), None, &[&most[..], &[7]].concat(), NOW).unwrap();
     let bytes = OBJECT_BYTES_MAX + 1;
     assert_eq!(too_large, Err(ObjectRefusal::TooLarge { kind: KIND, bytes }));
     let fits = OBJECTS_BYTES_MAX / (OBJECT_BYTES_MAX as u64 + 24);
     for index in 0..fits {
-        objects.put(KIND, &format!("{index}/x"), None, &most, NOW).unwrap().unwrap();
+        objects.put((&project(), KIND, &format!("{index}/x")), None, &most, NOW).unwrap().unwrap();
     }
     assert_eq!(
-        objects.put(KIND, "more", None, &most, NOW).unwrap(),
+        objects.put((&project(), KIND, "more"), None, &most, NOW).unwrap(),
         Err(ObjectRefusal::QuotaReached)
     );
     // An object that shrinks always fits.
     assert_eq!(put(&objects, "0/x", Some(1), "x"), Ok(fits + 1));
-    assert_eq!(objects.put(KIND, "more", None, &most, NOW).unwrap(), Ok(fits + 2));
-    assert_eq!(objects.list(KIND).unwrap().len() as u64, fits + 1);
+    assert_eq!(objects.put((&project(), KIND, "more"), None, &most, NOW).unwrap(), Ok(fits + 2));
+    assert_eq!(objects.list(&project(), KIND).unwrap().len() as u64, fits + 1);
 }
 
 /// Regression: 516 large silences took the space of alerts and notifications.
@@ -118,8 +129,9 @@ fn a_kind_at_its_quota_takes_no_space_from_another_kind() {
     let medium = FaultyMedium::new(1);
     let most = vec![7; OBJECT_BYTES_MAX];
     let mut objects = open(&medium).unwrap();
-    let put =
-        |objects: &Objects, kind, name: &str| objects.put(kind, name, None, &most, NOW).unwrap();
+    let put = |objects: &Objects, kind, name: &str| {
+        objects.put((&project(), kind, name), None, &most, NOW).unwrap()
+    };
     let fill = |objects: &Objects, kind, prefix: &str| {
         let all = (0..100).map(|n| put(objects, kind, &format!("{prefix}{n}")));
         all.take_while(Result::is_ok).count() as u64
@@ -137,8 +149,8 @@ fn a_kind_at_its_quota_takes_no_space_from_another_kind() {
     assert_eq!(fill(&objects, ObjectKind::AlertState, ""), fits);
     let (count, bytes) = objects.size().unwrap();
     assert!(count == fits && bytes <= OBJECTS_BYTES_MAX && bytes > OBJECTS_BYTES_MAX / 2);
-    let version = objects.get(ObjectKind::Silence, "0").unwrap().unwrap().version;
-    objects.delete(ObjectKind::Silence, "0", Some(version)).unwrap().unwrap();
+    let version = objects.get(&project(), ObjectKind::Silence, "0").unwrap().unwrap().version;
+    objects.delete(&project(), ObjectKind::Silence, "0", Some(version)).unwrap().unwrap();
     assert!(put(&objects, ObjectKind::Silence, "more").is_ok());
     assert_eq!(faults(&objects), [""; 0]);
 }
@@ -154,17 +166,17 @@ fn a_damaged_object_affects_no_other_and_can_be_created_again() {
         let places = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(text));
         places.collect::<Vec<_>>().into_iter().for_each(|at| bytes[at] ^= 1);
     });
-    let fault = objects.get(KIND, "a").unwrap_err();
+    let fault = objects.get(&project(), KIND, "a").unwrap_err();
     assert_eq!(
         fault.to_string(),
         "objects.redb: dashboard \"a\" is damaged: create it again, or restore it from a snapshot"
     );
-    let versions = objects.list(KIND).unwrap().into_iter().map(|listed| listed.version);
+    let versions = objects.list(&project(), KIND).unwrap().into_iter().map(|listed| listed.version);
     assert_eq!(versions.collect::<Vec<_>>(), [None, Some(2)]);
     assert_eq!(faults(&objects), ["object \"dashboard/a\": its checksum does not fit"]);
     assert_eq!(put(&objects, "a", Some(1), "x"), Err(conflict("a", None)));
     assert_eq!(put(&objects, "a", None, "x"), Ok(3));
-    assert_eq!(objects.get(KIND, "a").unwrap().unwrap().bytes, b"x");
+    assert_eq!(objects.get(&project(), KIND, "a").unwrap().unwrap().bytes, b"x");
     assert_eq!(faults(&objects), [""; 0]);
 }
 
@@ -174,15 +186,15 @@ fn a_damaged_file_is_set_aside_and_a_lost_one_is_marked() {
     let objects = open(&medium).unwrap();
     put(&objects, "a", None, "x").unwrap();
     let objects = damaged(&medium, objects, |bytes| bytes.fill(7));
-    assert_eq!(objects.get(KIND, "a").unwrap(), None);
+    assert_eq!(objects.get(&project(), KIND, "a").unwrap(), None);
     assert_eq!(objects.register.damaged(), ["objects.redb"]);
     put(&objects, "a", None, "y").unwrap();
     drop(objects);
-    assert_eq!(open(&medium).unwrap().get(KIND, "a").unwrap().unwrap().bytes, b"y");
+    assert_eq!(open(&medium).unwrap().get(&project(), KIND, "a").unwrap().unwrap().bytes, b"y");
     medium.remove(OBJECTS_FILE).unwrap();
     let objects = open(&medium).unwrap();
     assert_eq!(objects.register.damaged(), ["objects.redb", "objects.redb.missing"]);
-    assert_eq!(objects.list(KIND).unwrap(), []);
+    assert_eq!(objects.list(&project(), KIND).unwrap(), []);
 }
 
 /// Changes the bytes of the file, and opens it again.
@@ -237,7 +249,7 @@ fn run(objects: &Objects, map: &Map, step: &Step) -> Option<Map> {
         Step::Put { name, length, is_current } => {
             let (text, found, expected) = versions(*name, *is_current);
             let bytes = vec![*length as u8; *length];
-            let outcome = objects.put(KIND, &text, expected, &bytes, NOW).ok()?;
+            let outcome = objects.put((&project(), KIND, &text), expected, &bytes, NOW).ok()?;
             assert_eq!(outcome.is_ok(), *is_current, "{outcome:?} {found:?}");
             if let Ok(version) = outcome {
                 assert!(map.values().all(|object| object.version < version));
@@ -246,7 +258,7 @@ fn run(objects: &Objects, map: &Map, step: &Step) -> Option<Map> {
         }
         Step::Delete { name, is_current } => {
             let (text, found, expected) = versions(*name, *is_current);
-            let outcome = objects.delete(KIND, &text, expected).ok()?;
+            let outcome = objects.delete(&project(), KIND, &text, expected).ok()?;
             assert_eq!(outcome.is_ok(), *is_current && found.is_some(), "{outcome:?}");
             if outcome.is_ok() {
                 after.remove(name);
@@ -263,11 +275,11 @@ fn found(objects: &Objects) -> Map {
         listed.name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
     };
     let get = |listed: ListedObject| {
-        let object = objects.get(KIND, &listed.name).unwrap().unwrap();
+        let object = objects.get(&project(), KIND, &listed.name).unwrap().unwrap();
         assert_eq!(listed.version, Some(object.version));
         (name(&listed), object)
     };
-    objects.list(KIND).unwrap().into_iter().map(get).collect()
+    objects.list(&project(), KIND).unwrap().into_iter().map(get).collect()
 }
 
 proptest! {

@@ -170,7 +170,7 @@ impl<'a> LevelStep<'a> {
         }
         // The views begin before the transaction.
         let periods = self.periods(place)?;
-        let count = self.store.dictionary().id_count() as u32;
+        let count = self.store.all_series().id_count() as u32;
         let (store, todo, coarse) = (self.store, &self.todo, self.coarse);
         let report = &mut self.report;
         store.inner.documents.replace(place, &change, &mut |sink| {

@@ -134,7 +134,7 @@ impl Store {
             counters: Counters::default(),
             open: OpenStore::default(),
         };
-        let store = Self { inner: Arc::new(inner) };
+        let store = Self::new(inner);
         store.restore_erasure()?;
         let (report, latest) = store.recover()?;
         store.resume_erasure();

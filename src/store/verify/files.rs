@@ -78,7 +78,7 @@ pub(super) fn check_documents(
     report: &mut VerifyReport,
     filled: &mut dyn FnMut(UnixMillis),
 ) -> Result<(), StoreError> {
-    let dictionary = store.dictionary();
+    let dictionary = store.all_series();
     let width_ms = store.granularity(id.granularity).width_ms;
     let mark = store.inner.documents.check(id, &mut |start, series, cells| {
         report.documents += 1;
@@ -127,7 +127,7 @@ pub(super) fn check_head(
 ) -> Result<(), StoreError> {
     let width_ms = store.granularity(index).width_ms;
     let head = store.inner.head.read(index)?;
-    let dictionary = store.dictionary();
+    let dictionary = store.all_series();
     for slot in head.slots(0..i64::MAX)? {
         let mut cursor = head.cursor(&[slot])?;
         while let Some(row) = cursor.next_row()? {

@@ -116,7 +116,7 @@ pub fn verify(
         files::check_integrity(&medium, name, &mut report)?;
     }
     let Some(store) = open(&medium, now, &mut report) else { return Ok(report) };
-    report.series = store.dictionary().len() as u64;
+    report.series = store.all_series().len() as u64;
     if let Err(cause) =
         store.inner.objects.check(&mut |problem| report.fault(OBJECTS_FILE, problem))
     {

@@ -202,7 +202,7 @@ impl Sides<'_> {
         slots: &[bool],
         report: &mut VerifyReport,
     ) -> Result<(), StoreError> {
-        let count = self.store.dictionary().id_count() as u32;
+        let count = self.store.all_series().id_count() as u32;
         let range = document..self.place.next_document(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();

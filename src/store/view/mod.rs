@@ -45,7 +45,8 @@ pub struct View {
 }
 
 impl Store {
-    /// Takes a consistent view. `range` is widened to whole slots of the granularity.
+    /// Takes a consistent view of series of the project; series of others read as empty. `range` is
+    /// widened to whole slots of the granularity.
     ///
     /// # Errors
     /// When a partition cannot be read.
@@ -57,8 +58,9 @@ impl Store {
     ) -> Result<View, StoreError> {
         let (mut all, mut parts) = (series.to_vec(), Box::<Parts>::default());
         let dictionary = self.dictionary();
+        dictionary.retain_own(&mut all);
         if dictionary.has_parts() {
-            for id in series {
+            for id in &all.clone() {
                 let parts_of_series = dictionary.parts(*id);
                 all.extend_from_slice(parts_of_series);
                 if !parts_of_series.is_empty() {

@@ -53,7 +53,7 @@ impl MirroredMetrics {
             ("granary_journal_file_bytes", Store::journal_bytes),
             ("granary_head_file_bytes", Store::head_bytes),
             ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
-            ("granary_series", |s| s.dictionary().len() as u64),
+            ("granary_series", |s| s.all_series().len() as u64),
             ("granary_series_idle", |s| s.idle_series() as u64),
             ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
             ("granary_documents_damaged", Store::damaged_in_all),

@@ -1,6 +1,7 @@
 //! Access control of the real daemon: keys by CLI, API and every kind of client.
 
 mod matrix;
+mod projects;
 mod senders;
 
 use std::{

@@ -1,0 +1,77 @@
+//! The projects: their names, quotas and rules.
+//!
+//! Must never know: keys, who belongs to a project.
+
+use super::{
+    Settings,
+    faults::Faults,
+    sections::{Project, Security},
+};
+use crate::{kept::RuleSources, model::ProjectName};
+
+/// The maximum number of projects beside `default`: each has three threads.
+const PROJECTS_MAX: usize = 63;
+
+/// A project beside `default`, with its settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the types describe the fields")]
+pub struct ProjectSettings {
+    pub name: ProjectName,
+    pub settings: Project,
+}
+
+/// Checks the projects, and returns them by name.
+pub(super) fn projects(security: &Security, faults: &mut Faults) -> Vec<ProjectSettings> {
+    let given = &security.projects;
+    if given.len() > PROJECTS_MAX {
+        faults.0.push(format!("security.projects has more than {PROJECTS_MAX} entries"));
+    }
+    if !given.is_empty() && !security.access {
+        faults.0.push(
+            "security.projects need keys, which choose the project of a request: set \
+             security.access = true"
+                .to_owned(),
+        );
+    }
+    let mut projects = Vec::new();
+    for (name, settings) in given {
+        let place = format!("security.projects.{name}");
+        for (key, is_zero) in [
+            ("series_max", settings.series_max == Some(0)),
+            ("samples_per_second", settings.samples_per_second == Some(0)),
+            ("query_points_max", settings.query_points_max == Some(0)),
+            ("queries_max", settings.queries_max == Some(0)),
+        ] {
+            if is_zero {
+                faults.0.push(format!("{place}.{key} = 0 is too small; use 1 or more"));
+            }
+        }
+        match ProjectName::new(name) {
+            Ok(name) if name.is_default() => faults.0.push(format!(
+                "{place}: this project exists always, with the settings of [limits] and [alerts]"
+            )),
+            Ok(name) => projects.push(ProjectSettings { name, settings: settings.clone() }),
+            Err(cause) => faults.0.push(format!("security.projects: {cause}")),
+        }
+    }
+    projects
+}
+
+impl Settings {
+    /// Returns the settings of a project; the defaults for one that is not in the settings.
+    pub fn project(&self, name: &ProjectName) -> Project {
+        self.security.projects.get(name.as_str()).cloned().unwrap_or_default()
+    }
+
+    /// Returns the sources of a project's rules on the named machine.
+    pub fn rule_sources_of(&self, name: &ProjectName, machine: Option<&str>) -> RuleSources {
+        let Project { rules, notifications, .. } = self.project(name);
+        let is_named = !notifications.as_os_str().is_empty();
+        RuleSources {
+            paths: rules,
+            notifications: is_named.then_some(notifications),
+            has_alertmanagers: false,
+            ..self.rule_sources(machine)
+        }
+    }
+}

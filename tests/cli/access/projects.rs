@@ -1,0 +1,334 @@
+//! Projects: the same names in several projects at once, and no answer of one tells of another.
+
+use std::io::{BufRead, BufReader};
+
+use granary::access::{ROUTES, Right, Row};
+use serde_json::{Value, json};
+
+use super::{Guarded, first_key};
+use crate::daemon::{Daemon, client};
+
+const SETTINGS: &str =
+    "security.access = true\n[security.projects.red]\n[security.projects.blue]\n";
+const NAMES: [&str; 3] = ["default", "red", "blue"];
+
+/// A project with its key, and a word and a number that only it stores.
+struct Tenant {
+    name: &'static str,
+    key: String,
+    word: String,
+    number: String,
+}
+
+/// Returns a random word without digits.
+fn random_word() -> String {
+    let mut bytes = [0; 12];
+    getrandom::fill(&mut bytes).unwrap();
+    bytes.iter().map(|byte| char::from(b'a' + byte % 26)).collect()
+}
+
+fn random_number() -> String {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).unwrap();
+    (10_000_000 + u32::from_le_bytes(bytes) % 89_999_999).to_string()
+}
+
+fn start() -> (Guarded, Vec<Tenant>) {
+    let daemon = Daemon::start(SETTINGS);
+    let admin = first_key(&daemon).unwrap();
+    let guarded = Guarded { daemon, admin };
+    let tenant = |name: &'static str| {
+        let new = json!({ "name": "team", "scopes": ["admin"], "project": name });
+        Tenant { name, key: guarded.key(&new), word: random_word(), number: random_number() }
+    };
+    let tenants = NAMES.map(tenant).into_iter().collect();
+    (guarded, tenants)
+}
+
+/// Sends the same names with the tenant's word and number, by each kind of request.
+fn feed(guarded: &Guarded, tenant: &Tenant) {
+    let Tenant { key, word, number, .. } = tenant;
+    let send = |method: &str, path: &str, body: &str| {
+        let (status, answer) = guarded.send(method, path, key, body);
+        assert!((200..300).contains(&status), "{} {path}: {status} {answer}", tenant.name);
+        answer
+    };
+    let sample = |metric: &str| {
+        json!({ "metric": metric, "tags": { "host": "web1", "zone": word },
+                "value": number.parse::<u64>().unwrap() })
+    };
+    let of_word = format!("m_{word}_total");
+    let samples = [sample("load"), sample("memory"), sample(&of_word)];
+    let batch = json!({ "agent": "web1", "epoch": 1, "seq": 1, "samples": samples });
+    assert_eq!(send("POST", "/api/v1/ingest", &batch.to_string())["accepted"], 3);
+    send("POST", "/write", &format!("disk,zone={word},host=web1 free={number},{word}=1"));
+    let ping = json!({ "agent": "web1", "host": "web1", "program": word, "version": "1",
+                       "started": 1, "interval_ms": 10_000, "sent": 1, "tags": { "zone": word } });
+    let other = json!({ "agent": word, "host": word, "program": "p", "version": "1",
+                        "started": 1, "interval_ms": 10_000, "sent": 1 });
+    let pings = json!({ "pings": [ping, other] }).to_string();
+    assert_eq!(send("POST", "/api/v1/ping", &pings)["accepted"], 2);
+    let chart = json!({ "title": word, "metric": "load" });
+    for name in ["main", word] {
+        let dashboard = json!({ "title": word, "rows": [{ "charts": [chart] }] });
+        let path = format!("/api/v1/dashboards/{name}");
+        let (status, answer) = guarded.send("PUT", &path, key, &dashboard.to_string());
+        assert!([200, 201].contains(&status), "{answer}");
+    }
+    let note = json!({ "text": word, "tags": ["zone"] }).to_string();
+    send("POST", "/api/v1/annotations", &note);
+    let labels = json!({ "alertname": "down", "zone": word });
+    let alerts = json!([{ "labels": labels, "annotations": { "summary": word } }]).to_string();
+    send("POST", "/api/v2/alerts", &alerts);
+    let matchers = json!([{ "name": "zone", "value": word, "isRegex": false, "isEqual": true }]);
+    let silence = json!({ "matchers": matchers, "startsAt": "2026-11-21T08:00:00Z",
+                          "endsAt": "2099-11-21T08:00:00Z", "createdBy": word, "comment": word });
+    send("POST", "/api/v2/silences", &silence.to_string());
+}
+
+/// Requests whose answers contain the caller's word or number.
+const TELLING: [(&str, &str, &str); 38] = [
+    ("GET", "/api/v1/query?query=load", ""),
+    ("GET", "/api/v1/query?query=sum(load)", ""),
+    ("GET", "/api/v1/query?query=count_values(%22v%22,load)", ""),
+    ("GET", "/api/v1/query?query=topk(5,%7Bzone!=%22%22%7D)", ""),
+    ("GET", "/api/v1/query?query=max_over_time(load%5B1h%5D)", ""),
+    ("GET", "/api/v1/query?query=label_replace(load,%22a%22,%22$1%22,%22zone%22,%22(.*)%22)", ""),
+    ("GET", "/api/v1/query?query=group%20by%20(zone)(memory)", ""),
+    ("GET", "/api/v1/query?query=load%20*%20on(host)%20group_left%20memory%20/%20memory", ""),
+    ("GET", "/api/v1/query?query=ALERTS%20or%20load", ""),
+    ("GET", "/prometheus/api/v1/query?query=last_over_time(load%5B1h%5D)", ""),
+    ("GET", "/api/v1/label/zone/values", ""),
+    ("GET", "/api/v1/label/__name__/values", ""),
+    ("GET", "/api/v1/series?match%5B%5D=load", ""),
+    ("GET", "/api/v1/metadata", ""),
+    ("GET", "/federate?match%5B%5D=load", ""),
+    ("GET", "/api/v1/status/tsdb", ""),
+    ("GET", "/render?target=load&format=json&from=-1h", ""),
+    ("GET", "/metrics/find?query=*", ""),
+    ("GET", "/tags/zone", ""),
+    ("GET", "/tags/findSeries?expr=zone!%3Dx", ""),
+    ("GET", "/tags/autoComplete/values?tag=zone", ""),
+    ("GET", "/api/v1/series", ""),
+    ("GET", "/api/v1/chart?metric=load&range=1h&resolution=1m&by=zone", ""),
+    ("GET", "/api/v1/documents?metric=load&range=1h&resolution=1m", ""),
+    (
+        "POST",
+        "/api/v1/aggregate",
+        "{\"collection\": \"1m\", \"metric\": \"load\", \"pipeline\": []}",
+    ),
+    ("GET", "/api/v1/cardinality", ""),
+    ("GET", "/api/v1/find?q=total", ""),
+    ("GET", "/api/v1/facets?metric=load", ""),
+    ("GET", "/api/v1/hosts", ""),
+    ("GET", "/api/v1/export?metric=load&resolution=1m&start=2020-01-01&end=2100-01-01", ""),
+    ("GET", "/api/v1/dashboards", ""),
+    ("GET", "/api/v1/dashboards/main", ""),
+    ("GET", "/api/v1/annotations", ""),
+    ("GET", "/api/v2/alerts", ""),
+    ("GET", "/api/v2/alerts/groups", ""),
+    ("GET", "/api/v2/silences", ""),
+    ("GET", "/api/v1/storage/document?metric=load&resolution=1m", ""),
+    ("GET", "/api/v1/hosts/sparklines?metric=load", ""),
+];
+
+/// Requests whose answers must not depend on whether another project has a name.
+const ASKING: [(&str, &str, &str); 18] = [
+    ("GET", "/api/v1/query?query=load%7Bzone=%22WORD%22%7D", ""),
+    ("GET", "/api/v1/query?query=absent(m_WORD_total)", ""),
+    ("GET", "/api/v1/query?query=info(load,%7Bzone=%22WORD%22%7D)", ""),
+    ("GET", "/api/v1/series?match%5B%5D=m_WORD_total", ""),
+    ("GET", "/api/v1/chart?metric=m_WORD_total&range=1h", ""),
+    ("GET", "/api/v1/chart?metric=load&tags=zone=WORD&range=1h", ""),
+    ("GET", "/api/v1/chart?metric=m_WORD_tota&range=1h", ""),
+    ("GET", "/api/v1/find?q=WORD", ""),
+    ("GET", "/api/v1/facets?metric=m_WORD_total", ""),
+    ("GET", "/api/v1/storage/document?metric=m_WORD_total&resolution=1m", ""),
+    ("GET", "/api/v1/dashboards/WORD", ""),
+    ("GET", "/render?target=m_WORD_total&format=json", ""),
+    ("DELETE", "/api/v1/dashboards/WORD?version=1", ""),
+    ("DELETE", "/api/v1/series?metric=m_WORD_total", ""),
+    ("POST", "/api/v1/admin/series/delete", "{\"metric\": \"m_WORD_total\"}"),
+    ("POST", "/api/v1/admin/hosts/remove", "{\"hosts\": [\"WORD\"]}"),
+    ("POST", "/api/v1/admin/senders/remove", "{\"senders\": [\"WORD\"]}"),
+    ("GET", "/api/v1/senders?name=WORD", ""),
+];
+
+fn assert_tells_nothing_of_others(text: &str, tenant: &Tenant, tenants: &[Tenant], what: &str) {
+    for other in tenants.iter().filter(|other| other.name != tenant.name) {
+        for secret in [&other.word, &other.number] {
+            let shown: String = text.chars().take(2000).collect();
+            assert!(!text.contains(secret.as_str()), "{what} of {}: {shown}", tenant.name);
+        }
+    }
+}
+
+#[test]
+fn no_answer_to_a_project_tells_of_another() {
+    let (guarded, tenants) = start();
+    for tenant in &tenants {
+        feed(&guarded, tenant);
+    }
+    let ask = |tenant: &Tenant, method: &str, path: &str, body: &str| {
+        let (status, answer) = guarded.send(method, path, &tenant.key, body);
+        let text = format!("{status} {answer}");
+        assert_tells_nothing_of_others(&text, tenant, &tenants, &format!("{method} {path}"));
+        text
+    };
+    for tenant in &tenants {
+        for (method, path, body) in TELLING {
+            let text = ask(tenant, method, path, body);
+            let tells = text.contains(&tenant.word) || text.contains(&tenant.number);
+            assert!(tells && text.starts_with("20"), "{method} {path} tells nothing: {text}");
+        }
+        // Each route, also without the parameters that it needs.
+        for Row { methods, path, right } in ROUTES.iter().filter(|row| row.right != Right::Open) {
+            for method in methods.replace('*', "GET POST").split(' ') {
+                for value in ["web1", "main", "load", "zone"] {
+                    let is_variable = |part: &&str| part.starts_with('{');
+                    let parts = path.split('/');
+                    let parts = parts.map(|part| if is_variable(&part) { value } else { part });
+                    let path = parts.collect::<Vec<_>>().join("/");
+                    // A tail does not end.
+                    if !path.ends_with("/tail") && *right != Right::Manage {
+                        ask(tenant, method, &path, "");
+                    }
+                }
+            }
+        }
+        let (_, keys) = guarded.send("GET", "/api/v1/access/keys", &tenant.key, "");
+        assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
+    }
+    // A name that another project has is as unknown as one that none has.
+    for (method, path, body) in ASKING {
+        let ask_for = |tenant: &Tenant, word: &str| {
+            let with = |text: &str| text.replace("WORD", word);
+            let (status, answer) = guarded.send(method, &with(path), &tenant.key, &with(body));
+            let text = format!("{status} {answer}").replace(word, "WORD");
+            // Times of answers differ.
+            text.split(|c: char| c.is_ascii_digit()).collect::<String>()
+        };
+        for (tenant, other) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+            let (tenant, other) = (&tenants[tenant], &tenants[other]);
+            let of_other = ask_for(tenant, &other.word);
+            assert_eq!(of_other, ask_for(tenant, &random_word()), "{method} {path}");
+        }
+    }
+    // Nothing above changed a project other than that of the key.
+    for tenant in &tenants {
+        assert!(ask(tenant, "GET", "/api/v1/query?query=load", "").contains(&tenant.number));
+    }
+}
+
+#[test]
+fn a_tail_shows_the_samples_of_its_own_project() {
+    let (guarded, tenants) = start();
+    for tenant in &tenants {
+        feed(&guarded, tenant);
+    }
+    let red = &tenants[1];
+    let response = client()
+        .get(format!("{}/api/v1/tail?metric=load", guarded.daemon.url))
+        .header("Authorization", format!("Bearer {}", red.key))
+        .call()
+        .unwrap();
+    assert_eq!(response.status(), 200);
+    let mut lines = BufReader::new(response.into_body().into_reader()).lines();
+    let mut shown = lines.next().unwrap().unwrap();
+    for value in 1..4 {
+        for tenant in &tenants {
+            let tags = json!({ "host": "web1", "zone": tenant.word });
+            let sample = json!({ "metric": "load", "tags": tags, "value": value });
+            let body = json!({ "samples": [sample] }).to_string();
+            assert_eq!(guarded.send("POST", "/api/v1/ingest", &tenant.key, &body).0, 200);
+        }
+        shown += &lines.next().unwrap().unwrap();
+    }
+    assert!(shown.contains(&red.word), "{shown}");
+    assert_tells_nothing_of_others(&shown, red, &tenants, "the tail");
+}
+
+#[test]
+fn the_key_chooses_the_project_and_only_a_key_of_all_may_name_one() {
+    let (guarded, tenants) = start();
+    for tenant in &tenants {
+        feed(&guarded, tenant);
+    }
+    let all = guarded.key(&json!({ "name": "proxy", "scopes": ["read"], "project": "*" }));
+    let get = |key: &str, project: Option<&str>| {
+        let authorization = format!("Bearer {key}");
+        let mut headers = vec![("Authorization", &*authorization)];
+        headers.extend(project.map(|project| ("X-Scope-OrgID", project)));
+        guarded.send_with("GET", "/api/v1/query?query=load", &headers, "")
+    };
+    for tenant in &tenants {
+        for (key, header) in
+            [(&all, Some(tenant.name)), (&tenant.key, None), (&tenant.key, Some(tenant.name))]
+        {
+            let (status, answer) = get(key, header);
+            assert!(status == 200 && answer.to_string().contains(&tenant.number), "{answer}");
+        }
+    }
+    assert!(get(&all, None).1.to_string().contains(&tenants[0].number), "default without a header");
+    let (status, answer) = get(&tenants[1].key, Some("blue"));
+    assert_eq!((status, &answer["error"]), (403, &json!("forbidden")), "{answer}");
+    for unknown in ["green", "", "*", "red|blue", "\u{1}red"] {
+        assert_eq!(get(&all, Some(unknown)).0, 403, "{unknown:?}");
+    }
+    // Keys of one project make keys of this project only, and none with a view of the daemon.
+    let make = |project: Value, scope: &str| {
+        let new = json!({ "name": "other", "scopes": [scope], "project": project });
+        guarded.send("POST", "/api/v1/access/keys", &tenants[1].key, &new.to_string()).0
+    };
+    let made = ["blue", "default", "*", "Red"].map(|project| make(json!(project), "read"));
+    assert_eq!(made, [403, 403, 403, 400]);
+    assert_eq!(make(json!("red"), "operate"), 400);
+    assert_eq!(make(Value::Null, "read"), 201);
+    let (_, keys) = guarded.send("GET", "/api/v1/access/keys", &tenants[1].key, "");
+    let projects = keys["keys"].as_array().unwrap().iter().map(|key| key["project"].clone());
+    assert_eq!(projects.collect::<Vec<_>>(), ["red", "red"]);
+    let id = tenants[2].key.split('_').nth(1).unwrap();
+    let path = format!("/api/v1/access/keys/{id}");
+    assert_eq!(guarded.send("DELETE", &path, &tenants[1].key, "").0, 404);
+    let listed = guarded.output(&guarded.admin, &["key", "list"]);
+    assert!(listed.contains("blue") && listed.contains('*'), "{listed}");
+    let added = ["key", "add", "mine", "--scope", "read", "--project", "blue"];
+    let key = guarded.output(&guarded.admin, &added);
+    assert!(get(&key, None).1.to_string().contains(&tenants[2].number));
+}
+
+#[test]
+fn quotas_refuse_what_is_beyond_them_and_name_themselves() {
+    let settings = "security.access = true\n[security.projects.small]\nseries_max = 2\n\
+                    samples_per_second = 1\nquery_points_max = 10\n[security.projects.other]\n";
+    let daemon = Daemon::start(settings);
+    let admin = first_key(&daemon).unwrap();
+    let guarded = Guarded { daemon, admin };
+    let [small, other] = ["small", "other"]
+        .map(|name| guarded.key(&json!({ "name": "team", "scopes": ["admin"], "project": name })));
+    let send = |key: &str, count: usize| {
+        let sample = |index| json!({ "metric": format!("m{index}"), "value": 1 });
+        let samples: Vec<_> = (0..count).map(sample).collect();
+        let body = json!({ "samples": samples }).to_string();
+        guarded.send("POST", "/api/v1/ingest", key, &body)
+    };
+    let (status, answer) = send(&small, 3);
+    assert_eq!((status, &answer["accepted"]), (200, &json!(2)), "{answer}");
+    assert!(answer.to_string().contains("project_series_limit"), "{answer}");
+    let mut last = (200, Value::Null);
+    for _ in 0..20 {
+        last = send(&small, 2);
+    }
+    assert_eq!((last.0, &last.1["error"]), (429, &json!("quota")), "{last:?}");
+    assert!(last.1.to_string().contains("samples_per_second"), "{last:?}");
+    // Protocols of rows answer 503, on which Prometheus sends again.
+    assert_eq!(guarded.send("POST", "/write", &small, "m0 value=1").0, 503);
+    assert_eq!(send(&other, 3).0, 200);
+    let range = "/api/v1/query_range?query=vector(1)&start=0&end=1000&step=1";
+    let (status, answer) = guarded.send("GET", range, &small, "");
+    assert!(status >= 400 && answer.to_string().contains("points"), "{status} {answer}");
+    assert_eq!(guarded.send("GET", range, &other, "").0, 200);
+    let (_, metrics) = guarded.send("GET", "/metrics", &guarded.admin, "");
+    let metrics = metrics.as_str().unwrap();
+    assert!(metrics.contains("granary_quota_refused_total{quota=\"samples_per_second\"}"));
+}
