@@ -67,7 +67,7 @@ impl Secret {
 pub struct NewKey {
     pub name: String,
     pub scopes: Scopes,
-    /// Without it, the project of the caller.
+    /// The projects; `None`: those of the caller.
     #[serde(default)]
     pub project: Option<KeyProject>,
     #[serde(default)]

@@ -1,10 +1,9 @@
 //! The routes of one area of the API, and the parts that its handlers receive.
 //!
 //! Areas share path prefixes, so a prefix does not identify an area. Each area registers its routes
-//! with its own scope, which passes the area's parts only to these routes, and of these the parts of
-//! the caller's project. The check of keys is around each route, so it runs after routing: no other
-//! spelling of a path avoids it. A route without a row in the table of rights is a bug that prevents
-//! the start.
+//! with its own scope, which passes only to these routes the area's parts of the caller's project.
+//! The check of keys is around each route, so it runs after routing: no other spelling of a path
+//! avoids it. A route without a row in the table of rights is a bug that prevents the start.
 //!
 //! Must never know: handlers.
 

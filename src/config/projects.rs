@@ -3,11 +3,10 @@
 //! Must never know: keys, who belongs to a project.
 
 use super::{
-    Settings,
     faults::Faults,
     sections::{Project, Security},
 };
-use crate::{kept::RuleSources, model::ProjectName};
+use crate::model::ProjectName;
 
 /// The maximum number of projects beside `default`: each has three threads.
 const PROJECTS_MAX: usize = 63;
@@ -55,23 +54,4 @@ pub(super) fn projects(security: &Security, faults: &mut Faults) -> Vec<ProjectS
         }
     }
     projects
-}
-
-impl Settings {
-    /// Returns the settings of a project; the defaults for one that is not in the settings.
-    pub fn project(&self, name: &ProjectName) -> Project {
-        self.security.projects.get(name.as_str()).cloned().unwrap_or_default()
-    }
-
-    /// Returns the sources of a project's rules on the named machine.
-    pub fn rule_sources_of(&self, name: &ProjectName, machine: Option<&str>) -> RuleSources {
-        let Project { rules, notifications, .. } = self.project(name);
-        let is_named = !notifications.as_os_str().is_empty();
-        RuleSources {
-            paths: rules,
-            notifications: is_named.then_some(notifications),
-            has_alertmanagers: false,
-            ..self.rule_sources(machine)
-        }
-    }
 }

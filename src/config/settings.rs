@@ -17,13 +17,13 @@ use super::{
     faults::Faults,
     projects::{ProjectSettings, projects},
     retention::retention_rules,
-    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections, Tls},
+    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Tls},
 };
 use crate::{
     alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
-    model::{Granularity, GranularitySet, MetricLimits, RetentionRule, Span},
+    model::{Granularity, GranularitySet, MetricLimits, ProjectName, RetentionRule, Span},
     query::PromqlSettings,
     store::CheckpointBounds,
     tls::TlsFiles,
@@ -126,6 +126,23 @@ impl Settings {
             sources.external = Arc::new(external);
         }
         sources
+    }
+
+    /// Returns the settings of a project; the defaults for one that is not in the settings.
+    pub fn project(&self, name: &ProjectName) -> Project {
+        self.security.projects.get(name.as_str()).cloned().unwrap_or_default()
+    }
+
+    /// Returns the sources of a project's rules on the named machine.
+    pub fn rule_sources_of(&self, name: &ProjectName, machine: Option<&str>) -> RuleSources {
+        let Project { rules, notifications, .. } = self.project(name);
+        let is_named = !notifications.as_os_str().is_empty();
+        RuleSources {
+            paths: rules,
+            notifications: is_named.then_some(notifications),
+            has_alertmanagers: false,
+            ..self.rule_sources(machine)
+        }
     }
 
     /// Returns the files of TLS; `None` when TLS is off.

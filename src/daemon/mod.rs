@@ -312,7 +312,7 @@ impl Daemon {
     }
 }
 
-/// Returns the numbers of series at the beginnings of days: of the project `default`, and of others.
+/// Returns the numbers of series at the beginnings of days, for each project.
 fn cardinality(
     settings: &Settings,
     store: &Store,

@@ -48,7 +48,7 @@ pub use sealing::SealReport;
 pub(crate) use unused::CHUNK;
 use unused::KnownLong;
 
-/// The store, shared by all roles, as one project sees it: the series, senders, hosts and objects of
+/// The store, shared by all roles, as one project sees it: series, senders, hosts and objects of
 /// other projects do not exist. Work on the whole store ignores the project. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Store {

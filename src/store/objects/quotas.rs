@@ -1,5 +1,6 @@
 //! Quotas of objects: each kind has its own quota in each project, so that no kind and no project
-//! takes space from another. The use is counted in memory; after a failed change, it is counted in the file again.
+//! takes space from another. The use is counted in memory; after a failed change, it is counted in
+//! the file again.
 //!
 //! Must never know: the content of objects.
 

