@@ -85,7 +85,7 @@ fn feed(guarded: &Guarded, tenant: &Tenant) {
 }
 
 /// Requests whose answers contain the caller's word or number.
-const TELLING: [(&str, &str, &str); 36] = [
+const TELLING: [(&str, &str, &str); 35] = [
     ("GET", "/api/v1/query?query=load", ""),
     ("GET", "/api/v1/query?query=sum(load)", ""),
     ("GET", "/api/v1/query?query=count_values(%22v%22,load)", ""),
@@ -103,12 +103,11 @@ const TELLING: [(&str, &str, &str); 36] = [
     ("GET", "/federate?match%5B%5D=load", ""),
     ("GET", "/api/v1/status/tsdb", ""),
     ("GET", "/render?target=seriesByTag(%22name=load%22)&format=json&from=-1h", ""),
-    ("GET", "/metrics/find?query=*", ""),
     ("GET", "/tags/zone", ""),
     ("GET", "/tags/findSeries?expr=name%3Dload", ""),
     ("GET", "/tags/autoComplete/values?tag=zone", ""),
     ("GET", "/api/v1/series", ""),
-    ("GET", "/api/v1/chart?metric=load&range=1h&resolution=1m&by=zone", ""),
+    ("GET", "/api/v1/chart?metric=load&range=1h&resolution=1m", ""),
     ("GET", "/api/v1/documents?metric=load&range=1h&resolution=1m", ""),
     (
         "POST",
@@ -119,7 +118,7 @@ const TELLING: [(&str, &str, &str); 36] = [
     ("GET", "/api/v1/find?q=total", ""),
     ("GET", "/api/v1/facets?metric=load", ""),
     ("GET", "/api/v1/hosts", ""),
-    ("GET", "/api/v1/export?metric=load&resolution=1m&start=2020-01-01&end=2100-01-01", ""),
+    ("GET", "/api/v1/export?metric=load&resolution=1d&start=2026-01-01&end=2100-01-01", ""),
     ("GET", "/api/v1/dashboards", ""),
     ("GET", "/api/v1/dashboards/main", ""),
     ("GET", "/api/v1/annotations", ""),
