@@ -199,6 +199,7 @@ fn key_checks(criterion: &mut Criterion) {
         let new = NewKey {
             name: format!("key {number}"),
             scopes: Scopes::of(&[Scope::Ingest]),
+            project: None,
             senders: None,
             expires: None,
         };

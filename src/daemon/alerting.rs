@@ -83,7 +83,18 @@ impl ForwarderSet {
 }
 
 impl AlertingRoles {
+    /// Starts the roles of each project.
     pub(super) fn start(
+        settings: &mut LiveSettings,
+        projects: &[ApiParts],
+        lifelines: &Lifelines,
+        arbiters: &mut Vec<Arbiter>,
+    ) -> anyhow::Result<Vec<Self>> {
+        let mut start = |parts| Self::start_project(settings, parts, lifelines, arbiters);
+        projects.iter().map(&mut start).collect()
+    }
+
+    fn start_project(
         settings: &mut LiveSettings,
         parts: &ApiParts,
         lifelines: &Lifelines,

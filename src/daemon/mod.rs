@@ -22,11 +22,11 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{
     actors::{
-        Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
-        Retention, Sealer, SelfSampler, SettingsChanged, SparklineRefresher, Stop, StopFlag,
-        Watcher, Writer, WriterHandle, lifelines,
+        Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Lifelines, Preallocator,
+        PublishedState, Retention, Sealer, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
+        StopFlag, Watcher, Writer, WriterHandle, lifelines,
     },
-    api::Tails,
+    api::{ApiParts, Tails},
     clock::{Clock, Stopwatch, TrustedClock},
     config::{LiveSettings, Settings, bounds},
     kept::{KnownCardinality, KnownSettings},
@@ -139,10 +139,8 @@ struct Daemon {
     checkpointer: Addr<Checkpointer>,
     preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
-    host_keepers: Vec<Addr<HostKeeper>>,
-    alerting: Vec<AlertingRoles>,
+    of_projects: ProjectRoles,
     reloader: Reloader,
-    sparkline_refresher: Addr<SparklineRefresher>,
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
     checker: Option<Addr<Checker>>,
@@ -151,7 +149,6 @@ struct Daemon {
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
-    tails: Vec<Tails>,
 }
 
 impl Daemon {
@@ -179,9 +176,15 @@ impl Daemon {
         let role = preallocator(settings, &store, &clock, &health, &lifelines);
         let preallocator = start_on_arbiter(&mut arbiters, role);
         let cardinality = cardinality(settings, &store, &published);
-        let known = cardinality.clone();
-        let role =
-            retention(settings, &store, &trusted, reports, known, &writer_handle, &lifelines);
+        let role = retention(
+            settings,
+            &store,
+            &trusted,
+            reports,
+            &cardinality,
+            &writer_handle,
+            &lifelines,
+        );
         let retention = start_on_arbiter(&mut arbiters, role);
         let background_stop = StopFlag::default();
         let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);
@@ -192,30 +195,15 @@ impl Daemon {
         let shared =
             SharedState::open(settings, &store, &trusted, &metrics, (keys, known_settings))?;
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
-        let mut projects = vec![parts.clone()];
-        for (store, cardinality) in cardinality.into_iter().skip(1) {
-            projects.push(project_parts(settings, &parts, (store.project(), cardinality))?);
-        }
-        let mut host_keepers = Vec::new();
-        for project in &projects {
-            let lifeline = lifelines.for_role("host keeper");
-            let role = HostKeeper::new(project.admin.hosts.clone(), lifeline);
-            host_keepers.push(start_on_arbiter(&mut arbiters, role));
-        }
-        let tails = projects.iter().map(|project| project.query.tails.clone()).collect();
+        let projects = all_projects(settings, &parts, cardinality)?;
         let reload_parts = ReloadParts::new(&projects, &parts, certificate);
         let receiving = ReceivingParts::new(settings, reload_parts.tls());
         let (http, sockets) = (&addresses.http, &addresses.graphite);
         let graphite =
             start_graphite(sockets, settings, &receiving, &parts, &lifelines, &mut arbiters)?;
-        let mut alerting = Vec::new();
-        for project in &projects {
-            alerting.push(AlertingRoles::start(settings, project, &lifelines, &mut arbiters)?);
-        }
+        let of_projects = ProjectRoles::start(settings, &projects, &lifelines, &mut arbiters)?;
         let self_sampler =
             start_self_sampler(settings, &receiving, &parts, &lifelines, &mut arbiters);
-        let sparkline_refresher =
-            start_on_arbiter(&mut arbiters, sparkline_refresher(&projects, &lifelines));
         let server =
             start_server(settings, &receiving, http, &projects, &lifelines, &mut arbiters)?;
         let reloader = Reloader::new(live, sources, reload_parts, requests);
@@ -227,10 +215,8 @@ impl Daemon {
             checkpointer,
             preallocator,
             retention,
-            host_keepers,
-            alerting,
+            of_projects,
             reloader,
-            sparkline_refresher,
             self_sampler,
             sealer,
             checker,
@@ -238,7 +224,6 @@ impl Daemon {
             arbiters,
             health,
             watcher,
-            tails,
         })
     }
 
@@ -274,7 +259,7 @@ impl Daemon {
         let step = bounds::SHUTDOWN_TIMEOUT / 4;
         // 1. No new requests are accepted and live tails end; running requests are answered.
         self.graphite.stop();
-        self.tails.iter().for_each(Tails::end);
+        self.of_projects.tails.iter().for_each(Tails::end);
         // Requests for further reloads fail.
         drop(self.reloader);
         if let End::Reopening(reopening) = end {
@@ -284,7 +269,7 @@ impl Daemon {
         }
         within("the HTTP server", step, self.server.stop(true)).await;
         within("the self-sampler", step, self.self_sampler.send(Stop)).await;
-        for alerting in &self.alerting {
+        for alerting in &self.of_projects.alerting {
             alerting.stop(step).await;
         }
         // 2. Batches that wait for the journal are committed.
@@ -292,7 +277,7 @@ impl Daemon {
         // 3. The roles that write in the background end.
         within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;
-        for host_keeper in &self.host_keepers {
+        for host_keeper in &self.of_projects.host_keepers {
             within("a host keeper", step, host_keeper.send(Stop)).await;
         }
         self.background_stop.set();
@@ -300,7 +285,8 @@ impl Daemon {
         if let Some(checker) = &self.checker {
             within("the checker", step, checker.send(Stop)).await;
         }
-        within("the sparkline refresher", step, self.sparkline_refresher.send(Stop)).await;
+        within("the sparkline refresher", step, self.of_projects.sparkline_refresher.send(Stop))
+            .await;
         // 4. A checkpoint leaves nothing to replay for the next start.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;
@@ -309,6 +295,47 @@ impl Daemon {
             arbiter.stop();
         }
         tracing::info!("stopped");
+    }
+}
+
+/// Returns the parts of the API for each project, the first of them `default`.
+fn all_projects(
+    settings: &mut LiveSettings,
+    default: &ApiParts,
+    cardinality: Vec<(Store, KnownCardinality)>,
+) -> anyhow::Result<Vec<ApiParts>> {
+    let mut projects = vec![default.clone()];
+    for (store, cardinality) in cardinality.into_iter().skip(1) {
+        projects.push(project_parts(settings, default, (store.project(), cardinality))?);
+    }
+    Ok(projects)
+}
+
+/// The roles and tails that each project has.
+struct ProjectRoles {
+    host_keepers: Vec<Addr<HostKeeper>>,
+    alerting: Vec<AlertingRoles>,
+    sparkline_refresher: Addr<SparklineRefresher>,
+    tails: Vec<Tails>,
+}
+
+impl ProjectRoles {
+    fn start(
+        settings: &mut LiveSettings,
+        projects: &[ApiParts],
+        lifelines: &Lifelines,
+        arbiters: &mut Vec<Arbiter>,
+    ) -> anyhow::Result<Self> {
+        let mut host_keepers = Vec::new();
+        for ApiParts { admin, .. } in projects {
+            let role = HostKeeper::new(admin.hosts.clone(), lifelines.for_role("host keeper"));
+            host_keepers.push(start_on_arbiter(arbiters, role));
+        }
+        let alerting = AlertingRoles::start(settings, projects, lifelines, arbiters)?;
+        let role = sparkline_refresher(projects, lifelines);
+        let sparkline_refresher = start_on_arbiter(arbiters, role);
+        let tails = projects.iter().map(|project| project.query.tails.clone()).collect();
+        Ok(Self { host_keepers, alerting, sparkline_refresher, tails })
     }
 }
 

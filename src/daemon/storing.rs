@@ -176,7 +176,7 @@ pub(super) fn retention(
     store: &Store,
     clock: &TrustedClock,
     (metrics, published): (&Metrics, &PublishedState),
-    cardinality: Vec<(Store, KnownCardinality)>,
+    cardinality: &[(Store, KnownCardinality)],
     writer: &WriterHandle,
     lifelines: &Lifelines,
 ) -> Retention {
@@ -196,7 +196,7 @@ pub(super) fn retention(
         writer: writer.clone(),
         budget,
         near_names: published.near_names.clone(),
-        cardinality,
+        cardinality: cardinality.to_vec(),
         metrics: metrics.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),

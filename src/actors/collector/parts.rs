@@ -145,7 +145,7 @@ impl CollectorParts {
         if quota.lock().take(samples, watch.millis()) {
             return Ok(());
         }
-        self.metrics.quota_refused.with_label_values(&["samples_per_second"]).inc();
+        self.metrics.requests_refused.with_label_values(&["quota"]).inc();
         let project = self.store.project().clone();
         Err(CollectFault::Quota { project, per_second: *per_second })
     }

@@ -84,8 +84,7 @@ enum Command {
 /// A command that is committed alone.
 enum SingleCommand {
     Change {
-        project: ProjectName,
-        change: SeriesChange,
+        change: Box<(ProjectName, SeriesChange)>,
         reply: Reply<ChangeVerdict>,
     },
     ChangeKinds {
@@ -240,9 +239,9 @@ impl WriterHandle {
     /// # Errors
     /// The queue is full or the journal cannot be written; nothing was changed.
     pub async fn change(&self, change: SeriesChange) -> Result<ChangeVerdict, WriteFault> {
-        let project = self.project.clone();
+        let change = Box::new((self.project.clone(), change));
         let (reply, answer) = oneshot::channel();
-        self.send(Command::SingleCommand(SingleCommand::Change { project, change, reply }))?;
+        self.send(Command::SingleCommand(SingleCommand::Change { change, reply }))?;
         answer.await.unwrap_or_else(|_| Err(writer_ended()))
     }
 
@@ -303,7 +302,9 @@ impl WriterHandle {
         mut batches: Vec<AcceptedBatch>,
     ) -> Result<Vec<BatchVerdict>, WriteFault> {
         if !self.project.is_default() {
-            batches.iter_mut().for_each(|batch| batch.set_project(&self.project));
+            for batch in &mut batches {
+                batch.set_project(&self.project);
+            }
         }
         let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
         let pressure = &self.pressure;

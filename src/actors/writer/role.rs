@@ -110,9 +110,7 @@ impl WriterThread {
 
     fn run_single(&mut self, command: SingleCommand) {
         match command {
-            SingleCommand::Change { project, change, reply } => {
-                self.change(&project, &change, reply);
-            }
+            SingleCommand::Change { change, reply } => self.change(&change.0, &change.1, reply),
             SingleCommand::ChangeKinds { definitions, reply } => {
                 self.change_kinds(&definitions, reply);
             }

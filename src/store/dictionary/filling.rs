@@ -22,12 +22,12 @@ pub(crate) struct Filling {
     /// Places of the last series' kind and unit, and of its sender.
     last: Option<(u32, u32)>,
     /// The tags of each project.
-    projects: Vec<Tags>,
+    projects: Vec<ProjectNames>,
 }
 
 /// The tags of the series of one project.
 #[derive(Debug, Default)]
-struct Tags {
+struct ProjectNames {
     tags: Vec<Tag>,
     /// Places in `tags` by name.
     names: HashMap<Box<str>, usize>,
@@ -73,7 +73,7 @@ impl Filling {
             return false;
         }
         if self.projects.len() <= project {
-            self.projects.resize_with(project + 1, Tags::default);
+            self.projects.resize_with(project + 1, ProjectNames::default);
         }
         let tags = &mut self.projects[project];
         for (place, (name, value)) in pairs(key).enumerate() {
@@ -146,7 +146,7 @@ impl Filling {
     }
 }
 
-impl Tags {
+impl ProjectNames {
     /// Finds the tag at a place of a key, and notes it there for the next series.
     fn find_tag(&mut self, place: usize, name: &str) -> usize {
         let tag = self.names.get(name).copied().unwrap_or_else(|| {

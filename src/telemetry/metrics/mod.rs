@@ -45,7 +45,6 @@ pub struct Metrics {
     pub queries: IntCounterVec,
     pub queries_refused: IntCounterVec,
     pub requests_refused: IntCounterVec,
-    pub quota_refused: IntCounterVec,
     pub hosts: IntGaugeVec,
     pub hosts_forgotten: IntCounter,
     pub pings_accepted: IntCounter,
@@ -117,7 +116,6 @@ impl Metrics {
             queries: counters(r, "granary_queries_total", &["endpoint"])?,
             queries_refused: counters(r, "granary_queries_refused_total", &["reason"])?,
             requests_refused: counters(r, "granary_requests_refused_total", &["reason"])?,
-            quota_refused: counters(r, "granary_quota_refused_total", &["quota"])?,
             hosts: gauges(r, "granary_hosts", &["state"])?,
             hosts_forgotten: counter(r, "granary_hosts_forgotten_total")?,
             pings_accepted: counter(r, "granary_pings_accepted_total")?,
@@ -205,7 +203,7 @@ impl Metrics {
         for outcome in ["taken", "invalid", "refused"] {
             self.posted_alerts.with_label_values(&[outcome]);
         }
-        for reason in ["host", "origin", "key", "scope", "unread"] {
+        for reason in ["host", "origin", "key", "scope", "project", "quota", "unread"] {
             self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [

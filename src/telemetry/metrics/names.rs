@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 94] = [
+pub const METRIC_NAMES: [(&str, &str); 93] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -82,10 +82,6 @@ pub const METRIC_NAMES: [(&str, &str); 94] = [
     ),
     ("granary_queries_total", "Started queries, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
-    (
-        "granary_quota_refused_total",
-        "Requests rejected because of a quota of their project, by quota",
-    ),
     ("granary_requests_refused_total", "Requests rejected before they are processed, by reason"),
     ("granary_hosts", "Hosts that ping, by state"),
     ("granary_hosts_forgotten_total", "Hosts removed for new ones"),

@@ -334,5 +334,5 @@ fn quotas_refuse_what_is_beyond_them_and_name_themselves() {
     assert_eq!(guarded.send("GET", range, &other, "").0, 200);
     let (_, metrics) = guarded.send("GET", "/metrics", &guarded.admin, "");
     let metrics = metrics.as_str().unwrap();
-    assert!(metrics.contains("granary_quota_refused_total{quota=\"samples_per_second\"}"));
+    assert!(metrics.contains("granary_requests_refused_total{reason=\"quota\"}"));
 }
