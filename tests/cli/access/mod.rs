@@ -1,5 +1,7 @@
 //! Access control of the real daemon: keys by CLI, API and every kind of client.
 
+mod audit;
+mod enroll;
 mod matrix;
 mod senders;
 
