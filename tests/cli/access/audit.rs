@@ -21,20 +21,17 @@ fn every_route_that_changes_something_has_a_record() {
     let guarded = Guarded::start();
     let changes: Vec<_> = ROUTES
         .iter()
-        .filter(|row| row.audited && row.path != "/-/reload")
+        .filter(|row| row.audited && row.right != Right::Open && row.path != "/-/reload")
         .flat_map(|row| row.methods.split(' ').map(move |method| (method, row)))
         .filter(|(method, _)| *method != "GET")
         .collect();
     assert!(changes.len() > 20, "{changes:?}");
     for (method, row) in changes {
-        let key = if row.right == Right::Open { "" } else { &guarded.admin };
-        guarded.send(method, &filled(row.path), key, "{}");
+        guarded.send(method, &filled(row.path), &guarded.admin, "{}");
         let newest = &records(&guarded, "limit=1")[0];
         let action = format!("{method} {}", row.path);
         assert_eq!(newest["action"], action.as_str(), "{newest}");
-        if row.right != Right::Open {
-            assert_eq!((&newest["kind"], &newest["who"]), (&json!("key"), &json!("first-key")));
-        }
+        assert_eq!((&newest["kind"], &newest["who"]), (&json!("key"), &json!("first-key")));
         assert_eq!(newest["address"], "127.0.0.1");
     }
 }

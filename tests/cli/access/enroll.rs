@@ -63,6 +63,11 @@ fn a_code_gives_one_key_for_one_sender() {
     assert_eq!((answers[0].0, &answers[0].1["error"]), (401, &json!("wrong_code")));
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     assert!(guarded.output(&guarded.admin, &["key", "codes"]).ends_with("0 codes"));
+    // The audit has the enrolment, and one record of all refusals.
+    let (_, audit) = guarded.send("GET", "/api/v1/admin/audit", &guarded.admin, "");
+    let records = audit["records"].as_array().unwrap().iter();
+    let codes: Vec<_> = records.filter(|record| record["kind"] == "code").collect();
+    assert_eq!((codes.len(), &codes[0]["count"], &codes[1]["who"]), (2, &json!(5), &json!("web1")));
     let log = guarded.daemon.log();
     assert!(!log.contains(secret(&text)) && !log.contains(secret(key)), "{log}");
 }
