@@ -102,7 +102,8 @@ function KeyScopes({ entry: { scopes, senders, one_sender } }: { entry: KeyEntry
       </ul>
       {senders !== null && (
         <small class="muted">
-          {one_sender ? "sender" : "senders"} <span class="mono">{one_sender ? senders : `${senders}…`}</span>
+          {one_sender ? "sender" : "senders"}{" "}
+          <span class="mono">{one_sender ? senders : `${senders}…`}</span>
         </small>
       )}
     </>
