@@ -20,7 +20,10 @@ use actix_web::{
 };
 
 use super::caller::{AccessParts, PartsOfProjects};
-use crate::access::{Right, right_of};
+use crate::access::{Right, Row, row_of};
+
+/// The row of a route without one, which nobody may use; the start fails before.
+const NO_ROW: Row = Row { methods: "*", path: "", right: Right::Control, audited: true };
 
 /// The routes whose handlers use the parts `P`.
 pub(super) struct Scope<'a, P> {
@@ -58,9 +61,9 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let right = required_right(&method, path);
+        let row = row_for(&method, path);
         let resource = self.resource(path).guard(guard::Method(method));
-        self.register(right, resource.route(web::to(handler)));
+        self.register(row, resource.route(web::to(handler)));
     }
 
     /// Registers a route for one method with compressed responses for clients that accept them.
@@ -70,9 +73,9 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let right = required_right(&method, path);
+        let row = row_for(&method, path);
         let resource = self.resource(path).guard(guard::Method(method)).wrap(Compress::default());
-        self.register(right, resource.route(web::to(handler)));
+        self.register(row, resource.route(web::to(handler)));
     }
 
     /// Registers a route for any method; the row of GET applies to all.
@@ -99,10 +102,10 @@ impl<'a, P: 'static> Scope<'a, P> {
             > + 'static,
         B: MessageBody + 'static,
     {
-        self.register(required_right(method, path), resource);
+        self.register(row_for(method, path), resource);
     }
 
-    fn register<T, B>(&mut self, right: Right, resource: Resource<T>)
+    fn register<T, B>(&mut self, row: &'static Row, resource: Resource<T>)
     where
         T: ServiceFactory<
                 ServiceRequest,
@@ -113,21 +116,22 @@ impl<'a, P: 'static> Scope<'a, P> {
             > + 'static,
         B: MessageBody + 'static,
     {
-        if !self.access.is_on {
+        // Without access control, changes are recorded only.
+        if !self.access.is_on && !row.audited {
             self.config.service(resource);
             return;
         }
         let (access, parts) = (self.access.clone(), self.of_projects.clone());
         // The last wrap runs first: before compression, and before a body is read.
         self.config.service(resource.wrap(from_fn(move |request, next| {
-            access.clone().check((right, parts.clone()), request, next)
+            access.clone().check((row, parts.clone()), request, next)
         })));
     }
 }
 
-/// Returns the right that a route requires. A route without a row is a bug.
-fn required_right(method: &Method, path: &str) -> Right {
-    let right = right_of(method.as_str(), path);
-    assert!(right.is_some(), "{method} {path} has no row in src/access/routes.rs");
-    right.unwrap_or(Right::Control)
+/// Returns the row of a route. A route without a row is a bug.
+fn row_for(method: &Method, path: &str) -> &'static Row {
+    let row = row_of(method.as_str(), path);
+    assert!(row.is_some(), "{method} {path} has no row in src/access/routes.rs");
+    row.unwrap_or(&NO_ROW)
 }

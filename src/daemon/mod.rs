@@ -22,9 +22,9 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{
     actors::{
-        Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Lifelines, Preallocator,
-        PublishedState, Retention, Sealer, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
-        StopFlag, Watcher, Writer, WriterHandle, lifelines,
+        AuditKeeper, Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Lifelines,
+        Preallocator, PublishedState, Retention, Sealer, SelfSampler, SettingsChanged,
+        SparklineRefresher, Stop, StopFlag, Watcher, Writer, WriterHandle, lifelines,
     },
     api::{ApiParts, Tails},
     clock::{Clock, Stopwatch, TrustedClock},
@@ -38,7 +38,8 @@ use alerting::AlertingRoles;
 use binding::Addresses;
 pub use data_dir::{DataDir, process_using};
 use listeners::{
-    ReceivingParts, sparkline_refresher, start_graphite, start_self_sampler, start_server,
+    ReceivingParts, audit_keeper, sparkline_refresher, start_graphite, start_self_sampler,
+    start_server,
 };
 use parts::{SharedState, api_parts, project_parts};
 pub use reloading::ReloadSources;
@@ -140,6 +141,7 @@ struct Daemon {
     preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
     of_projects: ProjectRoles,
+    audit_keeper: Addr<AuditKeeper>,
     reloader: Reloader,
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
@@ -196,6 +198,8 @@ impl Daemon {
             SharedState::open(settings, &store, &trusted, &metrics, (keys, known_settings))?;
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let projects = all_projects(settings, &parts, cardinality)?;
+        let role = audit_keeper(&parts, &clock, &lifelines);
+        let audit_keeper = start_on_arbiter(&mut arbiters, role);
         let reload_parts = ReloadParts::new(&projects, &parts, certificate);
         let receiving = ReceivingParts::new(settings, reload_parts.tls());
         let (http, sockets) = (&addresses.http, &addresses.graphite);
@@ -216,6 +220,7 @@ impl Daemon {
             preallocator,
             retention,
             of_projects,
+            audit_keeper,
             reloader,
             self_sampler,
             sealer,
@@ -280,6 +285,7 @@ impl Daemon {
         for host_keeper in &self.of_projects.host_keepers {
             within("a host keeper", step, host_keeper.send(Stop)).await;
         }
+        within("the audit keeper", step, self.audit_keeper.send(Stop)).await;
         self.background_stop.set();
         within("the sealer", step, self.sealer.send(Stop)).await;
         if let Some(checker) = &self.checker {

@@ -15,6 +15,7 @@ mod test_times;
 use crate as model;
 
 pub mod address;
+mod audit;
 pub mod batch;
 pub mod cell;
 pub mod counter;
@@ -35,6 +36,7 @@ mod retention;
 pub mod retention_rule;
 pub mod retention_starts;
 pub mod seen;
+mod sender_limit;
 pub mod sequence;
 pub mod series;
 pub mod span;
@@ -45,6 +47,7 @@ pub mod with_causes;
 pub mod with_noun;
 
 pub use address::without_password;
+pub use audit::{AUDIT_TEXT_BYTES_MAX, AuditKind, AuditOutcome, AuditRecord, audit_text};
 pub use batch::{AcceptedBatch, BatchNumber, Deduplication};
 pub use cell::Cell;
 pub use counter::{Correction, ObservedCell, Reading, STALE_MARKER, SeriesState, is_stale_marker};
@@ -69,6 +72,7 @@ pub use project::{
 pub use retention_rule::{RETENTION_RULES_MAX, RetentionRule, RuleLevel, split_level};
 pub use retention_starts::RetentionStarts;
 pub use seen::{SeenTimes, TimeVerdict};
+pub use sender_limit::SenderLimit;
 pub use sequence::{SenderWindow, SequenceVerdict, WINDOW_BATCHES};
 pub use series::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
 pub use span::Span;

@@ -7,6 +7,7 @@ use std::{
     borrow::Borrow,
     fmt,
     hash::{Hash, Hasher},
+    str::FromStr,
     sync::Arc,
 };
 
@@ -112,6 +113,14 @@ impl Hash for ProjectName {
 impl fmt::Display for ProjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ProjectName {
+    type Err = ProjectNameError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::new(name)
     }
 }
 

@@ -45,7 +45,8 @@ pub struct DowngradeReport {
     pub lowered: u64,
     /// The shells that were removed, because the earlier format has none.
     pub shells: u64,
-    /// The keys that were removed, because the earlier format has no access control.
+    /// The keys that were removed, because the earlier format has no access control. One-time codes
+    /// are removed, too.
     pub keys: u64,
 }
 
@@ -219,6 +220,7 @@ impl StoredFile {
                 if self.kind == FileKind::Objects {
                     removed.keys = objects::remove_all(txn, ObjectKind::Key)?;
                     objects::remove_other_projects(txn)?;
+                    objects::remove_all(txn, ObjectKind::Code)?;
                 }
             }
             FileKind::Partition => {

@@ -1,7 +1,8 @@
-//! The caller of a request: the check of its key, around each route.
+//! The caller of a request: the check of its key, around each route, and the audit of changes.
 //!
 //! Must never know: how a key is compared, which right a route requires, handlers.
 
+mod audited;
 mod credentials;
 mod refusal;
 
@@ -12,26 +13,32 @@ use std::{
 };
 
 use actix_web::{
-    Error, HttpMessage, HttpRequest,
+    Error, HttpMessage, HttpRequest, HttpResponse,
     body::{EitherBody, MessageBody},
     dev::{Extensions, RequestHead, ServiceRequest, ServiceResponse},
     http::{
         StatusCode,
-        header::{self, HeaderValue},
+        header::{self, HeaderName, HeaderValue},
     },
     middleware::Next,
 };
 use parking_lot::Mutex;
 
+use granary_protocol::RENEW_KEY_HEADER;
+
 use super::body::Bodies;
 use crate::{
-    access::{Caller, Denial, FAILURES_MAX, FailedKeys, KeyProject, Right, admit},
+    access::{Caller, Denial, FAILURES_MAX, FailedKeys, KeyProject, Right, Row, admit},
     clock::TrustedClock,
-    kept::KnownKeys,
+    kept::{Audit, KnownCodes, KnownKeys},
     model::{DEFAULT_PROJECT, PROJECT_NAME_BYTES_MAX, ProjectName},
     telemetry::Metrics,
 };
+pub(super) use audited::{note_caller, note_object};
 use refusal::{AccessRefusal, PROJECT_HEADER};
+
+/// The header of responses to a key that its holder should renew.
+const RENEW_KEY: HeaderName = HeaderName::from_static(RENEW_KEY_HEADER);
 
 /// The parts of access control. Clones are cheap.
 #[derive(Debug, Clone)]
@@ -44,13 +51,27 @@ pub struct AccessParts {
     pub exposure: Option<Arc<str>>,
     /// The keys.
     pub keys: KnownKeys,
+    /// The one-time codes.
+    pub codes: KnownCodes,
+    /// The audit.
+    pub audit: Audit,
     /// The clock, by which keys expire.
     pub clock: TrustedClock,
     /// The metrics.
     pub metrics: Metrics,
     /// The limits of bodies.
     pub bodies: Bodies,
-    failures: Arc<Mutex<FailedKeys>>,
+    /// The failed keys and codes by address.
+    pub failures: KeyFailures,
+}
+
+/// The failed keys and codes by address. Clones are cheap.
+#[derive(Debug, Clone, Default)]
+pub struct KeyFailures(Arc<Mutex<FailedKeys>>);
+
+/// Returns the name of a request's caller, if it has one.
+pub(super) fn caller_name(request: &HttpRequest) -> Option<String> {
+    caller(request).map(|caller| caller.name().to_owned())
 }
 
 /// The parts of a route's handler, by the index of the project.
@@ -62,56 +83,73 @@ pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
 }
 
 impl AccessParts {
-    /// Creates the parts.
-    pub fn new(
-        (is_on, projects): (bool, Arc<[ProjectName]>),
-        exposure: Option<String>,
-        keys: KnownKeys,
-        clock: TrustedClock,
-        metrics: Metrics,
-        bodies: Bodies,
-    ) -> Self {
-        let (exposure, failures) = (exposure.map(Arc::from), Arc::default());
-        Self { is_on, projects, exposure, keys, clock, metrics, bodies, failures }
-    }
-
     /// Passes a request to its route with the parts of its project if its caller has the right, and
-    /// answers it otherwise.
+    /// answers it otherwise. The audit records changes.
     pub(super) async fn check<B: MessageBody>(
         self,
-        (right, parts): (Right, PartsOfProjects),
+        (row, parts): (&'static Row, PartsOfProjects),
         mut request: ServiceRequest,
         next: Next<B>,
     ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
         let address = request.peer_addr().map(|peer| peer.ip());
-        let admitted = self.admit(right, request.head(), address).and_then(|caller| {
-            let project = self.project(right, caller.as_ref(), request.head())?;
+        let admitted = match self.is_on {
+            true => self.admit(row.right, request.head(), address),
+            false => Ok(None),
+        };
+        let admitted = admitted.and_then(|caller| {
+            let project = self.project(row.right, caller.as_ref(), request.head())?;
             Ok((caller, project))
         });
-        match admitted {
-            Ok((caller, project)) => {
-                // The parts that are added last are those that a handler receives.
-                if let Some(parts) = parts.get(project).filter(|_| project > 0) {
-                    request.add_data_container(parts.clone());
-                }
-                if let Some(caller) = caller {
-                    request.extensions_mut().insert(caller);
-                }
-                credentials::remove_from_address(request.head_mut());
-                Ok(next.call(request).await?.map_into_left_body())
-            }
-            Err(refusal) => {
-                self.metrics.requests_refused.with_label_values(&[refusal.reason()]).inc();
-                let mut response = refusal.response();
-                // collectd sends its password only after this challenge. The page sends no samples,
-                // so no browser opens a dialog.
-                if right == Right::Ingest && response.status() == StatusCode::UNAUTHORIZED {
-                    let challenge = HeaderValue::from_static("Basic realm=\"granary\"");
-                    response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
-                }
-                Ok(request.into_response(response).map_into_right_body())
+        let (caller, project) = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Ok(self.refuse(row, request, &refusal)),
+        };
+        let mut place = None;
+        if audited::is_change(row, request.method()) {
+            place = self.audit.take_place();
+            if place.is_none() {
+                return Ok(self.refuse(row, request, &AccessRefusal::Busy));
             }
         }
+        if let Some(caller) = &caller {
+            request.extensions_mut().insert(caller.clone());
+        }
+        // The parts that are added last are those that a handler receives.
+        if let Some(parts) = parts.get(project).filter(|_| project > 0) {
+            request.add_data_container(parts.clone());
+        }
+        credentials::remove_from_address(request.head_mut());
+        let mut response = next.call(request).await?;
+        if caller.as_ref().is_some_and(|caller| caller.should_renew(self.clock.now())) {
+            response.headers_mut().insert(RENEW_KEY, HeaderValue::from_static("1"));
+        }
+        if let Some(place) = place {
+            audited::record_change(&self, row, caller.as_ref(), &response, place).await;
+        }
+        Ok(response.map_into_left_body())
+    }
+
+    fn refuse<B: MessageBody>(
+        &self,
+        row: &Row,
+        request: ServiceRequest,
+        refusal: &AccessRefusal,
+    ) -> ServiceResponse<EitherBody<B>> {
+        let address = request.peer_addr().map(|peer| peer.ip());
+        self.count_refusal(refusal, request.head(), address);
+        let mut response = refusal.response();
+        // collectd sends its password only after this challenge. The page sends no samples, so no
+        // browser opens a dialog.
+        if row.right == Right::Ingest && response.status() == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Basic realm=\"granary\"");
+            response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+        }
+        request.into_response(response).map_into_right_body()
+    }
+
+    fn count_refusal(&self, refusal: &AccessRefusal, head: &RequestHead, address: Option<IpAddr>) {
+        self.metrics.requests_refused.with_label_values(&[refusal.reason()]).inc();
+        audited::note_refusal(self, refusal, head, address, self.clock.now());
     }
 
     /// Returns true when a request to an open route may also see the state of the daemon.
@@ -149,10 +187,11 @@ impl AccessParts {
             },
         };
         let scopes = caller.as_ref().map(|caller| caller.key.record.scopes);
+        let name = || caller.as_ref().map(Caller::name).unwrap_or_default().to_owned();
         match admit(right, scopes) {
             Ok(()) => Ok(caller),
             Err(Denial::Unknown) => Err(AccessRefusal::NoKey),
-            Err(Denial::Lacks(scopes)) => Err(AccessRefusal::Lacks(scopes)),
+            Err(Denial::Lacks(scopes)) => Err(AccessRefusal::Lacks { scopes, name: name() }),
         }
     }
 
@@ -172,24 +211,47 @@ impl AccessParts {
             (KeyProject::One(own), None) => own.as_str(),
             (KeyProject::One(own), Some(named)) if *named == own.as_str() => own.as_str(),
             (own @ KeyProject::One(_), Some(_)) => {
-                return Err(AccessRefusal::OtherProject(own.clone()));
+                let (own, name) = (own.clone(), caller.name().to_owned());
+                return Err(AccessRefusal::OtherProject { own, name });
             }
             (KeyProject::All, None) => DEFAULT_PROJECT,
             (KeyProject::All, Some(named)) => named,
         };
         let index = self.projects.iter().position(|known| known.as_str() == project);
-        let shown = || project.chars().take(PROJECT_NAME_BYTES_MAX).collect();
-        let index = index.ok_or_else(|| AccessRefusal::NoProject(shown()))?;
+        let unknown = || AccessRefusal::NoProject {
+            project: project.chars().take(PROJECT_NAME_BYTES_MAX).collect(),
+            name: caller.name().to_owned(),
+        };
+        let index = index.ok_or_else(unknown)?;
         let is_of_daemon = matches!(right, Right::Operate | Right::Control);
         Ok(if is_of_daemon { 0 } else { index })
     }
 
-    /// Counts a wrong key by address; logs the first of each minute.
+    /// Refuses a request while the keys and codes cannot be read.
+    pub(super) fn refuse_unread(&self) -> Option<HttpResponse> {
+        let file = self.keys.unread()?;
+        self.metrics.requests_refused.with_label_values(&["unread"]).inc();
+        Some(AccessRefusal::Unread(file.to_owned()).response())
+    }
+
+    /// Refuses a request whose one-time code is not valid; it counts as a wrong key.
+    pub(super) fn refuse_code(&self, request: &HttpRequest) -> HttpResponse {
+        let address = request.peer_addr().map(|peer| peer.ip());
+        let refusal = match self.count_failure(request.head(), address) {
+            AccessRefusal::Wrong => AccessRefusal::WrongCode,
+            other => other,
+        };
+        self.count_refusal(&refusal, request.head(), address);
+        refusal.response()
+    }
+
+    /// Counts a wrong key or code by address; logs the first of each minute.
     fn count_failure(&self, head: &RequestHead, address: Option<IpAddr>) -> AccessRefusal {
         let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let count = self.failures.lock().count(address, self.clock.now());
+        let count = self.failures.0.lock().count(address, self.clock.now());
         if count == 1 {
-            tracing::warn!(%address, path = head.uri.path(), "refused a request: its key is wrong");
+            let path = head.uri.path();
+            tracing::warn!(%address, path, "refused a request: its key or code is wrong");
         }
         if count > FAILURES_MAX { AccessRefusal::TooManyWrong } else { AccessRefusal::Wrong }
     }

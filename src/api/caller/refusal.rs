@@ -20,16 +20,35 @@ pub(super) enum AccessRefusal {
     NoKey,
     /// The key is unknown, revoked or expired, or has another form.
     Wrong,
+    /// The one-time code is unknown, used or expired, or has another form.
+    WrongCode,
     /// The address sent many wrong keys in the last minute.
     TooManyWrong,
     /// The request has two different keys.
     Ambiguous,
     /// The key lacks some of these scopes.
-    Lacks(Scopes),
+    Lacks {
+        /// The scopes.
+        scopes: Scopes,
+        /// The name of the key.
+        name: String,
+    },
     /// The header names a project that the key may not use.
-    OtherProject(KeyProject),
+    OtherProject {
+        /// The project of the key.
+        own: KeyProject,
+        /// The name of the key.
+        name: String,
+    },
     /// The settings have no project of this name.
-    NoProject(String),
+    NoProject {
+        /// The name of the project.
+        project: String,
+        /// The name of the key.
+        name: String,
+    },
+    /// Too many changes wait for the audit.
+    Busy,
     /// The keys are in a damaged file.
     Unread(String),
 }
@@ -39,9 +58,24 @@ impl AccessRefusal {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::NoKey | Self::Wrong | Self::TooManyWrong | Self::Ambiguous => "key",
-            Self::Lacks(_) => "scope",
-            Self::OtherProject(_) | Self::NoProject(_) => "project",
+            Self::WrongCode => "code",
+            Self::Lacks { .. } => "scope",
+            Self::OtherProject { .. } | Self::NoProject { .. } => "project",
+            Self::Busy => "audit",
             Self::Unread(_) => "unread",
+        }
+    }
+
+    /// Returns the status of the response.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::NoKey | Self::Wrong | Self::WrongCode => StatusCode::UNAUTHORIZED,
+            Self::TooManyWrong => StatusCode::TOO_MANY_REQUESTS,
+            Self::Ambiguous => StatusCode::BAD_REQUEST,
+            Self::Lacks { .. } | Self::OtherProject { .. } | Self::NoProject { .. } => {
+                StatusCode::FORBIDDEN
+            }
+            Self::Busy | Self::Unread(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -57,35 +91,45 @@ impl AccessRefusal {
                 "the key is not valid: it may be cut, revoked, replaced or expired; an \
                  administrator sees the keys with `granary key list`",
             ),
+            Self::WrongCode => unauthorized(
+                "wrong_code",
+                "the code is not valid: it may be cut, used or expired; an administrator makes \
+                 another one with `granary key code`",
+            ),
             Self::TooManyWrong => {
                 let message = format!(
-                    "more than {FAILURES_MAX} requests with wrong keys came from this address \
+                    "more than {FAILURES_MAX} requests with wrong keys or codes came from this address \
                      in a minute: correct the key"
                 );
-                answer::error(StatusCode::TOO_MANY_REQUESTS, "wrong_key", message)
+                answer::error(self.status(), "wrong_key", message)
             }
             Self::Ambiguous => answer::error(
-                StatusCode::BAD_REQUEST,
+                self.status(),
                 "two_keys",
                 "the request has several credentials: send one key, in one place",
             ),
-            Self::Lacks(scopes) => {
+            Self::Busy => answer::error(
+                self.status(),
+                "busy",
+                "too many changes wait for their records in the audit: repeat the request",
+            ),
+            Self::Lacks { scopes, .. } => {
                 let message = format!("the key lacks a scope: this request needs {scopes}");
-                answer::error(StatusCode::FORBIDDEN, "forbidden", message)
+                answer::error(self.status(), "forbidden", message)
             }
-            Self::OtherProject(project) => {
+            Self::OtherProject { own, .. } => {
                 let message = format!(
-                    "the key belongs to the project {project}: leave out the header {PROJECT_HEADER}, \
+                    "the key belongs to the project {own}: leave out the header {PROJECT_HEADER}, \
                      or name this project"
                 );
-                answer::error(StatusCode::FORBIDDEN, "forbidden", message)
+                answer::error(self.status(), "forbidden", message)
             }
-            Self::NoProject(project) => {
+            Self::NoProject { project, .. } => {
                 let message = format!(
                     "there is no project {project:?}: the administrator adds it to \
                      security.projects in the settings"
                 );
-                answer::error(StatusCode::FORBIDDEN, "forbidden", message)
+                answer::error(self.status(), "forbidden", message)
             }
             // Senders keep their samples on a 503.
             Self::Unread(file) => {
@@ -94,7 +138,7 @@ impl AccessRefusal {
                      remove damaged/{file} from the data directory, restart the daemon and make \
                      new keys"
                 );
-                answer::error(StatusCode::SERVICE_UNAVAILABLE, "keys_unread", message)
+                answer::error(self.status(), "keys_unread", message)
             }
         }
     }

@@ -294,6 +294,19 @@ fn the_key_chooses_the_project_and_only_a_key_of_all_may_name_one() {
     let id = tenants[2].key.split('_').nth(1).unwrap();
     let path = format!("/api/v1/access/keys/{id}");
     assert_eq!(guarded.send("DELETE", &path, &tenants[1].key, "").0, 404);
+    // A code for an agent belongs to the project of its creator, and so does the agent's key.
+    let codes = |tenant: &Tenant, method: &str, path: &str, body: &str| {
+        guarded.send(method, &format!("/api/v1/access/codes{path}"), &tenant.key, body)
+    };
+    assert_eq!(codes(&tenants[1], "POST", "", "{\"project\": \"blue\"}").0, 403);
+    let (status, code) = codes(&tenants[1], "POST", "", "{}");
+    assert_eq!((status, &code["code"]["project"]), (201, &json!("red")), "{code}");
+    assert_eq!(codes(&tenants[2], "GET", "", "").1, json!({ "codes": [] }));
+    let path = format!("/{}", code["code"]["id"].as_str().unwrap());
+    assert_eq!(codes(&tenants[2], "DELETE", &path, "").0, 404);
+    let enroll = json!({ "code": code["text"], "sender": "web9" }).to_string();
+    let (status, made) = guarded.send_with("POST", "/api/v1/access/enroll", &[], &enroll);
+    assert_eq!((status, &made["key"]["project"]), (201, &json!("red")), "{made}");
     let listed = guarded.output(&guarded.admin, &["key", "list"]);
     assert!(listed.contains("blue") && listed.contains('*'), "{listed}");
     let added = ["key", "add", "mine", "--scope", "read", "--project", "blue"];

@@ -90,7 +90,7 @@ function KeyName({ entry }: { entry: KeyEntry }) {
   );
 }
 
-function KeyScopes({ entry: { scopes, project, senders } }: { entry: KeyEntry }) {
+function KeyScopes({ entry: { scopes, project, senders, one_sender } }: { entry: KeyEntry }) {
   return (
     <>
       <ul class="labels" aria-label="Scopes">
@@ -107,7 +107,8 @@ function KeyScopes({ entry: { scopes, project, senders } }: { entry: KeyEntry })
       )}
       {senders !== null && (
         <small class="muted">
-          senders <span class="mono">{senders}…</span>
+          {one_sender ? "sender" : "senders"}{" "}
+          <span class="mono">{one_sender ? senders : `${senders}…`}</span>
         </small>
       )}
     </>
