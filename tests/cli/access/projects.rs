@@ -181,7 +181,8 @@ fn no_answer_to_a_project_tells_of_another() {
         let silent: Vec<_> = TELLING.iter().filter_map(tells_nothing).collect();
         assert_eq!(silent, [""; 0]);
         // Each route, also without the parameters that it needs.
-        for Row { methods, path, right } in ROUTES.iter().filter(|row| row.right != Right::Open) {
+        for Row { methods, path, right, .. } in ROUTES.iter().filter(|row| row.right != Right::Open)
+        {
             for method in methods.replace('*', "GET POST").split(' ') {
                 for value in ["web1", "main", "load", "zone"] {
                     let is_variable = |part: &&str| part.starts_with('{');
