@@ -64,7 +64,14 @@ pub(super) async fn record_change<B>(
         return;
     }
     let known = request.extensions_mut().remove::<ChangeNote>().unwrap_or_default();
-    let by_key = || caller.map(|caller| (AuditKind::Key, caller.name().to_owned()));
+    let by_key = || {
+        let caller = caller?;
+        let kind = match caller {
+            Caller::Key(_) => AuditKind::Key,
+            Caller::User(_) => AuditKind::User,
+        };
+        Some((kind, caller.name().to_owned()))
+    };
     let (kind, who) =
         known.caller.or_else(by_key).unwrap_or_else(|| (AuditKind::None, String::new()));
     let address = request.peer_addr().map(|peer| peer.ip().to_canonical().to_string());
@@ -116,8 +123,11 @@ pub(super) fn note_refusal(
     let (kind, who) = match refusal {
         AccessRefusal::Wrong | AccessRefusal::TooManyWrong => (AuditKind::None, ""),
         AccessRefusal::WrongCode => (AuditKind::Code, ""),
+        AccessRefusal::Lacks { kind: "user", name, .. } => (AuditKind::User, name.as_str()),
         AccessRefusal::Lacks { name, .. } => (AuditKind::Key, name.as_str()),
+        AccessRefusal::Csrf => (AuditKind::User, ""),
         AccessRefusal::NoKey
+        | AccessRefusal::NoSession
         | AccessRefusal::Ambiguous
         | AccessRefusal::Busy
         | AccessRefusal::Unread(_) => return,

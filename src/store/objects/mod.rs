@@ -70,6 +70,10 @@ pub enum ObjectKind {
     Key,
     /// A one-time code, with the digest of its secret.
     Code,
+    /// A user, with the hash of the password.
+    User,
+    /// A session of a user; its name is the digest of its cookie.
+    Session,
 }
 
 impl ObjectKind {
