@@ -1,4 +1,4 @@
-//! The caller of a request: a key, or a user with a session.
+//! The caller of a request: a key, a user with a session, or a client with a certificate.
 
 use std::sync::Arc;
 
@@ -19,6 +19,19 @@ pub enum Caller {
     Key(KeyCaller),
     /// A person who has logged in.
     User(UserCaller),
+    /// A program with a certificate.
+    Client(ClientCaller),
+}
+
+/// A client with a certificate, whose name has scopes.
+#[derive(Debug, Clone)]
+pub struct ClientCaller {
+    /// The name.
+    pub name: String,
+    /// The scopes.
+    pub scopes: Scopes,
+    /// The end of the certificate's validity.
+    pub expires: UnixMillis,
 }
 
 /// A user with a session, as of the check of the session.
@@ -44,19 +57,21 @@ impl UserCaller {
 }
 
 impl Caller {
-    /// Returns the kind of the credentials: `key` or `user`.
+    /// Returns the kind of the credentials: `key`, `user` or `client`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Key(_) => "key",
             Self::User(_) => "user",
+            Self::Client(_) => "client",
         }
     }
 
-    /// Returns the name of the key or of the user.
+    /// Returns the name of the key, of the user or of the client.
     pub fn name(&self) -> &str {
         match self {
             Self::Key(caller) => &caller.key.record.name,
             Self::User(caller) => &caller.user.name,
+            Self::Client(caller) => &caller.name,
         }
     }
 
@@ -65,6 +80,7 @@ impl Caller {
         match self {
             Self::Key(caller) => caller.key.record.scopes,
             Self::User(caller) => caller.user.record.roles.scopes_in(DEFAULT_PROJECT),
+            Self::Client(caller) => caller.scopes,
         }
     }
 
@@ -75,7 +91,7 @@ impl Caller {
                 let record = &caller.key.record;
                 Some(SenderLimit::new(record.senders.as_deref()?, record.one_sender))
             }
-            Self::User(_) => None,
+            Self::User(_) | Self::Client(_) => None,
         }
     }
 
@@ -83,7 +99,7 @@ impl Caller {
     pub fn should_renew(&self, now: UnixMillis) -> bool {
         match self {
             Self::Key(caller) => caller.should_renew(now),
-            Self::User(_) => false,
+            Self::User(_) | Self::Client(_) => false,
         }
     }
 
@@ -91,7 +107,7 @@ impl Caller {
     pub fn expires(&self) -> Option<i64> {
         match self {
             Self::Key(caller) => caller.key.record.expires,
-            Self::User(_) => None,
+            Self::User(_) | Self::Client(_) => None,
         }
     }
 
@@ -112,7 +128,7 @@ impl Caller {
         // Keys that were made without a caller, such as the first one, may make the lasting ones.
         let end = match self {
             Self::Key(caller) if caller.key.record.created_by.is_empty() => None,
-            Self::Key(_) | Self::User(_) => self.expires(),
+            Self::Key(_) | Self::User(_) | Self::Client(_) => self.expires(),
         };
         if end.is_some_and(|end| expires.is_none_or(|expires| expires > end)) {
             return Err(format!(
@@ -141,6 +157,10 @@ impl Caller {
                 is_admin && project == DEFAULT_PROJECT
             }
             Self::User(caller) => caller.user.record.roles.is_admin_of(project),
+            Self::Client(caller) => {
+                let is_admin = caller.scopes.contains(Scopes::of(&[Scope::Admin]));
+                is_admin && project == DEFAULT_PROJECT
+            }
         };
         match roles.projects().find(|project| !has(project)) {
             None => Ok(()),

@@ -7,6 +7,7 @@
 mod admit;
 mod audit;
 mod caller;
+mod clients;
 mod code;
 mod failures;
 mod keys;
@@ -23,7 +24,8 @@ mod user;
 
 pub use admit::{Denial, Right, admit};
 pub use audit::{JoinedRefusals, RefusedCaller};
-pub use caller::{Caller, UserCaller};
+pub use caller::{Caller, ClientCaller, UserCaller};
+pub use clients::ClientScopes;
 pub use code::{CODE_VALID_MS_MAX, CodeRecord, CodeSet, NewCode, Purpose};
 pub use failures::{ADDRESSES_MAX, FAILURES_MAX, FailedKeys};
 pub use keys::{Key, KeyCaller, KeyRefusal, KeySet};

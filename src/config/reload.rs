@@ -39,6 +39,7 @@ const SETTINGS: [(&str, Applied); 52] = [
     ("tls.certificate_file", Live),
     ("tls.key_file", Live),
     ("tls.client_ca_file", Live),
+    ("tls.clients", Live),
     ("security.access", Reopening),
     ("security.open", Reopening),
     ("storage.data_dir", Restart("the data directory is opened at the start")),

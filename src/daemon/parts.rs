@@ -136,7 +136,7 @@ pub(super) fn api_parts(
 }
 
 fn access_parts(
-    settings: &Settings,
+    settings: &mut LiveSettings,
     (keys, codes, people, audit): (KnownKeys, KnownCodes, KnownPeople, Audit),
     clock: &TrustedClock,
     metrics: &Metrics,
@@ -147,6 +147,7 @@ fn access_parts(
         exposure: settings.exposure().map(Arc::from),
         keys,
         codes,
+        clients: settings.derive(|settings| settings.client_scopes.clone()),
         people,
         audit,
         clock: clock.clone(),

@@ -69,6 +69,7 @@ pub(super) async fn record_change<B>(
         let kind = match caller {
             Caller::Key(_) => AuditKind::Key,
             Caller::User(_) => AuditKind::User,
+            Caller::Client(_) => AuditKind::Client,
         };
         Some((kind, caller.name().to_owned()))
     };
@@ -124,6 +125,7 @@ pub(super) fn note_refusal(
         AccessRefusal::Wrong | AccessRefusal::TooManyWrong => (AuditKind::None, ""),
         AccessRefusal::WrongCode => (AuditKind::Code, ""),
         AccessRefusal::Lacks { kind: "user", name, .. } => (AuditKind::User, name.as_str()),
+        AccessRefusal::Lacks { kind: "client", name, .. } => (AuditKind::Client, name.as_str()),
         AccessRefusal::Lacks { name, .. } => (AuditKind::Key, name.as_str()),
         AccessRefusal::Csrf => (AuditKind::User, ""),
         AccessRefusal::NoKey

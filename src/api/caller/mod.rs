@@ -1,4 +1,4 @@
-//! The caller of a request: the check of its key or of its session, around each route, and the audit
+//! The caller of a request: the check of its key, session or certificate, around each route, and the audit
 //! of changes.
 //!
 //! Must never know: how a key or a session is compared, which right a route requires, handlers.
@@ -28,11 +28,14 @@ use parking_lot::Mutex;
 
 use granary_protocol::RENEW_KEY_HEADER;
 
-use super::body::Bodies;
+use super::{body::Bodies, connection::ClientCertificate};
 use crate::{
-    access::{Caller, Denial, FAILURES_MAX, FailedKeys, Right, Row, UserCaller, admit, csrf_of},
+    access::{
+        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Row,
+        UserCaller, admit, csrf_of,
+    },
     clock::TrustedClock,
-    kept::{Audit, KnownCodes, KnownKeys, KnownPeople},
+    kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
     telemetry::Metrics,
 };
 pub use attempts::Logins;
@@ -57,6 +60,8 @@ pub struct AccessParts {
     pub codes: KnownCodes,
     /// The audit.
     pub audit: Audit,
+    /// The scopes of clients by the names in their certificates.
+    pub clients: LiveValue<ClientScopes>,
     /// The users and their sessions.
     pub people: KnownPeople,
     /// The clock, by which keys and sessions expire.
@@ -159,6 +164,11 @@ impl AccessParts {
             None => !self.is_on,
             Some(Caller::Key(key)) => self.keys.current().is_valid(key, now),
             Some(Caller::User(user)) => self.people.is_valid(user, now),
+            Some(Caller::Client(client)) => {
+                let names = std::slice::from_ref(&client.name);
+                let scopes = self.clients.get().find(names).map(|(_, scopes)| scopes);
+                now < client.expires && scopes == Some(client.scopes)
+            }
         }
     }
 
@@ -171,7 +181,7 @@ impl AccessParts {
     pub(super) fn csrf(&self, request: &HttpRequest, caller: &Caller) -> Option<String> {
         match caller {
             Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
-            Caller::Key(_) => None,
+            Caller::Key(_) | Caller::Client(_) => None,
         }
     }
 
@@ -213,12 +223,21 @@ impl AccessParts {
                 Err(_) => Err(self.count_failure(head, request.peer_addr().map(|peer| peer.ip()))),
             };
         }
-        let Some(cookie) = session::cookie(request) else { return Ok(None) };
+        let Some(cookie) = session::cookie(request) else { return Ok(self.client(request)) };
         let user = self.people.check(cookie, now).ok_or(AccessRefusal::NoSession)?;
         if !session::may_change(request, cookie) {
             return Err(AccessRefusal::Csrf);
         }
         Ok(Some(Caller::User(user)))
+    }
+
+    /// Returns the caller with the certificate of the request's connection, if a name has scopes.
+    fn client(&self, request: &HttpRequest) -> Option<Caller> {
+        let certificate = request.conn_data::<ClientCertificate>()?;
+        let (clients, expires) = (self.clients.get(), certificate.expires);
+        let (name, scopes) = clients.find(&certificate.names)?;
+        let client = ClientCaller { name: name.clone(), scopes, expires };
+        (self.clock.now() < expires).then_some(Caller::Client(client))
     }
 
     /// Refuses a request whose one-time code is not valid; it counts as a wrong key.

@@ -31,7 +31,7 @@ pub(super) enum AccessRefusal {
     Lacks {
         /// The scopes.
         scopes: Scopes,
-        /// The kind of the caller, `key` or `user`.
+        /// The kind of the caller, `key`, `user` or `client`.
         kind: &'static str,
         /// The name of the caller.
         name: String,

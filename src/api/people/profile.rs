@@ -141,7 +141,7 @@ fn renewed(request: &HttpRequest, parts: &AccessParts, session: &NewSession) -> 
 fn session_of(request: &HttpRequest) -> Result<UserCaller, HttpResponse> {
     match own(request) {
         Some(Caller::User(user)) => Ok(user),
-        Some(Caller::Key(_)) | None => {
+        Some(Caller::Key(_) | Caller::Client(_)) | None => {
             let message = "only a user who has logged in has a password and a second factor";
             Err(answer::error(StatusCode::CONFLICT, "no_user", message))
         }
