@@ -10,7 +10,7 @@ use std::{array, fmt, io};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
-/// The bytes of a prefix, with which each key and each code begins, so that scanners of secrets find
+/// The bytes of a prefix. Each key and each code begins with one, so that scanners of secrets find
 /// them.
 const PREFIX_BYTES: usize = 4;
 const ID_BYTES: usize = 12;

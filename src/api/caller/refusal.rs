@@ -97,8 +97,8 @@ impl AccessRefusal {
             ),
             Self::TooManyWrong => {
                 let message = format!(
-                    "more than {FAILURES_MAX} requests with wrong keys or codes came from this address \
-                     in a minute: correct the key"
+                    "more than {FAILURES_MAX} requests with wrong keys or codes came from this \
+                     address in a minute: correct the key"
                 );
                 answer::error(self.status(), "wrong_key", message)
             }

@@ -83,7 +83,8 @@ async fn check(
     }
     if outcome == Outcome::Wrong && attempt.is_first {
         // The text in place of a name may be a password.
-        tracing::warn!(address = %address(request), "refused a login: its user, password or code is wrong");
+        let address = address(request);
+        tracing::warn!(%address, "refused a login: its user, password or code is wrong");
     }
     let session = done?.map_err(|fault| refusal(&fault))?;
     Ok(begun(request, parts, &session, StatusCode::OK))
