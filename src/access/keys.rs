@@ -147,6 +147,11 @@ impl KeySet {
         self.by_id.get(&token::parse_id(id)?)
     }
 
+    /// Returns the number of keys.
+    pub fn count(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// Returns true if a key has this name.
     pub fn has_name(&self, name: &str) -> bool {
         self.by_id.values().any(|key| key.record.name == name)
