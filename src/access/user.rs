@@ -137,6 +137,7 @@ mod tests {
             "elevenchars",
             "aaaaaaaaaaaaaaaa",
             "my name is Ann!",
+            "QwertyUiop123",
             "PasswordPassword",
             &"abcde".repeat(52),
         ] {
