@@ -16,7 +16,7 @@ const PROJECTS_MAX: usize = 64;
 /// The maximum size of a project's name in bytes.
 const PROJECT_BYTES_MAX: usize = 64;
 
-/// What a user may do in a project. Each role includes the roles before it.
+/// The rights of a user in a project. Each role includes the roles before it.
 #[derive(
     Debug,
     Clone,

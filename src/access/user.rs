@@ -12,6 +12,8 @@ pub const USER_NAME_BYTES_MAX: usize = 64;
 const PASSWORD_CHARACTERS_MIN: usize = 12;
 /// The maximum size of a password in bytes.
 const PASSWORD_BYTES_MAX: usize = 256;
+/// The passwords that are long enough among the 50,000 most common ones, one in each line.
+const COMMON_PASSWORDS: &str = include_str!("common_passwords.txt");
 
 /// A user.
 #[derive(Debug, Clone)]
@@ -95,10 +97,12 @@ pub fn check_password(name: &str, password: &str) -> Result<(), String> {
     let mut characters: Vec<_> = password.chars().collect();
     characters.sort_unstable();
     characters.dedup();
-    let contains_name = password.to_lowercase().contains(name) && name.len() >= 3;
-    if characters.len() < 5 || contains_name {
-        return Err("password: it is the user's name, or has fewer than 5 different characters; \
-                    use four random words"
+    let lower = password.to_lowercase();
+    let contains_name = lower.contains(name) && name.len() >= 3;
+    let is_common = COMMON_PASSWORDS.lines().any(|common| common == lower);
+    if characters.len() < 5 || contains_name || is_common {
+        return Err("password: it is a common one, contains the user's name, or has fewer than 5 \
+                    different characters; use four random words"
             .to_owned());
     }
     Ok(())
@@ -128,9 +132,15 @@ mod tests {
         ] {
             assert_eq!(check_password("ann", password), Ok(()), "{password}");
         }
-        for password in
-            ["short", "elevenchars", "aaaaaaaaaaaaaaaa", "my name is Ann!", &"abcde".repeat(52)]
-        {
+        for password in [
+            "short",
+            "elevenchars",
+            "aaaaaaaaaaaaaaaa",
+            "my name is Ann!",
+            "QwertyUiop123",
+            "PasswordPassword",
+            &"abcde".repeat(52),
+        ] {
             let message = check_password("ann", password).unwrap_err();
             assert!(!message.contains(password), "{message}");
         }

@@ -7,7 +7,10 @@ use std::{
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{StatusCode, header},
+    http::{
+        StatusCode,
+        header::{self, HeaderName},
+    },
 };
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,6 +21,8 @@ use crate::{
     clock::TrustedClock,
     telemetry::Metrics,
 };
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The number of passwords that are hashed at once, each with 19 MiB.
 const HASHES_AT_ONCE: usize = 2;
@@ -113,7 +118,37 @@ impl Logins {
     }
 }
 
-/// Returns the address of the client, or of the proxy before it.
+/// Returns the address of the client. Of a proxy on the same machine, the last address that it
+/// forwards counts; programs of this machine can therefore pretend to have other addresses.
 pub(in crate::api) fn address(request: &HttpRequest) -> IpAddr {
-    request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip())
+    let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+    if !peer.to_canonical().is_loopback() {
+        return peer;
+    }
+    let forwarded = request.headers().get_all(X_FORWARDED_FOR).last();
+    let last = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next());
+    last.and_then(|address| address.trim().parse().ok()).unwrap_or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn only_a_proxy_on_this_machine_names_the_address_of_the_client() {
+        let address_of = |peer: &str, forwarded: &[&str]| {
+            let mut request = TestRequest::default().peer_addr(peer.parse().unwrap());
+            for value in forwarded {
+                request = request.append_header((X_FORWARDED_FOR, *value));
+            }
+            address(&request.to_http_request()).to_string()
+        };
+        assert_eq!(address_of("127.0.0.1:1", &[]), "127.0.0.1");
+        assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1, 192.0.2.2"]), "192.0.2.2");
+        assert_eq!(address_of("[::1]:1", &["192.0.2.1", "2001:db8::1"]), "2001:db8::1");
+        assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1, unknown"]), "127.0.0.1");
+        assert_eq!(address_of("192.0.2.9:1", &["192.0.2.1"]), "192.0.2.9");
+    }
 }

@@ -11,7 +11,7 @@ use crate::{
     model::{UnixMillis, with_causes},
 };
 
-/// What a person enters to log in.
+/// The texts that a person enters to log in.
 #[derive(Clone, Copy)]
 pub struct LoginRequest<'a> {
     /// The name of the user.

@@ -119,6 +119,8 @@ fn a_login_gives_a_cookie_with_which_the_page_reads_and_changes() {
     let annotation = json!({ "text": "deploy" }).to_string();
     let (status, made) = guarded.with_session(&session, "POST", "/api/v1/annotations", &annotation);
     assert!([200, 201].contains(&status), "{made}");
+    let (_, me) = guarded.send("GET", "/api/v1/access/me", &guarded.admin, "");
+    assert_eq!((&me["kind"], &me["name"]), (&json!("key"), &json!("first-key")));
     // A restart logs nobody out.
     guarded.daemon.stop();
     guarded.daemon.restart();
@@ -129,8 +131,6 @@ fn a_login_gives_a_cookie_with_which_the_page_reads_and_changes() {
     assert_eq!((status, &answer["error"]), (401, &json!("no_session")));
     let (status, answer) = guarded.send_with("GET", "/api/v1/access/me", &[], "");
     assert_eq!((status, &answer["error"]), (401, &json!("no_key")));
-    let (_, me) = guarded.send("GET", "/api/v1/access/me", &guarded.admin, "");
-    assert_eq!((&me["kind"], &me["name"]), (&json!("key"), &json!("first-key")));
 }
 
 #[test]
