@@ -193,7 +193,7 @@ mod tests {
         });
         assert!(matches!(redeem(&codes), Err(KeyFault::Object(_))));
         medium.lift();
-        redeem(&KnownCodes::open(&store).unwrap()).unwrap();
+        redeem(&codes).unwrap();
         for codes in [codes, KnownCodes::open(&store).unwrap()] {
             assert!(matches!(redeem(&codes), Err(KeyFault::WrongCode)));
         }
