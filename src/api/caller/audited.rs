@@ -11,7 +11,7 @@ use actix_web::{
     web,
 };
 
-use super::{AccessParts, refusal::AccessRefusal};
+use super::{AccessParts, attempts::address, refusal::AccessRefusal};
 use crate::{
     access::{Caller, RefusedCaller, Right, Row},
     kept::AuditPlace,
@@ -75,13 +75,12 @@ pub(super) async fn record_change<B>(
     };
     let (kind, who) =
         known.caller.or_else(by_key).unwrap_or_else(|| (AuditKind::None, String::new()));
-    let address = request.peer_addr().map(|peer| peer.ip().to_canonical().to_string());
     let record = AuditRecord {
         seq: 0,
         at: access.clock.now().0,
         kind,
         who,
-        address: address.unwrap_or_default(),
+        address: address(request).to_canonical().to_string(),
         action: format!("{} {}", request.method(), row.path),
         object: known.object.unwrap_or_else(|| object_of(request)),
         outcome: outcome_of(status),

@@ -134,8 +134,8 @@ impl AccessParts {
         request: ServiceRequest,
         refusal: &AccessRefusal,
     ) -> ServiceResponse<EitherBody<B>> {
-        let address = request.peer_addr().map(|peer| peer.ip());
-        self.count_refusal(refusal, request.head(), address);
+        let from = address(request.request());
+        self.count_refusal(refusal, request.head(), Some(from));
         let mut response = refusal.response();
         // collectd sends its password only after this challenge. The page sends no samples, so no
         // browser opens a dialog.
@@ -242,12 +242,12 @@ impl AccessParts {
 
     /// Refuses a request whose one-time code is not valid; it counts as a wrong key.
     pub(super) fn refuse_code(&self, request: &HttpRequest) -> HttpResponse {
-        let address = request.peer_addr().map(|peer| peer.ip());
-        let refusal = match self.count_failure(request.head(), address) {
+        let from = Some(address(request));
+        let refusal = match self.count_failure(request.head(), from) {
             AccessRefusal::Wrong => AccessRefusal::WrongCode,
             other => other,
         };
-        self.count_refusal(&refusal, request.head(), address);
+        self.count_refusal(&refusal, request.head(), from);
         refusal.response()
     }
 

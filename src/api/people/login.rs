@@ -55,7 +55,7 @@ async fn check(
         parts.logins.end(&attempt, Outcome::Neither);
     })?;
     let (shared, replaced) = (parts.clone(), parts.session(request));
-    let (known, from) = (name.clone(), request.peer_addr().map(|peer| peer.ip()));
+    let (known, from) = (name.clone(), Some(address(request)));
     let done = web::block(move || {
         let LoginBody { user, password, code } = &login;
         let request = LoginRequest { user, password, code: code.as_deref() };
