@@ -11,8 +11,8 @@ use crate::{
     actors::{PublishedState, WriterHandle},
     api::{
         AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
-        KeyFailures, ObjectsParts, OverviewLimits, OverviewParts, QueryParts, SparklineCache,
-        Tails,
+        KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts, QueryParts,
+        SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{Limits, LiveSettings, Settings, bounds},
