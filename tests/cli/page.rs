@@ -56,6 +56,9 @@ fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
         "/dashboards/hosts",
         "/storage",
         "/status",
+        "/access",
+        "/profile",
+        "/login",
     ] {
         let response = send_raw(&daemon, "GET", path, &[BROWSER]);
         assert_eq!(response.status().as_u16(), 200, "{path}");
