@@ -31,7 +31,7 @@ use crate::{
     kept::{KnownKeys, KnownPeople},
     telemetry::Metrics,
 };
-pub(super) use attempts::{Logins, Outcome, address};
+pub(super) use attempts::{Logins, Outcome, address, delayed};
 use refusal::AccessRefusal;
 pub(super) use session::set_cookie;
 
@@ -60,6 +60,14 @@ pub struct AccessParts {
 /// Returns the caller of a request; `None` without access control.
 pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Caller>().cloned()
+}
+
+/// Returns the text that changes with the cookie of a user's request must repeat.
+pub(super) fn csrf_text(request: &HttpRequest, caller: &Caller) -> Option<String> {
+    match caller {
+        Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
+        Caller::Key(_) => None,
+    }
 }
 
 impl AccessParts {
@@ -126,14 +134,6 @@ impl AccessParts {
     /// Returns the valid session of a request's cookie.
     pub(super) fn session(&self, request: &HttpRequest) -> Option<UserCaller> {
         self.people.check(session::cookie(request)?, self.clock.now())
-    }
-
-    /// Returns the text that changes with the cookie of a user's request must repeat.
-    pub(super) fn csrf(&self, request: &HttpRequest, caller: &Caller) -> Option<String> {
-        match caller {
-            Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
-            Caller::Key(_) => None,
-        }
     }
 
     /// Returns the refusal of all requests while keys and users are in a damaged file.

@@ -21,7 +21,7 @@ use super::{health, scope::Scope};
 use crate::alerts::query_escaped;
 
 /// The paths of the views, and the names of their files in src/web/src/views.
-const VIEWS: [(&str, &str); 7] = [
+const VIEWS: [(&str, &str); 10] = [
     ("/hosts/{name}", "host"),
     ("/explore", "explore"),
     ("/dashboards", "dashboards"),
@@ -29,6 +29,9 @@ const VIEWS: [(&str, &str); 7] = [
     ("/alerts", "alerts"),
     ("/storage", "storage"),
     ("/status", "status"),
+    ("/access", "access"),
+    ("/profile", "profile"),
+    ("/login", "login"),
 ];
 
 /// The maximum number of expressions in an address; see src/web/src/queries/address.ts.

@@ -88,6 +88,7 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     await requestObjects();
     await requestAlerts(daemon);
     await requestStorage();
+    await requestAccess();
     await requestErrors(daemon);
     target = daemonWithoutReceivers;
     await eventually("the status has a warning", async () => {
@@ -178,6 +179,14 @@ async function requestStorage() {
     const open = await api.storedDocument({ ...document, resolution: "1h", time: NOW - MINUTE });
     return old.document !== null && open.head.length > 0;
   });
+}
+
+async function requestAccess() {
+  const expires = NOW + 30 * 24 * HOUR;
+  const { key } = await api.addKey({ name: "web1", scopes: ["ingest"], senders: "web1", expires });
+  await api.rotateKey(key.id, HOUR);
+  await api.keys();
+  await api.revokeKey(key.id);
 }
 
 async function requestErrors(daemon: Daemon) {

@@ -12,7 +12,7 @@ test("each view is opened by its link, which is marked", async ({ page }) => {
     await expect(navigation.locator("[aria-current=page]")).toHaveText(view.link);
   }
   await page.goBack();
-  await expect(page).toHaveURL("/storage");
+  await expect(page).toHaveURL("/status");
 });
 
 test("an address without a view leads back to the fleet", async ({ page, watch }) => {

@@ -21,4 +21,5 @@ export const VIEWS: { name: string; path: string; link?: string }[] = [
   { name: "receivers", path: "/alerts?show=receivers" },
   { name: "storage", path: "/storage", link: "Storage" },
   { name: "status", path: "/status", link: "Status" },
+  { name: "access", path: "/access", link: "Access" },
 ];

@@ -207,6 +207,13 @@ export const api = {
   silence: (silence: t.NewSilence) =>
     send<{ silenceID: string }>("POST", "/api/v2/silences", silence),
   expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${encoded(id)}`),
+  keys: (signal?: AbortSignal) => get<t.KeysAnswer>("/api/v1/access/keys", {}, signal),
+  addKey: (key: t.NewKey) => send<t.KeyWithToken>("POST", "/api/v1/access/keys", key),
+  rotateKey: (id: string, overlapMs: number) =>
+    send<t.KeyWithToken>("POST", `/api/v1/access/keys/${encoded(id)}/rotate`, {
+      overlap_ms: overlapMs,
+    }),
+  revokeKey: (id: string) => send<unknown>("DELETE", `/api/v1/access/keys/${encoded(id)}`),
   cardinality: (params: { limit: number }, signal?: AbortSignal) =>
     get<t.CardinalityAnswer>("/api/v1/cardinality", params, signal),
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),

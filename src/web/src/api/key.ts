@@ -31,6 +31,11 @@ export function keepKey(text: string): void {
   }
 }
 
+/** The id in the text of this tab's key; empty without a key. */
+export function keyId(): string {
+  return key.value.split("_")[1] ?? "";
+}
+
 /** The headers of a request, with the key if there is one. */
 export function withKey(headers: HeadersInit | undefined): Headers {
   const all = new Headers(headers);

@@ -2,6 +2,7 @@
  * The types of the daemon's answers and of the bodies sent to it; `e2e/answers.spec.ts` checks them
  * against a real daemon, in both directions. Times are Unix milliseconds.
  */
+export type * from "./types/access";
 export type * from "./types/alerting";
 export type * from "./types/hosts";
 export type * from "./types/objects";

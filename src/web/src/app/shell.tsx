@@ -15,6 +15,7 @@ const VIEW_LINKS: { path: string; label: string; icon: IconName }[] = [
   { path: "/alerts", label: "Alerts", icon: "bell" },
   { path: "/storage", label: "Storage", icon: "storage" },
   { path: "/status", label: "Status", icon: "status" },
+  { path: "/access", label: "Access", icon: "key" },
 ];
 
 function isCurrent(link: string, path: string): boolean {

@@ -10,6 +10,7 @@ const views: [RegExp, Lazy][] = [
   [/^\/alerts$/, lazy(async () => (await import("../views/alerts")).Alerts)],
   [/^\/storage$/, lazy(async () => (await import("../views/storage")).Storage)],
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
+  [/^\/access$/, lazy(async () => (await import("../views/access")).Access)],
 ];
 
 const notFound = lazy(async () => (await import("../views/not-found")).NotFound);

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useAttempt } from "../parts/attempt";
+import { copyText } from "../parts/clipboard";
 import { Dialog, ErrorLine } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import type { ChartSource } from "../rules/of-chart";
@@ -9,7 +10,7 @@ import type { RuleDialogProps } from "../rules/rule-dialog";
 import { COMPARISONS } from "./compare";
 import type { LiveChart } from "./live";
 import { Menu } from "./menu";
-import { copyText, linkTo, savePicture, saveTable } from "./save";
+import { linkTo, savePicture, saveTable } from "./save";
 import type { ChartState } from "./state";
 
 /** The form for an alert rule, loaded on demand. */

@@ -122,20 +122,3 @@ export function linkTo(window: Window, isFixed: boolean): string {
   }
   return url.href;
 }
-
-/** Copies a text to the clipboard, also when the page is served without https. */
-export async function copyText(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const field = document.createElement("textarea");
-    field.value = text;
-    field.className = "hidden-text";
-    document.body.append(field);
-    field.select();
-    // The only way on plain http, where pages cannot use the clipboard API.
-    // eslint-disable-next-line @typescript-eslint/no-deprecated
-    document.execCommand("copy");
-    field.remove();
-  }
-}

@@ -2,11 +2,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";
-import { copyText, saveFile } from "../chart/save";
+import { saveFile } from "../chart/save";
 import { slug } from "../chart/state";
 import { isPlainNumber } from "../model/quantity";
 import type { Unit } from "../model/units";
 import { countWithNoun } from "../model/words";
+import { copyText } from "../parts/clipboard";
 import { Dialog, ErrorLine, TextField } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import {

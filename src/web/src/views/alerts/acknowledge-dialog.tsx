@@ -8,7 +8,7 @@ import { zoneName } from "../../model/zone";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { AuthorField } from "./author-field";
-import { zoneShown } from "./moment";
+import { zoneShown } from "../../app/moment";
 
 interface Props {
   /** An alert, or the labels of several alerts. */

@@ -21,7 +21,7 @@ import {
   type ListedAlert,
 } from "./listed";
 import { AcknowledgeDialog } from "./acknowledge-dialog";
-import { momentText } from "./moment";
+import { momentText } from "../../app/moment";
 import { SilenceDialog } from "./silence-dialog";
 
 const search = param("q");

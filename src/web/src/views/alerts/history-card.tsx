@@ -7,7 +7,7 @@ import { Ago } from "../../parts/ago";
 import { Failed, Loading } from "../../parts/states";
 import { Table, type Column } from "../../parts/table";
 import { instantOf, valueText } from "./listed";
-import { momentText } from "./moment";
+import { momentText } from "../../app/moment";
 
 const REFRESH_MS = 30_000;
 const ROWS_MAX = 100;

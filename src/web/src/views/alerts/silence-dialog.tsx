@@ -8,7 +8,7 @@ import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { AuthorField } from "./author-field";
-import { zoneShown } from "./moment";
+import { zoneShown } from "../../app/moment";
 import {
   draftOf,
   silenceFault,

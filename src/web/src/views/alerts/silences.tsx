@@ -7,7 +7,7 @@ import { useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { Empty, Failed, Loading } from "../../parts/states";
-import { momentText } from "./moment";
+import { momentText } from "../../app/moment";
 import { SilenceDialog } from "./silence-dialog";
 
 interface Props {

@@ -5,9 +5,10 @@ import { param, setParams } from "../../app/address";
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import { seriesName } from "../../chart/data";
 import { completeCount } from "../../chart/open-slot";
-import { copyText, saveTable, tableOf } from "../../chart/save";
+import { saveTable, tableOf } from "../../chart/save";
 import { valueText } from "../../model/units";
 import { clockAt, dateText, timeText } from "../../model/zone";
+import { copyText } from "../../parts/clipboard";
 import { Icon } from "../../parts/icon";
 import { nextOrder, rowOrder, summaryOf, type Order, type Summary } from "../../queries/summary";
 
