@@ -38,17 +38,12 @@ impl CheckedSettings {
     }
 }
 
-/// The keys, users and sessions.
-pub(super) struct Credentials {
-    pub(super) keys: KnownKeys,
-    pub(super) people: KnownPeople,
-}
-
 /// An open store, and the settings with which it was opened.
 pub(super) struct Opened {
     pub(super) settings: LiveSettings,
     pub(super) certificate: ReadCertificate,
-    pub(super) credentials: Credentials,
+    pub(super) keys: KnownKeys,
+    pub(super) people: KnownPeople,
     pub(super) store: Store,
     pub(super) appender: Appender,
     /// The latest time that the last run of the store knew.
@@ -91,14 +86,7 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
     appender.set_limits(bounds::store_limits(&settings));
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
-    Ok(Opened {
-        settings,
-        certificate,
-        credentials: Credentials { keys, people },
-        store,
-        appender,
-        last_run,
-    })
+    Ok(Opened { settings, certificate, keys, people, store, appender, last_run })
 }
 
 /// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.

@@ -56,6 +56,7 @@ fn parsed<T: DeserializeOwned>(body: &Body) -> Result<T, ObjectFault> {
 }
 
 /// Refuses an invalid request.
+#[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]
 fn invalid(fault: ObjectFault) -> HttpResponse {
     objects::refusal(&fault)
 }
