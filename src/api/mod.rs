@@ -5,9 +5,9 @@
 //! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
 //! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
-//! (keys), `people` (users and sessions), and `health` and `page`, which are mostly open to all. All
-//! areas share the other files: connections, `guard`, bodies, answers. `scope` lets `caller` check
-//! the key or the session of each request.
+//! (keys), `people` (users and sessions), and `health` and `page`, which are mostly open to all.
+//! All areas share the other files: connections, `guard`, bodies, answers. `scope` lets `caller`
+//! check the key or the session of each request.
 
 mod access;
 mod admin;
