@@ -1,4 +1,4 @@
-//! The caller of a request: a key, or a user with a session.
+//! The caller of a request: a key, a user with a session, or a client with a certificate.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::{
     token::Digest,
     user::User,
 };
+use crate::model::{SenderLimit, UnixMillis};
 
 /// The sender of a request with valid credentials.
 #[derive(Debug, Clone)]
@@ -18,6 +19,19 @@ pub enum Caller {
     Key(KeyCaller),
     /// A person who has logged in.
     User(UserCaller),
+    /// A program with a certificate.
+    Client(ClientCaller),
+}
+
+/// A client with a certificate, whose name has scopes.
+#[derive(Debug, Clone)]
+pub struct ClientCaller {
+    /// The name.
+    pub name: String,
+    /// The scopes.
+    pub scopes: Scopes,
+    /// The end of the certificate's validity.
+    pub expires: UnixMillis,
 }
 
 /// A user with a session, as of the check of the session.
@@ -43,19 +57,21 @@ impl UserCaller {
 }
 
 impl Caller {
-    /// Returns the kind of the credentials: `key` or `user`.
+    /// Returns the kind of the credentials: `key`, `user` or `client`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Key(_) => "key",
             Self::User(_) => "user",
+            Self::Client(_) => "client",
         }
     }
 
-    /// Returns the name of the key or of the user.
+    /// Returns the name of the key, of the user or of the client.
     pub fn name(&self) -> &str {
         match self {
             Self::Key(caller) => &caller.key.record.name,
             Self::User(caller) => &caller.user.name,
+            Self::Client(caller) => &caller.name,
         }
     }
 
@@ -64,14 +80,26 @@ impl Caller {
         match self {
             Self::Key(caller) => caller.key.record.scopes,
             Self::User(caller) => caller.user.record.roles.scopes_in(DEFAULT_PROJECT),
+            Self::Client(caller) => caller.scopes,
         }
     }
 
-    /// Returns the prefix of the senders' names that the caller may use; `None`: all.
-    pub fn senders(&self) -> Option<&str> {
+    /// Returns the limit of the senders' names that the caller may use; `None`: all.
+    pub fn senders(&self) -> Option<SenderLimit> {
         match self {
-            Self::Key(caller) => caller.key.record.senders.as_deref(),
-            Self::User(_) => None,
+            Self::Key(caller) => {
+                let record = &caller.key.record;
+                Some(SenderLimit::new(record.senders.as_deref()?, record.one_sender))
+            }
+            Self::User(_) | Self::Client(_) => None,
+        }
+    }
+
+    /// Returns true when the holder of the caller's key should renew it.
+    pub fn should_renew(&self, now: UnixMillis) -> bool {
+        match self {
+            Self::Key(caller) => caller.should_renew(now),
+            Self::User(_) | Self::Client(_) => false,
         }
     }
 
@@ -79,7 +107,7 @@ impl Caller {
     pub fn expires(&self) -> Option<i64> {
         match self {
             Self::Key(caller) => caller.key.record.expires,
-            Self::User(_) => None,
+            Self::User(_) | Self::Client(_) => None,
         }
     }
 
@@ -100,7 +128,7 @@ impl Caller {
         // Keys that were made without a caller, such as the first one, may make the lasting ones.
         let end = match self {
             Self::Key(caller) if caller.key.record.created_by.is_empty() => None,
-            Self::Key(_) | Self::User(_) => self.expires(),
+            Self::Key(_) | Self::User(_) | Self::Client(_) => self.expires(),
         };
         if end.is_some_and(|end| expires.is_none_or(|expires| expires > end)) {
             return Err(format!(
@@ -108,8 +136,8 @@ impl Caller {
             ));
         }
         match self.senders() {
-            Some(prefix) if !senders.is_some_and(|senders| senders.starts_with(prefix)) => {
-                Err(format!("the key {name:?} is limited to senders {prefix}..."))
+            Some(limit) if !senders.is_some_and(|senders| limit.allows(senders)) => {
+                Err(format!("the key {name:?} is limited to senders whose name {limit}"))
             }
             _ => Ok(()),
         }
@@ -129,6 +157,10 @@ impl Caller {
                 is_admin && project == DEFAULT_PROJECT
             }
             Self::User(caller) => caller.user.record.roles.is_admin_of(project),
+            Self::Client(caller) => {
+                let is_admin = caller.scopes.contains(Scopes::of(&[Scope::Admin]));
+                is_admin && project == DEFAULT_PROJECT
+            }
         };
         match roles.projects().find(|project| !has(project)) {
             None => Ok(()),

@@ -13,7 +13,7 @@ use subtle::{Choice, ConstantTimeEq};
 use super::{
     record::{KeyRecord, Secret},
     scopes::Scopes,
-    token::{self, Digest, KeyId},
+    token::{self, Digest, KeyId, TokenKind, id_text},
 };
 use crate::model::UnixMillis;
 
@@ -68,6 +68,39 @@ pub struct KeyCaller {
     id: KeyId,
 }
 
+impl KeyCaller {
+    /// Returns the characters that identify the key.
+    pub fn id(&self) -> String {
+        id_text(&self.id)
+    }
+
+    /// Returns true when the holder of the key should renew it: the last third of its life has
+    /// begun, or the request came with the secret that a renewal replaced.
+    pub fn should_renew(&self, now: UnixMillis) -> bool {
+        let Key { record, secrets: [present, _], .. } = &*self.key;
+        let Some(life_ms) = record.life_ms else { return false };
+        let is_late = record.expires.is_some_and(|expires| expires - now.0 <= life_ms / 3);
+        is_late || present.sha256 != self.digest
+    }
+
+    /// Returns the present record of the key with a new secret, for its next life.
+    ///
+    /// # Errors
+    /// The key is not one that its holder renews.
+    pub fn renewed(
+        &self,
+        present: &KeyRecord,
+        digest: Digest,
+        now: UnixMillis,
+    ) -> Result<KeyRecord, String> {
+        let mut record = present.clone();
+        record.renew((self.digest, digest), now).map_err(|()| {
+            format!("the key {:?} is rotated with `granary key rotate` only", self.key.record.name)
+        })?;
+        Ok(record)
+    }
+}
+
 /// All keys of a daemon.
 #[derive(Debug, Clone)]
 pub struct KeySet {
@@ -85,6 +118,8 @@ impl Default for KeySet {
             created: 0,
             created_by: String::new(),
             expires: None,
+            one_sender: false,
+            life_ms: None,
             secrets: Vec::new(),
         };
         Self { by_id: HashMap::new(), nobody: Arc::new(Key::new(record, Arc::default())) }
@@ -112,10 +147,20 @@ impl KeySet {
         self.by_id.get(&token::parse_id(id)?)
     }
 
+    /// Returns the number of keys.
+    pub fn count(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Returns true if a key has this name.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.by_id.values().any(|key| key.record.name == name)
+    }
+
     /// Returns all keys with their ids, by name.
     pub fn list(&self) -> Vec<(String, Arc<Key>)> {
-        let text = |id: &KeyId| id.iter().copied().map(char::from).collect();
-        let mut all: Vec<_> = self.by_id.iter().map(|(id, key)| (text(id), key.clone())).collect();
+        let mut all: Vec<_> =
+            self.by_id.iter().map(|(id, key)| (id_text(id), key.clone())).collect();
         all.sort_by(|(_, one), (_, other)| one.record.name.cmp(&other.record.name));
         all
     }
@@ -126,7 +171,7 @@ impl KeySet {
     /// # Errors
     /// The text is not a valid key at this time.
     pub fn check(&self, text: &[u8], now: UnixMillis) -> Result<KeyCaller, KeyRefusal> {
-        let (id, secret) = token::parse(text).ok_or(KeyRefusal::Form)?;
+        let (id, secret) = token::parse(TokenKind::Key, text).ok_or(KeyRefusal::Form)?;
         let digest = token::digest(secret);
         let known = self.by_id.get(&id);
         let key = known.unwrap_or(&self.nobody);

@@ -5,7 +5,10 @@
 //! files, the store.
 
 mod admit;
+mod audit;
 mod caller;
+mod clients;
+mod code;
 mod failures;
 mod keys;
 mod lockout;
@@ -20,14 +23,19 @@ mod totp;
 mod user;
 
 pub use admit::{Denial, Right, admit};
-pub use caller::{Caller, UserCaller};
+pub use audit::{JoinedRefusals, RefusedCaller};
+pub use caller::{Caller, ClientCaller, UserCaller};
+pub use clients::ClientScopes;
+pub use code::{CODE_VALID_MS_MAX, CodeRecord, CodeSet, NewCode, Purpose};
 pub use failures::{ADDRESSES_MAX, FAILURES_MAX, FailedKeys};
 pub use keys::{Key, KeyCaller, KeyRefusal, KeySet};
 pub use lockout::{Attempt, DELAYS_MAX, Lockout};
 pub use password::Password;
-pub use record::{KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, SENDERS_BYTES_MAX};
+pub use record::{
+    KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, RENEWAL_OVERLAP_MS, SENDERS_BYTES_MAX,
+};
 pub use roles::{ALL_PROJECTS, DEFAULT_PROJECT, Role, Roles};
-pub use routes::{ROUTES, Row, right_of, table};
+pub use routes::{ROUTES, Row, row_of, table};
 pub use scopes::{Scope, Scopes};
 pub use sessions::{
     SESSION_AGE_MAX_MS, SESSION_IDLE_MS, SESSIONS_MAX, Session, SessionRecord, SessionSet,

@@ -11,14 +11,15 @@ use crate::{
     actors::{PublishedState, WriterHandle},
     api::{
         AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
-        ObjectsParts, OverviewLimits, OverviewParts, QueryParts, SparklineCache, Tails,
+        KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts, QueryParts,
+        SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownKeys, KnownPeople, KnownPostedAlerts, KnownRules,
-        KnownSettings, KnownSilences, LiveValue, SnapshotSettings, Snapshots,
+        Annotations, Audit, KnownCodes, KnownHosts, KnownKeys, KnownPeople, KnownPostedAlerts,
+        KnownRules, KnownSettings, KnownSilences, LiveValue, SnapshotSettings, Snapshots,
     },
     model::SeriesLimits,
     notify::ReceiverTests,
@@ -27,12 +28,13 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The shared state of hosts, rules, silences, keys and users.
+/// The shared state of hosts, rules, silences, keys, codes and users.
 pub(super) struct SharedState {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
     pub(super) silences: KnownSilences,
     pub(super) keys: KnownKeys,
+    pub(super) codes: KnownCodes,
     pub(super) people: KnownPeople,
     pub(super) settings: KnownSettings,
 }
@@ -53,7 +55,8 @@ impl SharedState {
         let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        Ok(Self { hosts, rules, silences, keys, people, settings: known_settings })
+        let codes = KnownCodes::open(store).context("read the codes")?;
+        Ok(Self { hosts, rules, silences, keys, codes, people, settings: known_settings })
     }
 }
 
@@ -64,10 +67,11 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences, keys, people, settings: known_settings }: SharedState,
+    SharedState { hosts, rules, silences, keys, codes, people, settings: known_settings }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
-    let access = access_parts(settings, keys, people, &clock, &metrics, &bodies);
+    let audit = Audit::new(&store, &metrics);
+    let access = access_parts(settings, (keys, codes, people, audit), &clock, &metrics, &bodies);
     let limits = settings.derive(query_limits);
     let query = QueryParts {
         access: access.clone(),
@@ -132,16 +136,26 @@ pub(super) fn api_parts(
 }
 
 fn access_parts(
-    settings: &Settings,
-    keys: KnownKeys,
-    people: KnownPeople,
+    settings: &mut LiveSettings,
+    (keys, codes, people, audit): (KnownKeys, KnownCodes, KnownPeople, Audit),
     clock: &TrustedClock,
     metrics: &Metrics,
     bodies: &Bodies,
 ) -> AccessParts {
-    let (clock, metrics, bodies) = (clock.clone(), metrics.clone(), bodies.clone());
-    let exposure = settings.exposure();
-    AccessParts::new(settings.security.access, exposure, keys, people, clock, metrics, bodies)
+    AccessParts {
+        is_on: settings.security.access,
+        exposure: settings.exposure().map(Arc::from),
+        keys,
+        codes,
+        clients: settings.derive(|settings| settings.client_scopes.clone()),
+        people,
+        audit,
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        bodies: bodies.clone(),
+        logins: Logins::new(clock.clone(), metrics.clone()),
+        failures: KeyFailures::default(),
+    }
 }
 
 fn objects_parts(

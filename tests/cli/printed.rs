@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// The beginnings of commands that are only parsed, with the reason.
-const NOT_RUN: [(&str, &str); 41] = [
+const NOT_RUN: [(&str, &str); 42] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -45,6 +45,7 @@ const NOT_RUN: [(&str, &str); 41] = [
     ("cargo run --release -p granary-agent-statsd", "see agents/statsd/tests/program.rs"),
     ("deploy/packages_test.sh", "needs root and debootstrap; .ci/run runs it"),
     ("docker", "needs a daemon of docker; the Containerfile is read below"),
+    ("granary-agent enroll", "needs a code, see access/enroll.rs"),
     ("granary-agent-mongodb", "needs a MongoDB server, see peers/mongodb.rs"),
     ("granary alerts ack", "nothing fires here, see silences.rs"),
     ("granary alerts test-receiver", "no receivers are set up here, see receivers.rs"),

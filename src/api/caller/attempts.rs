@@ -31,7 +31,7 @@ const WAITING_MAX: usize = 64;
 
 /// The limits of logins. Clones are cheap.
 #[derive(Debug, Clone)]
-pub(in crate::api) struct Logins {
+pub struct Logins {
     hashing: Arc<Semaphore>,
     places: Arc<Semaphore>,
     lockout: Arc<Mutex<Lockout>>,
@@ -55,7 +55,8 @@ pub(in crate::api) enum Outcome {
 }
 
 impl Logins {
-    pub(super) fn new(clock: TrustedClock, metrics: Metrics) -> Self {
+    /// Creates the limits.
+    pub fn new(clock: TrustedClock, metrics: Metrics) -> Self {
         Self {
             hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
             places: Arc::new(Semaphore::new(HASHES_AT_ONCE + WAITING_MAX)),

@@ -1,8 +1,10 @@
-//! The caller of a request: the check of its key or of its session, around each route.
+//! The caller of a request: the check of its key, session or certificate, around each route, and the
+//! audit of changes.
 //!
 //! Must never know: how a key or a session is compared, which right a route requires, handlers.
 
 mod attempts;
+mod audited;
 mod credentials;
 mod refusal;
 mod session;
@@ -18,22 +20,32 @@ use actix_web::{
     dev::{RequestHead, ServiceRequest, ServiceResponse},
     http::{
         StatusCode,
-        header::{self, HeaderValue},
+        header::{self, HeaderName, HeaderValue},
     },
     middleware::Next,
 };
 use parking_lot::Mutex;
 
-use super::body::Bodies;
+use granary_protocol::RENEW_KEY_HEADER;
+
+use super::{body::Bodies, connection::ClientCertificate};
 use crate::{
-    access::{Caller, Denial, FAILURES_MAX, FailedKeys, Right, UserCaller, admit, csrf_of},
+    access::{
+        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Row,
+        UserCaller, admit, csrf_of,
+    },
     clock::TrustedClock,
-    kept::{KnownKeys, KnownPeople},
+    kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
     telemetry::Metrics,
 };
-pub(super) use attempts::{Logins, Outcome, address, delayed};
+pub use attempts::Logins;
+pub(super) use attempts::{Outcome, address, delayed};
+pub(super) use audited::{note_caller, note_object};
 use refusal::AccessRefusal;
 pub(super) use session::set_cookie;
+
+/// The header of responses to a key that its holder should renew.
+const RENEW_KEY: HeaderName = HeaderName::from_static(RENEW_KEY_HEADER);
 
 /// The parts of access control. Clones are cheap.
 #[derive(Debug, Clone)]
@@ -44,6 +56,12 @@ pub struct AccessParts {
     pub exposure: Option<Arc<str>>,
     /// The keys.
     pub keys: KnownKeys,
+    /// The one-time codes.
+    pub codes: KnownCodes,
+    /// The audit.
+    pub audit: Audit,
+    /// The scopes of clients by the names in their certificates.
+    pub clients: LiveValue<ClientScopes>,
     /// The users and their sessions.
     pub people: KnownPeople,
     /// The clock, by which keys and sessions expire.
@@ -53,8 +71,18 @@ pub struct AccessParts {
     /// The limits of bodies.
     pub bodies: Bodies,
     /// The limits of logins.
-    pub(super) logins: Logins,
-    failures: Arc<Mutex<FailedKeys>>,
+    pub logins: Logins,
+    /// The failed keys and codes by address.
+    pub failures: KeyFailures,
+}
+
+/// The failed keys and codes by address. Clones are cheap.
+#[derive(Debug, Clone, Default)]
+pub struct KeyFailures(Arc<Mutex<FailedKeys>>);
+
+/// Returns the name of a request's caller, if it has one.
+pub(super) fn caller_name(request: &HttpRequest) -> Option<String> {
+    caller(request).map(|caller| caller.name().to_owned())
 }
 
 /// Returns the caller of a request; `None` without access control.
@@ -66,53 +94,69 @@ pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
 pub(super) fn csrf_text(request: &HttpRequest, caller: &Caller) -> Option<String> {
     match caller {
         Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
-        Caller::Key(_) => None,
+        Caller::Key(_) | Caller::Client(_) => None,
     }
 }
 
 impl AccessParts {
-    /// Creates the parts.
-    pub fn new(
-        is_on: bool,
-        exposure: Option<String>,
-        keys: KnownKeys,
-        people: KnownPeople,
-        clock: TrustedClock,
-        metrics: Metrics,
-        bodies: Bodies,
-    ) -> Self {
-        let (exposure, failures) = (exposure.map(Arc::from), Arc::default());
-        let logins = Logins::new(clock.clone(), metrics.clone());
-        Self { is_on, exposure, keys, people, clock, metrics, bodies, logins, failures }
-    }
-
-    /// Passes a request to its route if its caller has the right, and answers it otherwise.
+    /// Passes a request to its route if its caller has the right, and answers it otherwise. The
+    /// audit records changes.
     pub(super) async fn check<B: MessageBody>(
         self,
-        right: Right,
+        row: &'static Row,
         mut request: ServiceRequest,
         next: Next<B>,
     ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-        match self.admit(right, request.request()) {
-            Ok(caller) => {
-                if let Some(caller) = caller {
-                    request.extensions_mut().insert(caller);
-                }
-                credentials::remove_from_address(request.head_mut());
-                Ok(next.call(request).await?.map_into_left_body())
-            }
-            Err(refusal) => {
-                self.metrics.requests_refused.with_label_values(&[refusal.reason()]).inc();
-                let mut response = refusal.response();
-                // collectd sends its password only after this challenge. The page sends no samples,
-                // so no browser opens a dialog.
-                if right == Right::Ingest && response.status() == StatusCode::UNAUTHORIZED {
-                    let challenge = HeaderValue::from_static("Basic realm=\"granary\"");
-                    response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
-                }
-                Ok(request.into_response(response).map_into_right_body())
+        let admitted = match self.is_on {
+            true => self.admit(row.right, request.request()),
+            false => Ok(None),
+        };
+        let caller = match admitted {
+            Ok(caller) => caller,
+            Err(refusal) => return Ok(self.refuse(row, request, &refusal)),
+        };
+        let mut place = None;
+        if audited::is_change(row, request.method()) {
+            place = self.audit.take_place();
+            if place.is_none() {
+                return Ok(self.refuse(row, request, &AccessRefusal::Busy));
             }
         }
+        if let Some(caller) = &caller {
+            request.extensions_mut().insert(caller.clone());
+        }
+        credentials::remove_from_address(request.head_mut());
+        let mut response = next.call(request).await?;
+        if caller.as_ref().is_some_and(|caller| caller.should_renew(self.clock.now())) {
+            response.headers_mut().insert(RENEW_KEY, HeaderValue::from_static("1"));
+        }
+        if let Some(place) = place {
+            audited::record_change(&self, row, caller.as_ref(), &response, place).await;
+        }
+        Ok(response.map_into_left_body())
+    }
+
+    fn refuse<B: MessageBody>(
+        &self,
+        row: &Row,
+        request: ServiceRequest,
+        refusal: &AccessRefusal,
+    ) -> ServiceResponse<EitherBody<B>> {
+        let from = address(request.request());
+        self.count_refusal(refusal, request.head(), Some(from));
+        let mut response = refusal.response();
+        // collectd sends its password only after this challenge. The page sends no samples, so no
+        // browser opens a dialog.
+        if row.right == Right::Ingest && response.status() == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Basic realm=\"granary\"");
+            response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+        }
+        request.into_response(response).map_into_right_body()
+    }
+
+    fn count_refusal(&self, refusal: &AccessRefusal, head: &RequestHead, address: Option<IpAddr>) {
+        self.metrics.requests_refused.with_label_values(&[refusal.reason()]).inc();
+        audited::note_refusal(self, refusal, head, address, self.clock.now());
     }
 
     /// Returns true when a request to an open route may also see the state of the daemon.
@@ -128,6 +172,11 @@ impl AccessParts {
             None => !self.is_on,
             Some(Caller::Key(key)) => self.keys.current().is_valid(key, now),
             Some(Caller::User(user)) => self.people.is_valid(user, now),
+            Some(Caller::Client(client)) => {
+                let names = std::slice::from_ref(&client.name);
+                let scopes = self.clients.get().find(names).map(|(_, scopes)| scopes);
+                now < client.expires && scopes == Some(client.scopes)
+            }
         }
     }
 
@@ -150,10 +199,14 @@ impl AccessParts {
             return Err(AccessRefusal::Unread(file.to_owned()));
         }
         let caller = self.identify(right, request)?;
+        let kind = || caller.as_ref().map_or("key", Caller::kind);
+        let name = || caller.as_ref().map(Caller::name).unwrap_or_default().to_owned();
         match admit(right, caller.as_ref().map(Caller::scopes)) {
             Ok(()) => Ok(caller),
             Err(Denial::Unknown) => Err(AccessRefusal::NoKey),
-            Err(Denial::Lacks(scopes)) => Err(AccessRefusal::Lacks(scopes)),
+            Err(Denial::Lacks(scopes)) => {
+                Err(AccessRefusal::Lacks { scopes, kind: kind(), name: name() })
+            }
         }
     }
 
@@ -170,7 +223,7 @@ impl AccessParts {
                 Err(_) => Err(self.count_failure(head, request.peer_addr().map(|peer| peer.ip()))),
             };
         }
-        let Some(cookie) = session::cookie(request) else { return Ok(None) };
+        let Some(cookie) = session::cookie(request) else { return Ok(self.client(request)) };
         let user = self.people.check(cookie, now).ok_or(AccessRefusal::NoSession)?;
         if !session::may_change(request, cookie) {
             return Err(AccessRefusal::Csrf);
@@ -178,12 +231,33 @@ impl AccessParts {
         Ok(Some(Caller::User(user)))
     }
 
-    /// Counts a wrong key by address; logs the first of each minute.
+    /// Returns the caller with the certificate of the request's connection, if a name has scopes.
+    fn client(&self, request: &HttpRequest) -> Option<Caller> {
+        let certificate = request.conn_data::<ClientCertificate>()?;
+        let (clients, expires) = (self.clients.get(), certificate.expires);
+        let (name, scopes) = clients.find(&certificate.names)?;
+        let client = ClientCaller { name: name.clone(), scopes, expires };
+        (self.clock.now() < expires).then_some(Caller::Client(client))
+    }
+
+    /// Refuses a request whose one-time code is not valid; it counts as a wrong key.
+    pub(super) fn refuse_code(&self, request: &HttpRequest) -> HttpResponse {
+        let from = Some(address(request));
+        let refusal = match self.count_failure(request.head(), from) {
+            AccessRefusal::Wrong => AccessRefusal::WrongCode,
+            other => other,
+        };
+        self.count_refusal(&refusal, request.head(), from);
+        refusal.response()
+    }
+
+    /// Counts a wrong key or code by address; logs the first of each minute.
     fn count_failure(&self, head: &RequestHead, address: Option<IpAddr>) -> AccessRefusal {
         let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let count = self.failures.lock().count(address, self.clock.now());
+        let count = self.failures.0.lock().count(address, self.clock.now());
         if count == 1 {
-            tracing::warn!(%address, path = head.uri.path(), "refused a request: its key is wrong");
+            let path = head.uri.path();
+            tracing::warn!(%address, path, "refused a request: its key or code is wrong");
         }
         if count > FAILURES_MAX { AccessRefusal::TooManyWrong } else { AccessRefusal::Wrong }
     }

@@ -16,7 +16,7 @@ use crate::{
         objects,
         refusal::Refusal,
     },
-    kept::{LoginRequest, PeopleFault},
+    kept::{LoginOutcome, LoginRequest, PeopleFault},
 };
 
 /// The body of a login.
@@ -56,6 +56,7 @@ async fn check(
         parts.logins.end(&attempt, Outcome::Neither);
     })?;
     let (shared, replaced) = (parts.clone(), parts.session(request));
+    let (known, from) = (name.clone(), Some(address(request)));
     let done = web::block(move || {
         let LoginBody { user, password, code } = &login;
         let request = LoginRequest { user, password, code: code.as_deref() };
@@ -65,6 +66,7 @@ async fn check(
             shared.people.log_out(&replaced)?;
         }
         drop(turn);
+        shared.audit.note_login(&known, from, LoginOutcome::Done, shared.clock.now());
         Ok::<_, PeopleFault>(session)
     });
     let done = done.await.map_err(|cause| super::failed(cause.to_string()));
@@ -74,9 +76,16 @@ async fn check(
         Ok(Err(_)) | Err(_) => Outcome::Neither,
     };
     parts.logins.end(&attempt, outcome);
+    if outcome == Outcome::Wrong {
+        // The text in place of a name may be a password.
+        let name = if parts.people.has_user(&name) { &*name } else { "" };
+        let refused = LoginOutcome::Refused { reason: "password", status: 401 };
+        parts.audit.note_login(name, from, refused, parts.clock.now());
+    }
     if outcome == Outcome::Wrong && attempt.is_first {
         // The text in place of a name may be a password.
-        tracing::warn!(address = %address(request), "refused a login: its user, password or code is wrong");
+        let address = address(request);
+        tracing::warn!(%address, "refused a login: its user, password or code is wrong");
     }
     let session = done?.map_err(|fault| refusal(&fault))?;
     Ok(begun(request, parts, &session, StatusCode::OK))

@@ -43,7 +43,7 @@ pub(super) fn answer_me(
 ) -> MeAnswer {
     let user = match caller {
         Some(Caller::User(user)) => Some(user),
-        Some(Caller::Key(_)) | None => None,
+        Some(Caller::Key(_) | Caller::Client(_)) | None => None,
     };
     let record = user.map(|user| &user.user.record);
     let all = || Scopes::of(&[Scope::Admin, Scope::Operate]);

@@ -141,7 +141,7 @@ fn renewed(request: &HttpRequest, parts: &AccessParts, session: &NewSession) -> 
 fn session_of(request: &HttpRequest) -> Option<UserCaller> {
     match own(request)? {
         Caller::User(user) => Some(user),
-        Caller::Key(_) => None,
+        Caller::Key(_) | Caller::Client(_) => None,
     }
 }
 

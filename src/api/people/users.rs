@@ -7,7 +7,11 @@ use serde_json::json;
 use super::{check_still, either, invalid, own, parsed, private, run};
 use crate::{
     access::{Password, Roles, check_password},
-    api::{body::Body, caller::AccessParts, refusal::Refusal},
+    api::{
+        body::Body,
+        caller::{AccessParts, note_object},
+        refusal::Refusal,
+    },
     kept::{NewUser, ObjectFault, UserAnswer, UserChange},
 };
 
@@ -56,6 +60,7 @@ async fn add_user(
 ) -> Result<HttpResponse, HttpResponse> {
     let NewUserBody { name, password, roles } = parsed(body).map_err(invalid)?;
     let password = hashed(parts, &name, Some(password)).await?;
+    note_object(request, &name);
     let (shared, caller) = (parts.clone(), own(request));
     let create = move || {
         check_still(&shared, caller.as_ref())?;

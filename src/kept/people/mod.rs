@@ -175,6 +175,11 @@ impl KnownPeople {
         users.values().any(is_such)
     }
 
+    /// Returns true if there is a user with this name.
+    pub fn has_user(&self, name: &str) -> bool {
+        self.0.users.get().contains_key(name)
+    }
+
     /// Returns the number of sessions, with those that have ended but were not removed yet.
     pub fn session_count(&self) -> usize {
         self.0.sessions.read().len()

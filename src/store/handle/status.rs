@@ -113,7 +113,7 @@ impl Store {
         (self.inner.journal_pending.load(Ordering::Relaxed), records)
     }
 
-    /// Returns the largest number of objects of any kind, and the largest size of any kind in
+    /// Returns the largest number of objects of any kind other than keys, and the largest size of any kind in
     /// bytes; 0 when they cannot be read.
     pub fn objects_size(&self) -> (u64, u64) {
         self.inner.objects.size().unwrap_or_default()
@@ -169,7 +169,11 @@ impl Store {
     /// Returns the bytes of all files on the medium.
     pub fn file_bytes(&self) -> u64 {
         let partitions: u64 = self.partitions().iter().map(|partition| partition.bytes).sum();
-        partitions + self.head_bytes() + self.journal_bytes() + self.objects_bytes()
+        partitions
+            + self.head_bytes()
+            + self.journal_bytes()
+            + self.objects_bytes()
+            + self.audit_bytes()
     }
 
     /// Returns true when a checkpoint was interrupted.
