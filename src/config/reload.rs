@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 53] = [
+const SETTINGS: [(&str, Applied); 54] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
@@ -39,6 +39,7 @@ const SETTINGS: [(&str, Applied); 53] = [
     ("tls.certificate_file", Live),
     ("tls.key_file", Live),
     ("tls.client_ca_file", Live),
+    ("tls.clients", Live),
     ("security.access", Reopening),
     ("security.open", Reopening),
     ("security.projects", Reopening),

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::{LiveValue, ObjectFault, Records};
 use crate::{
     access::{
-        Caller, CodeRecord, Key, KeyProject, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes,
-        Token,
+        Caller, CodeRecord, Key, KeyCaller, KeyProject, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX,
+        Scopes, Token,
     },
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
@@ -173,8 +173,8 @@ impl KnownKeys {
     ) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
         self.check_caller(caller, now)?;
-        let own = caller.map(Caller::project).filter(|own| **own != KeyProject::All);
-        let project = new.project.take().or_else(|| own.cloned()).unwrap_or_default();
+        let own = caller.map(Caller::project).filter(|own| *own != KeyProject::All);
+        let project = new.project.take().or(own).unwrap_or_default();
         new.project = Some(project.clone());
         new.check(now).map_err(ObjectFault::Invalid)?;
         may_grant((new.scopes, &project), new.senders.as_deref(), new.expires, caller)?;
@@ -224,9 +224,9 @@ impl KnownKeys {
     ///
     /// # Errors
     /// The key is not one that its holder renews, or the store cannot be written.
-    pub fn renew(&self, caller: &Caller, now: UnixMillis) -> Result<NewKeyAnswer, KeyFault> {
+    pub fn renew(&self, caller: &KeyCaller, now: UnixMillis) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
-        self.check_caller(Some(caller), now)?;
+        self.check_caller(Some(&Caller::Key(caller.clone())), now)?;
         let id = caller.id();
         let token = Token::random_for(&id)?.ok_or_else(|| no_key(&id))?;
         // Another renewal may have replaced the record since the caller's check.
@@ -281,7 +281,7 @@ impl KnownKeys {
             None => stored().ok_or_else(|| no_key(id))?,
         };
         // A caller may end a key that is valid for longer than its own.
-        let expires = caller.and_then(|caller| caller.key.record.expires);
+        let expires = caller.and_then(Caller::expires);
         if !is_visible(&record, caller) {
             return Err(no_key(id).into());
         }
@@ -294,11 +294,13 @@ impl KnownKeys {
         Ok(self.0.records.remove(id)??)
     }
 
-    /// Checks the caller's key again: it may have ended while the body of the request arrived.
+    /// Checks the caller's key again: it may have ended while the body of the request arrived. The
+    /// sessions of users are checked before.
     fn check_caller(&self, caller: Option<&Caller>, now: UnixMillis) -> Result<(), KeyFault> {
         match caller {
-            Some(caller) if !self.current().is_valid(caller, now) => {
-                let cause = format!("the key {:?} was revoked, replaced or expired", caller.name());
+            Some(Caller::Key(key)) if !self.current().is_valid(key, now) => {
+                let name = &key.key.record.name;
+                let cause = format!("the key {name:?} was revoked, replaced or expired");
                 Err(KeyFault::Forbidden(cause))
             }
             _ => Ok(()),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{OBJECTS_BYTES_MAX, OBJECTS_MAX, ObjectKind, ObjectRefusal};
+use super::{OBJECTS_BYTES_MAX, ObjectKind, ObjectRefusal};
 
 /// The number of objects of each kind in each project, and their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -53,15 +53,16 @@ impl QuotaUse {
         }
         self.add(of, bytes);
         let used = *self.of(of);
-        let is_beyond = used.count > OBJECTS_MAX || used.bytes > OBJECTS_BYTES_MAX;
+        let is_beyond = used.count > of.1.count_max() || used.bytes > OBJECTS_BYTES_MAX;
         let grows = before.is_none_or(|before| bytes > before);
         if is_beyond && grows { Err(ObjectRefusal::QuotaReached) } else { Ok(()) }
     }
 
-    /// Returns the largest number of objects of any kind, and the largest size of any kind in
-    /// bytes.
+    /// Returns the largest number of objects of any kind other than keys, and the largest size of
+    /// any kind in bytes.
     pub(super) fn largest(&self) -> (u64, u64) {
-        let count = self.0.values().map(|used| used.count).max();
+        let others = self.0.iter().filter(|((_, kind), _)| *kind != ObjectKind::Key);
+        let count = others.map(|(_, used)| used.count).max();
         let bytes = self.0.values().map(|used| used.bytes).max();
         (count.unwrap_or(0), bytes.unwrap_or(0))
     }
