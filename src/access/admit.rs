@@ -5,7 +5,7 @@ use super::scopes::{Scope, Scopes};
 /// The right that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// None: the page's files and two health checks.
+    /// None: the page's files, health checks, and routes that check a code themselves.
     Open,
     /// Sending samples.
     Ingest,

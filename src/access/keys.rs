@@ -13,9 +13,9 @@ use subtle::{Choice, ConstantTimeEq};
 use super::{
     record::{KeyRecord, Secret},
     scopes::Scopes,
-    token::{self, Digest, KeyId},
+    token::{self, Digest, KeyId, TokenKind, id_text},
 };
-use crate::model::UnixMillis;
+use crate::model::{SenderLimit, UnixMillis};
 
 /// A key in memory.
 #[derive(Debug)]
@@ -69,14 +69,46 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Returns the characters that identify the key.
+    pub fn id(&self) -> String {
+        id_text(&self.id)
+    }
+
     /// Returns the name of the key.
     pub fn name(&self) -> &str {
         &self.key.record.name
     }
 
-    /// Returns the prefix of the senders' names that the caller may use; `None`: all.
-    pub fn senders(&self) -> Option<&str> {
-        self.key.record.senders.as_deref()
+    /// Returns the limit of the senders' names that the caller may use; `None`: all.
+    pub fn senders(&self) -> Option<SenderLimit> {
+        let name = self.key.record.senders.as_deref()?;
+        Some(SenderLimit::new(name, self.key.record.one_sender))
+    }
+
+    /// Returns true when the holder of the key should renew it: the last third of its life has
+    /// begun, or the request came with the secret that a renewal replaced.
+    pub fn should_renew(&self, now: UnixMillis) -> bool {
+        let Key { record, secrets: [present, _], .. } = &*self.key;
+        let Some(life_ms) = record.life_ms else { return false };
+        let is_late = record.expires.is_some_and(|expires| expires - now.0 <= life_ms / 3);
+        is_late || present.sha256 != self.digest
+    }
+
+    /// Returns the present record of the key with a new secret, for its next life.
+    ///
+    /// # Errors
+    /// The key is not one that its holder renews.
+    pub fn renewed(
+        &self,
+        present: &KeyRecord,
+        digest: Digest,
+        now: UnixMillis,
+    ) -> Result<KeyRecord, String> {
+        let mut record = present.clone();
+        record.renew((self.digest, digest), now).map_err(|()| {
+            format!("the key {:?} is rotated with `granary key rotate` only", self.name())
+        })?;
+        Ok(record)
     }
 
     /// Checks that a change of a key with these properties gives the caller nothing that it lacks.
@@ -102,8 +134,8 @@ impl Caller {
             ));
         }
         match self.senders() {
-            Some(prefix) if !senders.is_some_and(|senders| senders.starts_with(prefix)) => {
-                Err(format!("the key {:?} is limited to senders {prefix}...", self.name()))
+            Some(limit) if !senders.is_some_and(|senders| limit.allows(senders)) => {
+                Err(format!("the key {:?} is limited to senders {limit}", self.name()))
             }
             _ => Ok(()),
         }
@@ -127,6 +159,8 @@ impl Default for KeySet {
             created: 0,
             created_by: String::new(),
             expires: None,
+            one_sender: false,
+            life_ms: None,
             secrets: Vec::new(),
         };
         Self { by_id: HashMap::new(), nobody: Arc::new(Key::new(record, Arc::default())) }
@@ -154,10 +188,15 @@ impl KeySet {
         self.by_id.get(&token::parse_id(id)?)
     }
 
+    /// Returns true if a key has this name.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.by_id.values().any(|key| key.record.name == name)
+    }
+
     /// Returns all keys with their ids, by name.
     pub fn list(&self) -> Vec<(String, Arc<Key>)> {
-        let text = |id: &KeyId| id.iter().copied().map(char::from).collect();
-        let mut all: Vec<_> = self.by_id.iter().map(|(id, key)| (text(id), key.clone())).collect();
+        let mut all: Vec<_> =
+            self.by_id.iter().map(|(id, key)| (id_text(id), key.clone())).collect();
         all.sort_by(|(_, one), (_, other)| one.record.name.cmp(&other.record.name));
         all
     }
@@ -168,7 +207,7 @@ impl KeySet {
     /// # Errors
     /// The text is not a valid key at this time.
     pub fn check(&self, text: &[u8], now: UnixMillis) -> Result<Caller, KeyRefusal> {
-        let (id, secret) = token::parse(text).ok_or(KeyRefusal::Form)?;
+        let (id, secret) = token::parse(TokenKind::Key, text).ok_or(KeyRefusal::Form)?;
         let digest = token::digest(secret);
         let known = self.by_id.get(&id);
         let key = known.unwrap_or(&self.nobody);

@@ -4,6 +4,8 @@
 //! files, the store.
 
 mod admit;
+mod audit;
+mod code;
 mod failures;
 mod keys;
 mod record;
@@ -12,9 +14,13 @@ mod scopes;
 mod token;
 
 pub use admit::{Denial, Right, admit};
+pub use audit::{JoinedRefusals, RefusedCaller};
+pub use code::{CODE_VALID_MS_MAX, CodeRecord, CodeSet, NewCode, Purpose};
 pub use failures::{ADDRESSES_MAX, FAILURES_MAX, FailedKeys};
 pub use keys::{Caller, Key, KeyRefusal, KeySet};
-pub use record::{KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, SENDERS_BYTES_MAX};
-pub use routes::{ROUTES, Row, right_of, table};
+pub use record::{
+    KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, RENEWAL_OVERLAP_MS, SENDERS_BYTES_MAX,
+};
+pub use routes::{ROUTES, Row, row_of, table};
 pub use scopes::{Scope, Scopes};
 pub use token::{Digest, Token};

@@ -17,6 +17,9 @@ pub const SENDERS_BYTES_MAX: usize = 128;
 /// The maximum time for which the previous secret stays valid: 90 days.
 pub const OVERLAP_MS_MAX: i64 = 90 * 86_400_000;
 
+/// The time for which the replaced secret stays valid after a renewal: 7 days.
+pub const RENEWAL_OVERLAP_MS: i64 = 7 * 86_400_000;
+
 /// The stored part of a key. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
@@ -27,6 +30,12 @@ pub struct KeyRecord {
     /// The prefix of the senders' names that the key may use; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senders: Option<String>,
+    /// True when `senders` is the whole name of the only sender.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_sender: bool,
+    /// The life of each secret, when the holder of the key renews it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life_ms: Option<i64>,
     /// The time of creation.
     pub created: i64,
     /// The name of the key whose caller created this one; empty without access control.
@@ -97,13 +106,21 @@ impl NewKey {
     /// Returns the record of the key with the secret's digest.
     pub fn record(self, digest: Digest, created_by: &str, now: UnixMillis) -> KeyRecord {
         let Self { name, scopes, senders, expires } = self;
-        let (secrets, created_by) =
-            (vec![Secret { sha256: digest, until: None }], created_by.into());
-        KeyRecord { name, scopes, senders, created: now.0, created_by, expires, secrets }
+        KeyRecord {
+            name,
+            scopes,
+            senders,
+            one_sender: false,
+            life_ms: None,
+            created: now.0,
+            created_by: created_by.to_owned(),
+            expires,
+            secrets: vec![Secret { sha256: digest, until: None }],
+        }
     }
 }
 
-fn check_line(field: &str, text: &str, bytes_max: usize) -> Result<(), String> {
+pub(super) fn check_line(field: &str, text: &str, bytes_max: usize) -> Result<(), String> {
     if text.trim().is_empty() || text.len() > bytes_max || text.contains(char::is_control) {
         return Err(format!(
             "{field}: must have 1 to {bytes_max} bytes without control characters"
@@ -122,6 +139,24 @@ impl KeyRecord {
             let until = now.0.saturating_add(overlap_ms.min(OVERLAP_MS_MAX));
             self.secrets.push(Secret { until: Some(until), ..present });
         }
+    }
+
+    /// Replaces the secret for another life. The secret that the holder used stays valid for
+    /// [`RENEWAL_OVERLAP_MS`], but no longer than the key was before. An answer with a new secret
+    /// may be lost, so the holder may still use the one before: that one is kept, not the lost one.
+    pub(super) fn renew(
+        &mut self,
+        (used, new): (Digest, Digest),
+        now: UnixMillis,
+    ) -> Result<(), ()> {
+        let life_ms = self.life_ms.ok_or(())?;
+        let found = self.secrets.iter().find(|secret| secret.sha256 == used);
+        let end = found.and_then(|secret| secret.until).or(self.expires).unwrap_or(i64::MAX);
+        let until = end.min(now.0.saturating_add(RENEWAL_OVERLAP_MS));
+        self.secrets =
+            vec![Secret { sha256: new, until: None }, Secret { sha256: used, until: Some(until) }];
+        self.expires = Some(now.0.saturating_add(life_ms));
+        Ok(())
     }
 
     /// Returns the time until which the previous secret is valid, if it is valid.

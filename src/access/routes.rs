@@ -15,13 +15,26 @@ pub struct Row {
     pub path: &'static str,
     /// The required right.
     pub right: Right,
+    /// True when requests of other methods than GET and HEAD are changes, which the audit records.
+    pub audited: bool,
 }
 
 /// Prefixes below which some routes are registered again, with the same rights.
 const PREFIXES: [&str; 2] = ["/prometheus", "/graphite"];
 
 const fn row(methods: &'static str, path: &'static str, right: Right) -> Row {
-    Row { methods, path, right }
+    let audited = matches!(right, Right::Objects | Right::Manage | Right::Control);
+    Row { methods, path, right, audited }
+}
+
+/// Returns a row whose requests the audit records, although its right allows other requests.
+const fn change(methods: &'static str, path: &'static str, right: Right) -> Row {
+    Row { methods, path, right, audited: true }
+}
+
+/// Returns a row of data that programs send all the time, which the audit does not record.
+const fn data(methods: &'static str, path: &'static str, right: Right) -> Row {
+    Row { methods, path, right, audited: false }
 }
 
 /// All routes.
@@ -45,9 +58,10 @@ pub const ROUTES: &[Row] = &[
     row("GET HEAD", "/-/healthy", Right::Open),
     row("GET HEAD", "/-/ready", Right::Open),
     row("*", "/ping", Right::Open),
+    change("POST", "/api/v1/access/enroll", Right::Open),
     // Samples.
     row("POST", "/api/v1/ingest", Right::Ingest),
-    row("POST", "/api/v1/update", Right::Ingest),
+    change("POST", "/api/v1/update", Right::Ingest),
     row("POST", "/api/v1/ping", Right::Ingest),
     row("POST", "/api/v1/write", Right::Ingest),
     row("POST", "/api/v1/collectd", Right::Ingest),
@@ -55,6 +69,7 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/v1/metrics", Right::Ingest),
     row("POST", "/write", Right::Ingest),
     row("*", "/query", Right::Ingest),
+    change("POST", "/api/v1/access/renew", Right::Ingest),
     // Queries.
     row("GET POST", "/api/v1/query", Right::Read),
     row("GET POST", "/api/v1/query_range", Right::Read),
@@ -114,7 +129,7 @@ pub const ROUTES: &[Row] = &[
     row("DELETE", "/api/v1/annotations/{id}", Right::Objects),
     row("POST", "/api/v1/alerts/ack", Right::Objects),
     row("POST", "/api/v1/alerts/unack", Right::Objects),
-    row("POST", "/api/v2/alerts", Right::Objects),
+    data("POST", "/api/v2/alerts", Right::Objects),
     row("POST", "/api/v2/silences", Right::Objects),
     row("DELETE", "/api/v2/silence/{id}", Right::Objects),
     // Changes of stored data, and keys.
@@ -130,6 +145,8 @@ pub const ROUTES: &[Row] = &[
     row("GET POST", "/api/v1/access/keys", Right::Manage),
     row("DELETE", "/api/v1/access/keys/{id}", Right::Manage),
     row("POST", "/api/v1/access/keys/{id}/rotate", Right::Manage),
+    row("GET POST", "/api/v1/access/codes", Right::Manage),
+    row("DELETE", "/api/v1/access/codes/{id}", Right::Manage),
     // The state of the daemon.
     row("GET", "/metrics", Right::Operate),
     row("GET", "/api/v1/status", Right::Operate),
@@ -137,6 +154,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/api/v1/status/runtimeinfo", Right::Operate),
     row("GET", "/api/v1/admin/clock", Right::Operate),
     row("GET", "/api/v1/admin/log", Right::Operate),
+    row("GET", "/api/v1/admin/audit", Right::Operate),
     row("GET", "/api/v1/admin/settings", Right::Operate),
     row("POST", "/api/v1/admin/clock/confirm", Right::Control),
     row("POST", "/api/v1/admin/preallocate", Right::Control),
@@ -144,9 +162,9 @@ pub const ROUTES: &[Row] = &[
     row("POST PUT", "/-/reload", Right::Control),
 ];
 
-/// Returns the right that a method of a registered path requires; `None` when there is no row.
-/// Only registration uses it: a request never leads to a search by its path.
-pub fn right_of(method: &str, path: &str) -> Option<Right> {
+/// Returns the row of a method of a registered path; `None` when there is none. Only registration
+/// uses it: a request never leads to a search by its path.
+pub fn row_of(method: &str, path: &str) -> Option<&'static Row> {
     let without_prefix = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
     let path = match without_prefix {
         Some("") => "/",
@@ -157,12 +175,12 @@ pub fn right_of(method: &str, path: &str) -> Option<Right> {
         row.path == path
             && (row.methods == "*" || row.methods.split(' ').any(|known| known == method))
     };
-    ROUTES.iter().find(fits).map(|row| row.right)
+    ROUTES.iter().find(fits)
 }
 
 /// Returns the table in Markdown: for each route, the scopes whose keys may use it.
 pub fn table() -> String {
-    let rows = ROUTES.iter().map(|Row { methods, path, right }| {
+    let rows = ROUTES.iter().map(|Row { methods, path, right, .. }| {
         let methods = if *methods == "*" { "any method" } else { methods };
         format!("| {methods} `{path}` | {} |\n", keys_with(*right))
     });
@@ -202,7 +220,18 @@ mod tests {
     }
 
     #[test]
+    fn changes_are_audited_and_data_is_not() {
+        let is_audited = |method, path| row_of(method, path).unwrap().audited;
+        assert!(is_audited("DELETE", "/api/v1/series"));
+        assert!(is_audited("POST", "/api/v1/access/enroll"));
+        assert!(!is_audited("POST", "/api/v1/ingest"));
+        assert!(!is_audited("POST", "/api/v2/alerts"));
+        assert!(!is_audited("GET", "/api/v1/series"));
+    }
+
+    #[test]
     fn a_route_is_found_below_its_prefixes_and_unknown_ones_are_not() {
+        let right_of = |method, path| row_of(method, path).map(|row| row.right);
         assert_eq!(right_of("GET", "/api/v1/query"), Some(Right::Read));
         assert_eq!(right_of("GET", "/prometheus/api/v1/query"), Some(Right::Read));
         assert_eq!(right_of("GET", "/graphite/render"), Some(Right::Read));

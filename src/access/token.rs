@@ -1,4 +1,5 @@
-//! The text of a key: `gry_`, twelve characters that identify the key, `_`, and 52 secret ones.
+//! The text of a key: `gry_`, twelve characters that identify the key, `_`, and 52 secret ones. A
+//! one-time code has the same form after `grc_`.
 //!
 //! Both parts have the alphabet of Crockford's base32 in lower case, without look-alikes: 60 bits
 //! identify the key, 256 bits are secret. A text is valid exactly as it was made: other cases and
@@ -9,11 +10,12 @@ use std::{array, fmt, io};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
-/// The text with which each key begins, so that scanners of secrets find it.
-const PREFIX: &[u8] = b"gry_";
+/// The bytes of a prefix, with which each key and each code begins, so that scanners of secrets find
+/// them.
+const PREFIX_BYTES: usize = 4;
 const ID_BYTES: usize = 12;
 const SECRET_BYTES: usize = 52;
-const TOKEN_BYTES: usize = PREFIX.len() + ID_BYTES + 1 + SECRET_BYTES;
+const TOKEN_BYTES: usize = PREFIX_BYTES + ID_BYTES + 1 + SECRET_BYTES;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// The SHA-256 of a secret. A secret of 256 random bits needs no slow hash.
@@ -57,8 +59,27 @@ impl<'de> Deserialize<'de> for Digest {
 /// The characters that identify a key.
 pub(super) type KeyId = [u8; ID_BYTES];
 
-/// A new key with its secret. Only the digest of the secret is stored.
+/// The use of a token, by which its text begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    /// A key, which clients send with each request.
+    Key,
+    /// A code, which is used once.
+    Code,
+}
+
+impl TokenKind {
+    const fn prefix(self) -> &'static [u8; PREFIX_BYTES] {
+        match self {
+            Self::Key => b"gry_",
+            Self::Code => b"grc_",
+        }
+    }
+}
+
+/// A new key or code with its secret. Only the digest of the secret is stored.
 pub struct Token {
+    kind: TokenKind,
     id: KeyId,
     secret: [u8; SECRET_BYTES],
 }
@@ -75,7 +96,19 @@ impl Token {
     /// # Errors
     /// The system has no random numbers.
     pub fn random() -> io::Result<Self> {
-        Ok(Self { id: random_characters()?, secret: random_characters()? })
+        Self::new(TokenKind::Key)
+    }
+
+    /// Creates a one-time code from the system's random numbers.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn random_code() -> io::Result<Self> {
+        Self::new(TokenKind::Code)
+    }
+
+    fn new(kind: TokenKind) -> io::Result<Self> {
+        Ok(Self { kind, id: random_characters()?, secret: random_characters()? })
     }
 
     /// Creates another secret for the key with an id; `None` when the text is no id.
@@ -84,12 +117,12 @@ impl Token {
     /// The system has no random numbers.
     pub fn random_for(id: &str) -> io::Result<Option<Self>> {
         let Some(id) = parse_id(id) else { return Ok(None) };
-        Ok(Some(Self { id, secret: random_characters()? }))
+        Ok(Some(Self { kind: TokenKind::Key, id, secret: random_characters()? }))
     }
 
     /// Returns the characters that identify the key.
     pub fn id(&self) -> String {
-        self.id.iter().copied().map(char::from).collect()
+        id_text(&self.id)
     }
 
     /// Returns the digest of the secret.
@@ -99,7 +132,7 @@ impl Token {
 
     /// Returns the text that clients send.
     pub fn reveal(&self) -> String {
-        let parts: [&[u8]; 4] = [PREFIX, &self.id, b"_", &self.secret];
+        let parts: [&[u8]; 4] = [self.kind.prefix(), &self.id, b"_", &self.secret];
         parts.concat().into_iter().map(char::from).collect()
     }
 }
@@ -112,12 +145,12 @@ fn random_characters<const N: usize>() -> io::Result<[u8; N]> {
     Ok(random.map(|byte| ALPHABET[usize::from(byte % 32)]))
 }
 
-/// Returns the id and the secret in the text of a key; `None` when it has another form.
-pub(super) fn parse(text: &[u8]) -> Option<(KeyId, &[u8; SECRET_BYTES])> {
+/// Returns the id and the secret in the text of a token; `None` when it has another form.
+pub(super) fn parse(kind: TokenKind, text: &[u8]) -> Option<(KeyId, &[u8; SECRET_BYTES])> {
     if text.len() != TOKEN_BYTES {
         return None;
     }
-    let rest = text.strip_prefix(PREFIX)?;
+    let rest = text.strip_prefix(kind.prefix())?;
     let (id, rest) = rest.split_first_chunk::<ID_BYTES>()?;
     let secret = rest.strip_prefix(b"_")?.first_chunk::<SECRET_BYTES>()?;
     let is_known = |byte: &u8| ALPHABET.contains(byte);
@@ -128,6 +161,11 @@ pub(super) fn parse(text: &[u8]) -> Option<(KeyId, &[u8; SECRET_BYTES])> {
 pub(super) fn parse_id(text: &str) -> Option<KeyId> {
     let id: KeyId = text.as_bytes().try_into().ok()?;
     id.iter().all(|byte| ALPHABET.contains(byte)).then_some(id)
+}
+
+/// Returns an id as text.
+pub(super) fn id_text(id: &KeyId) -> String {
+    id.iter().copied().map(char::from).collect()
 }
 
 pub(super) fn digest(secret: &[u8]) -> Digest {
@@ -146,18 +184,29 @@ mod tests {
         let token = Token::random().unwrap();
         let text = token.reveal();
         assert_eq!(text.len(), 69);
-        let (id, secret) = parse(text.as_bytes()).unwrap();
+        let (id, secret) = parse(TokenKind::Key, text.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(id.to_vec()).unwrap(), token.id());
         assert_eq!(digest(secret), token.digest());
         for length in 0..text.len() {
-            assert!(parse(&text.as_bytes()[..length]).is_none(), "{length}");
+            assert!(parse(TokenKind::Key, &text.as_bytes()[..length]).is_none(), "{length}");
         }
         let longer = format!("{text}0");
         let other_prefix = text.replacen("gry_", "grx_", 1);
         let other_case = text.to_uppercase();
         let look_alike = format!("{}l", text.strip_suffix(text.chars().last().unwrap()).unwrap());
         for wrong in [&longer, &other_prefix, &other_case, &look_alike, &format!(" {text}")] {
-            assert!(parse(wrong.as_bytes()).is_none(), "{wrong}");
+            assert!(parse(TokenKind::Key, wrong.as_bytes()).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_code_is_no_key_and_a_key_is_no_code() {
+        let (key, code) = (Token::random().unwrap(), Token::random_code().unwrap());
+        assert!(code.reveal().starts_with("grc_") && code.reveal().len() == TOKEN_BYTES);
+        for (kind, right, wrong) in [(TokenKind::Key, &key, &code), (TokenKind::Code, &code, &key)]
+        {
+            assert_eq!(parse(kind, right.reveal().as_bytes()).unwrap().0, right.id);
+            assert!(parse(kind, wrong.reveal().as_bytes()).is_none());
         }
     }
 

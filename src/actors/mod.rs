@@ -22,6 +22,7 @@
 
 mod alert_forwarder;
 mod alerter;
+mod audit_keeper;
 mod checker;
 mod checkpointer;
 mod collector;
@@ -42,6 +43,7 @@ mod writer;
 
 pub use alert_forwarder::{AlertForwarder, AlertForwarderParts};
 pub use alerter::{Alerter, AlerterParts};
+pub use audit_keeper::AuditKeeper;
 pub use checker::Checker;
 pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,

@@ -1,7 +1,9 @@
-//! `GET` and `POST /api/v1/access/keys`, `DELETE /api/v1/access/keys/{id}` and
+//! Keys, `GET` and `POST /api/v1/access/keys`, `DELETE /api/v1/access/keys/{id}` and
 //! `POST /api/v1/access/keys/{id}/rotate`.
 //!
 //! Must never know: how keys are stored and checked.
+
+mod codes;
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -14,14 +16,14 @@ use serde_json::json;
 use super::{
     answer,
     body::Body,
-    caller::{AccessParts, caller},
+    caller::{AccessParts, caller, note_object},
     objects,
     refusal::Refusal,
     scope::Scope,
 };
 use crate::{
     access::NewKey,
-    kept::{KeyFault, ObjectFault},
+    kept::{KeyFault, NewKeyAnswer, ObjectFault},
 };
 
 /// The time for which the previous secret stays valid by default.
@@ -46,6 +48,7 @@ pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
     scope.route(Method::POST, "/api/v1/access/keys", create);
     scope.route(Method::DELETE, "/api/v1/access/keys/{id}", revoke);
     scope.route(Method::POST, "/api/v1/access/keys/{id}/rotate", rotate);
+    codes::routes(&mut scope);
 }
 
 async fn list(parts: web::Data<AccessParts>) -> HttpResponse {
@@ -64,7 +67,11 @@ async fn create(
         let new: NewKey = parsed(&body)?;
         parts.keys.create(new, caller.as_ref(), parts.clock.now())
     };
-    Ok(respond(create, |made| shown_once(HttpResponse::Created().json(made))).await)
+    let answer = |made: NewKeyAnswer| {
+        note_object(&request, made.name());
+        shown_once(HttpResponse::Created().json(made))
+    };
+    Ok(respond(create, answer).await)
 }
 
 async fn rotate(
@@ -79,7 +86,11 @@ async fn rotate(
         let RotateRequest { overlap_ms } = parsed(&body)?;
         parts.keys.rotate(&id, overlap_ms, caller.as_ref(), parts.clock.now())
     };
-    Ok(respond(rotate, |made| shown_once(HttpResponse::Ok().json(made))).await)
+    let answer = |made: NewKeyAnswer| {
+        note_object(&request, made.name());
+        shown_once(HttpResponse::Ok().json(made))
+    };
+    Ok(respond(rotate, answer).await)
 }
 
 async fn revoke(
@@ -115,6 +126,9 @@ async fn respond<T: Send + 'static>(
         Ok(Err(KeyFault::Object(fault))) => objects::refusal(&fault),
         Ok(Err(KeyFault::Forbidden(message))) => {
             answer::error(StatusCode::FORBIDDEN, "forbidden", message)
+        }
+        Ok(Err(cause @ KeyFault::WrongCode)) => {
+            answer::error(StatusCode::UNAUTHORIZED, "wrong_code", cause)
         }
         Ok(Err(cause @ KeyFault::Random(_))) => failed(cause.to_string()),
         Err(cause) => failed(cause.to_string()),

@@ -15,13 +15,18 @@ use super::{
 };
 use crate::{kept::LiveValue, telemetry::Metrics};
 
+/// The restrictions of a response that a browser opens as a document: it loads nothing, sends no
+/// forms, and no other site may frame it (w3.org/TR/CSP3).
+const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The default headers that protect responses in browsers: no guessing of content types, no frames
-/// or reads by other sites, and no loading of other resources.
-const SECURITY_HEADERS: [(header::HeaderName, &str); 4] = [
+/// or reads by other sites, no loading of other resources, and no copies in caches.
+const SECURITY_HEADERS: [(header::HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
-    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    (header::CACHE_CONTROL, "no-store"),
 ];
 
 /// Refuses requests of foreign pages, and admits the connection's next request after the response.

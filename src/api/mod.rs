@@ -5,7 +5,7 @@
 //! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
 //! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
-//! (keys), and `health` and `page`, which are mostly open to all. All areas share the other files:
+//! (keys and codes), and `health` and `page`, which are mostly open to all. All areas share the other files:
 //! connections, `guard`, bodies, answers. `scope` lets `caller` check the key of each request.
 
 mod access;
@@ -32,7 +32,7 @@ mod scope;
 pub use admin::AdminParts;
 pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
-pub use caller::AccessParts;
+pub use caller::{AccessParts, KeyFailures};
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;

@@ -18,7 +18,10 @@ use actix_web::{
 };
 
 use super::caller::AccessParts;
-use crate::access::{Right, right_of};
+use crate::access::{Right, Row, row_of};
+
+/// The row of a route without one, which nobody may use; the start fails before.
+const NO_ROW: Row = Row { methods: "*", path: "", right: Right::Control, audited: true };
 
 /// The routes whose handlers use the parts `P`.
 pub(super) struct Scope<'a, P> {
@@ -39,9 +42,9 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let right = required_right(&method, path);
+        let row = row_for(&method, path);
         let resource = self.resource(path).guard(guard::Method(method));
-        self.register(right, resource.route(web::to(handler)));
+        self.register(row, resource.route(web::to(handler)));
     }
 
     /// Registers a route for one method with compressed responses for clients that accept them.
@@ -51,9 +54,9 @@ impl<'a, P: 'static> Scope<'a, P> {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let right = required_right(&method, path);
+        let row = row_for(&method, path);
         let resource = self.resource(path).guard(guard::Method(method)).wrap(Compress::default());
-        self.register(right, resource.route(web::to(handler)));
+        self.register(row, resource.route(web::to(handler)));
     }
 
     /// Registers a route for any method; the row of GET applies to all.
@@ -80,10 +83,10 @@ impl<'a, P: 'static> Scope<'a, P> {
             > + 'static,
         B: MessageBody + 'static,
     {
-        self.register(required_right(method, path), resource);
+        self.register(row_for(method, path), resource);
     }
 
-    fn register<T, B>(&mut self, right: Right, resource: Resource<T>)
+    fn register<T, B>(&mut self, row: &'static Row, resource: Resource<T>)
     where
         T: ServiceFactory<
                 ServiceRequest,
@@ -94,21 +97,22 @@ impl<'a, P: 'static> Scope<'a, P> {
             > + 'static,
         B: MessageBody + 'static,
     {
-        if !self.access.is_on {
+        // Without access control, changes are recorded only.
+        if !self.access.is_on && !row.audited {
             self.config.service(resource);
             return;
         }
         let access = self.access.clone();
         // The last wrap runs first: before compression, and before a body is read.
         self.config.service(
-            resource.wrap(from_fn(move |request, next| access.clone().check(right, request, next))),
+            resource.wrap(from_fn(move |request, next| access.clone().check(row, request, next))),
         );
     }
 }
 
-/// Returns the right that a route requires. A route without a row is a bug.
-fn required_right(method: &Method, path: &str) -> Right {
-    let right = right_of(method.as_str(), path);
-    assert!(right.is_some(), "{method} {path} has no row in src/access/routes.rs");
-    right.unwrap_or(Right::Control)
+/// Returns the row of a route. A route without a row is a bug.
+fn row_for(method: &Method, path: &str) -> &'static Row {
+    let row = row_of(method.as_str(), path);
+    assert!(row.is_some(), "{method} {path} has no row in src/access/routes.rs");
+    row.unwrap_or(&NO_ROW)
 }

@@ -1,4 +1,6 @@
-//! `granary key`: makes, lists, rotates and revokes the keys of a running daemon.
+//! `granary key`: makes, lists, rotates and revokes the keys and codes of a running daemon.
+
+mod codes;
 
 use std::{fs::OpenOptions, io::Write, os::unix::fs::OpenOptionsExt, path::PathBuf};
 use std::{path::Path, process::ExitCode};
@@ -7,6 +9,8 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::json;
+
+use codes::CodeArgs;
 
 use super::{
     flags::{ClientArgs, duration},
@@ -32,7 +36,8 @@ Examples:
   granary key add prometheus --scope ingest,operate
   granary key list
   granary key rotate agents --overlap 7d
-  granary key revoke agents")]
+  granary key revoke agents
+  granary key code --senders web1, and on web1: granary-agent enroll URL CODE")]
 pub(super) struct KeyArgs {
     #[command(flatten)]
     client: ClientArgs,
@@ -57,12 +62,17 @@ enum KeyCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Revoke keys at once
+    /// Revoke keys and codes at once
     Revoke {
-        /// Names or ids of the keys
+        /// Names or ids of the keys, ids of the codes
         #[arg(required = true)]
         keys: Vec<String>,
     },
+    /// Make a one-time code for an agent, and print it once; the agent gets a key of its own for it
+    /// with `granary-agent enroll URL CODE`
+    Code(CodeArgs),
+    /// List codes that nobody has used yet
+    Codes,
 }
 
 #[derive(Debug, Args)]
@@ -90,6 +100,7 @@ struct ListedKey {
     name: String,
     scopes: Vec<Scope>,
     senders: Option<String>,
+    one_sender: bool,
     created_by: String,
     expires: Option<i64>,
     overlap_until: Option<i64>,
@@ -132,11 +143,16 @@ pub(super) fn key(args: &KeyArgs) -> anyhow::Result<ExitCode> {
         }
         KeyCommand::Revoke { keys } => {
             for key in keys {
-                let id = id_of(daemon, key)?;
-                daemon.delete_path(&format!("api/v1/access/keys/{id}"))?;
+                let path = match codes::find(daemon, key)? {
+                    Some(id) => format!("{}/{id}", codes::PATH),
+                    None => format!("api/v1/access/keys/{}", id_of(daemon, key)?),
+                };
+                daemon.delete_path(&path)?;
             }
             screen::print(&format!("revoked {}", with_noun(keys.len(), "key")))
         }
+        KeyCommand::Code(code) => codes::create(args, code),
+        KeyCommand::Codes => codes::list(args),
     }
 }
 
@@ -194,7 +210,8 @@ fn render(listed: &Listed) -> String {
     let time = |at: Option<i64>| at.map_or(String::new(), |at| UnixMillis(at).to_string());
     for key in &listed.keys {
         let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
-        let senders = key.senders.as_ref().map_or(String::new(), |prefix| format!("{prefix}..."));
+        let end = if key.one_sender { "" } else { "..." };
+        let senders = key.senders.as_ref().map_or(String::new(), |name| format!("{name}{end}"));
         table.add_row([
             screen::text(&key.name),
             key.id.clone(),

@@ -1,6 +1,7 @@
 //! The command line: one file or folder for each command.
 
 mod alerts;
+mod audit;
 mod cardinality;
 mod cert;
 mod clock;
@@ -60,6 +61,7 @@ enum Command {
     Tail(tail::TailArgs),
     Update(update::UpdateArgs),
     Key(key::KeyArgs),
+    Audit(audit::AuditArgs),
     Ready(ready::ReadyArgs),
     Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
@@ -92,6 +94,7 @@ pub fn run() -> ExitCode {
         Command::Tail(args) => tail::tail(&args),
         Command::Update(args) => update::update(&args),
         Command::Key(args) => key::key(&args),
+        Command::Audit(args) => audit::audit(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),

@@ -82,7 +82,7 @@ impl Accepting {
 async fn answer_plain(mut stream: TcpStream) -> io::Result<()> {
     let answer = format!(
         "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{USE_HTTPS}",
+         x-content-type-options: nosniff\r\ncontent-length: {}\r\n\r\n{USE_HTTPS}",
         USE_HTTPS.len()
     );
     stream.write_all(answer.as_bytes()).await?;

@@ -2,7 +2,7 @@
 //!
 //! Must never know: the other roles, and the order of the stop.
 
-use std::net::TcpListener;
+use std::{net::TcpListener, sync::Arc};
 
 use actix::{Actor, Addr, Arbiter};
 use actix_http::{HttpService, error::DispatchError};
@@ -15,8 +15,9 @@ use tokio::net::TcpStream;
 use super::{accepting::Accepting, notice_changes, parts::machine_name};
 use crate::{
     actors::{
-        Collector, CollectorParts, CollectorSettings, GraphiteListeners, GraphiteSockets,
-        GraphiteTimeouts, Lifeline, Lifelines, SelfSampler, SelfSamplerParts, SparklineRefresher,
+        AuditKeeper, Collector, CollectorParts, CollectorSettings, GraphiteListeners,
+        GraphiteSockets, GraphiteTimeouts, Lifeline, Lifelines, SelfSampler, SelfSamplerParts,
+        SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
@@ -37,6 +38,15 @@ impl ReceivingParts {
     pub(super) fn new(settings: &mut LiveSettings, tls: LiveValue<Option<ServerTls>>) -> Self {
         Self { collectors: settings.derive(collector_settings), tls }
     }
+}
+
+/// Returns the role that writes refusals to the audit.
+pub(super) fn audit_keeper(
+    parts: &ApiParts,
+    clock: &Arc<dyn Clock>,
+    lifelines: &Lifelines,
+) -> AuditKeeper {
+    AuditKeeper::new(parts.access.audit.clone(), clock.clone(), lifelines.for_role("audit keeper"))
 }
 
 /// Returns the settings of all collectors.

@@ -22,9 +22,9 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{
     actors::{
-        Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator, PublishedState,
-        Retention, Sealer, SelfSampler, SettingsChanged, SparklineRefresher, Stop, StopFlag,
-        Watcher, Writer, WriterHandle, lifelines,
+        AuditKeeper, Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Preallocator,
+        PublishedState, Retention, Sealer, SelfSampler, SettingsChanged, SparklineRefresher, Stop,
+        StopFlag, Watcher, Writer, WriterHandle, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
@@ -37,7 +37,8 @@ use alerting::AlertingRoles;
 use binding::Addresses;
 pub use data_dir::{DataDir, process_using};
 use listeners::{
-    ReceivingParts, sparkline_refresher, start_graphite, start_self_sampler, start_server,
+    ReceivingParts, audit_keeper, sparkline_refresher, start_graphite, start_self_sampler,
+    start_server,
 };
 use parts::{SharedState, api_parts};
 pub use reloading::ReloadSources;
@@ -139,6 +140,7 @@ struct Daemon {
     preallocator: Addr<Preallocator>,
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
+    audit_keeper: Addr<AuditKeeper>,
     alerting: AlertingRoles,
     reloader: Reloader,
     sparkline_refresher: Addr<SparklineRefresher>,
@@ -190,6 +192,8 @@ impl Daemon {
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
+        let audit_keeper =
+            start_on_arbiter(&mut arbiters, audit_keeper(&parts, &clock, &lifelines));
         let tails = parts.query.tails.clone();
         let reload_parts = ReloadParts::new(&parts, certificate);
         let receiving = ReceivingParts::new(settings, reload_parts.tls());
@@ -212,6 +216,7 @@ impl Daemon {
             preallocator,
             retention,
             host_keeper,
+            audit_keeper,
             alerting,
             reloader,
             sparkline_refresher,
@@ -275,6 +280,7 @@ impl Daemon {
         within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
+        within("the audit keeper", step, self.audit_keeper.send(Stop)).await;
         self.background_stop.set();
         within("the sealer", step, self.sealer.send(Stop)).await;
         if let Some(checker) = &self.checker {

@@ -11,14 +11,15 @@ use crate::{
     actors::{PublishedState, WriterHandle},
     api::{
         AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
-        ObjectsParts, OverviewLimits, OverviewParts, QueryParts, SparklineCache, Tails,
+        KeyFailures, ObjectsParts, OverviewLimits, OverviewParts, QueryParts, SparklineCache,
+        Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownKeys, KnownPostedAlerts, KnownRules, KnownSettings,
-        KnownSilences, LiveValue, SnapshotSettings, Snapshots,
+        Annotations, Audit, KnownCodes, KnownHosts, KnownKeys, KnownPostedAlerts, KnownRules,
+        KnownSettings, KnownSilences, LiveValue, SnapshotSettings, Snapshots,
     },
     model::SeriesLimits,
     notify::ReceiverTests,
@@ -27,12 +28,13 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The shared state of hosts, rules, silences and keys.
+/// The shared state of hosts, rules, silences, keys and codes.
 pub(super) struct SharedState {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
     pub(super) silences: KnownSilences,
     pub(super) keys: KnownKeys,
+    pub(super) codes: KnownCodes,
     pub(super) settings: KnownSettings,
 }
 
@@ -52,7 +54,8 @@ impl SharedState {
         let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        Ok(Self { hosts, rules, silences, keys, settings: known_settings })
+        let codes = KnownCodes::open(store).context("read the codes")?;
+        Ok(Self { hosts, rules, silences, keys, codes, settings: known_settings })
     }
 }
 
@@ -63,10 +66,11 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences, keys, settings: known_settings }: SharedState,
+    SharedState { hosts, rules, silences, keys, codes, settings: known_settings }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
-    let access = access_parts(settings, keys, &clock, &metrics, &bodies);
+    let audit = Audit::new(&store, &metrics);
+    let access = access_parts(settings, (keys, codes, audit), &clock, &metrics, &bodies);
     let limits = settings.derive(query_limits);
     let query = QueryParts {
         access: access.clone(),
@@ -132,14 +136,22 @@ pub(super) fn api_parts(
 
 fn access_parts(
     settings: &Settings,
-    keys: KnownKeys,
+    (keys, codes, audit): (KnownKeys, KnownCodes, Audit),
     clock: &TrustedClock,
     metrics: &Metrics,
     bodies: &Bodies,
 ) -> AccessParts {
-    let (clock, metrics, bodies) = (clock.clone(), metrics.clone(), bodies.clone());
-    let exposure = settings.exposure();
-    AccessParts::new(settings.security.access, exposure, keys, clock, metrics, bodies)
+    AccessParts {
+        is_on: settings.security.access,
+        exposure: settings.exposure().map(Arc::from),
+        keys,
+        codes,
+        audit,
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        bodies: bodies.clone(),
+        failures: KeyFailures::default(),
+    }
 }
 
 fn objects_parts(

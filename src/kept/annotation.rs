@@ -52,6 +52,9 @@ pub struct Annotation {
     pub tags: BTreeMap<String, String>,
     /// The origin.
     pub source: AnnotationSource,
+    /// The name of the caller that made the note; empty without access control.
+    #[serde(default)]
+    pub author: String,
 }
 
 impl From<HostEventEntry> for Annotation {
@@ -62,7 +65,7 @@ impl From<HostEventEntry> for Annotation {
             HostEventKind::HostReboot => AnnotationSource::HostReboot,
             HostEventKind::Gap => AnnotationSource::Gap,
         };
-        Self { id, time, end, text, tags, source }
+        Self { id, time, end, text, tags, source, author: String::new() }
     }
 }
 
@@ -77,12 +80,15 @@ pub struct NewAnnotation {
     text: String,
     #[serde(default)]
     tags: BTreeMap<String, String>,
+    /// The name of the caller, which the daemon sets.
+    #[serde(skip)]
+    pub author: String,
 }
 
 impl NewAnnotation {
     /// Checks the request; returns the annotation without its id.
     pub(super) fn check(self, now: UnixMillis) -> Result<Annotation, ObjectFault> {
-        let Self { time, end, text, tags } = self;
+        let Self { time, end, text, tags, author } = self;
         let start = read_time("time", time)?.unwrap_or(now);
         let end = read_time("end", end)?;
         let duration_ms = end.map_or(0, |end| end.since(start));
@@ -109,6 +115,7 @@ impl NewAnnotation {
             text,
             tags,
             source: AnnotationSource::User,
+            author,
         })
     }
 }

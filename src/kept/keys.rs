@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{LiveValue, ObjectFault, Records};
 use crate::{
-    access::{Caller, Key, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes, Token},
+    access::{Caller, CodeRecord, Key, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes, Token},
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
@@ -32,12 +32,15 @@ struct SharedKeys {
     change_lock: Mutex<()>,
 }
 
-/// The reason why keys are not shown or changed.
+/// The reason why keys or codes are not shown, changed or used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
     /// The request is invalid, or the store refuses it.
     #[error(transparent)]
     Object(#[from] ObjectFault),
+    /// A code is unknown, was used, has expired, or is for another purpose.
+    #[error("the code is not valid: it is cut, unknown, used or expired")]
+    WrongCode,
     /// The caller would get more rights than it has.
     #[error("{0}")]
     Forbidden(String),
@@ -65,9 +68,13 @@ pub struct KeyAnswer {
     name: String,
     scopes: Scopes,
     senders: Option<String>,
+    /// True when `senders` is the whole name of the only sender.
+    one_sender: bool,
     created: i64,
     created_by: String,
     expires: Option<i64>,
+    /// The life of each secret, when the holder of the key renews it.
+    life_ms: Option<i64>,
     /// The time until which the previous secret is valid, after a rotation.
     overlap_until: Option<i64>,
     /// The last use since the daemon started.
@@ -82,9 +89,11 @@ impl KeyAnswer {
             name: record.name.clone(),
             scopes: record.scopes,
             senders: record.senders.clone(),
+            one_sender: record.one_sender,
             created: record.created,
             created_by: record.created_by.clone(),
             expires: record.expires,
+            life_ms: record.life_ms,
             overlap_until: record.overlap_until(now),
             used: key.used(),
         }
@@ -99,6 +108,11 @@ pub struct NewKeyAnswer {
 }
 
 impl NewKeyAnswer {
+    /// Returns the name of the key.
+    pub fn name(&self) -> &str {
+        &self.key.name
+    }
+
     /// Returns the text that clients send.
     pub fn token(&self) -> &str {
         &self.token
@@ -155,13 +169,59 @@ impl KnownKeys {
         self.check_caller(caller, now)?;
         new.check(now).map_err(ObjectFault::Invalid)?;
         may_grant(new.scopes, new.senders.as_deref(), new.expires, caller)?;
-        if self.current().list().iter().any(|(_, key)| key.record.name == new.name) {
+        if self.current().has_name(&new.name) {
             let message = format!("name: a key {:?} exists; rotate it or revoke it", new.name);
             return Err(ObjectFault::Invalid(message).into());
         }
         let token = Token::random()?;
         let created_by = caller.map(Caller::name).unwrap_or_default();
         self.put(&token, new.record(token.digest(), created_by, now), now)
+    }
+
+    /// Creates the key of a sender that used a code, durably. The key is limited to the sender.
+    ///
+    /// # Errors
+    /// The sender's name is invalid, or the store cannot be written.
+    pub fn enroll(
+        &self,
+        sender: &str,
+        code: &CodeRecord,
+        now: UnixMillis,
+    ) -> Result<NewKeyAnswer, KeyFault> {
+        let _change_lock = self.0.change_lock.lock();
+        let token = Token::random()?;
+        let mut name = sender.to_owned();
+        if self.current().has_name(&name) {
+            // A host that was installed again. The earlier key stays, because the code does not
+            // prove that the host is the same.
+            name = format!("{sender} {}", token.id());
+        }
+        let new = NewKey {
+            name,
+            scopes: code.scopes,
+            senders: Some(sender.to_owned()),
+            expires: code.key_life_ms.map(|life_ms| now.0.saturating_add(life_ms)),
+        };
+        new.check(now).map_err(ObjectFault::Invalid)?;
+        let mut record = new.record(token.digest(), &code.created_by, now);
+        (record.one_sender, record.life_ms) = (true, code.key_life_ms);
+        self.put(&token, record, now)
+    }
+
+    /// Renews the caller's key, durably: a new secret for another life. The caller's secret stays
+    /// valid for a while, so that no request fails before the caller uses the new one.
+    ///
+    /// # Errors
+    /// The key is not one that its holder renews, or the store cannot be written.
+    pub fn renew(&self, caller: &Caller, now: UnixMillis) -> Result<NewKeyAnswer, KeyFault> {
+        let _change_lock = self.0.change_lock.lock();
+        self.check_caller(Some(caller), now)?;
+        let id = caller.id();
+        let token = Token::random_for(&id)?.ok_or_else(|| no_key(&id))?;
+        // Another renewal may have replaced the record since the caller's check.
+        let key = self.current().get(&id).cloned().ok_or_else(|| no_key(&id))?;
+        let record = caller.renewed(&key.record, token.digest(), now);
+        self.put(&token, record.map_err(ObjectFault::Invalid)?, now)
     }
 
     /// Replaces the secret of a key, durably. The present secret stays valid for `overlap_ms`.

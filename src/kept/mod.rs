@@ -1,5 +1,5 @@
 //! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
-//! other programs, dashboards, annotations, keys, snapshots, the settings in use, cardinality. Most
+//! other programs, dashboards, annotations, keys, codes, snapshots, the settings in use, cardinality. Most
 //! of this state is in the store's objects. [`LiveValue`] is a setting or other value that can be
 //! replaced.
 //!
@@ -9,12 +9,15 @@
 //! | handle | limit and overflow rule |
 //! |---|---|
 //! | posted alerts | 10,000 alerts and 16 MiB; others are refused and counted |
-//! | silences, keys | one change at a time; others wait |
+//! | silences, keys, codes | one change at a time; others wait |
+//! | audit | 1,024 records of changes wait; further changes are refused |
 //! | snapshots | one at a time; others are refused |
 
 pub mod annotation;
 pub mod annotations;
+mod audit;
 mod cardinality;
+mod codes;
 pub mod dashboard;
 pub mod dashboards;
 mod hosts;
@@ -30,7 +33,11 @@ mod snapshots;
 
 pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
 pub use annotations::{ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsQuery};
+pub use audit::{
+    AUDIT_RECORDS_ANSWERED_MAX, Audit, AuditAnswer, AuditPlace, AuditQuery, LoginOutcome,
+};
 pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
+pub use codes::{CodeAnswer, KnownCodes, NewCodeAnswer};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;

@@ -45,7 +45,8 @@ pub struct DowngradeReport {
     pub lowered: u64,
     /// The shells that were removed, because the earlier format has none.
     pub shells: u64,
-    /// The keys that were removed, because the earlier format has no access control.
+    /// The keys that were removed, because the earlier format has no access control. One-time codes
+    /// are removed, too.
     pub keys: u64,
 }
 
@@ -205,6 +206,7 @@ impl StoredFile {
                 drop(meta);
                 if self.kind == FileKind::Objects {
                     removed.keys = objects::remove_all(txn, ObjectKind::Key)?;
+                    objects::remove_all(txn, ObjectKind::Code)?;
                 }
             }
             FileKind::Partition => {

@@ -18,6 +18,7 @@ use crate as store;
 use granary_model as model;
 
 mod append;
+mod audit;
 mod catalog;
 mod checkpoint;
 mod classes;

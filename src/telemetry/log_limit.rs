@@ -21,6 +21,7 @@ use tracing_subscriber::{
     fmt::{
         FmtContext, FormatEvent, FormatFields,
         format::{Format, Full, Json, Writer},
+        time::{FormatTime, SystemTime},
     },
     registry::LookupSpan,
 };
@@ -93,13 +94,16 @@ where
                 }
                 (LineDecision::Write { dropped: 0 }, _) => {}
                 (LineDecision::Write { dropped }, false) => {
-                    writeln!(writer, "dropped lines like the next one: {dropped}")?;
+                    SystemTime.format_time(&mut writer)?;
+                    writeln!(writer, "  WARN dropped lines like the next one: {dropped}")?;
                 }
                 (LineDecision::Write { dropped }, true) => {
                     let message = "lines like the next one were dropped";
+                    writer.write_str(r#"{"timestamp":""#)?;
+                    SystemTime.format_time(&mut writer)?;
                     writeln!(
                         writer,
-                        r#"{{"level":"WARN","message":"{message}","lines":{dropped}}}"#
+                        r#"","level":"WARN","message":"{message}","lines":{dropped}}}"#
                     )?;
                 }
             }

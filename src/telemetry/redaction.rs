@@ -16,8 +16,9 @@ const NAMED: &str = concat!(
     r#"authorization)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s,&}\])\["'({]+)"#
 );
 
-/// A key of the daemon, also a cut one; its id stays, so that an operator finds the key.
-const KEY: &str = r"(gry_[0-9a-z]{12}_)[0-9a-z]+";
+/// A key or a one-time code of the daemon, also a cut one; its id stays, so that an operator finds
+/// the key.
+const KEY: &str = r"(gr[yc]_[0-9a-z]{12}_)[0-9a-z]+";
 
 static PATTERNS: LazyLock<Option<[Regex; 4]>> = LazyLock::new(|| {
     let [address, header, named, key] =
@@ -54,6 +55,7 @@ mod tests {
             ("url=/x?token=abc&range=1h", "url=/x?token=(hidden)&range=1h"),
             ("smtp_password = 'x'", "smtp_password = (hidden)"),
             ("GET /write?p=gry_0123456789ab_x1y2", "GET /write?p=gry_0123456789ab_(hidden)"),
+            ("enroll grc_0123456789ab_x1y2", "enroll grc_0123456789ab_(hidden)"),
             ("granary_series 5", "granary_series 5"),
             (r#"{"secrets":["(hidden)"],"a":1}"#, r#"{"secrets":["(hidden)"],"a":1}"#),
             ("limits.series_max = 5", "limits.series_max = 5"),

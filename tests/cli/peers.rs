@@ -8,6 +8,7 @@ mod collectd;
 mod graphite_web;
 mod keys;
 mod mongodb;
+mod nginx;
 mod node_exporter;
 mod pipelines;
 mod reading_prometheus;

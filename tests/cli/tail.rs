@@ -129,7 +129,7 @@ fn live_tails_are_limited() {
 fn a_subscriber_that_reads_nothing_is_disconnected_and_uses_no_memory() {
     /// The number of series, each with a tag of a kilobyte.
     const SERIES: usize = 1000;
-    let daemon = Daemon::start("server.client_timeout = '2s'");
+    let daemon = Daemon::start("server.client_timeout = '5s'");
     let send_round = |value: usize| {
         let text = "x".repeat(1000);
         let sample = |i: usize| json!({"metric": "load", "tags": {"host": format!("{i}{text}")}, "value": value});
@@ -163,5 +163,7 @@ fn a_subscriber_that_reads_nothing_is_disconnected_and_uses_no_memory() {
         rounds += 1;
     }
     let growth = peak_memory() - before;
-    assert!(growth < 32e6, "{rounds} rounds of a megabyte took {growth} bytes");
+    // Requests under way need up to 40 MB. Kept rounds would need a megabyte each.
+    let limit = (rounds as f64 * 0.5e6).max(48e6);
+    assert!(growth < limit, "{rounds} rounds of a megabyte took {growth} bytes");
 }

@@ -123,6 +123,26 @@ fn cut_slots_of_a_removed_granularity_are_computed_again_from_the_next_one_with_
 }
 
 #[test]
+fn erased_samples_do_not_come_back_when_their_partitions_are_lost() {
+    let (medium, store, mut appender) = filled(5);
+    let range = NOW.minus(10 * MINUTE)..NOW.plus(10 * MINUTE);
+    let minutes = |store: &Store| slots(store, 0, range.clone(), SeriesId(0));
+    store.checkpoint(NOW).unwrap();
+    assert!(!minutes(&store).is_empty());
+    // Documents are written from rows of the head, which stay there until cells are added to it.
+    store.checkpoint(NOW.plus(3 * HOUR)).unwrap();
+    let request = ErasureRequest { range: range.clone(), ..request() };
+    appender.erase(&request, false, NOW).unwrap().unwrap();
+    store.complete_erasure().unwrap();
+    drop((store, appender));
+    let files = medium.files();
+    let partitions = files.iter().filter(|file| file.starts_with("partitions/"));
+    partitions.for_each(|file| medium.erase(file));
+    let (store, _appender) = open(&medium).unwrap();
+    assert_eq!(minutes(&store), []);
+}
+
+#[test]
 fn a_power_cut_during_an_erasure_leaves_all_or_nothing_of_it() {
     let (medium, store, mut appender) = filled(0);
     let before = cells(&store);

@@ -4,6 +4,7 @@
 //! measures, and how samples are delivered.
 
 mod collectors;
+mod enroll;
 mod settings;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -11,7 +12,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use granary_agent_kit::{Plan, Planner};
 
-use crate::{collectors::Collectors, settings::Settings};
+use crate::{collectors::Collectors, enroll::EnrollArgs, settings::Settings};
 
 /// Collects metrics of this host, Prometheus exporters, StatsD clients, MongoDB, Redis, nginx,
 /// PostgreSQL and MySQL servers, scripts and Nagios plugins, configured by one file, and delivers
@@ -37,6 +38,9 @@ enum Command {
     /// Collect one round, print the readings of all collectors and targets, and check that the
     /// daemon answers; nothing is sent
     Test,
+    /// Get a key of the daemon for this host with a one-time code, and write it to the key file;
+    /// the agent renews the key before it expires
+    Enroll(EnrollArgs),
 }
 
 fn main() -> ExitCode {
@@ -44,12 +48,15 @@ fn main() -> ExitCode {
 }
 
 fn start(args: Args) -> anyhow::Result<()> {
+    if let Some(Command::Enroll(enroll)) = args.command {
+        return enroll::run(enroll, &args.config);
+    }
     let settings = Settings::read(&args.config).map_err(anyhow::Error::msg)?;
     let mut agent = settings.agent.clone();
     match args.command {
         Some(Command::Test) => agent.print = true,
         Some(Command::Run { rounds }) => agent.rounds = rounds.or(agent.rounds),
-        None => {}
+        Some(Command::Enroll(_)) | None => {}
     }
     let mut planner = FilePlanner { path: args.config, name: agent.agent_name(), last: None };
     Ok(granary_agent_kit::run_planned("agent", &agent, &mut planner)?)

@@ -145,6 +145,26 @@ impl Settings {
             .map_err(|fault| format!("{}: {fault}", path.display()))
     }
 
+    /// Reads the table `[agent]` of the file alone, with the defaults when there is no file.
+    ///
+    /// # Errors
+    /// The file is unreadable, or the table is invalid.
+    pub(crate) fn agent_of(path: &Path) -> Result<AgentArgs, String> {
+        #[derive(Deserialize)]
+        struct AgentOnly {
+            #[serde(default)]
+            agent: toml::Table,
+        }
+        let bytes = if path.exists() { read_small(path)? } else { Vec::new() };
+        let fault = |fault: String| format!("{}: {fault}", path.display());
+        let text = String::from_utf8(bytes).map_err(|_| fault("not UTF-8".to_owned()))?;
+        // The full error would quote the line, which may contain a password.
+        let AgentOnly { agent } = toml::from_str(&text).map_err(|cause| {
+            fault(fault_in(&text, cause.span().map(|span| span.start), cause.message()))
+        })?;
+        parse_agent(&agent).map_err(fault)
+    }
+
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         // The full error would quote the line, which may contain a password.
         let raw: RawSettings = toml::from_str(text).map_err(|cause| {
@@ -153,14 +173,13 @@ impl Settings {
         if raw.rules.len() > RULES_MAX {
             return Err(format!("more than {RULES_MAX} rules"));
         }
-        let agent_table = AgentTable::try_parse_from(table_to_arguments(&raw.agent)?)
-            .map_err(|cause| cause.to_string())?;
+        let agent = parse_agent(&raw.agent)?;
         let read_scrape = |ScrapeFile { config, memory_max }: ScrapeFile| {
             Config::read(&folder.join(config)).map(|config| Scrape { config, memory_max })
         };
         let scrape = raw.scrape.map(read_scrape).transpose();
         let settings = Self {
-            agent: agent_table.agent,
+            agent,
             agent_table: raw.agent,
             rules: raw.rules,
             host: raw.host,
@@ -262,6 +281,12 @@ impl MongoDbFile {
         targets.check().map_err(fault)?;
         Ok(MongoDb { targets, interval: self.interval })
     }
+}
+
+/// Parses the table `[agent]`.
+fn parse_agent(agent_table: &toml::Table) -> Result<AgentArgs, String> {
+    let parsed = AgentTable::try_parse_from(table_to_arguments(agent_table)?);
+    parsed.map(|parsed| parsed.agent).map_err(|cause| cause.to_string())
 }
 
 /// Converts the keys of the table to options: `spool_dir = "x"` becomes `--spool-dir=x`.

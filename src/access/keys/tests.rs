@@ -1,7 +1,7 @@
 //! Tests of keys: wrong, cut, rotated and expired ones, and the limits of their changes.
 
 use super::*;
-use crate::access::{NewKey, Scope, Token};
+use crate::access::{NewKey, RENEWAL_OVERLAP_MS, Scope, Token};
 
 const NOW: UnixMillis = UnixMillis(1_764_000_000_000);
 
@@ -169,4 +169,63 @@ fn a_check_allocates_nothing_whatever_its_outcome() {
         });
         assert_eq!((counted.count_total, outcome), (0, Some(fits)), "{text}");
     }
+}
+
+/// Returns the record of a key that its holder renews.
+fn renewable(token: &Token, life_ms: i64) -> KeyRecord {
+    let expires = Some(NOW.0 + life_ms);
+    let new = NewKey { expires, ..new_key("web1", &[Scope::Ingest]) };
+    let mut record = new.record(token.digest(), "root", NOW);
+    (record.life_ms, record.one_sender) = (Some(life_ms), true);
+    record
+}
+
+#[test]
+fn a_renewed_key_has_no_gap_even_when_answers_are_lost() {
+    let (life_ms, overlap_ms) = (90 * 86_400_000, RENEWAL_OVERLAP_MS);
+    let (mut keys, first) = (KeySet::default(), Token::random().unwrap());
+    keys.put(&first.id(), renewable(&first, life_ms));
+    let check = |keys: &KeySet, token: &Token, now: UnixMillis| {
+        keys.check(token.reveal().as_bytes(), now).map(|caller| caller.should_renew(now)).ok()
+    };
+    let late = NOW.plus(life_ms / 3 * 2);
+    assert_eq!(check(&keys, &first, late.plus(-1)), Some(false));
+    assert_eq!(check(&keys, &first, late), Some(true));
+    // Two answers are lost: the first secret stays valid, and lost ones end.
+    let mut renew = |now: UnixMillis| {
+        let caller = keys.check(first.reveal().as_bytes(), now).unwrap();
+        let next = Token::random_for(&first.id()).unwrap().unwrap();
+        let record = caller.renewed(&caller.key.record, next.digest(), now).unwrap();
+        assert_eq!(record.expires, Some(now.0 + life_ms));
+        keys.put(&first.id(), record);
+        (next, check(&keys, &first, now))
+    };
+    let (lost, first_renews) = renew(late);
+    assert_eq!(first_renews, Some(true));
+    let (next, _) = renew(late.plus(1000));
+    assert_eq!(check(&keys, &lost, late.plus(1000)), None);
+    assert_eq!(check(&keys, &next, late.plus(1000)), Some(false));
+    // A later renewal does not extend the overlap.
+    let end = late.plus(overlap_ms);
+    assert_eq!(check(&keys, &first, end.plus(-1)), Some(true));
+    assert_eq!(check(&keys, &first, end), None);
+    assert_eq!(check(&keys, &next, end.plus(life_ms / 2)), Some(false));
+}
+
+#[test]
+fn a_replaced_secret_is_valid_no_longer_than_before_and_other_keys_are_not_renewed() {
+    let life_ms = 3 * 3_600_000;
+    let (mut keys, first) = (KeySet::default(), Token::random().unwrap());
+    keys.put(&first.id(), renewable(&first, life_ms));
+    let now = NOW.plus(life_ms - 1);
+    let caller = keys.check(first.reveal().as_bytes(), now).unwrap();
+    let next = Token::random_for(&first.id()).unwrap().unwrap();
+    keys.put(&first.id(), caller.renewed(&caller.key.record, next.digest(), now).unwrap());
+    let is_valid = |token: &Token, now| keys.check(token.reveal().as_bytes(), now).is_ok();
+    assert_eq!((is_valid(&first, now), is_valid(&first, now.plus(1))), (true, false));
+    assert!(is_valid(&next, now.plus(1)));
+    let (keys, token) = set_with(new_key("lasting", &[Scope::Ingest]));
+    let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
+    assert!(!caller.should_renew(NOW));
+    assert!(caller.renewed(&caller.key.record, next.digest(), NOW).is_err());
 }

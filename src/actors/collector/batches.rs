@@ -24,8 +24,8 @@ use crate::{
         refusals::Refusals,
     },
     model::{
-        AcceptedBatch, BatchVerdict, Deduplication, Kind, OWN_SENDER_PREFIX, SeriesId, SeriesInfo,
-        UnixMillis, is_own_sender,
+        AcceptedBatch, BatchVerdict, Deduplication, Kind, OWN_SENDER_PREFIX, SenderLimit, SeriesId,
+        SeriesInfo, UnixMillis, is_own_sender,
     },
     policy::RefusalReason,
     store::Store,
@@ -47,8 +47,8 @@ pub struct CollectBatches {
     pub encoding: BatchEncoding,
     /// True for samples of the daemon itself.
     pub is_own: bool,
-    /// The prefix that the names of all senders must have; `None`: any name.
-    pub senders: Option<String>,
+    /// The limit of the senders' names; `None`: any name.
+    pub senders: Option<SenderLimit>,
     /// The memory of the body; it grows while the body is decoded.
     pub memory: ReservedMemory,
 }
@@ -94,7 +94,7 @@ impl BatchCollector {
         };
         let views = protocol::batches(&body)?;
         if !is_own {
-            check_senders(&views, senders.as_deref())?;
+            check_senders(&views, senders.as_ref())?;
         }
         if parts.clock.is_doubted() {
             note_sender_times(&views, now, parts);
@@ -312,13 +312,13 @@ fn session_limits(parts: &CollectorParts) -> (usize, usize) {
     (settings.sender_series_max, settings.series_max.saturating_mul(2))
 }
 
-/// Refuses names that are reserved for the daemon, and names without the caller's prefix.
-fn check_senders(views: &[BatchView<'_>], prefix: Option<&str>) -> Result<(), CollectFault> {
-    let is_foreign = |view: &BatchView<'_>| prefix.is_some_and(|p| !view.agent.starts_with(p));
-    if let Some(index) = views.iter().position(is_foreign) {
+/// Refuses names that are reserved for the daemon, and names beyond the limit of the caller's key.
+fn check_senders(views: &[BatchView<'_>], limit: Option<&SenderLimit>) -> Result<(), CollectFault> {
+    if let Some(limit) = limit
+        && let Some(index) = views.iter().position(|view| !limit.allows(view.agent))
+    {
         return Err(CollectFault::Forbidden(format!(
-            "batch {index}: agent: the key is limited to senders whose names begin with {:?}",
-            prefix.unwrap_or_default()
+            "batch {index}: agent: the key is limited to senders whose name {limit}"
         )));
     }
     match views.iter().position(|view| is_own_sender(view.agent)) {

@@ -3,6 +3,7 @@
 //!
 //! Must never know: how a change is made.
 
+mod audit;
 mod clock;
 mod erasure;
 mod hosts;
@@ -63,6 +64,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);
     scope.route(Method::GET, "/api/v1/admin/log", log::show);
+    scope.route(Method::GET, "/api/v1/admin/audit", audit::show);
     scope.route(Method::GET, "/api/v1/admin/settings", settings::show);
     scope.route(Method::POST, "/-/reload", settings::reload);
     scope.route(Method::PUT, "/-/reload", settings::reload);

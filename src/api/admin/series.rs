@@ -12,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::erasure;
 use crate::{
-    api::{AdminParts, answer, query::selector, refusal},
+    api::{AdminParts, answer, caller::note_object, query::selector, refusal},
     query::{self, ChangeAnswer, QueryError, Selector},
     store::{ChangeAction, ChangeRefusal, Renaming, SeriesChange},
 };
@@ -186,6 +186,7 @@ pub(super) async fn read<T: DeserializeOwned>(
     }
     let body = parts.bodies.receive_change(request, payload).await;
     let body = body.map_err(|refusal| refusal.response())?;
+    note_object(request, &String::from_utf8_lossy(&body.bytes));
     serde_json::from_slice(&body.bytes)
         .map_err(|cause| answer::query_error(&QueryError::Invalid(format!("body: {cause}"))))
 }

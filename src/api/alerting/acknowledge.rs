@@ -8,7 +8,10 @@ use serde_json::json;
 use super::AlertingParts;
 use crate::{
     alerts::{Acknowledgement, LabelSet},
-    api::answer,
+    api::{
+        answer,
+        caller::{caller_name, note_object},
+    },
     kept::{Acknowledge, AcknowledgeFault},
     model::UnixMillis,
 };
@@ -39,7 +42,9 @@ pub(super) async fn acknowledge(
     payload: web::Payload,
     parts: web::Data<AlertingParts>,
 ) -> HttpResponse {
-    change(&request, payload, &parts, |posted| {
+    let caller = caller_name(&request);
+    change(&request, payload, &parts, |mut posted| {
+        posted.by = caller.unwrap_or(posted.by);
         for (name, text, bytes_max) in
             [("by", &posted.by, BY_BYTES_MAX), ("comment", &posted.comment, COMMENT_BYTES_MAX)]
         {
@@ -93,6 +98,7 @@ async fn change(
         Err(cause) => return invalid(format!("body: {cause}")),
     };
     let labels = posted.labels.clone();
+    note_object(request, &serde_json::to_string(&labels).unwrap_or_default());
     let change = match acknowledgement(posted) {
         Ok(by) => Acknowledge { labels, by },
         Err(message) => return invalid(message),

@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 use super::{AlertingParts, fault, params::Params, time};
 use crate::{
     alerts::{LabelMatcher, NewSilence, Recurrence, Silence, SilenceFault, SilenceState},
-    api::{answer, refusal::Refusal},
+    api::{
+        answer,
+        caller::{caller_name, note_object},
+        refusal::Refusal,
+    },
     kept::SilencingFault,
     model::UnixMillis,
     store::ObjectRefusal,
@@ -101,12 +105,18 @@ pub(super) async fn put(
     parts: web::Data<AlertingParts>,
 ) -> Result<HttpResponse, Refusal> {
     let body = parts.bodies.receive_change(&request, payload).await?;
+    let caller = caller_name(&request);
     let put = move || {
-        let posted = serde_json::from_slice::<PostedSilence>(&body.bytes)
+        let mut posted = serde_json::from_slice::<PostedSilence>(&body.bytes)
             .map_err(|cause| SilenceFault::Invalid(format!("body: {cause}")))?;
+        posted.created_by = caller.unwrap_or(posted.created_by);
         parts.silences.create_or_change(posted.into_new_silence()?, parts.clock.now())
     };
-    Ok(respond(put, |id| HttpResponse::Ok().json(json!({ "silenceID": id }))).await)
+    let answer = |id: String| {
+        note_object(&request, &id);
+        HttpResponse::Ok().json(json!({ "silenceID": id }))
+    };
+    Ok(respond(put, answer).await)
 }
 
 pub(super) async fn expire(id: web::Path<String>, parts: web::Data<AlertingParts>) -> HttpResponse {

@@ -17,12 +17,21 @@ pub(super) enum AccessRefusal {
     NoKey,
     /// The key is unknown, revoked or expired, or has another form.
     Wrong,
+    /// The one-time code is unknown, used or expired, or has another form.
+    WrongCode,
     /// The address sent many wrong keys in the last minute.
     TooManyWrong,
     /// The request has two different keys.
     Ambiguous,
     /// The key lacks some of these scopes.
-    Lacks(Scopes),
+    Lacks {
+        /// The scopes.
+        scopes: Scopes,
+        /// The name of the key.
+        name: String,
+    },
+    /// Too many changes wait for the audit.
+    Busy,
     /// The keys are in a damaged file.
     Unread(String),
 }
@@ -32,8 +41,21 @@ impl AccessRefusal {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::NoKey | Self::Wrong | Self::TooManyWrong | Self::Ambiguous => "key",
-            Self::Lacks(_) => "scope",
+            Self::WrongCode => "code",
+            Self::Lacks { .. } => "scope",
+            Self::Busy => "audit",
             Self::Unread(_) => "unread",
+        }
+    }
+
+    /// Returns the status of the response.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::NoKey | Self::Wrong | Self::WrongCode => StatusCode::UNAUTHORIZED,
+            Self::TooManyWrong => StatusCode::TOO_MANY_REQUESTS,
+            Self::Ambiguous => StatusCode::BAD_REQUEST,
+            Self::Lacks { .. } => StatusCode::FORBIDDEN,
+            Self::Busy | Self::Unread(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -49,21 +71,31 @@ impl AccessRefusal {
                 "the key is not valid: it may be cut, revoked, replaced or expired; an \
                  administrator sees the keys with `granary key list`",
             ),
+            Self::WrongCode => unauthorized(
+                "wrong_code",
+                "the code is not valid: it may be cut, used or expired; an administrator makes \
+                 another one with `granary key code`",
+            ),
             Self::TooManyWrong => {
                 let message = format!(
-                    "more than {FAILURES_MAX} requests with wrong keys came from this address \
+                    "more than {FAILURES_MAX} requests with wrong keys or codes came from this address \
                      in a minute: correct the key"
                 );
-                answer::error(StatusCode::TOO_MANY_REQUESTS, "wrong_key", message)
+                answer::error(self.status(), "wrong_key", message)
             }
             Self::Ambiguous => answer::error(
-                StatusCode::BAD_REQUEST,
+                self.status(),
                 "two_keys",
                 "the request has several credentials: send one key, in one place",
             ),
-            Self::Lacks(scopes) => {
+            Self::Busy => answer::error(
+                self.status(),
+                "busy",
+                "too many changes wait for their records in the audit: repeat the request",
+            ),
+            Self::Lacks { scopes, .. } => {
                 let message = format!("the key lacks a scope: this request needs {scopes}");
-                answer::error(StatusCode::FORBIDDEN, "forbidden", message)
+                answer::error(self.status(), "forbidden", message)
             }
             // Senders keep their samples on a 503.
             Self::Unread(file) => {
@@ -72,7 +104,7 @@ impl AccessRefusal {
                      remove damaged/{file} from the data directory, restart the daemon and make \
                      new keys"
                 );
-                answer::error(StatusCode::SERVICE_UNAVAILABLE, "keys_unread", message)
+                answer::error(self.status(), "keys_unread", message)
             }
         }
     }

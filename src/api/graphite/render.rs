@@ -21,8 +21,8 @@ pub(super) async fn render(received: Received) -> HttpResponse {
     respond("graphite_render", received, |call| {
         let form = match call.params.get("format").unwrap_or("json") {
             "json" => Form::Text(forms::json, "application/json"),
-            "csv" => Form::Text(forms::csv, "text/csv"),
-            "raw" => Form::Text(forms::raw, "text/plain"),
+            "csv" => Form::Text(forms::csv, "text/csv; charset=utf-8"),
+            "raw" => Form::Text(forms::raw, "text/plain; charset=utf-8"),
             "png" => Form::Image(image_request(call)?),
             other => {
                 return Err(QueryError::Invalid(format!(

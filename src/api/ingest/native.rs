@@ -76,7 +76,7 @@ async fn accept(
 ) -> Result<IngestAnswer, Refusal> {
     let body = parts.bodies.receive(request, payload, "identity").await?;
     let collector = parts.collectors.for_body(&body.bytes);
-    let senders = caller(request).and_then(|caller| caller.senders().map(str::to_owned));
+    let senders = caller(request).and_then(|caller| caller.senders());
     let (body, memory) = (body.bytes, body.memory);
     let collect = CollectBatches { body, encoding, is_own: false, senders, memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;

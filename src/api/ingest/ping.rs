@@ -7,6 +7,7 @@ use super::{IngestParts, Refusal};
 use crate::{
     access::Caller,
     api::{body::must_be_json, caller::caller},
+    model::SenderLimit,
 };
 
 /// The maximum size of a body.
@@ -32,7 +33,7 @@ async fn accept(
     let body = parts.bodies.receive_query(request, payload, PING_BYTES_MAX).await?;
     let pings = decode_pings(&body.bytes).map_err(Refusal::Malformed)?;
     let pings = match caller(request).as_ref().and_then(Caller::senders) {
-        Some(prefix) => pings.into_iter().map(|ping| of_senders(ping?, prefix)).collect(),
+        Some(limit) => pings.into_iter().map(|ping| of_senders(ping?, &limit)).collect(),
         None => pings,
     };
     let answer = parts.hosts.ping(pings).await;
@@ -41,12 +42,12 @@ async fn accept(
     Ok(answer)
 }
 
-/// Refuses a ping whose agent or host does not have the caller's prefix.
-fn of_senders(ping: Ping, prefix: &str) -> Result<Ping, RefusedPing> {
+/// Refuses a ping whose agent or host is beyond the limit of the caller's key.
+fn of_senders(ping: Ping, limit: &SenderLimit) -> Result<Ping, RefusedPing> {
     let host = ping.host.as_ref().unwrap_or(&ping.agent);
-    if ping.agent.starts_with(prefix) && host.starts_with(prefix) {
+    if limit.allows(&ping.agent) && limit.allows(host) {
         return Ok(ping);
     }
-    let reason = format!("the key is limited to agents and hosts that begin with {prefix:?}");
+    let reason = format!("the key is limited to agents and hosts whose name {limit}");
     Err(RefusedPing { agent: ping.agent, reason })
 }

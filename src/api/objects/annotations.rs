@@ -9,7 +9,12 @@ use serde_json::json;
 
 use super::{ObjectsParts, respond};
 use crate::{
-    api::{answer, query::selector, refusal::Refusal},
+    api::{
+        answer,
+        caller::{caller_name, note_object},
+        query::selector,
+        refusal::Refusal,
+    },
     kept::{ANNOTATIONS_ANSWERED_MAX, Annotation, AnnotationsQuery, NewAnnotation, ObjectFault},
     model::UnixMillis,
     query::QueryError,
@@ -63,13 +68,16 @@ pub(super) async fn add(
 ) -> Result<HttpResponse, Refusal> {
     let body = parts.bodies.receive_change(&request, payload).await?;
     let metrics = parts.metrics.clone();
+    let author = caller_name(&request).unwrap_or_default();
     let add = move || {
-        let new = serde_json::from_slice::<NewAnnotation>(&body.bytes)
+        let mut new = serde_json::from_slice::<NewAnnotation>(&body.bytes)
             .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
+        new.author = author;
         parts.annotations.add(new, parts.clock.now())
     };
     let answer = respond(add, |(id, forgotten)| {
         metrics.annotations_forgotten.inc_by(forgotten as u64);
+        note_object(&request, &id);
         HttpResponse::Created().json(json!({ "id": id }))
     });
     Ok(answer.await)

@@ -2,7 +2,8 @@
 //! documents. A repetition changes nothing more.
 //!
 //! A cell of the head counts unless its partition's mark includes it. When a slot that is erased in
-//! part has a cell in the head, the remaining cell goes there, and otherwise into its document.
+//! part has such a cell, the remaining cell goes into the head, and otherwise into its document.
+//! Cells that a mark includes are set in the head, too: they count again without the partition.
 //!
 //! Must never know: how the remaining cells were computed.
 
@@ -134,24 +135,24 @@ impl<'a> LevelErasure<'a> {
                 Some(mark) => *mark,
                 None => *marks.entry(place.id).or_insert(documents.mark(&place)?),
             };
-            if mark.has_absorbed(reader.through, slot) {
-                continue;
-            }
+            let is_absorbed = mark.has_absorbed(reader.through, slot);
             let present = self.present(&reader, slot)?;
             let change = |id: SeriesId| Some((id, self.remaining(slot, id)?));
             let cells: Vec<_> = present.into_iter().filter_map(change).collect();
-            if !self.whole.contains(&slot) {
+            if !is_absorbed && !self.whole.contains(&slot) {
                 in_head.extend(cells.iter().map(|(id, _)| (slot, *id)));
             }
             if !cells.is_empty() {
-                changes.push((slot, cells));
+                changes.push((slot, cells, is_absorbed));
             }
         }
         let mut count = 0;
         if !changes.is_empty() {
             head.rewrite(self.index, |rows| {
-                for (slot, cells) in &changes {
-                    count += rows.replace_cells(*slot, cells)?;
+                for (slot, cells, is_absorbed) in &changes {
+                    let replaced = rows.replace_cells(*slot, cells)?;
+                    // Cells that the partition includes are counted there.
+                    count += if *is_absorbed { 0 } else { replaced };
                 }
                 Ok(())
             })?;

@@ -2,6 +2,7 @@
 //!
 //! Must never know: when an operation is due; the callers decide.
 
+mod audit;
 mod checking;
 mod class_counts;
 mod classes;
@@ -25,6 +26,7 @@ use std::{
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::{
+    audit::AuditLog,
     catalog::Catalog,
     classes::{Classes, series_classes::RuleBook},
     dictionary::Dictionary,
@@ -68,6 +70,7 @@ pub(crate) struct Inner {
     pub(crate) head: Head,
     pub(crate) documents: LocalDocuments,
     pub(crate) objects: Objects,
+    pub(crate) audit: AuditLog,
     /// The gaps of each level.
     pub(crate) gaps: RwLock<Vec<Gaps>>,
     pub(crate) dictionary: RwLock<Dictionary>,

@@ -169,7 +169,11 @@ impl Store {
     /// Returns the bytes of all files on the medium.
     pub fn file_bytes(&self) -> u64 {
         let partitions: u64 = self.partitions().iter().map(|partition| partition.bytes).sum();
-        partitions + self.head_bytes() + self.journal_bytes() + self.objects_bytes()
+        partitions
+            + self.head_bytes()
+            + self.journal_bytes()
+            + self.objects_bytes()
+            + self.audit_bytes()
     }
 
     /// Returns true when a checkpoint was interrupted.

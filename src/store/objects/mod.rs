@@ -68,6 +68,8 @@ pub enum ObjectKind {
     Cardinality,
     /// A key of access control, with the digests of its secrets.
     Key,
+    /// A one-time code, with the digest of its secret.
+    Code,
 }
 
 impl ObjectKind {

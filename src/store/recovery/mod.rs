@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::{
     append::Appender,
+    audit::AuditLog,
     catalog::Catalog,
     classes::series_classes::SeriesClasses,
     documents::{Documents, local::LocalDocuments},
@@ -102,6 +103,7 @@ impl Store {
         let (living, run_end_or_now) = (classes.levels().len(), run_end.unwrap_or(now));
         let head = Head::open(medium.clone(), &all, living, register.clone(), run_end_or_now)?;
         let objects = Objects::open(medium.clone(), register.clone())?;
+        let audit = AuditLog::open(medium.clone())?;
         let documents = LocalDocuments::open(medium.clone(), all, register.clone())?;
         // A clock that is ahead now must not end periods that the last run did not end.
         let checkpoint_now = run_end.map_or(now, |end| now.min(end));
@@ -119,6 +121,7 @@ impl Store {
             head,
             documents,
             objects,
+            audit,
             gaps: RwLock::new(gaps),
             dictionary: RwLock::new(dictionary),
             catalog: RwLock::new(catalog),

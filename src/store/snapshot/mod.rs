@@ -93,15 +93,37 @@ impl Store {
                 bytes += copied.map_err(fault("copy", &to))?;
                 files.push(OBJECTS_FILE.to_owned());
             }
+            let (audit, audit_bytes) = copy_audit(self, folder, progress)?;
+            bytes += audit_bytes;
             progress(JOURNAL_FILE);
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
             let (logs, log_bytes) = self.inner.journal.copy_to(&medium, folder, &files)?;
             bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0) + log_bytes;
             let marks = self.inner.register.mark_lost_in(&medium)?;
-            let files = files.len() as u64 + segments + marks + logs + 1;
+            let files = files.len() as u64 + segments + marks + logs + audit + 1;
             Ok(SnapshotReport { path: target.to_owned(), files, bytes })
         })
     }
+}
+
+/// Copies the files of the audit; returns their number and their bytes.
+fn copy_audit(
+    store: &Store,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(u64, u64), StoreError> {
+    let (mut files, mut bytes) = (0, 0);
+    store.inner.audit.copy_each(|name| {
+        progress(name);
+        let to = folder.join(name);
+        if let Some(parent) = to.parent() {
+            create_folders(parent).map_err(fault("create", parent))?;
+        }
+        bytes += store.inner.medium.copy(name, &to).map_err(fault("copy", &to))?;
+        files += 1;
+        Ok(())
+    })?;
+    Ok((files, bytes))
 }
 
 /// The copies of partitions and their segments.

@@ -11,6 +11,7 @@ use std::{collections::BTreeSet, ops::Range, path::Path, sync::Arc};
 use serde::Serialize;
 
 use super::{
+    audit::AUDIT_FOLDER,
     documents::Documents,
     error::StoreError,
     file::{
@@ -117,6 +118,10 @@ pub fn verify(
     }
     let Some(store) = open(&medium, now, &mut report) else { return Ok(report) };
     report.series = store.dictionary().len() as u64;
+    if let Err(cause) = store.inner.audit.check(&mut |problem| report.fault(AUDIT_FOLDER, problem))
+    {
+        report.error(AUDIT_FOLDER, &cause);
+    }
     if let Err(cause) =
         store.inner.objects.check(&mut |problem| report.fault(OBJECTS_FILE, problem))
     {

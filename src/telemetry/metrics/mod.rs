@@ -45,6 +45,9 @@ pub struct Metrics {
     pub queries: IntCounterVec,
     pub queries_refused: IntCounterVec,
     pub requests_refused: IntCounterVec,
+    pub audit_records: IntCounter,
+    pub audit_joined: IntCounter,
+    pub audit_lost: IntCounter,
     pub hosts: IntGaugeVec,
     pub hosts_forgotten: IntCounter,
     pub pings_accepted: IntCounter,
@@ -116,6 +119,9 @@ impl Metrics {
             queries: counters(r, "granary_queries_total", &["endpoint"])?,
             queries_refused: counters(r, "granary_queries_refused_total", &["reason"])?,
             requests_refused: counters(r, "granary_requests_refused_total", &["reason"])?,
+            audit_records: counter(r, "granary_audit_records_total")?,
+            audit_joined: counter(r, "granary_audit_joined_total")?,
+            audit_lost: counter(r, "granary_audit_lost_total")?,
             hosts: gauges(r, "granary_hosts", &["state"])?,
             hosts_forgotten: counter(r, "granary_hosts_forgotten_total")?,
             pings_accepted: counter(r, "granary_pings_accepted_total")?,
@@ -203,7 +209,7 @@ impl Metrics {
         for outcome in ["taken", "invalid", "refused"] {
             self.posted_alerts.with_label_values(&[outcome]);
         }
-        for reason in ["host", "origin", "key", "scope", "unread"] {
+        for reason in ["host", "origin", "key", "code", "scope", "unread", "audit"] {
             self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [

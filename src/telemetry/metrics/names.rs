@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 93] = [
+pub const METRIC_NAMES: [(&str, &str); 96] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -83,6 +83,9 @@ pub const METRIC_NAMES: [(&str, &str); 93] = [
     ("granary_queries_total", "Started queries, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
     ("granary_requests_refused_total", "Requests rejected before they are processed, by reason"),
+    ("granary_audit_records_total", "Written records of the audit"),
+    ("granary_audit_joined_total", "Refusals in the audit that are part of another record"),
+    ("granary_audit_lost_total", "Records of the audit that could not be written"),
     ("granary_hosts", "Hosts that ping, by state"),
     ("granary_hosts_forgotten_total", "Hosts removed for new ones"),
     ("granary_pings_accepted_total", "Accepted pings of agents"),

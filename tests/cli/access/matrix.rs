@@ -5,7 +5,7 @@ use granary::access::{ROUTES, Right, Row, Scope, Scopes, admit};
 use super::Guarded;
 
 /// Returns a path with a value in place of each variable.
-fn filled(path: &str) -> String {
+pub(super) fn filled(path: &str) -> String {
     let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
     parts.collect::<Vec<_>>().join("/")
 }
@@ -19,7 +19,7 @@ fn each_route_admits_exactly_the_keys_of_the_table() {
         .chain([(Scopes::of(&[Scope::Admin, Scope::Operate]), guarded.admin.clone())])
         .collect();
     let mut checked = 0;
-    for Row { methods, path, right } in ROUTES {
+    for Row { methods, path, right, .. } in ROUTES {
         let methods = if *methods == "*" { "GET POST" } else { methods };
         for method in methods.split(' ') {
             let path = filled(path);

@@ -1,5 +1,7 @@
 //! Access control of the real daemon: keys by CLI, API and every kind of client.
 
+mod audit;
+mod enroll;
 mod matrix;
 mod senders;
 
@@ -273,7 +275,7 @@ fn many_wrong_keys_are_limited_and_a_valid_key_of_the_same_address_still_passes(
     let (_, metrics) = guarded.send("GET", "/metrics", &guarded.admin, "");
     let line = "granary_requests_refused_total{reason=\"key\"} 100";
     assert!(metrics.as_str().unwrap().contains(line), "{metrics}");
-    let lines = guarded.daemon.log().matches("refused a request: its key is wrong").count();
+    let lines = guarded.daemon.log().matches("refused a request: its key or code is wrong").count();
     assert!((1..=2).contains(&lines), "{lines} lines");
 }
 

@@ -20,10 +20,11 @@ mod spool;
 pub use agent::{AgentError, run, run_planned};
 pub use clock::{Stopwatch, unix_ms};
 pub use granary_https::{
-    FailureReason, Https, ReloadingAgent, RequestFailure, TrustOptions, read_small,
+    FailureReason, Https, HttpsArgs, ReloadingAgent, RequestFailure, TrustOptions, read_small,
 };
+pub use granary_protocol::EnrollBody;
 pub use program::{
-    args::{AgentArgs, ClockOf, LogFormat},
+    args::{AgentArgs, ClockOf, LogFormat, parse_url},
     confined::memory_limit,
     exit::exit_code,
     faults::fault_in,
@@ -38,5 +39,5 @@ pub use sampling::{
     side_by_side::{ROUND_DEADLINE, SideBySide},
     watched::WatchedHost,
 };
-pub use sending::address::hosts_of;
+pub use sending::{address::hosts_of, enroll::enroll};
 pub use spool::SpoolError;

@@ -10,6 +10,7 @@ mod answer;
 mod batch;
 mod decode;
 mod encode;
+mod enroll;
 mod json;
 mod packed;
 mod ping;
@@ -18,6 +19,7 @@ pub use answer::{ErrorAnswer, IngestAnswer, Refusal};
 pub use batch::{Batch, Kind, SeriesDefinition, UnknownKind};
 pub use decode::{BatchView, DecodeError, SeriesView, decode_batch, split_batches};
 pub use encode::encode_batch;
+pub use enroll::{ENROLL_PATH, EnrollAnswer, EnrollBody, RENEW_KEY_HEADER, RENEW_PATH};
 pub use json::{InvalidSamples, JsonBatch, decode_json};
 pub use packed::{PACKED_MEDIA_TYPE, pack, unpack};
 pub use ping::{

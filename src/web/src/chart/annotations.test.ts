@@ -9,6 +9,7 @@ const annotation = (change: Partial<Annotation>): Annotation => ({
   text: "",
   tags: {},
   source: "user",
+  author: "",
   ...change,
 });
 const gapOf = (host: string) => annotation({ source: "gap", tags: { host } });

@@ -40,11 +40,7 @@ use crate::{
         relabel::Rule,
         watched::WatchedHosts,
     },
-    sending::{
-        address::without_user,
-        client::{Client, Token},
-        pinger::Pinger,
-    },
+    sending::{address::without_user, client::Client, key::Token, pinger::Pinger},
     spool::set_aside,
 };
 

@@ -148,7 +148,11 @@ fn default_spool_folder(program: &str, var: impl Fn(&str) -> Option<String>) -> 
         .join(name)
 }
 
-fn parse_url(text: &str) -> Result<String, String> {
+/// Checks the address of a daemon, and removes a trailing slash.
+///
+/// # Errors
+/// The address has another scheme.
+pub fn parse_url(text: &str) -> Result<String, String> {
     if !text.starts_with("http://") && !text.starts_with("https://") {
         return Err("must begin with http:// or https://".to_owned());
     }

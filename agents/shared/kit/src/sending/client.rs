@@ -3,10 +3,8 @@
 //! Must never know: when a request is retried.
 
 use std::{
-    fs, io,
-    path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -14,9 +12,10 @@ use std::{
 
 use granary_https::{FailureReason, Https, ReloadingAgent, RequestFailure, TrustOptions};
 use granary_protocol::{
-    ACCEPT_POST, BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer, PACKED_MEDIA_TYPE,
-    PING_PATH, Ping, PingAnswer, PingBody,
+    ACCEPT_POST, BSON_MEDIA_TYPE, EnrollAnswer, ErrorAnswer, INGEST_PATH, IngestAnswer,
+    PACKED_MEDIA_TYPE, PING_PATH, Ping, PingAnswer, PingBody, RENEW_KEY_HEADER, RENEW_PATH,
 };
+use tracing::{info, warn};
 use ureq::{
     http::Response,
     http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER},
@@ -27,11 +26,14 @@ use crate::{
     reporting::totals::Failure,
     sending::{
         address::without_user,
+        key::{NewKeyFile, Token},
         request::{Body, Form},
     },
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout of the request for the next key.
+const RENEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of a response.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -75,35 +77,6 @@ pub(crate) struct Client {
     reads_packed: AtomicBool,
     token: Option<Token>,
     clock: Arc<DaemonClock>,
-}
-
-/// A token, which may be in a file that changes.
-#[derive(Debug)]
-pub(crate) struct Token {
-    path: Option<PathBuf>,
-    /// The last valid content: a file can be empty for a moment while it is replaced.
-    last: Mutex<String>,
-}
-
-impl Token {
-    /// Reads the token of this file.
-    pub(crate) fn read(path: &Path) -> io::Result<Self> {
-        let last = Mutex::new(read_token(path)?);
-        Ok(Self { path: Some(path.to_owned()), last })
-    }
-
-    /// Returns the token with this text.
-    pub(crate) fn of_text(text: &str) -> io::Result<Self> {
-        Ok(Self { path: None, last: Mutex::new(trimmed(text)?) })
-    }
-
-    fn authorization(&self) -> String {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Ok(token)) = self.path.as_deref().map(read_token) {
-            *last = token;
-        }
-        format!("Bearer {last}")
-    }
 }
 
 impl Client {
@@ -239,7 +212,8 @@ impl Client {
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
-        match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
+        let should_renew = answer.headers().contains_key(RENEW_KEY_HEADER);
+        let outcome = match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
             Ok(bytes) => outcome_of_answer(status, after, &bytes),
             Err(cause) if status == 200 => RequestOutcome::Unknown {
                 cause: format!("status {status}: {cause}"),
@@ -250,7 +224,49 @@ impl Client {
                 cause: format!("status {status}: {cause}"),
                 failure: Failure::Answer,
             },
+        };
+        if should_renew {
+            self.renew_key();
         }
+        outcome
+    }
+
+    /// Renews the key in its file. Until then, the earlier key stays valid; a failure is logged, and
+    /// repeated an hour later.
+    fn renew_key(&self) {
+        let Some(token) = &self.token else { return };
+        let Some(file) = token.file_to_renew() else { return };
+        // The daemon replaces no key that could not be written.
+        let renewed = match NewKeyFile::create(file) {
+            Err(cause) => Err(format!("cannot write a file beside it: {cause}")),
+            Ok(new) => match self.request_next_key(token) {
+                Ok(answer) => new.replace(&answer.token).map_err(|cause| cause.to_string()),
+                Err(cause) => {
+                    new.discard();
+                    Err(cause)
+                }
+            },
+        };
+        let file = file.display();
+        match renewed {
+            Ok(()) => info!(%file, "renewed the key"),
+            Err(cause) => warn!(%file, cause, "cannot renew the key before it expires"),
+        }
+    }
+
+    fn request_next_key(&self, token: &Token) -> Result<EnrollAnswer, String> {
+        let request = self.http.current().post(self.url_of(RENEW_PATH));
+        let request = request.header(AUTHORIZATION, token.authorization());
+        let sent = request.config().timeout_global(Some(RENEW_TIMEOUT)).build().send_empty();
+        let mut answer = sent.map_err(|cause| self.note_failure(&cause).text)?;
+        let status = answer.status().as_u16();
+        let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let text = text.map_err(|cause| format!("status {status}: {cause}"))?;
+        if status != 200 {
+            return Err(format!("status {status}"));
+        }
+        serde_json::from_slice(&text)
+            .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))
     }
 
     /// Explains a failure. After a failure of TLS, the next request reads the files again.
@@ -309,23 +325,6 @@ fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> Reque
     }
 }
 
-/// Reads a token file and trims its content.
-///
-/// # Errors
-/// The file is unreadable, empty, or contains bytes that are invalid in a header.
-pub(crate) fn read_token(path: &Path) -> io::Result<String> {
-    trimmed(&fs::read_to_string(path)?)
-}
-
-fn trimmed(text: &str) -> io::Result<String> {
-    let token = text.trim();
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let problem = "must contain one token of printable ASCII without spaces";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
-    }
-    Ok(token.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,19 +363,6 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_token_is_reloaded_and_a_removed_token_stays_in_use() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        fs::write(&path, "one").unwrap();
-        let token = Token::read(&path).unwrap();
-        assert_eq!(token.authorization(), "Bearer one");
-        fs::write(&path, "two\n").unwrap();
-        assert_eq!(token.authorization(), "Bearer two");
-        fs::write(&path, "").unwrap();
-        assert_eq!(token.authorization(), "Bearer two");
-    }
-
-    #[test]
     fn switch_to_next_cycles_through_the_daemons() {
         let all = ["http://a", "http://b"].map(str::to_owned);
         let client = Client::new(&all, None, Https::default()).unwrap();
@@ -386,17 +372,5 @@ mod tests {
         assert!(client.switch_to_next());
         assert_eq!(client.url(), "http://a");
         assert!(!Client::new(&all[..1], None, Https::default()).unwrap().switch_to_next());
-    }
-
-    #[test]
-    fn a_token_is_trimmed_and_never_empty() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        fs::write(&path, "  s3cret\n").unwrap();
-        assert_eq!(read_token(&path).unwrap(), "s3cret");
-        for bad in ["", "\n", "two words", "line\nbreak"] {
-            fs::write(&path, bad).unwrap();
-            assert!(read_token(&path).is_err(), "{bad:?}");
-        }
     }
 }

@@ -4,6 +4,8 @@
 
 pub(crate) mod address;
 pub(crate) mod client;
+pub(crate) mod enroll;
+pub(crate) mod key;
 pub(crate) mod pinger;
 pub(crate) mod request;
 pub(crate) mod sender;

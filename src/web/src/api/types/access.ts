@@ -16,9 +16,13 @@ export interface KeyEntry {
   scopes: Scope[];
   /** The prefix of the senders' names that the key may use; `null`: all. */
   senders: string | null;
+  /** True when `senders` is the whole name of the only sender. */
+  one_sender: boolean;
   created: number;
   created_by: string;
   expires: number | null;
+  /** The life of each secret, when the holder of the key renews it. */
+  life_ms: number | null;
   /** The time until which the previous secret is valid, after a rotation. */
   overlap_until: number | null;
   /** The last use since the daemon started. */

@@ -111,6 +111,7 @@ export interface Annotation {
   text: string;
   tags: Tags;
   source: "user" | "agent_restart" | "host_reboot" | "gap";
+  author: string;
 }
 
 export interface NewAnnotation {

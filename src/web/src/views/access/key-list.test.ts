@@ -14,6 +14,8 @@ function key(name: string, changes: Partial<KeyEntry> = {}): KeyEntry {
     created: NOW - 30 * DAY,
     created_by: "",
     expires: null,
+    one_sender: false,
+    life_ms: null,
     overlap_until: null,
     used: null,
     ...changes,

@@ -90,7 +90,7 @@ function KeyName({ entry }: { entry: KeyEntry }) {
   );
 }
 
-function KeyScopes({ entry: { scopes, senders } }: { entry: KeyEntry }) {
+function KeyScopes({ entry: { scopes, senders, one_sender } }: { entry: KeyEntry }) {
   return (
     <>
       <ul class="labels" aria-label="Scopes">
@@ -102,7 +102,8 @@ function KeyScopes({ entry: { scopes, senders } }: { entry: KeyEntry }) {
       </ul>
       {senders !== null && (
         <small class="muted">
-          senders <span class="mono">{senders}…</span>
+          {one_sender ? "sender" : "senders"}{" "}
+          <span class="mono">{one_sender ? senders : `${senders}…`}</span>
         </small>
       )}
     </>

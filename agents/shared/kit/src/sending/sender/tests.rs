@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     sampling::watched::WatchedHosts,
-    sending::{client::Token, test_server::serve},
+    sending::{key::Token, test_server::serve},
 };
 
 mod clock;
