@@ -1,12 +1,12 @@
 /** The frame of every view: navigation, the daemon's state, the theme. */
 import { useEffect } from "preact/hooks";
-import { awaySince, watchDaemon } from "../api/client";
-import { key, keyProblem } from "../api/key";
+import { awaySince, loadCaller, onDaemonBack, watchDaemon } from "../api/client";
+import { loginProblem, may } from "../api/session";
 import { Icon, type IconName } from "../parts/icon";
+import { Account } from "./account";
 import { address } from "./address";
-import { forgetKey, KeyForm } from "./key-form";
 import { isDark, theme, type Theme } from "./preferences";
-import { viewOf } from "./views";
+import { loginView, viewOf } from "./views";
 
 const VIEW_LINKS: { path: string; label: string; icon: IconName }[] = [
   { path: "/", label: "Fleet", icon: "fleet" },
@@ -23,6 +23,11 @@ function isCurrent(link: string, path: string): boolean {
   return path === link || path.startsWith(`${link}/`);
 }
 
+/** Whether the caller may see any list of the view of access; true until the caller is known. */
+function maySeeAccess(): boolean {
+  return may("admin") !== false || may("operate") !== false;
+}
+
 const NEXT_THEME: Record<Theme, Theme> = { auto: "light", light: "dark", dark: "auto" };
 
 function Navigation() {
@@ -33,7 +38,7 @@ function Navigation() {
         <Icon name="grain" />
         <span>Granary</span>
       </a>
-      {VIEW_LINKS.map((link) => (
+      {VIEW_LINKS.filter(({ path }) => path !== "/access" || maySeeAccess()).map((link) => (
         <a
           key={link.path}
           href={link.path}
@@ -44,12 +49,7 @@ function Navigation() {
           <span>{link.label}</span>
         </a>
       ))}
-      {key.value === "" ? null : (
-        <button type="button" class="place" onClick={forgetKey}>
-          <Icon name="close" />
-          <span>Forget key</span>
-        </button>
-      )}
+      <Account />
       <button
         type="button"
         class="place theme"
@@ -80,7 +80,12 @@ function AwayBanner() {
 }
 
 export function Shell() {
-  const { Component: View } = viewOf(address.value.path);
+  const { Component: View } = loginProblem.value === null ? viewOf(address.value.path) : loginView;
+  useEffect(() => {
+    const load = () => void loadCaller().catch(() => undefined);
+    load();
+    return onDaemonBack(load);
+  }, []);
   return (
     <div class="shell">
       <a class="skip" href="#view">
@@ -90,7 +95,7 @@ export function Shell() {
       <div class="stage">
         <AwayBanner />
         <main id="view" tabIndex={-1}>
-          {keyProblem.value === null ? <View /> : <KeyForm />}
+          <View />
         </main>
       </div>
     </div>
