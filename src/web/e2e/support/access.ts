@@ -17,26 +17,10 @@ export async function firstKey(daemon: Daemon): Promise<string> {
   return (await readFile(join(daemon.folder, "data", "first-key"), "utf8")).trim();
 }
 
-/** Sends a request with a key; returns the JSON of the answer. */
-export async function requestWithKey(
-  daemon: Daemon,
-  key: string,
-  path: string,
-  body?: unknown,
-): Promise<unknown> {
-  const authorization = `Bearer ${key}`;
-  const change = {
-    method: "POST",
-    headers: { authorization, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  };
-  return daemon.request(path, body === undefined ? { headers: { authorization } } : change);
-}
-
 /** Adds a person with the password of tests. */
 export async function addPerson(daemon: Daemon, name: string, roles: Roles): Promise<void> {
-  const person = { name, password: PASSWORD, roles };
-  await requestWithKey(daemon, await firstKey(daemon), "/api/v1/access/users", person);
+  daemon.key = await firstKey(daemon);
+  await daemon.post("/api/v1/access/users", { name, password: PASSWORD, roles });
 }
 
 /** Fills in the login that the page shows. */
