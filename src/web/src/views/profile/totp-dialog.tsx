@@ -6,7 +6,7 @@ import type { TotpSecret } from "../../api/types";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 import { PasswordField } from "../../parts/password-field";
-import { QrCode } from "../../parts/qr-code";
+import { QrCode } from "./qr-code";
 
 interface TotpProps {
   user: string;
