@@ -75,9 +75,7 @@ export function Keys() {
       {open.value?.dialog === "revoke" && (
         <RevokeDialog entry={open.value.entry} onClose={close} onRevoked={reload} />
       )}
-      {open.value?.dialog === "secret" && (
-        <SecretDialog shown={open.value.shown} onClose={close} />
-      )}
+      {open.value?.dialog === "secret" && <SecretDialog shown={open.value.shown} onClose={close} />}
     </>
   );
 }
