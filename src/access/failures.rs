@@ -53,7 +53,7 @@ impl FailedKeys {
 }
 
 /// Returns the address that stands for one host: a host has a whole /64 of IPv6.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {

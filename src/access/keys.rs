@@ -59,55 +59,13 @@ pub enum KeyRefusal {
     Wrong,
 }
 
-/// The sender of a request with a valid key.
+/// A key that a request contains, as of its check.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct KeyCaller {
     /// The key.
     pub key: Arc<Key>,
     digest: Digest,
     id: KeyId,
-}
-
-impl Caller {
-    /// Returns the name of the key.
-    pub fn name(&self) -> &str {
-        &self.key.record.name
-    }
-
-    /// Returns the prefix of the senders' names that the caller may use; `None`: all.
-    pub fn senders(&self) -> Option<&str> {
-        self.key.record.senders.as_deref()
-    }
-
-    /// Checks that a change of a key with these properties gives the caller nothing that it lacks.
-    ///
-    /// # Errors
-    /// The key may do more than the caller; the text names the difference.
-    pub fn may_grant(
-        &self,
-        scopes: Scopes,
-        senders: Option<&str>,
-        expires: Option<i64>,
-    ) -> Result<(), String> {
-        let own = self.key.record.scopes.granted();
-        if !own.contains(scopes.granted()) {
-            return Err(format!("the key {:?} lacks some of the scopes {scopes}", self.name()));
-        }
-        // Keys that were made without a caller, such as the first one, may make the lasting ones.
-        let end = self.key.record.expires.filter(|_| !self.key.record.created_by.is_empty());
-        if end.is_some_and(|end| expires.is_none_or(|expires| expires > end)) {
-            return Err(format!(
-                "the key {:?} expires, and a key that it makes or rotates must expire no later",
-                self.name()
-            ));
-        }
-        match self.senders() {
-            Some(prefix) if !senders.is_some_and(|senders| senders.starts_with(prefix)) => {
-                Err(format!("the key {:?} is limited to senders {prefix}...", self.name()))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 /// All keys of a daemon.
@@ -167,7 +125,7 @@ impl KeySet {
     ///
     /// # Errors
     /// The text is not a valid key at this time.
-    pub fn check(&self, text: &[u8], now: UnixMillis) -> Result<Caller, KeyRefusal> {
+    pub fn check(&self, text: &[u8], now: UnixMillis) -> Result<KeyCaller, KeyRefusal> {
         let (id, secret) = token::parse(text).ok_or(KeyRefusal::Form)?;
         let digest = token::digest(secret);
         let known = self.by_id.get(&id);
@@ -177,12 +135,12 @@ impl KeySet {
             return Err(KeyRefusal::Wrong);
         }
         key.used.store(now.0, Ordering::Relaxed);
-        Ok(Caller { key: key.clone(), digest, id })
+        Ok(KeyCaller { key: key.clone(), digest, id })
     }
 
     /// Returns true if the key of an earlier check is still valid: a rotation, a revocation or the
     /// end of its time may have ended it.
-    pub fn is_valid(&self, caller: &Caller, now: UnixMillis) -> bool {
+    pub fn is_valid(&self, caller: &KeyCaller, now: UnixMillis) -> bool {
         self.by_id.get(&caller.id).is_some_and(|key| {
             bool::from(key.fits(&caller.digest, now)) && key.record.is_current(now)
         })

@@ -30,6 +30,7 @@ mod snapshot;
 mod table;
 mod tail;
 mod update;
+mod user;
 mod verify;
 
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ enum Command {
     Tail(tail::TailArgs),
     Update(update::UpdateArgs),
     Key(key::KeyArgs),
+    User(user::UserArgs),
     Ready(ready::ReadyArgs),
     Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
@@ -92,6 +94,7 @@ pub fn run() -> ExitCode {
         Command::Tail(args) => tail::tail(&args),
         Command::Update(args) => update::update(&args),
         Command::Key(args) => key::key(&args),
+        Command::User(args) => user::user(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),

@@ -17,8 +17,8 @@ use crate::{
     config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, KnownHosts, KnownKeys, KnownPostedAlerts, KnownRules, KnownSettings,
-        KnownSilences, LiveValue, SnapshotSettings, Snapshots,
+        Annotations, KnownHosts, KnownKeys, KnownPeople, KnownPostedAlerts, KnownRules,
+        KnownSettings, KnownSilences, LiveValue, SnapshotSettings, Snapshots,
     },
     model::SeriesLimits,
     notify::ReceiverTests,
@@ -27,12 +27,13 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The shared state of hosts, rules, silences and keys.
+/// The shared state of hosts, rules, silences, keys and users.
 pub(super) struct SharedState {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
     pub(super) silences: KnownSilences,
     pub(super) keys: KnownKeys,
+    pub(super) people: KnownPeople,
     pub(super) settings: KnownSettings,
 }
 
@@ -42,7 +43,7 @@ impl SharedState {
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
-        (keys, known_settings): (KnownKeys, KnownSettings),
+        (keys, people, known_settings): (KnownKeys, KnownPeople, KnownSettings),
     ) -> anyhow::Result<Self> {
         let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
             .context("read the known hosts")?;
@@ -52,7 +53,7 @@ impl SharedState {
         let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        Ok(Self { hosts, rules, silences, keys, settings: known_settings })
+        Ok(Self { hosts, rules, silences, keys, people, settings: known_settings })
     }
 }
 
@@ -63,10 +64,10 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences, keys, settings: known_settings }: SharedState,
+    SharedState { hosts, rules, silences, keys, people, settings: known_settings }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
-    let access = access_parts(settings, keys, &clock, &metrics, &bodies);
+    let access = access_parts(settings, keys, people, &clock, &metrics, &bodies);
     let limits = settings.derive(query_limits);
     let query = QueryParts {
         access: access.clone(),
@@ -133,13 +134,14 @@ pub(super) fn api_parts(
 fn access_parts(
     settings: &Settings,
     keys: KnownKeys,
+    people: KnownPeople,
     clock: &TrustedClock,
     metrics: &Metrics,
     bodies: &Bodies,
 ) -> AccessParts {
     let (clock, metrics, bodies) = (clock.clone(), metrics.clone(), bodies.clone());
     let exposure = settings.exposure();
-    AccessParts::new(settings.security.access, exposure, keys, clock, metrics, bodies)
+    AccessParts::new(settings.security.access, exposure, keys, people, clock, metrics, bodies)
 }
 
 fn objects_parts(

@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::Annotation;
 use crate::{
-    access::KeyRecord,
+    access::{KeyRecord, SessionRecord, UserRecord},
     alerts::{GroupHistory, Silence},
     model::{UnixMillis, with_causes},
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
@@ -75,6 +75,26 @@ impl Record for Annotation {
 }
 
 impl Record for KeyRecord {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+impl Record for UserRecord {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+impl Record for SessionRecord {
     fn to_bytes(&self) -> Vec<u8> {
         to_json(self)
     }

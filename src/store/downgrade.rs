@@ -47,6 +47,8 @@ pub struct DowngradeReport {
     pub shells: u64,
     /// The keys that were removed, because the earlier format has no access control.
     pub keys: u64,
+    /// The users that were removed.
+    pub users: u64,
 }
 
 /// Lowers all files of a data directory to [`DOWNGRADE_VERSION`]. No process may use it meanwhile.
@@ -82,6 +84,7 @@ pub fn downgrade(
             report.lowered += 1;
             report.shells += removed.shells;
             report.keys += removed.keys;
+            report.users += removed.users;
         }
     }
     Ok(report)
@@ -122,6 +125,7 @@ impl FileKind {
 struct Removed {
     shells: u64,
     keys: u64,
+    users: u64,
 }
 
 /// A file with a format.
@@ -205,6 +209,8 @@ impl StoredFile {
                 drop(meta);
                 if self.kind == FileKind::Objects {
                     removed.keys = objects::remove_all(txn, ObjectKind::Key)?;
+                    removed.users = objects::remove_all(txn, ObjectKind::User)?;
+                    objects::remove_all(txn, ObjectKind::Session)?;
                 }
             }
             FileKind::Partition => {

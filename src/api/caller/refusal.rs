@@ -1,4 +1,4 @@
-//! Requests that are refused because of their key.
+//! Requests that are refused because of their key or session.
 
 use actix_web::{
     HttpResponse,
@@ -13,15 +13,19 @@ use crate::{
 /// The reason why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AccessRefusal {
-    /// The request has no key.
+    /// The request has neither a key nor the cookie of a session.
     NoKey,
+    /// The session of the cookie has ended, or never existed.
+    NoSession,
+    /// A change with a cookie lacks the text that only the daemon's own page knows.
+    Csrf,
     /// The key is unknown, revoked or expired, or has another form.
     Wrong,
     /// The address sent many wrong keys in the last minute.
     TooManyWrong,
     /// The request has two different keys.
     Ambiguous,
-    /// The key lacks some of these scopes.
+    /// The key or the user lacks some of these scopes.
     Lacks(Scopes),
     /// The keys are in a damaged file.
     Unread(String),
@@ -32,6 +36,8 @@ impl AccessRefusal {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::NoKey | Self::Wrong | Self::TooManyWrong | Self::Ambiguous => "key",
+            Self::NoSession => "session",
+            Self::Csrf => "csrf",
             Self::Lacks(_) => "scope",
             Self::Unread(_) => "unread",
         }
@@ -42,8 +48,17 @@ impl AccessRefusal {
             Self::NoKey => unauthorized(
                 "no_key",
                 "this daemon requires a key: commands and agents read it from --key-file; others \
-                 send `Authorization: Bearer gry_...`, the password of Basic, or ?api_key=",
+                 send `Authorization: Bearer gry_...`, the password of Basic, or ?api_key=; people \
+                 log in on the page",
             ),
+            Self::NoSession => {
+                unauthorized("no_session", "the session has ended: log in again on the page")
+            }
+            Self::Csrf => {
+                let message = "a change with the cookie of a session needs the header \
+                               X-Granary-CSRF: read its value again from /api/v1/access/me";
+                answer::error(StatusCode::FORBIDDEN, "csrf", message)
+            }
             Self::Wrong => unauthorized(
                 "wrong_key",
                 "the key is not valid: it may be cut, revoked, replaced or expired; an \
@@ -62,7 +77,7 @@ impl AccessRefusal {
                 "the request has several credentials: send one key, in one place",
             ),
             Self::Lacks(scopes) => {
-                let message = format!("the key lacks a scope: this request needs {scopes}");
+                let message = format!("the caller lacks a scope: this request needs {scopes}");
                 answer::error(StatusCode::FORBIDDEN, "forbidden", message)
             }
             // Senders keep their samples on a 503.

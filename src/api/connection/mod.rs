@@ -12,6 +12,10 @@ use crate::{telemetry::Metrics, tls::Stream};
 pub use one_at_a_time::OneAtATime;
 pub(super) use one_at_a_time::{AnswerBody, ConnectionTurn, TurnEnd};
 
+/// True for a connection with TLS.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IsEncrypted(pub(super) bool);
+
 /// The counter of open connections.
 #[derive(Debug, Clone)]
 pub struct Connections {
@@ -32,6 +36,7 @@ impl Connections {
         self.metrics.connections_accepted.inc();
         data.insert(OpenConnection(self.metrics.clone()));
         data.insert(connection.turn());
+        data.insert(IsEncrypted(matches!(connection.inner(), Stream::Tls(_))));
         // tcp(7): the time that data may stay unacknowledged, or wait for a slow reader.
         let millis = u32::try_from(self.answer_timeout.as_millis()).unwrap_or(u32::MAX);
         if let Err(cause) = sockopt::set_tcp_user_timeout(connection.inner().tcp(), millis) {

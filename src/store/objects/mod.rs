@@ -68,6 +68,10 @@ pub enum ObjectKind {
     Cardinality,
     /// A key of access control, with the digests of its secrets.
     Key,
+    /// A user, with the hash of the password.
+    User,
+    /// A session of a user; its name is the digest of its cookie.
+    Session,
 }
 
 impl ObjectKind {

@@ -5,6 +5,7 @@
 
 mod mirrored;
 mod names;
+mod people;
 mod process;
 mod registering;
 mod tls;
@@ -23,6 +24,7 @@ use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{model::HostState, policy::RefusalReason, store::Store};
 use mirrored::MirroredMetrics;
 pub use names::{HOST_METRICS, METRIC_NAMES};
+pub use people::PeopleMetrics;
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
 use registering::{counter, counters, float_counter, gauge, gauges, histogram};
@@ -52,6 +54,7 @@ pub struct Metrics {
     pub connections: IntGauge,
     pub connections_accepted: IntCounter,
     pub tls: TlsMetrics,
+    pub people: PeopleMetrics,
     pub body_memory_bytes: IntGauge,
     pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
@@ -123,6 +126,7 @@ impl Metrics {
             connections: gauge(r, "granary_connections")?,
             connections_accepted: counter(r, "granary_connections_total")?,
             tls: TlsMetrics::new(r)?,
+            people: PeopleMetrics::new(r)?,
             datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
@@ -203,7 +207,7 @@ impl Metrics {
         for outcome in ["taken", "invalid", "refused"] {
             self.posted_alerts.with_label_values(&[outcome]);
         }
-        for reason in ["host", "origin", "key", "scope", "unread"] {
+        for reason in ["host", "origin", "key", "session", "csrf", "scope", "unread"] {
             self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [

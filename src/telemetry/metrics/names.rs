@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 93] = [
+pub const METRIC_NAMES: [(&str, &str); 95] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -83,6 +83,8 @@ pub const METRIC_NAMES: [(&str, &str); 93] = [
     ("granary_queries_total", "Started queries, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
     ("granary_requests_refused_total", "Requests rejected before they are processed, by reason"),
+    ("granary_logins_total", "Checked passwords of users, and refused checks, by outcome"),
+    ("granary_sessions", "Sessions of users, with those that ended but were not removed yet"),
     ("granary_hosts", "Hosts that ping, by state"),
     ("granary_hosts_forgotten_total", "Hosts removed for new ones"),
     ("granary_pings_accepted_total", "Accepted pings of agents"),

@@ -1,7 +1,9 @@
-//! Access control of the real daemon: keys by CLI, API and every kind of client.
+//! Access control of the real daemon: keys by CLI, API and every kind of client, and users.
 
 mod matrix;
+mod people;
 mod senders;
+mod sessions;
 
 use std::{
     fs,
