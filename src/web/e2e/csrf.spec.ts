@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ACCESS, addPerson, fillLogin } from "./support/access";
+import { ACCESS, addUser, fillLogin } from "./support/access";
 import { expect, test } from "./support/test";
 
 interface Attempt {
@@ -39,7 +39,7 @@ test("a page of another origin changes nothing with the reader's session", async
 }) => {
   watch.permit(/Failed to load resource/, /CORS policy/, /chrome-error/);
   const daemon = await startDaemon(ACCESS);
-  await addPerson(daemon, "root", { "*": "admin" });
+  await addUser(daemon, "root", { "*": "admin" });
   await page.goto(`${daemon.url}/access`);
   await fillLogin(page, "root");
   await expect(page.getByRole("link", { name: "Profile of root" })).toBeVisible();
@@ -95,7 +95,7 @@ test("a page of another origin changes nothing with the reader's session", async
   }
   foreign.close();
   expect(await state()).toBe(before);
-  await page.goto(`${daemon.url}/access?show=people`);
+  await page.goto(`${daemon.url}/access?show=users`);
   await expect(page.getByText("admin of everything"), "the session goes on").toBeVisible();
 
   // The session's cookie alone is not enough on the daemon's own page either.

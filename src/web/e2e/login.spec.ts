@@ -1,11 +1,11 @@
-/** Logins, profiles and sessions of people. */
+/** Logins, profiles and sessions of users. */
 import type { Page } from "@playwright/test";
-import { ACCESS, addPerson, fillLogin, PASSWORD, totpCode } from "./support/access";
+import { ACCESS, addUser, fillLogin, PASSWORD, totpCode } from "./support/access";
 import { expect, test } from "./support/test";
 
 const title = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
 
-test("a person logs in where the page asked, and logs out in all tabs", async ({
+test("a user logs in where the page asked, and logs out in all tabs", async ({
   context,
   page,
   startDaemon,
@@ -13,7 +13,7 @@ test("a person logs in where the page asked, and logs out in all tabs", async ({
 }) => {
   watch.permit(/Failed to load resource/);
   const daemon = await startDaemon(ACCESS);
-  await addPerson(daemon, "ann", { default: "viewer" });
+  await addUser(daemon, "ann", { default: "viewer" });
   await page.goto(`${daemon.url}/explore?metric=system_load_1m&range=6h`);
   await fillLogin(page, "ann", "wrong password");
   await expect(page.getByRole("alert")).toContainText("wrong");
@@ -44,7 +44,7 @@ test("a second factor is turned on, asked for, and turned off", async ({
 }) => {
   watch.permit(/Failed to load resource/);
   const daemon = await startDaemon(ACCESS);
-  await addPerson(daemon, "ann", { default: "viewer" });
+  await addUser(daemon, "ann", { default: "viewer" });
   await page.goto(`${daemon.url}/profile`);
   await fillLogin(page, "ann");
   await page.getByRole("button", { name: "Turn on" }).click();
@@ -90,7 +90,7 @@ test("a changed password ends other sessions, and other tabs go on", async ({
 }) => {
   watch.permit(/Failed to load resource/);
   const daemon = await startDaemon(ACCESS);
-  await addPerson(daemon, "ann", { default: "editor" });
+  await addUser(daemon, "ann", { default: "editor" });
   await page.goto(`${daemon.url}/profile`);
   await fillLogin(page, "ann");
   await expect(title(page, "Profile")).toBeVisible();

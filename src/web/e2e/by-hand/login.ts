@@ -1,5 +1,5 @@
 /** The first chart of the page with a login and without, on the same machine. */
-import { ACCESS, addPerson, fillLogin } from "../support/access";
+import { ACCESS, addUser, fillLogin } from "../support/access";
 import { measureOpening, quantile, summary } from "../support/clock";
 import { HOST, hostSamples, ping } from "../support/data";
 import type { Daemon } from "../support/daemon";
@@ -25,7 +25,7 @@ async function postHost(daemon: Daemon): Promise<void> {
 test("the first chart with a login", async ({ browser, page, startDaemon, watch }) => {
   watch.permit(/Failed to load resource/);
   const [open, closed] = [await startDaemon(), await startDaemon(ACCESS)];
-  await addPerson(closed, "ann", { default: "viewer" });
+  await addUser(closed, "ann", { default: "viewer" });
   await postHost(open);
   await postHost(closed);
   const path = `/hosts/${HOST}?resolution=1m&range=1h`;

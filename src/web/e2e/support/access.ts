@@ -1,4 +1,4 @@
-/** A daemon with access control: its first key, people, logins. */
+/** A daemon with access control: its first key, users, logins. */
 import { createHmac } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import type { Daemon } from "./daemon";
 /** Settings that turn access control on. */
 export const ACCESS = { "granary.toml": "[security]\naccess = true\n" };
 
-/** A password of people in tests. */
+/** A password of users in tests. */
 export const PASSWORD = "correct horse battery";
 
 /** Returns the key in the data directory, which may do everything. */
@@ -17,8 +17,8 @@ export async function firstKey(daemon: Daemon): Promise<string> {
   return (await readFile(join(daemon.folder, "data", "first-key"), "utf8")).trim();
 }
 
-/** Adds a person with the password of tests. */
-export async function addPerson(daemon: Daemon, name: string, roles: Roles): Promise<void> {
+/** Adds a user with the password of tests. */
+export async function addUser(daemon: Daemon, name: string, roles: Roles): Promise<void> {
   daemon.key = await firstKey(daemon);
   await daemon.post("/api/v1/access/users", { name, password: PASSWORD, roles });
 }

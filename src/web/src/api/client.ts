@@ -48,7 +48,7 @@ let answeredAt = 0;
 /** Sends a request; a change of a logged-in person carries the token of the session. */
 async function request<T>(path: string, init: RequestInit): Promise<T> {
   const isChange = init.method !== undefined && init.method !== "GET";
-  if (!isChange || key.value !== "" || WITHOUT_SESSION.includes(path)) {
+  if (!isChange || key.value !== "" || path === LOGIN) {
     return requestOnce<T>(path, init);
   }
   const token = (caller.peek() ?? (await loadCaller())).csrf;
@@ -64,8 +64,8 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
   }
 }
 
-/** Changes that begin a session. */
-const WITHOUT_SESSION = ["/api/v1/access/login", "/api/v1/access/accept"];
+/** The change that begins a session. */
+const LOGIN = "/api/v1/access/login";
 
 function withCsrf(init: RequestInit, token: string): RequestInit {
   const headers = new Headers(init.headers);
@@ -251,10 +251,8 @@ export const api = {
     send<{ silenceID: string }>("POST", "/api/v2/silences", silence),
   expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${encoded(id)}`),
   caller: (signal?: AbortSignal) => get<t.CallerAnswer>("/api/v1/access/me", {}, signal),
-  login: (login: t.Login) => send<t.CallerAnswer>("POST", "/api/v1/access/login", login),
+  login: (login: t.Login) => send<t.CallerAnswer>("POST", LOGIN, login),
   logout: () => send<unknown>("POST", "/api/v1/access/logout"),
-  accept: (code: string, user: string, password: string) =>
-    send<t.CallerAnswer>("POST", "/api/v1/access/accept", { code, user, password }),
   changePassword: (password: string, newPassword: string) =>
     send<t.CallerAnswer>("POST", "/api/v1/access/password", {
       password,
@@ -270,10 +268,6 @@ export const api = {
   changeUser: (name: string, changes: t.UserChanges) =>
     send<t.UserEntry>("POST", `/api/v1/access/users/${encoded(name)}`, changes),
   removeUser: (name: string) => send<unknown>("DELETE", `/api/v1/access/users/${encoded(name)}`),
-  audit: (
-    params: { who?: string; since?: number; until?: number; before?: number; limit: number },
-    signal?: AbortSignal,
-  ) => get<t.AuditAnswer>("/api/v1/admin/audit", params, signal),
   keys: (signal?: AbortSignal) => get<t.KeysAnswer>("/api/v1/access/keys", {}, signal),
   addKey: (key: t.NewKey) => send<t.KeyWithToken>("POST", "/api/v1/access/keys", key),
   rotateKey: (id: string, overlapMs: number) =>

@@ -2,30 +2,27 @@
 import { useEffect } from "preact/hooks";
 import { awaySince, loadCaller, onDaemonBack, watchDaemon } from "../api/client";
 import { loginProblem, may } from "../api/session";
+import type { Scope } from "../api/types";
 import { Icon, type IconName } from "../parts/icon";
 import { Account } from "./account";
 import { address } from "./address";
 import { isDark, theme, type Theme } from "./preferences";
 import { loginView, viewOf } from "./views";
 
-const VIEW_LINKS: { path: string; label: string; icon: IconName }[] = [
+/** The links; a link that needs a scope is shown until the caller is known to lack it. */
+const VIEW_LINKS: { path: string; label: string; icon: IconName; needs?: Scope }[] = [
   { path: "/", label: "Fleet", icon: "fleet" },
   { path: "/explore", label: "Explore", icon: "explore" },
   { path: "/dashboards", label: "Dashboards", icon: "dashboards" },
   { path: "/alerts", label: "Alerts", icon: "bell" },
   { path: "/storage", label: "Storage", icon: "storage" },
   { path: "/status", label: "Status", icon: "status" },
-  { path: "/access", label: "Access", icon: "key" },
+  { path: "/access", label: "Access", icon: "key", needs: "admin" },
 ];
 
 function isCurrent(link: string, path: string): boolean {
   if (link === "/") return path === "/" || path.startsWith("/hosts/");
   return path === link || path.startsWith(`${link}/`);
-}
-
-/** Whether the caller may see any list of the view of access; true until the caller is known. */
-function maySeeAccess(): boolean {
-  return may("admin") !== false || may("operate") !== false;
 }
 
 const NEXT_THEME: Record<Theme, Theme> = { auto: "light", light: "dark", dark: "auto" };
@@ -38,7 +35,7 @@ function Navigation() {
         <Icon name="grain" />
         <span>Granary</span>
       </a>
-      {VIEW_LINKS.filter(({ path }) => path !== "/access" || maySeeAccess()).map((link) => (
+      {VIEW_LINKS.filter(({ needs }) => needs === undefined || may(needs) !== false).map((link) => (
         <a
           key={link.path}
           href={link.path}

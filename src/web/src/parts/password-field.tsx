@@ -20,21 +20,23 @@ export function PasswordField(props: Props) {
   useLayoutEffect(() => {
     if (isFirst) input.current?.focus();
   }, []);
-  const isCode = autocomplete === "one-time-code";
+  const shared = {
+    ref: input,
+    autocomplete,
+    placeholder,
+    value,
+    "aria-describedby": hint ? hintId : undefined,
+    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) =>
+      onText(currentTarget.value),
+  };
   return (
     <label class="labelled">
       {label}
-      <input
-        ref={input}
-        type={isCode ? "text" : "password"}
-        class={isCode || autocomplete === "off" ? "mono" : undefined}
-        inputMode={isCode ? "numeric" : undefined}
-        autocomplete={autocomplete}
-        placeholder={placeholder}
-        value={value}
-        aria-describedby={hint ? hintId : undefined}
-        onInput={(event) => onText(event.currentTarget.value)}
-      />
+      {autocomplete === "one-time-code" ? (
+        <input {...shared} type="text" inputMode="numeric" class="mono" />
+      ) : (
+        <input {...shared} type="password" />
+      )}
       {hint ? <small id={hintId}>{hint}</small> : null}
     </label>
   );

@@ -1,20 +1,18 @@
-/** Who may use the daemon, and what they did: keys, people, the audit log. */
+/** Who may use the daemon: keys and users. */
 import { useEffect } from "preact/hooks";
 import { caller, may } from "../api/session";
 import type { Scope } from "../api/types";
 import { param, setParams } from "../app/address";
 import { Empty, Loading } from "../parts/states";
-import { Audit } from "./access/audit";
 import { Keys } from "./access/keys";
-import { People } from "./access/people";
+import { Users } from "./access/users";
 import "../styles/tiles.css";
 import "../styles/dialog.css";
 import "./access/access.css";
 
 const LISTS: readonly { name: string; label: string; needs: Scope }[] = [
   { name: "keys", label: "Keys", needs: "admin" },
-  { name: "people", label: "People", needs: "admin" },
-  { name: "audit", label: "Audit", needs: "operate" },
+  { name: "users", label: "Users", needs: "admin" },
 ];
 
 const shownParam = param("show");
@@ -38,15 +36,14 @@ export function Access() {
         <section class="card">
           <Empty title="No permission">
             <p>
-              Keys and people need the scope <code>admin</code>, the audit log{" "}
-              <code>operate</code>.
+              Keys and users need the scope <code>admin</code>.
             </p>
           </Empty>
         </section>
       ) : (
         <>
           <ListChoice permitted={permitted} shown={shown.name} />
-          {shown.name === "audit" ? <Audit /> : shown.name === "people" ? <People /> : <Keys />}
+          {shown.name === "users" ? <Users /> : <Keys />}
         </>
       )}
     </div>
@@ -62,10 +59,7 @@ function ListChoice({ permitted, shown }: { permitted: typeof LISTS; shown: stri
           type="button"
           aria-pressed={name === shown}
           onClick={() =>
-            setParams({
-              ...{ show: k === 0 ? undefined : name, q: undefined, keys: undefined },
-              ...{ who: undefined, range: undefined, from: undefined, until: undefined },
-            })
+            setParams({ show: k === 0 ? undefined : name, q: undefined, keys: undefined })
           }
         >
           {label}

@@ -1,31 +1,18 @@
-/**
- * The login: shown in place of a view while the daemon asks for it, and at `/login`, where one-time
- * links lead.
- */
+/** The login: shown in place of a view while the daemon asks for it, and at `/login`. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { caller, loginProblem } from "../api/session";
-import { address } from "../app/address";
 import { Empty, Loading } from "../parts/states";
-import { AcceptForm } from "./login/accept-form";
 import { KeyForm } from "./login/key-form";
 import { PasswordForm } from "./login/password-form";
 import "../styles/dialog.css";
 import "./login/login.css";
-
-/** The code of a one-time link, `/login#code=CODE`; empty without one. */
-function codeOfLink(): string {
-  if (address.value.path !== "/login") return "";
-  return new URLSearchParams(location.hash.slice(1)).get("code") ?? "";
-}
 
 export function Login() {
   const isKey = useSignal(false);
   useEffect(() => {
     document.title = "Log in · Granary";
   }, []);
-  const code = codeOfLink();
-  if (code !== "") return <AcceptForm code={code} />;
   if (loginProblem.value === null) return <AlreadyIn />;
   return isKey.value ? (
     <KeyForm onPassword={() => (isKey.value = false)} />

@@ -5,7 +5,7 @@ export function AccessIsOff() {
   return (
     <Callout tone="warn" label="Access control" title="Access control is off">
       <p>
-        Everyone who reaches this daemon may read and change everything, also keys and people. The
+        Everyone who reaches this daemon may read and change everything, also keys and users. The
         daemon requires keys and logins when <code>security.access</code> is <code>true</code>.
       </p>
     </Callout>

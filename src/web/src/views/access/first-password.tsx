@@ -1,7 +1,7 @@
 /** A password that an administrator sets and hands over: readable, and generated on request. */
-import { useSignal, type Signal } from "@preact/signals";
+import type { Signal } from "@preact/signals";
 import { useId } from "preact/hooks";
-import { copyText } from "../../parts/clipboard";
+import { CopyButton } from "../../parts/copy-button";
 import { Icon } from "../../parts/icon";
 import { passwordFrom } from "../login/password";
 
@@ -9,12 +9,9 @@ import { passwordFrom } from "../login/password";
 const LETTERS = 20;
 
 export function FirstPassword({ password }: { password: Signal<string> }) {
-  const isCopied = useSignal(false);
   const hintId = useId();
-  const generate = () => {
-    password.value = passwordFrom(crypto.getRandomValues(new Uint8Array(LETTERS)));
-    isCopied.value = false;
-  };
+  const generate = () =>
+    (password.value = passwordFrom(crypto.getRandomValues(new Uint8Array(LETTERS))));
   return (
     <div class="labelled">
       <label class="labelled">
@@ -33,15 +30,7 @@ export function FirstPassword({ password }: { password: Signal<string> }) {
         <button type="button" class="button small" onClick={generate}>
           <Icon name="refresh" /> Generate
         </button>
-        <button
-          type="button"
-          class="button small"
-          disabled={password.value === ""}
-          onClick={() => void copyText(password.value).then((done) => (isCopied.value = done))}
-        >
-          <Icon name={isCopied.value ? "check" : "copy"} />
-          <span role="status">{isCopied.value ? "Copied" : "Copy"}</span>
-        </button>
+        <CopyButton text={password.value} class="small" />
       </div>
       <small id={hintId}>Hand it over; it can be changed in the profile after the login.</small>
     </div>

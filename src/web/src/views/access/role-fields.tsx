@@ -1,4 +1,4 @@
-/** The roles of a person, one for each project. */
+/** The roles of a user, one for each project. */
 import type { Signal } from "@preact/signals";
 import type { Role } from "../../api/types";
 import { Icon } from "../../parts/icon";

@@ -1,4 +1,4 @@
-/** Roles of a person while they are edited, and as texts. Pure. */
+/** Roles of a user while they are edited, and as texts. Pure. */
 import type { Role, Roles } from "../../api/types";
 
 export const ROLES: readonly { role: Role; label: string }[] = [
@@ -20,7 +20,7 @@ export function rowsOf(roles: Roles): RoleRow[] {
   return Object.entries(roles).map(([project, role]) => ({ project, role }));
 }
 
-/** The row of a new person, or of an additional project. */
+/** The row of a new user, or of an additional project. */
 export function newRow(rows: readonly RoleRow[]): RoleRow {
   return { project: rows.length === 0 ? DEFAULT_PROJECT : "", role: "viewer" };
 }

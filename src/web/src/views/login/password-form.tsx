@@ -39,11 +39,7 @@ export function PasswordForm({ onKey }: { onKey: () => void }) {
       error={error.value}
       onSubmit={() => void run(logIn)}
       below={
-        <button
-          type="button"
-          class="button quiet"
-          onClick={isCodeNeeded.value ? restart : onKey}
-        >
+        <button type="button" class="button quiet" onClick={isCodeNeeded.value ? restart : onKey}>
           {isCodeNeeded.value ? "Start again" : "Use a key"}
         </button>
       }

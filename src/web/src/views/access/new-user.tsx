@@ -1,4 +1,4 @@
-/** A dialog that adds a person. */
+/** A dialog that adds a user. */
 import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useAttempt } from "../../parts/attempt";
@@ -15,7 +15,7 @@ interface Props {
 
 const NAME_MAX = 64;
 
-export function NewPersonDialog({ onClose, onAdded }: Props) {
+export function NewUserDialog({ onClose, onAdded }: Props) {
   const name = useSignal("");
   const password = useSignal("");
   const rows = useSignal<RoleRow[]>([newRow([])]);
@@ -32,7 +32,7 @@ export function NewPersonDialog({ onClose, onAdded }: Props) {
   };
   return (
     <FormDialog
-      title="New person"
+      title="New user"
       action="Add"
       isReady={name.value.trim() !== "" && password.value !== "" && !busy.value}
       error={error.value}

@@ -1,4 +1,4 @@
-/** A person in the list: a row of the table, or a card on a narrow screen. */
+/** A user in the list: a row of the table, or a card on a narrow screen. */
 import { caller } from "../../api/session";
 import type { UserEntry } from "../../api/types";
 import { dayOfText, momentText } from "../../app/moment";
@@ -8,69 +8,69 @@ import { Icon } from "../../parts/icon";
 import { roleTexts } from "./roles";
 
 interface Props {
-  person: UserEntry;
+  user: UserEntry;
   onDo: (what: "change" | "remove") => void;
 }
 
-export function PersonRow({ person, onDo }: Props) {
+export function UserRow({ user, onDo }: Props) {
   return (
     <tr>
       <th scope="row">
-        <PersonName person={person} />
+        <UserName user={user} />
       </th>
       <td>
-        <PersonRoles person={person} />
+        <UserRoles user={user} />
       </td>
-      <td>{factorText(person)}</td>
+      <td>{factorText(user)}</td>
       <td>
-        <LastLogin person={person} />
-      </td>
-      <td>
-        <Added person={person} />
+        <LastLogin user={user} />
       </td>
       <td>
-        <Actions person={person} onDo={onDo} />
+        <Added user={user} />
+      </td>
+      <td>
+        <Actions user={user} onDo={onDo} />
       </td>
     </tr>
   );
 }
 
-export function PersonCard({ person, onDo }: Props) {
+export function UserCard({ user, onDo }: Props) {
   return (
     <li class="access-card">
-      <PersonName person={person} />
-      <PersonRoles person={person} />
+      <UserName user={user} />
+      <UserRoles user={user} />
       <dl class="access-facts">
         <div>
           <dt>Login</dt>
-          <dd>{factorText(person)}</dd>
+          <dd>{factorText(user)}</dd>
         </div>
         <div>
           <dt>Last login</dt>
           <dd>
-            <LastLogin person={person} />
+            <LastLogin user={user} />
           </dd>
         </div>
         <div>
           <dt>Added</dt>
           <dd>
-            <Added person={person} />
+            <Added user={user} />
           </dd>
         </div>
       </dl>
-      <Actions person={person} onDo={onDo} />
+      <Actions user={user} onDo={onDo} />
     </li>
   );
 }
 
-function PersonName({ person }: { person: UserEntry }) {
+function UserName({ user }: { user: UserEntry }) {
   const me = caller.value;
   return (
     <div class="access-name">
       <span>
-        {person.name}
-        {me?.kind === "user" && me.name === person.name && <span class="badge">You</span>}
-        {person.disabled && (
+        {user.name}
+        {me?.kind === "user" && me.name === user.name && <span class="badge">You</span>}
+        {user.disabled && (
           <span class="badge">
             <span class="dot bad" aria-hidden="true" />
             Disabled
@@ -81,8 +81,8 @@ function PersonName({ person }: { person: UserEntry }) {
   );
 }
 
-function PersonRoles({ person }: { person: UserEntry }) {
-  const texts = roleTexts(person.roles);
+function UserRoles({ user }: { user: UserEntry }) {
+  const texts = roleTexts(user.roles);
   if (texts.length === 0) return <span class="muted">no roles</span>;
   return (
     <ul class="labels" aria-label="Roles">
@@ -100,7 +100,7 @@ function factorText({ password, totp }: UserEntry): string {
   return totp ? "Password and code" : "Password";
 }
 
-function LastLogin({ person: { last_login, sessions } }: { person: UserEntry }) {
+function LastLogin({ user: { last_login, sessions } }: { user: UserEntry }) {
   if (last_login === null) return <span class="muted">never</span>;
   return (
     <span class="access-time" title={momentText(last_login)}>
@@ -112,7 +112,7 @@ function LastLogin({ person: { last_login, sessions } }: { person: UserEntry }) 
   );
 }
 
-function Added({ person: { created, created_by } }: { person: UserEntry }) {
+function Added({ user: { created, created_by } }: { user: UserEntry }) {
   return (
     <span class="access-time" title={momentText(created)}>
       {dayOfText(created)}
@@ -121,13 +121,13 @@ function Added({ person: { created, created_by } }: { person: UserEntry }) {
   );
 }
 
-function Actions({ person, onDo }: Props) {
+function Actions({ user, onDo }: Props) {
   return (
     <div class="access-actions">
       <button
         type="button"
         class="button small"
-        aria-label={`Change ${person.name}`}
+        aria-label={`Change ${user.name}`}
         onClick={() => onDo("change")}
       >
         <Icon name="pencil" /> Change
@@ -135,7 +135,7 @@ function Actions({ person, onDo }: Props) {
       <button
         type="button"
         class="button small"
-        aria-label={`Remove ${person.name}`}
+        aria-label={`Remove ${user.name}`}
         onClick={() => onDo("remove")}
       >
         <Icon name="trash" /> Remove

@@ -1,4 +1,4 @@
-/** The people who may log in, with actions to add, change and remove a person. */
+/** The users who may log in, with actions to add, change and remove a user. */
 import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
@@ -11,21 +11,21 @@ import { Search } from "../../parts/search";
 import { Empty, Failed, Loading } from "../../parts/states";
 import { Table } from "../../parts/table";
 import { AccessIsOff } from "./access-is-off";
-import { NewPersonDialog } from "./new-person";
-import { ChangePersonDialog, RemovePersonDialog } from "./person-dialogs";
-import { PersonCard, PersonRow } from "./person-row";
+import { NewUserDialog } from "./new-user";
+import { ChangeUserDialog, RemoveUserDialog } from "./user-dialogs";
+import { UserCard, UserRow } from "./user-row";
 import { roleTexts } from "./roles";
 
 const REFRESH_MS = 30_000;
-/** The number of people that are drawn at first, and added by each click. */
+/** The number of users that are drawn at first, and added by each click. */
 const PART = 100;
 const COLUMNS = ["Name", "Roles", "Login", "Last login", "Added", "Actions"];
 
-type Open = { dialog: "new" } | { dialog: "change" | "remove"; person: UserEntry };
+type Open = { dialog: "new" } | { dialog: "change" | "remove"; user: UserEntry };
 
 const textParam = param("q");
 
-export function People() {
+export function Users() {
   const users = useResource("users", (signal) => api.users(signal), { everyMs: REFRESH_MS });
   const open = useSignal<Open | undefined>(undefined);
   const { data, error, reload } = users.value;
@@ -33,17 +33,17 @@ export function People() {
   return (
     <>
       {data?.access === false && <AccessIsOff />}
-      <section class="card section" aria-labelledby="people-title">
+      <section class="card section" aria-labelledby="users-title">
         <div class="card-head">
-          <h2 id="people-title">People</h2>
+          <h2 id="users-title">Users</h2>
           {data && (
             <span class="muted num">
-              {data.users.length === 1 ? "1 person" : `${data.users.length} people`}
+              {data.users.length === 1 ? "1 user" : `${data.users.length} users`}
             </span>
           )}
           <Search
-            label="Search people"
-            placeholder="Search people"
+            label="Search users"
+            placeholder="Search users"
             param="q"
             text={textParam.value}
           />
@@ -52,62 +52,62 @@ export function People() {
             class="button primary"
             onClick={() => (open.value = { dialog: "new" })}
           >
-            <Icon name="plus" /> New person
+            <Icon name="plus" /> New user
           </button>
         </div>
         {data ? (
-          <PersonList people={data.users} onOpen={(next) => (open.value = next)} />
+          <UserList users={data.users} onOpen={(next) => (open.value = next)} />
         ) : error ? (
-          <Failed message={`Cannot load the people: ${error.message}`} onRetry={reload} />
+          <Failed message={`Cannot load the users: ${error.message}`} onRetry={reload} />
         ) : (
-          <Loading what="people" />
+          <Loading what="users" />
         )}
       </section>
-      {open.value?.dialog === "new" && <NewPersonDialog onClose={close} onAdded={reload} />}
+      {open.value?.dialog === "new" && <NewUserDialog onClose={close} onAdded={reload} />}
       {open.value?.dialog === "change" && (
-        <ChangePersonDialog person={open.value.person} onClose={close} onDone={reload} />
+        <ChangeUserDialog user={open.value.user} onClose={close} onDone={reload} />
       )}
       {open.value?.dialog === "remove" && (
-        <RemovePersonDialog person={open.value.person} onClose={close} onDone={reload} />
+        <RemoveUserDialog user={open.value.user} onClose={close} onDone={reload} />
       )}
     </>
   );
 }
 
-function matching(people: readonly UserEntry[], text: string): UserEntry[] {
+function matching(users: readonly UserEntry[], text: string): UserEntry[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return people.filter(({ name, roles }) => {
+  return users.filter(({ name, roles }) => {
     const searched = [name, ...roleTexts(roles)].join(" ").toLowerCase();
     return words.every((word) => searched.includes(word));
   });
 }
 
-function PersonList(props: { people: UserEntry[]; onOpen: (open: Open) => void }) {
-  const { people, onOpen } = props;
+function UserList(props: { users: UserEntry[]; onOpen: (open: Open) => void }) {
+  const { users, onOpen } = props;
   const limit = useSignal(PART);
-  const listed = matching(people, textParam.value);
+  const listed = matching(users, textParam.value);
   const shown = listed.slice(0, limit.value);
-  if (people.length === 0) {
+  if (users.length === 0) {
     return (
-      <Empty title="No people yet">
-        <p>People log in with a name and a password; programs use keys.</p>
+      <Empty title="No users yet">
+        <p>Users log in with a name and a password; programs use keys.</p>
       </Empty>
     );
   }
-  if (shown.length === 0) return <p class="nothing">Nobody matches “{textParam.value}”.</p>;
-  const open = (person: UserEntry) => (dialog: "change" | "remove") => onOpen({ dialog, person });
+  if (shown.length === 0) return <p class="nothing">No user matches “{textParam.value}”.</p>;
+  const open = (user: UserEntry) => (dialog: "change" | "remove") => onOpen({ dialog, user });
   return (
     <>
       {narrow.value ? (
         <ul class="access-cards">
-          {shown.map((person) => (
-            <PersonCard key={person.name} person={person} onDo={open(person)} />
+          {shown.map((user) => (
+            <UserCard key={user.name} user={user} onDo={open(user)} />
           ))}
         </ul>
       ) : (
-        <Table label="People" class="access-table" columns={COLUMNS}>
-          {shown.map((person) => (
-            <PersonRow key={person.name} person={person} onDo={open(person)} />
+        <Table label="Users" class="access-table" columns={COLUMNS}>
+          {shown.map((user) => (
+            <UserRow key={user.name} user={user} onDo={open(user)} />
           ))}
         </Table>
       )}

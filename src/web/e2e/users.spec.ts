@@ -1,6 +1,6 @@
-/** People added, changed and removed on the page. */
+/** Users added, changed and removed on the page. */
 import type { Locator, Page } from "@playwright/test";
-import { ACCESS, addPerson, fillLogin } from "./support/access";
+import { ACCESS, addUser, fillLogin } from "./support/access";
 import { expect, test } from "./support/test";
 
 function rowOf(page: Page, name: string): Locator {
@@ -10,7 +10,7 @@ function rowOf(page: Page, name: string): Locator {
     .filter({ has: page.getByRole("button", { name: `Change ${name}`, exact: true }) });
 }
 
-test("a person is added, changed, disabled and removed", async ({
+test("a user is added, changed, disabled and removed", async ({
   browser,
   page,
   startDaemon,
@@ -18,14 +18,14 @@ test("a person is added, changed, disabled and removed", async ({
 }) => {
   watch.permit(/Failed to load resource/);
   const daemon = await startDaemon(ACCESS);
-  await addPerson(daemon, "root", { "*": "admin" });
-  await page.goto(`${daemon.url}/access?show=people`);
+  await addUser(daemon, "root", { "*": "admin" });
+  await page.goto(`${daemon.url}/access?show=users`);
   await fillLogin(page, "root");
   await expect(rowOf(page, "root")).toContainText("admin of everything");
   await expect(rowOf(page, "root")).toContainText("You");
 
-  await page.getByRole("button", { name: "New person" }).click();
-  const form = page.getByRole("dialog", { name: "New person" });
+  await page.getByRole("button", { name: "New user" }).click();
+  const form = page.getByRole("dialog", { name: "New user" });
   await form.getByLabel("Name").fill("ann");
   await form.getByRole("button", { name: "Generate" }).click();
   const password = await form.getByLabel("Password").inputValue();
@@ -46,7 +46,7 @@ test("a person is added, changed, disabled and removed", async ({
   await change.getByLabel("Role in default").selectOption("admin");
   await change.getByRole("button", { name: "Save" }).click();
   await expect(rowOf(page, "ann")).toContainText("admin of default");
-  // The changed person logs in again, and then manages keys.
+  // The changed user logs in again, and then manages keys.
   await elsewhere.getByRole("link", { name: "Dashboards" }).click();
   await fillLogin(elsewhere, "ann", password);
   await elsewhere.getByRole("link", { name: "Access" }).click();

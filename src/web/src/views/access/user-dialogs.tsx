@@ -1,4 +1,4 @@
-/** Dialogs that change and remove a person. */
+/** Dialogs that change and remove a user. */
 import { useSignal } from "@preact/signals";
 import { api, loadCaller } from "../../api/client";
 import { caller } from "../../api/session";
@@ -12,14 +12,14 @@ import { RoleFields } from "./role-fields";
 import { rolesFault, rolesOf, rowsOf } from "./roles";
 
 interface Props {
-  person: UserEntry;
+  user: UserEntry;
   onClose: () => void;
   onDone: () => void;
 }
 
-export function ChangePersonDialog({ person, onClose, onDone }: Props) {
-  const rows = useSignal(rowsOf(person.roles));
-  const isDisabled = useSignal(person.disabled);
+export function ChangeUserDialog({ user, onClose, onDone }: Props) {
+  const rows = useSignal(rowsOf(user.roles));
+  const isDisabled = useSignal(user.disabled);
   const isTotpRemoved = useSignal(false);
   const isPasswordSet = useSignal(false);
   const password = useSignal("");
@@ -31,21 +31,21 @@ export function ChangePersonDialog({ person, onClose, onDone }: Props) {
     if (error.value !== undefined) return;
     const changes: UserChanges = {};
     const roles = rolesOf(rows.value);
-    if (!isSame(roles, person.roles)) changes.roles = roles;
-    if (isDisabled.value !== person.disabled) changes.disabled = isDisabled.value;
+    if (!isSame(roles, user.roles)) changes.roles = roles;
+    if (isDisabled.value !== user.disabled) changes.disabled = isDisabled.value;
     if (isTotpRemoved.value) changes.totp = false;
     if (isPasswordSet.value) changes.password = password.value;
     void run(async () => {
-      if (Object.keys(changes).length > 0) await api.changeUser(person.name, changes);
+      if (Object.keys(changes).length > 0) await api.changeUser(user.name, changes);
       // The caller's session has changed too.
-      if (person.name === caller.peek()?.name) await loadCaller();
+      if (user.name === caller.peek()?.name) await loadCaller();
       onDone();
       onClose();
     });
   };
   return (
     <FormDialog
-      title={`Change ${person.name}`}
+      title={`Change ${user.name}`}
       action="Save"
       isReady={!busy.value}
       error={error.value}
@@ -53,11 +53,11 @@ export function ChangePersonDialog({ person, onClose, onDone }: Props) {
       onClose={onClose}
     >
       <RoleFields rows={rows} />
-      <Choice label="Disabled: the person cannot log in" value={isDisabled} />
-      {person.totp && <Choice label="Turn off the second factor" value={isTotpRemoved} />}
+      <Choice label="Disabled: the user cannot log in" value={isDisabled} />
+      {user.totp && <Choice label="Turn off the second factor" value={isTotpRemoved} />}
       <Choice label="Set a new password" value={isPasswordSet} />
       {isPasswordSet.value && <FirstPassword password={password} />}
-      <p class="muted">Each of these changes logs the person out.</p>
+      <p class="muted">Each of these changes logs the user out.</p>
     </FormDialog>
   );
 }
@@ -75,16 +75,16 @@ function Choice({ label, value }: { label: string; value: { value: boolean } }) 
   );
 }
 
-export function RemovePersonDialog({ person, onClose, onDone }: Props) {
+export function RemoveUserDialog({ user, onClose, onDone }: Props) {
   const { busy, error, run } = useAttempt();
   const remove = async () => {
-    await api.removeUser(person.name);
+    await api.removeUser(user.name);
     onClose();
     onDone();
   };
   return (
     <FormDialog
-      title={`Remove ${person.name}?`}
+      title={`Remove ${user.name}?`}
       action="Remove"
       isReady={!busy.value}
       error={error.value}
@@ -92,8 +92,7 @@ export function RemovePersonDialog({ person, onClose, onDone }: Props) {
       onClose={onClose}
     >
       <p>
-        The person is logged out and cannot log in again. Keys and objects that the person made
-        stay.
+        The user is logged out and cannot log in again. Keys and objects that the user made stay.
       </p>
     </FormDialog>
   );
