@@ -268,6 +268,10 @@ export const api = {
   changeUser: (name: string, changes: t.UserChanges) =>
     send<t.UserEntry>("POST", `/api/v1/access/users/${encoded(name)}`, changes),
   removeUser: (name: string) => send<unknown>("DELETE", `/api/v1/access/users/${encoded(name)}`),
+  audit: (
+    params: { who?: string; since?: number; until?: number; before?: number; limit: number },
+    signal?: AbortSignal,
+  ) => get<t.AuditAnswer>("/api/v1/admin/audit", params, signal),
   keys: (signal?: AbortSignal) => get<t.KeysAnswer>("/api/v1/access/keys", {}, signal),
   addKey: (key: t.NewKey) => send<t.KeyWithToken>("POST", "/api/v1/access/keys", key),
   rotateKey: (id: string, overlapMs: number) =>

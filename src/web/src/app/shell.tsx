@@ -9,15 +9,15 @@ import { address } from "./address";
 import { isDark, theme, type Theme } from "./preferences";
 import { loginView, viewOf } from "./views";
 
-/** The links; a link that needs a scope is shown until the caller is known to lack it. */
-const VIEW_LINKS: { path: string; label: string; icon: IconName; needs?: Scope }[] = [
+/** The links; a link that needs one of some scopes is hidden from callers without. */
+const VIEW_LINKS: { path: string; label: string; icon: IconName; needs?: readonly Scope[] }[] = [
   { path: "/", label: "Fleet", icon: "fleet" },
   { path: "/explore", label: "Explore", icon: "explore" },
   { path: "/dashboards", label: "Dashboards", icon: "dashboards" },
   { path: "/alerts", label: "Alerts", icon: "bell" },
   { path: "/storage", label: "Storage", icon: "storage" },
   { path: "/status", label: "Status", icon: "status" },
-  { path: "/access", label: "Access", icon: "key", needs: "admin" },
+  { path: "/access", label: "Access", icon: "key", needs: ["admin", "operate"] },
 ];
 
 function isCurrent(link: string, path: string): boolean {
@@ -35,17 +35,19 @@ function Navigation() {
         <Icon name="grain" />
         <span>Granary</span>
       </a>
-      {VIEW_LINKS.filter(({ needs }) => needs === undefined || may(needs) !== false).map((link) => (
-        <a
-          key={link.path}
-          href={link.path}
-          class="place"
-          aria-current={isCurrent(link.path, path) ? "page" : undefined}
-        >
-          <Icon name={link.icon} />
-          <span>{link.label}</span>
-        </a>
-      ))}
+      {VIEW_LINKS.filter(({ needs }) => !needs || needs.some((scope) => may(scope) !== false)).map(
+        (link) => (
+          <a
+            key={link.path}
+            href={link.path}
+            class="place"
+            aria-current={isCurrent(link.path, path) ? "page" : undefined}
+          >
+            <Icon name={link.icon} />
+            <span>{link.label}</span>
+          </a>
+        ),
+      )}
       <Account />
       <button
         type="button"

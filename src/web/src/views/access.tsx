@@ -1,9 +1,10 @@
-/** Who may use the daemon: keys and users. */
+/** Who may use the daemon, and what they did: keys, users, the audit. */
 import { useEffect } from "preact/hooks";
 import { caller, may } from "../api/session";
 import type { Scope } from "../api/types";
 import { param, setParams } from "../app/address";
 import { Empty, Loading } from "../parts/states";
+import { Audit } from "./access/audit";
 import { Keys } from "./access/keys";
 import { Users } from "./access/users";
 import "../styles/tiles.css";
@@ -13,7 +14,14 @@ import "./access/access.css";
 const LISTS: readonly { name: string; label: string; needs: Scope }[] = [
   { name: "keys", label: "Keys", needs: "admin" },
   { name: "users", label: "Users", needs: "admin" },
+  { name: "audit", label: "Audit", needs: "operate" },
 ];
+
+/** The parameters of the lists, which do not fit another list. */
+const NO_FILTERS = {
+  ...{ q: undefined, keys: undefined },
+  ...{ who: undefined, range: undefined, from: undefined, until: undefined },
+};
 
 const shownParam = param("show");
 
@@ -36,14 +44,14 @@ export function Access() {
         <section class="card">
           <Empty title="No permission">
             <p>
-              Keys and users need the scope <code>admin</code>.
+              Keys and users need the scope <code>admin</code>, the audit <code>operate</code>.
             </p>
           </Empty>
         </section>
       ) : (
         <>
           <ListChoice permitted={permitted} shown={shown.name} />
-          {shown.name === "users" ? <Users /> : <Keys />}
+          {shown.name === "audit" ? <Audit /> : shown.name === "users" ? <Users /> : <Keys />}
         </>
       )}
     </div>
@@ -58,9 +66,7 @@ function ListChoice({ permitted, shown }: { permitted: typeof LISTS; shown: stri
           key={name}
           type="button"
           aria-pressed={name === shown}
-          onClick={() =>
-            setParams({ show: k === 0 ? undefined : name, q: undefined, keys: undefined })
-          }
+          onClick={() => setParams({ ...NO_FILTERS, show: k === 0 ? undefined : name })}
         >
           {label}
         </button>

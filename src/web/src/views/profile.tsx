@@ -41,7 +41,7 @@ export function Profile() {
   );
 }
 
-const KINDS = { user: "User", key: "Key", none: "" } as const;
+const KINDS = { user: "User", key: "Key", client: "Client certificate", none: "" } as const;
 
 function Identity({ me }: { me: CallerAnswer }) {
   const { busy, error, run } = useAttempt();

@@ -1,4 +1,4 @@
-/** Access control: the caller, users and keys. */
+/** Access control: the caller, users, keys, and the audit. */
 
 /** A permission of a key. */
 export type Scope = "ingest" | "read" | "objects" | "admin" | "operate";
@@ -52,7 +52,7 @@ export interface CallerAnswer {
   /** Whether access control is on. */
   access: boolean;
   /** The kind of credentials; `none` while access control is off. */
-  kind: "user" | "key" | "none";
+  kind: "user" | "key" | "client" | "none";
   name: string;
   roles: Roles;
   scopes: Scope[];
@@ -109,4 +109,26 @@ export interface UserChanges {
   disabled?: boolean;
   /** Only `false`: switches the second factor off. */
   totp?: false;
+}
+
+/** `/api/v1/admin/audit`: newest first. */
+export interface AuditAnswer {
+  records: AuditRecord[];
+  /** The parameter `before` of the next older page; `null` at the oldest record. */
+  before: number | null;
+}
+
+export interface AuditRecord {
+  seq: number;
+  at: number;
+  kind: "key" | "user" | "client" | "code" | "none";
+  who: string;
+  address: string;
+  action: string;
+  object: string;
+  outcome: "done" | "failed" | "refused";
+  status: number;
+  reason: string;
+  /** The number of equal refusals of an address in a minute. */
+  count: number;
 }
