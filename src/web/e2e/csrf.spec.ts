@@ -91,6 +91,7 @@ test("a page of another origin changes nothing with the reader's session", async
         { url: daemon.url + attempt.path, body: attempt.body },
       );
       expect((await answered).status()).toBe(403);
+      await page.waitForURL(daemon.url + attempt.path);
     }
   }
   foreign.close();

@@ -43,7 +43,7 @@ test("a user is added, changed, disabled and removed", async ({
 
   await rowOf(page, "ann").getByRole("button", { name: "Change" }).click();
   const change = page.getByRole("dialog", { name: "Change ann" });
-  await change.getByLabel("Role in default").selectOption("admin");
+  await change.getByLabel("Role in default", { exact: true }).selectOption("admin");
   await change.getByRole("button", { name: "Save" }).click();
   await expect(rowOf(page, "ann")).toContainText("admin of default");
   // The changed user logs in again, and then manages keys.

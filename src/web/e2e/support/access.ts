@@ -44,7 +44,9 @@ const STEP_MS = 30_000;
 
 /** Returns the code of an authenticator app, some steps of 30 seconds from now (RFC 6238). */
 export function totpCode(secret: string, steps = 0): string {
-  const bits = [...secret].map((letter) => ALPHABET.indexOf(letter).toString(2).padStart(5, "0"));
+  const bits = Array.from(secret, (letter) =>
+    ALPHABET.indexOf(letter).toString(2).padStart(5, "0"),
+  );
   const bytes = bits.join("").match(/.{8}/g) ?? [];
   const counter = Buffer.alloc(8);
   counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / STEP_MS) + steps));

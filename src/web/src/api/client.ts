@@ -52,22 +52,20 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
     return requestOnce<T>(path, init);
   }
   const token = (caller.peek() ?? (await loadCaller())).csrf;
-  if (token === null) return requestOnce<T>(path, init);
   try {
     return await requestOnce<T>(path, withCsrf(init, token));
   } catch (cause) {
     // The session changed in another tab.
     if (!(cause instanceof ApiError && cause.code === "csrf")) throw cause;
-    const { csrf } = await loadCaller();
-    if (csrf === null || csrf === token) throw cause;
-    return await requestOnce<T>(path, withCsrf(init, csrf));
+    return await requestOnce<T>(path, withCsrf(init, (await loadCaller()).csrf));
   }
 }
 
 /** The change that begins a session. */
 const LOGIN = "/api/v1/access/login";
 
-function withCsrf(init: RequestInit, token: string): RequestInit {
+function withCsrf(init: RequestInit, token: string | null): RequestInit {
+  if (token === null) return init;
   const headers = new Headers(init.headers);
   headers.set("x-granary-csrf", token);
   return { ...init, headers };

@@ -22,7 +22,13 @@ export function Account() {
   const isOut = loginProblem.value !== null;
   if (key.value !== "") {
     return (
-      <button type="button" class="place account" onClick={forgetKey}>
+      <button
+        type="button"
+        class="place account"
+        aria-label="Forget key"
+        title="Forget key"
+        onClick={forgetKey}
+      >
         <Icon name="key" />
         <span>Forget key</span>
       </button>

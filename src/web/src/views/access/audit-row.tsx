@@ -74,7 +74,7 @@ function Outcome({ record: { outcome, status, reason, count } }: { record: Audit
         {text}
         {count > 1 && ` × ${count.toLocaleString("en")}`}
       </span>
-      <small class="muted num">{[status, reason].filter(Boolean).join(" · ")}</small>
+      <small class="muted">{[status, reason].filter(Boolean).join(" · ")}</small>
     </div>
   );
 }

@@ -51,7 +51,7 @@ export function Audit() {
   };
   const { data, error, reload } = useResource(filterKey, (signal) => load(undefined, signal), {
     // Older pages continue the first one, which therefore stays.
-    everyMs: () => (older.peek() === undefined ? REFRESH_MS : undefined),
+    everyMs: older.value === undefined ? REFRESH_MS : undefined,
     isKeptBetween: true,
   }).value;
   const before = older.value ? older.value.before : data?.before;

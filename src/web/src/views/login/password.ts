@@ -4,7 +4,7 @@ export const PASSWORD_LENGTH_MIN = 12;
 
 /** The first error of a new password; `undefined` without errors. The daemon checks the rest. */
 export function passwordFault(password: string, repeated: string): string | undefined {
-  if ([...password].length < PASSWORD_LENGTH_MIN) {
+  if (Array.from(password).length < PASSWORD_LENGTH_MIN) {
     return `The password needs ${PASSWORD_LENGTH_MIN} characters or more.`;
   }
   return password === repeated ? undefined : "The two passwords differ.";
