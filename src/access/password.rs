@@ -8,8 +8,7 @@ use subtle::ConstantTimeEq;
 
 use super::token::Digest;
 
-/// The memory of a hash in KiB, see
-/// cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html.
+/// The memory of a hash in KiB, as OWASP's cheat sheet on the storage of passwords recommends.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;

@@ -79,7 +79,7 @@ impl SecondFactor {
         let is_new = |step: &u64| self.last_step.is_none_or(|last| *step > last);
         // All steps are compared, so that the time does not tell which one fits.
         let fits = |step: &u64| bool::from(self.code(*step).as_bytes().ct_eq(code.as_bytes()));
-        let found = steps.filter(fits).filter(is_new).last();
+        let found = steps.filter(fits).filter(is_new).max();
         self.last_step = found.or(self.last_step);
         found.is_some()
     }

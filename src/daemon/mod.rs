@@ -188,13 +188,8 @@ impl Daemon {
         let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
         let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
-        let shared = SharedState::open(
-            settings,
-            &store,
-            &trusted,
-            &metrics,
-            (keys, people, known_settings),
-        )?;
+        let known = (keys, people, known_settings);
+        let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);

@@ -82,23 +82,12 @@ impl Logins {
     }
 
     /// Begins a login of a user, or the check of a user's password for a change.
-    pub(in crate::api) fn begin(
-        &self,
-        request: &HttpRequest,
-        user: &str,
-    ) -> Result<Attempt, HttpResponse> {
+    ///
+    /// # Errors
+    /// The login must wait for these milliseconds.
+    pub(in crate::api) fn begin(&self, request: &HttpRequest, user: &str) -> Result<Attempt, i64> {
         let begun = self.lockout.lock().begin(user, address(request), self.clock.now());
-        begun.map_err(|wait_ms| {
-            self.count("delayed");
-            let seconds = (wait_ms + 999) / 1000;
-            let message = format!(
-                "too many wrong logins from this address: wait {seconds} s, then try again"
-            );
-            let word = "login_delayed";
-            let mut response = answer::error(StatusCode::TOO_MANY_REQUESTS, word, message);
-            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-            response
-        })
+        begun.inspect_err(|_| self.count("delayed"))
     }
 
     /// Ends a login with its result.
@@ -116,6 +105,17 @@ impl Logins {
     fn count(&self, outcome: &str) {
         self.metrics.people.logins.with_label_values(&[outcome]).inc();
     }
+}
+
+/// Refuses a login that must wait for these milliseconds.
+pub(in crate::api) fn delayed(wait_ms: i64) -> HttpResponse {
+    let seconds = (wait_ms + 999) / 1000;
+    let message =
+        format!("too many wrong logins from this address: wait {seconds} s, then try again");
+    let word = "login_delayed";
+    let mut response = answer::error(StatusCode::TOO_MANY_REQUESTS, word, message);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    response
 }
 
 /// Returns the address of the client. Of a proxy on the same machine, the last address that it

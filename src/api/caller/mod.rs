@@ -39,7 +39,7 @@ use crate::{
     telemetry::Metrics,
 };
 pub use attempts::Logins;
-pub(super) use attempts::{Outcome, address};
+pub(super) use attempts::{Outcome, address, delayed};
 pub(super) use audited::{note_caller, note_object};
 use refusal::AccessRefusal;
 pub(super) use session::set_cookie;
@@ -88,6 +88,14 @@ pub(super) fn caller_name(request: &HttpRequest) -> Option<String> {
 /// Returns the caller of a request; `None` without access control.
 pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Caller>().cloned()
+}
+
+/// Returns the text that changes with the cookie of a user's request must repeat.
+pub(super) fn csrf_text(request: &HttpRequest, caller: &Caller) -> Option<String> {
+    match caller {
+        Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
+        Caller::Key(_) | Caller::Client(_) => None,
+    }
 }
 
 impl AccessParts {
@@ -175,14 +183,6 @@ impl AccessParts {
     /// Returns the valid session of a request's cookie.
     pub(super) fn session(&self, request: &HttpRequest) -> Option<UserCaller> {
         self.people.check(session::cookie(request)?, self.clock.now())
-    }
-
-    /// Returns the text that changes with the cookie of a user's request must repeat.
-    pub(super) fn csrf(&self, request: &HttpRequest, caller: &Caller) -> Option<String> {
-        match caller {
-            Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
-            Caller::Key(_) | Caller::Client(_) => None,
-        }
     }
 
     /// Returns the refusal of all requests while keys and users are in a damaged file.

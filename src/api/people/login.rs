@@ -12,7 +12,8 @@ use crate::{
     access::{Caller, user_name},
     api::{
         answer,
-        caller::{AccessParts, Outcome, address, set_cookie},
+        caller::{AccessParts, Outcome, address, delayed, set_cookie},
+        objects,
         refusal::Refusal,
     },
     kept::{LoginOutcome, LoginRequest, PeopleFault},
@@ -39,7 +40,7 @@ pub(super) async fn log_in(
     let body = parts.bodies.receive_change(&request, payload).await?;
     let login = match parsed::<LoginBody>(&body) {
         Ok(login) => login,
-        Err(refused) => return Ok(refused),
+        Err(fault) => return Ok(objects::refusal(&fault)),
     };
     Ok(either(check(&request, &parts, login).await))
 }
@@ -50,7 +51,7 @@ async fn check(
     login: LoginBody,
 ) -> Result<HttpResponse, HttpResponse> {
     let name = user_name(&login.user);
-    let attempt = parts.logins.begin(request, &name)?;
+    let attempt = parts.logins.begin(request, &name).map_err(delayed)?;
     let turn = parts.logins.turn().await.inspect_err(|_| {
         parts.logins.end(&attempt, Outcome::Neither);
     })?;

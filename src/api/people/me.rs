@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{own, private};
 use crate::{
-    access::{Caller, Roles, Scope, Scopes},
-    api::caller::{AccessParts, set_cookie},
+    access::{Caller, Roles, Scope, Scopes, UserRecord},
+    api::caller::{AccessParts, csrf_text, set_cookie},
     kept::NewSession,
 };
 
@@ -53,7 +53,7 @@ pub(super) fn answer_me(
         name: caller.map_or(String::new(), |caller| caller.name().to_owned()),
         roles: record.map(|record| record.roles.clone()).unwrap_or_default(),
         scopes: caller.map_or_else(all, Caller::scopes),
-        totp: record.is_some_and(|record| record.requires_code()),
+        totp: record.is_some_and(UserRecord::requires_code),
         password: record.is_some_and(|record| record.password.is_some()),
         csrf,
         expires: user.map(|user| user.session.expires()),
@@ -62,7 +62,7 @@ pub(super) fn answer_me(
 
 pub(super) async fn me(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
     let caller = own(&request);
-    let csrf = caller.as_ref().and_then(|caller| parts.csrf(&request, caller));
+    let csrf = caller.as_ref().and_then(|caller| csrf_text(&request, caller));
     private(HttpResponse::Ok().json(answer_me(&parts, caller.as_ref(), csrf)))
 }
 

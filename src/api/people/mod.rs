@@ -24,7 +24,10 @@ use super::{
     objects,
     scope::Scope,
 };
-use crate::{access::Caller, kept::PeopleFault};
+use crate::{
+    access::Caller,
+    kept::{ObjectFault, PeopleFault},
+};
 
 /// Registers the routes.
 pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
@@ -42,15 +45,20 @@ pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
 }
 
 /// Parses a body that may contain a password, so that the error does not repeat its content.
-fn parsed<T: DeserializeOwned>(body: &Body) -> Result<T, HttpResponse> {
+fn parsed<T: DeserializeOwned>(body: &Body) -> Result<T, ObjectFault> {
     serde_json::from_slice(&body.bytes).map_err(|cause| {
         let (line, column) = (cause.line(), cause.column());
-        let message = format!(
+        ObjectFault::Invalid(format!(
             "body: line {line}, column {column} is not what this request expects; see \
-             docs/security.md"
-        );
-        answer::error(StatusCode::BAD_REQUEST, "invalid", message)
+             docs/people.md"
+        ))
     })
+}
+
+/// Refuses an invalid request.
+#[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]
+fn invalid(fault: ObjectFault) -> HttpResponse {
+    objects::refusal(&fault)
 }
 
 /// Runs work that waits for the disk or hashes a password outside of the HTTP worker.

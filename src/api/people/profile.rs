@@ -4,13 +4,13 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{either, me::begun, own, parsed, refusal, run};
+use super::{either, invalid, me::begun, own, parsed, refusal, run};
 use crate::{
     access::{Caller, Password, UserCaller, check_password},
     api::{
         answer,
         body::Body,
-        caller::{AccessParts, Outcome},
+        caller::{AccessParts, Outcome, delayed},
         refusal::Refusal,
     },
     kept::{NewSession, ObjectFault, OwnChange, PeopleFault},
@@ -52,10 +52,10 @@ async fn set_password(
     parts: &web::Data<AccessParts>,
     body: &Body,
 ) -> Result<HttpResponse, HttpResponse> {
-    let PasswordBody { password, new_password } = parsed(body)?;
-    let user = session_of(request)?;
+    let PasswordBody { password, new_password } = parsed(body).map_err(invalid)?;
+    let user = session_of(request).ok_or_else(no_user)?;
     check_password(&user.user.name, &new_password)
-        .map_err(|message| refusal(&ObjectFault::Invalid(message).into()))?;
+        .map_err(|message| invalid(ObjectFault::Invalid(message)))?;
     let session = confirmed(request, parts, &user, password, move |parts, user| {
         let password = Password::new(&new_password)?;
         parts.people.change_own(user, OwnChange::Password(password), parts.clock.now())
@@ -77,8 +77,8 @@ async fn start_totp(
     parts: &web::Data<AccessParts>,
     body: &Body,
 ) -> Result<HttpResponse, HttpResponse> {
-    let ConfirmationBody { password } = parsed(body)?;
-    let user = session_of(request)?;
+    let ConfirmationBody { password } = parsed(body).map_err(invalid)?;
+    let user = session_of(request).ok_or_else(no_user)?;
     let factor = confirmed(request, parts, &user, password, |parts, user| {
         parts.people.begin_totp(user, parts.clock.now())
     });
@@ -101,8 +101,8 @@ async fn finish_totp(
     parts: &web::Data<AccessParts>,
     body: &Body,
 ) -> Result<HttpResponse, HttpResponse> {
-    let CodeBody { code } = parsed(body)?;
-    let user = session_of(request)?;
+    let CodeBody { code } = parsed(body).map_err(invalid)?;
+    let user = session_of(request).ok_or_else(no_user)?;
     let shared = parts.clone();
     let session = run(move || {
         let change = OwnChange::ConfirmTotp(&code);
@@ -125,8 +125,8 @@ async fn drop_totp(
     parts: &web::Data<AccessParts>,
     body: &Body,
 ) -> Result<HttpResponse, HttpResponse> {
-    let ConfirmationBody { password } = parsed(body)?;
-    let user = session_of(request)?;
+    let ConfirmationBody { password } = parsed(body).map_err(invalid)?;
+    let user = session_of(request).ok_or_else(no_user)?;
     let session = confirmed(request, parts, &user, password, |parts, user| {
         parts.people.change_own(user, OwnChange::RemoveTotp, parts.clock.now())
     });
@@ -137,15 +137,17 @@ fn renewed(request: &HttpRequest, parts: &AccessParts, session: &NewSession) -> 
     begun(request, parts, session, StatusCode::OK)
 }
 
-/// Returns the session of the caller.
-fn session_of(request: &HttpRequest) -> Result<UserCaller, HttpResponse> {
-    match own(request) {
-        Some(Caller::User(user)) => Ok(user),
-        Some(Caller::Key(_) | Caller::Client(_)) | None => {
-            let message = "only a user who has logged in has a password and a second factor";
-            Err(answer::error(StatusCode::CONFLICT, "no_user", message))
-        }
+/// Returns the session of a caller who has logged in.
+fn session_of(request: &HttpRequest) -> Option<UserCaller> {
+    match own(request)? {
+        Caller::User(user) => Some(user),
+        Caller::Key(_) | Caller::Client(_) => None,
     }
+}
+
+fn no_user() -> HttpResponse {
+    let message = "only a user who has logged in has a password and a second factor";
+    answer::error(StatusCode::CONFLICT, "no_user", message)
 }
 
 /// Runs a change that the caller confirms with the password. Wrong passwords are delayed like those
@@ -157,7 +159,7 @@ async fn confirmed<T: Send + 'static>(
     password: String,
     change: impl FnOnce(&AccessParts, &UserCaller) -> Result<T, PeopleFault> + Send + 'static,
 ) -> Result<T, HttpResponse> {
-    let attempt = parts.logins.begin(request, &user.user.name)?;
+    let attempt = parts.logins.begin(request, &user.user.name).map_err(delayed)?;
     let turn = parts.logins.turn().await.inspect_err(|_| {
         parts.logins.end(&attempt, Outcome::Neither);
     })?;
@@ -175,11 +177,9 @@ async fn confirmed<T: Send + 'static>(
         Err(_) => Outcome::Neither,
     };
     parts.logins.end(&attempt, outcome);
-    match done? {
-        Some(changed) => changed.map_err(|fault| refusal(&fault)),
-        None => {
-            let message = "the present password is wrong";
-            Err(answer::error(StatusCode::FORBIDDEN, "wrong_password", message))
-        }
-    }
+    let changed = done?.ok_or_else(|| {
+        let message = "the present password is wrong";
+        answer::error(StatusCode::FORBIDDEN, "wrong_password", message)
+    })?;
+    changed.map_err(|fault| refusal(&fault))
 }

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{check_still, either, own, parsed, private, refusal, run};
+use super::{check_still, either, invalid, own, parsed, private, run};
 use crate::{
     access::{Password, Roles, check_password},
     api::{
@@ -58,7 +58,7 @@ async fn add_user(
     parts: &web::Data<AccessParts>,
     body: &Body,
 ) -> Result<HttpResponse, HttpResponse> {
-    let NewUserBody { name, password, roles } = parsed(body)?;
+    let NewUserBody { name, password, roles } = parsed(body).map_err(invalid)?;
     let password = hashed(parts, &name, Some(password)).await?;
     note_object(request, &name);
     let (shared, caller) = (parts.clone(), own(request));
@@ -86,10 +86,10 @@ async fn change_user(
     body: &Body,
     name: &str,
 ) -> Result<HttpResponse, HttpResponse> {
-    let ChangeBody { password, roles, disabled, totp } = parsed(body)?;
+    let ChangeBody { password, roles, disabled, totp } = parsed(body).map_err(invalid)?;
     if totp == Some(true) {
         let message = "totp: only the user can set up a second factor; use false";
-        return Err(refusal(&ObjectFault::Invalid(message.to_owned()).into()));
+        return Err(invalid(ObjectFault::Invalid(message.to_owned())));
     }
     let password = hashed(parts, name, password).await?;
     let change = UserChange { roles, password, disabled, without_totp: totp.is_some() };
@@ -122,8 +122,7 @@ async fn hashed(
     password: Option<String>,
 ) -> Result<Option<Password>, HttpResponse> {
     let Some(password) = password else { return Ok(None) };
-    check_password(name, &password)
-        .map_err(|message| refusal(&ObjectFault::Invalid(message).into()))?;
+    check_password(name, &password).map_err(|message| invalid(ObjectFault::Invalid(message)))?;
     let turn = parts.logins.turn().await?;
     run(move || {
         let hashed = Password::new(&password)?;

@@ -204,7 +204,7 @@ fn sessions_survive_a_restart_and_their_number_is_limited() {
     let user = first.caller.user.clone();
     let begin =
         |second| fixture.people.begin_session(user.clone(), NOW.plus(second * 1000)).unwrap();
-    let ids: Vec<_> = (1..=25).map(begin).collect();
+    let ids: Vec<_> = (1..=25_i64).map(begin).collect();
     let valid: Vec<_> = ids.iter().map(|session| fixture.is_valid(session)).collect();
     let expected: Vec<_> = (1..=25).map(|second| second > 5).collect();
     assert_eq!((valid, fixture.people.session_count()), (expected, 20));

@@ -107,8 +107,7 @@ impl Metrics {
     /// # Errors
     /// When a name is registered twice, which a test rules out.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
-        let r = &registry;
+        let r = &Registry::new();
         let metrics = Self {
             samples_accepted: counters(r, "granary_samples_accepted_total", &["protocol"])?,
             samples_duplicate: counters(r, "granary_samples_duplicate_total", &["protocol"])?,
@@ -177,7 +176,7 @@ impl Metrics {
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
             memory_bytes: gauges(r, "granary_memory_bytes", &["part"])?,
             cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
-            registry,
+            registry: r.clone(),
         };
         metrics.initialize_labels();
         Ok(metrics)

@@ -54,7 +54,7 @@ fn each_route_admits_exactly_the_roles_of_the_table() {
         let name = format!("user{number}");
         guarded.user(&name, &json!(roles));
         let mut session = guarded.log_in(&name);
-        for Row { methods, path, right } in ROUTES {
+        for Row { methods, path, right, .. } in ROUTES {
             let methods = if *methods == "*" { "GET POST" } else { methods };
             for method in methods.split(' ') {
                 let path = filled(path);

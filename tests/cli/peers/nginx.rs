@@ -28,12 +28,13 @@ fn settings(folder: &Path, ports: [u16; 2], daemon: &str) -> String {
         format!(
             "server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://granary; \
              proxy_http_version 1.1; proxy_set_header Connection ''; \
-             proxy_request_buffering {buffering}; underscores_in_headers on; }} }}\n"
+             proxy_request_buffering {buffering}; proxy_set_header Host {daemon}; }} }}\n"
         )
     };
     format!(
         "daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log info;\n\
-         events {{ worker_connections 64; }}\nhttp {{ access_log off; ignore_invalid_headers off;\n\
+         events {{ worker_connections 64; }}\nhttp {{ access_log off; ignore_invalid_headers off; \
+         underscores_in_headers on;\n\
          client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;\n\
          fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; \
          scgi_temp_path {folder}/scgi;\n\
@@ -132,8 +133,10 @@ fn no_stranger_reaches_another_clients_answer_through_nginx() {
     let _nginx = Sender::start(&mut command, &dir.path().join("log"));
     let health = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     wait_until("nginx", || {
-        TcpStream::connect(("127.0.0.1", ports[1])).is_ok()
-            && exchange(ports[0], health, TIMEOUT).starts_with("HTTP/1.1 200")
+        ports.iter().all(|port| {
+            TcpStream::connect(("127.0.0.1", *port)).is_ok()
+                && exchange(*port, health, TIMEOUT).starts_with("HTTP/1.1 200")
+        })
     });
     let mut number = 0;
     for attack in attacks() {
