@@ -29,7 +29,7 @@ export function Account() {
         title="Forget key"
         onClick={forgetKey}
       >
-        <Icon name="key" />
+        <Icon name="leave" />
         <span>Forget key</span>
       </button>
     );
