@@ -7,6 +7,8 @@ use super::scopes::{Scope, Scopes};
 pub enum Right {
     /// None: the page's files, health checks, and routes that check a code themselves.
     Open,
+    /// None but valid credentials: the caller's own profile.
+    Own,
     /// Sending samples.
     Ingest,
     /// Reading.
@@ -23,8 +25,9 @@ pub enum Right {
 
 impl Right {
     /// All rights.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Open,
+        Self::Own,
         Self::Ingest,
         Self::Read,
         Self::Objects,
@@ -36,7 +39,7 @@ impl Right {
     /// Returns the scopes that a caller must have, all of them.
     pub const fn scopes(self) -> Scopes {
         match self {
-            Self::Open => Scopes::NONE,
+            Self::Open | Self::Own => Scopes::NONE,
             Self::Ingest => Scopes::of(&[Scope::Ingest]),
             Self::Read => Scopes::of(&[Scope::Read]),
             Self::Objects => Scopes::of(&[Scope::Objects]),
@@ -50,13 +53,13 @@ impl Right {
 /// The reason why a caller may not use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
-    /// The caller did not send a key.
+    /// The caller sent neither a key nor the cookie of a session.
     Unknown,
-    /// The caller's key lacks some of these scopes.
+    /// The caller lacks some of these scopes.
     Lacks(Scopes),
 }
 
-/// Decides whether a caller with these scopes, or one without a key, has a right.
+/// Decides whether a caller with these scopes, or one without credentials, has a right.
 ///
 /// # Errors
 /// The caller is unknown, or lacks a scope.
@@ -80,12 +83,15 @@ mod tests {
             let is_granted = |right: &Right| admit(*right, Some(Scopes::of(scopes))).is_ok();
             Right::ALL.into_iter().filter(is_granted).collect()
         };
-        assert_eq!(granted(&[]), [Right::Open]);
-        assert_eq!(granted(&[Scope::Ingest]), [Right::Open, Right::Ingest]);
-        assert_eq!(granted(&[Scope::Read]), [Right::Open, Right::Read]);
-        assert_eq!(granted(&[Scope::Objects]), [Right::Open, Right::Read, Right::Objects]);
-        assert_eq!(granted(&[Scope::Operate]), [Right::Open, Right::Operate]);
-        let all_but_the_last_two = &Right::ALL[..5];
+        assert_eq!(granted(&[]), [Right::Open, Right::Own]);
+        assert_eq!(granted(&[Scope::Ingest]), [Right::Open, Right::Own, Right::Ingest]);
+        assert_eq!(granted(&[Scope::Read]), [Right::Open, Right::Own, Right::Read]);
+        assert_eq!(
+            granted(&[Scope::Objects]),
+            [Right::Open, Right::Own, Right::Read, Right::Objects]
+        );
+        assert_eq!(granted(&[Scope::Operate]), [Right::Open, Right::Own, Right::Operate]);
+        let all_but_the_last_two = &Right::ALL[..6];
         assert_eq!(granted(&[Scope::Admin]), all_but_the_last_two);
         assert_eq!(granted(&[Scope::Admin, Scope::Operate]), Right::ALL);
         for right in Right::ALL {

@@ -15,7 +15,7 @@ use super::{
     scopes::Scopes,
     token::{self, Digest, KeyId, TokenKind, id_text},
 };
-use crate::model::{SenderLimit, UnixMillis};
+use crate::model::UnixMillis;
 
 /// A key in memory.
 #[derive(Debug)]
@@ -59,30 +59,19 @@ pub enum KeyRefusal {
     Wrong,
 }
 
-/// The sender of a request with a valid key.
+/// A key that a request contains, as of its check.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct KeyCaller {
     /// The key.
     pub key: Arc<Key>,
     digest: Digest,
     id: KeyId,
 }
 
-impl Caller {
+impl KeyCaller {
     /// Returns the characters that identify the key.
     pub fn id(&self) -> String {
         id_text(&self.id)
-    }
-
-    /// Returns the name of the key.
-    pub fn name(&self) -> &str {
-        &self.key.record.name
-    }
-
-    /// Returns the limit of the senders' names that the caller may use; `None`: all.
-    pub fn senders(&self) -> Option<SenderLimit> {
-        let name = self.key.record.senders.as_deref()?;
-        Some(SenderLimit::new(name, self.key.record.one_sender))
     }
 
     /// Returns true when the holder of the key should renew it: the last third of its life has
@@ -106,39 +95,9 @@ impl Caller {
     ) -> Result<KeyRecord, String> {
         let mut record = present.clone();
         record.renew((self.digest, digest), now).map_err(|()| {
-            format!("the key {:?} is rotated with `granary key rotate` only", self.name())
+            format!("the key {:?} is rotated with `granary key rotate` only", self.key.record.name)
         })?;
         Ok(record)
-    }
-
-    /// Checks that a change of a key with these properties gives the caller nothing that it lacks.
-    ///
-    /// # Errors
-    /// The key may do more than the caller; the text names the difference.
-    pub fn may_grant(
-        &self,
-        scopes: Scopes,
-        senders: Option<&str>,
-        expires: Option<i64>,
-    ) -> Result<(), String> {
-        let own = self.key.record.scopes.granted();
-        if !own.contains(scopes.granted()) {
-            return Err(format!("the key {:?} lacks some of the scopes {scopes}", self.name()));
-        }
-        // Keys that were made without a caller, such as the first one, may make the lasting ones.
-        let end = self.key.record.expires.filter(|_| !self.key.record.created_by.is_empty());
-        if end.is_some_and(|end| expires.is_none_or(|expires| expires > end)) {
-            return Err(format!(
-                "the key {:?} expires, and a key that it makes or rotates must expire no later",
-                self.name()
-            ));
-        }
-        match self.senders() {
-            Some(limit) if !senders.is_some_and(|senders| limit.allows(senders)) => {
-                Err(format!("the key {:?} is limited to senders {limit}", self.name()))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -188,6 +147,11 @@ impl KeySet {
         self.by_id.get(&token::parse_id(id)?)
     }
 
+    /// Returns the number of keys.
+    pub fn count(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// Returns true if a key has this name.
     pub fn has_name(&self, name: &str) -> bool {
         self.by_id.values().any(|key| key.record.name == name)
@@ -206,7 +170,7 @@ impl KeySet {
     ///
     /// # Errors
     /// The text is not a valid key at this time.
-    pub fn check(&self, text: &[u8], now: UnixMillis) -> Result<Caller, KeyRefusal> {
+    pub fn check(&self, text: &[u8], now: UnixMillis) -> Result<KeyCaller, KeyRefusal> {
         let (id, secret) = token::parse(TokenKind::Key, text).ok_or(KeyRefusal::Form)?;
         let digest = token::digest(secret);
         let known = self.by_id.get(&id);
@@ -216,12 +180,12 @@ impl KeySet {
             return Err(KeyRefusal::Wrong);
         }
         key.used.store(now.0, Ordering::Relaxed);
-        Ok(Caller { key: key.clone(), digest, id })
+        Ok(KeyCaller { key: key.clone(), digest, id })
     }
 
     /// Returns true if the key of an earlier check is still valid: a rotation, a revocation or the
     /// end of its time may have ended it.
-    pub fn is_valid(&self, caller: &Caller, now: UnixMillis) -> bool {
+    pub fn is_valid(&self, caller: &KeyCaller, now: UnixMillis) -> bool {
         self.by_id.get(&caller.id).is_some_and(|key| {
             bool::from(key.fits(&caller.digest, now)) && key.record.is_current(now)
         })

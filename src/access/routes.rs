@@ -3,6 +3,7 @@
 
 use super::{
     admit::{Right, admit},
+    roles::{ALL_PROJECTS, DEFAULT_PROJECT, Role, Roles},
     scopes::{Scope, Scopes},
 };
 
@@ -59,6 +60,14 @@ pub const ROUTES: &[Row] = &[
     row("GET HEAD", "/-/ready", Right::Open),
     row("*", "/ping", Right::Open),
     change("POST", "/api/v1/access/enroll", Right::Open),
+    // The caller's own session and profile.
+    row("POST", "/api/v1/access/login", Right::Open),
+    change("POST", "/api/v1/access/logout", Right::Own),
+    row("GET", "/api/v1/access/me", Right::Own),
+    change("POST", "/api/v1/access/password", Right::Own),
+    row("POST", "/api/v1/access/totp", Right::Own),
+    change("POST", "/api/v1/access/totp/confirm", Right::Own),
+    change("POST", "/api/v1/access/totp/remove", Right::Own),
     // Samples.
     row("POST", "/api/v1/ingest", Right::Ingest),
     change("POST", "/api/v1/update", Right::Ingest),
@@ -147,6 +156,8 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/api/v1/access/keys/{id}/rotate", Right::Manage),
     row("GET POST", "/api/v1/access/codes", Right::Manage),
     row("DELETE", "/api/v1/access/codes/{id}", Right::Manage),
+    row("GET POST", "/api/v1/access/users", Right::Manage),
+    row("POST DELETE", "/api/v1/access/users/{name}", Right::Manage),
     // The state of the daemon.
     row("GET", "/metrics", Right::Operate),
     row("GET", "/api/v1/status", Right::Operate),
@@ -178,13 +189,27 @@ pub fn row_of(method: &str, path: &str) -> Option<&'static Row> {
     ROUTES.iter().find(fits)
 }
 
-/// Returns the table in Markdown: for each route, the scopes whose keys may use it.
+/// Returns the table in Markdown: for each route, the scopes whose keys and the roles whose users
+/// may use it.
 pub fn table() -> String {
     let rows = ROUTES.iter().map(|Row { methods, path, right, .. }| {
         let methods = if *methods == "*" { "any method" } else { methods };
-        format!("| {methods} `{path}` | {} |\n", keys_with(*right))
+        format!("| {methods} `{path}` | {} | {} |\n", keys_with(*right), users_with(*right))
     });
-    std::iter::once("| route | key |\n|---|---|\n".to_owned()).chain(rows).collect()
+    std::iter::once("| route | key | user |\n|---|---|---|\n".to_owned()).chain(rows).collect()
+}
+
+/// Returns the least role that has a right.
+fn users_with(right: Right) -> String {
+    let has = |roles: &Roles| admit(right, Some(roles.scopes_in(DEFAULT_PROJECT))).is_ok();
+    let least = Role::ALL.iter().find(|role| has(&Roles::one(DEFAULT_PROJECT, **role)));
+    match least {
+        _ if admit(right, None).is_ok() => "none".to_owned(),
+        _ if has(&Roles::default()) => "any".to_owned(),
+        Some(role) => format!("`{}`", role.as_str()),
+        None if has(&Roles::one(ALL_PROJECTS, Role::Admin)) => "`admin` of `*`".to_owned(),
+        None => "nobody".to_owned(),
+    }
 }
 
 /// Returns the scopes that have a right, each alone or, when none does, all together.
@@ -197,7 +222,8 @@ fn keys_with(right: Right) -> String {
     let alone = |scope: &&Scope| has(Scopes::of(&[**scope]));
     let alone: Vec<_> = Scope::ALL.iter().filter(alone).copied().collect();
     match &alone[..] {
-        _ if has(Scopes::NONE) => "none".to_owned(),
+        _ if admit(right, None).is_ok() => "none".to_owned(),
+        _ if has(Scopes::NONE) => "any".to_owned(),
         [] => list(right.scopes(), " and "),
         scopes => list(Scopes::of(scopes), ", "),
     }

@@ -10,7 +10,7 @@ use std::{array, fmt, io};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
-/// The bytes of a prefix, with which each key and each code begins, so that scanners of secrets find
+/// The bytes of a prefix. Each key and each code begins with one, so that scanners of secrets find
 /// them.
 const PREFIX_BYTES: usize = 4;
 const ID_BYTES: usize = 12;
@@ -18,16 +18,42 @@ const SECRET_BYTES: usize = 52;
 const TOKEN_BYTES: usize = PREFIX_BYTES + ID_BYTES + 1 + SECRET_BYTES;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The SHA-256 of a secret. A secret of 256 random bits needs no slow hash.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The SHA-256 of a secret, or 32 other bytes that are stored in its place. A secret of 256 random
+/// bits needs no slow hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
     /// The digest of no secret.
     pub(super) const ZERO: Self = Self([0; 32]);
 
+    /// Returns random bytes, such as a salt.
+    pub(super) fn random() -> io::Result<Self> {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        Ok(Self(random))
+    }
+
+    pub(super) const fn of_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     pub(super) fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Returns the digest with these 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.as_bytes().chunks_exact(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
+        bytes.filter(|_| text.len() == 64)?.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -39,20 +65,14 @@ impl fmt::Debug for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let digits = digits.filter_map(|digit| char::from_digit(u32::from(digit), 16));
-        serializer.serialize_str(&digits.collect::<String>())
+        serializer.collect_str(self)
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let digits = text.as_bytes().chunks_exact(2);
-        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
-        let bytes = bytes.filter(|_| text.len() == 64).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or_else(|| D::Error::custom("a digest is not 64 hexadecimal digits"))
+        Self::parse(&text).ok_or_else(|| D::Error::custom("a digest is not 64 hexadecimal digits"))
     }
 }
 
@@ -143,6 +163,17 @@ fn random_characters<const N: usize>() -> io::Result<[u8; N]> {
     let mut random = [0; N];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     Ok(random.map(|byte| ALPHABET[usize::from(byte % 32)]))
+}
+
+/// Returns a secret without an id.
+pub(super) fn random_secret() -> io::Result<String> {
+    let characters: [u8; SECRET_BYTES] = random_characters()?;
+    Ok(characters.into_iter().map(char::from).collect())
+}
+
+/// Returns true for a text with the form of a secret.
+pub(super) fn is_secret(text: &[u8]) -> bool {
+    text.len() == SECRET_BYTES && text.iter().all(|byte| ALPHABET.contains(byte))
 }
 
 /// Returns the id and the secret in the text of a token; `None` when it has another form.

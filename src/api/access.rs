@@ -22,7 +22,7 @@ use super::{
     scope::Scope,
 };
 use crate::{
-    access::NewKey,
+    access::{Caller, NewKey},
     kept::{KeyFault, NewKeyAnswer, ObjectFault},
 };
 
@@ -65,6 +65,7 @@ async fn create(
     let caller = caller(&request);
     let create = move || {
         let new: NewKey = parsed(&body)?;
+        check_still(&parts, caller.as_ref())?;
         parts.keys.create(new, caller.as_ref(), parts.clock.now())
     };
     let answer = |made: NewKeyAnswer| {
@@ -84,6 +85,7 @@ async fn rotate(
     let caller = caller(&request);
     let rotate = move || {
         let RotateRequest { overlap_ms } = parsed(&body)?;
+        check_still(&parts, caller.as_ref())?;
         parts.keys.rotate(&id, overlap_ms, caller.as_ref(), parts.clock.now())
     };
     let answer = |made: NewKeyAnswer| {
@@ -101,6 +103,16 @@ async fn revoke(
     let caller = caller(&request);
     let revoke = move || parts.keys.revoke(&id, caller.as_ref(), parts.clock.now());
     respond(revoke, |()| HttpResponse::NoContent().finish()).await
+}
+
+/// Refuses a caller whose session ended while the body of the request arrived.
+fn check_still(parts: &AccessParts, caller: Option<&Caller>) -> Result<(), KeyFault> {
+    match caller {
+        Some(Caller::User(_)) if !parts.still_admits(caller) => {
+            Err(KeyFault::Forbidden("the session has ended: log in again".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn parsed<T: DeserializeOwned>(body: &Body) -> Result<T, ObjectFault> {

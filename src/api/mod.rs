@@ -5,8 +5,9 @@
 //! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
 //! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
-//! (keys and codes), and `health` and `page`, which are mostly open to all. All areas share the other files:
-//! connections, `guard`, bodies, answers. `scope` lets `caller` check the key of each request.
+//! (keys and codes), `people` (users and sessions), and `health` and `page`, which are mostly open
+//! to all. All areas share the other files: connections, `guard`, bodies, answers. `scope` lets
+//! `caller` check the key, session or certificate of each request and record changes.
 
 mod access;
 mod admin;
@@ -24,6 +25,7 @@ mod middleware;
 mod objects;
 mod overview;
 mod page;
+mod people;
 mod prometheus;
 mod query;
 mod refusal;
@@ -32,7 +34,7 @@ mod scope;
 pub use admin::AdminParts;
 pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
-pub use caller::{AccessParts, KeyFailures};
+pub use caller::{AccessParts, KeyFailures, Logins};
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
@@ -84,5 +86,6 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     overview::routes(Scope::new(config, &access, overview));
     health::routes(Scope::new(config, &access, admin.clone()));
     admin::routes(Scope::new(config, &access, admin));
+    people::routes(Scope::new(config, &access, access.clone()));
     access::routes(Scope::new(config, &access, access.clone()));
 }

@@ -41,11 +41,12 @@ pub(super) fn downgrade(args: &DowngradeArgs) -> anyhow::Result<ExitCode> {
     if report.lowered == 0 {
         return screen::print(&format!("all files already have format {DOWNGRADE_VERSION}"));
     }
-    let keys = match report.keys {
-        0 => String::new(),
-        keys => format!(
-            " and {}; the older release has no access control: keep it on loopback",
-            with_noun(keys, "key")
+    let keys = match (report.keys, report.users) {
+        (0, 0) => String::new(),
+        (keys, users) => format!(
+            ", {} and {}; the older release has no access control: keep it on loopback",
+            with_noun(keys, "key"),
+            with_noun(users, "user")
         ),
     };
     screen::print(&format!(

@@ -31,6 +31,7 @@ mod snapshot;
 mod table;
 mod tail;
 mod update;
+mod user;
 mod verify;
 
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ enum Command {
     Update(update::UpdateArgs),
     Key(key::KeyArgs),
     Audit(audit::AuditArgs),
+    User(user::UserArgs),
     Ready(ready::ReadyArgs),
     Diagnose(diagnose::DiagnoseArgs),
     Verify(verify::VerifyArgs),
@@ -95,6 +97,7 @@ pub fn run() -> ExitCode {
         Command::Update(args) => update::update(&args),
         Command::Key(args) => key::key(&args),
         Command::Audit(args) => audit::audit(&args),
+        Command::User(args) => user::user(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Diagnose(args) => diagnose::diagnose(&args),
         Command::Verify(args) => verify::verify(&args),

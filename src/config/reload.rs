@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 52] = [
+const SETTINGS: [(&str, Applied); 53] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
@@ -39,6 +39,7 @@ const SETTINGS: [(&str, Applied); 52] = [
     ("tls.certificate_file", Live),
     ("tls.key_file", Live),
     ("tls.client_ca_file", Live),
+    ("tls.clients", Live),
     ("security.access", Reopening),
     ("security.open", Reopening),
     ("storage.data_dir", Restart("the data directory is opened at the start")),

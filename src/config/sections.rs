@@ -58,6 +58,8 @@ pub struct Tls {
     pub certificate_file: PathBuf,
     pub key_file: PathBuf,
     pub client_ca_file: PathBuf,
+    /// The scopes of clients by the names in their certificates.
+    pub clients: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

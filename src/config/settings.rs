@@ -19,6 +19,7 @@ use super::{
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Sections, Tls},
 };
 use crate::{
+    access::ClientScopes,
     alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
@@ -47,6 +48,8 @@ pub struct Settings {
     pub notes: Vec<String>,
     /// The parsed `graphite.templates`.
     pub graphite_templates: Vec<Template>,
+    /// The parsed `tls.clients`.
+    pub client_scopes: ClientScopes,
     /// The parsed `limits.metric_series`.
     pub metric_limits: MetricLimits,
     /// The sources of rules and the routing of notifications.
@@ -99,6 +102,7 @@ impl Settings {
             changed: Vec::new(),
             notes: Vec::new(),
             graphite_templates: templates(&sections.graphite.templates, &mut faults),
+            client_scopes: client_scopes(&sections.tls, &mut faults),
             metric_limits: metric_limits(&sections.limits.metric_series, &mut faults),
             rules,
             alertmanagers,
@@ -125,7 +129,7 @@ impl Settings {
 
     /// Returns the files of TLS; `None` when TLS is off.
     pub fn tls_files(&self) -> Option<TlsFiles> {
-        let Tls { certificate_file, key_file, client_ca_file } = &self.tls;
+        let Tls { certificate_file, key_file, client_ca_file, clients: _ } = &self.tls;
         let path = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
         let (certificate, key) = path(certificate_file).zip(path(key_file))?;
         Some(TlsFiles { certificate, key, client_ca: path(client_ca_file) })
@@ -203,6 +207,18 @@ fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut Faults) {
         _ => return,
     };
     faults.0.push(fault.to_owned());
+}
+
+fn client_scopes(tls: &Tls, faults: &mut Faults) -> ClientScopes {
+    if !tls.clients.is_empty() && tls.client_ca_file.as_os_str().is_empty() {
+        let fault = "tls.clients needs certificates; set tls.client_ca_file, too";
+        faults.0.push(fault.to_owned());
+    }
+    let pairs = tls.clients.iter().map(|(name, scopes)| (name.as_str(), scopes.as_str()));
+    ClientScopes::new(pairs).unwrap_or_else(|found| {
+        faults.0.extend(found.iter().map(|fault| format!("tls.clients: {fault}")));
+        ClientScopes::default()
+    })
 }
 
 fn metric_limits(limits: &BTreeMap<String, usize>, faults: &mut Faults) -> MetricLimits {

@@ -35,6 +35,8 @@ fn a_certificate_and_its_key_are_set_together() {
         ("tls.certificate_file = 'c'", "tls.key_file is missing"),
         ("tls.key_file = 'k'", "tls.certificate_file is missing"),
         ("tls.client_ca_file = 'ca'", "tls.client_ca_file needs TLS"),
+        ("tls.clients = { a = 'ingest' }", "tls.clients needs certificates"),
+        ("tls.clients = { a = 'reed' }", "tls.clients: \"a\": use scopes of ingest"),
         ("graphite.tls_listen = '127.0.0.1:2005'", "graphite.tls_listen needs a certificate"),
     ] {
         let message = with(text).unwrap_err();

@@ -14,7 +14,7 @@ use anyhow::Context;
 
 use crate::{
     access::{NewKey, Scope, Scopes},
-    kept::KnownKeys,
+    kept::{KnownKeys, KnownPeople},
     model::UnixMillis,
 };
 
@@ -24,9 +24,14 @@ const FILE: &str = "first-key";
 const VALID_MS: i64 = 86_400_000;
 const SCOPES: Scopes = Scopes::of(&[Scope::Admin, Scope::Operate]);
 
-/// Writes a new key when no other key could make keys, and else removes the key of an earlier
-/// start. When the keys cannot be read, nothing happens: damage must not give rights.
-pub(super) fn provide(keys: &KnownKeys, data_dir: &Path, now: UnixMillis) -> anyhow::Result<()> {
+/// Writes a new key when no other key and no user could make keys, and else removes the key of an
+/// earlier start. When the keys cannot be read, nothing happens: damage must not give rights.
+pub(super) fn provide(
+    keys: &KnownKeys,
+    people: &KnownPeople,
+    data_dir: &Path,
+    now: UnixMillis,
+) -> anyhow::Result<()> {
     if keys.unread().is_some() {
         tracing::error!("the keys cannot be read, so requests are refused with 503; see /readyz");
         return Ok(());
@@ -44,7 +49,7 @@ pub(super) fn provide(keys: &KnownKeys, data_dir: &Path, now: UnixMillis) -> any
         }
     }
     remove()?;
-    if keys.current().has_key_with(SCOPES, now) {
+    if keys.current().has_key_with(SCOPES, now) || people.has_administrator() {
         return Ok(());
     }
     let new = NewKey {

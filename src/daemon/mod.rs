@@ -161,7 +161,8 @@ impl Daemon {
         sources: &ReloadSources,
         addresses: &Addresses,
     ) -> anyhow::Result<Self> {
-        let Opened { settings: mut live, certificate, keys, store, appender, last_run } = opened;
+        let Opened { settings: mut live, certificate, keys, people, store, appender, last_run } =
+            opened;
         let settings = &mut live;
         let published = PublishedState::default();
         let health = published.health.clone();
@@ -187,8 +188,8 @@ impl Daemon {
         let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
         let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
-        let shared =
-            SharedState::open(settings, &store, &trusted, &metrics, (keys, known_settings))?;
+        let known = (keys, people, known_settings);
+        let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);

@@ -11,15 +11,15 @@ use crate::{
     actors::{PublishedState, WriterHandle},
     api::{
         AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
-        KeyFailures, ObjectsParts, OverviewLimits, OverviewParts, QueryParts, SparklineCache,
-        Tails,
+        KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts, QueryParts,
+        SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{Limits, LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, Audit, KnownCodes, KnownHosts, KnownKeys, KnownPostedAlerts, KnownRules,
-        KnownSettings, KnownSilences, LiveValue, SnapshotSettings, Snapshots,
+        Annotations, Audit, KnownCodes, KnownHosts, KnownKeys, KnownPeople, KnownPostedAlerts,
+        KnownRules, KnownSettings, KnownSilences, LiveValue, SnapshotSettings, Snapshots,
     },
     model::SeriesLimits,
     notify::ReceiverTests,
@@ -28,13 +28,14 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The shared state of hosts, rules, silences, keys and codes.
+/// The shared state of hosts, rules, silences, keys, codes and users.
 pub(super) struct SharedState {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
     pub(super) silences: KnownSilences,
     pub(super) keys: KnownKeys,
     pub(super) codes: KnownCodes,
+    pub(super) people: KnownPeople,
     pub(super) settings: KnownSettings,
 }
 
@@ -44,7 +45,7 @@ impl SharedState {
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
-        (keys, known_settings): (KnownKeys, KnownSettings),
+        (keys, people, known_settings): (KnownKeys, KnownPeople, KnownSettings),
     ) -> anyhow::Result<Self> {
         let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
             .context("read the known hosts")?;
@@ -55,7 +56,7 @@ impl SharedState {
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
         let codes = KnownCodes::open(store).context("read the codes")?;
-        Ok(Self { hosts, rules, silences, keys, codes, settings: known_settings })
+        Ok(Self { hosts, rules, silences, keys, codes, people, settings: known_settings })
     }
 }
 
@@ -66,11 +67,11 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences, keys, codes, settings: known_settings }: SharedState,
+    SharedState { hosts, rules, silences, keys, codes, people, settings: known_settings }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
     let audit = Audit::new(&store, &metrics);
-    let access = access_parts(settings, (keys, codes, audit), &clock, &metrics, &bodies);
+    let access = access_parts(settings, (keys, codes, people, audit), &clock, &metrics, &bodies);
     let limits = settings.derive(query_limits);
     let query = QueryParts {
         access: access.clone(),
@@ -135,8 +136,8 @@ pub(super) fn api_parts(
 }
 
 fn access_parts(
-    settings: &Settings,
-    (keys, codes, audit): (KnownKeys, KnownCodes, Audit),
+    settings: &mut LiveSettings,
+    (keys, codes, people, audit): (KnownKeys, KnownCodes, KnownPeople, Audit),
     clock: &TrustedClock,
     metrics: &Metrics,
     bodies: &Bodies,
@@ -146,10 +147,13 @@ fn access_parts(
         exposure: settings.exposure().map(Arc::from),
         keys,
         codes,
+        clients: settings.derive(|settings| settings.client_scopes.clone()),
+        people,
         audit,
         clock: clock.clone(),
         metrics: metrics.clone(),
         bodies: bodies.clone(),
+        logins: Logins::new(clock.clone(), metrics.clone()),
         failures: KeyFailures::default(),
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{LiveSettings, Settings, bounds},
-    kept::KnownKeys,
+    kept::{KnownKeys, KnownPeople},
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Health, Metrics},
@@ -43,6 +43,7 @@ pub(super) struct Opened {
     pub(super) settings: LiveSettings,
     pub(super) certificate: ReadCertificate,
     pub(super) keys: KnownKeys,
+    pub(super) people: KnownPeople,
     pub(super) store: Store,
     pub(super) appender: Appender,
     /// The latest time that the last run of the store knew.
@@ -78,13 +79,14 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
         spawn_blocking(open).await.context("open the store")??;
     let mut settings = LiveSettings::new(settings);
     let keys = KnownKeys::open(&store).context("read the keys")?;
+    let people = KnownPeople::open(&store, SystemClock.now()).context("read the users")?;
     if settings.security.access {
-        first_key::provide(&keys, &settings.storage.data_dir, SystemClock.now())?;
+        first_key::provide(&keys, &people, &settings.storage.data_dir, SystemClock.now())?;
     }
     appender.set_limits(bounds::store_limits(&settings));
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
-    Ok(Opened { settings, certificate, keys, store, appender, last_run })
+    Ok(Opened { settings, certificate, keys, people, store, appender, last_run })
 }
 
 /// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.

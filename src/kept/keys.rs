@@ -10,7 +10,10 @@ use serde::Serialize;
 
 use super::{LiveValue, ObjectFault, Records};
 use crate::{
-    access::{Caller, CodeRecord, Key, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes, Token},
+    access::{
+        Caller, CodeRecord, Key, KeyCaller, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX, Scopes,
+        Token,
+    },
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
@@ -213,9 +216,9 @@ impl KnownKeys {
     ///
     /// # Errors
     /// The key is not one that its holder renews, or the store cannot be written.
-    pub fn renew(&self, caller: &Caller, now: UnixMillis) -> Result<NewKeyAnswer, KeyFault> {
+    pub fn renew(&self, caller: &KeyCaller, now: UnixMillis) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
-        self.check_caller(Some(caller), now)?;
+        self.check_caller(Some(&Caller::Key(caller.clone())), now)?;
         let id = caller.id();
         let token = Token::random_for(&id)?.ok_or_else(|| no_key(&id))?;
         // Another renewal may have replaced the record since the caller's check.
@@ -266,7 +269,7 @@ impl KnownKeys {
             None => stored().ok_or_else(|| no_key(id))?,
         };
         // A caller may end a key that is valid for longer than its own.
-        let expires = caller.and_then(|caller| caller.key.record.expires);
+        let expires = caller.and_then(Caller::expires);
         may_grant(record.scopes, record.senders.as_deref(), expires, caller)?;
         // The key is invalid before the store is written: a failed write must not leave it valid.
         let mut keys = KeySet::clone(&self.current());
@@ -275,11 +278,13 @@ impl KnownKeys {
         Ok(self.0.records.remove(id)??)
     }
 
-    /// Checks the caller's key again: it may have ended while the body of the request arrived.
+    /// Checks the caller's key again: it may have ended while the body of the request arrived. The
+    /// sessions of users are checked before.
     fn check_caller(&self, caller: Option<&Caller>, now: UnixMillis) -> Result<(), KeyFault> {
         match caller {
-            Some(caller) if !self.current().is_valid(caller, now) => {
-                let cause = format!("the key {:?} was revoked, replaced or expired", caller.name());
+            Some(Caller::Key(key)) if !self.current().is_valid(key, now) => {
+                let name = &key.key.record.name;
+                let cause = format!("the key {name:?} was revoked, replaced or expired");
                 Err(KeyFault::Forbidden(cause))
             }
             _ => Ok(()),

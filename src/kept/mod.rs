@@ -1,6 +1,6 @@
 //! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
-//! other programs, dashboards, annotations, keys, codes, snapshots, the settings in use, cardinality. Most
-//! of this state is in the store's objects. [`LiveValue`] is a setting or other value that can be
+//! other programs, dashboards, annotations, keys, codes, users, snapshots, the settings in use,
+//! cardinality. Most of this state is in the store's objects. [`LiveValue`] is a setting or other value that can be
 //! replaced.
 //!
 //! A type such as `KnownRules` is a handle to one kind of state. Its clones are cheap; it validates
@@ -9,7 +9,7 @@
 //! | handle | limit and overflow rule |
 //! |---|---|
 //! | posted alerts | 10,000 alerts and 16 MiB; others are refused and counted |
-//! | silences, keys, codes | one change at a time; others wait |
+//! | silences, keys, codes, users | one change at a time; others wait |
 //! | audit | 1,024 records of changes wait; further changes are refused |
 //! | snapshots | one at a time; others are refused |
 
@@ -24,6 +24,7 @@ mod hosts;
 mod keys;
 mod live;
 mod near_names;
+mod people;
 mod posted;
 mod records;
 mod rules;
@@ -44,6 +45,9 @@ pub use hosts::KnownHosts;
 pub use keys::{KeyAnswer, KeyFault, KnownKeys, NewKeyAnswer};
 pub use live::LiveValue;
 pub use near_names::{NearName, NearNames};
+pub use people::{
+    KnownPeople, LoginRequest, NewSession, NewUser, OwnChange, PeopleFault, UserAnswer, UserChange,
+};
 pub use posted::KnownPostedAlerts;
 pub(crate) use records::{Records, fault_of};
 pub(crate) use rules::{ACKNOWLEDGEMENTS_MAX, AcknowledgeResult, LoadedRules};

@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::Annotation;
 use crate::{
-    access::{CodeRecord, KeyRecord},
+    access::{CodeRecord, KeyRecord, SessionRecord, UserRecord},
     alerts::{GroupHistory, Silence},
     model::{UnixMillis, with_causes},
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
@@ -85,6 +85,26 @@ impl Record for KeyRecord {
 }
 
 impl Record for CodeRecord {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+impl Record for UserRecord {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+impl Record for SessionRecord {
     fn to_bytes(&self) -> Vec<u8> {
         to_json(self)
     }

@@ -48,6 +48,8 @@ pub struct DowngradeReport {
     /// The keys that were removed, because the earlier format has no access control. One-time codes
     /// are removed, too.
     pub keys: u64,
+    /// The users that were removed.
+    pub users: u64,
 }
 
 /// Lowers all files of a data directory to [`DOWNGRADE_VERSION`]. No process may use it meanwhile.
@@ -83,6 +85,7 @@ pub fn downgrade(
             report.lowered += 1;
             report.shells += removed.shells;
             report.keys += removed.keys;
+            report.users += removed.users;
         }
     }
     Ok(report)
@@ -123,6 +126,7 @@ impl FileKind {
 struct Removed {
     shells: u64,
     keys: u64,
+    users: u64,
 }
 
 /// A file with a format.
@@ -207,6 +211,8 @@ impl StoredFile {
                 if self.kind == FileKind::Objects {
                     removed.keys = objects::remove_all(txn, ObjectKind::Key)?;
                     objects::remove_all(txn, ObjectKind::Code)?;
+                    removed.users = objects::remove_all(txn, ObjectKind::User)?;
+                    objects::remove_all(txn, ObjectKind::Session)?;
                 }
             }
             FileKind::Partition => {

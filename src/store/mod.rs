@@ -74,8 +74,8 @@ pub use handle::{CheckedFile, ClosedStore, Count, Counters, LastSample, SealRepo
 pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
 pub use limits::StoreLimits;
 pub use objects::{
-    ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object,
-    ObjectKind, ObjectRefusal,
+    KEYS_MAX, ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX,
+    OBJECTS_MAX, Object, ObjectKind, ObjectRefusal,
 };
 pub use rebuild::{RebuildReport, RebuildWork, RebuiltLevel, RebuiltTimes, plan_rebuild, rebuild};
 pub use recovery::RecoveryReport;

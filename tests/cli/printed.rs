@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// The beginnings of commands that are only parsed, with the reason.
-const NOT_RUN: [(&str, &str); 40] = [
+const NOT_RUN: [(&str, &str); 42] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -45,6 +45,7 @@ const NOT_RUN: [(&str, &str); 40] = [
     ("cargo run --release -p granary-agent-statsd", "see agents/statsd/tests/program.rs"),
     ("deploy/packages_test.sh", "needs root and debootstrap; .ci/run runs it"),
     ("docker", "needs a daemon of docker; the Containerfile is read below"),
+    ("granary-agent enroll", "needs a code, see access/enroll.rs"),
     ("granary-agent-mongodb", "needs a MongoDB server, see peers/mongodb.rs"),
     ("granary alerts ack", "nothing fires here, see silences.rs"),
     ("granary alerts test-receiver", "no receivers are set up here, see receivers.rs"),
@@ -64,6 +65,7 @@ const NOT_RUN: [(&str, &str); 40] = [
     ("granary rules replay /etc", "rules that are installed, see replay.rs"),
     ("granary silence expire", "ids are made up, see silences.rs"),
     ("granary serve", "every test starts a daemon this way"),
+    ("granary user", "users are made once, see access/people.rs"),
     ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
     ("mongodump", "needs a MongoDB server; what it writes is imported in the next line"),
     ("printf", "needs nc and a port of Graphite, see protocols.rs"),

@@ -1,7 +1,7 @@
 //! Tests of keys: wrong, cut, rotated and expired ones, and the limits of their changes.
 
 use super::*;
-use crate::access::{NewKey, RENEWAL_OVERLAP_MS, Scope, Token};
+use crate::access::{Caller, NewKey, RENEWAL_OVERLAP_MS, Scope, Token};
 
 const NOW: UnixMillis = UnixMillis(1_764_000_000_000);
 
@@ -25,7 +25,7 @@ fn secret(text: &str) -> &str {
 }
 
 fn check(keys: &KeySet, text: &str, now: UnixMillis) -> Result<String, KeyRefusal> {
-    keys.check(text.as_bytes(), now).map(|caller| caller.name().to_owned())
+    keys.check(text.as_bytes(), now).map(|caller| caller.key.record.name.clone())
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn an_expired_or_revoked_key_is_wrong() {
 fn a_caller_grants_only_what_its_key_has() {
     let limited = NewKey { senders: Some("web".into()), ..new_key("one", &[Scope::Admin]) };
     let (keys, token) = set_with(limited);
-    let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
+    let caller = Caller::Key(keys.check(token.reveal().as_bytes(), NOW).unwrap());
     let may =
         |scopes: &[Scope], senders| caller.may_grant(Scopes::of(scopes), senders, None).is_ok();
     assert!(may(&[Scope::Ingest, Scope::Objects], Some("web1")));
@@ -114,7 +114,7 @@ fn a_key_that_expires_grants_nothing_beyond_its_end() {
     let may = |made_by: &str, expires| {
         let new = NewKey { expires: Some(NOW.0 + 10), ..new_key("one", &[Scope::Admin]) };
         let (keys, token) = set_made_by(made_by, new);
-        let caller = keys.check(token.reveal().as_bytes(), NOW).unwrap();
+        let caller = Caller::Key(keys.check(token.reveal().as_bytes(), NOW).unwrap());
         caller.may_grant(Scopes::of(&[Scope::Read]), None, expires).is_ok()
     };
     assert!(may("root", Some(NOW.0 + 10)));

@@ -1,5 +1,5 @@
-//! One-time codes, `GET` and `POST /api/v1/access/codes` and `DELETE /api/v1/access/codes/{id}`, and
-//! the keys of senders that use them, `POST /api/v1/access/enroll` and `/api/v1/access/renew`.
+//! One-time codes, `GET` and `POST /api/v1/access/codes`, `DELETE /api/v1/access/codes/{id}`, and the
+//! keys of senders that use them, `POST /api/v1/access/enroll` and `/api/v1/access/renew`.
 //!
 //! Must never know: how codes and keys are stored and checked.
 
@@ -101,7 +101,7 @@ async fn enroll(
     parts: web::Data<AccessParts>,
 ) -> Result<HttpResponse, Refusal> {
     must_be_json(&request)?;
-    if let Some(refused) = parts.refuse_unread() {
+    if let Some(refused) = parts.unread() {
         return Ok(refused);
     }
     let body = parts.bodies.receive_query(&request, payload, ENROLL_BYTES_MAX).await?;
@@ -151,7 +151,8 @@ async fn renew(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpRespo
     let caller = caller(&request);
     let renew = move || {
         let without = || ObjectFault::Invalid("send the request with the key to renew".to_owned());
-        parts.keys.renew(&caller.ok_or_else(without)?, parts.clock.now())
+        let Some(Caller::Key(key)) = caller else { return Err(without().into()) };
+        parts.keys.renew(&key, parts.clock.now())
     };
     let answer = |made| shown_once(HttpResponse::Ok().json(made));
     respond(renew, answer).await

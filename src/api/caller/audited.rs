@@ -11,7 +11,7 @@ use actix_web::{
     web,
 };
 
-use super::{AccessParts, refusal::AccessRefusal};
+use super::{AccessParts, attempts::address, refusal::AccessRefusal};
 use crate::{
     access::{Caller, RefusedCaller, Right, Row},
     kept::AuditPlace,
@@ -64,16 +64,23 @@ pub(super) async fn record_change<B>(
         return;
     }
     let known = request.extensions_mut().remove::<ChangeNote>().unwrap_or_default();
-    let by_key = || caller.map(|caller| (AuditKind::Key, caller.name().to_owned()));
+    let by_key = || {
+        let caller = caller?;
+        let kind = match caller {
+            Caller::Key(_) => AuditKind::Key,
+            Caller::User(_) => AuditKind::User,
+            Caller::Client(_) => AuditKind::Client,
+        };
+        Some((kind, caller.name().to_owned()))
+    };
     let (kind, who) =
         known.caller.or_else(by_key).unwrap_or_else(|| (AuditKind::None, String::new()));
-    let address = request.peer_addr().map(|peer| peer.ip().to_canonical().to_string());
     let record = AuditRecord {
         seq: 0,
         at: access.clock.now().0,
         kind,
         who,
-        address: address.unwrap_or_default(),
+        address: address(request).to_canonical().to_string(),
         action: format!("{} {}", request.method(), row.path),
         object: known.object.unwrap_or_else(|| object_of(request)),
         outcome: outcome_of(status),
@@ -116,8 +123,12 @@ pub(super) fn note_refusal(
     let (kind, who) = match refusal {
         AccessRefusal::Wrong | AccessRefusal::TooManyWrong => (AuditKind::None, ""),
         AccessRefusal::WrongCode => (AuditKind::Code, ""),
+        AccessRefusal::Lacks { kind: "user", name, .. } => (AuditKind::User, name.as_str()),
+        AccessRefusal::Lacks { kind: "client", name, .. } => (AuditKind::Client, name.as_str()),
         AccessRefusal::Lacks { name, .. } => (AuditKind::Key, name.as_str()),
+        AccessRefusal::Csrf => (AuditKind::User, ""),
         AccessRefusal::NoKey
+        | AccessRefusal::NoSession
         | AccessRefusal::Ambiguous
         | AccessRefusal::Busy
         | AccessRefusal::Unread(_) => return,

@@ -1,10 +1,13 @@
-//! The caller of a request: the check of its key, around each route, and the audit of changes.
+//! The caller of a request: the check of its key, session or certificate, around each route, and the
+//! audit of changes.
 //!
-//! Must never know: how a key is compared, which right a route requires, handlers.
+//! Must never know: how a key or a session is compared, which right a route requires, handlers.
 
+mod attempts;
 mod audited;
 mod credentials;
 mod refusal;
+mod session;
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -25,15 +28,21 @@ use parking_lot::Mutex;
 
 use granary_protocol::RENEW_KEY_HEADER;
 
-use super::body::Bodies;
+use super::{body::Bodies, connection::ClientCertificate};
 use crate::{
-    access::{Caller, Denial, FAILURES_MAX, FailedKeys, Right, Row, admit},
+    access::{
+        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Row,
+        UserCaller, admit, csrf_of,
+    },
     clock::TrustedClock,
-    kept::{Audit, KnownCodes, KnownKeys},
+    kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
     telemetry::Metrics,
 };
+pub use attempts::Logins;
+pub(super) use attempts::{Outcome, address, delayed};
 pub(super) use audited::{note_caller, note_object};
 use refusal::AccessRefusal;
+pub(super) use session::set_cookie;
 
 /// The header of responses to a key that its holder should renew.
 const RENEW_KEY: HeaderName = HeaderName::from_static(RENEW_KEY_HEADER);
@@ -41,7 +50,7 @@ const RENEW_KEY: HeaderName = HeaderName::from_static(RENEW_KEY_HEADER);
 /// The parts of access control. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct AccessParts {
-    /// True when each request needs a key.
+    /// True when each request needs a key or a session.
     pub is_on: bool,
     /// The warning about addresses that others can use without a key.
     pub exposure: Option<Arc<str>>,
@@ -51,12 +60,18 @@ pub struct AccessParts {
     pub codes: KnownCodes,
     /// The audit.
     pub audit: Audit,
-    /// The clock, by which keys expire.
+    /// The scopes of clients by the names in their certificates.
+    pub clients: LiveValue<ClientScopes>,
+    /// The users and their sessions.
+    pub people: KnownPeople,
+    /// The clock, by which keys and sessions expire.
     pub clock: TrustedClock,
     /// The metrics.
     pub metrics: Metrics,
     /// The limits of bodies.
     pub bodies: Bodies,
+    /// The limits of logins.
+    pub logins: Logins,
     /// The failed keys and codes by address.
     pub failures: KeyFailures,
 }
@@ -75,6 +90,14 @@ pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Caller>().cloned()
 }
 
+/// Returns the text that changes with the cookie of a user's request must repeat.
+pub(super) fn csrf_text(request: &HttpRequest, caller: &Caller) -> Option<String> {
+    match caller {
+        Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
+        Caller::Key(_) | Caller::Client(_) => None,
+    }
+}
+
 impl AccessParts {
     /// Passes a request to its route if its caller has the right, and answers it otherwise. The
     /// audit records changes.
@@ -84,9 +107,8 @@ impl AccessParts {
         mut request: ServiceRequest,
         next: Next<B>,
     ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-        let address = request.peer_addr().map(|peer| peer.ip());
         let admitted = match self.is_on {
-            true => self.admit(row.right, request.head(), address),
+            true => self.admit(row.right, request.request()),
             false => Ok(None),
         };
         let caller = match admitted {
@@ -120,8 +142,8 @@ impl AccessParts {
         request: ServiceRequest,
         refusal: &AccessRefusal,
     ) -> ServiceResponse<EitherBody<B>> {
-        let address = request.peer_addr().map(|peer| peer.ip());
-        self.count_refusal(refusal, request.head(), address);
+        let from = address(request.request());
+        self.count_refusal(refusal, request.head(), Some(from));
         let mut response = refusal.response();
         // collectd sends its password only after this challenge. The page sends no samples, so no
         // browser opens a dialog.
@@ -139,62 +161,93 @@ impl AccessParts {
 
     /// Returns true when a request to an open route may also see the state of the daemon.
     pub(super) fn shows_state(&self, request: &HttpRequest) -> bool {
-        let address = request.peer_addr().map(|peer| peer.ip());
-        !self.is_on || self.admit(Right::Operate, request.head(), address).is_ok()
+        !self.is_on || self.admit(Right::Operate, request).is_ok()
     }
 
     /// Returns true while the caller of a stream, such as a tail, may go on: its key was neither
-    /// revoked nor replaced, and has not expired.
+    /// revoked nor replaced, and has not expired, or its session has not ended.
     pub(super) fn still_admits(&self, caller: Option<&Caller>) -> bool {
-        let is_valid = |caller| self.keys.current().is_valid(caller, self.clock.now());
-        caller.map_or(!self.is_on, is_valid)
+        let now = self.clock.now();
+        match caller {
+            None => !self.is_on,
+            Some(Caller::Key(key)) => self.keys.current().is_valid(key, now),
+            Some(Caller::User(user)) => self.people.is_valid(user, now),
+            Some(Caller::Client(client)) => {
+                let names = std::slice::from_ref(&client.name);
+                let scopes = self.clients.get().find(names).map(|(_, scopes)| scopes);
+                now < client.expires && scopes == Some(client.scopes)
+            }
+        }
     }
 
-    fn admit(
-        &self,
-        right: Right,
-        head: &RequestHead,
-        address: Option<IpAddr>,
-    ) -> Result<Option<Caller>, AccessRefusal> {
+    /// Returns the valid session of a request's cookie.
+    pub(super) fn session(&self, request: &HttpRequest) -> Option<UserCaller> {
+        self.people.check(session::cookie(request)?, self.clock.now())
+    }
+
+    /// Returns the refusal of all requests while keys and users are in a damaged file.
+    pub(super) fn unread(&self) -> Option<HttpResponse> {
+        let file = self.keys.unread()?;
+        Some(AccessRefusal::Unread(file.to_owned()).response())
+    }
+
+    fn admit(&self, right: Right, request: &HttpRequest) -> Result<Option<Caller>, AccessRefusal> {
         if right == Right::Open {
             return Ok(None);
         }
         if let Some(file) = self.keys.unread() {
             return Err(AccessRefusal::Unread(file.to_owned()));
         }
-        let sent = credentials::read(head, right == Right::Ingest)?;
-        let now = self.clock.now();
-        let caller = match &sent {
-            None => None,
-            Some(sent) => match self.keys.current().check(sent.text(), now) {
-                Ok(caller) => Some(caller),
-                Err(_) => return Err(self.count_failure(head, address)),
-            },
-        };
-        let scopes = caller.as_ref().map(|caller| caller.key.record.scopes);
+        let caller = self.identify(right, request)?;
+        let kind = || caller.as_ref().map_or("key", Caller::kind);
         let name = || caller.as_ref().map(Caller::name).unwrap_or_default().to_owned();
-        match admit(right, scopes) {
+        match admit(right, caller.as_ref().map(Caller::scopes)) {
             Ok(()) => Ok(caller),
             Err(Denial::Unknown) => Err(AccessRefusal::NoKey),
-            Err(Denial::Lacks(scopes)) => Err(AccessRefusal::Lacks { scopes, name: name() }),
+            Err(Denial::Lacks(scopes)) => {
+                Err(AccessRefusal::Lacks { scopes, kind: kind(), name: name() })
+            }
         }
     }
 
-    /// Refuses a request while the keys and codes cannot be read.
-    pub(super) fn refuse_unread(&self) -> Option<HttpResponse> {
-        let file = self.keys.unread()?;
-        self.metrics.requests_refused.with_label_values(&["unread"]).inc();
-        Some(AccessRefusal::Unread(file.to_owned()).response())
+    /// Returns the caller with the request's key, or else with the session of its cookie.
+    fn identify(
+        &self,
+        right: Right,
+        request: &HttpRequest,
+    ) -> Result<Option<Caller>, AccessRefusal> {
+        let (head, now) = (request.head(), self.clock.now());
+        if let Some(sent) = credentials::read(head, right == Right::Ingest)? {
+            return match self.keys.current().check(sent.text(), now) {
+                Ok(caller) => Ok(Some(Caller::Key(caller))),
+                Err(_) => Err(self.count_failure(head, request.peer_addr().map(|peer| peer.ip()))),
+            };
+        }
+        let Some(cookie) = session::cookie(request) else { return Ok(self.client(request)) };
+        let user = self.people.check(cookie, now).ok_or(AccessRefusal::NoSession)?;
+        if !session::may_change(request, cookie) {
+            return Err(AccessRefusal::Csrf);
+        }
+        Ok(Some(Caller::User(user)))
+    }
+
+    /// Returns the caller with the certificate of the request's connection, if a name has scopes.
+    fn client(&self, request: &HttpRequest) -> Option<Caller> {
+        let certificate = request.conn_data::<ClientCertificate>()?;
+        let (clients, expires) = (self.clients.get(), certificate.expires);
+        let (name, scopes) = clients.find(&certificate.names)?;
+        let client = ClientCaller { name: name.clone(), scopes, expires };
+        (self.clock.now() < expires).then_some(Caller::Client(client))
     }
 
     /// Refuses a request whose one-time code is not valid; it counts as a wrong key.
     pub(super) fn refuse_code(&self, request: &HttpRequest) -> HttpResponse {
-        let address = request.peer_addr().map(|peer| peer.ip());
-        let refusal = match self.count_failure(request.head(), address) {
+        let from = Some(address(request));
+        let refusal = match self.count_failure(request.head(), from) {
             AccessRefusal::Wrong => AccessRefusal::WrongCode,
             other => other,
         };
-        self.count_refusal(&refusal, request.head(), address);
+        self.count_refusal(&refusal, request.head(), from);
         refusal.response()
     }
 

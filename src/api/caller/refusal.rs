@@ -1,4 +1,4 @@
-//! Requests that are refused because of their key.
+//! Requests that are refused because of their key or session.
 
 use actix_web::{
     HttpResponse,
@@ -13,8 +13,12 @@ use crate::{
 /// The reason why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AccessRefusal {
-    /// The request has no key.
+    /// The request has neither a key nor the cookie of a session.
     NoKey,
+    /// The session of the cookie has ended, or never existed.
+    NoSession,
+    /// A change with a cookie lacks the text that only the daemon's own page knows.
+    Csrf,
     /// The key is unknown, revoked or expired, or has another form.
     Wrong,
     /// The one-time code is unknown, used or expired, or has another form.
@@ -23,11 +27,13 @@ pub(super) enum AccessRefusal {
     TooManyWrong,
     /// The request has two different keys.
     Ambiguous,
-    /// The key lacks some of these scopes.
+    /// The key or the user lacks some of these scopes.
     Lacks {
         /// The scopes.
         scopes: Scopes,
-        /// The name of the key.
+        /// The kind of the caller, `key`, `user` or `client`.
+        kind: &'static str,
+        /// The name of the caller.
         name: String,
     },
     /// Too many changes wait for the audit.
@@ -42,6 +48,8 @@ impl AccessRefusal {
         match self {
             Self::NoKey | Self::Wrong | Self::TooManyWrong | Self::Ambiguous => "key",
             Self::WrongCode => "code",
+            Self::NoSession => "session",
+            Self::Csrf => "csrf",
             Self::Lacks { .. } => "scope",
             Self::Busy => "audit",
             Self::Unread(_) => "unread",
@@ -51,10 +59,12 @@ impl AccessRefusal {
     /// Returns the status of the response.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::NoKey | Self::Wrong | Self::WrongCode => StatusCode::UNAUTHORIZED,
+            Self::NoKey | Self::NoSession | Self::Wrong | Self::WrongCode => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::TooManyWrong => StatusCode::TOO_MANY_REQUESTS,
             Self::Ambiguous => StatusCode::BAD_REQUEST,
-            Self::Lacks { .. } => StatusCode::FORBIDDEN,
+            Self::Csrf | Self::Lacks { .. } => StatusCode::FORBIDDEN,
             Self::Busy | Self::Unread(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -64,8 +74,17 @@ impl AccessRefusal {
             Self::NoKey => unauthorized(
                 "no_key",
                 "this daemon requires a key: commands and agents read it from --key-file; others \
-                 send `Authorization: Bearer gry_...`, the password of Basic, or ?api_key=",
+                 send `Authorization: Bearer gry_...`, the password of Basic, or ?api_key=; people \
+                 log in on the page",
             ),
+            Self::NoSession => {
+                unauthorized("no_session", "the session has ended: log in again on the page")
+            }
+            Self::Csrf => {
+                let message = "a change with the cookie of a session needs the header \
+                               X-Granary-CSRF: read its value again from /api/v1/access/me";
+                answer::error(StatusCode::FORBIDDEN, "csrf", message)
+            }
             Self::Wrong => unauthorized(
                 "wrong_key",
                 "the key is not valid: it may be cut, revoked, replaced or expired; an \
@@ -78,8 +97,8 @@ impl AccessRefusal {
             ),
             Self::TooManyWrong => {
                 let message = format!(
-                    "more than {FAILURES_MAX} requests with wrong keys or codes came from this address \
-                     in a minute: correct the key"
+                    "more than {FAILURES_MAX} requests with wrong keys or codes came from this \
+                     address in a minute: correct the key"
                 );
                 answer::error(self.status(), "wrong_key", message)
             }
@@ -94,7 +113,7 @@ impl AccessRefusal {
                 "too many changes wait for their records in the audit: repeat the request",
             ),
             Self::Lacks { scopes, .. } => {
-                let message = format!("the key lacks a scope: this request needs {scopes}");
+                let message = format!("the caller lacks a scope: this request needs {scopes}");
                 answer::error(self.status(), "forbidden", message)
             }
             // Senders keep their samples on a 503.

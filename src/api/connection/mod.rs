@@ -6,11 +6,34 @@ mod one_at_a_time;
 use std::time::Duration;
 
 use actix_web::dev::Extensions;
+use granary_https::Certificate;
 use rustix::net::sockopt;
 
-use crate::{telemetry::Metrics, tls::Stream};
+use crate::{model::UnixMillis, telemetry::Metrics, tls::Stream};
 pub use one_at_a_time::OneAtATime;
 pub(super) use one_at_a_time::{AnswerBody, ConnectionTurn, TurnEnd};
+
+/// The certificate that the client of a connection has shown, and one of the authorities signed.
+#[derive(Debug, Clone)]
+pub(super) struct ClientCertificate {
+    /// The names, in lower case.
+    pub(super) names: Vec<String>,
+    /// The end of the validity.
+    pub(super) expires: UnixMillis,
+}
+
+impl ClientCertificate {
+    fn of(stream: &Stream) -> Option<Self> {
+        let read = Certificate::read(stream.client_certificate()?)?;
+        let names = read.names.iter().map(|name| name.to_lowercase()).collect();
+        let expires = i64::try_from(read.not_after).unwrap_or(i64::MAX).saturating_mul(1000);
+        Some(Self { names, expires: UnixMillis(expires) })
+    }
+}
+
+/// True for a connection with TLS.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IsEncrypted(pub(super) bool);
 
 /// The counter of open connections.
 #[derive(Debug, Clone)]
@@ -32,6 +55,10 @@ impl Connections {
         self.metrics.connections_accepted.inc();
         data.insert(OpenConnection(self.metrics.clone()));
         data.insert(connection.turn());
+        if let Some(certificate) = ClientCertificate::of(connection.inner()) {
+            data.insert(certificate);
+        }
+        data.insert(IsEncrypted(matches!(connection.inner(), Stream::Tls(_))));
         // tcp(7): the time that data may stay unacknowledged, or wait for a slow reader.
         let millis = u32::try_from(self.answer_timeout.as_millis()).unwrap_or(u32::MAX);
         if let Err(cause) = sockopt::set_tcp_user_timeout(connection.inner().tcp(), millis) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::OverviewParts;
-use crate::store::{OBJECTS_BYTES_MAX, OBJECTS_MAX};
+use crate::store::{KEYS_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX};
 
 /// The limits that come from settings.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +63,7 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
         Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
         Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.catalog_bytes_max"),
         Limit::without_setting("objects of one kind", objects, OBJECTS_MAX),
+        Limit::without_setting("keys", admin.access.keys.current().count() as u64, KEYS_MAX),
         Limit::without_setting("bytes of objects of one kind", bytes, OBJECTS_BYTES_MAX),
     ]
 }

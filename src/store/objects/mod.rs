@@ -42,8 +42,10 @@ use quotas::QuotaUse;
 pub const OBJECT_NAME_BYTES_MAX: usize = 256;
 /// The maximum size of an object in bytes.
 pub const OBJECT_BYTES_MAX: usize = 1 << 20;
-/// The maximum number of objects of one kind.
+/// The maximum number of objects of one kind other than keys.
 pub const OBJECTS_MAX: u64 = 10_000;
+/// The maximum number of keys: one for each agent of the largest fleets.
+pub const KEYS_MAX: u64 = 120_000;
 /// The maximum size of all objects of one kind in bytes.
 pub const OBJECTS_BYTES_MAX: u64 = 64 << 20;
 
@@ -70,6 +72,10 @@ pub enum ObjectKind {
     Key,
     /// A one-time code, with the digest of its secret.
     Code,
+    /// A user, with the hash of the password.
+    User,
+    /// A session of a user; its name is the digest of its cookie.
+    Session,
 }
 
 impl ObjectKind {
@@ -79,6 +85,11 @@ impl ObjectKind {
     /// Returns the name in keys and in messages.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns the maximum number of objects of the kind.
+    pub fn count_max(self) -> u64 {
+        if self == Self::Key { KEYS_MAX } else { OBJECTS_MAX }
     }
 }
 
@@ -136,8 +147,8 @@ pub enum ObjectRefusal {
     },
     /// The objects of this kind have reached their quota.
     #[error(
-        "the quota is reached: each kind has at most {OBJECTS_MAX} objects, and {OBJECTS_BYTES_MAX} \
-         bytes in all; delete some"
+        "the quota is reached: each kind has at most {OBJECTS_MAX} objects ({KEYS_MAX} keys), and \
+         {OBJECTS_BYTES_MAX} bytes in all; delete some"
     )]
     QuotaReached,
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{OBJECTS_BYTES_MAX, OBJECTS_MAX, ObjectKind, ObjectRefusal};
+use super::{OBJECTS_BYTES_MAX, ObjectKind, ObjectRefusal};
 
 /// The number of objects of each kind, and their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,15 +45,16 @@ impl QuotaUse {
         }
         self.add(kind, bytes);
         let used = self.0.get(&kind).copied().unwrap_or_default();
-        let is_beyond = used.count > OBJECTS_MAX || used.bytes > OBJECTS_BYTES_MAX;
+        let is_beyond = used.count > kind.count_max() || used.bytes > OBJECTS_BYTES_MAX;
         let grows = before.is_none_or(|before| bytes > before);
         if is_beyond && grows { Err(ObjectRefusal::QuotaReached) } else { Ok(()) }
     }
 
-    /// Returns the largest number of objects of any kind, and the largest size of any kind in
-    /// bytes.
+    /// Returns the largest number of objects of any kind other than keys, and the largest size of
+    /// any kind in bytes.
     pub(super) fn largest(&self) -> (u64, u64) {
-        let count = self.0.values().map(|used| used.count).max();
+        let others = self.0.iter().filter(|(kind, _)| **kind != ObjectKind::Key);
+        let count = others.map(|(_, used)| used.count).max();
         let bytes = self.0.values().map(|used| used.bytes).max();
         (count.unwrap_or(0), bytes.unwrap_or(0))
     }

@@ -5,6 +5,7 @@
 
 mod mirrored;
 mod names;
+mod people;
 mod process;
 mod registering;
 mod tls;
@@ -23,6 +24,7 @@ use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{model::HostState, policy::RefusalReason, store::Store};
 use mirrored::MirroredMetrics;
 pub use names::{HOST_METRICS, METRIC_NAMES};
+pub use people::PeopleMetrics;
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
 use registering::{counter, counters, float_counter, gauge, gauges, histogram};
@@ -55,6 +57,7 @@ pub struct Metrics {
     pub connections: IntGauge,
     pub connections_accepted: IntCounter,
     pub tls: TlsMetrics,
+    pub people: PeopleMetrics,
     pub body_memory_bytes: IntGauge,
     pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
@@ -104,8 +107,7 @@ impl Metrics {
     /// # Errors
     /// When a name is registered twice, which a test rules out.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
-        let r = &registry;
+        let r = &Registry::new();
         let metrics = Self {
             samples_accepted: counters(r, "granary_samples_accepted_total", &["protocol"])?,
             samples_duplicate: counters(r, "granary_samples_duplicate_total", &["protocol"])?,
@@ -129,6 +131,7 @@ impl Metrics {
             connections: gauge(r, "granary_connections")?,
             connections_accepted: counter(r, "granary_connections_total")?,
             tls: TlsMetrics::new(r)?,
+            people: PeopleMetrics::new(r)?,
             datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
@@ -173,7 +176,7 @@ impl Metrics {
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
             memory_bytes: gauges(r, "granary_memory_bytes", &["part"])?,
             cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
-            registry,
+            registry: r.clone(),
         };
         metrics.initialize_labels();
         Ok(metrics)
@@ -209,7 +212,9 @@ impl Metrics {
         for outcome in ["taken", "invalid", "refused"] {
             self.posted_alerts.with_label_values(&[outcome]);
         }
-        for reason in ["host", "origin", "key", "code", "scope", "unread", "audit"] {
+        for reason in
+            ["host", "origin", "key", "code", "session", "csrf", "scope", "unread", "audit"]
+        {
             self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [

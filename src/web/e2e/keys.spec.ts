@@ -1,23 +1,10 @@
 /** Keys made, rotated and revoked on the page of a daemon with access control. */
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { Locator, Page } from "@playwright/test";
+import { ACCESS, firstKey, openWithKey } from "./support/access";
 import type { Daemon } from "./support/daemon";
 import { expect, test } from "./support/test";
 
-const ACCESS = { "granary.toml": "[security]\naccess = true\n" };
 const TOKEN = /^gry_[0-9a-z]{12}_[0-9a-z]{52}$/;
-
-async function firstKey(daemon: Daemon): Promise<string> {
-  return (await readFile(join(daemon.folder, "data", "first-key"), "utf8")).trim();
-}
-
-/** Opens an address with a key. */
-async function openWithKey(page: Page, url: string, key: string): Promise<void> {
-  await page.goto(url);
-  await page.getByLabel("Key", { exact: true }).fill(key);
-  await page.getByRole("button", { name: "Use key" }).click();
-}
 
 function rowOf(page: Page, name: string): Locator {
   return page
@@ -134,7 +121,7 @@ test("the key of this tab is replaced when it is rotated, and asked for when it 
   await page.reload();
   await expect(rowOf(page, "first-key")).toContainText("This tab");
   await revoke(page, "first-key");
-  await expect(page.getByRole("heading", { name: "Key required" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Log in" })).toBeVisible();
 });
 
 test("a new key that was not copied is closed only after a question", async ({
@@ -208,15 +195,10 @@ test("a key without the right to manage keys cannot list them", async ({
 }) => {
   watch.permit(/Failed to load resource/);
   const daemon = await startDaemon(ACCESS);
-  const answer = await fetch(`${daemon.url}/api/v1/access/keys`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      authorization: `Bearer ${await firstKey(daemon)}`,
-    },
-    body: JSON.stringify({ name: "reader", scopes: ["read"] }),
-  });
-  const { token } = (await answer.json()) as { token: string };
+  daemon.key = await firstKey(daemon);
+  const reader = { name: "reader", scopes: ["read"] };
+  const { token } = (await daemon.post("/api/v1/access/keys", reader)) as { token: string };
   await openWithKey(page, `${daemon.url}/access`, token);
-  await expect(page.getByText("Cannot load the keys")).toContainText("admin");
+  await expect(page.getByRole("heading", { name: "No permission" })).toBeVisible();
+  await expect(page.getByRole("link", { name: "Access", exact: true })).toHaveCount(0);
 });

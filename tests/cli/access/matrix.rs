@@ -1,6 +1,8 @@
-//! Every route of the table with no key and with a key of each scope: allowed, or 401 or 403.
+//! Every route of the table with no credentials, with a key of each scope and with a user of each
+//! role: allowed, or 401 or 403.
 
-use granary::access::{ROUTES, Right, Row, Scope, Scopes, admit};
+use granary::access::{ROUTES, Right, Role, Roles, Row, Scope, Scopes, admit};
+use serde_json::json;
 
 use super::Guarded;
 
@@ -33,6 +35,38 @@ fn each_route_admits_exactly_the_keys_of_the_table() {
                 assert_eq!(is_admitted, expected, "{method} {path} {scopes}: {status} {answer}");
                 if !expected {
                     assert_eq!((status, &answer["error"]), (403, &"forbidden".into()));
+                }
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 500, "checked only {checked} requests");
+}
+
+#[test]
+fn each_route_admits_exactly_the_roles_of_the_table() {
+    let guarded = Guarded::start();
+    let roles = Role::ALL.iter().map(|role| ("default", *role)).chain([("*", Role::Admin)]);
+    let mut roles: Vec<_> = roles.map(|(project, role)| Roles::one(project, role)).collect();
+    roles.extend([Roles::default(), Roles::one("other", Role::Admin)]);
+    let mut checked = 0;
+    for (number, roles) in roles.iter().enumerate() {
+        let name = format!("user{number}");
+        guarded.user(&name, &json!(roles));
+        let mut session = guarded.log_in(&name);
+        for Row { methods, path, right, .. } in ROUTES {
+            let methods = if *methods == "*" { "GET POST" } else { methods };
+            for method in methods.split(' ') {
+                let path = filled(path);
+                let (status, answer) = guarded.with_session(&session, method, &path, "");
+                let expected = admit(*right, Some(roles.scopes_in("default"))).is_ok();
+                let is_admitted = ![401, 403].contains(&status);
+                assert_eq!(is_admitted, expected, "{method} {path} {roles:?}: {status} {answer}");
+                if !expected {
+                    assert_eq!((status, &answer["error"]), (403, &"forbidden".into()));
+                }
+                if path.ends_with("/logout") {
+                    session = guarded.log_in(&name);
                 }
                 checked += 1;
             }

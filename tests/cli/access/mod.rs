@@ -1,9 +1,11 @@
-//! Access control of the real daemon: keys by CLI, API and every kind of client.
+//! Access control of the real daemon: keys by CLI, API and every kind of client, and users.
 
 mod audit;
 mod enroll;
 mod matrix;
+mod people;
 mod senders;
+mod sessions;
 
 use std::{
     fs,

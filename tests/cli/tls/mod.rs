@@ -4,6 +4,7 @@ mod certificates;
 mod clients;
 mod exchange;
 mod handshakes;
+mod mapped;
 mod peers;
 
 use std::{

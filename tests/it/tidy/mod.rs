@@ -113,6 +113,7 @@ const MAY_USE: [(&str, &[&str]); 22] = [
         "config",
         &[
             "model",
+            "access",
             "tls",
             "policy",
             "store",

@@ -231,8 +231,8 @@ impl Client {
         outcome
     }
 
-    /// Renews the key in its file. Until then, the earlier key stays valid; a failure is logged, and
-    /// repeated an hour later.
+    /// Renews the key in its file. The earlier key stays valid meanwhile; a failure is logged, and the
+    /// renewal is repeated an hour later.
     fn renew_key(&self) {
         let Some(token) = &self.token else { return };
         let Some(file) = token.file_to_renew() else { return };

@@ -1,0 +1,174 @@
+//! The caller of a request: a key, a user with a session, or a client with a certificate.
+
+use std::sync::Arc;
+
+use super::{
+    keys::KeyCaller,
+    roles::{DEFAULT_PROJECT, Roles},
+    scopes::{Scope, Scopes},
+    sessions::Session,
+    token::Digest,
+    user::User,
+};
+use crate::model::{SenderLimit, UnixMillis};
+
+/// The sender of a request with valid credentials.
+#[derive(Debug, Clone)]
+pub enum Caller {
+    /// A program or a person with a key.
+    Key(KeyCaller),
+    /// A person who has logged in.
+    User(UserCaller),
+    /// A program with a certificate.
+    Client(ClientCaller),
+}
+
+/// A client with a certificate, whose name has scopes.
+#[derive(Debug, Clone)]
+pub struct ClientCaller {
+    /// The name.
+    pub name: String,
+    /// The scopes.
+    pub scopes: Scopes,
+    /// The end of the certificate's validity.
+    pub expires: UnixMillis,
+}
+
+/// A user with a session, as of the check of the session.
+#[derive(Debug, Clone)]
+pub struct UserCaller {
+    /// The user.
+    pub user: Arc<User>,
+    /// The session.
+    pub session: Arc<Session>,
+    pub(super) id: Digest,
+}
+
+impl UserCaller {
+    /// Returns the caller with a session of a user.
+    pub fn new(user: Arc<User>, session: Arc<Session>, id: Digest) -> Self {
+        Self { user, session, id }
+    }
+
+    /// Returns the digest that identifies the session.
+    pub fn session_id(&self) -> &Digest {
+        &self.id
+    }
+}
+
+impl Caller {
+    /// Returns the kind of the credentials: `key`, `user` or `client`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Key(_) => "key",
+            Self::User(_) => "user",
+            Self::Client(_) => "client",
+        }
+    }
+
+    /// Returns the name of the key, of the user or of the client.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Key(caller) => &caller.key.record.name,
+            Self::User(caller) => &caller.user.name,
+            Self::Client(caller) => &caller.name,
+        }
+    }
+
+    /// Returns the scopes, without those that they include.
+    pub fn scopes(&self) -> Scopes {
+        match self {
+            Self::Key(caller) => caller.key.record.scopes,
+            Self::User(caller) => caller.user.record.roles.scopes_in(DEFAULT_PROJECT),
+            Self::Client(caller) => caller.scopes,
+        }
+    }
+
+    /// Returns the limit of the senders' names that the caller may use; `None`: all.
+    pub fn senders(&self) -> Option<SenderLimit> {
+        match self {
+            Self::Key(caller) => {
+                let record = &caller.key.record;
+                Some(SenderLimit::new(record.senders.as_deref()?, record.one_sender))
+            }
+            Self::User(_) | Self::Client(_) => None,
+        }
+    }
+
+    /// Returns true when the holder of the caller's key should renew it.
+    pub fn should_renew(&self, now: UnixMillis) -> bool {
+        match self {
+            Self::Key(caller) => caller.should_renew(now),
+            Self::User(_) | Self::Client(_) => false,
+        }
+    }
+
+    /// Returns the time at which the caller's key expires.
+    pub fn expires(&self) -> Option<i64> {
+        match self {
+            Self::Key(caller) => caller.key.record.expires,
+            Self::User(_) | Self::Client(_) => None,
+        }
+    }
+
+    /// Checks that a change of a key with these properties gives the caller nothing that it lacks.
+    ///
+    /// # Errors
+    /// The key may do more than the caller; the text names the difference.
+    pub fn may_grant(
+        &self,
+        scopes: Scopes,
+        senders: Option<&str>,
+        expires: Option<i64>,
+    ) -> Result<(), String> {
+        let (kind, name) = (self.kind(), self.name());
+        if !self.scopes().granted().contains(scopes.granted()) {
+            return Err(format!("the {kind} {name:?} lacks some of the scopes {scopes}"));
+        }
+        // Keys that were made without a caller, such as the first one, may make the lasting ones.
+        let end = match self {
+            Self::Key(caller) if caller.key.record.created_by.is_empty() => None,
+            Self::Key(_) | Self::User(_) | Self::Client(_) => self.expires(),
+        };
+        if end.is_some_and(|end| expires.is_none_or(|expires| expires > end)) {
+            return Err(format!(
+                "the key {name:?} expires, and a key that it makes or rotates must expire no later"
+            ));
+        }
+        match self.senders() {
+            Some(limit) if !senders.is_some_and(|senders| limit.allows(senders)) => {
+                Err(format!("the key {name:?} is limited to senders whose name {limit}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the caller has all rights of a user with these roles, so that it may make,
+    /// change and remove this user.
+    ///
+    /// # Errors
+    /// The roles include a right that the caller lacks; the text names the project.
+    pub fn may_manage(&self, roles: &Roles) -> Result<(), String> {
+        let operates = self.scopes().contains(Scopes::of(&[Scope::Admin, Scope::Operate]));
+        let has = |project: &str| match self {
+            _ if operates => true,
+            Self::Key(caller) => {
+                let is_admin = caller.key.record.scopes.contains(Scopes::of(&[Scope::Admin]));
+                is_admin && project == DEFAULT_PROJECT
+            }
+            Self::User(caller) => caller.user.record.roles.is_admin_of(project),
+            Self::Client(caller) => {
+                let is_admin = caller.scopes.contains(Scopes::of(&[Scope::Admin]));
+                is_admin && project == DEFAULT_PROJECT
+            }
+        };
+        match roles.projects().find(|project| !has(project)) {
+            None => Ok(()),
+            Some(project) => Err(format!(
+                "the {} {:?} is no administrator of the project {project:?}",
+                self.kind(),
+                self.name()
+            )),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The limits of logins: two passwords are hashed at once, and wrong ones are delayed.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{
+        StatusCode,
+        header::{self, HeaderName},
+    },
+};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    access::{Attempt, Lockout},
+    api::answer,
+    clock::TrustedClock,
+    telemetry::Metrics,
+};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The number of passwords that are hashed at once, each with 19 MiB.
+const HASHES_AT_ONCE: usize = 2;
+/// The number of requests that wait for their turn.
+const WAITING_MAX: usize = 64;
+
+/// The limits of logins. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct Logins {
+    hashing: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+    lockout: Arc<Mutex<Lockout>>,
+    clock: TrustedClock,
+    metrics: Metrics,
+}
+
+/// The turn to hash a password.
+pub(in crate::api) struct Turn {
+    _hashing: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The result of a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api) enum Outcome {
+    Right,
+    Wrong,
+    /// The password was right, or was not checked.
+    Neither,
+}
+
+impl Logins {
+    /// Creates the limits.
+    pub fn new(clock: TrustedClock, metrics: Metrics) -> Self {
+        Self {
+            hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
+            places: Arc::new(Semaphore::new(HASHES_AT_ONCE + WAITING_MAX)),
+            lockout: Arc::default(),
+            clock,
+            metrics,
+        }
+    }
+
+    /// Waits for the turn to hash a password; refuses when many others wait.
+    pub(in crate::api) async fn turn(&self) -> Result<Turn, HttpResponse> {
+        let busy = || {
+            self.count("busy");
+            let message = "many people log in at this moment: retry in a few seconds";
+            let mut response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
+            let seconds = header::HeaderValue::from_static("5");
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+            response
+        };
+        let place = self.places.clone().try_acquire_owned().map_err(|_| busy())?;
+        let hashing = self.hashing.clone().acquire_owned().await.map_err(|_| busy())?;
+        Ok(Turn { _hashing: hashing, _place: place })
+    }
+
+    /// Begins a login of a user, or the check of a user's password for a change.
+    ///
+    /// # Errors
+    /// The login must wait for these milliseconds.
+    pub(in crate::api) fn begin(&self, request: &HttpRequest, user: &str) -> Result<Attempt, i64> {
+        let begun = self.lockout.lock().begin(user, address(request), self.clock.now());
+        begun.inspect_err(|_| self.count("delayed"))
+    }
+
+    /// Ends a login with its result.
+    pub(in crate::api) fn end(&self, attempt: &Attempt, outcome: Outcome) {
+        match outcome {
+            Outcome::Right => {
+                self.count("right");
+                self.lockout.lock().succeed(attempt);
+            }
+            Outcome::Neither => self.lockout.lock().undo(attempt),
+            Outcome::Wrong => self.count("wrong"),
+        }
+    }
+
+    fn count(&self, outcome: &str) {
+        self.metrics.people.logins.with_label_values(&[outcome]).inc();
+    }
+}
+
+/// Refuses a login that must wait for these milliseconds.
+pub(in crate::api) fn delayed(wait_ms: i64) -> HttpResponse {
+    let seconds = (wait_ms + 999) / 1000;
+    let message =
+        format!("too many wrong logins from this address: wait {seconds} s, then try again");
+    let word = "login_delayed";
+    let mut response = answer::error(StatusCode::TOO_MANY_REQUESTS, word, message);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    response
+}
+
+/// Returns the address of the client. Of a proxy on the same machine, the last address that it
+/// forwards counts; programs of this machine can therefore pretend to have other addresses.
+pub(in crate::api) fn address(request: &HttpRequest) -> IpAddr {
+    let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+    if !peer.to_canonical().is_loopback() {
+        return peer;
+    }
+    let forwarded = request.headers().get_all(X_FORWARDED_FOR).last();
+    let last = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next());
+    last.and_then(|address| address.trim().parse().ok()).unwrap_or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn only_a_proxy_on_this_machine_names_the_address_of_the_client() {
+        let address_of = |peer: &str, forwarded: &[&str]| {
+            let mut request = TestRequest::default().peer_addr(peer.parse().unwrap());
+            for value in forwarded {
+                request = request.append_header((X_FORWARDED_FOR, *value));
+            }
+            address(&request.to_http_request()).to_string()
+        };
+        assert_eq!(address_of("127.0.0.1:1", &[]), "127.0.0.1");
+        assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1, 192.0.2.2"]), "192.0.2.2");
+        assert_eq!(address_of("[::1]:1", &["192.0.2.1", "2001:db8::1"]), "2001:db8::1");
+        assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1, unknown"]), "127.0.0.1");
+        assert_eq!(address_of("192.0.2.9:1", &["192.0.2.1"]), "192.0.2.9");
+    }
+}

@@ -1,0 +1,113 @@
+//! `POST /api/v1/access/login` and `POST /api/v1/access/logout`.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web,
+};
+use serde::Deserialize;
+
+use super::{either, me::begun, own, parsed, private, refusal, run};
+use crate::{
+    access::{Caller, user_name},
+    api::{
+        answer,
+        caller::{AccessParts, Outcome, address, delayed, set_cookie},
+        objects,
+        refusal::Refusal,
+    },
+    kept::{LoginOutcome, LoginRequest, PeopleFault},
+};
+
+/// The body of a login.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoginBody {
+    user: String,
+    password: String,
+    #[serde(default)]
+    code: Option<String>,
+}
+
+pub(super) async fn log_in(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<AccessParts>,
+) -> Result<HttpResponse, Refusal> {
+    if let Some(refused) = unavailable(&parts) {
+        return Ok(refused);
+    }
+    let body = parts.bodies.receive_change(&request, payload).await?;
+    let login = match parsed::<LoginBody>(&body) {
+        Ok(login) => login,
+        Err(fault) => return Ok(objects::refusal(&fault)),
+    };
+    Ok(either(check(&request, &parts, login).await))
+}
+
+async fn check(
+    request: &HttpRequest,
+    parts: &web::Data<AccessParts>,
+    login: LoginBody,
+) -> Result<HttpResponse, HttpResponse> {
+    let name = user_name(&login.user);
+    let attempt = parts.logins.begin(request, &name).map_err(delayed)?;
+    let turn = parts.logins.turn().await.inspect_err(|_| {
+        parts.logins.end(&attempt, Outcome::Neither);
+    })?;
+    let (shared, replaced) = (parts.clone(), parts.session(request));
+    let (known, from) = (name.clone(), Some(address(request)));
+    let done = web::block(move || {
+        let LoginBody { user, password, code } = &login;
+        let request = LoginRequest { user, password, code: code.as_deref() };
+        let session = shared.people.log_in(request, shared.clock.now())?;
+        // The browser forgets the session of its previous cookie.
+        if let Some(replaced) = replaced {
+            shared.people.log_out(&replaced)?;
+        }
+        drop(turn);
+        shared.audit.note_login(&known, from, LoginOutcome::Done, shared.clock.now());
+        Ok::<_, PeopleFault>(session)
+    });
+    let done = done.await.map_err(|cause| super::failed(cause.to_string()));
+    let outcome = match &done {
+        Ok(Ok(_)) => Outcome::Right,
+        Ok(Err(PeopleFault::WrongLogin)) => Outcome::Wrong,
+        Ok(Err(_)) | Err(_) => Outcome::Neither,
+    };
+    parts.logins.end(&attempt, outcome);
+    if outcome == Outcome::Wrong {
+        // The text in place of a name may be a password.
+        let name = if parts.people.has_user(&name) { &*name } else { "" };
+        let refused = LoginOutcome::Refused { reason: "password", status: 401 };
+        parts.audit.note_login(name, from, refused, parts.clock.now());
+    }
+    if outcome == Outcome::Wrong && attempt.is_first {
+        // The text in place of a name may be a password.
+        let address = address(request);
+        tracing::warn!(%address, "refused a login: its user, password or code is wrong");
+    }
+    let session = done?.map_err(|fault| refusal(&fault))?;
+    Ok(begun(request, parts, &session, StatusCode::OK))
+}
+
+pub(super) async fn log_out(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
+    let cookie = set_cookie(&request, "");
+    if let Some(Caller::User(user)) = own(&request) {
+        let shared = parts.clone();
+        if let Err(refused) = run(move || shared.people.log_out(&user)).await {
+            return refused;
+        }
+        parts.metrics.people.sessions.set(parts.people.session_count() as i64);
+    }
+    private(HttpResponse::NoContent().insert_header((header::SET_COOKIE, cookie)).finish())
+}
+
+/// Returns the refusal of logins while access control is off, or while users cannot be read.
+fn unavailable(parts: &AccessParts) -> Option<HttpResponse> {
+    if !parts.is_on {
+        let message = "security.access is off, so that no request needs a login";
+        return Some(answer::error(StatusCode::CONFLICT, "access_off", message));
+    }
+    parts.unread()
+}

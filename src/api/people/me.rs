@@ -1,0 +1,81 @@
+//! `GET /api/v1/access/me`, which is also the answer when a session begins.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web,
+};
+use serde::Serialize;
+
+use super::{own, private};
+use crate::{
+    access::{Caller, Roles, Scope, Scopes, UserRecord},
+    api::caller::{AccessParts, csrf_text, set_cookie},
+    kept::NewSession,
+};
+
+/// The caller of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct MeAnswer {
+    /// True when each request needs credentials.
+    access: bool,
+    /// `user`, `key`, or `none` without access control.
+    kind: &'static str,
+    name: String,
+    /// The roles of a user by project.
+    roles: Roles,
+    scopes: Scopes,
+    /// True with a second factor.
+    totp: bool,
+    /// True for a user with a password.
+    password: bool,
+    /// The text that changes with the session's cookie must repeat.
+    csrf: Option<String>,
+    /// The latest end of the session in Unix milliseconds.
+    expires: Option<i64>,
+}
+
+/// Returns the answer about a caller, with the text for changes with the session's cookie.
+pub(super) fn answer_me(
+    parts: &AccessParts,
+    caller: Option<&Caller>,
+    csrf: Option<String>,
+) -> MeAnswer {
+    let user = match caller {
+        Some(Caller::User(user)) => Some(user),
+        Some(Caller::Key(_) | Caller::Client(_)) | None => None,
+    };
+    let record = user.map(|user| &user.user.record);
+    let all = || Scopes::of(&[Scope::Admin, Scope::Operate]);
+    MeAnswer {
+        access: parts.is_on,
+        kind: caller.map_or("none", Caller::kind),
+        name: caller.map_or(String::new(), |caller| caller.name().to_owned()),
+        roles: record.map(|record| record.roles.clone()).unwrap_or_default(),
+        scopes: caller.map_or_else(all, Caller::scopes),
+        totp: record.is_some_and(UserRecord::requires_code),
+        password: record.is_some_and(|record| record.password.is_some()),
+        csrf,
+        expires: user.map(|user| user.session.expires()),
+    }
+}
+
+pub(super) async fn me(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
+    let caller = own(&request);
+    let csrf = caller.as_ref().and_then(|caller| csrf_text(&request, caller));
+    private(HttpResponse::Ok().json(answer_me(&parts, caller.as_ref(), csrf)))
+}
+
+/// Answers with the caller of a new session, and sets its cookie.
+pub(super) fn begun(
+    request: &HttpRequest,
+    parts: &AccessParts,
+    session: &NewSession,
+    status: StatusCode,
+) -> HttpResponse {
+    parts.metrics.people.sessions.set(parts.people.session_count() as i64);
+    let caller = Caller::User(session.caller.clone());
+    let me = answer_me(parts, Some(&caller), Some(session.csrf().to_string()));
+    let cookie = set_cookie(request, session.token.reveal());
+    HttpResponse::build(status).insert_header((header::SET_COOKIE, cookie)).json(me)
+}
