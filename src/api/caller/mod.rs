@@ -1,5 +1,5 @@
-//! The caller of a request: the check of its key, session or certificate, around each route, and the
-//! audit of changes.
+//! The caller of a request: the check of its key, session or certificate, around each route, and
+//! the audit of changes.
 //!
 //! Must never know: how a key or a session is compared, which right a route requires, handlers.
 
