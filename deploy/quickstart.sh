@@ -69,4 +69,9 @@ run in another terminal:
 Ctrl-C stops both.
 
 TEXT
+if [ -f "$data/first-admin" ]; then
+    echo "Open this link once to become the first administrator:"
+    echo "  $(cat "$data/first-admin")"
+    echo
+fi
 wait "$daemon"

@@ -60,6 +60,7 @@ pub const ROUTES: &[Row] = &[
     row("GET HEAD", "/-/ready", Right::Open),
     row("*", "/ping", Right::Open),
     change("POST", "/api/v1/access/enroll", Right::Open),
+    change("POST", "/api/v1/access/accept", Right::Open),
     // The caller's own session and profile.
     row("POST", "/api/v1/access/login", Right::Open),
     change("POST", "/api/v1/access/logout", Right::Own),

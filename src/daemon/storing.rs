@@ -8,7 +8,7 @@ use actix::Recipient;
 use anyhow::Context;
 use tokio::task::spawn_blocking;
 
-use super::{certificates::ReadCertificate, first_key};
+use super::{certificates::ReadCertificate, first_key, parts::machine_name};
 use crate::{
     actors::{
         Checker, CheckpointNow, Checkpointer, CheckpointerParts, DiskBudget, Lifelines,
@@ -17,7 +17,7 @@ use crate::{
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{LiveSettings, ProjectSettings, Settings, bounds},
-    kept::{KnownCardinality, KnownKeys, KnownPeople},
+    kept::{KnownCardinality, KnownCodes, KnownKeys, KnownPeople},
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Health, Metrics},
@@ -81,7 +81,10 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
     let keys = KnownKeys::open(&store).context("read the keys")?;
     let people = KnownPeople::open(&store, SystemClock.now()).context("read the users")?;
     if settings.security.access {
-        first_key::provide(&keys, &people, &settings.storage.data_dir, SystemClock.now())?;
+        let codes = KnownCodes::open(&store).context("read the codes")?;
+        let url = settings.rule_sources(machine_name().as_deref()).external.url.clone();
+        let data_dir = &settings.storage.data_dir;
+        first_key::provide((&keys, &codes, &people), data_dir, &url, SystemClock.now())?;
     }
     appender.set_limits(bounds::store_limits(&settings));
     let of_project =

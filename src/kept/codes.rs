@@ -135,6 +135,21 @@ impl KnownCodes {
         Ok(self.0.records.remove(id)??)
     }
 
+    /// Removes all codes with a purpose, durably.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn revoke_all(&self, purpose: Purpose) -> Result<(), KeyFault> {
+        let mut codes = self.0.codes.lock();
+        let such = codes.iter().filter(|(_, record)| record.purpose == purpose);
+        let such: Vec<_> = such.map(|(id, _)| id.clone()).collect();
+        for id in such {
+            codes.remove(&id);
+            self.0.records.remove(&id)??;
+        }
+        Ok(())
+    }
+
     /// Uses a code: checks it, and removes it durably. Before its removal, `accepts` may refuse it,
     /// so that a request with another mistake does not use it up.
     ///

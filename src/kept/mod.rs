@@ -1,7 +1,7 @@
 //! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
 //! other programs, dashboards, annotations, keys, codes, users, snapshots, the settings in use,
-//! cardinality. Most of this state is in the store's objects. [`LiveValue`] is a setting or other value that can be
-//! replaced.
+//! cardinality. Most of this state is in the store's objects. [`LiveValue`] is a setting or other
+//! value that can be replaced.
 //!
 //! A type such as `KnownRules` is a handle to one kind of state. Its clones are cheap; it validates
 //! its input and works on the caller's thread. Must never know: HTTP, actors, rendering.

@@ -2,7 +2,10 @@
 //!
 //! Must never know: how the key is requested and stored.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -29,7 +32,7 @@ pub(crate) struct EnrollArgs {
 }
 
 /// Gets a key, and writes it to the agent's file.
-pub(crate) fn run(args: EnrollArgs, config: &std::path::Path) -> anyhow::Result<()> {
+pub(crate) fn run(args: EnrollArgs, config: &Path) -> anyhow::Result<()> {
     let EnrollArgs { url, code, key_file, agent_id, https } = args;
     let agent = Settings::agent_of(config).map_err(anyhow::Error::msg)?;
     let set_file = agent.token_file.clone();
@@ -43,12 +46,14 @@ pub(crate) fn run(args: EnrollArgs, config: &std::path::Path) -> anyhow::Result<
     enroll(&url, &body, &file, &https.settings())
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("enroll {sender:?} at {url}"))?;
-    println!("wrote the key of {sender:?} to {}", file.display());
+    let (shown, config) = (file.display(), config.display());
+    let mut lines = vec![format!("wrote the key of {sender:?} to {shown}")];
     if set_file.as_ref() != Some(&file) {
-        println!("add to [agent] of {}: token_file = {file:?}", config.display());
+        lines.push(format!("add to [agent] of {config}: token_file = \"{shown}\""));
     }
     if !agent.url.contains(&url) {
-        println!("add to [agent] of {}: url = {url:?}", config.display());
+        lines.push(format!("add to [agent] of {config}: url = {url:?}"));
     }
-    Ok(())
+    let text = lines.join("\n");
+    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

@@ -1,5 +1,5 @@
-//! One-time codes, `GET` and `POST /api/v1/access/codes`, `DELETE /api/v1/access/codes/{id}`, and the
-//! keys of senders that use them, `POST /api/v1/access/enroll` and `/api/v1/access/renew`.
+//! One-time codes, `GET` and `POST /api/v1/access/codes`, `DELETE /api/v1/access/codes/{id}`, and
+//! the keys of senders that use them, `POST /api/v1/access/enroll` and `/api/v1/access/renew`.
 //!
 //! Must never know: how codes and keys are stored and checked.
 

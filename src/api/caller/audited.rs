@@ -19,7 +19,7 @@ use crate::{
     telemetry::without_secrets,
 };
 
-/// What a handler knows about its change.
+/// The facts that a handler knows about its change.
 #[derive(Debug, Clone, Default)]
 struct ChangeNote {
     /// The object.

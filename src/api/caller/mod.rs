@@ -1,5 +1,5 @@
-//! The caller of a request: the check of its key, session or certificate, around each route, and the
-//! audit of changes.
+//! The caller of a request: the check of its key, session or certificate, around each route, and
+//! the audit of changes.
 //!
 //! Must never know: how a key or a session is compared, which right a route requires, handlers.
 
@@ -282,7 +282,7 @@ impl AccessParts {
         if let Some(sent) = credentials::read(head, right == Right::Ingest)? {
             return match self.keys.current().check(sent.text(), now) {
                 Ok(caller) => Ok(Some(Caller::Key(caller))),
-                Err(_) => Err(self.count_failure(head, request.peer_addr().map(|peer| peer.ip()))),
+                Err(_) => Err(self.count_failure(head, Some(address(request)))),
             };
         }
         let Some(cookie) = session::cookie(request) else { return Ok(self.client(request)) };

@@ -104,7 +104,7 @@ pub(super) async fn log_out(request: HttpRequest, parts: web::Data<AccessParts>)
 }
 
 /// Returns the refusal of logins while access control is off, or while users cannot be read.
-fn unavailable(parts: &AccessParts) -> Option<HttpResponse> {
+pub(super) fn unavailable(parts: &AccessParts) -> Option<HttpResponse> {
     if !parts.is_on {
         let message = "security.access is off, so that no request needs a login";
         return Some(answer::error(StatusCode::CONFLICT, "access_off", message));

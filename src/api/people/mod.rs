@@ -2,6 +2,7 @@
 //!
 //! Must never know: how passwords, codes and sessions are checked and stored.
 
+mod accept;
 mod login;
 mod me;
 mod profile;
@@ -33,6 +34,7 @@ use crate::{
 pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
     scope.route(Method::POST, "/api/v1/access/login", login::log_in);
     scope.route(Method::POST, "/api/v1/access/logout", login::log_out);
+    scope.route(Method::POST, "/api/v1/access/accept", accept::accept);
     scope.route(Method::GET, "/api/v1/access/me", me::me);
     scope.route(Method::POST, "/api/v1/access/password", profile::change_password);
     scope.route(Method::POST, "/api/v1/access/totp", profile::begin_totp);

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, io};
 use super::{KnownPeople, NewSession, PeopleFault, UserAnswer};
 use crate::{
     access::{
-        Caller, Password, Roles, SecondFactor, User, UserCaller, UserRecord, check_user_name,
+        ALL_PROJECTS, Caller, Password, Role, Roles, SecondFactor, User, UserCaller, UserRecord,
+        check_user_name,
     },
     kept::ObjectFault,
     model::UnixMillis,
@@ -72,6 +73,22 @@ impl KnownPeople {
         };
         let user = self.put(User { name, record }, now)?;
         Ok(self.answer(&user, now))
+    }
+
+    /// Creates an administrator of all projects and begins a session, durably.
+    ///
+    /// # Errors
+    /// The user exists, or the store cannot be written.
+    pub fn create_administrator(
+        &self,
+        name: &str,
+        password: &str,
+        now: UnixMillis,
+    ) -> Result<NewSession, PeopleFault> {
+        let (roles, password) = (Roles::one(ALL_PROJECTS, Role::Admin), Password::new(password)?);
+        self.create(NewUser { name: name.to_owned(), roles, password: Some(password) }, None, now)?;
+        let _change_lock = self.0.change_lock.lock();
+        self.begin_session(self.user(name)?, now)
     }
 
     /// Changes a user, durably, and ends all sessions of the user.

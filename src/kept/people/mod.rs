@@ -1,5 +1,5 @@
-//! Users and their sessions: objects of the store, loaded once, changed one after the other. A change
-//! is in effect for all readers when its response is sent.
+//! Users and their sessions: objects of the store, loaded once, changed one after the other. A
+//! change is in effect for all readers when its response is sent.
 //!
 //! A session is valid while its user has the generation of the login. A change of rights or of the
 //! password gives the user another generation in the same write, which ends all sessions at once,

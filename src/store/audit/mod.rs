@@ -1,8 +1,8 @@
 //! The audit: records of changes and refusals, as JSON lines in files that only grow.
 //!
-//! The newest file gets the next records until it is full; beyond the limit of all files, the oldest
-//! file is removed. A line that a crash cut at the end is removed before the next record is written;
-//! readers skip damaged lines. Must never know: what a record means, who reads it.
+//! The newest file gets the next records until it is full; beyond the limit of all files, the
+//! oldest file is removed. A line that a crash cut at the end is removed before the next record is
+//! written; readers skip damaged lines. Must never know: what a record means, who reads it.
 
 mod line;
 #[cfg(test)]

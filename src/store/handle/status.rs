@@ -117,8 +117,8 @@ impl Store {
         (self.inner.journal_pending.load(Ordering::Relaxed), records)
     }
 
-    /// Returns the largest number of objects of any kind other than keys, and the largest size of any kind in
-    /// bytes; 0 when they cannot be read.
+    /// Returns the largest number of objects of any kind other than keys, and the largest size of
+    /// any kind in bytes; 0 when they cannot be read.
     pub fn objects_size(&self) -> (u64, u64) {
         self.inner.objects.size().unwrap_or_default()
     }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    os::unix::fs::PermissionsExt,
     process::{Output, Stdio},
     time::Duration,
 };
@@ -267,6 +268,45 @@ fn a_disabled_user_loses_tails_and_requests_at_once() {
     while lines.next().is_some_and(|line| line.is_ok()) {}
     // A poll a second, and the time of the change.
     assert!(watch.elapsed() < Duration::from_secs(4), "{:?}", watch.elapsed());
+}
+
+#[test]
+fn the_link_of_a_new_directory_makes_one_administrator_once() {
+    let mut guarded = Guarded::start();
+    let path = guarded.daemon.data("first-admin");
+    let link = std::fs::read_to_string(&path).unwrap();
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let (page, code) = link.trim().split_once("/login#code=").unwrap();
+    assert!(page.starts_with("http://") && code.starts_with("grc_"), "{page}");
+    assert!(!guarded.daemon.log().contains(code));
+    let accept = |guarded: &Guarded, code: &str, user: &str, password: &str| {
+        let body = json!({ "code": code, "user": user, "password": password });
+        guarded.enter("accept", None, &body)
+    };
+    guarded.user("ann", &json!({ "default": "viewer" }));
+    let cut = code.split_at(code.len() - 1).0;
+    for (code, user, password, status) in [
+        (cut, "root", PASSWORD, 401),
+        (&*guarded.admin, "root", PASSWORD, 401),
+        (code, "root", "short", 400),
+        (code, "R o", PASSWORD, 400),
+        // A name that exists does not use the code up.
+        (code, "ann", PASSWORD, 400),
+    ] {
+        let refused = accept(&guarded, code, user, password);
+        assert_eq!(refused.status, status, "{user}: {}", refused.body);
+    }
+    let entered = accept(&guarded, code, "Root", PASSWORD);
+    assert_eq!((entered.status, &entered.body["roles"]), (201, &json!({ "*": "admin" })));
+    let session = entered.session();
+    assert_eq!(guarded.with_session(&session, "GET", "/api/v1/status", "").0, 200);
+    let again = accept(&guarded, code, "eve", PASSWORD);
+    assert_eq!((again.status, &again.body["error"]), (401, &json!("wrong_code")));
+    guarded.daemon.stop();
+    guarded.daemon.restart();
+    assert!(!path.exists() && !guarded.daemon.data("first-key").exists());
+    assert_eq!(guarded.with_session(&session, "GET", "/api/v1/access/me", "").0, 200);
 }
 
 #[test]
