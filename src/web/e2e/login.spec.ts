@@ -1,6 +1,6 @@
 /** Logins, profiles and sessions of users. */
 import type { Page } from "@playwright/test";
-import { ACCESS, addUser, fillLogin, PASSWORD, totpCode } from "./support/access";
+import { ACCESS, addUser, fillLogin, firstLink, PASSWORD, totpCode } from "./support/access";
 import { expect, test } from "./support/test";
 
 const title = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
@@ -121,5 +121,43 @@ test("a changed password ends other sessions, and other tabs go on", async ({
   await expect(tab).toHaveURL(/\/dashboards\/rooms/);
   await elsewhere.getByRole("link", { name: "Alerts" }).click();
   await expect(title(elsewhere, "Log in")).toBeVisible();
+  await elsewhere.context().close();
+});
+
+test("the one-time link makes the first administrator, once", async ({
+  browser,
+  page,
+  startDaemon,
+  watch,
+}) => {
+  watch.permit(/Failed to load resource/);
+  const daemon = await startDaemon(ACCESS);
+  const { hash } = await firstLink(daemon);
+  await page.goto(`${daemon.url}/login${hash}`);
+  await expect(title(page, "First administrator")).toBeVisible();
+  expect(page.url(), "the address loses the code").toBe(`${daemon.url}/login`);
+  const fill = async (name: string, password: string, repeated: string) => {
+    await page.getByLabel(/^User/).fill(name);
+    await page.getByLabel(/^Password/).fill(password);
+    await page.getByLabel("Repeat password").fill(repeated);
+    await page.getByRole("button", { name: "Create administrator" }).click();
+  };
+  await fill("root", PASSWORD, `${PASSWORD}!`);
+  await expect(page.getByRole("alert")).toContainText("differ");
+  // The code stays valid after a refused name.
+  await fill("no name", PASSWORD, PASSWORD);
+  await expect(page.getByRole("alert")).toContainText("name");
+  await fill("root", PASSWORD, PASSWORD);
+  await expect(title(page, "Fleet")).toBeVisible();
+  await page.getByRole("link", { name: "Profile of root" }).click();
+  await expect(page.getByText("admin of everything")).toBeVisible();
+  const elsewhere = await (await browser.newContext()).newPage();
+  await elsewhere.goto(`${daemon.url}/login${hash}`);
+  await elsewhere.getByLabel(/^User/).fill("second");
+  await elsewhere.getByLabel(/^Password/).fill(PASSWORD);
+  await elsewhere.getByLabel("Repeat password").fill(PASSWORD);
+  await elsewhere.getByRole("button", { name: "Create administrator" }).click();
+  await expect(elsewhere.getByRole("alert")).not.toBeEmpty();
+  await expect(title(elsewhere, "First administrator")).toBeVisible();
   await elsewhere.context().close();
 });
