@@ -161,3 +161,24 @@ test("the one-time link makes the first administrator, once", async ({
   await expect(title(elsewhere, "First administrator")).toBeVisible();
   await elsewhere.context().close();
 });
+
+test("a silence of a user has the user's name, which nobody enters", async ({
+  page,
+  startDaemon,
+  watch,
+}) => {
+  watch.permit(/Failed to load resource/);
+  const daemon = await startDaemon(ACCESS);
+  await addUser(daemon, "ann", { default: "editor" });
+  await page.goto(`${daemon.url}/alerts?show=silences`);
+  await fillLogin(page, "ann");
+  await page.getByRole("link", { name: "Profile of ann" }).waitFor();
+  await page.getByRole("button", { name: "New silence" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name of label 1").fill("alertname");
+  await dialog.getByLabel("Value of alertname").fill("LoadHigh");
+  await dialog.getByLabel("Comment").fill("upgrade");
+  await expect(dialog.getByLabel("Author")).toHaveCount(0);
+  await dialog.getByRole("button", { name: "Silence", exact: true }).click();
+  await expect(page.getByText("by ann")).toBeVisible();
+});
