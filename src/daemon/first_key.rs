@@ -1,6 +1,6 @@
-//! The first credentials of a daemon with access control: a key for an administrator and a link with
-//! a one-time code, in files of the data directory, so that whoever may read the directory can make
-//! the other keys and users.
+//! The first credentials of a daemon with access control: a key for an administrator and a link
+//! with a one-time code, in files of the data directory, so that whoever may read the directory can
+//! make the other keys and users.
 //!
 //! Must never know: how a key or a code is checked.
 
