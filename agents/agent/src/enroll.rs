@@ -47,12 +47,13 @@ pub(crate) fn run(args: EnrollArgs, config: &Path) -> anyhow::Result<()> {
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("enroll {sender:?} at {url}"))?;
     let (shown, config) = (file.display(), config.display());
-    let mut text = format!("wrote the key of {sender:?} to {shown}\n");
+    let mut lines = vec![format!("wrote the key of {sender:?} to {shown}")];
     if set_file.as_ref() != Some(&file) {
-        text += &format!("add to [agent] of {config}: token_file = \"{shown}\"\n");
+        lines.push(format!("add to [agent] of {config}: token_file = \"{shown}\""));
     }
     if !agent.url.contains(&url) {
-        text += &format!("add to [agent] of {config}: url = {url:?}\n");
+        lines.push(format!("add to [agent] of {config}: url = {url:?}"));
     }
-    io::stdout().write_all(text.as_bytes()).context("write to standard output")
+    let text = lines.join("\n");
+    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

@@ -220,7 +220,7 @@ impl AccessParts {
         if let Some(sent) = credentials::read(head, right == Right::Ingest)? {
             return match self.keys.current().check(sent.text(), now) {
                 Ok(caller) => Ok(Some(Caller::Key(caller))),
-                Err(_) => Err(self.count_failure(head, request.peer_addr().map(|peer| peer.ip()))),
+                Err(_) => Err(self.count_failure(head, Some(address(request)))),
             };
         }
         let Some(cookie) = session::cookie(request) else { return Ok(self.client(request)) };

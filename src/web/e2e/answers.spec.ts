@@ -2,6 +2,7 @@
 import { ApiError } from "../src/api/client";
 import type { ChartParams } from "../src/api/client";
 import type { Dashboard } from "../src/api/types";
+import { ACCESS, addUser, PASSWORD, totpCode } from "./support/access";
 import type { Daemon } from "./support/daemon";
 import { HOST, hostSamples, NOW, ping } from "./support/data";
 import { eventually } from "./support/eventually";
@@ -80,9 +81,18 @@ test("answers have exactly the fields that the page's types declare", async ({ s
   await daemon.postSamples([{ metric: "pulse", tags: {}, time: Date.now(), value: 1 }]);
   await daemon.postPings([ping(HOST), ping("gone", { sent: NOW - HOUR })]);
   const daemonWithoutReceivers = await startDaemon();
+  const closedDaemon = await startDaemon(ACCESS);
+  await addUser(closedDaemon, "root", { "*": "admin" });
   const realFetch = globalThis.fetch;
   let target = daemon;
-  globalThis.fetch = (path, init) => realFetch(new URL(path as string, target.url), init);
+  let cookie = "";
+  globalThis.fetch = async (path, init) => {
+    const headers = new Headers(init?.headers);
+    if (cookie !== "") headers.set("cookie", cookie);
+    const answer = await realFetch(new URL(path as string, target.url), { ...init, headers });
+    cookie = answer.headers.getSetCookie()[0]?.split(";")[0] ?? cookie;
+    return answer;
+  };
   try {
     await requestSeries();
     await requestObjects();
@@ -90,6 +100,9 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     await requestStorage();
     await requestAccess();
     await requestErrors(daemon);
+    target = closedDaemon;
+    await requestUsers();
+    cookie = "";
     target = daemonWithoutReceivers;
     await eventually("the status has a warning", async () => {
       return (await recordingApi(valuesWithWarnings).status()).health.warnings.length > 0;
@@ -187,6 +200,29 @@ async function requestAccess() {
   await api.rotateKey(key.id, HOUR);
   await api.keys();
   await api.revokeKey(key.id);
+}
+
+async function requestUsers() {
+  await api.login({ user: "root", password: PASSWORD, code: "123456" });
+  await api.caller();
+  const password = "another horse battery";
+  const roles = { default: "viewer" } as const;
+  await api.addUser({ name: "ann", password, roles });
+  await api.changeUser("ann", { password: PASSWORD, roles, disabled: true, totp: false });
+  await api.users();
+  await api.removeUser("ann");
+  await api.changePassword(PASSWORD, password);
+  const { secret } = await api.beginTotp(password);
+  await api.confirmTotp(totpCode(secret));
+  await api.removeTotp(password);
+  const { records } = await api.audit({
+    who: "root",
+    since: 0,
+    until: Date.now() + HOUR,
+    limit: 3,
+  });
+  await api.audit({ before: records.at(-1)?.seq ?? 0, limit: 1 });
+  await api.logout();
 }
 
 async function requestErrors(daemon: Daemon) {

@@ -1,6 +1,5 @@
-/** The page of a daemon with access control. */
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+/** The page of a daemon with access control, used with a key. */
+import { ACCESS, firstKey } from "./support/access";
 import { expect, test } from "./support/test";
 
 test("the page asks for a key once, keeps it for the tab, and forgets it", async ({
@@ -10,9 +9,10 @@ test("the page asks for a key once, keeps it for the tab, and forgets it", async
   watch,
 }) => {
   watch.permit(/Failed to load resource/);
-  const daemon = await startDaemon({ "granary.toml": "[security]\naccess = true\n" });
-  const key = (await readFile(join(daemon.folder, "data", "first-key"), "utf8")).trim();
+  const daemon = await startDaemon(ACCESS);
+  const key = await firstKey(daemon);
   await page.goto(`${daemon.url}/dashboards`);
+  await page.getByRole("button", { name: "Use a key" }).click();
   const field = page.getByLabel("Key", { exact: true });
   await expect(page.getByRole("heading", { name: "Key required" })).toBeVisible();
   await field.fill(`${key}0`);
@@ -26,11 +26,11 @@ test("the page asks for a key once, keeps it for the tab, and forgets it", async
   await expect(page.getByRole("heading", { name: "Dashboards", level: 1 })).toBeVisible();
   const other = await context.newPage();
   await other.goto(`${daemon.url}/status`);
-  await expect(other.getByRole("heading", { name: "Key required" })).toBeVisible();
+  await expect(other.getByRole("heading", { name: "Log in" })).toBeVisible();
   await page.getByRole("link", { name: "Status", exact: true }).click();
   await expect(page.getByRole("heading", { name: "Status", level: 1 })).toBeVisible();
   await page.getByRole("button", { name: "Forget key" }).click();
-  await expect(page.getByRole("heading", { name: "Key required" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Log in" })).toBeVisible();
   const stored = await page.evaluate(() =>
     JSON.stringify([Object.entries(sessionStorage), Object.entries(localStorage)]),
   );

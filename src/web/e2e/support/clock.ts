@@ -1,5 +1,5 @@
 /** Times measured by the page itself, at the frame that shows the awaited state. */
-import type { Browser, CDPSession, Page } from "@playwright/test";
+import type { Browser, BrowserContext, CDPSession, Page } from "@playwright/test";
 
 declare global {
   interface Window {
@@ -28,6 +28,12 @@ export interface OpeningTimes {
   requests: number;
 }
 
+interface OpeningOptions {
+  runs?: number;
+  /** The cookies of each context. */
+  cookies?: Parameters<BrowserContext["addCookies"]>[0];
+}
+
 /**
  * Opens an address repeatedly, each time in a new context with an empty cache, until `isThere`
  * holds in a frame; the first time does not count.
@@ -36,11 +42,12 @@ export async function measureOpening(
   browser: Browser,
   url: string,
   isThere: () => boolean,
-  runs = RUNS,
+  { runs = RUNS, cookies = [] }: OpeningOptions = {},
 ): Promise<OpeningTimes> {
   const result: OpeningTimes = { times: [], bytes: 0, requests: 0 };
   for (let run = 0; run <= runs; run++) {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    await context.addCookies(cookies);
     const page = await context.newPage();
     const session = await context.newCDPSession(page);
     const weight = await countFileBytes(session);

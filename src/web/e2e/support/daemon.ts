@@ -80,6 +80,8 @@ export class Daemon {
   private child: ChildProcess | undefined;
   private agents: ChildProcess[] = [];
   private batches = 0;
+  /** The key of this object's requests; empty without one. */
+  key = "";
   private readonly batchEpoch = Date.now();
 
   private constructor(
@@ -176,7 +178,9 @@ export class Daemon {
   }
 
   async request(path: string, init?: RequestInit): Promise<unknown> {
-    const answer = await fetch(this.url + path, init);
+    const headers = new Headers(init?.headers);
+    if (this.key !== "") headers.set("authorization", `Bearer ${this.key}`);
+    const answer = await fetch(this.url + path, { ...init, headers });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`);
     return text === "" ? undefined : JSON.parse(text);

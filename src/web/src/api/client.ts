@@ -4,7 +4,8 @@
  * A separate signal reports whether the daemon answers, so that the whole page can show it.
  */
 import { signal } from "@preact/signals";
-import { noteRefusal, withKey } from "./key";
+import { key, withKey } from "./key";
+import { caller, noteCaller, noteRefusal } from "./session";
 import type * as t from "./types";
 
 /** A request that failed. */
@@ -44,7 +45,47 @@ let pendingRequests = 0;
 /** The time of the daemon's last answer, by `performance.now()`. */
 let answeredAt = 0;
 
+/** Sends a request; a change of a logged-in person carries the token of the session. */
 async function request<T>(path: string, init: RequestInit): Promise<T> {
+  const isChange = init.method !== undefined && init.method !== "GET";
+  if (!isChange || key.value !== "" || path === LOGIN) {
+    return requestOnce<T>(path, init);
+  }
+  const token = (caller.peek() ?? (await loadCaller())).csrf;
+  try {
+    return await requestOnce<T>(path, withCsrf(init, token));
+  } catch (cause) {
+    // The session changed in another tab.
+    if (!(cause instanceof ApiError && cause.code === "csrf")) throw cause;
+    return await requestOnce<T>(path, withCsrf(init, (await loadCaller()).csrf));
+  }
+}
+
+/** The change that begins a session. */
+const LOGIN = "/api/v1/access/login";
+
+function withCsrf(init: RequestInit, token: string | null): RequestInit {
+  if (token === null) return init;
+  const headers = new Headers(init.headers);
+  headers.set("x-granary-csrf", token);
+  return { ...init, headers };
+}
+
+let loadingCaller: Promise<t.CallerAnswer> | undefined;
+
+/** Asks who the caller is; one request at a time. */
+export function loadCaller(): Promise<t.CallerAnswer> {
+  loadingCaller ??= api
+    .caller()
+    .then((answer) => {
+      noteCaller(answer);
+      return answer;
+    })
+    .finally(() => (loadingCaller = undefined));
+  return loadingCaller;
+}
+
+async function requestOnce<T>(path: string, init: RequestInit): Promise<T> {
   const answer = await fetchAnswer(path, init);
   const text = await answer.text().catch((cause: unknown) => {
     if (init.signal?.aborted) throw cause;
@@ -207,6 +248,28 @@ export const api = {
   silence: (silence: t.NewSilence) =>
     send<{ silenceID: string }>("POST", "/api/v2/silences", silence),
   expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${encoded(id)}`),
+  caller: (signal?: AbortSignal) => get<t.CallerAnswer>("/api/v1/access/me", {}, signal),
+  login: (login: t.Login) => send<t.CallerAnswer>("POST", LOGIN, login),
+  logout: () => send<unknown>("POST", "/api/v1/access/logout"),
+  changePassword: (password: string, newPassword: string) =>
+    send<t.CallerAnswer>("POST", "/api/v1/access/password", {
+      password,
+      new_password: newPassword,
+    }),
+  beginTotp: (password: string) => send<t.TotpSecret>("POST", "/api/v1/access/totp", { password }),
+  confirmTotp: (code: string) =>
+    send<t.CallerAnswer>("POST", "/api/v1/access/totp/confirm", { code }),
+  removeTotp: (password: string) =>
+    send<t.CallerAnswer>("POST", "/api/v1/access/totp/remove", { password }),
+  users: (signal?: AbortSignal) => get<t.UsersAnswer>("/api/v1/access/users", {}, signal),
+  addUser: (user: t.NewUser) => send<t.UserEntry>("POST", "/api/v1/access/users", user),
+  changeUser: (name: string, changes: t.UserChanges) =>
+    send<t.UserEntry>("POST", `/api/v1/access/users/${encoded(name)}`, changes),
+  removeUser: (name: string) => send<unknown>("DELETE", `/api/v1/access/users/${encoded(name)}`),
+  audit: (
+    params: { who?: string; since?: number; until?: number; before?: number; limit: number },
+    signal?: AbortSignal,
+  ) => get<t.AuditAnswer>("/api/v1/admin/audit", params, signal),
   keys: (signal?: AbortSignal) => get<t.KeysAnswer>("/api/v1/access/keys", {}, signal),
   addKey: (key: t.NewKey) => send<t.KeyWithToken>("POST", "/api/v1/access/keys", key),
   rotateKey: (id: string, overlapMs: number) =>

@@ -17,9 +17,6 @@ function readKey(): string {
 /** The key; empty without one. */
 export const key = signal(readKey());
 
-/** Why the daemon asks for a key; `null` while it does not. */
-export const keyProblem = signal<string | null>(null);
-
 /** Keeps the key, or forgets it when it is empty. */
 export function keepKey(text: string): void {
   key.value = text;
@@ -41,12 +38,4 @@ export function withKey(headers: HeadersInit | undefined): Headers {
   const all = new Headers(headers);
   if (key.value !== "") all.set("authorization", `Bearer ${key.value}`);
   return all;
-}
-
-/** The daemon's error codes that ask for a key; a proxy's 401 is a matter of the browser. */
-const KEY_CODES = ["no_key", "wrong_key"];
-
-/** Notes an answer that asks for a key. */
-export function noteRefusal(code: string, message: string): void {
-  if (KEY_CODES.includes(code)) keyProblem.value = message;
 }

@@ -19,3 +19,9 @@ export function dayOfText(at: number): string {
   const clock = clockAt(zoneShown(), at);
   return `${dayText(clock)} ${clock.year}`;
 }
+
+/** `26 Nov 2026 14:30:05` */
+export function shortMomentText(at: number): string {
+  const clock = clockAt(zoneShown(), at);
+  return `${dayText(clock)} ${clock.year} ${timeText(clock)}:${String(clock.second).padStart(2, "0")}`;
+}

@@ -1,21 +1,23 @@
 /** The frame of every view: navigation, the daemon's state, the theme. */
 import { useEffect } from "preact/hooks";
-import { awaySince, watchDaemon } from "../api/client";
-import { key, keyProblem } from "../api/key";
+import { awaySince, loadCaller, onDaemonBack, watchDaemon } from "../api/client";
+import { loginProblem, may } from "../api/session";
+import type { Scope } from "../api/types";
 import { Icon, type IconName } from "../parts/icon";
+import { Account } from "./account";
 import { address } from "./address";
-import { forgetKey, KeyForm } from "./key-form";
 import { isDark, theme, type Theme } from "./preferences";
-import { viewOf } from "./views";
+import { loginView, viewOf } from "./views";
 
-const VIEW_LINKS: { path: string; label: string; icon: IconName }[] = [
+/** The links; a link that needs one of some scopes is hidden from callers without. */
+const VIEW_LINKS: { path: string; label: string; icon: IconName; needs?: readonly Scope[] }[] = [
   { path: "/", label: "Fleet", icon: "fleet" },
   { path: "/explore", label: "Explore", icon: "explore" },
   { path: "/dashboards", label: "Dashboards", icon: "dashboards" },
   { path: "/alerts", label: "Alerts", icon: "bell" },
   { path: "/storage", label: "Storage", icon: "storage" },
   { path: "/status", label: "Status", icon: "status" },
-  { path: "/access", label: "Access", icon: "key" },
+  { path: "/access", label: "Access", icon: "key", needs: ["admin", "operate"] },
 ];
 
 function isCurrent(link: string, path: string): boolean {
@@ -33,23 +35,20 @@ function Navigation() {
         <Icon name="grain" />
         <span>Granary</span>
       </a>
-      {VIEW_LINKS.map((link) => (
-        <a
-          key={link.path}
-          href={link.path}
-          class="place"
-          aria-current={isCurrent(link.path, path) ? "page" : undefined}
-        >
-          <Icon name={link.icon} />
-          <span>{link.label}</span>
-        </a>
-      ))}
-      {key.value === "" ? null : (
-        <button type="button" class="place" onClick={forgetKey}>
-          <Icon name="close" />
-          <span>Forget key</span>
-        </button>
+      {VIEW_LINKS.filter(({ needs }) => !needs || needs.some((scope) => may(scope) !== false)).map(
+        (link) => (
+          <a
+            key={link.path}
+            href={link.path}
+            class="place"
+            aria-current={isCurrent(link.path, path) ? "page" : undefined}
+          >
+            <Icon name={link.icon} />
+            <span>{link.label}</span>
+          </a>
+        ),
       )}
+      <Account />
       <button
         type="button"
         class="place theme"
@@ -80,7 +79,12 @@ function AwayBanner() {
 }
 
 export function Shell() {
-  const { Component: View } = viewOf(address.value.path);
+  const { Component: View } = loginProblem.value === null ? viewOf(address.value.path) : loginView;
+  useEffect(() => {
+    const load = () => void loadCaller().catch(() => undefined);
+    load();
+    return onDaemonBack(load);
+  }, []);
   return (
     <div class="shell">
       <a class="skip" href="#view">
@@ -90,7 +94,7 @@ export function Shell() {
       <div class="stage">
         <AwayBanner />
         <main id="view" tabIndex={-1}>
-          {keyProblem.value === null ? <View /> : <KeyForm />}
+          <View />
         </main>
       </div>
     </div>

@@ -1,6 +1,9 @@
 /** The view of each path, loaded when first opened. */
 import { lazy, type Lazy } from "../parts/lazy";
 
+/** The view that is shown in place of another one while the daemon asks for a login. */
+export const loginView = lazy(async () => (await import("../views/login")).Login);
+
 const views: [RegExp, Lazy][] = [
   [/^\/$/, lazy(async () => (await import("../views/fleet")).Fleet)],
   [/^\/hosts\/[^/]+$/, lazy(async () => (await import("../views/host")).HostView)],
@@ -11,6 +14,8 @@ const views: [RegExp, Lazy][] = [
   [/^\/storage$/, lazy(async () => (await import("../views/storage")).Storage)],
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
   [/^\/access$/, lazy(async () => (await import("../views/access")).Access)],
+  [/^\/profile$/, lazy(async () => (await import("../views/profile")).Profile)],
+  [/^\/login$/, loginView],
 ];
 
 const notFound = lazy(async () => (await import("../views/not-found")).NotFound);

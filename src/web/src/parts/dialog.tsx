@@ -107,6 +107,8 @@ interface FieldProps {
   onText: (text: string) => void;
   maxLength?: number;
   placeholder?: string;
+  /** What the browser may fill in. */
+  autocomplete?: "username" | "off";
   /** Whether it receives the initial focus. */
   isFirst?: boolean;
   /** Whether the content is code. */
@@ -116,7 +118,8 @@ interface FieldProps {
 
 /** A line of text with a label above. */
 export function TextField(props: FieldProps) {
-  const { label, value, onText, maxLength, placeholder, isFirst, isCode, hint } = props;
+  const { label, value, onText, maxLength, placeholder, autocomplete } = props;
+  const { isFirst, isCode, hint } = props;
   const hintId = useId();
   return (
     <label class="labelled">
@@ -127,6 +130,7 @@ export function TextField(props: FieldProps) {
         autofocus={isFirst}
         maxLength={maxLength}
         placeholder={placeholder}
+        autocomplete={autocomplete}
         value={value}
         aria-describedby={hint ? hintId : undefined}
         onInput={(event) => onText(event.currentTarget.value)}

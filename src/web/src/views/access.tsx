@@ -1,20 +1,76 @@
-/** Who may use the daemon: keys. */
+/** Who may use the daemon, and what they did: keys, users, the audit. */
 import { useEffect } from "preact/hooks";
+import { caller, may } from "../api/session";
+import type { Scope } from "../api/types";
+import { param, setParams } from "../app/address";
+import { Empty, Loading } from "../parts/states";
+import { Audit } from "./access/audit";
 import { Keys } from "./access/keys";
+import { Users } from "./access/users";
 import "../styles/tiles.css";
 import "../styles/dialog.css";
 import "./access/access.css";
+
+const LISTS: readonly { name: string; label: string; needs: Scope }[] = [
+  { name: "keys", label: "Keys", needs: "admin" },
+  { name: "users", label: "Users", needs: "admin" },
+  { name: "audit", label: "Audit", needs: "operate" },
+];
+
+/** The parameters of the lists, which do not fit another list. */
+const NO_FILTERS = {
+  ...{ q: undefined, keys: undefined },
+  ...{ who: undefined, range: undefined, from: undefined, until: undefined },
+};
+
+const shownParam = param("show");
 
 export function Access() {
   useEffect(() => {
     document.title = "Access · Granary";
   }, []);
+  const permitted = LISTS.filter(({ needs }) => may(needs) === true);
+  const shown = permitted.find(({ name }) => name === shownParam.value) ?? permitted[0];
   return (
     <div class="access-view">
       <div class="head">
         <h1>Access</h1>
       </div>
-      <Keys />
+      {caller.value === undefined ? (
+        <section class="card">
+          <Loading />
+        </section>
+      ) : shown === undefined ? (
+        <section class="card">
+          <Empty title="No permission">
+            <p>
+              Keys and users need the scope <code>admin</code>, the audit <code>operate</code>.
+            </p>
+          </Empty>
+        </section>
+      ) : (
+        <>
+          <ListChoice permitted={permitted} shown={shown.name} />
+          {shown.name === "audit" ? <Audit /> : shown.name === "users" ? <Users /> : <Keys />}
+        </>
+      )}
+    </div>
+  );
+}
+
+function ListChoice({ permitted, shown }: { permitted: typeof LISTS; shown: string }) {
+  return (
+    <div class="choices access-tabs" role="group" aria-label="Lists">
+      {permitted.map(({ name, label }, k) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={name === shown}
+          onClick={() => setParams({ ...NO_FILTERS, show: k === 0 ? undefined : name })}
+        >
+          {label}
+        </button>
+      ))}
     </div>
   );
 }

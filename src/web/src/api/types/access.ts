@@ -1,4 +1,4 @@
-/** Access control: keys. */
+/** Access control: the caller, users, keys, and the audit. */
 
 /** A permission of a key. */
 export type Scope = "ingest" | "read" | "objects" | "admin" | "operate";
@@ -40,4 +40,95 @@ export interface NewKey {
 export interface KeyWithToken {
   key: KeyEntry;
   token: string;
+}
+
+export type Role = "viewer" | "editor" | "admin";
+
+/** Roles by project; `*` stands for every project and the daemon itself. */
+export type Roles = Record<string, Role>;
+
+/** `/api/v1/access/me`: the caller. */
+export interface CallerAnswer {
+  /** Whether access control is on. */
+  access: boolean;
+  /** The kind of credentials; `none` while access control is off. */
+  kind: "user" | "key" | "client" | "none";
+  name: string;
+  roles: Roles;
+  scopes: Scope[];
+  /** Whether logging in requires a code. */
+  totp: boolean;
+  password: boolean;
+  /** The header of changes; `null` without a session. */
+  csrf: string | null;
+  /** The latest end of the session. */
+  expires: number | null;
+}
+
+export interface Login {
+  user: string;
+  password: string;
+  /** The code of an authenticator app. */
+  code?: string;
+}
+
+/** A secret for authenticator apps. */
+export interface TotpSecret {
+  secret: string;
+  uri: string;
+}
+
+/** `/api/v1/access/users` */
+export interface UsersAnswer {
+  access: boolean;
+  users: UserEntry[];
+}
+
+export interface UserEntry {
+  name: string;
+  roles: Roles;
+  totp: boolean;
+  password: boolean;
+  disabled: boolean;
+  created: number;
+  created_by: string;
+  last_login: number | null;
+  /** The number of sessions. */
+  sessions: number;
+}
+
+export interface NewUser {
+  name: string;
+  password: string;
+  roles: Roles;
+}
+
+export interface UserChanges {
+  password?: string;
+  roles?: Roles;
+  disabled?: boolean;
+  /** Only `false`: switches the second factor off. */
+  totp?: false;
+}
+
+/** `/api/v1/admin/audit`: newest first. */
+export interface AuditAnswer {
+  records: AuditRecord[];
+  /** The parameter `before` of the next older page; `null` at the oldest record. */
+  before: number | null;
+}
+
+export interface AuditRecord {
+  seq: number;
+  at: number;
+  kind: "key" | "user" | "client" | "code" | "none";
+  who: string;
+  address: string;
+  action: string;
+  object: string;
+  outcome: "done" | "failed" | "refused";
+  status: number;
+  reason: string;
+  /** The number of equal refusals of an address in a minute. */
+  count: number;
 }

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { DAY } from "../../model/zone";
-import { EMPTY_KEY, includedBy, keyFault, keyOf, type KeyDraft } from "./key-draft";
+import { includedBy } from "../../api/session";
+import { EMPTY_KEY, keyFault, keyOf, type KeyDraft } from "./key-draft";
 
 const NOW = Date.UTC(2026, 10, 26, 12);
 const DRAFT: KeyDraft = { ...EMPTY_KEY, name: " web1 ", scopes: ["ingest"] };

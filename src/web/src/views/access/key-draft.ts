@@ -1,4 +1,5 @@
 /** A key while it is edited: its scopes and expiry, and the body to send. Pure. */
+import { includedBy } from "../../api/session";
 import type { NewKey, Scope } from "../../api/types";
 import { instantOfValue } from "../../model/field-time";
 import { DAY } from "../../model/zone";
@@ -10,16 +11,6 @@ export const SCOPES: readonly { scope: Scope; allows: string }[] = [
   { scope: "admin", allows: "All of these; delete series and hosts; manage keys" },
   { scope: "operate", allows: "Read metrics, status, storage, log and settings of the daemon" },
 ];
-
-const INCLUDED: Readonly<Partial<Record<Scope, readonly Scope[]>>> = {
-  objects: ["read"],
-  admin: ["ingest", "read", "objects"],
-};
-
-/** The scope that includes another one, among the chosen scopes. */
-export function includedBy(scope: Scope, scopes: readonly Scope[]): Scope | undefined {
-  return scopes.find((other) => INCLUDED[other]?.includes(scope));
-}
 
 export const EXPIRIES = [
   { value: "", label: "Never" },

@@ -5,12 +5,12 @@ import { useResource } from "../../api/resource";
 import type { KeyEntry, KeyWithToken } from "../../api/types";
 import { param, setParams } from "../../app/address";
 import { countWithNoun } from "../../model/words";
-import { Callout } from "../../parts/callout";
 import { Icon } from "../../parts/icon";
 import { narrow } from "../../parts/narrow";
 import { Search } from "../../parts/search";
 import { Empty, Failed, Loading } from "../../parts/states";
 import { Table, type Column } from "../../parts/table";
+import { AccessIsOff } from "./access-is-off";
 import { RevokeDialog, RotateDialog } from "./key-dialogs";
 import { keysBy, keysMatching, type KeyColumn } from "./key-list";
 import { KeyCard, KeyRow } from "./key-row";
@@ -77,17 +77,6 @@ export function Keys() {
       )}
       {open.value?.dialog === "secret" && <SecretDialog shown={open.value.shown} onClose={close} />}
     </>
-  );
-}
-
-function AccessIsOff() {
-  return (
-    <Callout tone="warn" label="Access control" title="Access control is off">
-      <p>
-        Everyone who reaches this daemon may read and change everything, also these keys. The daemon
-        requires keys when <code>security.access</code> is <code>true</code>.
-      </p>
-    </Callout>
   );
 }
 

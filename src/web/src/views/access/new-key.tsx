@@ -1,20 +1,13 @@
 /** A dialog that makes a key. */
 import { untracked, useSignal, type Signal } from "@preact/signals";
 import { api, now } from "../../api/client";
+import { includedBy } from "../../api/session";
 import type { KeyWithToken } from "../../api/types";
 import { zoneShown } from "../../app/moment";
 import { zoneName } from "../../model/zone";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
-import {
-  EMPTY_KEY,
-  EXPIRIES,
-  includedBy,
-  keyFault,
-  keyOf,
-  SCOPES,
-  type KeyDraft,
-} from "./key-draft";
+import { EMPTY_KEY, EXPIRIES, keyFault, keyOf, SCOPES, type KeyDraft } from "./key-draft";
 
 interface Props {
   onClose: () => void;

@@ -4,7 +4,7 @@ import { useId, useRef } from "preact/hooks";
 import type { KeyWithToken } from "../../api/types";
 import { mayLeave, useUnsavedWarning } from "../../app/guard";
 import { momentText } from "../../app/moment";
-import { copyText } from "../../parts/clipboard";
+import { CopyButton } from "../../parts/copy-button";
 import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 
@@ -19,41 +19,36 @@ export function SecretDialog({ shown: { key, token }, onClose }: Props) {
   const field = useRef<HTMLInputElement>(null);
   const hintId = useId();
   useUnsavedWarning(isCopied.value ? undefined : `The key ${key.name} was not copied.`);
-  const copy = async () => {
-    isCopied.value = await copyText(token);
-    isRefused.value = !isCopied.value;
-    if (isRefused.value) field.current?.select();
+  const note = (isDone: boolean) => {
+    isCopied.value = isDone;
+    isRefused.value = !isDone;
+    if (!isDone) field.current?.select();
   };
   const close = () => {
     if (isCopied.value || mayLeave()) onClose();
   };
   return (
     <Dialog title={`Key ${key.name}`} onClose={close}>
-      <label class="labelled">
-        Key
-        <span class="secret">
-          <input
-            ref={field}
-            type="text"
-            class="mono"
-            readOnly
-            autofocus
-            aria-describedby={hintId}
-            value={token}
-            onFocus={(event) => event.currentTarget.select()}
-            // The reader copied it by hand.
-            onCopy={() => (isCopied.value = true)}
-          />
-          <button type="button" class="button primary" onClick={() => void copy()}>
-            <Icon name={isCopied.value ? "check" : "copy"} />
-            <span role="status">{isCopied.value ? "Copied" : "Copy"}</span>
-          </button>
-        </span>
-        <small id={hintId}>
-          The daemon shows this key only now, because it stores only a hash. Rotate the key when it
-          is lost.
-        </small>
-      </label>
+      <div class="secret">
+        <input
+          ref={field}
+          type="text"
+          class="mono"
+          readOnly
+          autofocus
+          aria-label="Key"
+          aria-describedby={hintId}
+          value={token}
+          onFocus={(event) => event.currentTarget.select()}
+          // The reader copied it by hand.
+          onCopy={() => (isCopied.value = true)}
+        />
+        <CopyButton text={token} class="primary" onCopy={note} />
+      </div>
+      <p id={hintId}>
+        The daemon shows this key only now, because it stores only a hash. When the key is lost,
+        rotate it.
+      </p>
       {isRefused.value && (
         <p class="problem" role="alert">
           <Icon name="warning" />

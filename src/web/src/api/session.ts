@@ -1,0 +1,45 @@
+/** The caller of this tab, and whether the daemon asks for a login. */
+import { computed, signal } from "@preact/signals";
+import type { CallerAnswer, Scope } from "./types";
+
+/** The caller; `undefined` until the daemon has named it. */
+export const caller = signal<CallerAnswer | undefined>(undefined);
+
+/** Why the daemon asks for a login; `null` while it does not. */
+export const loginProblem = signal<string | null>(null);
+
+/** The daemon's error codes that ask for a login; a proxy's 401 is a matter of the browser. */
+const LOGIN_CODES = ["no_key", "wrong_key", "no_session"];
+
+/** Notes an answer that asks for a login. */
+export function noteRefusal(code: string, message: string): void {
+  if (LOGIN_CODES.includes(code)) loginProblem.value = message;
+}
+
+/** Notes who the caller is. */
+export function noteCaller(answer: CallerAnswer): void {
+  caller.value = answer;
+  loginProblem.value = null;
+}
+
+const INCLUDED: Readonly<Partial<Record<Scope, readonly Scope[]>>> = {
+  objects: ["read"],
+  admin: ["ingest", "read", "objects"],
+};
+
+/** The scope that includes another one, among these scopes. */
+export function includedBy(scope: Scope, scopes: readonly Scope[]): Scope | undefined {
+  return scopes.find((other) => INCLUDED[other]?.includes(scope));
+}
+
+/** Whether these scopes contain or include a scope. */
+export function contains(scopes: readonly Scope[], scope: Scope): boolean {
+  return scopes.includes(scope) || includedBy(scope, scopes) !== undefined;
+}
+
+/** Whether the caller has a scope; `undefined` until the daemon has named the caller. */
+export function may(scope: Scope): boolean | undefined {
+  return scopesOfCaller.value && contains(scopesOfCaller.value, scope);
+}
+
+const scopesOfCaller = computed(() => caller.value?.scopes);
