@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((codes.list(NOW).len(), codes.list(later).len()), (1, 0));
         let made = codes.create(new_code(60_000), "root", later).unwrap();
         let stored = KnownCodes::open(&store).unwrap().list(NOW);
-        assert_eq!(stored, [made.code.clone()]);
+        assert_eq!(stored, std::slice::from_ref(&made.code));
         codes.revoke(&made.code.id).unwrap();
         assert!(codes.revoke(&made.code.id).unwrap_err().to_string().contains("there is no code"));
         assert_eq!(KnownCodes::open(&store).unwrap().list(NOW), []);
