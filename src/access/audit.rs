@@ -73,7 +73,7 @@ impl JoinedRefusals {
         record.count += 1;
         if record.who != audit_text(refused.who) {
             record.who.clear();
-            record.object = SEVERAL.to_owned();
+            SEVERAL.clone_into(&mut record.object);
         }
     }
 

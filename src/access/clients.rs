@@ -23,15 +23,12 @@ impl ClientScopes {
         for (name, scopes) in pairs {
             let scopes: Result<Vec<Scope>, _> =
                 scopes.split(',').map(|scope| scope.trim().parse()).collect();
-            match scopes {
-                Ok(scopes) => {
-                    by_name.insert(name.to_lowercase(), Scopes::of(&scopes));
-                }
-                Err(_) => {
-                    let names = Scope::ALL.iter().map(|scope| scope.as_str()).collect::<Vec<_>>();
-                    faults.push(format!("{name:?}: use scopes of {}", names.join(", ")));
-                }
-            }
+            let Ok(scopes) = scopes else {
+                let names = Scope::ALL.iter().map(|scope| scope.as_str()).collect::<Vec<_>>();
+                faults.push(format!("{name:?}: use scopes of {}", names.join(", ")));
+                continue;
+            };
+            by_name.insert(name.to_lowercase(), Scopes::of(&scopes));
         }
         if by_name.len() > NAMES_MAX {
             faults.push(format!("{} names are more than {NAMES_MAX}", by_name.len()));

@@ -1,4 +1,4 @@
-//! The first credentials of a daemon with access control: a key for an administrator, and a link
+//! The first credentials of a daemon with access control: a key for an administrator and a link
 //! with a one-time code, in files of the data directory, so that whoever may read the directory can
 //! make the other keys and users.
 //!

@@ -21,7 +21,7 @@ use super::{
     rows::Rows,
     updates,
 };
-use crate::model::UnixMillis;
+use crate::model::{UnixMillis, is_own_sender};
 
 /// The maximum ratio of the decoded size of a packed body to its own size. The smallest parts grow
 /// most: a tag of a series takes at least two bytes of the body, and a sample three.
@@ -113,8 +113,19 @@ pub fn batches(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {
         },
         problem: cause.problem,
     };
-    let decode_one = |(index, bytes)| decode_batch(bytes).map_err(|cause| in_batch(index, cause));
+    let decode_one = |(index, bytes)| decode_named(bytes).map_err(|cause| in_batch(index, cause));
     batches.into_iter().enumerate().map(decode_one).collect()
+}
+
+/// Decodes a batch. The log and the state of the daemon show the names of senders, so a name must
+/// not begin another line.
+fn decode_named(bytes: &[u8]) -> Result<BatchView<'_>, DecodeError> {
+    let view = decode_batch(bytes)?;
+    if view.agent.contains(char::is_control) && !is_own_sender(view.agent) {
+        let problem = "the name has a control character; use another name".to_owned();
+        return Err(DecodeError { location: "agent".to_owned(), problem });
+    }
+    Ok(view)
 }
 
 /// A protocol that is decoded into rows: a series by its name, a time, a value.

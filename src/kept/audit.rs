@@ -169,12 +169,12 @@ impl Audit {
         let joined: u64 = records.iter().map(|record| record.count - 1).sum();
         let is_failing = match self.0.store.append_audit(records) {
             Ok(()) => {
-                self.0.metrics.audit_records.inc_by(count);
-                self.0.metrics.audit_joined.inc_by(joined);
+                self.0.metrics.people.audit_records.inc_by(count);
+                self.0.metrics.people.audit_joined.inc_by(joined);
                 false
             }
             Err(cause) => {
-                self.0.metrics.audit_lost.inc_by(count);
+                self.0.metrics.people.audit_lost.inc_by(count);
                 if !self.0.is_failing.load(Ordering::Relaxed) {
                     let cause = with_causes(&cause);
                     tracing::error!(cause, "cannot write the audit; changes go on without it");

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!((codes.list(None, NOW).len(), codes.list(None, later).len()), (1, 0));
         let made = codes.create(new_code(60_000), "root", later).unwrap();
         let stored = KnownCodes::open(&store).unwrap().list(None, NOW);
-        assert_eq!(stored, [made.code.clone()]);
+        assert_eq!(stored, std::slice::from_ref(&made.code));
         codes.revoke(&made.code.id, None).unwrap();
         assert!(
             codes.revoke(&made.code.id, None).unwrap_err().to_string().contains("there is no code")

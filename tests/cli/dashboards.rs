@@ -148,7 +148,7 @@ fn annotations_are_posted_listed_and_deleted() {
     daemon.restart();
     let path = "/api/v1/annotations?start=1763711000000&end=1763713000000&tags=host=web1";
     let expected = json!({ "annotations": [{ "id": id, "time": 1_763_712_000_000_i64, "end": null,
-        "text": "deploy <img src=x>", "tags": { "host": "web1" }, "source": "user" }],
+        "text": "deploy <img src=x>", "tags": { "host": "web1" }, "source": "user", "author": "" }],
         "left_out": 0 });
     assert_eq!(get(&daemon, path), (200, expected));
     let none = json!({ "annotations": [], "left_out": 0 });

@@ -114,10 +114,8 @@ impl AccessParts {
         mut request: ServiceRequest,
         next: Next<B>,
     ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-        let admitted = match self.is_on {
-            true => self.admit(row.right, request.request()),
-            false => Ok((None, 0)),
-        };
+        let admitted =
+            if self.is_on { self.admit(row.right, request.request()) } else { Ok((None, 0)) };
         let (caller, project) = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(self.refuse(row, request, &refusal)),
@@ -305,10 +303,10 @@ impl AccessParts {
     /// Refuses a request whose one-time code is not valid; it counts as a wrong key.
     pub(super) fn refuse_code(&self, request: &HttpRequest) -> HttpResponse {
         let from = Some(address(request));
-        let refusal = match self.count_failure(request.head(), from) {
-            AccessRefusal::Wrong => AccessRefusal::WrongCode,
-            other => other,
-        };
+        let mut refusal = self.count_failure(request.head(), from);
+        if refusal == AccessRefusal::Wrong {
+            refusal = AccessRefusal::WrongCode;
+        }
         self.count_refusal(&refusal, request.head(), from);
         refusal.response()
     }

@@ -95,7 +95,7 @@ fn the_oldest_file_is_removed_beyond_the_limit() {
     let medium = FaultyMedium::new(1);
     let log = open(&medium);
     // Each append fills more than half of a file.
-    let count = 10_000;
+    let count = 16_000;
     for _ in 0..FILES_MAX + 3 {
         log.append((0..count).map(|_| record("x")).collect()).unwrap();
     }

@@ -1,15 +1,18 @@
-//! The metrics of users: their logins and sessions.
+//! The metrics of people: logins, sessions, and the audit of changes and refused callers.
 
-use prometheus::{IntCounterVec, IntGauge, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Registry};
 
-use super::registering::{counters, gauge};
+use super::registering::{counter, counters, gauge};
 
-/// The metrics of users.
+/// The metrics of people.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "METRIC_NAMES explains each metric")]
 pub struct PeopleMetrics {
     pub logins: IntCounterVec,
     pub sessions: IntGauge,
+    pub audit_records: IntCounter,
+    pub audit_joined: IntCounter,
+    pub audit_lost: IntCounter,
 }
 
 impl PeopleMetrics {
@@ -18,6 +21,12 @@ impl PeopleMetrics {
         for outcome in ["right", "wrong", "delayed", "busy"] {
             logins.with_label_values(&[outcome]);
         }
-        Ok(Self { logins, sessions: gauge(r, "granary_sessions")? })
+        Ok(Self {
+            logins,
+            sessions: gauge(r, "granary_sessions")?,
+            audit_records: counter(r, "granary_audit_records_total")?,
+            audit_joined: counter(r, "granary_audit_joined_total")?,
+            audit_lost: counter(r, "granary_audit_lost_total")?,
+        })
     }
 }

@@ -2,7 +2,7 @@
 import { ApiError } from "../src/api/client";
 import type { ChartParams } from "../src/api/client";
 import type { Dashboard } from "../src/api/types";
-import { ACCESS, addUser, PASSWORD, totpCode } from "./support/access";
+import { ACCESS, addUser, firstLink, PASSWORD, totpCode } from "./support/access";
 import type { Daemon } from "./support/daemon";
 import { HOST, hostSamples, NOW, ping } from "./support/data";
 import { eventually } from "./support/eventually";
@@ -101,7 +101,7 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     await requestAccess();
     await requestErrors(daemon);
     target = closedDaemon;
-    await requestUsers();
+    await requestUsers(await firstLink(closedDaemon));
     cookie = "";
     target = daemonWithoutReceivers;
     await eventually("the status has a warning", async () => {
@@ -202,7 +202,8 @@ async function requestAccess() {
   await api.revokeKey(key.id);
 }
 
-async function requestUsers() {
+async function requestUsers(link: URL) {
+  await api.accept(link.hash.replace("#code=", ""), "first", "another horse battery");
   await api.login({ user: "root", password: PASSWORD, code: "123456" });
   await api.caller();
   const password = "another horse battery";

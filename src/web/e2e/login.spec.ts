@@ -1,6 +1,6 @@
 /** Logins, profiles and sessions of users. */
 import type { Page } from "@playwright/test";
-import { ACCESS, addUser, fillLogin, PASSWORD, totpCode } from "./support/access";
+import { ACCESS, addUser, fillLogin, firstLink, PASSWORD, totpCode } from "./support/access";
 import { expect, test } from "./support/test";
 
 const title = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
@@ -122,4 +122,63 @@ test("a changed password ends other sessions, and other tabs go on", async ({
   await elsewhere.getByRole("link", { name: "Alerts" }).click();
   await expect(title(elsewhere, "Log in")).toBeVisible();
   await elsewhere.context().close();
+});
+
+test("the one-time link makes the first administrator, once", async ({
+  browser,
+  page,
+  startDaemon,
+  watch,
+}) => {
+  watch.permit(/Failed to load resource/);
+  const daemon = await startDaemon(ACCESS);
+  const { hash } = await firstLink(daemon);
+  await page.goto(`${daemon.url}/login${hash}`);
+  await expect(title(page, "First administrator")).toBeVisible();
+  expect(page.url(), "the address loses the code").toBe(`${daemon.url}/login`);
+  const fill = async (name: string, password: string, repeated: string) => {
+    await page.getByLabel(/^User/).fill(name);
+    await page.getByLabel(/^Password/).fill(password);
+    await page.getByLabel("Repeat password").fill(repeated);
+    await page.getByRole("button", { name: "Create administrator" }).click();
+  };
+  await fill("root", PASSWORD, `${PASSWORD}!`);
+  await expect(page.getByRole("alert")).toContainText("differ");
+  // The code stays valid after a refused name.
+  await fill("no name", PASSWORD, PASSWORD);
+  await expect(page.getByRole("alert")).toContainText("name");
+  await fill("root", PASSWORD, PASSWORD);
+  await expect(title(page, "Fleet")).toBeVisible();
+  await page.getByRole("link", { name: "Profile of root" }).click();
+  await expect(page.getByText("admin of everything")).toBeVisible();
+  const elsewhere = await (await browser.newContext()).newPage();
+  await elsewhere.goto(`${daemon.url}/login${hash}`);
+  await elsewhere.getByLabel(/^User/).fill("second");
+  await elsewhere.getByLabel(/^Password/).fill(PASSWORD);
+  await elsewhere.getByLabel("Repeat password").fill(PASSWORD);
+  await elsewhere.getByRole("button", { name: "Create administrator" }).click();
+  await expect(elsewhere.getByRole("alert")).not.toBeEmpty();
+  await expect(title(elsewhere, "First administrator")).toBeVisible();
+  await elsewhere.context().close();
+});
+
+test("a silence of a user has the user's name, which nobody enters", async ({
+  page,
+  startDaemon,
+  watch,
+}) => {
+  watch.permit(/Failed to load resource/);
+  const daemon = await startDaemon(ACCESS);
+  await addUser(daemon, "ann", { default: "editor" });
+  await page.goto(`${daemon.url}/alerts?show=silences`);
+  await fillLogin(page, "ann");
+  await page.getByRole("link", { name: "Profile of ann" }).waitFor();
+  await page.getByRole("button", { name: "New silence" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name of label 1").fill("alertname");
+  await dialog.getByLabel("Value of alertname").fill("LoadHigh");
+  await dialog.getByLabel("Comment").fill("upgrade");
+  await expect(dialog.getByLabel("Author")).toHaveCount(0);
+  await dialog.getByRole("button", { name: "Silence", exact: true }).click();
+  await expect(page.getByText("by ann")).toBeVisible();
 });

@@ -295,4 +295,6 @@ fn control_characters_in_tag_values_are_refused_without_affecting_other_samples(
     let (status, answer) = post(&daemon, "/write", &[], lines);
     assert!(status == 400 && answer.contains("dropped=1"), "{answer}");
     assert_eq!(daemon.query(&["series"])["total"], 2);
+    let forged = json!({ "agent": "a\nb", "epoch": 1, "seq": 1, "samples": [] });
+    assert_eq!(daemon.post_json(&forged).body["error"], "malformed");
 }

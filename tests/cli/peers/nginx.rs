@@ -65,7 +65,7 @@ fn attacks() -> Vec<Vec<u8>> {
     let hidden = "GET /api/v1/admin/settings HTTP/1.1\r\nHost: x\r\nX-Rest: ";
     let chunk = format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len());
     let ended = format!("0\r\n\r\n{hidden}");
-    let length = |extra: usize| format!("Content-Length: {}", extra);
+    let length = |extra: usize| format!("Content-Length: {extra}");
     let heads = [
         // Both lengths, in each order and with doubtful spellings of the second.
         (format!("{}\r\nTransfer-Encoding: chunked", length(ended.len())), &ended),

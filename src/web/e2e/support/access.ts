@@ -17,6 +17,11 @@ export async function firstKey(daemon: Daemon): Promise<string> {
   return (await readFile(join(daemon.folder, "data", "first-key"), "utf8")).trim();
 }
 
+/** Returns the one-time link in the data directory, which makes the first administrator. */
+export async function firstLink(daemon: Daemon): Promise<URL> {
+  return new URL((await readFile(join(daemon.folder, "data", "first-admin"), "utf8")).trim());
+}
+
 /** Adds a user with the password of tests. */
 export async function addUser(daemon: Daemon, name: string, roles: Roles): Promise<void> {
   daemon.key = await firstKey(daemon);

@@ -48,7 +48,7 @@ let answeredAt = 0;
 /** Sends a request; a change of a logged-in person carries the token of the session. */
 async function request<T>(path: string, init: RequestInit): Promise<T> {
   const isChange = init.method !== undefined && init.method !== "GET";
-  if (!isChange || key.value !== "" || path === LOGIN) {
+  if (!isChange || key.value !== "" || BEGINNINGS.includes(path)) {
     return requestOnce<T>(path, init);
   }
   const token = (caller.peek() ?? (await loadCaller())).csrf;
@@ -61,8 +61,10 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
   }
 }
 
-/** The change that begins a session. */
+/** The changes that begin a session. */
 const LOGIN = "/api/v1/access/login";
+const ACCEPT = "/api/v1/access/accept";
+const BEGINNINGS: readonly string[] = [LOGIN, ACCEPT];
 
 function withCsrf(init: RequestInit, token: string | null): RequestInit {
   if (token === null) return init;
@@ -250,6 +252,8 @@ export const api = {
   expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${encoded(id)}`),
   caller: (signal?: AbortSignal) => get<t.CallerAnswer>("/api/v1/access/me", {}, signal),
   login: (login: t.Login) => send<t.CallerAnswer>("POST", LOGIN, login),
+  accept: (code: string, user: string, password: string) =>
+    send<t.CallerAnswer>("POST", ACCEPT, { code, user, password }),
   logout: () => send<unknown>("POST", "/api/v1/access/logout"),
   changePassword: (password: string, newPassword: string) =>
     send<t.CallerAnswer>("POST", "/api/v1/access/password", {
