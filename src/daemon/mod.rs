@@ -179,15 +179,8 @@ impl Daemon {
         let role = preallocator(settings, &store, &clock, &health, &lifelines);
         let preallocator = start_on_arbiter(&mut arbiters, role);
         let cardinality = cardinality(settings, &store, &published);
-        let role = retention(
-            settings,
-            &store,
-            &trusted,
-            reports,
-            &cardinality,
-            &writer_handle,
-            &lifelines,
-        );
+        let (names, writes) = (&cardinality, &writer_handle);
+        let role = retention(settings, &store, &trusted, reports, names, writes, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let background_stop = StopFlag::default();
         let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);

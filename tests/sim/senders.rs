@@ -273,7 +273,8 @@ impl History {
                     DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => id,
                     DefinitionVerdict::StoreLimit
                     | DefinitionVerdict::SenderLimit
-                    | DefinitionVerdict::MetricLimit => {
+                    | DefinitionVerdict::MetricLimit
+                    | DefinitionVerdict::ProjectLimit => {
                         panic!("{verdict:?}")
                     }
                 };
