@@ -7,12 +7,12 @@ use actix_web::{
 };
 use serde::Deserialize;
 
-use super::{either, me::begun, own, parsed, private, refusal, run};
+use super::{either, me::begun, parsed, refusal, run};
 use crate::{
     access::{Caller, user_name},
     api::{
         answer,
-        caller::{AccessParts, Outcome, address, delayed, set_cookie},
+        caller::{AccessParts, Outcome, address, caller, delayed, set_cookie},
         objects,
         refusal::Refusal,
     },
@@ -93,14 +93,14 @@ async fn check(
 
 pub(super) async fn log_out(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
     let cookie = set_cookie(&request, "");
-    if let Some(Caller::User(user)) = own(&request) {
+    if let Some(Caller::User(user)) = caller(&request) {
         let shared = parts.clone();
         if let Err(refused) = run(move || shared.people.log_out(&user)).await {
             return refused;
         }
         parts.metrics.people.sessions.set(parts.people.session_count() as i64);
     }
-    private(HttpResponse::NoContent().insert_header((header::SET_COOKIE, cookie)).finish())
+    HttpResponse::NoContent().insert_header((header::SET_COOKIE, cookie)).finish()
 }
 
 /// Returns the refusal of logins while access control is off, or while users cannot be read.

@@ -4,13 +4,13 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{either, invalid, me::begun, own, parsed, refusal, run};
+use super::{either, invalid, me::begun, parsed, refusal, run};
 use crate::{
     access::{Caller, Password, UserCaller, check_password},
     api::{
         answer,
         body::Body,
-        caller::{AccessParts, Outcome, delayed},
+        caller::{AccessParts, Outcome, caller, delayed},
         refusal::Refusal,
     },
     kept::{NewSession, ObjectFault, OwnChange, PeopleFault},
@@ -139,7 +139,7 @@ fn renewed(request: &HttpRequest, parts: &AccessParts, session: &NewSession) -> 
 
 /// Returns the session of a caller who has logged in.
 fn session_of(request: &HttpRequest) -> Option<UserCaller> {
-    match own(request)? {
+    match caller(request)? {
         Caller::User(user) => Some(user),
         Caller::Key(_) | Caller::Client(_) => None,
     }
