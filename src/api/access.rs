@@ -7,7 +7,7 @@ mod codes;
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{Method, StatusCode, header},
+    http::{Method, StatusCode},
     web,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -70,7 +70,7 @@ async fn create(
     };
     let answer = |made: NewKeyAnswer| {
         note_object(&request, made.name());
-        shown_once(HttpResponse::Created().json(made))
+        HttpResponse::Created().json(made)
     };
     Ok(respond(create, answer).await)
 }
@@ -90,7 +90,7 @@ async fn rotate(
     };
     let answer = |made: NewKeyAnswer| {
         note_object(&request, made.name());
-        shown_once(HttpResponse::Ok().json(made))
+        HttpResponse::Ok().json(made)
     };
     Ok(respond(rotate, answer).await)
 }
@@ -105,26 +105,17 @@ async fn revoke(
     respond(revoke, |()| HttpResponse::NoContent().finish()).await
 }
 
-/// Refuses a caller whose session ended while the body of the request arrived.
+/// Refuses a caller whose credentials ended while the body of the request arrived.
 fn check_still(parts: &AccessParts, caller: Option<&Caller>) -> Result<(), KeyFault> {
-    match caller {
-        Some(Caller::User(_)) if !parts.still_admits(caller) => {
-            Err(KeyFault::Forbidden("the session has ended: log in again".to_owned()))
-        }
-        _ => Ok(()),
+    if parts.still_admits(caller) {
+        return Ok(());
     }
+    Err(KeyFault::Forbidden("the key or session of the request has ended".to_owned()))
 }
 
 fn parsed<T: DeserializeOwned>(body: &Body) -> Result<T, ObjectFault> {
     serde_json::from_slice(&body.bytes)
         .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))
-}
-
-/// Marks a response with a secret, which no cache may store.
-fn shown_once(mut response: HttpResponse) -> HttpResponse {
-    let value = header::HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, value);
-    response
 }
 
 /// Runs work that waits for the disk outside of the HTTP worker, and answers with its result.

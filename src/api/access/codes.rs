@@ -8,7 +8,7 @@ use granary_protocol::{ENROLL_PATH, EnrollBody, RENEW_PATH};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{parsed, respond, shown_once};
+use super::{check_still, parsed, respond};
 use crate::{
     access::{
         Caller, CodeRecord, KeyProject, NAME_BYTES_MAX, NewCode, Purpose, Scope as KeyScope, Scopes,
@@ -77,6 +77,7 @@ async fn create(
     let caller = caller(&request);
     let create = move || {
         let CodeRequest { project, senders, valid_ms, key_life_ms } = parsed(&body)?;
+        check_still(&parts, caller.as_ref())?;
         let own = match caller.as_ref().map(Caller::project) {
             Some(KeyProject::One(own)) => own,
             Some(KeyProject::All) | None => ProjectName::default(),
@@ -100,7 +101,7 @@ async fn create(
     };
     let answer = |made: NewCodeAnswer| {
         note_object(&request, made.id());
-        shown_once(HttpResponse::Created().json(made))
+        HttpResponse::Created().json(made)
     };
     Ok(respond(create, answer).await)
 }
@@ -141,7 +142,7 @@ async fn enroll(
             let made: NewKeyAnswer = made;
             note_caller(&request, AuditKind::Code, made.name());
             note_object(&request, made.name());
-            shown_once(HttpResponse::Created().json(made))
+            HttpResponse::Created().json(made)
         }
         None => parts.refuse_code(&request),
     };
@@ -175,6 +176,5 @@ async fn renew(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpRespo
         let Some(Caller::Key(key)) = caller else { return Err(without().into()) };
         parts.keys.renew(&key, parts.clock.now())
     };
-    let answer = |made| shown_once(HttpResponse::Ok().json(made));
-    respond(renew, answer).await
+    respond(renew, |made| HttpResponse::Ok().json(made)).await
 }

@@ -11,6 +11,7 @@ use actix_web::{
         StatusCode,
         header::{self, HeaderName},
     },
+    web,
 };
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -54,6 +55,14 @@ pub(in crate::api) enum Outcome {
     Neither,
 }
 
+/// The result of work that checked a password.
+pub(in crate::api) struct Checked<T> {
+    pub(in crate::api) result: T,
+    pub(in crate::api) outcome: Outcome,
+    /// True when no other wrong login of the address is remembered.
+    pub(in crate::api) is_first: bool,
+}
+
 impl Logins {
     /// Creates the limits.
     pub fn new(clock: TrustedClock, metrics: Metrics) -> Self {
@@ -81,17 +90,34 @@ impl Logins {
         Ok(Turn { _hashing: hashing, _place: place })
     }
 
-    /// Begins a login of a user, or the check of a user's password for a change.
+    /// Runs work that checks a password of a user, outside of the HTTP worker. It drops its turn when
+    /// the password is checked. `outcome_of` tells the outcome of its result.
     ///
     /// # Errors
-    /// The login must wait for these milliseconds.
-    pub(in crate::api) fn begin(&self, request: &HttpRequest, user: &str) -> Result<Attempt, i64> {
+    /// The response to a login that must wait, or that failed.
+    pub(in crate::api) async fn check<T: Send + 'static>(
+        &self,
+        request: &HttpRequest,
+        user: &str,
+        work: impl FnOnce(Turn) -> T + Send + 'static,
+        outcome_of: impl FnOnce(&T) -> Outcome,
+    ) -> Result<Checked<T>, HttpResponse> {
         let begun = self.lockout.lock().begin(user, address(request), self.clock.now());
-        begun.inspect_err(|_| self.count("delayed"))
+        let attempt = begun.inspect_err(|_| self.count("delayed")).map_err(delayed)?;
+        let turn = self.turn().await.inspect_err(|_| self.end(&attempt, Outcome::Neither))?;
+        let done = web::block(move || work(turn)).await;
+        let outcome = done.as_ref().map_or(Outcome::Neither, outcome_of);
+        self.end(&attempt, outcome);
+        match done {
+            Ok(result) => Ok(Checked { result, outcome, is_first: attempt.is_first }),
+            Err(cause) => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                Err(answer::error(status, "failed", cause.to_string()))
+            }
+        }
     }
 
-    /// Ends a login with its result.
-    pub(in crate::api) fn end(&self, attempt: &Attempt, outcome: Outcome) {
+    fn end(&self, attempt: &Attempt, outcome: Outcome) {
         match outcome {
             Outcome::Right => {
                 self.count("right");
@@ -108,7 +134,7 @@ impl Logins {
 }
 
 /// Refuses a login that must wait for these milliseconds.
-pub(in crate::api) fn delayed(wait_ms: i64) -> HttpResponse {
+fn delayed(wait_ms: i64) -> HttpResponse {
     let seconds = (wait_ms + 999) / 1000;
     let message =
         format!("too many wrong logins from this address: wait {seconds} s, then try again");

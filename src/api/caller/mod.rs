@@ -41,7 +41,7 @@ use crate::{
     telemetry::Metrics,
 };
 pub use attempts::Logins;
-pub(super) use attempts::{Outcome, address, delayed};
+pub(super) use attempts::{Outcome, Turn, address};
 pub(super) use audited::{note_caller, note_object};
 use refusal::{AccessRefusal, PROJECT_HEADER};
 pub(super) use session::set_cookie;

@@ -7,12 +7,12 @@ use actix_web::{
 };
 use serde::Deserialize;
 
-use super::{either, me::begun, own, parsed, private, refusal, run};
+use super::{either, me::begun, parsed, refusal, run};
 use crate::{
     access::{Caller, user_name},
     api::{
         answer,
-        caller::{AccessParts, Outcome, address, delayed, set_cookie},
+        caller::{AccessParts, Outcome, Turn, address, caller, set_cookie},
         objects,
         refusal::Refusal,
     },
@@ -51,13 +51,9 @@ async fn check(
     login: LoginBody,
 ) -> Result<HttpResponse, HttpResponse> {
     let name = user_name(&login.user);
-    let attempt = parts.logins.begin(request, &name).map_err(delayed)?;
-    let turn = parts.logins.turn().await.inspect_err(|_| {
-        parts.logins.end(&attempt, Outcome::Neither);
-    })?;
     let (shared, replaced) = (parts.clone(), parts.session(request));
     let (known, from) = (name.clone(), Some(address(request)));
-    let done = web::block(move || {
+    let work = move |turn: Turn| {
         let LoginBody { user, password, code } = &login;
         let request = LoginRequest { user, password, code: code.as_deref() };
         let session = shared.people.log_in(request, shared.clock.now())?;
@@ -68,39 +64,37 @@ async fn check(
         drop(turn);
         shared.audit.note_login(&known, from, LoginOutcome::Done, shared.clock.now());
         Ok::<_, PeopleFault>(session)
-    });
-    let done = done.await.map_err(|cause| super::failed(cause.to_string()));
-    let outcome = match &done {
-        Ok(Ok(_)) => Outcome::Right,
-        Ok(Err(PeopleFault::WrongLogin)) => Outcome::Wrong,
-        Ok(Err(_)) | Err(_) => Outcome::Neither,
     };
-    parts.logins.end(&attempt, outcome);
-    if outcome == Outcome::Wrong {
+    let outcome_of = |session: &Result<_, PeopleFault>| match session {
+        Ok(_) => Outcome::Right,
+        Err(PeopleFault::WrongLogin) => Outcome::Wrong,
+        Err(_) => Outcome::Neither,
+    };
+    let checked = parts.logins.check(request, &name, work, outcome_of).await?;
+    if checked.outcome == Outcome::Wrong {
         // The text in place of a name may be a password.
         let name = if parts.people.has_user(&name) { &*name } else { "" };
         let refused = LoginOutcome::Refused { reason: "password", status: 401 };
         parts.audit.note_login(name, from, refused, parts.clock.now());
+        if checked.is_first {
+            let address = address(request);
+            tracing::warn!(%address, "refused a login: its user, password or code is wrong");
+        }
     }
-    if outcome == Outcome::Wrong && attempt.is_first {
-        // The text in place of a name may be a password.
-        let address = address(request);
-        tracing::warn!(%address, "refused a login: its user, password or code is wrong");
-    }
-    let session = done?.map_err(|fault| refusal(&fault))?;
+    let session = checked.result.map_err(|fault| refusal(&fault))?;
     Ok(begun(request, parts, &session, StatusCode::OK))
 }
 
 pub(super) async fn log_out(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
     let cookie = set_cookie(&request, "");
-    if let Some(Caller::User(user)) = own(&request) {
+    if let Some(Caller::User(user)) = caller(&request) {
         let shared = parts.clone();
         if let Err(refused) = run(move || shared.people.log_out(&user)).await {
             return refused;
         }
         parts.metrics.people.sessions.set(parts.people.session_count() as i64);
     }
-    private(HttpResponse::NoContent().insert_header((header::SET_COOKIE, cookie)).finish())
+    HttpResponse::NoContent().insert_header((header::SET_COOKIE, cookie)).finish()
 }
 
 /// Returns the refusal of logins while access control is off, or while users cannot be read.

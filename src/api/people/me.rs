@@ -7,10 +7,9 @@ use actix_web::{
 };
 use serde::Serialize;
 
-use super::{own, private};
 use crate::{
     access::{Caller, Roles, Scope, Scopes, UserRecord},
-    api::caller::{AccessParts, csrf_text, set_cookie},
+    api::caller::{AccessParts, caller, csrf_text, set_cookie},
     kept::NewSession,
 };
 
@@ -61,9 +60,9 @@ pub(super) fn answer_me(
 }
 
 pub(super) async fn me(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
-    let caller = own(&request);
+    let caller = caller(&request);
     let csrf = caller.as_ref().and_then(|caller| csrf_text(&request, caller));
-    private(HttpResponse::Ok().json(answer_me(&parts, caller.as_ref(), csrf)))
+    HttpResponse::Ok().json(answer_me(&parts, caller.as_ref(), csrf))
 }
 
 /// Answers with the caller of a new session, and sets its cookie.

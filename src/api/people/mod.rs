@@ -9,22 +9,13 @@ mod profile;
 mod users;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
-    http::{
-        Method, StatusCode,
-        header::{self, HeaderValue},
-    },
+    HttpResponse,
+    http::{Method, StatusCode},
     web,
 };
 use serde::de::DeserializeOwned;
 
-use super::{
-    answer,
-    body::Body,
-    caller::{AccessParts, caller},
-    objects,
-    scope::Scope,
-};
+use super::{answer, body::Body, caller::AccessParts, objects, scope::Scope};
 use crate::{
     access::Caller,
     kept::{ObjectFault, PeopleFault},
@@ -92,24 +83,12 @@ fn refusal(fault: &PeopleFault) -> HttpResponse {
     answer::error(status, word, fault.to_string())
 }
 
-/// Marks a response that no cache may store.
-fn private(mut response: HttpResponse) -> HttpResponse {
-    let value = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, value);
-    response
-}
-
 /// Returns the response, whichever of both it is.
 fn either(result: Result<HttpResponse, HttpResponse>) -> HttpResponse {
-    private(result.unwrap_or_else(|refused| refused))
+    result.unwrap_or_else(|refused| refused)
 }
 
 /// Refuses a caller whose credentials ended while the body of the request arrived.
 fn check_still(parts: &AccessParts, caller: Option<&Caller>) -> Result<(), PeopleFault> {
     if parts.still_admits(caller) { Ok(()) } else { Err(PeopleFault::NoSession) }
-}
-
-/// Returns the caller of a route that every caller may use.
-fn own(request: &HttpRequest) -> Option<Caller> {
-    caller(request)
 }

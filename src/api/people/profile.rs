@@ -4,13 +4,13 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{either, invalid, me::begun, own, parsed, refusal, run};
+use super::{either, invalid, me::begun, parsed, refusal, run};
 use crate::{
     access::{Caller, Password, UserCaller, check_password},
     api::{
         answer,
         body::Body,
-        caller::{AccessParts, Outcome, delayed},
+        caller::{AccessParts, Outcome, Turn, caller},
         refusal::Refusal,
     },
     kept::{NewSession, ObjectFault, OwnChange, PeopleFault},
@@ -139,7 +139,7 @@ fn renewed(request: &HttpRequest, parts: &AccessParts, session: &NewSession) -> 
 
 /// Returns the session of a caller who has logged in.
 fn session_of(request: &HttpRequest) -> Option<UserCaller> {
-    match own(request)? {
+    match caller(request)? {
         Caller::User(user) => Some(user),
         Caller::Key(_) | Caller::Client(_) => None,
     }
@@ -159,25 +159,15 @@ async fn confirmed<T: Send + 'static>(
     password: String,
     change: impl FnOnce(&AccessParts, &UserCaller) -> Result<T, PeopleFault> + Send + 'static,
 ) -> Result<T, HttpResponse> {
-    let attempt = parts.logins.begin(request, &user.user.name).map_err(delayed)?;
-    let turn = parts.logins.turn().await.inspect_err(|_| {
-        parts.logins.end(&attempt, Outcome::Neither);
-    })?;
-    let (shared, user) = (parts.clone(), user.clone());
-    let done = web::block(move || {
-        let is_right = shared.people.check_password(&user.user.name, &password).is_some();
-        let changed = is_right.then(|| change(&shared, &user));
-        drop(turn);
-        changed
-    });
-    let done = done.await.map_err(|cause| super::failed(cause.to_string()));
-    let outcome = match &done {
-        Ok(None) => Outcome::Wrong,
-        Ok(Some(_)) => Outcome::Right,
-        Err(_) => Outcome::Neither,
+    let (shared, caller) = (parts.clone(), user.clone());
+    let work = move |_turn: Turn| {
+        let is_right = shared.people.check_password(&caller.user.name, &password).is_some();
+        is_right.then(|| change(&shared, &caller))
     };
-    parts.logins.end(&attempt, outcome);
-    let changed = done?.ok_or_else(|| {
+    let outcome_of =
+        |changed: &Option<_>| if changed.is_some() { Outcome::Right } else { Outcome::Wrong };
+    let checked = parts.logins.check(request, &user.user.name, work, outcome_of).await?;
+    let changed = checked.result.ok_or_else(|| {
         let message = "the present password is wrong";
         answer::error(StatusCode::FORBIDDEN, "wrong_password", message)
     })?;

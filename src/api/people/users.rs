@@ -4,12 +4,12 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{check_still, either, invalid, own, parsed, private, run};
+use super::{check_still, either, invalid, parsed, run};
 use crate::{
     access::{Password, Roles, check_password},
     api::{
         body::Body,
-        caller::{AccessParts, note_object},
+        caller::{AccessParts, caller, note_object},
         refusal::Refusal,
     },
     kept::{NewUser, ObjectFault, UserAnswer, UserChange},
@@ -40,8 +40,8 @@ struct ChangeBody {
 }
 
 pub(super) async fn list(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
-    let users = parts.people.list(own(&request).as_ref(), parts.clock.now());
-    private(HttpResponse::Ok().json(json!({ "access": parts.is_on, "users": users })))
+    let users = parts.people.list(caller(&request).as_ref(), parts.clock.now());
+    HttpResponse::Ok().json(json!({ "access": parts.is_on, "users": users }))
 }
 
 pub(super) async fn create(
@@ -61,7 +61,7 @@ async fn add_user(
     let NewUserBody { name, password, roles } = parsed(body).map_err(invalid)?;
     let password = hashed(parts, &name, Some(password)).await?;
     note_object(request, &name);
-    let (shared, caller) = (parts.clone(), own(request));
+    let (shared, caller) = (parts.clone(), caller(request));
     let create = move || {
         check_still(&shared, caller.as_ref())?;
         let new = NewUser { name, roles, password };
@@ -93,7 +93,7 @@ async fn change_user(
     }
     let password = hashed(parts, name, password).await?;
     let change = UserChange { roles, password, disabled, without_totp: totp.is_some() };
-    let (shared, caller, name) = (parts.clone(), own(request), name.to_owned());
+    let (shared, caller, name) = (parts.clone(), caller(request), name.to_owned());
     let change = move || {
         check_still(&shared, caller.as_ref())?;
         shared.people.change(&name, change, caller.as_ref(), shared.clock.now())
@@ -107,7 +107,7 @@ pub(super) async fn remove(
     request: HttpRequest,
     parts: web::Data<AccessParts>,
 ) -> HttpResponse {
-    let (shared, caller) = (parts.clone(), own(&request));
+    let (shared, caller) = (parts.clone(), caller(&request));
     let remove = move || {
         check_still(&shared, caller.as_ref())?;
         shared.people.remove(&name, caller.as_ref())

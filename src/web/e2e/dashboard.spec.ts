@@ -159,7 +159,8 @@ test("of two readers who save at once, the second resolves the conflict", async 
 
   await dialog.getByRole("button", { name: /^Overwrite version/ }).click();
   await expect(page.getByRole("heading", { level: 1 })).toContainText("Mine");
-  expect((await storedDashboard(daemon, name)).dashboard.title).toBe("Mine");
+  const storedTitle = async () => (await storedDashboard(daemon, name)).dashboard.title;
+  await expect.poll(storedTitle).toBe("Mine");
 });
 
 test("in a conflict, the reader can choose the other version", async ({ page, daemon, watch }) => {

@@ -136,27 +136,24 @@ test("the one-time link makes the first administrator, once", async ({
   await page.goto(`${daemon.url}/login${hash}`);
   await expect(title(page, "First administrator")).toBeVisible();
   expect(page.url(), "the address loses the code").toBe(`${daemon.url}/login`);
-  const fill = async (name: string, password: string, repeated: string) => {
-    await page.getByLabel(/^User/).fill(name);
-    await page.getByLabel(/^Password/).fill(password);
-    await page.getByLabel("Repeat password").fill(repeated);
-    await page.getByRole("button", { name: "Create administrator" }).click();
+  const fill = async (at: Page, name: string, password: string, repeated = password) => {
+    await at.getByLabel(/^User/).fill(name);
+    await at.getByLabel(/^Password/).fill(password);
+    await at.getByLabel("Repeat password").fill(repeated);
+    await at.getByRole("button", { name: "Create administrator" }).click();
   };
-  await fill("root", PASSWORD, `${PASSWORD}!`);
+  await fill(page, "root", PASSWORD, `${PASSWORD}!`);
   await expect(page.getByRole("alert")).toContainText("differ");
   // The code stays valid after a refused name.
-  await fill("no name", PASSWORD, PASSWORD);
+  await fill(page, "no name", PASSWORD);
   await expect(page.getByRole("alert")).toContainText("name");
-  await fill("root", PASSWORD, PASSWORD);
+  await fill(page, "root", PASSWORD);
   await expect(title(page, "Fleet")).toBeVisible();
   await page.getByRole("link", { name: "Profile of root" }).click();
   await expect(page.getByText("admin of everything")).toBeVisible();
   const elsewhere = await (await browser.newContext()).newPage();
   await elsewhere.goto(`${daemon.url}/login${hash}`);
-  await elsewhere.getByLabel(/^User/).fill("second");
-  await elsewhere.getByLabel(/^Password/).fill(PASSWORD);
-  await elsewhere.getByLabel("Repeat password").fill(PASSWORD);
-  await elsewhere.getByRole("button", { name: "Create administrator" }).click();
+  await fill(elsewhere, "second", PASSWORD);
   await expect(elsewhere.getByRole("alert")).not.toBeEmpty();
   await expect(title(elsewhere, "First administrator")).toBeVisible();
   await elsewhere.context().close();

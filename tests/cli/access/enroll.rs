@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -71,6 +73,38 @@ fn a_code_gives_one_key_for_one_sender() {
     assert_eq!((codes.len(), &codes[0]["count"], &codes[1]["who"]), (2, &json!(5), &json!("web1")));
     let log = guarded.daemon.log();
     assert!(!log.contains(secret(&text)) && !log.contains(secret(key)), "{log}");
+}
+
+#[test]
+fn a_key_that_is_revoked_during_the_request_makes_no_code() {
+    let guarded = Guarded::start();
+    let key = guarded.scoped("leaver", &["admin"]);
+    let address = guarded.daemon.url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = r#"{"senders": "web"}"#;
+    let (first, rest) = body.split_at(4);
+    let head = format!(
+        "POST /api/v1/access/codes HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The daemon asks for the body after it has checked the key.
+    let mut reply = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    reply.read_line(&mut line).unwrap();
+    assert!(line.contains("100 Continue"), "{line}");
+    stream.write_all(first.as_bytes()).unwrap();
+    guarded.output(&guarded.admin, &["key", "revoke", "leaver"]);
+    stream.write_all(rest.as_bytes()).unwrap();
+    let mut answer = String::new();
+    reply.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("403 Forbidden") && answer.contains("has ended"), "{answer}");
+    assert!(
+        guarded.output(&guarded.admin, &["key", "codes"]).ends_with("1 code"),
+        "only the first"
+    );
 }
 
 #[test]
