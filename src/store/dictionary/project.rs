@@ -177,6 +177,8 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -202,18 +204,18 @@ mod tests {
             ids.iter().map(|id| of.key(*id).map(ToString::to_string)).collect()
         };
         let mut all = format!("{} {:?} {}", of.len(), of.tag_names(), of.sender_count());
-        all += &format!("{:?} {:?}", of.largest_senders(9), keys(&of.select(&[])));
+        write!(all, "{:?} {:?}", of.largest_senders(9), keys(&of.select(&[]))).unwrap();
         for tag in of.tag_names() {
             for value in of.values_after(&tag, None, 9) {
                 let matcher = Matcher { tag: tag.to_string(), value: value.to_string() };
                 assert_eq!(of.select(&[matcher]), of.with_tag(&tag, &value));
-                all += &format!("{tag}={value} {:?}", keys(of.with_tag(&tag, &value)));
+                write!(all, "{tag}={value} {:?}", keys(of.with_tag(&tag, &value))).unwrap();
             }
         }
         for index in 0..9 {
             let found = of.find(&key(index));
             let parts = found.map(|id| of.parts(id).len());
-            all += &format!("{:?} {parts:?}", found.map(|id| of.info(id)));
+            write!(all, "{:?} {parts:?}", found.map(|id| of.info(id))).unwrap();
         }
         all
     }
