@@ -14,6 +14,7 @@ mod keys;
 mod lockout;
 mod password;
 mod project;
+mod proxies;
 mod record;
 mod roles;
 mod routes;
@@ -33,6 +34,7 @@ pub use keys::{Key, KeyCaller, KeyRefusal, KeySet};
 pub use lockout::{Attempt, DELAYS_MAX, Lockout};
 pub use password::Password;
 pub use project::KeyProject;
+pub use proxies::TrustedProxies;
 pub use record::{
     KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, RENEWAL_OVERLAP_MS, SENDERS_BYTES_MAX,
 };

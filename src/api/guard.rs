@@ -11,9 +11,10 @@ use std::net::IpAddr;
 
 use actix_web::{
     HttpResponse,
+    dev::RequestHead,
     http::{
         Method, StatusCode,
-        header::{self, HeaderMap, HeaderName},
+        header::{self, HeaderName, HeaderValue},
     },
 };
 
@@ -41,7 +42,12 @@ const NOT_TEXT: &str = "?.?";
 pub struct HostNames {
     /// Names in lower case; `*` accepts any name.
     names: Vec<String>,
+    /// The name for which browsers must use https from their first response over TLS on.
+    https_only: Option<String>,
 }
+
+/// The time for which a browser then uses https only: a year (RFC 6797).
+const STRICT_TRANSPORT_SECURITY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// The reason why a request is refused before it is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +62,21 @@ impl HostNames {
     /// Creates the list from `configured` names and the name of this machine.
     pub fn new(configured: &[String], machine: Option<String>) -> Self {
         let names = configured.iter().cloned().chain(machine);
-        Self { names: names.map(|name| name.trim_end_matches('.').to_lowercase()).collect() }
+        let names = names.map(|name| name.trim_end_matches('.').to_lowercase()).collect();
+        Self { names, https_only: None }
+    }
+
+    /// Tells browsers to use https only for a name, on all ports of its host.
+    pub fn over_https(self, name: &str) -> Self {
+        Self { https_only: Some(name.to_lowercase()), ..self }
+    }
+
+    /// Returns the header that tells a browser to use https only, for a response over TLS to a
+    /// request for this host.
+    pub(super) fn strict_transport(&self, head: &RequestHead) -> Option<HeaderValue> {
+        let name = without_port(head.headers.get(header::HOST)?.to_str().ok()?);
+        let is_named = self.https_only.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(name));
+        is_named.then_some(STRICT_TRANSPORT_SECURITY)
     }
 
     fn contains(&self, authority: &str) -> bool {
@@ -72,15 +92,13 @@ impl HostNames {
     }
 
     /// Checks the head of a request; `path` is the decoded path that routes match.
-    pub(super) fn check(
-        &self,
-        method: &Method,
-        path: &str,
-        headers: &HeaderMap,
-    ) -> Result<(), ForeignRequest> {
+    pub(super) fn check(&self, head: &RequestHead, path: &str) -> Result<(), ForeignRequest> {
+        let (method, headers) = (&head.method, &head.headers);
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(NOT_TEXT));
         let host = text(header::HOST);
-        if host.is_some_and(|host| !self.contains(host)) {
+        // A target with a host replaces `Host` (RFC 9112, section 3.2.2).
+        let target = head.uri.authority().map(|authority| authority.as_str());
+        if host.into_iter().chain(target).any(|host| !self.contains(host)) {
             return Err(ForeignRequest::Host);
         }
         let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
@@ -129,14 +147,14 @@ impl ForeignRequest {
         }
     }
 
-    pub(super) fn response(self, headers: &HeaderMap) -> HttpResponse {
+    pub(super) fn response(self, RequestHead { headers, uri, .. }: &RequestHead) -> HttpResponse {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("?");
         match self {
             Self::Host => {
+                let host = uri.host().unwrap_or_else(|| without_port(text(header::HOST)));
                 let message = format!(
-                    "{:?} is not a name of this daemon: use an address, or add the name to \
-                     server.host_names",
-                    without_port(text(header::HOST))
+                    "{host:?} is not a name of this daemon: use an address, or add the name to \
+                     server.host_names"
                 );
                 answer::error(StatusCode::MISDIRECTED_REQUEST, "unknown_host", message)
             }
@@ -172,7 +190,7 @@ mod tests {
         let request = TestRequest::default().method(method);
         let with = |request: TestRequest, pair: &(&'static str, &str)| request.insert_header(*pair);
         let request = headers.iter().fold(request, with).to_http_request();
-        names.check(request.method(), path, request.headers())
+        names.check(request.head(), path)
     }
 
     #[test]
@@ -198,6 +216,34 @@ mod tests {
         assert_eq!(check(Method::POST, &[]), Ok(()));
         let any = HostNames::new(&["*".to_owned()], None);
         assert!(any.contains("evil.example"));
+    }
+
+    #[test]
+    fn the_host_of_a_target_must_be_a_name_of_this_daemon_too() {
+        let names = HostNames::new(&[], None);
+        let check = |target: &str| {
+            let request = TestRequest::with_uri(target).insert_header(("host", "localhost"));
+            names.check(request.to_http_request().head(), "/healthz")
+        };
+        assert_eq!(check("http://localhost:7117/healthz"), Ok(()));
+        for target in ["http://evil.example/healthz", "http://evil.example:80/"] {
+            assert_eq!(check(target), Err(ForeignRequest::Host), "{target}");
+        }
+    }
+
+    #[test]
+    fn browsers_use_https_only_for_the_configured_name() {
+        let names = HostNames::new(&["other.example.org".to_owned()], None);
+        let strict = |names: &HostNames, host: &str| {
+            let request = TestRequest::default().insert_header(("host", host)).to_http_request();
+            names.strict_transport(request.head()).is_some()
+        };
+        assert!(!strict(&names, "granary.example.org"));
+        let names = names.over_https("Granary.example.org");
+        assert!(
+            strict(&names, "granary.example.org:7117") && strict(&names, "GRANARY.EXAMPLE.ORG")
+        );
+        assert!(!strict(&names, "other.example.org") && !strict(&names, "127.0.0.1:7117"));
     }
 
     #[test]

@@ -95,14 +95,14 @@ async fn readyz(request: HttpRequest, parts: web::Data<AdminParts>) -> HttpRespo
 }
 
 /// Returns warnings about settings that work but are seldom intended, and about partitions that the
-/// disk budget will drop, about metrics that may be typos, and about addresses without keys, by
-/// topic.
+/// disk budget will drop, about metrics that may be typos, and about addresses without keys or
+/// encryption, by topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
     let no_receiver = parts.rules.no_receiver().map(|reason| ("no_receiver", reason));
     let budget = parts.budget.warning().map(|reason| ("disk_max", reason));
     let names = parts.near_names.warning(parts.clock.now());
     let names = names.map(|reason| ("near_names", reason));
-    let exposure = parts.access.exposure.as_ref().map(|reason| ("open", reason.to_string()));
+    let exposure = BTreeMap::clone(&parts.access.exposure.get());
     no_receiver.into_iter().chain(budget).chain(names).chain(exposure).collect()
 }
 

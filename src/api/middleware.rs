@@ -11,7 +11,7 @@ use actix_web::{
 
 use super::{
     HostNames,
-    connection::{AnswerBody, ConnectionTurn, TurnEnd},
+    connection::{AnswerBody, ConnectionTurn, IsEncrypted, TurnEnd},
 };
 use crate::{kept::LiveValue, telemetry::Metrics};
 
@@ -38,10 +38,11 @@ pub async fn receive<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let end = TurnEnd(request.conn_data::<ConnectionTurn>().cloned());
+    let strict_transport = strict_transport(&request);
     let foreign = request.app_data::<web::Data<LiveValue<HostNames>>>().and_then(|names| {
         let foreign = {
             let path = request.match_info().as_str();
-            names.get().check(request.method(), path, request.headers()).err()?
+            names.get().check(request.head(), path).err()?
         };
         if let Some(metrics) = request.app_data::<web::Data<Metrics>>() {
             metrics.requests_refused.with_label_values(&[foreign.as_str()]).inc();
@@ -50,7 +51,7 @@ pub async fn receive<B: MessageBody + 'static>(
     });
     let mut response: ServiceResponse<BoxBody> = match foreign {
         Some(foreign) => {
-            let refusal = foreign.response(request.headers());
+            let refusal = foreign.response(request.head());
             request.into_response(refusal)
         }
         None => next.call(request).await?.map_into_boxed_body(),
@@ -61,5 +62,16 @@ pub async fn receive<B: MessageBody + 'static>(
             response.headers_mut().insert(name, value);
         }
     }
+    if let Some(value) = strict_transport {
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value);
+    }
     Ok(response.map_body(|_, body| AnswerBody { body, _end: end }))
+}
+
+/// Returns the header that tells a browser to use https only. Over plain HTTP, anybody on the way
+/// could have added it, and browsers ignore it.
+fn strict_transport(request: &ServiceRequest) -> Option<header::HeaderValue> {
+    let is_encrypted = request.conn_data::<IsEncrypted>().is_some_and(|encrypted| encrypted.0);
+    let names = request.app_data::<web::Data<LiveValue<HostNames>>>().filter(|_| is_encrypted)?;
+    names.get().strict_transport(request.head())
 }

@@ -48,7 +48,7 @@ pub use query::{QueryParts, SparklineCache, Tails};
 
 use actix_web::web::{self, ServiceConfig};
 
-use crate::kept::LiveValue;
+use crate::{access::TrustedProxies, kept::LiveValue};
 use scope::Scope;
 
 /// The parts that the handlers of each area need. Clones are cheap.
@@ -56,6 +56,7 @@ use scope::Scope;
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ApiParts {
     pub host_names: LiveValue<HostNames>,
+    pub proxies: LiveValue<TrustedProxies>,
     pub access: AccessParts,
     pub bodies: Bodies,
     pub query: QueryParts,
@@ -88,9 +89,10 @@ impl ProjectApi {
 
 /// Registers the routes for one HTTP worker, with the APIs of the project `default` and of others.
 pub fn routes(config: &mut ServiceConfig, default: &ProjectApi, others: &[ProjectApi]) {
-    let ApiParts { host_names, access, admin, .. } = &default.parts;
+    let ApiParts { host_names, proxies, access, admin, .. } = &default.parts;
     config
         .app_data(web::Data::new(host_names.clone()))
+        .app_data(web::Data::new(proxies.clone()))
         .app_data(web::Data::new(admin.metrics.clone()))
         .default_service(web::to(page::unknown_path));
     let ingest = (default.ingest(), others.iter().map(ProjectApi::ingest).collect());

@@ -1,10 +1,15 @@
-//! Addresses that other machines can reach: without keys, the daemon refuses them.
+//! Addresses that other machines can reach: without keys, the daemon refuses them; without
+//! encryption, it warns.
 //!
 //! Must never know: how an address is opened.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 
 use super::{faults::Faults, sections::Sections};
+use crate::access::TrustedProxies;
 
 /// An address that other machines can use without a key.
 struct Exposed {
@@ -60,8 +65,33 @@ pub(super) fn check(sections: &Sections, faults: &mut Faults) {
     }
 }
 
-/// Returns the warning about addresses that `security.open` allows; `None` if there are none.
-pub(super) fn warning(sections: &Sections) -> Option<String> {
+/// Returns the warnings by topic: about addresses that `security.open` allows, and about keys and
+/// passwords that others on the way can read.
+pub(super) fn warnings(
+    sections: &Sections,
+    proxies: &TrustedProxies,
+) -> BTreeMap<&'static str, String> {
+    let open = open_warning(sections).map(|text| ("open", text));
+    let plain = plain_warning(sections, proxies).map(|text| ("plain", text));
+    open.into_iter().chain(plain).collect()
+}
+
+/// Returns the warning about keys without encryption. A trusted proxy on another machine is the
+/// client that may speak plain HTTP, because it ends the TLS of its own clients.
+fn plain_warning(sections: &Sections, proxies: &TrustedProxies) -> Option<String> {
+    let listen = sections.server.listen;
+    let is_encrypted = !sections.tls.certificate_file.as_os_str().is_empty();
+    let is_plain = sections.security.access && !is_encrypted && !proxies.has_remote();
+    (is_plain && !is_loopback(listen)).then(|| {
+        format!(
+            "server.listen = {listen}: keys and passwords of other machines arrive without \
+             encryption: set [tls] (docs/tls.md), or let only a proxy with TLS reach the address, \
+             and add it to server.trusted_proxies"
+        )
+    })
+}
+
+fn open_warning(sections: &Sections) -> Option<String> {
     let all = exposed(sections);
     let text = |exposed: &Exposed| {
         let Exposed { setting, address, allows, .. } = exposed;
@@ -85,12 +115,12 @@ mod tests {
             assert!(fault.contains("security.open = true"), "{fault}");
             assert_eq!(faults(&format!("{listen}security.access = true")), None);
             let open = read(&format!("{listen}security.open = true")).unwrap();
-            let warning = open.exposure().unwrap();
+            let warning = &open.exposure()["open"];
             assert!(warning.contains("can read and delete everything"), "{warning}");
         }
         for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             let settings = read(&format!("server.listen = '{address}'")).unwrap();
-            assert_eq!(settings.exposure(), None, "{address}");
+            assert!(settings.exposure().is_empty(), "{address}");
         }
     }
 
@@ -99,13 +129,35 @@ mod tests {
         let text = "graphite.listen = '0.0.0.0:2003'\nsecurity.access = true\n";
         let fault = read(text).unwrap_err().to_string();
         assert!(fault.contains("graphite.listen") && !fault.contains("server.listen"), "{fault}");
-        let open = read(&format!("{text}security.open = true")).unwrap().exposure().unwrap();
+        let open = read(&format!("{text}security.open = true")).unwrap().exposure();
+        let open = &open["open"];
         assert!(open.contains("can send samples") && !open.contains("delete"), "{open}");
         let tls = "tls = { certificate_file = 'c', key_file = 'k' }\n\
                    graphite.tls_listen = '0.0.0.0:2005'\n";
         let fault = read(tls).unwrap_err().to_string();
         assert!(fault.contains("tls_listen") && fault.contains("tls.client_ca_file"), "{fault}");
         let strict = tls.replace("'k' }", "'k', client_ca_file = 'ca' }");
-        assert_eq!(read(&strict).unwrap().exposure(), None);
+        assert!(read(&strict).unwrap().exposure().is_empty());
+    }
+
+    #[test]
+    fn keys_without_encryption_are_a_warning_unless_a_proxy_may_be_in_front() {
+        let warning = |text: &str| read(text).unwrap().exposure().remove("plain");
+        let outside = "security.access = true\nserver.listen = '0.0.0.0:1'\n";
+        let text = warning(outside).unwrap();
+        assert!(text.contains("0.0.0.0:1") && text.contains("[tls]"), "{text}");
+        assert!(read(outside).unwrap().notes.contains(&text), "the log has the warning");
+        let local = "server.trusted_proxies = ['127.0.0.1']";
+        assert!(warning(&format!("{outside}{local}")).is_some());
+        for safe in [
+            "server.trusted_proxies = ['10.1.2.3']",
+            "tls = { certificate_file = 'c', key_file = 'k' }",
+        ] {
+            assert_eq!(warning(&format!("{outside}{safe}")), None);
+        }
+        assert_eq!(warning("security.access = true\nserver.listen = '[::1]:1'"), None);
+        assert_eq!(warning("security.open = true\nserver.listen = '0.0.0.0:1'"), None, "no keys");
+        let fault = read("server.trusted_proxies = ['web1']").unwrap_err().to_string();
+        assert!(fault.contains("server.trusted_proxies: \"web1\" is no address"), "{fault}");
     }
 }

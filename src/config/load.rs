@@ -127,7 +127,7 @@ fn described(mut settings: Settings, given: &Sections) -> Result<Settings, Confi
     settings.shown = all.clone();
     settings.notes = left_out(given, &by_default).into_iter().collect();
     settings.notes.extend(shadowed(&settings.retention_rules));
-    settings.notes.extend(settings.exposure());
+    settings.notes.extend(settings.exposure().into_values());
     Ok(settings)
 }
 

@@ -29,12 +29,13 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 54] = [
+const SETTINGS: [(&str, Applied); 55] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
     ("server.client_timeout", Reopening),
     ("server.host_names", Live),
+    ("server.trusted_proxies", Live),
     ("server.external_url", Live),
     ("tls.certificate_file", Live),
     ("tls.key_file", Live),

@@ -49,6 +49,7 @@ pub struct Server {
     #[serde(with = "duration")]
     pub client_timeout: Duration,
     pub host_names: Vec<String>,
+    pub trusted_proxies: Vec<String>,
     pub external_url: String,
 }
 

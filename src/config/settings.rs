@@ -17,10 +17,10 @@ use super::{
     faults::Faults,
     projects::{ProjectSettings, projects},
     retention::retention_rules,
-    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Tls},
+    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Server, Tls},
 };
 use crate::{
-    access::ClientScopes,
+    access::{ClientScopes, TrustedProxies},
     alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
@@ -49,6 +49,8 @@ pub struct Settings {
     pub notes: Vec<String>,
     /// The parsed `graphite.templates`.
     pub graphite_templates: Vec<Template>,
+    /// The parsed `server.trusted_proxies`.
+    pub trusted_proxies: TrustedProxies,
     /// The parsed `tls.clients`.
     pub client_scopes: ClientScopes,
     /// The parsed `limits.metric_series`.
@@ -106,6 +108,7 @@ impl Settings {
             changed: Vec::new(),
             notes: Vec::new(),
             graphite_templates: templates(&sections.graphite.templates, &mut faults),
+            trusted_proxies: trusted_proxies(&sections.server, &mut faults),
             client_scopes: client_scopes(&sections.tls, &mut faults),
             metric_limits: metric_limits(&sections.limits.metric_series, &mut faults),
             rules,
@@ -157,9 +160,10 @@ impl Settings {
         Some(TlsFiles { certificate, key, client_ca: path(client_ca_file) })
     }
 
-    /// Returns the warning about addresses that others can use without a key, if there are any.
-    pub fn exposure(&self) -> Option<String> {
-        exposure::warning(&self.sections)
+    /// Returns the warnings about addresses that others can use without a key, and to which keys
+    /// pass without encryption, by topic.
+    pub fn exposure(&self) -> BTreeMap<&'static str, String> {
+        exposure::warnings(&self.sections, &self.trusted_proxies)
     }
 
     /// Returns the number of HTTP worker threads.
@@ -229,6 +233,13 @@ fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut Faults) {
         _ => return,
     };
     faults.0.push(fault.to_owned());
+}
+
+fn trusted_proxies(server: &Server, faults: &mut Faults) -> TrustedProxies {
+    TrustedProxies::new(&server.trusted_proxies).unwrap_or_else(|found| {
+        faults.0.extend(found.iter().map(|fault| format!("server.trusted_proxies: {fault}")));
+        TrustedProxies::default()
+    })
 }
 
 fn client_scopes(tls: &Tls, faults: &mut Faults) -> ClientScopes {

@@ -123,6 +123,7 @@ pub(super) fn api_parts(
         settings: known_settings,
     };
     let host_names = settings.derive(host_names);
+    let proxies = settings.derive(|settings| settings.trusted_proxies.clone());
     let overview = OverviewParts {
         query: query.clone(),
         admin: admin.clone(),
@@ -133,7 +134,7 @@ pub(super) fn api_parts(
         limits: settings.derive(overview_limits),
         started: SystemClock.now(),
     };
-    ApiParts { host_names, access, bodies, query, objects, alerting, admin, overview }
+    ApiParts { host_names, proxies, access, bodies, query, objects, alerting, admin, overview }
 }
 
 /// Returns the parts of the API for a project beside `default`: what belongs to one project is its
@@ -208,7 +209,7 @@ fn access_parts(
     AccessParts {
         is_on: settings.security.access,
         projects: std::iter::once(ProjectName::default()).chain(others).collect(),
-        exposure: settings.exposure().map(Arc::from),
+        exposure: settings.derive(Settings::exposure),
         keys,
         codes,
         clients: settings.derive(|settings| settings.client_scopes.clone()),
@@ -321,7 +322,13 @@ fn overview_limits(settings: &Settings) -> OverviewLimits {
 fn host_names(settings: &Settings) -> HostNames {
     let external = settings.rules.external.host().map(str::to_owned);
     let configured: Vec<_> = settings.server.host_names.iter().cloned().chain(external).collect();
-    HostNames::new(&configured, machine_name())
+    let names = HostNames::new(&configured, machine_name());
+    // The URL without a setting is this machine's, whose name others may use with plain HTTP.
+    let is_https = settings.rules.external.url.starts_with("https://");
+    match settings.rules.external.host().filter(|_| is_https) {
+        Some(host) => names.over_https(host),
+        None => names,
+    }
 }
 
 /// Returns the name of this machine.

@@ -17,9 +17,10 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    access::{Attempt, Lockout},
+    access::{Attempt, Lockout, TrustedProxies},
     api::answer,
     clock::TrustedClock,
+    kept::LiveValue,
     telemetry::Metrics,
 };
 
@@ -144,16 +145,16 @@ fn delayed(wait_ms: i64) -> HttpResponse {
     response
 }
 
-/// Returns the address of the client. Of a proxy on the same machine, the last address that it
-/// forwards counts; programs of this machine can therefore pretend to have other addresses.
+/// Returns the address of the client: the peer's, or what trusted proxies forward.
 pub(in crate::api) fn address(request: &HttpRequest) -> IpAddr {
     let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
-    if !peer.to_canonical().is_loopback() {
+    let Some(proxies) = request.app_data::<web::Data<LiveValue<TrustedProxies>>>() else {
         return peer;
-    }
-    let forwarded = request.headers().get_all(X_FORWARDED_FOR).last();
-    let last = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next());
-    last.and_then(|address| address.trim().parse().ok()).unwrap_or(peer)
+    };
+    let headers = request.headers().get_all(X_FORWARDED_FOR);
+    // A header that is not text is an entry that names nobody.
+    let lines: Vec<_> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
+    proxies.get().client(peer, lines.iter().flat_map(|line| line.split(',')))
 }
 
 #[cfg(test)]
@@ -163,9 +164,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_proxy_on_this_machine_names_the_address_of_the_client() {
+    fn only_a_trusted_proxy_names_the_address_of_the_client() {
+        let trusted = TrustedProxies::new(&["127.0.0.1".to_owned()]).unwrap();
         let address_of = |peer: &str, forwarded: &[&str]| {
             let mut request = TestRequest::default().peer_addr(peer.parse().unwrap());
+            request = request.app_data(web::Data::new(LiveValue::new(trusted.clone())));
             for value in forwarded {
                 request = request.append_header((X_FORWARDED_FOR, *value));
             }
@@ -173,8 +176,11 @@ mod tests {
         };
         assert_eq!(address_of("127.0.0.1:1", &[]), "127.0.0.1");
         assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1, 192.0.2.2"]), "192.0.2.2");
-        assert_eq!(address_of("[::1]:1", &["192.0.2.1", "2001:db8::1"]), "2001:db8::1");
-        assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1, unknown"]), "127.0.0.1");
+        assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1", "2001:db8::1"]), "2001:db8::1");
+        assert_eq!(address_of("127.0.0.1:1", &["192.0.2.1", "\u{e9}"]), "127.0.0.1");
         assert_eq!(address_of("192.0.2.9:1", &["192.0.2.1"]), "192.0.2.9");
+        let unknown = TestRequest::default().peer_addr("127.0.0.1:1".parse().unwrap());
+        let unknown = unknown.insert_header((X_FORWARDED_FOR, "192.0.2.1"));
+        assert_eq!(address(&unknown.to_http_request()).to_string(), "127.0.0.1");
     }
 }

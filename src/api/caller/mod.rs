@@ -10,6 +10,7 @@ mod refusal;
 mod session;
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
     rc::Rc,
     sync::Arc,
@@ -56,8 +57,8 @@ pub struct AccessParts {
     pub is_on: bool,
     /// The projects of the settings, the first of them `default`.
     pub projects: Arc<[ProjectName]>,
-    /// The warning about addresses that others can use without a key.
-    pub exposure: Option<Arc<str>>,
+    /// The warnings about addresses that other machines can reach, by topic.
+    pub exposure: LiveValue<BTreeMap<&'static str, String>>,
     /// The keys.
     pub keys: KnownKeys,
     /// The one-time codes.

@@ -30,7 +30,12 @@ pub(crate) struct Guarded {
 
 impl Guarded {
     pub(crate) fn start() -> Self {
-        let daemon = Daemon::start("security.access = true");
+        Self::start_with("")
+    }
+
+    /// Starts with further settings.
+    pub(crate) fn start_with(settings: &str) -> Self {
+        let daemon = Daemon::start(&format!("security.access = true\n{settings}"));
         let admin = first_key(&daemon).unwrap();
         Self { daemon, admin }
     }

@@ -118,19 +118,13 @@ fn attacks() -> Vec<Vec<u8>> {
     attacks
 }
 
-#[test]
-#[ignore = "needs nginx; .ci/run installs it and runs this"]
-fn no_stranger_reaches_another_clients_answer_through_nginx() {
-    need("nginx");
-    let guarded = Guarded::start();
-    let dir = tempfile::tempdir().unwrap();
-    let ports = [free_port(), free_port()];
-    let file = dir.path().join("nginx.conf");
-    let address = guarded.daemon.url.trim_start_matches("http://");
-    fs::write(&file, settings(dir.path(), ports, address)).unwrap();
+/// Starts an nginx with these settings, and waits until it forwards requests at these ports.
+fn start_nginx(folder: &Path, settings: &str, ports: &[u16]) -> Sender {
+    let file = folder.join("nginx.conf");
+    fs::write(&file, settings).unwrap();
     let mut command = Command::new("nginx");
-    command.arg("-c").arg(&file).arg("-p").arg(dir.path());
-    let _nginx = Sender::start(&mut command, &dir.path().join("log"));
+    command.arg("-c").arg(&file).arg("-p").arg(folder);
+    let nginx = Sender::start(&mut command, &folder.join("log"));
     let health = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     wait_until("nginx", || {
         ports.iter().all(|port| {
@@ -138,6 +132,18 @@ fn no_stranger_reaches_another_clients_answer_through_nginx() {
                 && exchange(*port, health, TIMEOUT).starts_with("HTTP/1.1 200")
         })
     });
+    nginx
+}
+
+#[test]
+#[ignore = "needs nginx; .ci/run installs it and runs this"]
+fn no_stranger_reaches_another_clients_answer_through_nginx() {
+    need("nginx");
+    let guarded = Guarded::start();
+    let dir = tempfile::tempdir().unwrap();
+    let ports = [free_port(), free_port()];
+    let address = guarded.daemon.url.trim_start_matches("http://");
+    let _nginx = start_nginx(dir.path(), &settings(dir.path(), ports, address), &ports);
     let mut number = 0;
     for attack in attacks() {
         for port in ports {
@@ -163,4 +169,43 @@ fn no_stranger_reaches_another_clients_answer_through_nginx() {
         }
     }
     assert!(number > 600, "only {number} requests");
+}
+
+/// Clients have 127.0.0.1, and nginx has 127.0.0.2 towards the daemon.
+#[test]
+#[ignore = "needs nginx; .ci/run installs it and runs this"]
+fn a_client_of_a_real_nginx_cannot_forge_its_address() {
+    need("nginx");
+    let guarded = Guarded::start_with("server.trusted_proxies = ['127.0.0.2']");
+    let dir = tempfile::tempdir().unwrap();
+    let ports = [free_port(), free_port()];
+    let address = guarded.daemon.url.trim_start_matches("http://");
+    let forwarding = "proxy_bind 127.0.0.2; \
+                      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header";
+    let text = settings(dir.path(), ports, address).replace("proxy_set_header", forwarding);
+    let _nginx = start_nginx(dir.path(), &text, &ports);
+    let direct: u16 = address.rsplit(':').next().unwrap().parse().unwrap();
+    // More wrong keys than an address may send: another address each time would not be limited.
+    let mut limited = 0;
+    for number in 0..20 {
+        for port in [ports[0], ports[1], direct] {
+            let request = format!(
+                "GET /api/v1/series HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100.{number}\r\n\
+                 X-Forwarded-For: 127.0.0.2\r\nX-Real-IP: 198.51.100.1\r\nForwarded: for=198.51.100.1\r\n\
+                 Authorization: Bearer gry_wrong\r\nConnection: close\r\n\r\n"
+            );
+            let answer = exchange(port, request.as_bytes(), TIMEOUT);
+            let is_limited = answer.starts_with("HTTP/1.1 429");
+            assert!(is_limited || answer.starts_with("HTTP/1.1 401"), "{port}: {answer}");
+            limited += usize::from(is_limited);
+        }
+    }
+    assert_eq!(limited, 60 - 30);
+    let (_, all) = guarded.send("GET", "/api/v1/admin/audit", &guarded.admin, "");
+    let refused = all["records"].as_array().unwrap().iter();
+    let refused: Vec<_> = refused.filter(|record| record["outcome"] == "refused").collect();
+    let count: u64 = refused.iter().filter_map(|record| record["count"].as_u64()).sum();
+    assert_eq!(count, 60, "{refused:?}");
+    assert!(refused.iter().all(|record| record["address"] == "127.0.0.1"), "{refused:?}");
+    assert!(!guarded.daemon.log().contains("198.51.100"), "the log names a forged address");
 }

@@ -120,3 +120,20 @@ fn a_slow_handshake_ends_and_too_many_are_closed() {
     assert!(served.metric("granary_tls_handshakes_total{outcome=\"slow\"}") >= 1.0);
     assert!(served.metric("granary_tls_handshakes_total{outcome=\"too_many\"}") >= 1.0);
 }
+
+#[test]
+fn browsers_learn_to_use_https_for_the_external_name_only() {
+    let served = TlsDaemon::start("[server]\nexternal_url = 'https://granary.example.org/'\n");
+    let head = |host: &str, path: &str| {
+        let mut command = served.curl(path);
+        super::run(command.args(["--include", "--header", &format!("Host: {host}")])).to_lowercase()
+    };
+    let strict = "strict-transport-security: max-age=31536000\r\n";
+    for path in ["/", "/healthz", "/api/v1/series", "/nowhere"] {
+        let answer = head("granary.example.org:7117", path);
+        assert_eq!(answer.matches(strict).count(), 1, "{path}: {answer}");
+    }
+    for host in ["localhost", "127.0.0.1"] {
+        assert!(!head(host, "/").contains("strict-transport"), "{host}");
+    }
+}
