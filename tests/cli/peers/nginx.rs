@@ -180,9 +180,9 @@ fn a_client_of_a_real_nginx_cannot_forge_its_address() {
     let dir = tempfile::tempdir().unwrap();
     let ports = [free_port(), free_port()];
     let address = guarded.daemon.url.trim_start_matches("http://");
-    let forwarding = "proxy_bind 127.0.0.2; \
-                      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header";
-    let text = settings(dir.path(), ports, address).replace("proxy_set_header", forwarding);
+    let forwarding = "location / { proxy_bind 127.0.0.2; \
+                      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;";
+    let text = settings(dir.path(), ports, address).replace("location / {", forwarding);
     let _nginx = start_nginx(dir.path(), &text, &ports);
     let direct: u16 = address.rsplit(':').next().unwrap().parse().unwrap();
     // More wrong keys than an address may send: another address each time would not be limited.
