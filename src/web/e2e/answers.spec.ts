@@ -212,7 +212,13 @@ async function requestUsers(link: URL) {
   const password = "another horse battery";
   const roles = { default: "viewer" } as const;
   await api.addUser({ name: "ann", password, roles });
-  await api.changeUser("ann", { password: PASSWORD, roles, disabled: true, totp: false, logout: true });
+  await api.changeUser("ann", {
+    password: PASSWORD,
+    roles,
+    disabled: true,
+    totp: false,
+    logout: true,
+  });
   await api.users();
   await api.removeUser("ann");
   await api.changePassword(PASSWORD, password);

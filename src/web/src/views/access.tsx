@@ -46,7 +46,8 @@ export function Access() {
         <section class="card">
           <Empty title="No permission">
             <p>
-              Keys, codes and users need the scope <code>admin</code>, the audit <code>operate</code>.
+              Keys, codes and users need the scope <code>admin</code>, the audit{" "}
+              <code>operate</code>.
             </p>
           </Empty>
         </section>

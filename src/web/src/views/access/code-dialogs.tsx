@@ -84,8 +84,8 @@ export function EnrollDialog({ shown: { code, text }, onClose }: EnrollProps) {
       onClose={onClose}
     >
       <p class="muted">
-        Run the command on the host of the agent. It writes the key to <code>token_file</code> of the
-        agent&apos;s settings, or to <code>--key-file</code>. For a certificate of your own
+        Run the command on the host of the agent. It writes the key to <code>token_file</code> of
+        the agent&apos;s settings, or to <code>--key-file</code>. For a certificate of your own
         authority, add <code>--ca-file</code>.
       </p>
     </OnceDialog>
