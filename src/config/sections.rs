@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     faults::Faults,
-    values::{address, address_or_none, disk_max_or_none, duration, duration_or_none, role_or_none},
+    values::{
+        address, address_or_none, disk_max_or_none, duration, duration_or_none, role_or_none,
+    },
 };
 use crate::{access::Role, policy::retention::budget::DiskMax, telemetry::LogFormat};
 

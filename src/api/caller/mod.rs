@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 
 use granary_protocol::RENEW_KEY_HEADER;
 
-use super::{body::Bodies, connection::ClientCertificate};
+use super::body::Bodies;
 use crate::{
     access::{
         Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, KeyProject, Right,
@@ -40,6 +40,7 @@ use crate::{
     kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
     model::{DEFAULT_PROJECT, PROJECT_NAME_BYTES_MAX, ProjectName},
     telemetry::Metrics,
+    tls::ClientCertificate,
 };
 pub use attempts::Logins;
 pub(super) use attempts::{Outcome, Turn, address};
@@ -195,7 +196,8 @@ impl AccessParts {
     /// Returns true for a user who must set up a second factor before all else.
     pub(super) fn lacks_factor(&self, caller: &UserCaller) -> bool {
         let record = &caller.user.record;
-        let is_asked = self.totp_role.get().is_some_and(|least| record.roles.largest() >= Some(least));
+        let is_asked =
+            self.totp_role.get().is_some_and(|least| record.roles.largest() >= Some(least));
         // Others have the factors of their provider.
         is_asked && record.password.is_some() && !record.requires_code()
     }
