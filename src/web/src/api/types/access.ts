@@ -174,7 +174,7 @@ export interface AuditAnswer {
 export interface AuditRecord {
   seq: number;
   at: number;
-  kind: "key" | "user" | "client" | "code" | "none";
+  kind: "key" | "user" | "client" | "code" | "machine" | "none";
   who: string;
   address: string;
   action: string;
