@@ -41,6 +41,11 @@ impl ClientScopes {
         self.0.is_empty()
     }
 
+    /// Returns true if a name has a scope.
+    pub fn any_has(&self, scope: Scope) -> bool {
+        self.0.values().any(|scopes| scopes.granted().contains(Scopes::of(&[scope])))
+    }
+
     /// Returns the first of a certificate's names that has scopes, and the scopes.
     pub fn find<'a>(&self, names: &'a [String]) -> Option<(&'a String, Scopes)> {
         names.iter().find_map(|name| Some((name, *self.0.get(name)?)))

@@ -99,6 +99,11 @@ impl Roles {
         self.0.keys().map(String::as_str)
     }
 
+    /// Returns the largest role in any project.
+    pub fn largest(&self) -> Option<Role> {
+        self.0.values().copied().max()
+    }
+
     /// Returns the scopes in a project.
     pub fn scopes_in(&self, project: &str) -> Scopes {
         let everywhere = self.0.get(ALL_PROJECTS).copied();

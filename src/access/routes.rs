@@ -69,6 +69,8 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/api/v1/access/totp", Right::Own),
     change("POST", "/api/v1/access/totp/confirm", Right::Own),
     change("POST", "/api/v1/access/totp/remove", Right::Own),
+    change("GET DELETE", "/api/v1/access/sessions", Right::Own),
+    change("DELETE", "/api/v1/access/sessions/{id}", Right::Own),
     // Samples.
     row("POST", "/api/v1/ingest", Right::Ingest),
     change("POST", "/api/v1/update", Right::Ingest),

@@ -5,6 +5,7 @@
 use std::{
     collections::HashMap,
     fmt, io,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -12,6 +13,7 @@ use std::{
 };
 
 use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
@@ -97,12 +99,29 @@ pub struct Session {
     pub record: SessionRecord,
     /// The time of the last request.
     used: AtomicI64,
+    /// The address of the last request; `None` when the daemon has started since.
+    address: Mutex<Option<IpAddr>>,
 }
 
 impl Session {
     /// Returns the latest end in Unix milliseconds.
     pub fn expires(&self) -> i64 {
         self.record.created.saturating_add(SESSION_AGE_MAX_MS)
+    }
+
+    /// Returns the time of the last request in Unix milliseconds.
+    pub fn used(&self) -> i64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Returns the address of the last request, if it is known.
+    pub fn address(&self) -> Option<IpAddr> {
+        *self.address.lock()
+    }
+
+    /// Notes the address of a request.
+    pub fn note_address(&self, address: IpAddr) {
+        *self.address.lock() = Some(address.to_canonical());
     }
 
     fn is_current(&self, now: UnixMillis) -> bool {
@@ -118,7 +137,8 @@ pub struct SessionSet(HashMap<Digest, Arc<Session>>);
 impl SessionSet {
     /// Adds a session whose last request is now.
     pub fn insert(&mut self, id: Digest, record: SessionRecord, now: UnixMillis) -> Arc<Session> {
-        let session = Arc::new(Session { record, used: AtomicI64::new(now.0) });
+        let session = Session { record, used: AtomicI64::new(now.0), address: Mutex::default() };
+        let session = Arc::new(session);
         self.0.insert(id, session.clone());
         session
     }
@@ -141,8 +161,8 @@ impl SessionSet {
     }
 
     /// Returns all sessions that have not expired.
-    pub fn all(&self, now: UnixMillis) -> impl Iterator<Item = &Arc<Session>> {
-        self.0.values().filter(move |session| session.is_current(now))
+    pub fn all(&self, now: UnixMillis) -> impl Iterator<Item = (&Digest, &Arc<Session>)> {
+        self.0.iter().filter(move |(_, session)| session.is_current(now))
     }
 
     /// Returns the sessions that must end before another one of a user begins: some that have

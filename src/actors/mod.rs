@@ -55,7 +55,8 @@ pub use collector::{
 pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
 pub use dropped::DroppedPartitions;
 pub use graphite::{
-    CannotListen, GraphiteAddresses, GraphiteListeners, GraphiteSockets, GraphiteTimeouts,
+    CannotListen, GraphiteAddresses, GraphiteClients, GraphiteListeners, GraphiteSockets,
+    GraphiteTimeouts, GraphiteTls,
 };
 pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};

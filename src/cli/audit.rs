@@ -92,6 +92,7 @@ fn who(record: &AuditRecord) -> String {
         AuditKind::Key | AuditKind::User => record.who.clone(),
         AuditKind::Client => format!("certificate {}", record.who),
         AuditKind::Code => format!("code {}", record.who).trim_end().to_owned(),
+        AuditKind::Machine => format!("machine {}", record.who).trim_end().to_owned(),
         AuditKind::None => String::new(),
     }
 }
@@ -100,6 +101,7 @@ fn outcome(record: &AuditRecord) -> String {
     let AuditRecord { status, reason, .. } = record;
     match record.outcome {
         AuditOutcome::Done => "done".to_owned(),
+        AuditOutcome::Failed if *status == 0 => "failed".to_owned(),
         AuditOutcome::Failed => format!("failed ({status})"),
         AuditOutcome::Refused if reason.is_empty() => format!("refused ({status})"),
         AuditOutcome::Refused => format!("refused: {reason}"),

@@ -5,8 +5,10 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, bail};
 
 use crate::{
+    clock::{Clock, SystemClock},
     daemon::{DataDir, process_using},
-    store::{Folder, Medium},
+    model::AuditRecord,
+    store::{Folder, Medium, append_audit},
 };
 
 /// A data directory that no daemon can start on while this value exists.
@@ -16,6 +18,14 @@ pub(super) struct StoppedDir {
 }
 
 impl StoppedDir {
+    /// Writes a command on the directory to its audit, with the user who runs it.
+    pub(super) fn record(&self, command: &str, object: &str, is_done: bool) -> anyhow::Result<()> {
+        let who = format!("uid {}", rustix::process::getuid().as_raw());
+        let now = SystemClock.now();
+        let record = AuditRecord::of_machine(&who, command, object, is_done, now);
+        append_audit(&self.medium, vec![record]).context("write the command to the audit")
+    }
+
     /// Locks an existing data directory for the command `command`.
     pub(super) fn claim(dir: &Path, command: &str) -> anyhow::Result<Self> {
         let shown = dir.display();

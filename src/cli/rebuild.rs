@@ -58,6 +58,10 @@ pub(super) fn rebuild(args: &RebuildArgs) -> anyhow::Result<ExitCode> {
         store::rebuild(&stopped.medium, &work, now, &mut progress)
     };
     bar.finish_and_clear();
+    if !args.dry_run {
+        let levels = args.granularities.join(", ");
+        stopped.record("granary rebuild", &levels, outcome.is_ok())?;
+    }
     let report = outcome.with_context(|| format!("rebuild {}", args.dir.display()))?;
     if args.json {
         return screen::print_json(&serde_json::to_string_pretty(&report)?);

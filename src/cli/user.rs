@@ -37,6 +37,7 @@ Examples:
   granary user add root --role admin --project '*' < password.txt
   granary user role ann viewer
   granary user passwd ann
+  granary user logout ann
   granary user disable ann
   granary user remove ann")]
 pub(super) struct UserArgs {
@@ -88,6 +89,11 @@ enum UserCommand {
     },
     /// Remove the second factor of a user who lost it
     ResetTotp {
+        /// Name of the user
+        name: String,
+    },
+    /// End all sessions of a user
+    Logout {
         /// Name of the user
         name: String,
     },
@@ -148,6 +154,9 @@ pub(super) fn user(args: &UserArgs) -> anyhow::Result<ExitCode> {
         UserCommand::Enable { name } => change(name, &json!({ "disabled": false }), "enabled"),
         UserCommand::ResetTotp { name } => {
             change(name, &json!({ "totp": false }), "removed the second factor of")
+        }
+        UserCommand::Logout { name } => {
+            change(name, &json!({ "logout": true }), "ended the sessions of")
         }
         UserCommand::Remove { names } => {
             for name in names {

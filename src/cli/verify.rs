@@ -70,13 +70,15 @@ fn repair(dir: &Path) -> anyhow::Result<RebuildReport> {
         bar.set_message(step.to_owned());
     });
     bar.finish_and_clear();
-    outcome.with_context(|| {
+    let recorded = stopped.record("granary verify --repair", "", outcome.is_ok());
+    let report = outcome.with_context(|| {
         format!(
             "repair {}: nothing more can be repaired; create a new data directory from a snapshot \
              with `granary restore`",
             dir.display()
         )
-    })
+    })?;
+    recorded.map(|()| report)
 }
 
 /// Describes the faults, what was done about them, and what is left.

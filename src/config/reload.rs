@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 55] = [
+const SETTINGS: [(&str, Applied); 56] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
@@ -43,6 +43,7 @@ const SETTINGS: [(&str, Applied); 55] = [
     ("tls.clients", Live),
     ("security.access", Reopening),
     ("security.open", Reopening),
+    ("security.totp_role", Live),
     ("security.projects", Reopening),
     ("storage.data_dir", Restart("the data directory is opened at the start")),
     ("storage.snapshot_dir", Live),

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     faults::Faults,
-    values::{address, address_or_none, disk_max_or_none, duration, duration_or_none},
+    values::{
+        address, address_or_none, disk_max_or_none, duration, duration_or_none, role_or_none,
+    },
 };
-use crate::{policy::retention::budget::DiskMax, telemetry::LogFormat};
+use crate::{access::Role, policy::retention::budget::DiskMax, telemetry::LogFormat};
 
 /// All sections with their keys.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -68,6 +70,8 @@ pub struct Tls {
 pub struct Security {
     pub access: bool,
     pub open: bool,
+    #[serde(with = "role_or_none")]
+    pub totp_role: Option<Role>,
     pub projects: BTreeMap<String, Project>,
 }
 

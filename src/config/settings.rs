@@ -20,7 +20,7 @@ use super::{
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Server, Tls},
 };
 use crate::{
-    access::{ClientScopes, TrustedProxies},
+    access::{ClientScopes, Scope, TrustedProxies},
     alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
@@ -118,6 +118,7 @@ impl Settings {
             retention_rules,
             sections,
         };
+        check_graphite_clients(&settings, &mut faults);
         if faults.0.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults.0)) }
     }
 
@@ -233,6 +234,19 @@ fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut Faults) {
         _ => return,
     };
     faults.0.push(fault.to_owned());
+}
+
+/// Checks that some client may send over TLS when access control asks for a name.
+fn check_graphite_clients(settings: &Settings, faults: &mut Faults) {
+    let Sections { tls, graphite, security, .. } = &settings.sections;
+    let is_asked = security.access && !tls.client_ca_file.as_os_str().is_empty();
+    if is_asked && graphite.tls_listen.is_some() && !settings.client_scopes.any_has(Scope::Ingest) {
+        faults.0.push(
+            "graphite.tls_listen: no client may send: with security.access, give the names in \
+             their certificates the scope ingest in tls.clients"
+                .to_owned(),
+        );
+    }
 }
 
 fn trusted_proxies(server: &Server, faults: &mut Faults) -> TrustedProxies {

@@ -38,6 +38,12 @@ fn a_certificate_and_its_key_are_set_together() {
         ("tls.clients = { a = 'ingest' }", "tls.clients needs certificates"),
         ("tls.clients = { a = 'reed' }", "tls.clients: \"a\": use scopes of ingest"),
         ("graphite.tls_listen = '127.0.0.1:2005'", "graphite.tls_listen needs a certificate"),
+        (
+            "security.access = true\ngraphite.tls_listen = '0.0.0.0:2005'\n[tls]\n\
+             certificate_file = 'c'\nkey_file = 'k'\nclient_ca_file = 'ca'\n\
+             clients = { a = 'read' }",
+            "graphite.tls_listen: no client may send",
+        ),
     ] {
         let message = with(text).unwrap_err();
         assert!(message.contains(missing), "{text}: {message}");

@@ -136,3 +136,32 @@ pub(super) mod address_or_none {
         }
     }
 }
+
+/// A role, or `""`.
+pub(super) mod role_or_none {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::access::Role;
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Role>, D::Error> {
+        let text = String::deserialize(from)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let unknown = |_| {
+            let names: Vec<_> = Role::ALL.iter().map(|role| role.as_str()).collect();
+            D::Error::custom(format!("{text:?} is not a role; use {}", names.join(", ")))
+        };
+        text.parse().map(Some).map_err(unknown)
+    }
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub(in crate::config) fn serialize<S: Serializer>(
+        value: &Option<Role>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(value.map_or("", Role::as_str))
+    }
+}

@@ -14,10 +14,11 @@ use tokio::net::TcpStream;
 
 use super::{accepting::Accepting, notice_changes, parts::machine_name};
 use crate::{
+    access::ClientScopes,
     actors::{
-        AuditKeeper, Collector, CollectorParts, CollectorSettings, GraphiteListeners,
-        GraphiteSockets, GraphiteTimeouts, Lifeline, Lifelines, SelfSampler, SelfSamplerParts,
-        SharedQuota, SparklineRefresher,
+        AuditKeeper, Collector, CollectorParts, CollectorSettings, GraphiteClients,
+        GraphiteListeners, GraphiteSockets, GraphiteTimeouts, GraphiteTls, Lifeline, Lifelines,
+        SelfSampler, SelfSamplerParts, SharedQuota, SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts, ProjectApi},
     clock::{Clock, SystemClock},
@@ -32,11 +33,14 @@ use crate::{
 pub(super) struct ReceivingParts {
     collectors: LiveValue<CollectorSettings>,
     tls: LiveValue<Option<ServerTls>>,
+    /// The clients that may send Graphite's protocol over TLS.
+    graphite_clients: LiveValue<Option<ClientScopes>>,
 }
 
 impl ReceivingParts {
     pub(super) fn new(settings: &mut LiveSettings, tls: LiveValue<Option<ServerTls>>) -> Self {
-        Self { collectors: settings.derive(collector_settings), tls }
+        let graphite_clients = settings.derive(graphite_clients);
+        Self { collectors: settings.derive(collector_settings), tls, graphite_clients }
     }
 }
 
@@ -47,6 +51,13 @@ pub(super) fn audit_keeper(
     lifelines: &Lifelines,
 ) -> AuditKeeper {
     AuditKeeper::new(parts.access.audit.clone(), clock.clone(), lifelines.for_role("audit keeper"))
+}
+
+/// Returns the scopes of Graphite's clients, when they need one: with access control, and when they
+/// must show a certificate.
+fn graphite_clients(settings: &Settings) -> Option<ClientScopes> {
+    let is_asked = !settings.tls.client_ca_file.as_os_str().is_empty();
+    (settings.security.access && is_asked).then(|| settings.client_scopes.clone())
 }
 
 /// Returns the settings of all collectors.
@@ -112,7 +123,13 @@ pub(super) fn start_graphite(
         first: settings.server.client_timeout,
         handshake: bounds::handshake_timeout(settings),
     };
-    let (tls, metrics) = (receiving.tls.clone(), parts.admin.metrics.clone());
+    let metrics = parts.admin.metrics.clone();
+    let clients = GraphiteClients {
+        scopes: receiving.graphite_clients.clone(),
+        clock: parts.admin.clock.clone(),
+        metrics: metrics.clone(),
+    };
+    let tls = GraphiteTls { server: receiving.tls.clone(), clients };
     GraphiteListeners::start(sockets, timeouts, tls, collector, metrics)
         .context("start the Graphite listeners")
 }

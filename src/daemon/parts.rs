@@ -219,6 +219,7 @@ fn access_parts(
         metrics: metrics.clone(),
         bodies: bodies.clone(),
         logins: Logins::new(clock.clone(), metrics.clone()),
+        totp_role: settings.derive(|settings| settings.security.totp_role),
         failures: KeyFailures::default(),
     }
 }

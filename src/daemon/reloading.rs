@@ -22,9 +22,10 @@ use crate::{
     clock::{Clock, SystemClock, TrustedClock},
     config::{Difference, LiveSettings, Settings, SettingsSource},
     kept::{
-        KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer, Snapshots,
+        Audit, KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer,
+        Snapshots,
     },
-    model::{ProjectName, with_causes},
+    model::{AuditRecord, ProjectName, with_causes},
     store::Store,
     telemetry::{Logging, Metrics, check_filter},
     tls::ServerTls,
@@ -59,6 +60,7 @@ pub(super) struct ReloadParts {
     clock: TrustedClock,
     metrics: Metrics,
     snapshots: Snapshots,
+    audit: Audit,
     certificate: Certificate,
 }
 
@@ -76,8 +78,8 @@ impl ReloadParts {
         let rules = admin.rules.clone();
         let (store, clock, metrics) =
             (admin.store.clone(), admin.clock.clone(), admin.metrics.clone());
-        let snapshots = admin.snapshots.clone();
-        Self { rules, of_projects, store, clock, metrics, snapshots, certificate }
+        let (snapshots, audit) = (admin.snapshots.clone(), admin.access.audit.clone());
+        Self { rules, of_projects, store, clock, metrics, snapshots, audit, certificate }
     }
 
     /// Returns the certificate for new connections.
@@ -164,7 +166,11 @@ impl Reloader {
                 }
                 request => request.map(|request| request.reply),
             };
-            match (self.reload().await, reply) {
+            let outcome = self.reload().await;
+            if reply.is_none() {
+                self.record(&outcome).await;
+            }
+            match (outcome, reply) {
                 (Ok((answer, Some(settings))), reply) => {
                     let before = CheckedSettings {
                         settings: Settings::clone(&self.settings),
@@ -176,6 +182,16 @@ impl Reloader {
                 (outcome, Some(reply)) => drop(reply.send(outcome.map(|(answer, _)| answer))),
                 (_, None) => {}
             }
+        }
+    }
+
+    /// Writes a reload by a signal to the audit; those by requests are there already.
+    async fn record(&self, outcome: &Result<(ReloadAnswer, Option<CheckedSettings>), String>) {
+        let changed = outcome.as_ref().map_or(String::new(), |(answer, _)| changed_keys(answer));
+        let (audit, now) = (self.parts.audit.clone(), self.parts.clock.now());
+        let record = AuditRecord::of_machine("", "SIGHUP", &changed, outcome.is_ok(), now);
+        if spawn_blocking(move || audit.write_other(record)).await.is_err() {
+            tracing::error!("the daemon is stopping; a reload has no record in the audit");
         }
     }
 
@@ -299,9 +315,14 @@ struct CheckedReload {
     answer: ReloadAnswer,
 }
 
-fn log_reload(answer: &ReloadAnswer) {
+/// Returns the settings that a reload changes.
+fn changed_keys(answer: &ReloadAnswer) -> String {
     let changed: Vec<_> = answer.changed.iter().map(|change| change.key.as_str()).collect();
-    tracing::info!(changed = changed.join(", "), "reloaded the settings and the rules");
+    changed.join(", ")
+}
+
+fn log_reload(answer: &ReloadAnswer) {
+    tracing::info!(changed = changed_keys(answer), "reloaded the settings and the rules");
     for kept in &answer.kept {
         let (setting, reason) = (&kept.change.key, &kept.reason);
         tracing::warn!(setting, reason, "the setting needs a restart; its previous value stays");

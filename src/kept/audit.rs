@@ -119,6 +119,12 @@ impl Audit {
         self.append(records);
     }
 
+    /// Writes the record of a change that no request made, durably, on the caller's thread.
+    pub fn write_other(&self, record: AuditRecord) {
+        let _write_lock = self.0.write_lock.lock();
+        self.append(vec![record]);
+    }
+
     /// Adds a refused caller, which is written later.
     pub fn note_refusal(&self, refused: &RefusedCaller<'_>, now: UnixMillis) {
         self.0.refusals.lock().add(refused, now);

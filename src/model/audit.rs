@@ -17,6 +17,8 @@ pub enum AuditKind {
     Client,
     /// A one-time code.
     Code,
+    /// A user of the daemon's machine: a signal, or a command on a stopped data directory.
+    Machine,
     /// Nothing: without access control, or before a key was recognized.
     None,
 }
@@ -46,18 +48,43 @@ pub struct AuditRecord {
     pub who: String,
     /// The caller's address; empty when it is unknown.
     pub address: String,
-    /// The method and the route, or `login`.
+    /// The method and the route, `login`, `SIGHUP`, or a command.
     pub action: String,
     /// The object of the change; empty when the route says it all.
     pub object: String,
     /// The outcome.
     pub outcome: AuditOutcome,
-    /// The status of the response.
+    /// The status of the response; 0 without one.
     pub status: u16,
     /// The reason of a refusal; else empty.
     pub reason: String,
     /// The number of equal refusals in this record.
     pub count: u64,
+}
+
+impl AuditRecord {
+    /// Returns the record of a change by a user of the daemon's machine.
+    pub fn of_machine(
+        who: &str,
+        action: &str,
+        object: &str,
+        is_done: bool,
+        at: UnixMillis,
+    ) -> Self {
+        Self {
+            seq: 0,
+            at: at.0,
+            kind: AuditKind::Machine,
+            who: who.to_owned(),
+            address: String::new(),
+            action: action.to_owned(),
+            object: audit_text(object),
+            outcome: if is_done { AuditOutcome::Done } else { AuditOutcome::Failed },
+            status: 0,
+            reason: String::new(),
+            count: 1,
+        }
+    }
 }
 
 /// Returns the beginning of a text that a record may contain, in one line.

@@ -70,7 +70,9 @@ pub use erasure::{
 pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
 pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
-pub use handle::{CheckedFile, ClosedStore, Count, Counters, LastSample, SealReport, Store};
+pub use handle::{
+    CheckedFile, ClosedStore, Count, Counters, LastSample, SealReport, Store, append_audit,
+};
 pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
 pub use limits::StoreLimits;
 pub use objects::{

@@ -4,10 +4,12 @@
 //! previous samples are durable: back-pressure slows a sender down. Idle connections are closed.
 //! Over UDP, datagrams above the buffer are dropped and counted.
 
+mod clients;
 mod sockets;
 mod udp;
 
 use std::{
+    io::Error,
     net::{SocketAddr, UdpSocket},
     sync::Arc,
     time::Duration,
@@ -30,6 +32,8 @@ use crate::{
     telemetry::Metrics,
     tls::{Handshakes, NotAccepted, ServerTls, Stream},
 };
+use clients::Client;
+pub use clients::GraphiteClients;
 pub use sockets::{CannotListen, GraphiteAddresses, GraphiteSockets};
 use udp::UdpReader;
 
@@ -77,18 +81,35 @@ enum Handshake {
     /// No handshake.
     None,
     /// A handshake with the certificate in use.
-    Tls(LiveValue<Option<ServerTls>>, Handshakes),
+    Tls(GraphiteTls, Handshakes),
+}
+
+/// The configuration of TLS.
+#[derive(Debug, Clone)]
+pub struct GraphiteTls {
+    /// The certificate in use.
+    pub server: LiveValue<Option<ServerTls>>,
+    /// The clients that may send.
+    pub clients: GraphiteClients,
 }
 
 impl Handshake {
-    async fn complete(&self, stream: TcpStream, metrics: &Metrics) -> Result<Stream, String> {
-        let Self::Tls(tls, handshakes) = self else { return Ok(Stream::Plain(stream)) };
-        let config = tls.get().as_ref().as_ref().map(|tls| tls.strict.clone());
+    async fn complete(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        metrics: &Metrics,
+    ) -> Result<(Stream, Option<Client>), String> {
+        let Self::Tls(tls, handshakes) = self else { return Ok((Stream::Plain(stream), None)) };
+        let config = tls.server.get().as_ref().as_ref().map(|tls| tls.strict.clone());
         let config = config.ok_or("TLS is off")?;
         let accepted = handshakes.accept(stream, config).await;
         let outcome = NotAccepted::outcome(&accepted);
         metrics.tls.handshakes.with_label_values(&[outcome]).inc();
-        accepted.map_err(|refused| refused.to_string())
+        let stream = accepted.map_err(|refused| refused.to_string())?;
+        let client = Client::new(tls.clients.clone(), &stream, peer.ip());
+        client.sender()?;
+        Ok((stream, Some(client)))
     }
 }
 
@@ -100,7 +121,7 @@ impl GraphiteListeners {
     pub fn start(
         sockets: &GraphiteSockets,
         timeouts: GraphiteTimeouts,
-        tls: LiveValue<Option<ServerTls>>,
+        tls: GraphiteTls,
         collector: Addr<Collector>,
         metrics: Metrics,
     ) -> std::io::Result<Self> {
@@ -155,8 +176,8 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, handshake: Handsha
                 let (sink, handshake) = (sink.clone(), handshake.clone());
                 connections.spawn_local(async move {
                     let _permit = permit;
-                    let stream = match handshake.complete(stream, &sink.metrics).await {
-                        Ok(stream) => stream,
+                    let accepted = match handshake.complete(stream, peer, &sink.metrics).await {
+                        Ok(accepted) => accepted,
                         Err(cause) => {
                             tracing::debug!(%peer, cause, "refused a Graphite connection");
                             return;
@@ -164,7 +185,7 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, handshake: Handsha
                     };
                     sink.metrics.connections.inc();
                     sink.metrics.connections_accepted.inc();
-                    if let Err(cause) = serve(stream, peer, protocol, &sink).await {
+                    if let Err(cause) = serve(accepted, peer, protocol, &sink).await {
                         tracing::debug!(%peer, %cause, "a Graphite connection ended");
                     }
                     sink.metrics.connections.dec();
@@ -179,27 +200,31 @@ async fn accept(listener: TcpListener, protocol: RowProtocol, handshake: Handsha
 }
 
 async fn serve(
-    mut stream: Stream,
+    (mut stream, client): (Stream, Option<Client>),
     peer: SocketAddr,
     protocol: RowProtocol,
     sink: &Sink,
 ) -> std::io::Result<()> {
-    let sender = format!("graphite {}", peer.ip());
+    let sender = || match &client {
+        Some(client) => client.sender(),
+        None => Ok(format!("graphite {}", peer.ip())),
+    };
     let mut buffer = BytesMut::with_capacity(READ_BYTES);
     let mut idle_max = sink.first_timeout;
     let mut last_message = Instant::now();
     loop {
         buffer.reserve(READ_BYTES);
         let read = timeout_at(last_message + idle_max, stream.read_buf(&mut buffer)).await;
-        if read.map_err(|_| std::io::Error::other("silent for too long"))?? == 0 {
+        if read.map_err(|_| Error::other("silent for too long"))?? == 0 {
             // The last line may lack its line break.
             if protocol == RowProtocol::GraphiteLines && !buffer.is_empty() {
-                deliver(sink, protocol, buffer, &sender).await;
+                deliver(sink, protocol, buffer, &sender().map_err(Error::other)?).await;
             }
             return Ok(());
         }
         while let Some(message) = next_message(&mut buffer, protocol)? {
-            deliver(sink, protocol, message, &sender).await;
+            // A reload may have changed the scopes, and the certificate may have expired.
+            deliver(sink, protocol, message, &sender().map_err(Error::other)?).await;
             (idle_max, last_message) = (IDLE_TIMEOUT, Instant::now());
         }
     }
@@ -207,7 +232,7 @@ async fn serve(
 
 /// Removes complete lines, or the next pickle, from the buffer.
 fn next_message(buffer: &mut BytesMut, protocol: RowProtocol) -> std::io::Result<Option<BytesMut>> {
-    let too_long = || std::io::Error::other("a line or pickle is too long");
+    let too_long = || Error::other("a line or pickle is too long");
     if protocol == RowProtocol::GraphiteLines {
         let end = buffer.iter().rposition(|byte| *byte == b'\n');
         return match end {

@@ -130,6 +130,7 @@ pub(super) fn note_refusal(
             "client" => (AuditKind::Client, name.as_str()),
             _ => (AuditKind::Key, name.as_str()),
         },
+        AccessRefusal::NeedsFactor(name) => (AuditKind::User, name.as_str()),
         AccessRefusal::Csrf => (AuditKind::User, ""),
         AccessRefusal::NoKey
         | AccessRefusal::NoSession

@@ -30,16 +30,17 @@ use parking_lot::Mutex;
 
 use granary_protocol::RENEW_KEY_HEADER;
 
-use super::{body::Bodies, connection::ClientCertificate};
+use super::body::Bodies;
 use crate::{
     access::{
         Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, KeyProject, Right,
-        Row, UserCaller, admit, csrf_of,
+        Role, Row, UserCaller, admit, csrf_of,
     },
     clock::TrustedClock,
     kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
     model::{DEFAULT_PROJECT, PROJECT_NAME_BYTES_MAX, ProjectName},
     telemetry::Metrics,
+    tls::ClientCertificate,
 };
 pub use attempts::Logins;
 pub(super) use attempts::{Outcome, Turn, address};
@@ -77,6 +78,8 @@ pub struct AccessParts {
     pub bodies: Bodies,
     /// The limits of logins.
     pub logins: Logins,
+    /// The least role whose users need a second factor.
+    pub totp_role: LiveValue<Option<Role>>,
     /// The failed keys and codes by address.
     pub failures: KeyFailures,
 }
@@ -181,13 +184,22 @@ impl AccessParts {
         match caller {
             None => !self.is_on,
             Some(Caller::Key(key)) => self.keys.current().is_valid(key, now),
-            Some(Caller::User(user)) => self.people.is_valid(user, now),
+            Some(Caller::User(user)) => self.people.is_valid(user, now) && !self.lacks_factor(user),
             Some(Caller::Client(client)) => {
                 let names = std::slice::from_ref(&client.name);
                 let scopes = self.clients.get().find(names).map(|(_, scopes)| scopes);
                 now < client.expires && scopes == Some(client.scopes)
             }
         }
+    }
+
+    /// Returns true for a user who must set up a second factor before all else.
+    pub(super) fn lacks_factor(&self, caller: &UserCaller) -> bool {
+        let record = &caller.user.record;
+        let is_asked =
+            self.totp_role.get().is_some_and(|least| record.roles.largest() >= Some(least));
+        // Others have the factors of their provider.
+        is_asked && record.password.is_some() && !record.requires_code()
     }
 
     /// Returns the valid session of a request's cookie.
@@ -218,6 +230,12 @@ impl AccessParts {
             Some(caller) => self.choose_project(right, caller, request.head())?,
             None => 0,
         };
+        if let Some(Caller::User(user)) = &caller
+            && right != Right::Own
+            && self.lacks_factor(user)
+        {
+            return Err(AccessRefusal::NeedsFactor(user.user.name.clone()));
+        }
         let kind = || caller.as_ref().map_or("key", Caller::kind);
         let name = || caller.as_ref().map(Caller::name).unwrap_or_default().to_owned();
         match admit(right, caller.as_ref().map(Caller::scopes)) {
@@ -286,6 +304,7 @@ impl AccessParts {
         }
         let Some(cookie) = session::cookie(request) else { return Ok(self.client(request)) };
         let user = self.people.check(cookie, now).ok_or(AccessRefusal::NoSession)?;
+        user.session.note_address(address(request));
         if !session::may_change(request, cookie) {
             return Err(AccessRefusal::Csrf);
         }

@@ -57,6 +57,8 @@ pub(super) enum AccessRefusal {
         /// The name of the caller.
         name: String,
     },
+    /// The user of this name must set up a second factor before all else.
+    NeedsFactor(String),
     /// Too many changes wait for the audit.
     Busy,
     /// The keys are in a damaged file.
@@ -73,6 +75,7 @@ impl AccessRefusal {
             Self::Csrf => "csrf",
             Self::Lacks { .. } => "scope",
             Self::OtherProject { .. } | Self::NoProject { .. } => "project",
+            Self::NeedsFactor(_) => "second_factor",
             Self::Busy => "audit",
             Self::Unread(_) => "unread",
         }
@@ -87,6 +90,7 @@ impl AccessRefusal {
             Self::TooManyWrong => StatusCode::TOO_MANY_REQUESTS,
             Self::Ambiguous => StatusCode::BAD_REQUEST,
             Self::Csrf
+            | Self::NeedsFactor(_)
             | Self::Lacks { .. }
             | Self::OtherProject { .. }
             | Self::NoProject { .. } => StatusCode::FORBIDDEN,
@@ -131,6 +135,11 @@ impl AccessRefusal {
                 self.status(),
                 "two_keys",
                 "the request has several credentials: send one key, in one place",
+            ),
+            Self::NeedsFactor(_) => answer::error(
+                self.status(),
+                "second_factor_required",
+                "your role needs a second factor: set it up in /profile on the page",
             ),
             Self::Busy => answer::error(
                 self.status(),

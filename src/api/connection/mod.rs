@@ -6,30 +6,14 @@ mod one_at_a_time;
 use std::time::Duration;
 
 use actix_web::dev::Extensions;
-use granary_https::Certificate;
 use rustix::net::sockopt;
 
-use crate::{model::UnixMillis, telemetry::Metrics, tls::Stream};
+use crate::{
+    telemetry::Metrics,
+    tls::{ClientCertificate, Stream},
+};
 pub use one_at_a_time::OneAtATime;
 pub(super) use one_at_a_time::{AnswerBody, ConnectionTurn, TurnEnd};
-
-/// The certificate that the client of a connection has shown, and one of the authorities signed.
-#[derive(Debug, Clone)]
-pub(super) struct ClientCertificate {
-    /// The names, in lower case.
-    pub(super) names: Vec<String>,
-    /// The end of the validity.
-    pub(super) expires: UnixMillis,
-}
-
-impl ClientCertificate {
-    fn of(stream: &Stream) -> Option<Self> {
-        let read = Certificate::read(stream.client_certificate()?)?;
-        let names = read.names.iter().map(|name| name.to_lowercase()).collect();
-        let expires = i64::try_from(read.not_after).unwrap_or(i64::MAX).saturating_mul(1000);
-        Some(Self { names, expires: UnixMillis(expires) })
-    }
-}
 
 /// True for a connection with TLS.
 #[derive(Debug, Clone, Copy)]

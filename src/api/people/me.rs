@@ -26,6 +26,8 @@ pub(super) struct MeAnswer {
     scopes: Scopes,
     /// True with a second factor.
     totp: bool,
+    /// True when the user must set up a second factor before all else.
+    totp_required: bool,
     /// True for a user with a password.
     password: bool,
     /// The text that changes with the session's cookie must repeat.
@@ -53,6 +55,7 @@ pub(super) fn answer_me(
         roles: record.map(|record| record.roles.clone()).unwrap_or_default(),
         scopes: caller.map_or_else(all, Caller::scopes),
         totp: record.is_some_and(UserRecord::requires_code),
+        totp_required: user.is_some_and(|user| parts.lacks_factor(user)),
         password: record.is_some_and(|record| record.password.is_some()),
         csrf,
         expires: user.map(|user| user.session.expires()),

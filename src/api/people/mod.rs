@@ -6,6 +6,7 @@ mod accept;
 mod login;
 mod me;
 mod profile;
+mod sessions;
 mod users;
 
 use actix_web::{
@@ -31,6 +32,9 @@ pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
     scope.route(Method::POST, "/api/v1/access/totp", profile::begin_totp);
     scope.route(Method::POST, "/api/v1/access/totp/confirm", profile::confirm_totp);
     scope.route(Method::POST, "/api/v1/access/totp/remove", profile::remove_totp);
+    scope.route(Method::GET, "/api/v1/access/sessions", sessions::list);
+    scope.route(Method::DELETE, "/api/v1/access/sessions", sessions::end_all);
+    scope.route(Method::DELETE, "/api/v1/access/sessions/{id}", sessions::end_one);
     scope.route(Method::GET, "/api/v1/access/users", users::list);
     scope.route(Method::POST, "/api/v1/access/users", users::create);
     scope.route(Method::POST, "/api/v1/access/users/{name}", users::change);

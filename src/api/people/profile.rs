@@ -138,14 +138,14 @@ fn renewed(request: &HttpRequest, parts: &AccessParts, session: &NewSession) -> 
 }
 
 /// Returns the session of a caller who has logged in.
-fn session_of(request: &HttpRequest) -> Option<UserCaller> {
+pub(super) fn session_of(request: &HttpRequest) -> Option<UserCaller> {
     match caller(request)? {
         Caller::User(user) => Some(user),
         Caller::Key(_) | Caller::Client(_) => None,
     }
 }
 
-fn no_user() -> HttpResponse {
+pub(super) fn no_user() -> HttpResponse {
     let message = "only a user who has logged in has a password and a second factor";
     answer::error(StatusCode::CONFLICT, "no_user", message)
 }

@@ -37,6 +37,9 @@ struct ChangeBody {
     /// Only `false` is possible: it removes the second factor.
     #[serde(default)]
     totp: Option<bool>,
+    /// Only `true` is possible: each change ends all sessions.
+    #[serde(default)]
+    logout: Option<bool>,
 }
 
 pub(super) async fn list(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
@@ -86,9 +89,13 @@ async fn change_user(
     body: &Body,
     name: &str,
 ) -> Result<HttpResponse, HttpResponse> {
-    let ChangeBody { password, roles, disabled, totp } = parsed(body).map_err(invalid)?;
+    let ChangeBody { password, roles, disabled, totp, logout } = parsed(body).map_err(invalid)?;
     if totp == Some(true) {
         let message = "totp: only the user can set up a second factor; use false";
+        return Err(invalid(ObjectFault::Invalid(message.to_owned())));
+    }
+    if logout == Some(false) {
+        let message = "logout: each change ends the sessions of the user; use true";
         return Err(invalid(ObjectFault::Invalid(message.to_owned())));
     }
     let password = hashed(parts, name, password).await?;

@@ -7,6 +7,7 @@
 
 mod changes;
 mod logins;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use crate::{
 };
 pub use changes::{NewUser, OwnChange, UserChange};
 pub use logins::{LoginRequest, NewSession};
+pub use sessions::SessionAnswer;
 
 /// The users and sessions. Clones are cheap.
 #[derive(Debug, Clone)]
@@ -191,7 +193,7 @@ impl KnownPeople {
         let is_own = |session: &SessionRecord| {
             session.user == user.name && session.generation == record.generation
         };
-        let sessions = sessions.all(now).filter(|session| is_own(&session.record)).count();
+        let sessions = sessions.all(now).filter(|(_, session)| is_own(&session.record)).count();
         UserAnswer {
             name: user.name.clone(),
             roles: record.roles.clone(),

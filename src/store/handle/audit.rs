@@ -2,10 +2,18 @@
 //!
 //! Must never know: what a record means.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::Store;
-use crate::{model::AuditRecord, store::error::StoreError};
+use crate::{audit::AuditLog, error::StoreError, file::medium::Medium, model::AuditRecord};
+
+/// Appends records to the audit of a stopped data directory, durably, and numbers them.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn append_audit(medium: &Arc<dyn Medium>, records: Vec<AuditRecord>) -> Result<(), StoreError> {
+    AuditLog::open(medium.clone())?.append(records)
+}
 
 impl Store {
     /// Appends records to the audit, durably, and numbers them.

@@ -15,6 +15,7 @@ mod space;
 mod status;
 mod unused;
 
+pub use audit::append_audit;
 use std::{
     ops::{ControlFlow, Range},
     sync::{

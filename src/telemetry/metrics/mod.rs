@@ -207,7 +207,7 @@ impl Metrics {
             self.posted_alerts.with_label_values(&[outcome]);
         }
         let reasons = ["host", "origin", "key", "code", "session", "csrf", "scope", "project"];
-        for reason in reasons.into_iter().chain(["quota", "unread", "audit"]) {
+        for reason in reasons.into_iter().chain(["second_factor", "quota", "unread", "audit"]) {
             self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [

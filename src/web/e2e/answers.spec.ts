@@ -200,6 +200,9 @@ async function requestAccess() {
   await api.rotateKey(key.id, HOUR);
   await api.keys();
   await api.revokeKey(key.id);
+  const { code } = await api.addCode({ senders: "web1", valid_ms: HOUR });
+  await api.codes();
+  await api.revokeCode(code.id);
 }
 
 async function requestUsers(link: URL) {
@@ -209,7 +212,13 @@ async function requestUsers(link: URL) {
   const password = "another horse battery";
   const roles = { default: "viewer" } as const;
   await api.addUser({ name: "ann", password, roles });
-  await api.changeUser("ann", { password: PASSWORD, roles, disabled: true, totp: false });
+  await api.changeUser("ann", {
+    password: PASSWORD,
+    roles,
+    disabled: true,
+    totp: false,
+    logout: true,
+  });
   await api.users();
   await api.removeUser("ann");
   await api.changePassword(PASSWORD, password);
@@ -223,6 +232,12 @@ async function requestUsers(link: URL) {
     limit: 3,
   });
   await api.audit({ before: records.at(-1)?.seq ?? 0, limit: 1 });
+  await api.login({ user: "root", password, code: "123456" });
+  const { sessions } = await api.sessions();
+  const other = sessions.find(({ is_current }) => !is_current);
+  await api.endSession(other?.id ?? "");
+  await api.endAllSessions();
+  await api.login({ user: "root", password, code: "123456" });
   await api.logout();
 }
 

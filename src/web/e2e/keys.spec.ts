@@ -202,3 +202,51 @@ test("a key without the right to manage keys cannot list them", async ({
   await expect(page.getByRole("heading", { name: "No permission" })).toBeVisible();
   await expect(page.getByRole("link", { name: "Access", exact: true })).toHaveCount(0);
 });
+
+test("a code is made, copied as a command, used by an agent's request, and revoked", async ({
+  context,
+  page,
+  startDaemon,
+}) => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const daemon = await startDaemon(ACCESS);
+  await openWithKey(page, `${daemon.url}/access?show=codes`, await firstKey(daemon));
+  const make = async (senders: string) => {
+    await page.getByRole("button", { name: "New code" }).click();
+    const form = page.getByRole("dialog", { name: "New code" });
+    await form.getByLabel(/^Agents/).fill(senders);
+    await form.getByRole("button", { name: "Make code" }).click();
+    const shown = page.getByRole("dialog", { name: /^Code / });
+    await shown.getByRole("button", { name: "Copy" }).click();
+    await expect(shown.getByRole("button", { name: "Copied" })).toBeVisible();
+    await shown.getByRole("button", { name: "Close" }).last().click();
+    await expect(shown).toBeHidden();
+    const words = (await page.evaluate(() => navigator.clipboard.readText())).split(" ");
+    expect(words.slice(0, 3)).toEqual(["granary-agent", "enroll", daemon.url]);
+    return words[3] ?? "";
+  };
+  const rows = page.getByRole("table").locator("tbody tr");
+  const code = await make("web1");
+  await expect(rows).toHaveCount(1);
+  await expect(rows).toContainText("web1…");
+  await expect(rows).toContainText("by first-key");
+  const enroll = async (code: string, sender: string) => {
+    const body = JSON.stringify({ code, sender });
+    const headers = { "content-type": "application/json" };
+    const path = `${daemon.url}/api/v1/access/enroll`;
+    return (await fetch(path, { method: "POST", headers, body })).status;
+  };
+  expect(await enroll(code, "db1")).toBe(400);
+  expect(await enroll(code, "web1")).toBe(201);
+  await page.getByRole("button", { name: "Keys" }).click();
+  await expect(rows.filter({ hasText: "web1" })).toHaveCount(1);
+  await page.getByRole("button", { name: "Codes" }).click();
+  await expect(page.getByRole("heading", { name: "No codes" })).toBeVisible();
+  const other = await make("");
+  await expect(rows).toContainText("Any agent");
+  await rows.getByRole("button", { name: /^Revoke/ }).click();
+  const question = page.getByRole("dialog", { name: /^Revoke/ });
+  await question.getByRole("button", { name: "Revoke" }).click();
+  await expect(page.getByRole("heading", { name: "No codes" })).toBeVisible();
+  expect(await enroll(other, "web1")).toBe(401);
+});

@@ -179,3 +179,64 @@ test("a silence of a user has the user's name, which nobody enters", async ({
   await dialog.getByRole("button", { name: "Silence", exact: true }).click();
   await expect(page.getByText("by ann")).toBeVisible();
 });
+
+test("a user sees the own sessions, ends one, and logs out everywhere", async ({
+  browser,
+  page,
+  startDaemon,
+  watch,
+}) => {
+  watch.permit(/Failed to load resource/);
+  const daemon = await startDaemon(ACCESS);
+  await addUser(daemon, "ann", { default: "viewer" });
+  const elsewhere = await (await browser.newContext()).newPage();
+  const logInElsewhere = async () => {
+    await elsewhere.goto(`${daemon.url}/dashboards`);
+    await fillLogin(elsewhere, "ann");
+    await expect(title(elsewhere, "Dashboards")).toBeVisible();
+  };
+  const isOutElsewhere = async () => {
+    await elsewhere.getByRole("link", { name: "Alerts" }).click();
+    await expect(title(elsewhere, "Log in")).toBeVisible();
+  };
+  await logInElsewhere();
+  await page.goto(`${daemon.url}/profile`);
+  await fillLogin(page, "ann");
+  const rows = page.getByRole("region", { name: "Sessions" }).getByRole("listitem");
+  await expect(rows).toHaveCount(2);
+  await expect(rows.filter({ hasText: "This browser" })).toHaveCount(1);
+  await expect(rows.filter({ hasText: "This browser" }).getByRole("button")).toHaveCount(0);
+  await expect(rows.filter({ hasText: "127.0.0.1" })).toHaveCount(2);
+  await page.getByRole("button", { name: /^End the session of/ }).click();
+  await expect(rows).toHaveCount(1);
+  await isOutElsewhere();
+  await logInElsewhere();
+  await page.getByRole("button", { name: "Log out everywhere" }).click();
+  await expect(title(page, "Log in")).toBeVisible();
+  await isOutElsewhere();
+  await elsewhere.context().close();
+});
+
+test("a role that needs a second factor reaches only the profile until it is on", async ({
+  page,
+  startDaemon,
+  watch,
+}) => {
+  watch.permit(/Failed to load resource/);
+  const settings = "[security]\naccess = true\ntotp_role = 'admin'\n";
+  const daemon = await startDaemon({ "granary.toml": settings });
+  await addUser(daemon, "root", { "*": "admin" });
+  await page.goto(`${daemon.url}/dashboards`);
+  await fillLogin(page, "root");
+  await expect(page.getByRole("region", { name: "Required" })).toBeVisible();
+  await page.getByRole("link", { name: "Status" }).click();
+  await expect(title(page, "Profile")).toBeVisible();
+  await page.getByRole("button", { name: "Turn on" }).click();
+  const dialog = page.getByRole("dialog", { name: "Turn on the second factor" });
+  await dialog.getByLabel("Password").fill(PASSWORD);
+  await dialog.getByRole("button", { name: "Next" }).click();
+  const secret = (await dialog.locator(".totp-groups").textContent())?.replaceAll(" ", "") ?? "";
+  await dialog.getByLabel(/^Code/).fill(totpCode(secret));
+  await dialog.getByRole("button", { name: "Turn on" }).click();
+  await expect(title(page, "Status")).toBeVisible();
+});

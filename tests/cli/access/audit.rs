@@ -1,12 +1,12 @@
 //! The audit of the real daemon: every change and refused key, no secret, and its limits.
 
-use std::fs;
+use std::{fs, os::unix::fs::MetadataExt, process::Command};
 
 use granary::access::{ROUTES, Right};
 use serde_json::{Value, json};
 
 use super::{Guarded, first_key, matrix::filled, secret};
-use crate::daemon::{Daemon, request};
+use crate::daemon::{Daemon, granary, request};
 
 /// Returns the records of the audit, newest first.
 fn records(guarded: &Guarded, parameters: &str) -> Vec<Value> {
@@ -129,4 +129,47 @@ fn names_of_callers_replace_those_in_requests() {
     guarded.send("POST", "/api/v1/annotations", &ann, &json!({ "text": "t" }).to_string());
     let notes = guarded.send("GET", "/api/v1/annotations", &ann, "").1;
     assert_eq!(notes["annotations"][0]["author"], "ann", "{notes}");
+}
+
+#[test]
+fn reloads_by_a_signal_and_commands_on_a_stopped_directory_are_recorded() {
+    let mut guarded = Guarded::start();
+    let reload = |guarded: &Guarded, settings: &str, done: &str| {
+        fs::write(guarded.daemon.dir.path().join("granary.toml"), settings).unwrap();
+        let before = guarded.daemon.log().matches(done).count();
+        let pid = guarded.daemon.pid().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        guarded.daemon.wait_for_log(done, before + 1);
+    };
+    let access = "security.access = true\n";
+    let changed = format!("{access}limits.series_max = 12345\nlimits.queries_max = 3\n");
+    reload(&guarded, &changed, "reloaded the settings");
+    reload(&guarded, "limits.series_max = 0", "the reload failed");
+    guarded.daemon.stop();
+    fs::write(guarded.daemon.dir.path().join("granary.toml"), changed).unwrap();
+    let data = guarded.daemon.data("").display().to_string();
+    for words in [["verify", "--repair", &data], ["rebuild", "--granularity=1h", &data]] {
+        let output = granary().args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    }
+    guarded.daemon.restart();
+    guarded.admin = first_key(&guarded.daemon).unwrap();
+    let all = records(&guarded, "limit=20");
+    let machine: Vec<_> = all.iter().filter(|record| record["kind"] == "machine").collect();
+    let shown: Vec<_> = machine
+        .iter()
+        .map(|record| ["who", "action", "object", "outcome"].map(|key| record[key].clone()))
+        .collect();
+    let uid = fs::metadata(guarded.daemon.dir.path()).unwrap().uid();
+    let who = format!("uid {uid}");
+    assert_eq!(
+        json!(shown),
+        json!([
+            [who, "granary rebuild", "1h", "done"],
+            [who, "granary verify --repair", "", "done"],
+            ["", "SIGHUP", "", "failed"],
+            ["", "SIGHUP", "limits.queries_max, limits.series_max", "done"],
+        ]),
+        "{all:?}"
+    );
 }

@@ -185,7 +185,7 @@ fn a_user_changes_the_password_and_sets_up_a_second_factor() {
 }
 
 /// Returns the code of a secret in base32, as an app of another author computes it.
-fn code_of(secret: &str, seconds: i64) -> String {
+pub(super) fn code_of(secret: &str, seconds: i64) -> String {
     let program = "import base64, hmac, struct, sys, time\n\
         step = int(time.time() + int(sys.argv[2])) // 30\n\
         digest = hmac.new(base64.b32decode(sys.argv[1]), struct.pack('>Q', step), 'sha1').digest()\n\

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Guarded,
-    people::{PASSWORD, Session},
+    people::{PASSWORD, Session, code_of},
 };
 
 #[test]
@@ -228,4 +228,77 @@ fn memory_kib(pid: u32) -> u64 {
 
 fn peak_kib(pid: u32) -> u64 {
     status_kib(pid, "VmHWM:")
+}
+
+#[test]
+fn a_user_lists_and_ends_the_own_sessions() {
+    let guarded = Guarded::start();
+    guarded.user("ann", &json!({ "default": "viewer" }));
+    guarded.user("eve", &json!({ "*": "admin" }));
+    let (first, second) = (guarded.log_in("ann"), guarded.log_in("ann"));
+    let eve = guarded.log_in("eve");
+    let path = "/api/v1/access/sessions";
+    let list = |session: &Session| {
+        let (status, answer) = guarded.with_session(session, "GET", path, "");
+        assert_eq!(status, 200, "{answer}");
+        answer["sessions"].as_array().unwrap().clone()
+    };
+    let is_in = |session: &Session| list_status(&guarded, session) == 200;
+    let listed = list(&second);
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    let current: Vec<_> = listed.iter().filter(|own| own["is_current"] == true).collect();
+    assert_eq!((current.len(), &current[0]["address"]), (1, &json!("127.0.0.1")));
+    assert_eq!(current[0], &listed[0], "the one that was used last is the first");
+    let other = listed[1]["id"].as_str().unwrap();
+    let own_of_eve = list(&eve)[0]["id"].as_str().unwrap().to_owned();
+    let end = |session: &Session, id: &str| {
+        guarded.with_session(session, "DELETE", &format!("{path}/{id}"), "").0
+    };
+    // Nobody ends or sees the session of another user in this way, also no administrator.
+    assert_eq!((end(&second, &own_of_eve), end(&eve, other)), (404, 404));
+    assert_eq!((end(&second, "x"), is_in(&first)), (404, true));
+    assert_eq!((end(&second, other), is_in(&first), is_in(&second)), (204, false, true));
+    let third = guarded.log_in("ann");
+    let left = guarded.with_session(&second, "DELETE", path, "");
+    assert_eq!(left.0, 204, "{}", left.1);
+    assert_eq!([&second, &third, &eve].map(is_in), [false, false, true]);
+    // The daemon knows keys, but keys have no sessions.
+    assert_eq!(guarded.send("GET", path, &guarded.admin, "").0, 409);
+    // An administrator ends all sessions of a user.
+    let fourth = guarded.log_in("ann");
+    let ended = guarded.output(&guarded.admin, &["user", "logout", "ann"]);
+    assert_eq!((&*ended, is_in(&fourth)), ("ended the sessions of ann", false));
+    assert!(is_in(&guarded.log_in("ann")));
+}
+
+fn list_status(guarded: &Guarded, session: &Session) -> u16 {
+    guarded.with_session(session, "GET", "/api/v1/access/sessions", "").0
+}
+
+#[test]
+fn a_role_that_needs_a_second_factor_reaches_only_its_enrolment() {
+    let guarded = Guarded::start_with("security.totp_role = 'editor'");
+    guarded.user("ann", &json!({ "default": "editor" }));
+    guarded.user("bob", &json!({ "default": "viewer" }));
+    let (ann, bob) = (guarded.log_in("ann"), guarded.log_in("bob"));
+    let get = |session: &Session, path: &str| guarded.with_session(session, "GET", path, "");
+    let (_, me) = get(&ann, "/api/v1/access/me");
+    assert_eq!((&me["totp_required"], &me["kind"]), (&json!(true), &json!("user")));
+    for path in ["/api/v1/series", "/api/v1/dashboards", "/metrics", "/api/v1/access/users"] {
+        let (status, answer) = get(&ann, path);
+        assert_eq!((status, &answer["error"]), (403, &json!("second_factor_required")), "{path}");
+    }
+    assert_eq!(get(&bob, "/api/v1/series").0, 200);
+    let password = json!({ "password": PASSWORD });
+    let begun = guarded.enter("totp", Some(&ann), &password);
+    let secret = begun.body["secret"].as_str().unwrap();
+    // An unconfirmed factor is none.
+    assert_eq!(get(&ann, "/api/v1/series").0, 403);
+    let code = code_of(secret, 0);
+    let confirmed = guarded.enter("totp/confirm", Some(&ann), &json!({ "code": code }));
+    assert_eq!(confirmed.body["totp_required"], json!(false));
+    let ann = confirmed.session();
+    assert_eq!(get(&ann, "/api/v1/series").0, 200);
+    let removed = guarded.enter("totp/remove", Some(&ann), &password);
+    assert_eq!(get(&removed.session(), "/api/v1/series").0, 403);
 }

@@ -72,6 +72,64 @@ fn with_an_authority_for_clients_graphite_requires_a_certificate() {
 }
 
 #[test]
+fn with_access_control_a_graphite_client_needs_a_name_with_the_scope_ingest() {
+    let (port, dir) = (free_port(), tempfile::tempdir().unwrap());
+    let clients = Authority::new(dir.path(), "clients");
+    let ca = clients.file("pem");
+    for name in ["relay", "reader", "stranger"] {
+        clients.sign(name);
+    }
+    let names = |relay: &str| {
+        format!(
+            "client_ca_file = '{ca}'\nclients = {{ 'Relay.example.org' = '{relay}', \
+             'reader.example.org' = 'read,operate', 'other.example.org' = 'ingest' }}\n"
+        )
+    };
+    let rest = format!("[security]\naccess = true\n[graphite]\ntls_listen = '{port}'\n");
+    let served = TlsDaemon::start(&(names("ingest") + &rest));
+    let file = |name: &str, end: &str| dir.path().join(name).with_extension(end);
+    let client = |name: &str| {
+        let (certificate, key) = (file(name, "pem"), file(name, "key"));
+        let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+        line_client(&served, port, &["-cert", certificate, "-key", key])
+    };
+    let as_reader = |path: &str| {
+        let mut curl = served.curl(path);
+        run(curl.arg("--cert").arg(file("reader", "pem")).arg("--key").arg(file("reader", "key")))
+    };
+    let has = |metric: &str| as_reader("/api/v1/series").contains(metric);
+    for name in ["reader", "stranger"] {
+        let mut refused = client(name);
+        // The daemon may end the connection before.
+        drop(writeln!(refused.stdin.as_mut().unwrap(), "of.{name} 1 -1"));
+        served.wait_until("not refused", || refused.try_wait().unwrap().is_some());
+    }
+    let mut relay = client("relay");
+    let mut lines = relay.stdin.take().unwrap();
+    writeln!(lines, "of.relay 1 -1").unwrap();
+    served.wait_until("no line", || has("of.relay"));
+    assert!(!has("of.reader") && !has("of.stranger"));
+    let senders = as_reader("/api/v1/senders");
+    assert!(senders.contains("graphite relay.example.org"), "{senders}");
+    let refused = |reason: &str| {
+        let metrics = as_reader("/metrics");
+        let name = format!("granary_requests_refused_total{{reason=\"{reason}\"}} ");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned();
+        line.parse::<u64>().unwrap()
+    };
+    assert_eq!((refused("scope"), refused("key")), (1, 1));
+    // A reload that takes the scope away ends the open connection at its next line.
+    let settings = served.folder().join("granary.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text.replace(&names("ingest"), &names("read"))).unwrap();
+    served.reload();
+    writeln!(lines, "of.relay.later 1 -1").unwrap();
+    served.wait_until("not ended", || relay.try_wait().unwrap().is_some());
+    assert!(!has("of.relay.later"));
+    assert_eq!(refused("scope"), 2);
+}
+
+#[test]
 fn graphite_lines_pass_over_tls() {
     let port = free_port();
     let served = TlsDaemon::start(&format!("[graphite]\ntls_listen = '{port}'\n"));

@@ -22,6 +22,7 @@ export const VIEWS: { name: string; path: string; link?: string }[] = [
   { name: "storage", path: "/storage", link: "Storage" },
   { name: "status", path: "/status", link: "Status" },
   { name: "access", path: "/access", link: "Access" },
+  { name: "codes", path: "/access?show=codes" },
   { name: "users", path: "/access?show=users" },
   { name: "audit", path: "/access?show=audit" },
   { name: "profile", path: "/profile" },

@@ -265,6 +265,9 @@ export const api = {
     send<t.CallerAnswer>("POST", "/api/v1/access/totp/confirm", { code }),
   removeTotp: (password: string) =>
     send<t.CallerAnswer>("POST", "/api/v1/access/totp/remove", { password }),
+  sessions: (signal?: AbortSignal) => get<t.SessionsAnswer>("/api/v1/access/sessions", {}, signal),
+  endSession: (id: string) => send<unknown>("DELETE", `/api/v1/access/sessions/${encoded(id)}`),
+  endAllSessions: () => send<unknown>("DELETE", "/api/v1/access/sessions"),
   users: (signal?: AbortSignal) => get<t.UsersAnswer>("/api/v1/access/users", {}, signal),
   addUser: (user: t.NewUser) => send<t.UserEntry>("POST", "/api/v1/access/users", user),
   changeUser: (name: string, changes: t.UserChanges) =>
@@ -281,6 +284,9 @@ export const api = {
       overlap_ms: overlapMs,
     }),
   revokeKey: (id: string) => send<unknown>("DELETE", `/api/v1/access/keys/${encoded(id)}`),
+  codes: (signal?: AbortSignal) => get<t.CodesAnswer>("/api/v1/access/codes", {}, signal),
+  addCode: (code: t.NewCode) => send<t.CodeWithText>("POST", "/api/v1/access/codes", code),
+  revokeCode: (id: string) => send<unknown>("DELETE", `/api/v1/access/codes/${encoded(id)}`),
   cardinality: (params: { limit: number }, signal?: AbortSignal) =>
     get<t.CardinalityAnswer>("/api/v1/cardinality", params, signal),
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),

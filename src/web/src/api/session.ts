@@ -14,6 +14,11 @@ const LOGIN_CODES = ["no_key", "wrong_key", "no_session"];
 /** Notes an answer that asks for a login. */
 export function noteRefusal(code: string, message: string): void {
   if (LOGIN_CODES.includes(code)) loginProblem.value = message;
+  const known = caller.peek();
+  // The setting changed after the login.
+  if (code === "second_factor_required" && known?.totp_required === false) {
+    caller.value = { ...known, totp_required: true };
+  }
 }
 
 /** Notes who the caller is. */

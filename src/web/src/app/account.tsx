@@ -11,6 +11,12 @@ export async function logOut(): Promise<void> {
   location.reload();
 }
 
+/** Ends all sessions of the person. */
+export async function logOutEverywhere(): Promise<void> {
+  await api.endAllSessions();
+  location.reload();
+}
+
 /** Forgets the key of this tab. The page starts again. */
 export function forgetKey(): void {
   keepKey("");

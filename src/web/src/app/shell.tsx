@@ -1,13 +1,13 @@
 /** The frame of every view: navigation, the daemon's state, the theme. */
 import { useEffect } from "preact/hooks";
 import { awaySince, loadCaller, onDaemonBack, watchDaemon } from "../api/client";
-import { loginProblem, may } from "../api/session";
+import { caller, loginProblem, may } from "../api/session";
 import type { Scope } from "../api/types";
 import { Icon, type IconName } from "../parts/icon";
 import { Account } from "./account";
 import { address } from "./address";
 import { isDark, theme, type Theme } from "./preferences";
-import { loginView, viewOf } from "./views";
+import { loginView, profileView, viewOf } from "./views";
 
 /** The links; a link that needs one of some scopes is hidden from callers without. */
 const VIEW_LINKS: { path: string; label: string; icon: IconName; needs?: readonly Scope[] }[] = [
@@ -78,8 +78,13 @@ function AwayBanner() {
   );
 }
 
+function shownView() {
+  if (loginProblem.value !== null) return loginView;
+  return caller.value?.totp_required ? profileView : viewOf(address.value.path);
+}
+
 export function Shell() {
-  const { Component: View } = loginProblem.value === null ? viewOf(address.value.path) : loginView;
+  const { Component: View } = shownView();
   useEffect(() => {
     const load = () => void loadCaller().catch(() => undefined);
     load();

@@ -4,6 +4,9 @@ import { lazy, type Lazy } from "../parts/lazy";
 /** The view that is shown in place of another one while the daemon asks for a login. */
 export const loginView = lazy(async () => (await import("../views/login")).Login);
 
+/** The view that is shown in place of another one until the caller has a second factor. */
+export const profileView = lazy(async () => (await import("../views/profile")).Profile);
+
 const views: [RegExp, Lazy][] = [
   [/^\/$/, lazy(async () => (await import("../views/fleet")).Fleet)],
   [/^\/hosts\/[^/]+$/, lazy(async () => (await import("../views/host")).HostView)],
@@ -14,7 +17,7 @@ const views: [RegExp, Lazy][] = [
   [/^\/storage$/, lazy(async () => (await import("../views/storage")).Storage)],
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
   [/^\/access$/, lazy(async () => (await import("../views/access")).Access)],
-  [/^\/profile$/, lazy(async () => (await import("../views/profile")).Profile)],
+  [/^\/profile$/, profileView],
   [/^\/login$/, loginView],
 ];
 

@@ -1,10 +1,11 @@
-/** Who may use the daemon, and what they did: keys, users, the audit. */
+/** Who may use the daemon, and what they did: keys, codes, users, the audit. */
 import { useEffect } from "preact/hooks";
 import { caller, may } from "../api/session";
 import type { Scope } from "../api/types";
 import { param, setParams } from "../app/address";
 import { Empty, Loading } from "../parts/states";
 import { Audit } from "./access/audit";
+import { Codes } from "./access/codes";
 import { Keys } from "./access/keys";
 import { Users } from "./access/users";
 import "../styles/tiles.css";
@@ -13,6 +14,7 @@ import "./access/access.css";
 
 const LISTS: readonly { name: string; label: string; needs: Scope }[] = [
   { name: "keys", label: "Keys", needs: "admin" },
+  { name: "codes", label: "Codes", needs: "admin" },
   { name: "users", label: "Users", needs: "admin" },
   { name: "audit", label: "Audit", needs: "operate" },
 ];
@@ -44,18 +46,32 @@ export function Access() {
         <section class="card">
           <Empty title="No permission">
             <p>
-              Keys and users need the scope <code>admin</code>, the audit <code>operate</code>.
+              Keys, codes and users need the scope <code>admin</code>, the audit{" "}
+              <code>operate</code>.
             </p>
           </Empty>
         </section>
       ) : (
         <>
           <ListChoice permitted={permitted} shown={shown.name} />
-          {shown.name === "audit" ? <Audit /> : shown.name === "users" ? <Users /> : <Keys />}
+          <List name={shown.name} />
         </>
       )}
     </div>
   );
+}
+
+function List({ name }: { name: string }) {
+  switch (name) {
+    case "audit":
+      return <Audit />;
+    case "codes":
+      return <Codes />;
+    case "users":
+      return <Users />;
+    default:
+      return <Keys />;
+  }
 }
 
 function ListChoice({ permitted, shown }: { permitted: typeof LISTS; shown: string }) {

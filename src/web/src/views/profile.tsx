@@ -8,12 +8,14 @@ import type { CallerAnswer } from "../api/types";
 import { forgetKey, logOut } from "../app/account";
 import { momentText } from "../app/moment";
 import { useAttempt } from "../parts/attempt";
+import { Callout } from "../parts/callout";
 import { ErrorLine } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import { Page } from "../parts/page";
 import { Empty } from "../parts/states";
 import { roleTexts } from "./access/roles";
 import { PasswordDialog } from "./profile/password-dialog";
+import { Sessions } from "./profile/sessions";
 import { RemoveTotpDialog, TotpDialog } from "./profile/totp-dialog";
 import "../styles/tiles.css";
 import "../styles/dialog.css";
@@ -32,8 +34,14 @@ export function Profile() {
           </section>
         ) : (
           <>
+            {me.totp_required && (
+              <Callout tone="warn" label="Required" title="Turn on the second factor">
+                <p>Your role needs it. Until then, you cannot use the other views.</p>
+              </Callout>
+            )}
             <Identity me={me} />
             {me.kind === "user" && <Credentials me={me} />}
+            {me.kind === "user" && <Sessions />}
           </>
         )
       }

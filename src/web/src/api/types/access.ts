@@ -44,6 +44,36 @@ export interface KeyWithToken {
   token: string;
 }
 
+/** `/api/v1/access/codes`: one-time codes, of which each makes one key. */
+export interface CodesAnswer {
+  codes: CodeEntry[];
+}
+
+export interface CodeEntry {
+  id: string;
+  purpose: "enroll" | "first_admin";
+  scopes: Scope[];
+  project: string;
+  /** The prefix of the names of agents that can use the code; `null`: all. */
+  senders: string | null;
+  created: number;
+  created_by: string;
+  expires: number;
+  /** The life of the key, which its agent renews. */
+  key_life_ms: number | null;
+}
+
+export interface NewCode {
+  senders?: string;
+  valid_ms: number;
+}
+
+/** A new code with its text, which is shown once. */
+export interface CodeWithText {
+  code: CodeEntry;
+  text: string;
+}
+
 export type Role = "viewer" | "editor" | "admin";
 
 /** Roles by project; `*` stands for every project and the daemon itself. */
@@ -60,6 +90,8 @@ export interface CallerAnswer {
   scopes: Scope[];
   /** Whether logging in requires a code. */
   totp: boolean;
+  /** Whether the user must set up a second factor before all else. */
+  totp_required: boolean;
   password: boolean;
   /** The header of changes; `null` without a session. */
   csrf: string | null;
@@ -78,6 +110,23 @@ export interface Login {
 export interface TotpSecret {
   secret: string;
   uri: string;
+}
+
+/** `/api/v1/access/sessions`: the caller's own, the one that was used last first. */
+export interface SessionsAnswer {
+  sessions: SessionEntry[];
+}
+
+export interface SessionEntry {
+  id: string;
+  created: number;
+  /** The last request, or the start of the daemon. */
+  used: number;
+  expires: number;
+  /** The address of the last request since the daemon started. */
+  address: string | null;
+  /** True for the session of the request. */
+  is_current: boolean;
 }
 
 /** `/api/v1/access/users` */
@@ -111,6 +160,8 @@ export interface UserChanges {
   disabled?: boolean;
   /** Only `false`: switches the second factor off. */
   totp?: false;
+  /** Ends the sessions, as each change does. */
+  logout?: true;
 }
 
 /** `/api/v1/admin/audit`: newest first. */
@@ -123,7 +174,7 @@ export interface AuditAnswer {
 export interface AuditRecord {
   seq: number;
   at: number;
-  kind: "key" | "user" | "client" | "code" | "none";
+  kind: "key" | "user" | "client" | "code" | "machine" | "none";
   who: string;
   address: string;
   action: string;

@@ -7,6 +7,7 @@ const KINDS = {
   user: "user",
   client: "certificate",
   code: "code",
+  machine: "on the machine",
   none: "",
 } as const;
 

@@ -21,6 +21,7 @@ export function ChangeUserDialog({ user, onClose, onDone }: Props) {
   const rows = useSignal(rowsOf(user.roles));
   const isDisabled = useSignal(user.disabled);
   const isTotpRemoved = useSignal(false);
+  const isLoggedOut = useSignal(false);
   const isPasswordSet = useSignal(false);
   const password = useSignal("");
   const { busy, error, run } = useAttempt();
@@ -34,6 +35,7 @@ export function ChangeUserDialog({ user, onClose, onDone }: Props) {
     if (!isSame(roles, user.roles)) changes.roles = roles;
     if (isDisabled.value !== user.disabled) changes.disabled = isDisabled.value;
     if (isTotpRemoved.value) changes.totp = false;
+    if (isLoggedOut.value) changes.logout = true;
     if (isPasswordSet.value) changes.password = password.value;
     void run(async () => {
       if (Object.keys(changes).length > 0) await api.changeUser(user.name, changes);
@@ -55,6 +57,7 @@ export function ChangeUserDialog({ user, onClose, onDone }: Props) {
       <RoleFields rows={rows} />
       <Choice label="Disabled: the user cannot log in" value={isDisabled} />
       {user.totp && <Choice label="Turn off the second factor" value={isTotpRemoved} />}
+      {user.sessions > 0 && <Choice label="End all sessions" value={isLoggedOut} />}
       <Choice label="Set a new password" value={isPasswordSet} />
       {isPasswordSet.value && <FirstPassword password={password} />}
       <p class="muted">Each of these changes logs the user out.</p>
